@@ -146,7 +146,7 @@ typedef struct vel_observation {
 
 typedef struct vel_series vel_series;
 
-enum vel_format { VEL_LINES = 0, VEL_JSON = 1, VEL_CSV = 2 };
+enum vel_format { VEL_LINES = 0, VEL_JSON = 1 };
 
 const char *vel_series_name(const vel_series *series);
 size_t vel_series_count(const vel_series *series);

@@ -6,7 +6,7 @@ use std::ffi::{CString, c_char, c_int};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ptr::null;
-use vellum_measure::{Observation, Series, csv, json, line};
+use vellum_measure::{Observation, Series, json, line};
 
 /// A series with its name as C reads it.
 #[derive(Debug)]
@@ -130,10 +130,10 @@ pub unsafe extern "C" fn vel_series_write(
     // SAFETY: as the header demands.
     let (Some(series), path) = (unsafe { (shared(series), crate::text(path)) }) else { return -1 };
     let Some(format) = Format::of(format) else {
-        return failed(format!("format {format}: there are VEL_LINES, VEL_JSON and VEL_CSV"));
+        return failed(format!("format {format}: there are VEL_LINES and VEL_JSON"));
     };
     if append != 0 && format != Format::Lines {
-        return failed("only lines can be added to: a document in JSON or CSV has one beginning");
+        return failed("only lines can be added to: a document in JSON has one beginning");
     }
     let written = match &path {
         None => write(&series.series, format, io::stdout().lock()),
@@ -156,12 +156,11 @@ pub unsafe extern "C" fn vel_series_write(
 enum Format {
     Lines,
     Json,
-    Csv,
 }
 
 impl Format {
     fn of(number: c_int) -> Option<Format> {
-        [Format::Lines, Format::Json, Format::Csv].get(usize::try_from(number).ok()?).copied()
+        [Format::Lines, Format::Json].get(usize::try_from(number).ok()?).copied()
     }
 }
 
@@ -170,7 +169,6 @@ fn write(series: &Series, format: Format, out: impl Write) -> Result<(), String>
     let written = match format {
         Format::Lines => line::write_series(&mut out, series).map_err(|why| why.to_string()),
         Format::Json => json::write(&mut out, [series]).map_err(|why| why.to_string()),
-        Format::Csv => csv::write(&mut out, [series]).map_err(|why| why.to_string()),
     };
     written.and_then(|()| out.flush().map_err(|why| why.to_string()))
 }

@@ -48,6 +48,7 @@ mod observations;
 mod outcome;
 mod page;
 mod plot;
+mod progress;
 mod run;
 mod screen;
 mod shell;

@@ -98,19 +98,8 @@ fn less_work_is_never_slower() {
 fn one_program_is_described_and_its_observations_kept() {
     let Some((place, program)) = program() else { return };
     let file = |name: &str| place.path().join(name);
-    let (lines, csv, json) = (file("x.obs"), file("x.csv"), file("x.json"));
-    let options = [
-        "--rounds",
-        "20",
-        "--name",
-        "loop",
-        "--out",
-        text(&lines),
-        "--csv",
-        text(&csv),
-        "--json",
-        text(&json),
-    ];
+    let (lines, json) = (file("x.obs"), file("x.json"));
+    let options = ["--rounds", "20", "--name", "loop", "--out", text(&lines), "--json", text(&json)];
     let ended = bench(&options, &[text(&program), ONCE]);
     assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     let shown = out(&ended);
@@ -125,7 +114,6 @@ fn one_program_is_described_and_its_observations_kept() {
     assert!(out(&stat).starts_with("loop:summary:Sample::Cpu:ns 20 "), "{}", out(&stat));
     let plot = Command::new(VELLUM).args(["plot", text(&lines), "-p", "ecdf"]).output().unwrap();
     assert!(plot.status.success(), "{}", said(&plot));
-    assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), 21);
 }
 
 #[test]
@@ -192,82 +180,20 @@ fn the_suite_prints_its_base_first_and_every_case() {
     assert!(said(&none).contains("small 64 B"), "{}", said(&none));
 }
 
-/// A baseline of one case, its times divided by `by`.
-fn baseline(place: &Path, by: f64) -> PathBuf {
-    let path = place.join("before.json");
-    let made = bench(
-        &[
-            "--suite",
-            "memory",
-            "--only",
-            "grow",
-            "--rounds",
-            "200",
-            "--save",
-            text(&path),
-            "--label",
-            "monday",
-        ],
-        &[],
-    );
-    assert_eq!(made.status.code(), Some(0), "{}", said(&made));
-    let mut saved: Value = report(&path);
-    assert_eq!((&saved["schema"], &saved["label"]), (&"vellum.baseline/1".into(), &"monday".into()));
-    for series in saved["series"].as_array_mut().unwrap() {
-        for value in series["observations"]["value"].as_array_mut().unwrap() {
-            *value = (value.as_f64().unwrap() / by).into();
-        }
-    }
-    std::fs::write(&path, saved.to_string()).unwrap();
-    path
-}
-
-#[test]
-fn a_baseline_is_compared_with_and_said_to_be_weaker() {
-    let place = tempfile::tempdir().unwrap();
-    let options = |path: &Path| {
-        let words =
-            ["--suite", "memory", "--only", "grow", "--rounds", "200", "--fail-above", "50%", "--baseline"];
-        words.iter().map(|word| (*word).to_owned()).chain([text(path).to_owned()]).collect::<Vec<_>>()
-    };
-    let run = |path: &Path| {
-        let options = options(path);
-        bench(&options.iter().map(String::as_str).collect::<Vec<_>>(), &[])
-    };
-    // Twenty times quicker then: slower now, whatever the machine does meanwhile.
-    let slower = run(&baseline(place.path(), 20.0));
-    assert_eq!(slower.status.code(), Some(1), "{}{}", out(&slower), said(&slower));
-    assert!(
-        out(&slower).contains("against baseline monday") && out(&slower).contains("not side by side"),
-        "{}",
-        out(&slower)
-    );
-    let quicker = run(&baseline(place.path(), 0.05));
-    assert_eq!(quicker.status.code(), Some(0), "{}", said(&quicker));
-    let missing = bench(&["--suite", "memory", "--baseline", "/no/such/baseline.json"], &[]);
-    assert_eq!(missing.status.code(), Some(125));
-    assert!(said(&missing).contains("/no/such/baseline.json"), "{}", said(&missing));
-}
-
 #[test]
 fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("ran");
     let touch = ["touch", text(&mark)];
     let (setup, many) = (format!("touch {}", text(&mark)), [","; 64].concat());
-    let before = place.path().join("true.json");
-    assert_eq!(bench(&["--rounds", "3", "--save", text(&before)], &["true"]).status.code(), Some(0));
     for (options, words, message) in [
         (&["--fail-above", "2%"][..], &touch[..], "--fail-above needs something"),
-        (&["--suite", "memory", "--fail-above", "2%"], &[], "--fail-above needs something"),
-        (&["--save", "x.json"], &["touch", text(&mark), "--vs", "true"], "--vs runs both side by side"),
+        (&["--suite", "memory", "--fail-above", "2%"], &[], "cannot be used with"),
+        (&["--baseline", "x.json"], &touch, "unexpected argument '--baseline'"),
         (&["--json", "/no/such/folder/r.json"], &touch, "/no/such/folder/r.json"),
-        (&["--baseline", "/no/such/file"], &touch, "/no/such/file"),
-        (&["--baseline", text(&before)], &touch, "holds no series"),
         (&[], &["--vs", "true"], "no program before"),
         (&[], &["touch", text(&mark), "--vs"], "no program behind"),
         (&[], &["touch", text(&mark), "--vs", "true", "--vs"], "no program behind"),
-        (&["--setup", &setup, "--save", "x.json"], &["true", "--vs", "true"], "--vs runs both side by side"),
         (&["--setup", &setup, "--fail-above", "2%"], &["true"], "--fail-above needs something"),
         (&["-L", "n", &many], &["touch", text(&mark), "{n}"], "65 programs are too many"),
         (&["--time", "3"], &touch, "unit"),
@@ -280,7 +206,6 @@ fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
         assert!(said(&ended).contains(message), "{options:?}: {}", said(&ended));
         assert!(!mark.exists(), "{options:?} ran something");
     }
-    assert!(!Path::new("x.json").exists());
 }
 
 #[test]
@@ -313,7 +238,7 @@ fn what_was_measured_is_kept_whatever_becomes_of_the_rest() {
         "bench",
         "--rounds",
         "3",
-        "--csv",
+        "--markdown",
         "/dev/full",
         "--out",
         text(&lines),

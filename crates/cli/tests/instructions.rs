@@ -54,10 +54,10 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
         return;
     }
     let file = |name: &str| place.path().join(name);
-    let [json, csv, page, xml, lines] = ["r.json", "r.csv", "r.md", "r.xml", "r.obs"].map(file);
+    let [json, page, xml, lines] = ["r.json", "r.md", "r.xml", "r.obs"].map(file);
     let mut options = BY_VALGRIND.to_vec();
     options.extend(["--fail-above", "0.5%", "--seed", "7"]);
-    options.extend(["--json", text(&json), "--csv", text(&csv), "--markdown", text(&page)]);
+    options.extend(["--json", text(&json), "--markdown", text(&page)]);
     options.extend(["--junit", text(&xml), "--out", text(&lines)]);
     let ended = bench(&options, &[text(&old), "--vs", text(&new)]);
     assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
@@ -93,7 +93,6 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
     assert!((50.0e6..51.0e6).contains(&mean), "{mean}");
 
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
-    assert!(read(&csv).contains("instructions"), "{}", read(&csv));
     assert!(read(&lines).contains("Instructions:instructions "), "{}", read(&lines));
     assert!(read(&page).contains("| instructions |") && read(&page).contains(": shown (instructions)."));
     assert!(read(&xml).contains("failures=\"1\"") && read(&xml).contains("(instructions)"), "{}", read(&xml));

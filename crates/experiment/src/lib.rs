@@ -27,7 +27,6 @@
 //! | --- | --- | --- |
 //! | [`duel`] | two operations and a control | calls them in this process, between two stamps of a clock |
 //! | [`process_duel`] | two or more programs and a control | spawns them, and waits for their resource usage |
-//! | [`suite_duel`] | benchmarks of two suites of a framework | calls a suite for one, and reads its samples |
 //! | [`campaign`] | any number of workers a cell, many cells | starts workers that report figures of their own |
 //!
 //! A closure that takes a [`Turn`] is an executor too: `vellum run --compare` and the papers' experiments use
@@ -40,7 +39,6 @@ mod order;
 pub mod process_duel;
 mod rounds;
 mod stop;
-pub mod suite_duel;
 
 pub use arms::{ARMS, arm_name};
 pub use order::{ArmOrder, Orders};

@@ -9,8 +9,6 @@
 //! r(k) = Σ (x[i] − m)(x[i+k] − m) / Σ (x[i] − m)²       m the mean; both sums over all that there is
 //! ```
 //!
-//! Of white noise, r(k) lies within ±1.96/√n in 95 of 100 cases; [`Autocorrelation::band`] is that width. The
-//! test of Ljung and Box (1978) asks whether all lags together are those of white noise.
 //! [`Autocorrelation::time`] is the number of observations that make one independent one: 1 + 2 Σ r(k). The
 //! sum is cut where pairs of lags cease to be positive (Geyer 1992, the initial positive sequence), because
 //! the noise of the lags beyond would add up.
@@ -20,21 +18,12 @@
 use crate::transform::transform;
 use rustfft::FftDirection;
 use rustfft::num_complex::Complex;
-use serde::Serialize;
-use statrs::distribution::{ChiSquared, ContinuousCDF};
-
-/// White noise stays within this many standard deviations in 95 of 100 cases.
-const WHITE_DEVIATIONS: f64 = 1.959_963_984_540_054;
 
 /// How far the observations of a series tell later ones.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Autocorrelation {
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Autocorrelation {
     /// The autocorrelation at each lag, from lag 0, where it is 1.
-    pub r: Vec<f64>,
-    /// Of white noise, 95 of 100 lags other than 0 lie between minus this and this.
-    pub band: f64,
-    /// Of how many observations.
-    pub n: usize,
+    pub(crate) r: Vec<f64>,
 }
 
 impl Autocorrelation {
@@ -42,8 +31,7 @@ impl Autocorrelation {
     ///
     /// `None` if there are fewer than two values, all are equal, or one is not a finite number: no
     /// correlation exists.
-    #[must_use]
-    pub fn of(values: &[f64], lags: usize) -> Option<Self> {
+    pub(crate) fn of(values: &[f64], lags: usize) -> Option<Self> {
         let n = values.len();
         let mean = values.iter().sum::<f64>() / n as f64;
         let apart = values.iter().any(|value| *value != values[0]);
@@ -62,30 +50,12 @@ impl Autocorrelation {
         let squares = line[0].re;
         let mut r: Vec<f64> = line[..=lags].iter().map(|slot| (slot.re / squares).clamp(-1.0, 1.0)).collect();
         r[0] = 1.0;
-        r.iter().all(|lag| lag.is_finite()).then(|| Self { r, band: WHITE_DEVIATIONS / (n as f64).sqrt(), n })
-    }
-
-    /// The lags, other than 0, whose correlation lies outside the [`band`](Self::band). Of white noise one in
-    /// twenty does.
-    pub fn beyond(&self) -> impl Iterator<Item = usize> + '_ {
-        (1..self.r.len()).filter(|lag| self.r[*lag].abs() > self.band)
-    }
-
-    /// The chance that white noise has correlations as large as these (Ljung and Box); `None` without lags
-    /// beyond 0.
-    #[must_use]
-    pub fn white_p(&self) -> Option<f64> {
-        let n = self.n as f64;
-        let terms = self.r.iter().enumerate().skip(1).map(|(lag, r)| r * r / (n - lag as f64));
-        let statistic = n * (n + 2.0) * terms.sum::<f64>();
-        let freedom = (self.r.len() - 1) as f64;
-        Some(ChiSquared::new(freedom).ok()?.sf(statistic))
+        r.iter().all(|lag| lag.is_finite()).then_some(Self { r })
     }
 
     /// How many neighbouring observations hold as much as one independent one: the integrated autocorrelation
     /// time, at least 1. Too small if the correlation lasts longer than the lags that were asked for.
-    #[must_use]
-    pub fn time(&self) -> f64 {
+    pub(crate) fn time(&self) -> f64 {
         let pairs = self.r.chunks_exact(2).map(|pair| pair[0] + pair[1]).take_while(|sum| *sum > 0.0);
         (2.0 * pairs.sum::<f64>() - 1.0).max(1.0)
     }
@@ -106,7 +76,6 @@ mod tests {
             let want = (100 - lag) as f64 / 100.0 * if lag % 2 == 0 { 1.0 } else { -1.0 };
             assert!((r - want).abs() < 1e-12, "lag {lag}: {r}, expected {want}");
         }
-        assert!(got.white_p().unwrap() < 1e-9);
         assert_eq!(got.time(), 1.0, "what corrects itself holds no less than what is independent");
     }
 
@@ -117,23 +86,9 @@ mod tests {
         {
             assert_eq!(Autocorrelation::of(values, 3), None, "{values:?}");
         }
-        let alone = Autocorrelation::of(&[1.0, 2.0], 0).unwrap();
-        assert_eq!((alone.r.len(), alone.white_p()), (1, None));
-        assert_eq!(Autocorrelation::of(&[1.0, 2.0], 9).unwrap().r.len(), 2);
-    }
-
-    #[test]
-    fn white_noise_is_called_white_as_often_as_stated() {
-        let (mut outside, mut rejected) = (0, 0);
-        for seed in 0..400 {
-            let got = Autocorrelation::of(&Noise::new(seed).white(300), 20).unwrap();
-            outside += got.beyond().count();
-            rejected += usize::from(got.white_p().unwrap() < 0.05);
+        for (lags, found) in [(0, 1), (9, 2)] {
+            assert_eq!(Autocorrelation::of(&[1.0, 2.0], lags).unwrap().r.len(), found);
         }
-        // 8000 lags of which 5 % (a little less at this length) lie outside; 400 tests of which 5 % reject
-        // (±4.5 deviations).
-        assert!((300..460).contains(&outside), "{outside} (seeds 0..400)");
-        assert!((3..41).contains(&rejected), "{rejected} (seeds 0..400)");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The columns: the facts recorded of each observation beside its value, by name.
 //!
-//! One list of the columns, with the name and unit by which each is known in text, in JSON's documentation,
-//! in CSV's header and on the command line, so that the formats cannot drift apart.
+//! One list of the columns, with the name and unit by which each is known in text, in JSON's documentation
+//! and on the command line, so that the formats cannot drift apart.
 //!
 //! Invariant: a column that is absent from a file reads as absent from every observation (no time, zero
 //! events).

@@ -185,7 +185,7 @@ impl Comparison {
     /// Whether b is slower than allowed: 1.02 allows two per cent.
     #[must_use]
     pub fn gate(&self, allowed: f64) -> Gate {
-        Gate::of(self.headline.ratio, Some(self.headline.control), Some(self.rounds), allowed)
+        Gate::of(self.headline.ratio, self.headline.control, self.rounds, allowed)
     }
 
     /// What a reader must know beside the figures.

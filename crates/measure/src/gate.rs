@@ -46,7 +46,7 @@ pub struct Gate {
     /// The ratio that was found.
     pub ratio: Interval,
     /// From how many rounds; nothing where more of them would not help.
-    pub rounds: Option<usize>,
+    pub rounds: usize,
     /// What follows.
     pub outcome: Outcome,
 }
@@ -55,12 +55,11 @@ impl Gate {
     /// Holds the ratio against `allowed` (1.02: two per cent more), given the control's, if there was one,
     /// and from how many rounds it was found, if it came from rounds.
     #[must_use]
-    pub fn of(ratio: Interval, control: Option<Interval>, rounds: Option<usize>, allowed: f64) -> Self {
-        let skew = control.filter(|control| !control.contains(1.0));
-        let skew = skew.map_or(1.0, |control| control.estimate.ln().abs().exp());
+    pub fn of(ratio: Interval, control: Interval, rounds: usize, allowed: f64) -> Self {
+        let skew = if control.contains(1.0) { 1.0 } else { control.estimate.ln().abs().exp() };
         let limit = allowed * skew;
-        let few = rounds.is_some_and(|rounds| rounds < TELLING_FROM);
-        let stands_out = control.is_none_or(|control| Direction::of(ratio, control) == Direction::More);
+        let few = rounds < TELLING_FROM;
+        let stands_out = Direction::of(ratio, control) == Direction::More;
         let outcome = match ratio {
             _ if few => Outcome::NotShown,
             _ if ratio.low > limit && stands_out => Outcome::Failed,
@@ -79,12 +78,14 @@ impl Gate {
     /// About how many rounds would tell, if the ratio is what it seems: where nothing was shown.
     #[must_use]
     pub fn rounds_advised(&self) -> Option<usize> {
-        if self.rounds.is_some_and(|rounds| rounds < TELLING_FROM) {
-            return Some(TELLING_FROM).filter(|_| self.outcome == Outcome::NotShown);
+        if self.outcome != Outcome::NotShown {
+            return None;
+        }
+        if self.rounds < TELLING_FROM {
+            return Some(TELLING_FROM);
         }
         let distance = (self.ratio.estimate / (self.allowed * self.skew)).ln().abs();
-        let rounds = self.rounds.filter(|_| self.outcome == Outcome::NotShown)?;
-        rounds_needed(rounds, &self.ratio, distance).filter(|rounds| *rounds <= ROUNDS_ADVISED_MAX)
+        rounds_needed(self.rounds, &self.ratio, distance).filter(|rounds| *rounds <= ROUNDS_ADVISED_MAX)
     }
 }
 
@@ -102,11 +103,10 @@ impl fmt::Display for Gate {
                     f,
                     "and this measurement cannot tell on which side of it the truth lies. That is no failure"
                 )?;
-                match (self.rounds_advised(), self.rounds) {
-                    (Some(TELLING_FROM), _) => write!(f, "; fewer than {TELLING_FROM} rounds never tell")?,
-                    (Some(rounds), _) => write!(f, "; about {rounds} rounds would tell")?,
-                    (None, Some(_)) => write!(f, "; it lies too close to tell")?,
-                    (None, None) => write!(f, "; a run of both, side by side, would tell more")?,
+                match self.rounds_advised() {
+                    Some(TELLING_FROM) => write!(f, "; fewer than {TELLING_FROM} rounds never tell")?,
+                    Some(rounds) => write!(f, "; about {rounds} rounds would tell")?,
+                    None => write!(f, "; it lies too close to tell")?,
                 }
             }
         }
@@ -125,8 +125,11 @@ mod tests {
         Interval { estimate, low, high }
     }
 
+    /// A control that shows nothing.
+    const SAME: Interval = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
+
     fn outcome(low: f64, high: f64) -> Outcome {
-        Gate::of(interval(f64::midpoint(low, high), low, high), None, Some(100), 1.02).outcome
+        Gate::of(interval(f64::midpoint(low, high), low, high), SAME, 100, 1.02).outcome
     }
 
     #[test]
@@ -142,7 +145,7 @@ mod tests {
     #[test]
     fn a_skewed_control_adds_to_what_is_allowed() {
         let ratio = interval(1.04, 1.03, 1.05);
-        let gate = |control| Gate::of(ratio, Some(control), Some(100), 1.02);
+        let gate = |control| Gate::of(ratio, control, 100, 1.02);
         assert!(gate(interval(1.001, 0.99, 1.012)).failed(), "this control shows nothing");
         for skewed in [interval(1.03, 1.02, 1.04), interval(1.0 / 1.03, 0.96, 0.98)] {
             assert_eq!(gate(skewed).outcome, Outcome::Passed);
@@ -153,7 +156,7 @@ mod tests {
     #[test]
     fn what_the_verdict_does_not_show_fails_nothing() {
         let ratio = interval(1.04, 1.03, 1.05);
-        let gate = |control, rounds| Gate::of(ratio, Some(control), Some(rounds), 1.02);
+        let gate = |control, rounds| Gate::of(ratio, control, rounds, 1.02);
         let (calm, wild) = (interval(1.0, 0.99, 1.01), interval(1.0, 0.9, 1.2));
         assert!(gate(calm, 6).failed());
         assert_eq!(gate(wild, 100).outcome, Outcome::NotShown, "the control reaches as far");
@@ -165,15 +168,15 @@ mod tests {
 
     #[test]
     fn it_says_what_it_means() {
-        let text = Gate::of(interval(1.03, 1.025, 1.035), None, Some(100), 1.02).to_string();
+        let text = Gate::of(interval(1.03, 1.025, 1.035), SAME, 100, 1.02).to_string();
         assert_eq!(text, "failed: +3.00 %, at least +2.50 %; +2.00 % is allowed");
-        let gate = Gate::of(interval(1.03, 1.01, 1.05), None, Some(100), 1.02);
+        let gate = Gate::of(interval(1.03, 1.01, 1.05), SAME, 100, 1.02);
         // Half the width is 0.0194, the distance 0.0098 as logarithms: 1.99 squared times the rounds.
         assert_eq!(gate.rounds_advised(), Some(396));
         let text = gate.to_string();
         assert!(text.starts_with("not shown: +3.00 %, anything from +1.00 % to +5.00 %"), "{text}");
         assert!(text.contains("no failure") && text.ends_with("about 396 rounds would tell"), "{text}");
-        let close = Gate::of(interval(1.02, 1.01, 1.03), None, Some(100), 1.02);
+        let close = Gate::of(interval(1.02, 1.01, 1.03), SAME, 100, 1.02);
         assert_eq!(close.rounds_advised(), None);
         assert!(close.to_string().ends_with("too close to tell"));
     }

@@ -29,10 +29,4 @@ impl Interval {
     pub fn exp(self) -> Self {
         Self { estimate: self.estimate.exp(), low: self.low.exp(), high: self.high.exp() }
     }
-
-    /// The width as a share of the estimate: 0.04 reads "four percent wide".
-    #[must_use]
-    pub fn relative_width(&self) -> f64 {
-        (self.high - self.low) / self.estimate.abs()
-    }
 }

@@ -8,15 +8,15 @@
 //!
 //! ```text
 //!  a clock                                                            what is it like?
-//!  (vellum-timing)                    ┌─▶ Layers ─▶ Modality, Steady, Autocorrelation
+//!  (vellum-timing)                    ┌─▶ Layers ─▶ Modality, Steady
 //!   │                                 │      │                        why are some so long?
 //!   │                                 │      └────▶ Attribution ◀─ marks, counters ┐
 //!   └▶ Observation ─▶ Series ─▶ walls ┼─▶ Spectrum ───── on the tick? ─────────────┘
 //!       less Base        ▲            └─▶ pictures (vellum-report)
 //!   ▲                    ▼
-//!   │            line, json, csv ─▶ filter, Summary
+//!   │            line, json ─▶ filter, Summary
 //!   │                                                                 is this faster than that?
-//!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate, Goal, Baseline
+//!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate, Goal
 //! ```
 //!
 //! Everything is a pure function of its arguments and a seed: the same seed gives the same answer on every
@@ -36,17 +36,15 @@
 //! - **base**: the cost of measuring itself, the clock's step, and the batch that a too short operation needs
 //!   ([`Base`]).
 //! - **machine**: the machine measured on, as plain data, and where two differ ([`Machine`]).
-//! - **line**, **json**, **csv**: series as text that `grep` and an eye can take apart, as JSON, as a table;
-//!   **column** names the quantities once for all of them, **summary** is a series in one line, **filter**
-//!   takes parts.
+//! - **line**, **json**: series as text that `grep` and an eye can take apart, and as JSON; **column** names
+//!   the quantities once for both, **summary** is a series in one line, **filter** takes parts.
 //!
 //! # What it is like
 //!
 //! - **layers**: outliers beyond mean ± 2σ, taken off layer by layer and remembered ([`Layers`]).
-//! - **modes**: what share sits at the mode to a clock's step ([`ModeShare`]), and whether there are several
-//!   modes, by the **dip** and a taut string ([`Modality`]).
-//! - **autocorrelation**: how well an observation predicts the next, and how many make one independent one
-//!   ([`Autocorrelation`]); **ranks** make such answers robust against outliers.
+//! - **modes**: whether there are several modes, by the **dip** and a taut string ([`Modality`]);
+//!   **autocorrelation** finds how many observations make one independent one, by **ranks**, which make such
+//!   answers robust against outliers.
 //! - **steady**: where the level changes and from where on it no longer does ([`Steady`]); **segments** finds
 //!   the best division.
 //!
@@ -69,8 +67,7 @@
 //! - **dependence**, **resample**: an [`Interval`] that really covers, by drawing blocks of neighbours as
 //!   long as they resemble each other ([`Dependence`], [`resampled`]).
 //! - **plan**: how many rounds, without looking at the answer while deciding ([`Plan`]).
-//! - **gate**, **goal**, **baseline**: a build server's answer ([`Gate`]), a bound for a figure ([`Goal`]),
-//!   and series kept from earlier runs ([`Baseline`]).
+//! - **gate**, **goal**: a build server's answer ([`Gate`]), a bound for a figure ([`Goal`]).
 //!
 //! ```
 //! use vellum_measure::{Known, Layers, Spectrum, median, paired_ratio};
@@ -94,12 +91,10 @@
 mod attribution;
 mod autocorrelation;
 mod base;
-mod baseline;
 mod column;
 mod compare;
 #[cfg(test)]
 mod coverage;
-pub mod csv;
 mod dependence;
 mod digits;
 mod dip;
@@ -138,11 +133,7 @@ mod vectors;
 pub use attribution::{
     Attribution, Cause, CauseTotal, FAULT_AMONG_MANY_NS_MAX, FAULT_NS_MAX, Outlier, Picos, SWITCH_NS_MAX,
 };
-pub use autocorrelation::Autocorrelation;
 pub use base::{BASES_MIN, Base, OPERATION_NS_MIN, STEPS_MIN};
-pub use baseline::{
-    AgainstBaseline, BASELINE_SCHEMA, Baseline, BaselineError, RUN_TO_RUN, RUNS_TELLING, Weakness,
-};
 pub use column::Column;
 pub use compare::{
     Arms, CompareError, Comparison, Direction, LOW_SHARE, LOW_SHARE_ALLOCATING, NEGLIGIBLE, Options, Ratios,
@@ -155,9 +146,9 @@ pub use gate::{Gate, Outcome};
 pub use goal::{Bound, Goal, Verdict};
 pub use interval::Interval;
 pub use layers::{LAYER_DEVIATIONS, LAYERS_MAX, LayerBounds, Layers};
-pub use machine::{Difference, Machine};
+pub use machine::Machine;
 pub use mark::{Mark, MarkCause};
-pub use modes::{MODE_SHARE_MIN, MODES_FALSE_ALARM, Modality, Mode, ModeShare};
+pub use modes::{MODE_SHARE_MIN, MODES_FALSE_ALARM, Modality, Mode};
 pub use observation::{Observation, Series};
 pub use order_check::OrderCheck;
 pub use plan::{Next, Plan, ROUNDS_MAX, ROUNDS_MIN, Why, rounds_needed};

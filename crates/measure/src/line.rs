@@ -34,8 +34,6 @@ mod reader;
 mod words;
 mod writer;
 
-pub(crate) use header::labels_field;
-
 pub use error::{LineError, Problem, ReadError, WriteError};
 pub use reader::{Entry, OnError, Reader, SKIPPED_KEPT_MAX, Skipped};
 pub use writer::{ValueLine, write_entry, write_series, write_summary};

@@ -46,17 +46,6 @@ pub struct Machine {
     pub hypervisor: Option<String>,
 }
 
-/// One way in which two machines differ.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// The field of [`Machine`].
-    pub field: &'static str,
-    /// Its value in the first; `None` if unknown there.
-    pub first: Option<String>,
-    /// Its value in the second; `None` if unknown there.
-    pub second: Option<String>,
-}
-
 impl Machine {
     /// Every field by name, with its value as text; `None` where it is not known.
     #[must_use]
@@ -104,14 +93,6 @@ impl Machine {
             _ => false,
         }
     }
-
-    /// In what two machines differ, in the order of the fields; empty if in nothing.
-    #[must_use]
-    pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        let pairs = self.fields().into_iter().zip(other.fields());
-        let differing = pairs.filter(|((_, first), (_, second))| first != second);
-        differing.map(|((field, first), (_, second))| Difference { field, first, second }).collect()
-    }
 }
 
 #[cfg(test)]
@@ -153,15 +134,5 @@ pub(crate) mod tests {
         assert_eq!(json.as_object().unwrap().len(), names.len());
         assert!(names.iter().all(|name| json.get(name).is_some()));
         assert_eq!(serde_json::from_value::<Machine>(json).unwrap(), full());
-    }
-
-    #[test]
-    fn differences_are_named() {
-        let other = Machine { hz: Some(1000), turbo: None, ..full() };
-        let differences = full().differences(&other);
-        let named: Vec<_> =
-            differences.iter().map(|d| (d.field, d.first.as_deref(), d.second.as_deref())).collect();
-        assert_eq!(named, [("hz", Some("250"), Some("1000")), ("turbo", Some("false"), None)]);
-        assert!(full().differences(&full()).is_empty());
     }
 }

@@ -43,20 +43,6 @@ pub struct Mark {
     pub cause: MarkCause,
 }
 
-impl Mark {
-    /// How long it took, nanoseconds.
-    #[must_use]
-    pub fn span_ns(&self) -> u64 {
-        self.end_ns.saturating_sub(self.start_ns)
-    }
-
-    /// How much of it lies in `start_ns..end_ns`, nanoseconds.
-    #[must_use]
-    pub fn overlap_ns(&self, start_ns: u64, end_ns: u64) -> u64 {
-        self.end_ns.min(end_ns).saturating_sub(self.start_ns.max(start_ns))
-    }
-}
-
 impl MarkCause {
     /// The cause with this word. Every text is one: an unknown word becomes [`MarkCause::Other`].
     #[must_use]
@@ -118,13 +104,6 @@ impl From<MarkCause> for String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn marks_overlap_what_they_touch() {
-        let mark = Mark { start_ns: 10, end_ns: 20, cause: MarkCause::Major };
-        assert_eq!(mark.span_ns(), 10);
-        assert_eq!((mark.overlap_ns(0, 15), mark.overlap_ns(12, 13), mark.overlap_ns(20, 30)), (5, 1, 0));
-    }
 
     #[test]
     fn causes_are_read_back() {

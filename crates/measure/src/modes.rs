@@ -1,13 +1,8 @@
 //! Do the values cluster round one level or several?
 //!
-//! Two questions with the same word in them:
+//! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both.
 //!
-//! - **What share sits at the mode?** A clock moves in steps, so equal values are frequent, and a good
-//!   measurement of nothing has nearly all of them at one: [`ModeShare`].
-//! - **Is there more than one mode?** A machine that is sometimes fast and sometimes slow has two levels, and
-//!   no single figure describes both: [`Modality`].
-//!
-//! The second is answered by [the dip](crate::dip), which needs no width of bins. If that rejects one mode,
+//! Whether there is more than one is answered by [the dip](crate::dip), which needs no width of bins. If that rejects one mode,
 //! the modes are those of the simplest density compatible with the values. Compatible densities are those
 //! whose curve of shares stays within a band round that of the values; the simplest has the fewest modes. A
 //! string pulled tight in the band is that curve; where it is steepest are the modes.
@@ -27,8 +22,7 @@
 //!
 //! Invariants: shares of the modes sum to 1; modes are in rising order; there is always at least one.
 //!
-//! Sources: Bates counts the values at the mode (section "Improving the Results": all but 6 of 1000). The
-//! dip: Hartigan and Hartigan (1985); the string: Davies and Kovac, "Local extremes, runs, strings and
+//! Sources. The dip: Hartigan and Hartigan (1985); the string: Davies and Kovac, "Local extremes, runs, strings and
 //! multiresolution" (2001), with the dip's own quantile as the band's half-width, so that test and string
 //! agree.
 
@@ -36,9 +30,10 @@ use std::collections::VecDeque;
 
 use serde::Serialize;
 
+use crate::autocorrelation::Autocorrelation;
 use crate::dip::{dip, dip_beyond, dip_chance};
 use crate::ranks::rank_shares;
-use crate::{Autocorrelation, Rng, median};
+use crate::{Rng, median};
 
 /// Of the series with one mode, at most this share is said to have more.
 pub const MODES_FALSE_ALARM: f64 = 0.01;
@@ -51,17 +46,6 @@ const VALUES_MIN: usize = 8;
 
 /// Correlation is followed over this share of the series at most.
 const LAGS_SHARE: usize = 4;
-
-/// The value most often seen, and how often.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct ModeShare {
-    /// The most frequent value, in whole steps; of several the smallest.
-    pub at: f64,
-    /// The share of the values there, 0 to 1.
-    pub share: f64,
-    /// The share of the values there or one step beside it.
-    pub share_near: f64,
-}
 
 /// Whether values have one mode, and which modes they have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -87,28 +71,6 @@ pub struct Mode {
     pub high: f64,
     /// The share of all values that belongs to it: up to the emptiest stretch on either side.
     pub share: f64,
-}
-
-impl ModeShare {
-    /// Of values that a clock with this step measured. `None` if there are none, one is not a finite number,
-    /// or the step is not a positive number.
-    #[must_use]
-    pub fn of(values: &[f64], step: f64) -> Option<Self> {
-        if values.is_empty()
-            || !(step > 0.0 && step.is_finite())
-            || values.iter().any(|value| !value.is_finite())
-        {
-            return None;
-        }
-        let mut bins: Vec<i64> = values.iter().map(|value| (value / step).round() as i64).collect();
-        bins.sort_unstable();
-        // The last of equal maxima is the first when walked from behind.
-        let mode = bins.chunk_by(|a, b| a == b).rev().max_by_key(|run| run.len())?[0];
-        let share = |reach: u64| {
-            bins.iter().filter(|bin| bin.abs_diff(mode) <= reach).count() as f64 / values.len() as f64
-        };
-        Some(Self { at: mode as f64 * step, share: share(0), share_near: share(1) })
-    }
 }
 
 impl Modality {
@@ -269,20 +231,6 @@ impl Chain {
 mod tests {
     use super::*;
     use crate::noise::Noise;
-
-    #[test]
-    fn the_source_counts_at_the_mode() {
-        // "Out of the 1000 measurements all but 6 … at 6 microseconds", here with a clock of one microsecond.
-        let mut values = vec![6.0; 994];
-        values.extend([7.0, 7.0, 12.0, 12.0, 12.0, 12.0]);
-        let got = ModeShare::of(&values, 1.0).unwrap();
-        assert_eq!((got.at, got.share, got.share_near), (6.0, 0.994, 0.996));
-        let tied = ModeShare::of(&[20.1, 29.9, 19.8, 30.2], 10.0).unwrap();
-        assert_eq!((tied.at, tied.share, tied.share_near), (20.0, 0.5, 1.0));
-        assert_eq!(ModeShare::of(&[], 1.0), None);
-        assert_eq!(ModeShare::of(&[1.0], 0.0), None);
-        assert_eq!(ModeShare::of(&[f64::NAN], 1.0), None);
-    }
 
     /// Normal values round levels, each with its share, in random order.
     fn mixture(seed: u64, n: usize, levels: &[(f64, f64)]) -> Vec<f64> {

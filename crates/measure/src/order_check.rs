@@ -64,7 +64,7 @@ impl fmt::Display for OrderCheck {
 }
 
 /// The interval of a quotient of two independent ratios.
-pub(crate) fn quotient(over: Interval, under: Interval) -> Interval {
+fn quotient(over: Interval, under: Interval) -> Interval {
     let estimate = over.estimate / under.estimate;
     // Not `hypot`: it alone would need version 2.35 of the C library, and squares of such logarithms do not
     // overflow.

@@ -114,19 +114,6 @@ impl Unit {
         }
     }
 
-    /// `value` of this unit in seconds, for units of time. Cycles have no length of their own.
-    #[must_use]
-    pub fn to_seconds(&self, value: f64) -> Option<f64> {
-        match self {
-            // Divided rather than multiplied: 10⁻⁹ is not a binary fraction, 10⁹ is a whole number.
-            Self::Nanoseconds => Some(value / 1e9),
-            Self::Microseconds => Some(value / 1e6),
-            Self::Milliseconds => Some(value / 1e3),
-            Self::Seconds => Some(value),
-            Self::Cycles | Self::Bytes | Self::Count | Self::Instructions | Self::Other(_) => None,
-        }
-    }
-
     /// In what to show values as large as `magnitude` (of this unit): for one figure, or for all figures
     /// along an axis.
     ///
@@ -300,13 +287,6 @@ mod tests {
             assert_eq!(unit.scaled(value), text, "{value} {unit}");
         }
         assert_eq!(Unit::Nanoseconds.scaled(f64::NAN), "NaN ns");
-    }
-
-    #[test]
-    fn only_times_have_seconds() {
-        assert_eq!(Unit::Microseconds.to_seconds(486.0), Some(0.000_486));
-        assert_eq!(Unit::Nanoseconds.to_seconds(1e9), Some(1.0));
-        assert_eq!(Unit::Cycles.to_seconds(1.0), None);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! What makes a series valid: checked before it is written, and after it was read.
 //!
-//! Text, JSON and CSV could each carry something that no other reads back: a value that is not a number, a
-//! mark that ends before it starts. All three ask here, so that there is one rule and one message.
+//! Text and JSON could each carry something that the other cannot: a value that is not a number, a mark that
+//! ends before it starts. Both call this check, so that there is one rule and one message.
 
 use thiserror::Error;
 

@@ -84,7 +84,7 @@ pub use options::{
 pub use source::{
     Availability, Count, Done, PerProcess, Source, SourceChoice, SourceError, SourceKind, Spent,
 };
-pub use sources::{AccessedBits, Damon, Generations, IdleBitmap, PageTables, has_soft_dirty};
+pub use sources::{AccessedBits, Damon, Generations, PageTables, has_soft_dirty};
 pub use target::{MEMBERS_MAX, Target, TargetError};
 pub use verdict::{ByAge, Ground, Kind, Knee, LESS, Limit, Verdict};
 pub use watcher::{AGES, Cost, Grain, HUGE_FROM, MIXED_FROM, PAGE_BYTES, Step, Watcher};

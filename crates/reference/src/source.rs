@@ -3,11 +3,11 @@
 //! A [`Source`] is cleared for a job and later counts what the job has referenced since. There are two kinds:
 //!
 //! ```text
-//! process by process   PerProcess   accessed bits, page tables, the idle bitmap    any looks, at any time
-//! of a whole job       Source       generations: of a control group                two looks to a clearing,
-//!                                                                                  of four generations
-//!                                   DAMON: samples that the kernel draws itself    one look to a clearing,
-//!                                                                                  timed by the kernel
+//! process by process   PerProcess   accessed bits, page tables         any looks, at any time
+//! of a whole job       Source       generations: of a control group    two looks to a clearing,
+//!                                                                      of four generations
+//!                                   DAMON: samples that the kernel     one look to a clearing,
+//!                                   draws itself                       timed by the kernel
 //! ```
 //!
 //! A source that allows fewer looks than a cycle has is cleared again within the cycle ([`Source::looks`]).
@@ -34,8 +34,6 @@ pub enum SourceKind {
     AccessedBits,
     /// The same bits, read out of the page tables by a program in the kernel. Root.
     PageTables,
-    /// The idle flag of each frame, `/sys/kernel/mm/page_idle/bitmap`.
-    IdleBitmap,
     /// The generations of the multi-generational LRU, `/sys/kernel/debug/lru_gen`.
     Generations,
     /// Regions sampled by the kernel's data access monitor.
@@ -53,13 +51,8 @@ pub enum Availability {
 
 impl SourceKind {
     /// All of them, in the order in which they are preferred.
-    pub const ALL: [SourceKind; 5] = [
-        SourceKind::PageTables,
-        SourceKind::AccessedBits,
-        SourceKind::Damon,
-        SourceKind::Generations,
-        SourceKind::IdleBitmap,
-    ];
+    pub const ALL: [SourceKind; 4] =
+        [SourceKind::PageTables, SourceKind::AccessedBits, SourceKind::Damon, SourceKind::Generations];
 
     /// The name in reports and options.
     #[must_use]
@@ -67,7 +60,6 @@ impl SourceKind {
         match self {
             SourceKind::PageTables => "page-tables",
             SourceKind::AccessedBits => "accessed-bits",
-            SourceKind::IdleBitmap => "idle-bitmap",
             SourceKind::Generations => "generations",
             SourceKind::Damon => "damon",
         }
@@ -79,7 +71,6 @@ impl SourceKind {
         match self {
             SourceKind::PageTables => "accessed bits (clear_refs, page tables read by BPF)",
             SourceKind::AccessedBits => "accessed bits (clear_refs, smaps_rollup)",
-            SourceKind::IdleBitmap => "the idle bitmap of frames (page_idle)",
             SourceKind::Generations => "generations of the multi-generational LRU (lru_gen)",
             SourceKind::Damon => "pages sampled by the kernel's data access monitor (DAMON)",
         }

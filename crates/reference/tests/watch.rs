@@ -321,18 +321,6 @@ fn the_curve_sampled_by_damon_is_near_and_the_monitor_goes() {
     assert_eq!(std::fs::read_to_string(MONITORS).unwrap().trim(), "0");
 }
 
-#[test]
-fn the_curve_by_the_idle_bitmap_is_within_two_percent() {
-    match SourceKind::IdleBitmap.availability() {
-        Availability::Usable => {
-            let walker = Walker::start(false);
-            let target = Target::process(walker.pid()).unwrap();
-            the_curve_is_within(WITHIN, &walker, &target, SourceKind::IdleBitmap);
-        }
-        why => vellum_skip::skip(format_args!("there is no idle bitmap here: {why:?}")),
-    }
-}
-
 fn the_curve_is_within_two_percent_by(kind: SourceKind) {
     let walker = Walker::start(false);
     the_curve_is_within(WITHIN, &walker, &Target::process(walker.pid()).unwrap(), kind);

@@ -7,7 +7,7 @@
 //! | [`amount`], [`option`] | quantities read from configuration files and options |
 //! | [`table`], [`Value`] | tables, as text, Markdown, HTML and JSON |
 //! | [`escape`] | text in HTML and XML |
-//! | [`plot`] | pictures of observations and of computed curves, as SVG, PNG, and in a terminal |
+//! | [`plot`] | pictures of observations and of computed curves, as SVG and in a terminal |
 //! | [`Style`] | colour, on terminals only |
 //! | [`Output`], [`stdout`] | files written whole or not at all; standard output that its reader may close |
 //! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; exit statuses |

@@ -27,7 +27,7 @@ mod wire;
 pub use elf::{demangle, elf_image, elf_symbols, unwind};
 pub use govern::{http_request, jobs, state};
 pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
-pub use measured::{baseline, json, observations, trace, watch};
+pub use measured::{json, observations, trace, watch};
 pub use sizes::sizes;
 pub use wire::{advice, board, held, ledger};
 
@@ -45,7 +45,6 @@ pub struct Target {
 /// All targets, by name.
 pub const TARGETS: &[Target] = &[
     Target { name: "advice", run: advice, words: &["VADV"] },
-    Target { name: "baseline", run: baseline, words: measured::JSON_WORDS },
     Target { name: "board", run: board, words: &["VELLUM\0B"] },
     Target { name: "btf", run: btf, words: &["\0s\0", "\0c\0", "\0e\0", "\0x\0"] },
     Target { name: "cgroups", run: cgroups, words: kernel::GROUP_WORDS },

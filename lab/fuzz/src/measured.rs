@@ -1,8 +1,8 @@
-//! Measurements, written and read again: observations in three forms, traces, recorded watches.
+//! Measurements, written and read again: observations in two forms, traces, recorded watches.
 
 use std::io::Cursor;
 use vellum_measure::line::{Entry, OnError, Reader, write_entry};
-use vellum_measure::{Baseline, Options, Series, csv, json as document};
+use vellum_measure::{Series, json as document};
 use vellum_reference::Frame;
 use vellum_workset::trace::{PageSize, PageTraceWriter, Reference, Trace};
 use vellum_workset::{Intervals, Ticks};
@@ -31,7 +31,6 @@ pub(crate) const LINE_WORDS: &[&str] = &[
 ];
 pub(crate) const JSON_WORDS: &[&str] = &[
     "\"schema\":\"vellum.observations/1\"",
-    "\"schema\":\"vellum.baseline/1\"",
     "\"series\":[",
     "\"observations\":{\"value\":[",
     "\"start_ns\":",
@@ -56,8 +55,6 @@ pub(crate) const WATCH_WORDS: &[&str] =
 const PAGES_MAX: usize = 256;
 /// Longer series are not looked at whole: their statistics take more than linear time, by design.
 const LOOKED_AT_MAX: usize = 64;
-/// Draws of a comparison.
-const RESAMPLES: usize = 20;
 
 /// The line format, in both ways of dealing with errors; the values read are written and read again.
 pub fn observations(data: &[u8]) {
@@ -88,24 +85,11 @@ pub fn json(data: &[u8]) {
 
 /// Statistics of every series that was read.
 fn look_at(series: &Series) {
-    csv::write(&mut Vec::new(), [series]).expect("a valid series is a table");
     if series.observations.len() <= LOOKED_AT_MAX {
         let _ = (series.stat(), series.cpus(), series.starts(), series.clone().into_nanoseconds());
         let layers = vellum_measure::Layers::peel(&series.walls(), 1);
         let _ = layers.outliers().count();
         let _ = vellum_measure::Attribution::of(&series.observations, &series.marks, &layers, &[]);
-    }
-}
-
-/// A baseline; the value read is written and read again, and compared with itself.
-pub fn baseline(data: &[u8]) {
-    let Ok(baseline) = Baseline::read(data) else { return };
-    let mut written = Vec::new();
-    baseline.write(&mut written).expect("what was read can be written");
-    assert_eq!(Baseline::read(&written[..]).expect("what was written can be read"), baseline, "read again");
-    let options = Options { resamples: RESAMPLES, ..Options::default() };
-    for series in baseline.series.iter().take(4).filter(|series| series.observations.len() <= LOOKED_AT_MAX) {
-        let _ = baseline.compare(series, None, &options);
     }
 }
 

@@ -128,8 +128,8 @@ static void recorder(const char *folder) {
     CHECK(vel_series_stat(series, &stat) == 0 && stat.n == 20);
 
     char path[4096];
-    const char *names[] = {"lines", "json", "csv"};
-    for (int format = VEL_LINES; format <= VEL_CSV; format++) {
+    const char *names[] = {"lines", "json"};
+    for (int format = VEL_LINES; format <= VEL_JSON; format++) {
         snprintf(path, sizeof path, "%s/%s", folder, names[format]);
         CHECK(vel_series_write(series, path, format, 0) == 0);
     }

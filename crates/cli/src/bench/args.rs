@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vellum_experiment::process_duel;
-use vellum_experiment::suite_duel::Framework;
 use vellum_report::amount::{self, percentage};
 use vellum_timing::bench::{BATCH_MAX, Batching};
 use vellum_timing::clock::ClockKind;
@@ -24,10 +23,9 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 /// With --vs, programs run alternately in random order, and the first also against itself. That control
 /// measures the noise; no smaller difference is claimed. Several --vs compare several programs with the
 /// first, -L one program with several values of a parameter, --vs-ref the program with that of another
-/// revision. With --framework, the programs are benchmark suites, and each benchmark is compared. Without
-/// these, one program is described: its time when undisturbed, and the causes of its outliers. With
-/// --suite, operations of this process are timed. The programs' output is discarded unless --output says
-/// otherwise.
+/// revision. Without these, one program is described: its time when undisturbed, and the causes of its
+/// outliers. With --suite, operations of this process are timed. The programs' output is discarded unless
+/// --output says otherwise.
 ///
 /// Exit status: 0; 1 when --fail-above finds a slowdown; 127 when a program is not found, 126 when it cannot
 /// be executed; 125 when a program or vellum itself failed.
@@ -39,24 +37,16 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
     vellum bench --vs-ref main --build make -- ./prog data\n  \
     vellum bench --metric instructions --counter valgrind -- ./old --vs ./new\n  \
     vellum bench --order duet -- ./old --vs ./new\n  \
-    vellum bench --framework google -- ./old_bench --vs ./new_bench\n  \
-    vellum bench --framework criterion --vs-ref main -- cargo bench --bench speed\n  \
-    vellum bench --out x.obs -- ./prog && vellum plot x.obs\n  vellum bench --suite memory --save memory.json\n  \
-    vellum bench --suite memory --baseline memory.json --fail-above 10%"
+    vellum bench --out x.obs -- ./prog && vellum plot x.obs\n  \
+    vellum bench --suite memory --out memory.obs && vellum obs stat memory.obs"
 )]
 pub(crate) struct Bench {
     /// Time this suite of Vellum's own operations, in this process.
-    #[arg(long, value_name = "NAME", conflicts_with = "command", group = "cases", value_parser = suites::NAMES)]
+    #[arg(long, value_name = "NAME", conflicts_with = "command", value_parser = suites::NAMES)]
     pub(super) suite: Option<String>,
 
-    /// The commands are benchmark suites of this framework: run their benchmarks by turns, one at a time,
-    /// and compare each.
-    #[arg(long, value_name = "NAME", group = "cases", conflicts_with_all = ["parameter", "counter", "clock", "order",
-        "no_order_check", "output", "input", "subtract_start", "save", "baseline", "name", "attribute", "periods"])]
-    pub(super) framework: Option<FrameworkArg>,
-
-    /// Only cases of the suite, or benchmarks, whose names contain this.
-    #[arg(long, value_name = "TEXT", requires = "cases")]
+    /// Only cases of the suite whose names contain this.
+    #[arg(long, value_name = "TEXT", requires = "suite")]
     pub(super) only: Option<String>,
 
     /// How long to measure, such as 10s, 500ms or 2min (default: 6s; with --suite, at most 3s a case).
@@ -171,21 +161,9 @@ pub(crate) struct Bench {
     pub(super) hold_collectors: bool,
 
     /// Exit with status 1 if a slowdown, or a growth of what --metric says, above this is shown, such as 2%:
-    /// of B against A, or against the baseline.
-    #[arg(long, value_name = "PERCENT", value_parser = allowed)]
+    /// of B against A.
+    #[arg(long, value_name = "PERCENT", value_parser = allowed, conflicts_with = "suite")]
     pub(super) fail_above: Option<f64>,
-
-    /// Write a baseline to compare with later (schema vellum.baseline/1).
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) save: Option<PathBuf>,
-
-    /// The name of the baseline (default: its file's name).
-    #[arg(long, value_name = "TEXT", requires = "save")]
-    pub(super) label: Option<String>,
-
-    /// Compare with this baseline. Weaker than --vs: the speed of the machine may have changed since.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) baseline: Option<PathBuf>,
 
     /// The name of the program in files (default: its name and arguments).
     #[arg(long, value_name = "NAME", conflicts_with = "suite")]
@@ -198,10 +176,6 @@ pub(crate) struct Bench {
     /// Also write results and observations as JSON (schema vellum.bench/1); "-" is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) json: Option<PathBuf>,
-
-    /// Also write every observation as CSV; "-" is standard output.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) csv: Option<PathBuf>,
 
     /// Also write the tables as Markdown; "-" is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -239,27 +213,6 @@ pub(super) enum Metric {
     Wall,
     /// Instructions executed in user mode: hardly vary, and leave out caches and the kernel.
     Instructions,
-}
-
-/// Who wrote the suites' harness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum FrameworkArg {
-    /// criterion (Rust); the command is the bench executable, or cargo bench --bench NAME.
-    Criterion,
-    /// google-benchmark (C++); by the CPU time that it gives, or with --metric wall elapsed time.
-    Google,
-    /// pytest-benchmark (Python); the command is pytest with its arguments.
-    Pytest,
-}
-
-impl From<FrameworkArg> for Framework {
-    fn from(framework: FrameworkArg) -> Self {
-        match framework {
-            FrameworkArg::Criterion => Framework::Criterion,
-            FrameworkArg::Google => Framework::Google,
-            FrameworkArg::Pytest => Framework::Pytest,
-        }
-    }
 }
 
 /// What counts instructions.

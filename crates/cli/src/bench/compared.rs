@@ -4,19 +4,12 @@ use super::args::Metric;
 use super::report::{Kind, Report, Versus};
 use super::text::{faults, interval, low_name, metric, peak};
 use super::words::range;
-use vellum_measure::{Direction, Interval, percent};
+use vellum_measure::percent;
 use vellum_report::Table;
-use vellum_report::units::many;
 
-/// All columns of the table of benchmarks.
-pub(super) const BENCHMARK_COLUMNS: usize = 7;
-
-/// The comparisons that have a sentence: by the figure that decides, and of many benchmarks those that
-/// differ.
+/// The comparisons that have a sentence: by the figure that decides.
 pub(super) fn decisive(report: &Report) -> impl Iterator<Item = &Versus> {
-    let many = report.kind == Kind::Framework && report.versus.len() > 1;
-    let decides = |row: &&Versus| Some(row.metric.name()) == report.how.metric;
-    report.versus.iter().filter(decides).filter(move |row| !many || row.direction != Direction::NotShown)
+    report.versus.iter().filter(|row| Some(row.metric.name()) == report.how.metric)
 }
 
 /// The differences, and the absolute figures, each with its title.
@@ -106,49 +99,6 @@ fn one_below_another(report: &Report) -> Table {
     table
 }
 
-/// Suites: a line each for their benchmarks, with all that is known, or with less for narrow terminals.
-pub(super) fn benchmarks(report: &Report, columns: usize) -> Table {
-    let heads = ["benchmark", "A", "B", "B against A", "95 %", "A against A", "95 %"];
-    let mut table = Table::plain(&heads[..columns], 1);
-    for row in &report.versus {
-        let (ratio, control) = (row.comparison.headline.ratio, row.comparison.headline.control);
-        let scaled = |found: Interval| row.metric.unit().scaled(found.estimate);
-        let cells = [
-            row.benchmark.clone().unwrap_or_default(),
-            scaled(row.comparison.a),
-            scaled(row.comparison.b),
-            percent(ratio.estimate),
-            range(ratio),
-            percent(control.estimate),
-            range(control),
-        ];
-        table.row(cells[..columns].to_vec());
-    }
-    table
-}
-
-/// Facts of suites beside their differences: benchmarks left out, and how many differ.
-pub(super) fn summary(report: &Report) -> Vec<String> {
-    let count = |direction| report.versus.iter().filter(|row| row.direction == direction).count();
-    let apart = report.apart.iter().flat_map(|apart| {
-        let listed = |what: &str, names: &[String]| {
-            (!names.is_empty()).then(|| format!("{what}: {}", names.join(", ")))
-        };
-        let failed = apart.failed.iter().map(|benchmark| benchmark.words.clone());
-        let alone =
-            [listed("only in A (removed)", &apart.removed), listed("only in B (added)", &apart.added)];
-        alone.into_iter().flatten().chain(failed).collect::<Vec<_>>()
-    });
-    let differ = format!(
-        "of {} {} shown to be slower in B, {} faster; {} not shown to differ",
-        many(report.versus.len() as u64, "benchmark"),
-        count(Direction::More),
-        count(Direction::Less),
-        count(Direction::NotShown)
-    );
-    apart.chain((report.versus.len() > 1).then_some(differ)).collect()
-}
-
 /// The programs, the tables and the verdicts as Markdown.
 pub(super) fn markdown(report: &Report) -> String {
     let mut page = String::new();
@@ -158,11 +108,6 @@ pub(super) fn markdown(report: &Report) -> String {
     if report.kind == Kind::Versus {
         for (title, table) in tables(report) {
             page += &format!("\n**{title}**\n\n{}", table.markdown());
-        }
-    } else if report.kind == Kind::Framework {
-        page += &format!("\n{}", benchmarks(report, BENCHMARK_COLUMNS).markdown());
-        for sentence in summary(report) {
-            page += &format!("\n{sentence}.\n");
         }
     } else {
         page += &format!("\n{}", subjects(report).markdown());

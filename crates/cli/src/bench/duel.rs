@@ -5,7 +5,7 @@ use super::failure::BenchFailure;
 use super::programs::Chosen;
 use super::report::{How, Program, Start};
 use super::steps::Steps;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::progress::Progress;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use vellum_experiment::ArmOrder;
@@ -27,8 +27,6 @@ const COUNTED_WELL: f64 = 0.001;
 const OFF_SHARE: f64 = 0.5;
 /// The program that counts where the processor does not.
 const VALGRIND: &str = "valgrind";
-/// Between redraws of the line on the terminal: seldom, as they cost the processor that the programs need.
-const REDRAW: Duration = Duration::from_millis(500);
 
 /// How many rounds and how long.
 #[derive(Clone, Copy, Debug)]
@@ -81,27 +79,16 @@ pub(super) fn duel(
         duet: args.order == Order::Duet,
     };
     let commands: Vec<&Command> = programs.iter().map(|program| &program.command).collect();
-    let line = line(what, extent);
-    let (began, before) = (Instant::now(), Waited::now());
-    let duel = process_duel(&commands, &options);
-    let (took, busy) = (began.elapsed(), before.and_then(Waited::share_since));
-    line.finish_and_clear();
-    Ok(Timed { duel: duel?, took, busy })
-}
-
-/// A line on standard error if that is a terminal, and nothing elsewhere.
-pub(super) fn line(what: &str, extent: Extent) -> ProgressBar {
-    let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let long = match extent.rounds {
         Some(rounds) => format!("{rounds} rounds"),
         None => format!("{} s", extent.time.as_secs_f64().ceil()),
     };
-    let style = ProgressStyle::with_template("{elapsed} of about {prefix}  {wide_msg}");
-    line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-    line.set_prefix(long);
-    line.set_message(what.to_owned());
-    line.enable_steady_tick(REDRAW);
-    line
+    let line = Progress::start(what, &long);
+    let (began, before) = (Instant::now(), Waited::now());
+    let duel = process_duel(&commands, &options);
+    let (took, busy) = (began.elapsed(), before.and_then(Waited::share_since));
+    drop(line);
+    Ok(Timed { duel: duel?, took, busy })
 }
 
 /// What counts the programs' instructions, if they are counted.

@@ -2,12 +2,9 @@
 
 use crate::failure::Failure;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use vellum_experiment::process_duel::{CountError, ProcessDuelError};
-use vellum_experiment::suite_duel::SuiteError;
-use vellum_measure::csv::CsvError;
+use vellum_measure::CompareError;
 use vellum_measure::line::WriteError;
-use vellum_measure::{BaselineError, CompareError};
 use vellum_process::LocateError;
 use vellum_timing::bench;
 
@@ -60,12 +57,6 @@ pub(super) enum BenchFailure {
     /// Programs could not be timed.
     #[error("{0}")]
     Duel(ProcessDuelError),
-    /// Suites of a framework could not be compared.
-    #[error("{0}")]
-    Suites(SuiteError),
-    /// There is no executable of a criterion suite.
-    #[error("{0}")]
-    Cargo(String),
     /// A suite could not be run.
     #[error(transparent)]
     Suite(#[from] bench::BenchError),
@@ -82,17 +73,6 @@ pub(super) enum BenchFailure {
     /// Figures that cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// A baseline cannot be used.
-    #[error("{}: {source}", .path.display())]
-    Baseline {
-        /// The file.
-        path: PathBuf,
-        /// What was wrong.
-        source: BaselineError,
-    },
-    /// Observations cannot be written as CSV.
-    #[error(transparent)]
-    Csv(#[from] CsvError),
     /// Observations cannot be written.
     #[error(transparent)]
     Lines(#[from] WriteError),
@@ -113,8 +93,7 @@ impl From<BenchFailure> for Failure {
     fn from(failure: BenchFailure) -> Failure {
         match failure {
             // The exit status tells why a program could not be started.
-            BenchFailure::Duel(ProcessDuelError::Spawn(error))
-            | BenchFailure::Suites(SuiteError::Spawn(error)) => Failure::Spawn(error),
+            BenchFailure::Duel(ProcessDuelError::Spawn(error)) => Failure::Spawn(error),
             other => Failure::of(other),
         }
     }

@@ -3,26 +3,22 @@
 //! ```text
 //! args ─┬─▶ programs ─▶ experiment's process duel ┬─ with --vs:    measure's Comparison  ─▶ versus
 //!       │                                     └─ without:      one series            ─▶ single
-//!       ├─▶ frameworks ▶ experiment's suite duel ─▶ measure's Comparison, a benchmark each
 //!       └─▶ suite ────▶ timing's Suite ───────────────────────────────────────────────▶ suite
-//!                        all: ─▶ explain (layers, periods, causes) · baseline ─▶ Report ─▶ text · JSON
-//!                                                                     series ──────────▶ lines · CSV
+//!                        all: ─▶ explain (layers, periods, causes) ────────────▶ Report ─▶ text · JSON
+//!                                                                     series ──────────▶ lines
 //! ```
 //!
-//! The result of a benchmark is a [`report::Report`], filled by the three above, shown in words and tables
+//! The result of a benchmark is a [`report::Report`], filled by the two above, shown in words and tables
 //! (`text`), and written as JSON. Printing judges nothing.
 //!
 //! Standard output has the report. Standard error has progress, warnings about input, and the one line of a
 //! failed gate. If a file goes to standard output ("-"), the report goes to standard error.
 
 mod args;
-mod baseline;
-mod cargo;
 mod causes;
 mod compared;
 mod duel;
 mod failure;
-mod frameworks;
 mod junit;
 mod parameters;
 mod programs;
@@ -42,8 +38,7 @@ use crate::screen;
 use failure::BenchFailure;
 use report::Report;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use vellum_measure::csv;
+use std::path::PathBuf;
 use vellum_measure::line::write_series;
 use vellum_process::Interrupt;
 use vellum_report::Style;
@@ -58,10 +53,8 @@ const _: () = assert!(SLOWER != FAILED);
 struct Files {
     out: Option<Output>,
     json: Option<Output>,
-    csv: Option<Output>,
     markdown: Option<Output>,
     junit: Option<Output>,
-    save: Option<Output>,
 }
 
 impl Files {
@@ -71,13 +64,12 @@ impl Files {
         let files = Files {
             out: prepare(&args.out)?,
             json: prepare(&args.json)?,
-            csv: prepare(&args.csv)?,
             markdown: prepare(&args.markdown)?,
             junit: prepare(&args.junit)?,
-            save: prepare(&args.save)?,
         };
         if files.to_stdout() > 1 {
-            const ONE: &str = "only one of --out, --json, --csv, --markdown, --junit and --save can go to standard output (\"-\")";
+            const ONE: &str =
+                "only one of --out, --json, --markdown and --junit can go to standard output (\"-\")";
             return Err(BenchFailure::Options(ONE).into());
         }
         Ok(files)
@@ -85,12 +77,12 @@ impl Files {
 
     /// How many go to standard output.
     fn to_stdout(&self) -> usize {
-        let all = [&self.out, &self.json, &self.csv, &self.markdown, &self.junit, &self.save];
+        let all = [&self.out, &self.json, &self.markdown, &self.junit];
         all.into_iter().filter(|output| matches!(output, Some(Output::Stdout))).count()
     }
 
     /// Writes each, also when another fails; the first failure is returned.
-    fn write(self, report: &Report, label: &str) -> Result<(), Failure> {
+    fn write(self, report: &Report) -> Result<(), Failure> {
         let lines = || {
             let mut lines = Vec::new();
             for series in &report.series {
@@ -98,21 +90,13 @@ impl Files {
             }
             Ok(lines)
         };
-        let table = || {
-            let mut table = Vec::new();
-            csv::write(&mut table, &report.series).map_err(BenchFailure::Csv)?;
-            Ok(table)
-        };
-        let saved = || Ok(baseline::saved(report, label)?);
         let json = || Ok(vellum_report::json(report).into_bytes());
         let markdown = || Ok(compared::markdown(report).into_bytes());
         let junit = || Ok(junit::document(report).into_bytes());
         let written = [
             put(self.out, lines),
-            put(self.csv, table),
             put(self.markdown, markdown),
             put(self.junit, junit),
-            put(self.save, saved),
             put(self.json, json),
         ];
         written.into_iter().collect()
@@ -127,26 +111,21 @@ fn put(output: Option<Output>, make: impl FnOnce() -> Result<Vec<u8>, Failure>) 
 /// Measures what was asked for, and says what was found.
 pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     let files = Files::prepare(args)?;
-    let before = args.baseline.as_deref().map(baseline::read).transpose()?;
     // A signal ends a suite at once; of programs, the complete rounds are worth reporting.
     let caught = if args.suite.is_none() { Interrupt::catch().ok() } else { None };
-    let mut report = match (&args.suite, args.framework) {
-        (Some(name), _) => suite::run(args, name, before.as_ref())?,
-        (None, Some(framework)) => frameworks::run(args, framework.into())?,
-        (None, None) => programs::run(args, before.as_ref())?,
+    let mut report = match &args.suite {
+        Some(name) => suite::run(args, name)?,
+        None => programs::run(args)?,
     };
     let stopped = caught.and_then(|_caught| Interrupt::arrived());
     if stopped.is_some() {
         report.warnings.push("it was stopped early: the figures are of what was complete by then".to_owned());
     }
-    if let Some(before) = before {
-        baseline::compare(&mut report, &before, args)?;
-    }
     let text_to_stderr = files.to_stdout() > 0;
     let style = if text_to_stderr { Style::of_stderr() } else { Style::of_stdout() };
     let text = text::render(&report, args, style, screen::columns());
     // Results are written before the report is, and each file regardless of the others.
-    let kept = files.write(&report, &label(args));
+    let kept = files.write(&report);
     let told = if text_to_stderr {
         let written = std::io::stderr().lock().write_all(text.as_bytes());
         written.map_err(|source| OutputError { path: "standard error".into(), source })
@@ -159,24 +138,9 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     }
     kept?;
     told?;
-    let without = report.apart.iter().flat_map(|apart| &apart.failed).filter(|_| !args.ignore_failure);
-    let without: Vec<&str> = without.map(|benchmark| benchmark.words.as_str()).collect();
-    for line in &without {
-        say!("vellum: {line}; fix it, or ask for failures to be ignored (-i)");
-    }
     Ok(match stopped {
         Some(signal) => SIGNALLED + signal as u8,
-        None if !without.is_empty() => FAILED,
         None if failed.is_empty() => 0,
         None => SLOWER,
     })
-}
-
-/// What a saved baseline is called.
-fn label(args: &Bench) -> String {
-    let of_file = || {
-        let stem = args.save.as_deref().and_then(Path::file_stem);
-        stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())
-    };
-    args.label.clone().unwrap_or_else(of_file)
 }

@@ -1,7 +1,6 @@
 //! Programs: found, timed alone or by turns.
 
 use super::args::{Bench, Metric, Order, OutputArg};
-use super::baseline::Before;
 use super::failure::BenchFailure;
 use super::parameters::{Setting, settings};
 use super::report::Report;
@@ -18,7 +17,7 @@ use vellum_process::{Command, locate};
 const PROGRAMS_MAX: usize = 64;
 
 /// Times one program, or several against the first.
-pub(super) fn run(args: &Bench, before: Option<&Before>) -> Result<Report, Failure> {
+pub(super) fn run(args: &Bench) -> Result<Report, Failure> {
     let lines = split(&args.command, &args.separator)?;
     let steps = [&args.setup, &args.prepare, &args.conclude, &args.cleanup];
     let words = args.command.iter().chain(steps.into_iter().flatten()).map(OsString::as_os_str);
@@ -26,7 +25,7 @@ pub(super) fn run(args: &Bench, before: Option<&Before>) -> Result<Report, Failu
     let several = settings.iter().flat_map(|setting| lines.iter().map(move |line| found(line, setting)));
     let mut programs: Vec<Chosen> = several.collect::<Result<_, Failure>>()?;
     settings = settings.into_iter().flat_map(|setting| vec![setting; lines.len()]).collect();
-    allowed(args, &programs, before)?;
+    allowed(args, &programs)?;
     // Kept until the end, when what it built is removed.
     let _revision = match &args.vs_ref {
         Some(name) => {
@@ -50,7 +49,7 @@ pub(super) fn run(args: &Bench, before: Option<&Before>) -> Result<Report, Failu
 }
 
 /// Refuses options that make no sense together, before anything runs.
-fn allowed(args: &Bench, programs: &[Chosen], before: Option<&Before>) -> Result<(), Failure> {
+fn allowed(args: &Bench, programs: &[Chosen]) -> Result<(), Failure> {
     let refuse = |why| Err(BenchFailure::Options(why).into());
     if args.counter.is_some() && args.metric != Metric::Instructions {
         return refuse("--counter is for --metric instructions; add that, or leave --counter out");
@@ -75,17 +74,9 @@ fn allowed(args: &Bench, programs: &[Chosen], before: Option<&Before>) -> Result
         }
     }
     match programs {
-        [one] if args.vs_ref.is_none() => {
-            if args.fail_above.is_some() && args.baseline.is_none() {
-                return refuse(
-                    "--fail-above needs something to compare with: another program behind --vs, or --baseline",
-                );
-            }
-            Ok(before.map_or(Ok(()), |before| before.expect(&[single::called(args, one)]))?)
+        [_] if args.vs_ref.is_none() && args.fail_above.is_some() => {
+            refuse("--fail-above needs something to compare with: add another program behind --vs")
         }
-        _ if args.save.is_some() || args.baseline.is_some() => refuse(
-            "--save and --baseline are for one program or a suite; --vs runs both side by side, which tells more",
-        ),
         all if all.len() > PROGRAMS_MAX => {
             Err(BenchFailure::Many { count: all.len(), most: PROGRAMS_MAX }.into())
         }

@@ -35,15 +35,11 @@ pub(super) struct Report {
     pub(super) base: Option<Base>,
     /// Each other program against A, with A against itself beside it.
     pub(super) versus: Vec<Versus>,
-    /// Benchmarks of suites that are not compared.
-    pub(super) apart: Option<Apart>,
     /// What each thing timed is like.
     pub(super) subjects: Vec<Subject>,
     /// Cases of a suite that were too short for the clock, and what would do.
     pub(super) refused: Vec<String>,
-    /// Against a baseline.
-    pub(super) against: Option<Against>,
-    /// Whether B, or what has a baseline, is slower than allowed.
+    /// Whether B is slower than allowed.
     pub(super) gates: Vec<Held>,
     /// What a longer run would show.
     pub(super) advice: Option<String>,
@@ -59,8 +55,6 @@ pub(super) struct Report {
 pub(super) enum Kind {
     /// Programs against each other.
     Versus,
-    /// Suites of a framework against each other.
-    Framework,
     /// One program.
     Program,
     /// Operations of this process.
@@ -96,8 +90,6 @@ pub(super) struct How {
     pub(super) order_check: Option<String>,
     /// The suite.
     pub(super) suite: Option<String>,
-    /// The framework of suites that are compared.
-    pub(super) framework: Option<String>,
 }
 
 /// A program.
@@ -140,37 +132,12 @@ pub(super) struct Start {
 pub(super) struct Versus {
     /// Which program is compared with A.
     pub(super) arm: String,
-    /// The benchmark, where suites are compared.
-    pub(super) benchmark: Option<String>,
     #[serde(serialize_with = "metric_name")]
     pub(super) metric: Metric,
     pub(super) comparison: Comparison,
     pub(super) direction: Direction,
     /// In words.
     pub(super) verdict: String,
-}
-
-/// Benchmarks of two suites that could not be compared.
-#[derive(Debug, Serialize)]
-pub(super) struct Apart {
-    /// Those that A alone has …
-    pub(super) removed: Vec<String>,
-    /// … and B.
-    pub(super) added: Vec<String>,
-    pub(super) failed: Vec<FailedBenchmark>,
-}
-
-/// A benchmark that failed.
-#[derive(Debug, Serialize)]
-pub(super) struct FailedBenchmark {
-    pub(super) name: String,
-    /// Why it failed in A; none, if it did not …
-    pub(super) a: Option<String>,
-    /// … and in B.
-    pub(super) b: Option<String>,
-    /// Both in a sentence.
-    #[serde(skip)]
-    pub(super) words: String,
 }
 
 /// What one thing timed is like.
@@ -199,30 +166,6 @@ pub(super) struct Subject {
     pub(super) beats: Option<Beats>,
     /// What outliers lost time to; none where nothing was recorded that could tell.
     pub(super) losses: Option<Losses>,
-}
-
-/// A baseline and what was compared with it.
-#[derive(Debug, Serialize)]
-pub(super) struct Against {
-    /// What the baseline is called.
-    pub(super) label: String,
-    pub(super) rows: Vec<AgainstRow>,
-    /// Why this is weaker than measuring side by side.
-    pub(super) weaknesses: Vec<String>,
-}
-
-/// One thing against its baseline.
-#[derive(Debug, Serialize)]
-pub(super) struct AgainstRow {
-    pub(super) name: String,
-    /// Now over then.
-    pub(super) ratio: Interval,
-    pub(super) then: Interval,
-    pub(super) now: Interval,
-    /// How many runs the baseline holds.
-    pub(super) runs: usize,
-    pub(super) direction: Direction,
-    pub(super) verdict: String,
 }
 
 /// A gate and who went through it.
@@ -259,10 +202,8 @@ impl Report {
             start: None,
             base: None,
             versus: Vec::new(),
-            apart: None,
             subjects: Vec::new(),
             refused: Vec::new(),
-            against: None,
             gates: Vec::new(),
             advice: None,
             warnings: Vec::new(),

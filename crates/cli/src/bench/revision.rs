@@ -71,37 +71,6 @@ impl Revision {
         Ok(Chosen { command, name: format!("{} of {}", here.name, self.name) })
     }
 
-    /// The same suite of the other revision, and the folder in which it runs: benchmarks and their data are
-    /// those of one tree. A program outside of the tree, such as pytest, is the same for both.
-    pub(super) fn suite(&self, here: &Chosen) -> Result<(Chosen, PathBuf), BenchFailure> {
-        let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
-        let current =
-            std::env::current_dir().map_err(|error| failed(format!("the current folder: {error}")))?;
-        let folder = self.there.join(current.strip_prefix(&self.here).unwrap_or(Path::new("")));
-        if !folder.is_dir() {
-            return Err(failed(format!("it has no folder {}", folder.display())));
-        }
-        // The name itself may be a link out of the tree, as Python's is in a virtual environment.
-        let file = &here.command.program;
-        let parent = file.parent().and_then(|parent| std::fs::canonicalize(current.join(parent)).ok());
-        let inside = parent.as_deref().and_then(|parent| parent.strip_prefix(&self.here).ok());
-        let program = match (inside, file.file_name()) {
-            (Some(inside), Some(name)) => self.there.join(inside).join(name),
-            _ => file.clone(),
-        };
-        if !program.exists() {
-            let shown = program.display();
-            return Err(failed(format!(
-                "it has no {shown} after the build; say with --build how it is built"
-            )));
-        }
-        let first =
-            if program == *file { here.command.argv[0].clone() } else { program.clone().into_os_string() };
-        let argv = std::iter::once(first).chain(here.command.argv.iter().skip(1).cloned()).collect();
-        let command = Command { program, argv, env: here.command.env.clone(), stdio: [None, None, None] };
-        Ok((Chosen { command, name: format!("{} of {}", here.name, self.name) }, folder))
-    }
-
     fn run(&self, line: &OsStr, tree: &Path) -> Result<(), BenchFailure> {
         let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
         let mut shell = System::new("/bin/sh");

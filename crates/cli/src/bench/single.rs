@@ -45,7 +45,7 @@ pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report
 }
 
 /// What a program that is timed alone is called.
-pub(super) fn called(args: &Bench, chosen: &Chosen) -> String {
+fn called(args: &Bench, chosen: &Chosen) -> String {
     args.name.clone().unwrap_or_else(|| chosen.name.clone())
 }
 

@@ -1,7 +1,6 @@
 //! Operations of this process.
 
 use super::args::{Bench, Metric};
-use super::baseline::Before;
 use super::causes::subject;
 use super::failure::BenchFailure;
 use super::report::{How, Kind, Report};
@@ -12,11 +11,7 @@ use vellum_timing::record::Detail;
 use vellum_timing::suites;
 
 /// Times the suite of this name.
-pub(super) fn run(args: &Bench, name: &str, before: Option<&Before>) -> Result<Report, Failure> {
-    if args.fail_above.is_some() && args.baseline.is_none() {
-        const AGAINST: &str = "--fail-above needs something to compare with: with --suite, a --baseline";
-        return Err(BenchFailure::Options(AGAINST).into());
-    }
+pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
     let Some(mut suite) = suites::named(name) else {
         // The command line knows no other names.
         return Err(BenchFailure::Options("there is no such suite").into());
@@ -27,10 +22,6 @@ pub(super) fn run(args: &Bench, name: &str, before: Option<&Before>) -> Result<R
         let (suite, names) = (suite.name().to_owned(), suite.names().join(", "));
         return Err(BenchFailure::NoCase { suite, only: only.clone(), names }.into());
     }
-    let chosen = |case: &&str| args.only.as_ref().is_none_or(|only| case.contains(only.as_str()));
-    let cases: Vec<String> =
-        suite.names().into_iter().filter(chosen).map(|case| format!("{name}/{case}")).collect();
-    before.map_or(Ok(()), |before| before.expect(&cases))?;
     let defaults = Options::default();
     let options = Options {
         clock: args.clock,

@@ -2,11 +2,10 @@
 
 use super::args::{Bench, Metric};
 use super::compared;
-use super::report::{AgainstRow, Held, Kind, Program, Report, Subject};
-use super::words::range;
+use super::report::{Held, Kind, Program, Report, Subject};
 use crate::accounts::{BEAT_HEADS, LOSS_HEADS, Losses, share, sought};
 use crate::text::shown_command;
-use vellum_measure::{Course, Direction, Interval, Mode, Outcome, Unit, percent};
+use vellum_measure::{Course, Interval, Mode, Outcome, Unit};
 use vellum_report::Style;
 use vellum_report::Table;
 use vellum_report::units::many;
@@ -25,7 +24,6 @@ pub(super) fn render(report: &Report, args: &Bench, style: Style, width: usize) 
         page.head(report);
         match report.kind {
             Kind::Versus => page.versus(report),
-            Kind::Framework => page.benchmarks(report),
             Kind::Program => page.program(report),
             Kind::Suite => page.suite(report),
         }
@@ -35,7 +33,6 @@ pub(super) fn render(report: &Report, args: &Bench, style: Style, width: usize) 
         if args.periods || report.kind == Kind::Program {
             page.beats(report);
         }
-        page.against(report);
         page.warnings(report);
     }
     page.verdict(report, args);
@@ -99,13 +96,7 @@ impl Page {
             Some(other) => format!("instructions counted by {other}"),
             None => clock,
         };
-        if let Some(framework) = &how.framework {
-            let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
-            let count = many(report.versus.len() as u64, "benchmark");
-            self.say(&format!(
-                "{rounds} rounds of A, A again and B of {count} in random order (seed {seed}) in {took}; timed by {framework}"
-            ));
-        } else if report.kind == Kind::Versus {
+        if report.kind == Kind::Versus {
             let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
             let others: Vec<&str> = report.programs.iter().skip(1).map(|one| one.arm.as_str()).collect();
             let (last, others) = others.split_last().unwrap_or((&"", &[]));
@@ -139,22 +130,6 @@ impl Page {
             (Some(order), _) => self.blank_and_say(&order.to_string()),
             (None, Some(why)) => self.blank_and_say(why),
             (None, None) => {}
-        }
-    }
-
-    fn benchmarks(&mut self, report: &Report) {
-        let low = low_name(report.how.low_share);
-        let words = report.versus.first().map_or("time", |row| row.metric.words());
-        // Names are more useful than the intervals, which the JSON and Markdown have too.
-        let fits = |columns: &usize| compared::benchmarks(report, *columns).width(INDENT) <= self.width;
-        let columns = [compared::BENCHMARK_COLUMNS, 6, 5].into_iter().find(fits).unwrap_or(4);
-        let table = compared::benchmarks(report, columns);
-        self.table(&format!("{words} of an iteration ({low}), and difference"), &table);
-        for (place, sentence) in compared::summary(report).iter().enumerate() {
-            if place == 0 {
-                self.text.push('\n');
-            }
-            self.say(sentence);
         }
     }
 
@@ -275,29 +250,6 @@ impl Page {
         }
     }
 
-    fn against(&mut self, report: &Report) {
-        let Some(against) = &report.against else { return };
-        let unit = report.how.unit.clone().unwrap_or_default();
-        let mut table = Table::plain(&["", "then", "now", "change", "95 %", ""], 1).with_words_last();
-        for row in &against.rows {
-            let name = if report.kind == Kind::Suite { without_suite(&row.name) } else { &row.name };
-            table.row(vec![
-                name.to_owned(),
-                unit.scaled(row.then.estimate),
-                unit.scaled(row.now.estimate),
-                percent(row.ratio.estimate),
-                range(row.ratio),
-                shown(row.direction, &unit).to_owned(),
-            ]);
-        }
-        let low = low_name(report.how.low_share);
-        self.table(&format!("against baseline {} ({low})", against.label), &table);
-        self.text.push('\n');
-        for weakness in &against.weaknesses {
-            self.notice("note", weakness);
-        }
-    }
-
     fn warnings(&mut self, report: &Report) {
         if !report.warnings.is_empty() || report.advice.is_some() {
             self.text.push('\n');
@@ -339,9 +291,6 @@ impl Page {
                 ))
             }));
         }
-        if let Some(against) = &report.against {
-            said.extend(summary(&against.rows));
-        }
         said.extend(gates(&report.gates));
         if !args.quiet && !said.is_empty() {
             self.text.push('\n');
@@ -356,22 +305,6 @@ impl Page {
     }
 }
 
-/// What came of a baseline's rows: the sentence of a single one, else how many of them are shown to be what.
-fn summary(rows: &[AgainstRow]) -> Option<String> {
-    let count = |direction| rows.iter().filter(|row| row.direction == direction).count();
-    match rows {
-        [] => None,
-        [only] => Some(only.verdict.clone()),
-        _ => Some(format!(
-            "of {} operations {} shown slower than the baseline, {} faster; {} not shown to differ",
-            rows.len(),
-            count(Direction::More),
-            count(Direction::Less),
-            count(Direction::NotShown)
-        )),
-    }
-}
-
 /// What the gates say: each that was not passed, or is alone, by itself.
 fn gates(gates: &[Held]) -> Vec<String> {
     let passed = gates.iter().filter(|held| held.gate.outcome == Outcome::Passed).count();
@@ -382,17 +315,6 @@ fn gates(gates: &[Held]) -> Vec<String> {
         said.push(format!("--fail-above: passed by {passed} of {}", gates.len()));
     }
     said
-}
-
-/// The word in a table.
-fn shown(direction: Direction, unit: &Unit) -> &'static str {
-    match (direction, unit) {
-        (Direction::More, Unit::Instructions) => "more",
-        (Direction::Less, Unit::Instructions) => "fewer",
-        (Direction::More, _) => "slower",
-        (Direction::Less, _) => "faster",
-        (Direction::NotShown, _) => "not shown",
-    }
 }
 
 /// A case's name without its suite's.

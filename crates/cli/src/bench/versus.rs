@@ -110,14 +110,7 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
                 }));
             }
             let verdict = verdict(metric, comparison.headline.ratio, direction, [&names[0], name]);
-            report.versus.push(Versus {
-                arm: arm_name(arm),
-                benchmark: None,
-                metric,
-                comparison,
-                direction,
-                verdict,
-            });
+            report.versus.push(Versus { arm: arm_name(arm), metric, comparison, direction, verdict });
         }
     }
     report.advice = advice(args, &report, first.rounds.len(), took);
@@ -252,8 +245,9 @@ mod tests {
         // 100 rounds in 5 s; 500 take 25 s, and the second order a sixth of 30 s.
         let ns = time_of(500, 100, Duration::from_secs(5));
         assert_eq!(ns, 30_000_000_000);
-        let ratio = vellum_measure::Interval { estimate: 1.03, low: 1.01, high: 1.05 };
-        let gate = vellum_measure::Gate::of(ratio, None, Some(100), 1.02);
+        let ratio = Interval { estimate: 1.03, low: 1.01, high: 1.05 };
+        let control = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
+        let gate = vellum_measure::Gate::of(ratio, control, 100, 1.02);
         let held = Held { name: "new".into(), gate, time_advised_ns: Some(ns) };
         let said = held.words();
         assert!(said.ends_with("would tell; here that takes about 30.00 s: --time 30s"), "{said}");

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! obs grep PATTERN ─┐
-//! obs cut RANGES   ─┼─▶ Input (observations) ─▶ Filter (measure) ─▶ lines │ JSON │ CSV
+//! obs cut RANGES   ─┼─▶ Input (observations) ─▶ Filter (measure) ─▶ lines │ JSON
 //! obs stat         ─┤                                 ├──────────▶ stat: table │ lines │ JSON
 //! obs explain      ─┘                                 └──────────▶ explain: tables │ JSON
 //! ```
 //!
-//! Lines are streamed, one series at a time, of any length. JSON and CSV are written at the end.
+//! Lines are streamed, one series at a time, of any length. JSON is written at the end.
 //!
 //! Exit statuses as grep(1)'s: 0 if anything was written, 1 if nothing was; 125 if the command failed.
 //!
@@ -23,7 +23,6 @@ use clap::{Subcommand, ValueEnum};
 use status::status;
 use std::io::Write;
 use vellum_measure::Series;
-use vellum_measure::csv;
 use vellum_measure::filter::{Filter, Ranges};
 use vellum_measure::json;
 use vellum_measure::line::{Entry, write_entry};
@@ -37,7 +36,7 @@ use vellum_report::stdout;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  vellum obs grep '^BASE' x.obs | vellum plot -oo\n  vellum obs cut 1-200 x.obs\n  \
-    vellum obs stat -o x.obs y.obs\n  vellum obs explain x.obs\n  vellum obs grep --select Cpu --to csv . x.obs"
+    vellum obs stat -o x.obs y.obs\n  vellum obs explain x.obs\n  vellum obs grep --select Cpu --to json . x.obs"
 )]
 pub(crate) struct Obs {
     #[command(subcommand)]
@@ -91,8 +90,6 @@ pub(crate) enum Format {
     Lines,
     /// One JSON document, schema vellum.observations/1.
     Json,
-    /// One CSV table, a row an observation.
-    Csv,
 }
 
 /// Does what was asked for.
@@ -121,13 +118,9 @@ fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
             })?;
             Ok(written)
         }
-        Format::Json | Format::Csv => {
+        Format::Json => {
             let series = all_series(input, filter)?;
-            if to == Format::Json {
-                json::write(out, &series).map_err(Failure::of)?;
-            } else {
-                csv::write(out, &series).map_err(Failure::of)?;
-            }
+            json::write(out, &series).map_err(Failure::of)?;
             Ok(series.len())
         }
     })?;

@@ -1,7 +1,7 @@
 //! `vellum plot`: observations as a picture, in the terminal or in a file.
 //!
 //! ```text
-//! Input ─▶ Filter ─▶ series ─▶ explain (causes) ─▶ report::plot ─▶ terminal │ SVG │ PNG
+//! Input ─▶ Filter ─▶ series ─▶ explain (causes) ─▶ report::plot ─▶ terminal │ SVG
 //! ```
 //!
 //! Source: Bates' `plot`, with its options `-o` (remove a layer of outliers), `-p` (the kind) and `-z` (an
@@ -27,7 +27,7 @@ const PROMPT: usize = 1;
 
 /// Draw observations: in order, as a histogram, as a cumulative distribution, or against each other.
 ///
-/// Without --svg or --png the plot goes to the terminal. Outliers are coloured by their causes, where these
+/// Without --svg the plot goes to the terminal. Outliers are coloured by their causes, where these
 /// were recorded. Exit status: 0, or 125 if there is nothing to draw or vellum itself failed.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -60,10 +60,6 @@ pub(crate) struct PlotArgs {
     /// Write the plot as SVG into this file; "-" is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     svg: Option<PathBuf>,
-
-    /// Write the plot as PNG into this file; "-" is standard output.
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    png: Option<PathBuf>,
 
     /// Columns of the plot in the terminal (default: the terminal's, else 80; at least 40).
     #[arg(long, value_name = "COLUMNS")]
@@ -163,16 +159,10 @@ const NAMES_MAX: usize = 20;
 /// Draws what was asked for.
 pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
     let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
-    let png = args.png.as_deref().map(Output::prepare).transpose()?;
-    let to_terminal = svg.is_none() && png.is_none();
     let plot = drawn(args, &chosen(args)?)?;
     if let Some(output) = svg {
         output.write(plot.svg())?;
-    }
-    if let Some(output) = png {
-        output.write(plot.png().map_err(PlotFailure::Plot)?)?;
-    }
-    if to_terminal {
+    } else {
         let width = args.width.map_or_else(screen::columns, usize::from);
         let lines = screen::lines().saturating_sub(PROMPT).min(HEIGHT);
         let height = args.height.map_or(lines, usize::from);

@@ -7,38 +7,37 @@
 //! └ keys ───────────────────────────┘
 //! ```
 
+use super::grid::{Area, Colour, Grid, Look};
 use super::history::Point;
 use super::view::View;
 use crate::jobs_table::{self, Column};
 use crate::wrap::wrapped_to;
-use ratatui::Frame;
-use ratatui::layout::{Alignment, Constraint, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style, Stylize};
-use ratatui::symbols::Marker;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{
-    Axis, Block, Borders, Cell, Chart, Dataset, GraphType, LineGauge, Paragraph, Row, Sparkline, Table,
-    TableState,
-};
+use std::ops::Range;
 use std::time::Duration;
 use vellum_governor::{JobSnapshot, Snapshot, State};
 use vellum_report::units;
 
 /// Columns between two columns of the table.
-const BETWEEN: u16 = 2;
+const BETWEEN: usize = 2;
 /// The most columns that a name takes, and what it gets where others need the place.
 const NAME_MAX: usize = 24;
 const NAME_MIN: usize = 8;
 /// Lines from which the chosen job is shown: the table is what people come for.
-const LINES_FOR_DETAIL: u16 = 18;
+const LINES_FOR_DETAIL: usize = 18;
 /// The lines it gets at least.
-const DETAIL: u16 = 12;
+const DETAIL: usize = 12;
 /// Columns of its words, before the chart.
-const WORDS: u16 = 40;
+const WORDS: usize = 40;
 /// Columns of a label there.
 const LABEL: usize = 10;
 /// Columns of the history of stalls.
-const STALLS: u16 = 30;
+const STALLS: usize = 30;
+/// Columns of its label.
+const STALLS_LABEL: usize = 8;
+/// Blocks that fill none to eight eighths of a cell from below.
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// The part of the chart's height that the highest curve reaches.
+const TOP: f64 = 1.0 / 1.05;
 /// Steps of the sparkline for all of a period.
 const STALL_STEPS: f64 = 1000.0;
 /// Its top at least: small stalls are to look small.
@@ -47,75 +46,59 @@ const STALLS_LEAST: u64 = 200;
 /// A line of the chart.
 struct Plotted {
     name: &'static str,
-    colour: Color,
+    colour: Colour,
     of: fn(&Point) -> Option<u64>,
 }
 
 const LINES: [Plotted; 3] = [
-    Plotted { name: "size", colour: Color::Cyan, of: |point| Some(point.resident_bytes) },
-    Plotted { name: "used", colour: Color::Green, of: |point| point.used_bytes },
-    Plotted { name: "knee", colour: Color::Yellow, of: |point| point.knee_bytes },
+    Plotted { name: "size", colour: Colour::Cyan, of: |point| Some(point.resident_bytes) },
+    Plotted { name: "used", colour: Colour::Green, of: |point| point.used_bytes },
+    Plotted { name: "knee", colour: Colour::Yellow, of: |point| point.knee_bytes },
 ];
 
 const KEYS: [(&str, &str); 5] =
     [("↑↓", "job"), ("←→", "sort"), ("r", "reverse"), ("p", "pause"), ("q", "quit")];
 
-pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
-    let all = frame.area();
-    let has_detail = all.height >= LINES_FOR_DETAIL && view.chosen().is_some();
+pub(super) fn draw(grid: &mut Grid, view: &View) {
+    let height = grid.height();
+    let has_detail = height >= LINES_FOR_DETAIL && view.chosen().is_some();
+    let keys = height.saturating_sub(1);
     // All lines but the table's head and the jobs, as far as they leave enough.
-    let jobs = view.jobs().len().saturating_add(1).min(usize::from(all.height.saturating_sub(3 + DETAIL)));
-    let (table, detail) = match has_detail {
-        true => (Constraint::Length(jobs as u16), Constraint::Fill(1)),
-        false => (Constraint::Min(2), Constraint::Length(0)),
-    };
-    let [sum, table, chosen, keys] =
-        Layout::vertical([Constraint::Length(2), table, detail, Constraint::Length(1)]).areas(all);
-    draw_sum(frame, sum, view);
-    draw_table(frame, table, view);
+    let jobs = view.jobs().len().saturating_add(1).min(height.saturating_sub(3 + DETAIL));
+    let table = 2..if has_detail { 2 + jobs } else { keys };
+    draw_sum(grid, view);
+    draw_table(grid, table.clone(), view);
     if let Some(job) = view.chosen().filter(|_| has_detail).and_then(|at| view.jobs().get(at).copied()) {
-        draw_job(frame, chosen, view, job);
+        draw_job(grid, table.end..keys, view, job);
     }
-    draw_keys(frame, keys, view);
+    draw_keys(grid, keys, view);
 }
 
-fn draw_sum(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let state = view.state();
-    let [words, picture] = Layout::vertical([Constraint::Length(1); 2]).areas(area);
-    let mut line = vec![Span::from("vellum top  ").bold()];
-    line.push(Span::from(jobs_table::summary(state, vellum_report::Style::plain())));
-    frame.render_widget(Line::from(line), words);
-    let stalls = if state.stalled.is_some() { STALLS.min(area.width / 3) } else { 0 };
-    let [gauge, label, history] = Layout::horizontal([
-        Constraint::Min(10),
-        Constraint::Length(stalls.min(8)),
-        Constraint::Length(stalls),
-    ])
-    .areas(picture);
+fn draw_sum(grid: &mut Grid, view: &View) {
+    let (state, width) = (view.state(), grid.width());
+    let behind = grid.put(0..width, 0, "vellum top  ", Look::BOLD);
+    grid.put(behind..width, 0, &jobs_table::summary(state, vellum_report::Style::plain()), Look::PLAIN);
+    let stalls = if state.stalled.is_some() { STALLS.min(width / 3) } else { 0 };
+    let history = width - stalls..width;
+    let gauge = 0..history.start - stalls.min(STALLS_LABEL);
     let part = part_held(state);
-    let colour = if state.squeezed || state.braked { Color::Red } else { Color::Cyan };
-    let held = LineGauge::default()
-        .ratio(part)
-        .label(format!("{:>3.0} %", part * 100.0))
-        .filled_style(Style::new().fg(colour))
-        .unfilled_style(Style::new().dim());
-    frame.render_widget(held, gauge);
-    if stalls > 0 {
-        frame.render_widget(Line::from(" stalls ").dim(), label);
-        // The newest at the right end.
-        let newest: Vec<u64> = view
-            .history()
-            .stalls()
-            .rev()
-            .take(history.width.into())
-            .map(|part| (part * STALL_STEPS) as u64)
-            .collect();
-        let missing = usize::from(history.width) - newest.len();
-        let data = std::iter::repeat_n(0, missing).chain(newest.into_iter().rev());
-        let data: Vec<u64> = data.collect();
-        let top = data.iter().copied().max().unwrap_or(0).max(STALLS_LEAST);
-        let line = Sparkline::default().data(data).max(top);
-        frame.render_widget(line.style(Style::new().fg(Color::Red)), history);
+    let colour = if state.squeezed || state.braked { Colour::Red } else { Colour::Cyan };
+    let start = grid.put(gauge.clone(), 1, &format!("{:>3.0} %", part * 100.0), Look::PLAIN) + 1;
+    let filled = start + (gauge.end.saturating_sub(start) as f64 * part) as usize;
+    for x in start..gauge.end {
+        grid.put(x..gauge.end, 1, "─", if x < filled { Look::of(colour) } else { Look::DIM });
+    }
+    if stalls == 0 {
+        return;
+    }
+    grid.put(gauge.end..history.start, 1, " stalls ", Look::DIM);
+    // The newest at the right end.
+    let newest = view.history().stalls().rev().take(stalls).map(|part| (part * STALL_STEPS) as u64);
+    let newest: Vec<u64> = newest.collect();
+    let top = newest.iter().copied().max().unwrap_or(0).max(STALLS_LEAST);
+    for (x, steps) in history.rev().zip(newest) {
+        let block = EIGHTHS[(steps * 8 / top).min(8) as usize];
+        grid.put(x..x + 1, 1, block.encode_utf8(&mut [0; 4]), Look::of(Colour::Red));
     }
 }
 
@@ -123,58 +106,65 @@ fn part_held(state: &Snapshot) -> f64 {
     (state.resident_bytes as f64 / state.effective_budget_bytes.max(1) as f64).min(1.0)
 }
 
-fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let jobs = view.jobs();
-    let columns = fitting(&jobs, area.width);
-    let head = columns.iter().map(|(column, _)| {
-        let arrow = view.order().filter(|order| order.column == *column);
+fn draw_table(grid: &mut Grid, lines: Range<usize>, view: &View) {
+    let (jobs, width) = (view.jobs(), grid.width());
+    let columns = fitting(&jobs, width);
+    let mut row = |y: usize, look: Look, cell: &dyn Fn(Column) -> String| {
+        let mut x = 0;
+        for (column, wide) in &columns {
+            let text = short(cell(*column), *wide);
+            if column.is_text() {
+                grid.put(x..x + wide, y, &text, look);
+            } else {
+                grid.put_right(x..x + wide, y, &text, look);
+            }
+            x += wide + BETWEEN;
+        }
+    };
+    if lines.is_empty() {
+        return;
+    }
+    row(lines.start, Look { colour: Some(Colour::Cyan), ..Look::BOLD }, &|column| {
+        let arrow = view.order().filter(|order| order.column == column);
         let arrow = arrow.map_or("", |order| if order.falls { "▼" } else { "▲" });
-        aligned(*column, format!("{}{arrow}", column.head())).bold()
+        format!("{}{arrow}", column.head())
     });
-    let rows = jobs.iter().map(|job| {
-        let cells = columns.iter().map(|(column, width)| aligned(*column, short(column.cell(job), *width)));
-        Row::new(cells).style(match job.state {
-            State::Running => Style::new(),
-            State::Suspended => Style::new().fg(Color::Yellow),
-            State::Waiting | State::Ended => Style::new().dim(),
-        })
-    });
-    let widths = columns.iter().map(|(_, width)| Constraint::Length(*width as u16));
-    let table = Table::new(rows, widths)
-        .header(Row::new(head).style(Style::new().fg(Color::Cyan)))
-        .column_spacing(BETWEEN)
-        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
-    let mut chosen = TableState::new().with_selected(view.chosen());
-    frame.render_stateful_widget(table, area, &mut chosen);
+    let rows = lines.start + 1..lines.end;
+    let first = view.chosen().map_or(0, |chosen| (chosen + 1).saturating_sub(rows.len()));
+    for (y, job) in rows.clone().zip(&jobs[first..]) {
+        let look = match job.state {
+            State::Running => Look::PLAIN,
+            State::Suspended => Look::of(Colour::Yellow),
+            State::Waiting | State::Ended => Look::DIM,
+        };
+        row(y, look, &|column| column.cell(job));
+    }
+    if let Some(y) = view.chosen().map(|chosen| rows.start + chosen - first).filter(|y| rows.contains(y)) {
+        grid.dress(0..width, y, |look| look.reversed = true);
+    }
 }
 
 /// The columns that find a place, each with its width. A long name gives way to the usual columns.
-fn fitting(jobs: &[&JobSnapshot], width: u16) -> Vec<(Column, usize)> {
+fn fitting(jobs: &[&JobSnapshot], width: usize) -> Vec<(Column, usize)> {
     let wide = |column: Column| {
         let longest = jobs.iter().map(|job| column.cell(job).chars().count()).max().unwrap_or(0);
         // One more than the head: the arrow of the order.
         longest.max(column.head().chars().count() + 1)
     };
-    let between = usize::from(BETWEEN);
-    let others: usize = Column::USUAL.iter().skip(1).map(|column| between + wide(*column)).sum();
-    let name_max = usize::from(width).saturating_sub(others).clamp(NAME_MIN, NAME_MAX);
+    let others: usize = Column::USUAL.iter().skip(1).map(|column| BETWEEN + wide(*column)).sum();
+    let name_max = width.saturating_sub(others).clamp(NAME_MIN, NAME_MAX);
     let mut fitting = Vec::new();
     let mut taken = 0;
     for column in Column::ALL {
         let wide = if column == Column::Job { wide(column).min(name_max) } else { wide(column) };
         taken += wide;
-        if taken > usize::from(width) {
+        if taken > width {
             break;
         }
-        taken += between;
+        taken += BETWEEN;
         fitting.push((column, wide));
     }
     fitting
-}
-
-fn aligned(column: Column, text: String) -> Cell<'static> {
-    let alignment = if column.is_text() { Alignment::Left } else { Alignment::Right };
-    Cell::from(Line::from(text).alignment(alignment))
 }
 
 /// A text that is too long ends in a mark.
@@ -185,30 +175,25 @@ fn short(text: String, width: usize) -> String {
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
-fn draw_job(frame: &mut Frame<'_>, area: Rect, view: &View, job: &JobSnapshot) {
-    let block = Block::new()
-        .borders(Borders::TOP)
-        .title(format!(" {} ", job.name).bold())
-        .border_style(Style::new().dim());
-    let inner = block.inner(area);
-    frame.render_widget(block, area);
-    let [words, _, picture] = Layout::horizontal([
-        Constraint::Length(WORDS.min(area.width / 2)),
-        Constraint::Length(1),
-        Constraint::Min(10),
-    ])
-    .areas(inner);
-    frame.render_widget(Paragraph::new(words_of(job, words.width.into())), words);
-    draw_chart(frame, picture, view.history().of(&job.name));
+fn draw_job(grid: &mut Grid, lines: Range<usize>, view: &View, job: &JobSnapshot) {
+    let width = grid.width();
+    grid.put(0..width, lines.start, &"─".repeat(width), Look::DIM);
+    grid.put(0..width, lines.start, &format!(" {} ", job.name), Look { dim: true, ..Look::BOLD });
+    let (words, inner) = (WORDS.min(width / 2), lines.start + 1..lines.end);
+    for (y, (label, text)) in inner.clone().zip(words_of(job, words)) {
+        let behind = grid.put(0..words, y, &format!("{label:<LABEL$} "), Look::DIM);
+        grid.put(behind..words, y, &text, Look::PLAIN);
+    }
+    draw_chart(grid, &Area { x: words + 1..width, y: inner }, view.history().of(&job.name));
 }
 
 /// What is known of a job beside the table, labelled.
-fn words_of(job: &JobSnapshot, width: usize) -> Vec<Line<'static>> {
+fn words_of(job: &JobSnapshot, width: usize) -> Vec<(&'static str, String)> {
     // A number is not parted from its unit.
     let whole = |text: String| text.replace(' ', "\u{a0}");
     let seconds = |seconds| whole(units::time(Duration::from_secs_f64(seconds)));
     let bytes = |bytes| whole(units::bytes(bytes));
-    let mut all: Vec<(&str, String)> = Vec::new();
+    let mut all: Vec<(&'static str, String)> = Vec::new();
     let mut say = |label, text| all.push((label, text));
     if let Some(advised) = job.advised_bytes {
         let less =
@@ -240,61 +225,62 @@ fn words_of(job: &JobSnapshot, width: usize) -> Vec<Line<'static>> {
         let labels = std::iter::once(*label).chain(std::iter::repeat(""));
         labels.zip(wrapped_to(text, LABEL + 1, width))
     });
-    let line =
-        |(label, text)| Line::from(vec![Span::from(format!("{label:<LABEL$} ")).dim(), Span::from(text)]);
-    lines.map(line).collect()
+    lines.collect()
 }
 
-fn draw_chart<'a>(frame: &mut Frame<'_>, area: Rect, history: impl DoubleEndedIterator<Item = &'a Point>) {
+/// Curves over time in front of two axes, with names above.
+fn draw_chart<'a>(grid: &mut Grid, area: &Area, history: impl DoubleEndedIterator<Item = &'a Point>) {
     let points: Vec<&Point> = history.collect();
     let Some((first, last)) = points.first().zip(points.last()) else { return };
     let ago = (last.at_seconds - first.at_seconds).max(1.0);
-    let lines: Vec<Vec<(f64, f64)>> = LINES
-        .iter()
-        .map(|plotted| {
-            let known = points
-                .iter()
-                .filter_map(|point| Some((point.at_seconds - last.at_seconds, (plotted.of)(point)? as f64)));
-            known.collect()
-        })
-        .collect();
-    let most = lines.iter().flatten().map(|(_, bytes)| *bytes).fold(1.0, f64::max);
-    let sets = LINES.iter().zip(&lines).map(|(plotted, line)| {
-        Dataset::default()
-            .marker(Marker::Braille)
-            .graph_type(GraphType::Line)
-            .style(Style::new().fg(plotted.colour))
-            .data(line)
-    });
-    let [names, picture] = Layout::vertical([Constraint::Length(1), Constraint::Min(3)]).areas(area);
-    let legend = LINES.iter().map(|line| Span::from(format!("─ {}  ", line.name)).fg(line.colour));
-    frame.render_widget(Line::from(legend.collect::<Vec<_>>()), names);
-    let time = [format!("-{}", units::time(Duration::from_secs_f64(ago))), "now".to_owned()];
-    let bytes = ["0".to_owned(), units::bytes(most as u64)];
-    let chart = Chart::new(sets.collect())
-        .x_axis(Axis::default().bounds([-ago, 0.0]).labels(time).style(Style::new().dim()))
-        .y_axis(Axis::default().bounds([0.0, most * 1.05]).labels(bytes).style(Style::new().dim()));
-    frame.render_widget(chart, picture);
+    let curve = |plotted: &Plotted| -> Vec<(f64, f64)> {
+        let known = |point: &&Point| {
+            let back = (last.at_seconds - point.at_seconds) / ago;
+            Some((1.0 - back, (plotted.of)(point)? as f64))
+        };
+        points.iter().filter_map(known).collect()
+    };
+    let curves = LINES.map(|plotted| (curve(&plotted), Look::of(plotted.colour)));
+    let most = curves.iter().flat_map(|(curve, _)| curve).map(|(_, bytes)| *bytes).fold(1.0, f64::max);
+    let mut x = area.x.start;
+    for line in &LINES {
+        x = grid.put(x..area.x.end, area.y.start, &format!("─ {}  ", line.name), Look::of(line.colour));
+    }
+    let (oldest, highest) =
+        (format!("-{}", units::time(Duration::from_secs_f64(ago))), units::bytes(most as u64));
+    // The last character of the oldest time stands below the axis.
+    let wide = highest.chars().count().max(oldest.chars().count() - 1).min(area.x.len() / 3);
+    let (axis, labels) = (area.x.start + wide, area.y.end - 1);
+    let inner = Area { x: axis + 1..area.x.end, y: area.y.start + 1..labels - 1 };
+    for y in inner.y.clone() {
+        grid.put(axis..axis + 1, y, "│", Look::DIM);
+    }
+    grid.put(axis..area.x.end, inner.y.end, &format!("└{}", "─".repeat(inner.x.len())), Look::DIM);
+    grid.put(area.x.start..axis, inner.y.start, &highest, Look::DIM);
+    grid.put(area.x.start..axis, inner.y.end - 1, "0", Look::DIM);
+    grid.put(area.x.start..axis + 1, labels, &oldest, Look::DIM);
+    grid.put_right(inner.x.clone(), labels, "now", Look::DIM);
+    for (curve, look) in curves {
+        let places: Vec<(f64, f64)> = curve.iter().map(|(x, bytes)| (*x, bytes / most * TOP)).collect();
+        grid.curve(&inner, &places, look);
+    }
 }
 
-fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View) {
-    let mut line = Vec::new();
+fn draw_keys(grid: &mut Grid, y: usize, view: &View) {
+    let (mut x, width) = (0, grid.width());
     for (key, what) in KEYS {
-        line.push(Span::from(format!(" {key} ")).reversed());
-        line.push(Span::from(format!(" {what}  ")).dim());
+        x = grid.put(x..width, y, &format!(" {key} "), Look::REVERSED);
+        x = grid.put(x..width, y, &format!(" {what}  "), Look::DIM);
     }
     if view.is_paused() {
-        line.push(Span::from("paused").fg(Color::Yellow).bold());
+        grid.put(x..width, y, "paused", Look { colour: Some(Colour::Yellow), ..Look::BOLD });
     }
-    frame.render_widget(Line::from(line), area);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ratatui::Terminal;
-    use ratatui::backend::TestBackend;
-    use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    use crate::top::press::Press;
     use vellum_governor::Untouched;
 
     /// Three jobs over some minutes; one of them is chosen.
@@ -344,12 +330,10 @@ mod tests {
         view
     }
 
-    fn drawn(view: &View, width: u16, height: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal of memory");
-        terminal.draw(|frame| draw(frame, view)).expect("drawn");
-        let buffer = terminal.backend().buffer();
-        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect();
-        (0..height).map(line).collect()
+    fn drawn(view: &View, width: usize, height: usize) -> Vec<String> {
+        let mut grid = Grid::new(width, height);
+        draw(&mut grid, view);
+        grid.lines()
     }
 
     #[test]
@@ -371,8 +355,8 @@ mod tests {
     #[test]
     fn a_wide_terminal_has_all_columns_and_the_order() {
         let mut view = view();
-        for code in [KeyCode::Down, KeyCode::Right, KeyCode::Right, KeyCode::Right] {
-            assert!(view.obey(KeyEvent::new(code, KeyModifiers::NONE)));
+        for press in [Press::Down, Press::Right, Press::Right, Press::Right] {
+            assert!(view.obey(press));
         }
         let lines = drawn(&view, 160, 50);
         let text = lines.join("\n");

@@ -5,25 +5,27 @@
 //!                                         └─▶ elsewhere: one table after the other, or JSON
 //! ```
 //!
-//! The screen is ratatui's. The terminal is put back as it was however this ends, but for SIGKILL.
+//! The terminal is put back as it was however this ends, but for SIGKILL.
 
 mod drawing;
+mod grid;
 mod history;
+mod press;
 mod states;
+mod terminal;
 mod view;
 
 use crate::failure::Failure;
 use crate::jobs_table;
 use crate::screen;
 use clap::ValueHint;
-use ratatui::DefaultTerminal;
-use ratatui::crossterm::event;
 use states::States;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
+use terminal::Terminal;
 use vellum_governor::{Snapshot, Stop, state_socket, usual_place};
 use vellum_report::Style;
 use vellum_report::json;
@@ -127,15 +129,14 @@ fn write(out: &mut stdout::Out, state: &Snapshot, as_json: bool) -> Result<(), F
 
 /// The terminal, while it is ours.
 struct Screen {
-    terminal: DefaultTerminal,
+    terminal: Terminal,
     view: View,
 }
 
 impl Screen {
     /// Takes the terminal; `None` if it is one that cannot be taken, such as one of another session.
     fn enter() -> Option<Screen> {
-        let terminal = ratatui::try_init().ok()?;
-        Some(Screen { terminal, view: View::default() })
+        Some(Screen { terminal: Terminal::enter().ok()?, view: View::default() })
     }
 
     /// Shows a new state. False if the terminal is gone.
@@ -146,24 +147,12 @@ impl Screen {
 
     fn draw(&mut self) -> bool {
         let Screen { terminal, view } = self;
-        terminal.draw(|frame| drawing::draw(frame, view)).is_ok()
+        terminal.draw(|grid| drawing::draw(grid, view)).is_ok()
     }
 
     /// Does what keys say, and draws anew. False if it is to end.
     fn follow(&mut self) -> bool {
-        while event::poll(Duration::ZERO).unwrap_or(false) {
-            match event::read() {
-                Ok(event::Event::Key(key)) if !self.view.obey(key) => return false,
-                Ok(_) => {}
-                Err(_) => return false,
-            }
-        }
-        self.draw()
-    }
-}
-
-impl Drop for Screen {
-    fn drop(&mut self) {
-        ratatui::restore();
+        let Ok(presses) = self.terminal.presses() else { return false };
+        presses.into_iter().all(|press| self.view.obey(press)) && self.draw()
     }
 }

@@ -5,8 +5,8 @@
 //!   with the order.
 
 use super::history::History;
+use super::press::Press;
 use crate::jobs_table::{Column, Key};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::cmp::Ordering;
 use vellum_governor::{JobSnapshot, Snapshot};
 
@@ -75,26 +75,21 @@ impl View {
     }
 
     /// Does what a key says. False if it is the end.
-    pub(super) fn obey(&mut self, key: KeyEvent) -> bool {
-        if key.kind == KeyEventKind::Release {
-            return true;
-        }
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('c' | 'd') if control => return false,
-            KeyCode::Char('q' | 'Q') | KeyCode::Esc => return false,
-            KeyCode::Up | KeyCode::Char('k') => self.choose_by(-1),
-            KeyCode::Down | KeyCode::Char('j') => self.choose_by(1),
-            KeyCode::PageUp => self.choose_by(-(PAGE as isize)),
-            KeyCode::PageDown => self.choose_by(PAGE as isize),
-            KeyCode::Home => self.choose_by(isize::MIN),
-            KeyCode::End => self.choose_by(isize::MAX),
-            KeyCode::Left | KeyCode::Char('<') => self.sort_beside(-1),
-            KeyCode::Right | KeyCode::Char('>') => self.sort_beside(1),
-            KeyCode::Char('r') => {
+    pub(super) fn obey(&mut self, press: Press) -> bool {
+        match press {
+            Press::Interrupt | Press::Escape | Press::Char('q' | 'Q') => return false,
+            Press::Up | Press::Char('k') => self.choose_by(-1),
+            Press::Down | Press::Char('j') => self.choose_by(1),
+            Press::PageUp => self.choose_by(-(PAGE as isize)),
+            Press::PageDown => self.choose_by(PAGE as isize),
+            Press::Home => self.choose_by(isize::MIN),
+            Press::End => self.choose_by(isize::MAX),
+            Press::Left | Press::Char('<') => self.sort_beside(-1),
+            Press::Right | Press::Char('>') => self.sort_beside(1),
+            Press::Char('r') => {
                 self.order = self.order.map(|order| Order { falls: !order.falls, ..order });
             }
-            KeyCode::Char('p' | ' ') => self.pause(),
+            Press::Char('p' | ' ') => self.pause(),
             _ => {}
         }
         true
@@ -158,9 +153,9 @@ mod tests {
         view.jobs().iter().map(|job| job.name.as_str()).collect()
     }
 
-    fn press(view: &mut View, codes: &[KeyCode]) {
-        for code in codes {
-            assert!(view.obey(KeyEvent::new(*code, KeyModifiers::NONE)), "{code:?} is not the end");
+    fn press(view: &mut View, presses: &[Press]) {
+        for press in presses {
+            assert!(view.obey(*press), "{press:?} is not the end");
         }
     }
 
@@ -168,21 +163,21 @@ mod tests {
     fn columns_sort_and_unknown_comes_last_both_ways() {
         let mut view = view();
         assert_eq!(names(&view), "bac", "as in the table");
-        press(&mut view, &[KeyCode::Right]);
+        press(&mut view, &[Press::Right]);
         assert_eq!(names(&view), "abc", "by name");
-        press(&mut view, &[KeyCode::Right, KeyCode::Right]);
+        press(&mut view, &[Press::Right, Press::Right]);
         assert_eq!((names(&view).as_str(), view.order().unwrap().column), ("acb", Column::Size));
-        press(&mut view, &[KeyCode::Char('r')]);
+        press(&mut view, &[Press::Char('r')]);
         assert_eq!(names(&view), "bca");
-        press(&mut view, &[KeyCode::Right, KeyCode::Right]);
+        press(&mut view, &[Press::Right, Press::Right]);
         assert_eq!((names(&view).as_str(), view.order().unwrap().column), ("cab", Column::Knee));
-        press(&mut view, &[KeyCode::Char('r')]);
+        press(&mut view, &[Press::Char('r')]);
         assert_eq!(names(&view), "acb", "unknown last");
-        press(&mut view, &[KeyCode::Left; 5]);
+        press(&mut view, &[Press::Left; 5]);
         assert_eq!((names(&view).as_str(), view.order()), ("bac", None));
-        press(&mut view, &[KeyCode::Left]);
+        press(&mut view, &[Press::Left]);
         assert_eq!(view.order().unwrap().column, Column::Suspended, "round the end");
-        press(&mut view, &[KeyCode::Right]);
+        press(&mut view, &[Press::Right]);
         assert_eq!(view.order(), None);
     }
 
@@ -190,11 +185,11 @@ mod tests {
     fn the_choice_follows_its_job() {
         let mut view = view();
         assert_eq!(view.chosen(), Some(0));
-        press(&mut view, &[KeyCode::Down, KeyCode::Right]);
+        press(&mut view, &[Press::Down, Press::Right]);
         assert_eq!((view.chosen(), names(&view).as_str()), (Some(0), "abc"), "a, now the first");
-        press(&mut view, &[KeyCode::End, KeyCode::Down]);
+        press(&mut view, &[Press::End, Press::Down]);
         assert_eq!(view.chosen(), Some(2));
-        press(&mut view, &[KeyCode::Home, KeyCode::Up, KeyCode::PageUp]);
+        press(&mut view, &[Press::Home, Press::Up, Press::PageUp]);
         assert_eq!(view.chosen(), Some(0));
         view.learn(Snapshot::default());
         assert_eq!(view.chosen(), None);
@@ -203,24 +198,19 @@ mod tests {
     #[test]
     fn a_pause_keeps_the_state_and_loses_none() {
         let mut view = view();
-        press(&mut view, &[KeyCode::Char('p')]);
+        press(&mut view, &[Press::Char('p')]);
         view.learn(Snapshot { at_seconds: 9.0, ..Snapshot::default() });
         assert_eq!((view.state().at_seconds, view.jobs().len()), (0.0, 3));
         assert_eq!(view.history().stalls().count(), 2);
-        press(&mut view, &[KeyCode::Char(' ')]);
+        press(&mut view, &[Press::Char(' ')]);
         assert_eq!((view.state().at_seconds, view.is_paused()), (9.0, false));
     }
 
     #[test]
     fn keys_that_end_it() {
-        for (code, modifiers) in [
-            (KeyCode::Char('q'), KeyModifiers::NONE),
-            (KeyCode::Esc, KeyModifiers::NONE),
-            (KeyCode::Char('c'), KeyModifiers::CONTROL),
-            (KeyCode::Char('d'), KeyModifiers::CONTROL),
-        ] {
-            assert!(!view().obey(KeyEvent::new(code, modifiers)));
+        for press in [Press::Char('q'), Press::Escape, Press::Interrupt] {
+            assert!(!view().obey(press));
         }
-        assert!(view().obey(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::NONE)));
+        assert!(view().obey(Press::Char('c')));
     }
 }

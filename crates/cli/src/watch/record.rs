@@ -65,7 +65,8 @@ impl Header {
 /// A source that could not be used, and why.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Absent {
-    pub(super) source: SourceKind,
+    /// Its name; a record may have one of a source that there is no more.
+    pub(super) source: String,
     pub(super) why: String,
 }
 
@@ -76,7 +77,7 @@ fn absent(used: SourceKind) -> Vec<Absent> {
         Availability::Absent(why) => Some(why),
     };
     let others = SourceKind::ALL.into_iter().filter(|source| *source != used);
-    others.filter_map(|source| Some(Absent { source, why: why(source)? })).collect()
+    others.filter_map(|source| Some(Absent { source: source.to_string(), why: why(source)? })).collect()
 }
 
 /// A recorded watch cannot be read, or cannot be written.
@@ -160,5 +161,19 @@ impl Recorded {
             return Err(other("it holds a header and no measurement".to_owned()));
         }
         Ok(recorded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_may_name_an_absent_source_that_there_is_no_more() {
+        let options = Options::default();
+        let mut header = Header::new("job".to_owned(), &options, SourceKind::AccessedBits, None);
+        header.absent = vec![Absent { source: "idle-bitmap".to_owned(), why: "no such file".to_owned() }];
+        let read: Header = serde_json::from_str(&vellum_report::json(&header)).unwrap();
+        assert_eq!(read, header);
     }
 }

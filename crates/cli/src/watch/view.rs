@@ -110,7 +110,7 @@ fn source(header: &Header, frame: &Frame) -> String {
     let pages = grain(frame.grain).unwrap_or_else(|| "4 KiB pages".to_owned());
     let interval = time(Duration::from_nanos(header.delta_ns));
     let mut text = format!("{}, interval {interval}, {pages}", header.source.words());
-    let tables = header.absent.iter().find(|absent| absent.source == SourceKind::PageTables);
+    let tables = header.absent.iter().find(|absent| absent.source == SourceKind::PageTables.name());
     if let Some(absent) = tables.filter(|_| header.source == SourceKind::AccessedBits) {
         text += &format!(" (page tables cannot be read: {})", absent.why);
     }

@@ -161,7 +161,7 @@ fn what_cannot_be_watched_is_refused_with_a_cure() {
         (&["1", "--period", "1ms"], "the shortest is 100ms"),
         (&["1", "--delta", "1ms"], "from 50ms"),
         (&["1", "--budget", "0"], "percentage above 0"),
-        (&["1", "--source", "idle-bitmap"], "idle-bitmap"),
+        (&["1", "--source", "idle-bitmap"], "the sources are auto"),
         (&[], "SUBJECT"),
     ] {
         let ended = watch(arguments);

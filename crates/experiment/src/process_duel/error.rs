@@ -74,13 +74,13 @@ pub enum ProcessDuelError {
     },
 }
 
-pub(crate) fn ended(outcome: &Outcome) -> String {
+pub(super) fn ended(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Exited(status) => format!("exited with status {status}"),
         Outcome::Killed { signal, .. } => format!("was killed by signal {signal}"),
     }
 }
 
-pub(crate) fn said(last: &str) -> String {
+pub(super) fn said(last: &str) -> String {
     if last.is_empty() { String::new() } else { format!(" and said: {last}") }
 }

@@ -36,7 +36,6 @@ mod steps;
 
 pub use duet::DuetError;
 pub use error::ProcessDuelError;
-pub(crate) use error::{ended, said};
 pub use instructions::{CountError, Counter};
 pub use nothing::NothingCost;
 pub use results::{ProcessDuel, ProcessMetric, ProcessRound};

@@ -145,13 +145,6 @@ fn escape_labels(out: &mut String, labels: &[String]) {
     }
 }
 
-/// Labels as the field of a header.
-pub(crate) fn labels_field(labels: &[String]) -> String {
-    let mut text = String::new();
-    escape_labels(&mut text, labels);
-    text
-}
-
 /// Six fields, escaped, without the space behind.
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,7 +17,6 @@ mod aside;
 mod clearing;
 pub(crate) mod damon;
 pub(crate) mod generations;
-mod idle;
 mod pools;
 mod stale;
 pub(crate) mod status;
@@ -26,7 +25,6 @@ pub(crate) mod tables;
 pub use accessed::AccessedBits;
 pub use damon::Damon;
 pub use generations::Generations;
-pub use idle::IdleBitmap;
 pub use stale::has_soft_dirty;
 pub use tables::PageTables;
 
@@ -77,7 +75,6 @@ fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
         SourceKind::AccessedBits => Box::new(AccessedBits::default()),
         SourceKind::Damon => Box::new(Damon::open(target)?),
         SourceKind::Generations => Box::new(Generations::of(target)?),
-        SourceKind::IdleBitmap => Box::new(IdleBitmap::open()?),
     })
 }
 
@@ -94,7 +91,6 @@ impl SourceKind {
                 absent => absent,
             },
             SourceKind::AccessedBits => accessed_bits(),
-            SourceKind::IdleBitmap => usable(idle::available()),
             SourceKind::Generations => usable(crate::generations::available()),
             SourceKind::Damon => usable(damon::available()),
         }

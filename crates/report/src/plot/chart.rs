@@ -10,7 +10,7 @@ use super::axis::Axis;
 use super::palette::Ink;
 use super::picture::{Box, Key, Mark, Panel, Picture, Swatch};
 use super::subject::clean;
-use super::{Plot, PlotError, SERIES_MAX, png, terminal, vector};
+use super::{Plot, PlotError, SERIES_MAX, terminal, vector};
 use serde::Serialize;
 use vellum_measure::Unit;
 
@@ -161,14 +161,6 @@ impl Chart {
         vector::inline(&self.picture())
     }
 
-    /// The picture as a PNG file, 1800 pixels wide.
-    ///
-    /// # Errors
-    /// If the encoder fails.
-    pub fn png(&self) -> Result<Vec<u8>, PlotError> {
-        png::png(&self.picture())
-    }
-
     /// The picture as `height` lines of at most `width` columns, as [`Plot::terminal`].
     #[must_use]
     pub fn terminal(&self, width: usize, height: usize, colour: bool) -> String {
@@ -297,7 +289,6 @@ mod tests {
     fn files_are_drawn() {
         let svg = chart().svg();
         assert!(svg.starts_with("<svg") && svg.contains("window") && svg.contains("prog"));
-        assert!(chart().png().unwrap().starts_with(b"\x89PNG"));
     }
 
     #[test]

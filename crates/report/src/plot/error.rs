@@ -58,7 +58,4 @@ pub enum PlotError {
         /// How many causes.
         causes: usize,
     },
-    /// The picture could not be written as PNG.
-    #[error("plot: writing the picture as PNG: {0}; SVG has no such step")]
-    Png(String),
 }

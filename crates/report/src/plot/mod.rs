@@ -1,4 +1,4 @@
-//! Plots of observations for people, as SVG, PNG or in a terminal.
+//! Plots of observations for people, as SVG or in a terminal.
 //!
 //! A picture shows at once what five numbers hide: a few observations a thousand times the rest, two levels,
 //! a disturbance every four milliseconds. So every observation is in the picture. The [kinds](Kind):
@@ -15,8 +15,7 @@
 //!
 //! ```text
 //!            Plot ── subjects ─▶ Picture (axes, marks, key, notes; in the data's own units)
-//!                                   ├──▶ vector ──▶ plotters' SVG
-//!   order histogram ecdf pairs chart│       └─────▶ plotters' bitmap + a font of ours ──▶ PNG
+//!   order histogram ecdf pairs chart├──▶ vector ──▶ pen: SVG
 //!   thin axis palette               └──▶ terminal (braille, eighth blocks, letters)
 //! ```
 //!
@@ -51,7 +50,6 @@ mod pairs;
 pub mod palette;
 mod pen;
 mod picture;
-mod png;
 mod scatter;
 mod subject;
 mod terminal;
@@ -227,14 +225,6 @@ impl Plot {
     #[must_use]
     pub fn svg(&self) -> String {
         vector::svg(&self.picture(vector::DETAIL))
-    }
-
-    /// The picture as a PNG file, 1800 pixels wide.
-    ///
-    /// # Errors
-    /// If the encoder fails.
-    pub fn png(&self) -> Result<Vec<u8>, PlotError> {
-        png::png(&self.picture(vector::DETAIL))
     }
 
     /// The picture as `height` lines of at most `width` columns, colours by escape sequences if `colour`.

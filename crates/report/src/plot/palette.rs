@@ -6,29 +6,44 @@
 //! colours, so each cause also has a shape, and in a terminal a letter: a picture without colour says the
 //! same.
 
-use plotters::style::RGBColor;
+use std::fmt;
 use vellum_measure::Cause;
 
+/// A colour: red, green, blue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rgb(pub u8, pub u8, pub u8);
+
+/// As SVG and HTML have it: `#0072B2`.
+impl fmt::Display for Rgb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(red, green, blue) = self;
+        write!(f, "#{red:02X}{green:02X}{blue:02X}")
+    }
+}
+
+/// Paper.
+pub(crate) const WHITE: Rgb = Rgb(255, 255, 255);
+
 /// Text and axes.
-pub const TEXT: RGBColor = RGBColor(40, 40, 40);
+pub const TEXT: Rgb = Rgb(40, 40, 40);
 /// Text of less importance.
-pub const FAINT: RGBColor = RGBColor(105, 105, 105);
+pub const FAINT: Rgb = Rgb(105, 105, 105);
 /// Lines behind the data.
-pub const GRID: RGBColor = RGBColor(225, 225, 225);
+pub const GRID: Rgb = Rgb(225, 225, 225);
 /// Published figures, beside measured ones.
-pub const PUBLISHED: RGBColor = RGBColor(140, 140, 140);
+pub const PUBLISHED: Rgb = Rgb(140, 140, 140);
 /// Series, in order; the eighth takes the first's.
-pub const SERIES: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(90, 60, 20),
+pub const SERIES: [Rgb; 7] = [
+    Rgb(0, 114, 178),
+    Rgb(213, 94, 0),
+    Rgb(0, 158, 115),
+    Rgb(204, 121, 167),
+    Rgb(86, 180, 233),
+    Rgb(230, 159, 0),
+    Rgb(90, 60, 20),
 ];
 /// The body of a crowd of observations, from its lowest to its highest.
-const TINT: RGBColor = RGBColor(158, 200, 226);
+const TINT: Rgb = Rgb(158, 200, 226);
 
 /// The meaning of a mark; its colour follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +93,7 @@ impl Ink {
             .map_or(Self::Series(0), |cause| Self::Cause(*cause))
     }
 
-    pub(crate) fn colour(self) -> RGBColor {
+    pub(crate) fn colour(self) -> Rgb {
         match self {
             Self::Series(place) => SERIES[place % SERIES.len()],
             Self::Tint => TINT,
@@ -110,8 +125,8 @@ impl Ink {
     /// The number of the nearest colour among the 256 of a terminal (its 6×6×6 cube, or its greys).
     pub(crate) fn terminal(self) -> u8 {
         // Colours that are nearly black on paper have to be light on a dark ground.
-        let RGBColor(r, g, b) = match self.colour() {
-            RGBColor(r, g, b) if r.max(g).max(b) < 60 => RGBColor(200, 200, 200),
+        let Rgb(r, g, b) = match self.colour() {
+            Rgb(r, g, b) if r.max(g).max(b) < 60 => Rgb(200, 200, 200),
             colour => colour,
         };
         let step = |level: u8| (u16::from(level) * 5 + 127) / 255;
@@ -124,17 +139,17 @@ impl Ink {
 
 /// The colour of a cause.
 #[must_use]
-pub fn colour(cause: Cause) -> RGBColor {
+pub fn colour(cause: Cause) -> Rgb {
     match cause {
-        Cause::MinorFault => RGBColor(230, 159, 0),
-        Cause::MajorFault => RGBColor(213, 94, 0),
-        Cause::Preemption => RGBColor(204, 121, 167),
-        Cause::Wait => RGBColor(86, 180, 233),
-        Cause::Steal => RGBColor(0, 0, 0),
-        Cause::Collection => RGBColor(0, 158, 115),
-        Cause::Allocator => RGBColor(90, 60, 20),
-        Cause::Tick => RGBColor(176, 160, 0),
-        Cause::Unexplained => RGBColor(130, 130, 130),
+        Cause::MinorFault => Rgb(230, 159, 0),
+        Cause::MajorFault => Rgb(213, 94, 0),
+        Cause::Preemption => Rgb(204, 121, 167),
+        Cause::Wait => Rgb(86, 180, 233),
+        Cause::Steal => Rgb(0, 0, 0),
+        Cause::Collection => Rgb(0, 158, 115),
+        Cause::Allocator => Rgb(90, 60, 20),
+        Cause::Tick => Rgb(176, 160, 0),
+        Cause::Unexplained => Rgb(130, 130, 130),
     }
 }
 
@@ -161,9 +176,9 @@ mod tests {
 
     #[test]
     fn causes_differ_in_colour_and_letter_and_from_the_first_series() {
-        let colours: HashSet<_> = Cause::ALL.map(|cause| rgb(colour(cause))).into();
+        let colours: HashSet<_> = Cause::ALL.map(colour).into();
         assert_eq!(colours.len(), Cause::ALL.len());
-        assert!(!colours.contains(&rgb(SERIES[0])));
+        assert!(!colours.contains(&SERIES[0]));
         let letters: HashSet<char> = Cause::ALL.map(letter).into();
         assert_eq!(letters.len(), Cause::ALL.len());
     }
@@ -172,9 +187,5 @@ mod tests {
     fn a_terminal_shows_the_nearest_colour() {
         assert_eq!(Ink::Series(0).terminal(), 16 + 2 * 6 + 3, "blue");
         assert_eq!(Ink::Cause(Cause::Steal).terminal(), 250, "black shows as light grey");
-    }
-
-    fn rgb(colour: RGBColor) -> (u8, u8, u8) {
-        (colour.0, colour.1, colour.2)
     }
 }

@@ -1,43 +1,29 @@
-//! Text on a bitmap, and its width.
+//! The width of text in a picture, and text that fits its room.
 //!
-//! plotters can write on bitmaps with the system's fonts, which a container may lack, or with fonts that are
-//! registered once for the whole program. Neither suits a library, so the bitmap is wrapped here in a backend
-//! that writes with a font of our own (`fonts/README.md`). The same font's widths serve the layout of every
-//! backend.
+//! A picture is laid out without a font: the widths are those of Roboto, which the SVG names first and to
+//! which the others that it names are close.
 
-use ab_glyph::{Font, FontRef, Glyph, PxScale, ScaleFont, point};
-use plotters::backend::BitMapBackend;
-use plotters_backend::text_anchor::{HPos, VPos};
-use plotters_backend::{
-    BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
-};
-use std::sync::LazyLock;
+use unicode_width::UnicodeWidthChar;
 
-/// plotters' font sizes are lines' heights: its SVG divides by this to get the size of the letters, and so do
-/// we.
-pub(crate) const LINE: f64 = 1.24;
-/// How far above the base line the middle of small letters lies, in sizes of letters.
-const MIDDLE: f32 = 0.265;
-/// How far above the base line capitals reach, in sizes of letters.
-const CAPITAL: f32 = 0.71;
-
-static FONT: LazyLock<FontRef<'static>> = LazyLock::new(|| {
-    let bytes = include_bytes!("../../fonts/roboto.ttf");
-    FontRef::try_from_slice(bytes).expect("the font is part of the program, and a test writes with it")
-});
-
-/// The size at which letters have `size` pixels from the top of an ascender to the bottom of a descender and
-/// a bit.
-fn scale(size: f64) -> PxScale {
-    let font = &*FONT;
-    let em = font.units_per_em().unwrap_or(font.height_unscaled());
-    PxScale::from(size as f32 * font.height_unscaled() / em)
-}
+/// The widths of the characters from space to tilde, in 1/2048 of the size of the letters.
+const ASCII: [u16; 95] = [
+    508, 528, 656, 1261, 1151, 1500, 1274, 358, 701, 713, 882, 1162, 403, 566, 540, 845, 1151, 1151, 1151,
+    1151, 1151, 1151, 1151, 1151, 1151, 1151, 496, 433, 1041, 1124, 1071, 968, 1839, 1336, 1276, 1333, 1344,
+    1164, 1132, 1395, 1461, 557, 1130, 1285, 1103, 1788, 1461, 1409, 1292, 1409, 1262, 1216, 1222, 1328,
+    1304, 1817, 1284, 1230, 1227, 543, 841, 543, 856, 924, 633, 1114, 1150, 1072, 1155, 1086, 712, 1150,
+    1128, 498, 490, 1038, 498, 1796, 1131, 1168, 1150, 1164, 694, 1057, 670, 1129, 992, 1539, 1016, 969,
+    1016, 693, 500, 693, 1393,
+];
+/// The width of a column of any other character.
+const OTHER: u16 = 1200;
 
 /// How wide `text` is with letters of `size` pixels.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
-    let font = FONT.as_scaled(scale(size));
-    text.chars().map(|c| f64::from(font.h_advance(font.glyph_id(c)))).sum()
+    let of = |c: char| match u32::from(c).checked_sub(u32::from(' ')).and_then(|at| ASCII.get(at as usize)) {
+        Some(width) => usize::from(*width),
+        None => usize::from(OTHER) * c.width().unwrap_or(0),
+    };
+    text.chars().map(of).sum::<usize>() as f64 * size / 2048.0
 }
 
 /// `text`, or its beginning with an ellipsis where it is wider than `room`, as `wide` measures.
@@ -71,129 +57,9 @@ pub(crate) fn wrap(text: &str, room: f64, wide: impl Fn(&str) -> f64) -> Vec<Str
     lines
 }
 
-/// A bitmap that writes with our font.
-pub(crate) struct Written<'a>(pub(crate) BitMapBackend<'a>);
-
-type Failed<'a> = DrawingErrorKind<<BitMapBackend<'a> as DrawingBackend>::ErrorType>;
-
-impl<'a> DrawingBackend for Written<'a> {
-    type ErrorType = <BitMapBackend<'a> as DrawingBackend>::ErrorType;
-
-    fn get_size(&self) -> (u32, u32) {
-        self.0.get_size()
-    }
-
-    fn ensure_prepared(&mut self) -> Result<(), Failed<'a>> {
-        self.0.ensure_prepared()
-    }
-
-    fn present(&mut self) -> Result<(), Failed<'a>> {
-        self.0.present()
-    }
-
-    fn draw_pixel(&mut self, at: BackendCoord, colour: BackendColor) -> Result<(), Failed<'a>> {
-        self.0.draw_pixel(at, colour)
-    }
-
-    fn draw_line<S: BackendStyle>(
-        &mut self,
-        from: BackendCoord,
-        to: BackendCoord,
-        style: &S,
-    ) -> Result<(), Failed<'a>> {
-        self.0.draw_line(from, to, style)
-    }
-
-    fn draw_rect<S: BackendStyle>(
-        &mut self,
-        from: BackendCoord,
-        to: BackendCoord,
-        style: &S,
-        fill: bool,
-    ) -> Result<(), Failed<'a>> {
-        self.0.draw_rect(from, to, style, fill)
-    }
-
-    /// Each pixel as far as the circle covers it; plotters' own has corners where circles are as small as
-    /// dots.
-    fn draw_circle<S: BackendStyle>(
-        &mut self,
-        (x, y): BackendCoord,
-        radius: u32,
-        style: &S,
-        fill: bool,
-    ) -> Result<(), Failed<'a>> {
-        let (outer, colour) = (f64::from(radius), style.color());
-        let half = if fill { 0.0 } else { f64::from(style.stroke_width()) / 2.0 };
-        let reach = (outer + half).ceil() as i32 + 1;
-        for (dx, dy) in (-reach..=reach).flat_map(|dy| (-reach..=reach).map(move |dx| (dx, dy))) {
-            let far = f64::from(dx * dx + dy * dy).sqrt();
-            let inside = if fill { outer - far } else { half - (far - outer).abs() };
-            let cover = (inside + 0.5).clamp(0.0, 1.0);
-            if cover > 0.0 {
-                self.0
-                    .draw_pixel((x + dx, y + dy), BackendColor { alpha: colour.alpha * cover, ..colour })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn estimate_text_size<S: BackendTextStyle>(
-        &self,
-        text: &str,
-        style: &S,
-    ) -> Result<(u32, u32), Failed<'a>> {
-        let size = style.size() / LINE;
-        Ok((width(text, size).ceil() as u32, style.size().ceil() as u32))
-    }
-
-    fn draw_text<S: BackendTextStyle>(
-        &mut self,
-        text: &str,
-        style: &S,
-        at: BackendCoord,
-    ) -> Result<(), Failed<'a>> {
-        let size = style.size() / LINE;
-        let font = FONT.as_scaled(scale(size));
-        let left = match style.anchor().h_pos {
-            HPos::Left => 0.0,
-            HPos::Center => -width(text, size) / 2.0,
-            HPos::Right => -width(text, size),
-        };
-        let base = match style.anchor().v_pos {
-            VPos::Top => CAPITAL * size as f32,
-            VPos::Center => MIDDLE * size as f32,
-            VPos::Bottom => -MIDDLE * size as f32,
-        };
-        let (mut pen, colour, turned) = (left as f32, style.color(), style.transform());
-        for c in text.chars() {
-            let id = font.glyph_id(c);
-            let glyph: Glyph = id.with_scale_and_position(font.scale(), point(pen, base));
-            pen += font.h_advance(id);
-            let Some(outline) = font.outline_glyph(glyph) else { continue };
-            let (corner, mut drawn) = (outline.px_bounds().min, Ok(()));
-            outline.draw(|x, y, cover| {
-                let (x, y) = turned.transform(corner.x as i32 + x as i32, corner.y as i32 + y as i32);
-                let ink = BackendColor { alpha: colour.alpha * f64::from(cover.clamp(0.0, 1.0)), ..colour };
-                if drawn.is_ok() && ink.alpha > 0.0 {
-                    drawn = self.0.draw_pixel((at.0 + x, at.1 + y), ink);
-                }
-            });
-            drawn?;
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_font_has_what_pictures_say() {
-        let said = "Az09 (µs) − ± σ ≤ ≥ · … – ×%+,;:äßλЖ\u{a0}";
-        assert!(said.chars().all(|c| FONT.glyph_id(c).0 != 0), "a glyph is missing");
-    }
 
     #[test]
     fn long_names_are_cut_to_their_room() {

@@ -1,4 +1,4 @@
-//! Pictures on paper: the layout, and its drawing on any of plotters' backends.
+//! Pictures on paper, as SVG: the layout, and its drawing.
 //!
 //! ```text
 //!   title
@@ -12,17 +12,14 @@
 //!   notes
 //! ```
 //!
-//! Names and keys stand beside the data, never on it. Everything has whole units: plotters' coordinates are
-//! whole numbers, and lines on whole pixels are sharp. A bitmap is drawn with all of it multiplied.
+//! Names and keys stand beside the data, never on it. Everything has whole units: lines on whole pixels are
+//! sharp.
 
 use super::axis::Axis;
-use super::palette::{FAINT, GRID, Ink, SERIES, TEXT};
-use super::pen::{DOT, Drawn, Pen};
+use super::palette::{FAINT, GRID, Ink, Rgb, SERIES, TEXT, WHITE};
+use super::pen::{Anchor, DOT, Height, Pen};
 use super::picture::{Box, Detail, Key, Mark, Panel, Picture, Swatch};
 use super::text::{fit, width, wrap};
-use plotters::prelude::{RGBColor, SVGBackend, WHITE};
-use plotters_backend::DrawingBackend;
-use plotters_backend::text_anchor::{HPos, VPos};
 use std::collections::HashMap;
 
 /// How finely the area for data is divided, about two units of the picture a cell, and how many shapes keep
@@ -56,13 +53,10 @@ const BOX_MIN: i32 = 2;
 /// Bars wider than this have a gap between them.
 const BAR_GAP_FROM: i32 = 5;
 
-/// Attributes that plotters writes and that are SVG's defaults; those of strokes only where there is none.
-const DEFAULTS: [&str; 3] = [" opacity=\"1\"", " stroke=\"none\" stroke-width=\"1\"", " stroke=\"none\""];
-
 /// Where things are, in units of the picture.
-pub(super) struct Layout {
-    pub(super) width: i32,
-    pub(super) height: i32,
+struct Layout {
+    width: i32,
+    height: i32,
     /// The area for data of each panel: top and bottom.
     panels: Vec<(i32, i32)>,
     left: i32,
@@ -71,7 +65,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    pub(super) fn new(picture: &Picture) -> Self {
+    fn new(picture: &Picture) -> Self {
         let count = picture.panels.len().max(1) as i32;
         let key = KEY_LINE * picture.key.iter().map(rows).sum::<i32>();
         // Beside a long key there is room for the data to be higher.
@@ -97,20 +91,9 @@ impl Layout {
     }
 }
 
-pub(super) fn svg(picture: &Picture) -> String {
-    let layout = Layout::new(picture);
-    let mut svg = String::new();
-    let size = (layout.width.unsigned_abs(), layout.height.unsigned_abs());
-    // Drawing into a string cannot fail; if it did, the file would show the picture so far.
-    let _ = draw(picture, &layout, &mut SVGBackend::with_string(&mut svg, size), 1);
-    // A third of the file would be defaults. Quotes in texts are escaped, so that the replacements touch no
-    // text.
-    DEFAULTS.iter().fold(svg, |svg, default| svg.replace(default, ""))
-}
-
 /// A part of a page: the page says how wide it is, what is behind it, and by variables which colours it has.
 pub(super) fn inline(picture: &Picture) -> String {
-    const ROLES: [(RGBColor, &str); 7] = [
+    const ROLES: [(Rgb, &str); 7] = [
         (WHITE, "none"),
         (TEXT, "var(--axis)"),
         (FAINT, "var(--axis)"),
@@ -119,8 +102,8 @@ pub(super) fn inline(picture: &Picture) -> String {
         (SERIES[1], "var(--second)"),
         (SERIES[2], "var(--third)"),
     ];
-    let themed = ROLES.iter().fold(svg(picture), |svg, (RGBColor(r, g, b), role)| {
-        svg.replace(&format!("\"#{r:02X}{g:02X}{b:02X}\""), &format!("\"{role}\""))
+    let themed = ROLES.iter().fold(svg(picture), |svg, (colour, role)| {
+        svg.replace(&format!("\"{colour}\""), &format!("\"{role}\""))
     });
     let body = themed.find("<svg").map_or("", |start| &themed[start..]);
     let (head, rest) = body.split_once('>').unwrap_or((body, ""));
@@ -134,99 +117,89 @@ fn letters(size: f64) -> impl Fn(&str) -> f64 {
     move |text| width(text, size)
 }
 
-/// Draws the picture `scale` times as large as it is laid out.
-pub(super) fn draw<B: DrawingBackend>(
-    picture: &Picture,
-    layout: &Layout,
-    backend: &mut B,
-    scale: i32,
-) -> Drawn<B> {
-    let mut pen = Pen::new(backend, scale);
-    pen.area((0, 0), (layout.width, layout.height), WHITE)?;
+/// The picture as a document.
+pub(super) fn svg(picture: &Picture) -> String {
+    let layout = &Layout::new(picture);
+    let mut pen = Pen::new((layout.width, layout.height));
+    pen.area((0, 0), (layout.width, layout.height), WHITE);
     let room = f64::from(layout.width - 2 * MARGIN);
     pen.write(
         &fit(&picture.title, room, letters(TITLE)),
         (MARGIN, MARGIN),
         TITLE,
         TEXT,
-        (HPos::Left, VPos::Top),
-    )?;
+        (Anchor::Start, Height::Top),
+    );
     for (panel, (top, bottom)) in picture.panels.iter().zip(&layout.panels) {
-        draw_panel(&mut pen, layout, &picture.x, panel, (*top, *bottom))?;
+        draw_panel(&mut pen, layout, &picture.x, panel, (*top, *bottom));
     }
     let bottom = layout.panels.last().map_or(0, |(_, bottom)| *bottom);
     let centre = (layout.left + layout.right) / 2;
     let below = bottom + 24 + if picture.x.is_named() { NAME_LINE } else { 0 };
-    pen.write(&picture.x.title, (centre, below), SMALL, TEXT, (HPos::Center, VPos::Top))?;
+    pen.write(&picture.x.title, (centre, below), SMALL, TEXT, (Anchor::Middle, Height::Top));
     let mut y = layout.panels.first().map_or(0, |(top, _)| *top) + 8;
     for key in &picture.key {
-        draw_key(&mut pen, key, (layout.right + 24, y))?;
+        draw_key(&mut pen, key, (layout.right + 24, y));
         y += KEY_LINE * rows(key);
     }
     let first = layout.height - NOTE_LINE * layout.notes.len() as i32 - MARGIN / 2;
     for (row, line) in layout.notes.iter().enumerate() {
-        pen.write(line, (MARGIN, first + NOTE_LINE * row as i32), SMALL, FAINT, (HPos::Left, VPos::Top))?;
+        pen.write(line, (MARGIN, first + NOTE_LINE * row as i32), SMALL, FAINT, (Anchor::Start, Height::Top));
     }
     pen.finish()
 }
 
-fn draw_panel<B: DrawingBackend>(
-    pen: &mut Pen<'_, B>,
-    layout: &Layout,
-    x_axis: &Axis,
-    panel: &Panel,
-    (top, bottom): (i32, i32),
-) -> Drawn<B> {
+fn draw_panel(pen: &mut Pen, layout: &Layout, x_axis: &Axis, panel: &Panel, (top, bottom): (i32, i32)) {
     let (left, right) = (layout.left, layout.right);
     let x = |value: f64| layout.x(x_axis, value);
     let y = |value: f64| bottom - (panel.y.place(value) * f64::from(bottom - top)).round() as i32;
     let last = layout.panels.last().is_some_and(|(_, last)| *last == bottom);
     for (at, label) in panel.y.ticks(((bottom - top) / TICK_Y) as usize) {
-        pen.line((left, y(at)), (right, y(at)), GRID)?;
-        pen.line((left - TICK_LONG, y(at)), (left, y(at)), TEXT)?;
-        pen.write(&label, (left - TICK_LONG - 4, y(at)), SMALL, TEXT, (HPos::Right, VPos::Center))?;
+        pen.line((left, y(at)), (right, y(at)), GRID);
+        pen.line((left - TICK_LONG, y(at)), (left, y(at)), TEXT);
+        pen.write(&label, (left - TICK_LONG - 4, y(at)), SMALL, TEXT, (Anchor::End, Height::Centre));
     }
     for (turn, (at, label)) in x_axis.ticks(((right - left) / TICK_X) as usize).into_iter().enumerate() {
         let line = if x_axis.is_named() { NAME_LINE * (turn as i32 % 2) } else { 0 };
-        pen.line((x(at), top), (x(at), bottom), GRID)?;
-        pen.line((x(at), bottom), (x(at), bottom + TICK_LONG), TEXT)?;
+        pen.line((x(at), top), (x(at), bottom), GRID);
+        pen.line((x(at), bottom), (x(at), bottom + TICK_LONG), TEXT);
         if last {
             pen.write(
                 &label,
                 (x(at), bottom + TICK_LONG + 4 + line),
                 SMALL,
                 TEXT,
-                (HPos::Center, VPos::Top),
-            )?;
+                (Anchor::Middle, Height::Top),
+            );
         }
     }
     let mut tops = HashMap::new();
     for mark in &panel.marks {
-        draw_mark(pen, mark, (&x, &y), (left, right), &mut tops)?;
+        draw_mark(pen, mark, (&x, &y), (left, right), &mut tops);
     }
     // The axes over the data's lower edge, so that they stay straight.
-    pen.line((left, top), (left, bottom), TEXT)?;
-    pen.line((left, bottom), (right, bottom), TEXT)?;
-    let (start, head) = ((MARGIN, top - 14), (HPos::Left, VPos::Center));
+    pen.line((left, top), (left, bottom), TEXT);
+    pen.line((left, bottom), (right, bottom), TEXT);
+    let (start, head) = ((MARGIN, top - 14), (Anchor::Start, Height::Centre));
     let remark = width(&panel.remark, SMALL);
-    pen.write(&panel.remark, (right, top - 14), SMALL, FAINT, (HPos::Right, VPos::Center))?;
+    pen.write(&panel.remark, (right, top - 14), SMALL, FAINT, (Anchor::End, Height::Centre));
     let room = f64::from(right - MARGIN) - remark - 20.0;
     pen.write(&panel.head(room, letters(SMALL)), start, SMALL, TEXT, head)
 }
 
 /// Draws a mark where `x` and `y` say; rules from `left` to `right`. `tops` are those of the bars so far, by
 /// their left.
-fn draw_mark<B: DrawingBackend>(
-    pen: &mut Pen<'_, B>,
+fn draw_mark(
+    pen: &mut Pen,
     mark: &Mark,
     (x, y): (&impl Fn(f64) -> i32, &impl Fn(f64) -> i32),
     (left, right): (i32, i32),
     tops: &mut HashMap<i32, i32>,
-) -> Drawn<B> {
+) {
     match mark {
         Mark::Dots(ink, points) => {
             for (at_x, at_y) in points {
-                pen.dot(*ink, (x(*at_x), y(*at_y)))?;
+                pen.dot(*ink, (x(*at_x), y(*at_y)));
             }
         }
         Mark::Bars(ink, bars) => {
@@ -238,7 +211,7 @@ fn draw_mark<B: DrawingBackend>(
                 let top = y(*high).min(foot - BOX_MIN);
                 // Bars that are wide enough stand apart.
                 let gap = i32::from(right - left > BAR_GAP_FROM);
-                pen.area((left, top), ((right - gap).max(left + BOX_MIN), foot), ink.colour())?;
+                pen.area((left, top), ((right - gap).max(left + BOX_MIN), foot), ink.colour());
                 tops.insert(left, top);
             }
         }
@@ -246,29 +219,28 @@ fn draw_mark<B: DrawingBackend>(
             for Box { left, right, low, high } in boxes {
                 let (left, foot) = (x(*left), y(*low));
                 let from = (left, y(*high).min(foot - BOX_MIN));
-                pen.area(from, (x(*right).max(left + BOX_MIN), foot), ink.colour())?;
+                pen.area(from, (x(*right).max(left + BOX_MIN), foot), ink.colour());
             }
         }
         Mark::Runs(ink, runs) => {
             for run in runs {
                 let (middle, high, low) = (x((run.left + run.right) / 2.0), y(run.high), y(run.low));
-                pen.area((middle - 1, high), (middle + 1, low.max(high + 1)), ink.colour())?;
-                pen.dot(*ink, (middle, high))?;
+                pen.area((middle - 1, high), (middle + 1, low.max(high + 1)), ink.colour());
+                pen.dot(*ink, (middle, high));
                 if low - high > DOT {
-                    pen.dot(*ink, (middle, low))?;
+                    pen.dot(*ink, (middle, low));
                 }
             }
         }
         Mark::Path { ink, points, .. } => {
             let points = points.iter().map(|(at_x, at_y)| (x(*at_x), y(*at_y)));
-            pen.path(points.collect(), ink.colour(), 2)?;
+            pen.path(&points.collect::<Vec<_>>(), ink.colour(), 2);
         }
         Mark::Rule(ink, level) => {
             let wide = if *ink == Ink::Zero { 1 } else { 2 };
-            pen.path(vec![(left, y(*level)), (right, y(*level))], ink.colour(), wide)?;
+            pen.path(&[(left, y(*level)), (right, y(*level))], ink.colour(), wide);
         }
     }
-    Ok(())
 }
 
 /// The room for a key's text.
@@ -284,22 +256,21 @@ fn rows(key: &Key) -> i32 {
     (label_lines(key).len().max(1) + key.details.len()) as i32
 }
 
-fn draw_key<B: DrawingBackend>(pen: &mut Pen<'_, B>, key: &Key, (left, y): (i32, i32)) -> Drawn<B> {
+fn draw_key(pen: &mut Pen, key: &Key, (left, y): (i32, i32)) {
     match key.swatch {
-        Swatch::Area(ink) => pen.area((left + 3, y - 5), (left + 13, y + 5), ink.colour())?,
-        Swatch::Dot(ink) => pen.dot(ink, (left + 8, y))?,
-        Swatch::Line(ink, _) => pen.path(vec![(left, y), (left + 16, y)], ink.colour(), 2)?,
+        Swatch::Area(ink) => pen.area((left + 3, y - 5), (left + 13, y + 5), ink.colour()),
+        Swatch::Dot(ink) => pen.dot(ink, (left + 8, y)),
+        Swatch::Line(ink, _) => pen.path(&[(left, y), (left + 16, y)], ink.colour(), 2),
     }
-    let place = (HPos::Left, VPos::Center);
+    let place = (Anchor::Start, Height::Centre);
     let labels = label_lines(key);
     let below = rows(key) as usize - key.details.len();
     for (row, line) in labels.iter().enumerate() {
         let y = y + KEY_LINE * row as i32;
-        pen.write(&fit(line, KEY_ROOM, letters(SMALL)), (left + 24, y), SMALL, TEXT, place)?;
+        pen.write(&fit(line, KEY_ROOM, letters(SMALL)), (left + 24, y), SMALL, TEXT, place);
     }
     for (row, detail) in key.details.iter().enumerate() {
         let y = y + KEY_LINE * (below + row) as i32;
-        pen.write(&fit(detail, KEY_ROOM, letters(SMALL)), (left + 24, y), SMALL, FAINT, place)?;
+        pen.write(&fit(detail, KEY_ROOM, letters(SMALL)), (left + 24, y), SMALL, FAINT, place);
     }
-    Ok(())
 }

@@ -95,7 +95,7 @@ macro_rules! each {
 }
 
 each! {
-    advice baseline board btf cgroups demangle elf_image elf_symbols held http_request jobs json ledger observations perf_ring procfs
+    advice board btf cgroups demangle elf_image elf_symbols held http_request jobs json ledger observations perf_ring procfs
     sizes state symbol_texts trace unwind watch
 }
 

@@ -1,0 +1,47 @@
+//! A line on standard error that is drawn anew while something takes long; nothing where that is no terminal.
+
+use crate::{screen, stderr};
+use rustix::termios::isatty;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Between redraws: seldom, as they cost the processor that measured programs need.
+const REDRAW: Duration = Duration::from_millis(500);
+
+/// The line, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
+
+impl Progress {
+    /// Shows how long `what` takes so far, of about `long`.
+    pub(crate) fn start(what: &str, long: &str) -> Progress {
+        if !isatty(rustix::stdio::stderr()) {
+            return Progress(None);
+        }
+        let (end, ended) = channel();
+        let (began, rest) = (Instant::now(), format!(" of about {long}  {what}"));
+        let draw = move || {
+            loop {
+                let line = format!("{} s{rest}", began.elapsed().as_secs());
+                let line: String = line.chars().take(screen::columns_of_stderr().saturating_sub(1)).collect();
+                stderr::write(format_args!("\r{line}\x1b[K"));
+                if ended.recv_timeout(REDRAW) != Err(RecvTimeoutError::Timeout) {
+                    return stderr::write(format_args!("\r\x1b[K"));
+                }
+            }
+        };
+        // Where there are no threads left, there is no line.
+        let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(draw);
+        Progress(thread.ok().map(|thread| (end, thread)))
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((end, thread)) = self.0.take() {
+            drop(end);
+            let _ = thread.join();
+        }
+    }
+}

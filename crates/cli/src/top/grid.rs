@@ -1,0 +1,204 @@
+//! The cells of a screen: characters with a look, and curves of braille dots, eight to a cell.
+//!
+//! What lies outside is cut off.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use unicode_width::UnicodeWidthChar;
+
+/// A colour, by its number in escape sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Colour {
+    Red = 31,
+    Green = 32,
+    Yellow = 33,
+    Cyan = 36,
+}
+
+/// How a character looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Look {
+    pub(super) colour: Option<Colour>,
+    pub(super) bold: bool,
+    pub(super) dim: bool,
+    pub(super) reversed: bool,
+}
+
+impl Look {
+    pub(super) const PLAIN: Look = Look { colour: None, bold: false, dim: false, reversed: false };
+    pub(super) const BOLD: Look = Look { bold: true, ..Look::PLAIN };
+    pub(super) const DIM: Look = Look { dim: true, ..Look::PLAIN };
+    pub(super) const REVERSED: Look = Look { reversed: true, ..Look::PLAIN };
+
+    pub(super) const fn of(colour: Colour) -> Look {
+        Look { colour: Some(colour), ..Look::PLAIN }
+    }
+
+    /// Its escape sequence, which ends all looks before it.
+    fn sequence(self, coloured: bool) -> String {
+        let mut text = String::from("\x1b[0");
+        for (is, number) in [(self.bold, 1), (self.dim, 2), (self.reversed, 7)] {
+            if is {
+                let _ = write!(text, ";{number}");
+            }
+        }
+        if let Some(colour) = self.colour.filter(|_| coloured) {
+            let _ = write!(text, ";{}", colour as u8);
+        }
+        text + "m"
+    }
+}
+
+/// Behind a character that takes two columns.
+const COVERED: char = '\0';
+/// The braille sign without dots, and the bits of its dots by column and row from the top.
+const BRAILLE: u32 = 0x2800;
+const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+
+/// A part of the screen: columns and lines.
+#[derive(Clone, Debug)]
+pub(super) struct Area {
+    pub(super) x: Range<usize>,
+    pub(super) y: Range<usize>,
+}
+
+/// The cells, from the top left.
+#[derive(Debug)]
+pub(super) struct Grid {
+    width: usize,
+    height: usize,
+    cells: Vec<(char, Look)>,
+}
+
+impl Grid {
+    pub(super) fn new(width: usize, height: usize) -> Grid {
+        Grid { width, height, cells: vec![(' ', Look::PLAIN); width * height] }
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.width
+    }
+
+    pub(super) fn height(&self) -> usize {
+        self.height
+    }
+
+    fn cell(&mut self, x: usize, y: usize) -> Option<&mut (char, Look)> {
+        let is_inside = x < self.width && y < self.height;
+        is_inside.then(|| &mut self.cells[y * self.width + x])
+    }
+
+    /// Writes into these columns of a line; returns the column behind the text.
+    pub(super) fn put(&mut self, columns: Range<usize>, y: usize, text: &str, look: Look) -> usize {
+        let mut x = columns.start;
+        for sign in text.chars() {
+            // Control characters have no width, and are left out.
+            let wide = sign.width().unwrap_or(0);
+            if wide == 0 {
+                continue;
+            }
+            if x + wide > columns.end.min(self.width) {
+                break;
+            }
+            for column in x..x + wide {
+                if let Some(cell) = self.cell(column, y) {
+                    *cell = (if column == x { sign } else { COVERED }, look);
+                }
+            }
+            x += wide;
+        }
+        x
+    }
+
+    /// The same, at the right end of the columns.
+    pub(super) fn put_right(&mut self, columns: Range<usize>, y: usize, text: &str, look: Look) {
+        let wide: usize = text.chars().map(|sign| sign.width().unwrap_or(0)).sum();
+        self.put(columns.end.saturating_sub(wide).max(columns.start)..columns.end, y, text, look);
+    }
+
+    /// Changes the look of these columns of a line.
+    pub(super) fn dress(&mut self, columns: Range<usize>, y: usize, change: impl Fn(&mut Look)) {
+        for x in columns {
+            if let Some((_, look)) = self.cell(x, y) {
+                change(look);
+            }
+        }
+    }
+
+    /// Joins points by lines of dots. Places are from 0 to 1, from the left and from below.
+    pub(super) fn curve(&mut self, area: &Area, points: &[(f64, f64)], look: Look) {
+        let (wide, high) = (2 * area.x.len(), 4 * area.y.len());
+        let dot = |place: f64, count: usize| (place * count.saturating_sub(1) as f64).round();
+        let dots: Vec<(f64, f64)> =
+            points.iter().map(|(x, y)| (dot(*x, wide), dot(1.0 - *y, high))).collect();
+        for pair in dots.windows(2) {
+            let ((x, y), (to_x, to_y)) = (pair[0], pair[1]);
+            let steps = (to_x - x).abs().max((to_y - y).abs()).max(1.0);
+            for step in 0..=steps as usize {
+                let part = step as f64 / steps;
+                let at = ((x + (to_x - x) * part).round(), (y + (to_y - y) * part).round());
+                if (0.0..wide as f64).contains(&at.0) && (0.0..high as f64).contains(&at.1) {
+                    self.dot(area, (at.0 as usize, at.1 as usize), look);
+                }
+            }
+        }
+    }
+
+    fn dot(&mut self, area: &Area, (x, y): (usize, usize), look: Look) {
+        if let Some((sign, before)) = self.cell(area.x.start + x / 2, area.y.start + y / 4) {
+            let dots = u32::from(*sign).checked_sub(BRAILLE).filter(|dots| *dots < 256).unwrap_or(0);
+            *sign = char::from_u32(BRAILLE + (dots | DOTS[x % 2][y % 4])).unwrap_or(' ');
+            *before = look;
+        }
+    }
+
+    /// The characters of each line.
+    #[cfg(test)]
+    pub(super) fn lines(&self) -> Vec<String> {
+        let line =
+            |cells: &[(char, Look)]| cells.iter().map(|cell| cell.0).filter(|c| *c != COVERED).collect();
+        self.cells.chunks(self.width.max(1)).map(line).collect()
+    }
+
+    /// All cells as a terminal takes them.
+    pub(super) fn escaped(&self, coloured: bool) -> String {
+        let mut text = String::new();
+        for (y, cells) in self.cells.chunks(self.width.max(1)).enumerate() {
+            let _ = write!(text, "\x1b[{};1H", y + 1);
+            let mut now = None;
+            for (sign, look) in cells.iter().filter(|cell| cell.0 != COVERED) {
+                if now != Some(*look) {
+                    text += &look.sequence(coloured);
+                    now = Some(*look);
+                }
+                text.push(*sign);
+            }
+        }
+        text + "\x1b[0m"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_cut_and_looks_end() {
+        let mut grid = Grid::new(5, 1);
+        assert_eq!(grid.put(0..4, 0, "a\x1b漢漢", Look::of(Colour::Red)), 3);
+        grid.put_right(3..5, 0, "b", Look::BOLD);
+        grid.put(0..5, 7, "outside", Look::PLAIN);
+        assert_eq!(grid.lines(), ["a漢 b"]);
+        assert_eq!(grid.escaped(true), "\x1b[1;1H\x1b[0;31ma漢\x1b[0m \x1b[0;1mb\x1b[0m");
+        assert!(!grid.escaped(false).contains("31"));
+    }
+
+    #[test]
+    fn curves_are_dots_without_gaps() {
+        let mut grid = Grid::new(4, 2);
+        let area = Area { x: 0..4, y: 0..2 };
+        grid.curve(&area, &[(0.0, 0.0), (1.0, 1.0)], Look::PLAIN);
+        assert_eq!(grid.lines(), ["  ⡠⠊", "⡠⠊  "]);
+        grid.curve(&area, &[(-3.0, 0.0), (0.0, 0.0)], Look::PLAIN);
+    }
+}
