@@ -67,7 +67,7 @@ fn script(name: &str) -> Option<Command> {
     let built = Path::new(REPOSITORY).join("target/release");
     let last = built.join("NOTICES");
     if !last.is_file() || !built.join("libgccpp.so").is_file() {
-        vellum_skip::skip(format_args!("there is no {}: run ./build, as ./test does", last.display()));
+        vellum_skip::skip(format_args!("there is no {}: run ./build --release", last.display()));
         return None;
     }
     Some(plain(Path::new(REPOSITORY).join(name)))

@@ -1,7 +1,7 @@
 //! The program's own mappings: served, changed, moved, laid over, given back in parts.
 
 use std::process::Command;
-use vellum_conformance::{Place, check_all, plain, served};
+use vellum_conformance::{Place, plain, served};
 use vellum_wire::Counter;
 
 vellum_conformance::scenarios! { anonymous: "mappings.c", [], [];
@@ -11,9 +11,9 @@ vellum_conformance::scenarios! { anonymous: "mappings.c", [], [];
     reserve_and_commit other_kinds kernel_calls_on_served_memory
 }
 
-#[test]
-fn mappings_that_change() {
-    check_all(&Place::new().program("remaps.c", &[]));
+vellum_conformance::scenarios! { that_change: "remaps.c", [], [];
+    random_hints places_again vellum_advised_blocks_stay remapping remapping_in_steps
+    remapping_parts_and_to_places mapping_over advice random_operations
 }
 
 /// What the other test compares would hold trivially if no mapping were served.
@@ -32,7 +32,7 @@ fn mappings_are_served_at_all() {
 }
 
 /// Seeds of the fuzzer for each allocator, unless `VELLUM_FUZZ_SEEDS` sets the number.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 200;
 /// Seeds of one process: what one has left behind is a part of what the next begins with.
 const SEEDS_A_PROCESS: u64 = 200;
 

@@ -8,8 +8,6 @@ fn handlers() {
     check_all(&place.program("signals.c", &["-pthread"]));
 }
 
-#[test]
-fn system_call_filters() {
-    let place = Place::new();
-    check_all(&place.program("seccomp.c", &[]));
+vellum_conformance::scenarios! { system_call_filters: "seccomp.c", [], [];
+    kills_by_prctl kills_by_syscall kills_after_use refuses_by_prctl refuses_after_use
 }
