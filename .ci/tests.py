@@ -161,9 +161,10 @@ def end(ids):
 
 def run(test, number, exceptions):
     mark = f"{os.getpid()}-{number};"
-    environment = {**os.environ, MARK: mark, "VELLUM_TEST_ALONE": "1", "CARGO_MANIFEST_DIR": str(test.program.folder)}
-    command = [test.program.path] if test.program.whole else [test.program.path, test.name, "--exact", "--nocapture"]
     limit = limit_of(test, exceptions)
+    environment = {**os.environ, MARK: mark, "VELLUM_TEST_ALONE": "1", "VELLUM_TEST_LIMIT_S": f"{limit:.0f}",
+                   "CARGO_MANIFEST_DIR": str(test.program.folder)}
+    command = [test.program.path] if test.program.whole else [test.program.path, test.name, "--exact", "--nocapture"]
     began = time.monotonic()
     with tempfile.TemporaryFile() as file:
         process = subprocess.Popen(command, cwd=test.program.folder, env=environment, stdin=subprocess.DEVNULL,

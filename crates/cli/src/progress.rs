@@ -1,10 +1,11 @@
 //! A line on standard error that is drawn anew while something takes long; nothing where that is no terminal.
 
-use crate::{screen, stderr};
+use crate::screen;
 use rustix::termios::isatty;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use vellum_report::stderr;
 
 /// Between redraws: seldom, as they cost the processor that measured programs need.
 const REDRAW: Duration = Duration::from_millis(500);
