@@ -61,10 +61,10 @@ fn keeps_to_the_maximum(plan: gc::Plan, again: impl Fn(&str) -> Command) {
     if let Some(case) = vellum_skip::role() {
         return child(plan, &case);
     }
-    for load in 0..LOADS.len() {
+    for (index, load) in LOADS.iter().enumerate() {
         for max in MAXIMA {
-            let name = format!("{plan:?}, {:?}, {} MiB", LOADS[load], max / MIB);
-            watch(again(&format!("{load} {max}")), &name, max);
+            let name = format!("{plan:?}, {load:?}, {} MiB", max / MIB);
+            watch(again(&format!("{index} {max}")), &name, max);
         }
     }
 }

@@ -10,9 +10,9 @@ fn blocks_freed_by_others_come_back() {
         for round in 0..20 {
             let blocks: Vec<usize> =
                 (0..20_000).map(|index| front::malloc(16 + index * 7 % 200) as usize).collect();
-            // SAFETY: each block is in use and freed once.
             std::thread::spawn(move || {
-                blocks.iter().for_each(|&block| unsafe { front::free(block as *mut u8) })
+                // SAFETY: each block is in use and freed once.
+                blocks.iter().for_each(|&block| unsafe { front::free(block as *mut u8) });
             })
             .join()
             .expect("the freeing thread ends");
