@@ -64,7 +64,7 @@ impl Companion {
     /// Becomes the program, with this command's arguments without the first few.
     fn start(&self, without: usize) -> Result<u8, Failure> {
         let Companion { program, build } = *self;
-        let Ok(path) = library::find_program(program) else {
+        let Ok(path) = library::find_program(program, build) else {
             let command = std::env::current_exe().unwrap_or_else(|_| "vellum".into());
             return Err(Failure::of(Missing { program, command, build }));
         };

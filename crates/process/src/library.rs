@@ -47,7 +47,7 @@ pub struct LibraryError {
 /// When it is in none of these places.
 pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
     let cure =
-        "./build makes it in target/release: put it beside this command, or name it with --lib or VELLUM_LIB";
+        "./build makes it: put it beside this command, or name it with --lib or VELLUM_LIB";
     find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| LibraryError { name: NAME, looked, cure })
 }
 
@@ -56,7 +56,7 @@ pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
 /// # Errors
 /// As for [`find`].
 pub fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
-    let cure = "./build makes it in target/release: put it beside this command, or name it with --recorder or VELLUM_COST_LIB";
+    let cure = "./build makes it: put it beside this command, or name it with --recorder or VELLUM_COST_LIB";
     find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| LibraryError {
         name: RECORDER,
         looked,
@@ -79,13 +79,12 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
     })
 }
 
-/// The program `name` that comes with this one.
+/// The program `name` that comes with this one. An error ends with `cure`: what builds it.
 ///
 /// # Errors
 /// As for [`find`].
-pub fn find_program(name: &'static str) -> Result<PathBuf, LibraryError> {
+pub fn find_program(name: &'static str, cure: &'static str) -> Result<PathBuf, LibraryError> {
     let looked = candidates(&own_directory(), name);
-    let cure = "./build makes it in target/release: put it beside this command";
     let found = looked.iter().find_map(|path| canonical_file(path));
     found.ok_or(LibraryError { name, looked, cure })
 }

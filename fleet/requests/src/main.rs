@@ -18,12 +18,12 @@
 //! The programs, the run of one under a limit, and the recommender's rule are those of the section `advice`
 //! of `vellum-bench`, compiled in from its files.
 
-#[path = "../../../crates/bench/src/confined.rs"]
+#[path = "../../../lab/bench/src/confined.rs"]
 #[expect(unreachable_pub, reason = "they are part of the library of `vellum-bench`")]
 mod confined;
-#[path = "../../../crates/bench/src/advice/program.rs"]
+#[path = "../../../lab/bench/src/advice/program.rs"]
 mod program;
-#[path = "../../../crates/bench/src/advice/rivals.rs"]
+#[path = "../../../lab/bench/src/advice/rivals.rs"]
 #[expect(dead_code, reason = "the section `advice` uses the rest")]
 mod rivals;
 mod workload;

@@ -8,13 +8,15 @@ pub(super) fn rows() -> Vec<Row> {
     let runtime = library::find(None);
     let i386 = i386(runtime.as_ref().ok());
     let recorder = library::find_recorder(None);
-    let studies = library::find_program("vellum-papers");
+    let fleet = library::find_program("vellum-fleet", "fleet/build makes it");
+    let papers = library::find_program("vellum-papers", "lab/build papers makes it");
     vec![
         found("library", "no program runs on Vellum", runtime),
         i386,
         found("recorder", "cost does not work", recorder),
         found("libgc", "run --libgc does not work", library::find_libgc()),
-        found("studies", "papers does not work", studies),
+        found("fleet", "agent, recommend and plan do not work", fleet),
+        found("papers", "papers does not work", papers),
     ]
 }
 

@@ -3,14 +3,16 @@
 //! Each module tests a subcommand, or a promise of several. Tests in `alone` run with nothing
 //! beside them.
 
-#[path = "../common/mod.rs"]
 mod common;
-#[path = "../common/python.rs"]
+mod libgc_programs;
 mod python;
 
 mod alone;
+mod bench;
+mod companion;
 mod cost;
 mod doctor;
+mod duet;
 mod exit;
 mod gc_stat;
 mod govern;
@@ -19,7 +21,11 @@ mod heap_collected;
 mod heap_page;
 mod heap_storms;
 mod install;
+mod instructions;
 mod kill;
+mod libgc;
+mod obs;
+mod plot;
 mod reports;
 mod terminal;
 mod top;

@@ -3,9 +3,7 @@
 //! Figures are never judged here, with one exception: a program that does forty times the work takes several
 //! times as long.
 
-mod common;
-
-use common::{VELLUM, compiled, report, said, text};
+use crate::common::{VELLUM, report, said, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -36,7 +34,7 @@ fn out(output: &Output) -> String {
 /// The loop, compiled, in a folder of its own.
 fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
-    let program = compiled("cc", &["-O1"], LOOP, place.path())?;
+    let program = crate::common::program("cc", &["-O1"], LOOP)?;
     Some((place, program))
 }
 

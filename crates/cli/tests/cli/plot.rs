@@ -1,8 +1,6 @@
 //! `vellum plot`: pictures in the terminal and in files.
 
-mod common;
-
-use common::{VELLUM, said, text};
+use crate::common::{VELLUM, said, text};
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -9,7 +9,7 @@ const SUBCOMMANDS: [(&str, &str, &str); 4] = [
     ("agent", "vellum-fleet", "fleet/build"),
     ("recommend", "vellum-fleet", "fleet/build"),
     ("plan", "vellum-fleet", "fleet/build"),
-    ("papers", "vellum-studies", "./build"),
+    ("papers", "vellum-papers", "lab/build"),
 ];
 
 /// A folder with a copy of `vellum`, made by a shell: no other test's child holds the file open for writing

@@ -1,8 +1,6 @@
 //! `vellum bench --order duet`: pairs at the same time, on two processors.
 
-mod common;
-
-use common::{VELLUM, compiled, report, said, text};
+use crate::common::{VELLUM, report, said, text};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -21,7 +19,7 @@ const FORTYFOLD: &str = "80000000";
 /// The loop, compiled, in a folder of its own.
 fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
-    let program = compiled("cc", &["-O1"], LOOP, place.path())?;
+    let program = crate::common::program("cc", &["-O1"], LOOP)?;
     Some((place, program))
 }
 

@@ -1,8 +1,6 @@
 //! `vellum obs`: parts and figures of files of observations.
 
-mod common;
-
-use common::{VELLUM, said, text};
+use crate::common::{VELLUM, said, text};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};

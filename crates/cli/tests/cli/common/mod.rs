@@ -1,5 +1,4 @@
 //! What the tests of the command share.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod browser;
 pub(crate) mod held;
@@ -69,9 +68,4 @@ pub(crate) fn text(path: &Path) -> &str {
 pub(crate) fn program(compiler: &str, flags: &[&str], source: &str) -> Option<PathBuf> {
     let file = vellum_skip::source("program.c", source);
     vellum_skip::compiled_or_skip(compiler, "program", &[file], flags)
-}
-
-/// The same, for tests that name a folder which they do not need.
-pub(crate) fn compiled(compiler: &str, flags: &[&str], source: &str, _: &Path) -> Option<PathBuf> {
-    program(compiler, flags, source)
 }

@@ -1,9 +1,7 @@
 //! `vellum bench --metric instructions`: by valgrind, which counts the same everywhere, and what is said
 //! where the processor does not count.
 
-mod common;
-
-use common::{VELLUM, compiled, report, said, text};
+use crate::common::{VELLUM, report, said, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -23,7 +21,7 @@ const MORE_TURNS: u32 = 10_100_000;
 /// The loop with this number of turns, compiled in a folder of its own.
 fn program(turns: u32) -> Option<(tempfile::TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
-    let program = compiled("cc", &["-O1", &format!("-DTURNS={turns}")], LOOP, place.path())?;
+    let program = crate::common::program("cc", &["-O1", &format!("-DTURNS={turns}")], LOOP)?;
     Some((place, program))
 }
 

@@ -2,11 +2,8 @@
 //! them. Programs that others wrote for libgc, and minutes of collections at random, are in
 //! `lab/stress`.
 
-mod common;
-mod libgc_programs;
-
-use common::{VELLUM, said, text};
-use libgc_programs::{REPOSITORY, compiled, folder, on_the_library_path, passes};
+use crate::common::{VELLUM, said, text};
+use crate::libgc_programs::{REPOSITORY, compiled, folder, on_the_library_path, passes};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
