@@ -46,8 +46,7 @@ pub struct LibraryError {
 /// # Errors
 /// When it is in none of these places.
 pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
-    let cure =
-        "./build makes it: put it beside this command, or name it with --lib or VELLUM_LIB";
+    let cure = "./build makes it: put it beside this command, or name it with --lib or VELLUM_LIB";
     find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| LibraryError { name: NAME, looked, cure })
 }
 

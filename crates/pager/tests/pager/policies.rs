@@ -1,8 +1,8 @@
 //! Policies, without a kernel: against exact algorithms on reference strings, and their bookkeeping against a
 //! model.
 
-use proptest::prelude::*;
 use crate::recency::by_recency;
+use proptest::prelude::*;
 use std::collections::{BTreeSet, VecDeque};
 use vellum_pager::PageNo;
 use vellum_pager::policy::{Clock, DiscardableFirst, Link, Policy, Window};

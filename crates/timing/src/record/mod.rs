@@ -581,7 +581,10 @@ mod tests {
         assert_eq!(own.len(), 1);
         let only = &series.observations[0];
         // Both are rounded to nanoseconds on their way.
-        assert!(own[0].start_ns + 2 >= only.start_ns && own[0].end_ns <= end_ns(only) + 4, "{own:?} {only:?}");
+        assert!(
+            own[0].start_ns + 2 >= only.start_ns && own[0].end_ns <= end_ns(only) + 4,
+            "{own:?} {only:?}"
+        );
     }
 
     #[test]

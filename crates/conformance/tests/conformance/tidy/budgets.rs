@@ -35,7 +35,9 @@ fn crates_keep_their_budgets() {
             None => faults.push(format!("{name} has no budget in crates/conformance/budgets.txt")),
         }
     }
-    faults.extend(budgets.keys().filter(|name| !lines.contains_key(*name)).map(|name| format!("no crate {name}")));
+    faults.extend(
+        budgets.keys().filter(|name| !lines.contains_key(*name)).map(|name| format!("no crate {name}")),
+    );
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 
     let product: usize =

@@ -18,12 +18,12 @@
 //! The programs, the run of one under a limit, and the recommender's rule are those of the section `advice`
 //! of `vellum-bench`, compiled in from its files.
 
-#[path = "../../../lab/bench/src/confined.rs"]
+#[path = "../../bench/src/confined.rs"]
 #[expect(unreachable_pub, reason = "they are part of the library of `vellum-bench`")]
 mod confined;
-#[path = "../../../lab/bench/src/advice/program.rs"]
+#[path = "../../bench/src/advice/program.rs"]
 mod program;
-#[path = "../../../lab/bench/src/advice/rivals.rs"]
+#[path = "../../bench/src/advice/rivals.rs"]
 #[expect(dead_code, reason = "the section `advice` uses the rest")]
 mod rivals;
 mod workload;
