@@ -1,7 +1,7 @@
 /* The interface of the Boehm-Demers-Weiser collector, as Vellum's libgc.so.1 serves it.
  *
  * For programs that were written for libgc and are compiled again: put this folder first on the include path, and
- * link with -l:libgc.so.1 from target/release/libgc. Compiled programs need no header: they run with that folder first on the library
+ * link with -l:libgc.so.1 from target/debug/libgc. Compiled programs need no header: they run with that folder first on the library
  * path. docs/libgc.md says what each function does where that differs, and what is not served. New programs are
  * better off with vellum_gc.h.
  */

@@ -74,7 +74,7 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
     found.ok_or(LibraryError {
         name: "libgc/libgc.so.1",
         looked,
-        cure: "./build makes the folder libgc in target/release: put it, and libgc.so, beside this command",
+        cure: "./build makes the folder libgc: put it, and libgc.so, beside this command",
     })
 }
 
