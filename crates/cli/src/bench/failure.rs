@@ -19,6 +19,9 @@ pub(super) enum BenchFailure {
         /// What stands between programs.
         separator: OsString,
     },
+    /// An option that there is not, or no more: the command line takes it for the program.
+    #[error("there is no option {0:?}; `vellum bench --help` lists the options (a program of that name: ./{name})", name = .0.display())]
+    NoOption(OsString),
     /// Too many programs.
     #[error("{count} programs are too many to compare: {most} at most")]
     Many {

@@ -99,10 +99,14 @@ pub(super) fn split<'a>(
 ) -> Result<Vec<&'a [OsString]>, BenchFailure> {
     let lines: Vec<&[OsString]> = words.split(|word| word == separator).collect();
     let missing = lines.iter().position(|line| line.is_empty());
-    missing.map_or(Ok(lines), |at| {
+    if let Some(at) = missing {
         let side = if at == 0 { "before" } else { "behind" };
-        Err(BenchFailure::NoProgram { side, separator: separator.to_owned() })
-    })
+        return Err(BenchFailure::NoProgram { side, separator: separator.to_owned() });
+    }
+    match lines[0].first().filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
+        Some(option) => Err(BenchFailure::NoOption(option.clone())),
+        None => Ok(lines),
+    }
 }
 
 /// The program that these words mean.
@@ -152,6 +156,7 @@ mod tests {
             ("--vs ./new", "no program before \"--vs\""),
             ("./old --vs", "no program behind \"--vs\""),
             ("a --vs --vs c", "no program behind \"--vs\""),
+            ("--csv x.csv a", "no option \"--csv\""),
         ] {
             let error = split(&words(line), OsStr::new("--vs")).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");

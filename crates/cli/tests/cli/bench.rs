@@ -187,7 +187,7 @@ fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
     for (options, words, message) in [
         (&["--fail-above", "2%"][..], &touch[..], "--fail-above needs something"),
         (&["--suite", "memory", "--fail-above", "2%"], &[], "cannot be used with"),
-        (&["--baseline", "x.json"], &touch, "unexpected argument '--baseline'"),
+        (&["--baseline", "x.json"], &touch, "there is no option \"--baseline\""),
         (&["--json", "/no/such/folder/r.json"], &touch, "/no/such/folder/r.json"),
         (&[], &["--vs", "true"], "no program before"),
         (&[], &["touch", text(&mark), "--vs"], "no program behind"),

@@ -184,7 +184,7 @@ fn draw_panel(pen: &mut Pen, layout: &Layout, x_axis: &Axis, panel: &Panel, (top
     let remark = width(&panel.remark, SMALL);
     pen.write(&panel.remark, (right, top - 14), SMALL, FAINT, (Anchor::End, Height::Centre));
     let room = f64::from(right - MARGIN) - remark - 20.0;
-    pen.write(&panel.head(room, letters(SMALL)), start, SMALL, TEXT, head)
+    pen.write(&panel.head(room, letters(SMALL)), start, SMALL, TEXT, head);
 }
 
 /// Draws a mark where `x` and `y` say; rules from `left` to `right`. `tops` are those of the bars so far, by
