@@ -172,7 +172,7 @@ def run(test, number, exceptions):
         try:
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
-            ids = sorted({process.pid, *processes(mark)})
+            ids = [process.pid, *sorted(set(processes(mark)) - {process.pid})]
             where = stacks(ids)
             status = f"exceeded its limit of {limit:g} s"
             end(sorted({process.pid, *processes(mark)}))

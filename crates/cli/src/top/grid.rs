@@ -160,10 +160,14 @@ impl Grid {
         self.cells.chunks(self.width.max(1)).map(line).collect()
     }
 
-    /// All cells as a terminal takes them.
-    pub(super) fn escaped(&self, coloured: bool) -> String {
+    /// The lines in which this differs from `before`, a grid of the same size, as a terminal takes them.
+    pub(super) fn escaped(&self, before: Option<&Grid>, coloured: bool) -> String {
         let mut text = String::new();
-        for (y, cells) in self.cells.chunks(self.width.max(1)).enumerate() {
+        let width = self.width.max(1);
+        for (y, cells) in self.cells.chunks(width).enumerate() {
+            if before.is_some_and(|before| before.cells[y * width..][..cells.len()] == *cells) {
+                continue;
+            }
             let _ = write!(text, "\x1b[{};1H", y + 1);
             let mut now = None;
             for (sign, look) in cells.iter().filter(|cell| cell.0 != COVERED) {
@@ -174,7 +178,10 @@ impl Grid {
                 text.push(*sign);
             }
         }
-        text + "\x1b[0m"
+        if !text.is_empty() {
+            text += "\x1b[0m";
+        }
+        text
     }
 }
 
@@ -189,8 +196,9 @@ mod tests {
         grid.put_right(3..5, 0, "b", Look::BOLD);
         grid.put(0..5, 7, "outside", Look::PLAIN);
         assert_eq!(grid.lines(), ["a漢 b"]);
-        assert_eq!(grid.escaped(true), "\x1b[1;1H\x1b[0;31ma漢\x1b[0m \x1b[0;1mb\x1b[0m");
-        assert!(!grid.escaped(false).contains("31"));
+        assert_eq!(grid.escaped(None, true), "\x1b[1;1H\x1b[0;31ma漢\x1b[0m \x1b[0;1mb\x1b[0m");
+        assert!(!grid.escaped(None, false).contains("31"));
+        assert_eq!(grid.escaped(Some(&grid), true), "");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use vellum_report::Style;
 /// The second screen, without a cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
-/// Forgets what a terminal of another size shows.
+/// Erases what a terminal of another size shows.
 const CLEAR: &str = "\x1b[2J";
 /// Bytes of keys that are read at once.
 const KEYS_MAX: usize = 1024;
@@ -27,8 +27,8 @@ const KEYS_MAX: usize = 1024;
 pub(super) struct Terminal {
     keys: File,
     before: Termios,
-    /// Columns and lines of the last picture.
-    size: (usize, usize),
+    /// The last picture.
+    last: Option<Grid>,
     is_coloured: bool,
 }
 
@@ -48,7 +48,7 @@ impl Terminal {
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         let (in_panic, modes) = (keys.try_clone()?, before.clone());
         tcsetattr(&keys, OptionalActions::Now, &raw)?;
-        let terminal = Terminal { keys, before, size: (0, 0), is_coloured: Style::of_stdout().is_coloured() };
+        let terminal = Terminal { keys, before, last: None, is_coloured: Style::of_stdout().is_coloured() };
         let others = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
             leave(&in_panic, &modes);
@@ -63,9 +63,10 @@ impl Terminal {
         let size = (screen::columns(), screen::lines());
         let mut grid = Grid::new(size.0, size.1);
         draw(&mut grid);
-        let text = grid.escaped(self.is_coloured);
-        let clear = if size == self.size { "" } else { CLEAR };
-        self.size = size;
+        let last = self.last.as_ref().filter(|last| (last.width(), last.height()) == size);
+        let clear = if last.is_some() { "" } else { CLEAR };
+        let text = grid.escaped(last, self.is_coloured);
+        self.last = Some(grid);
         write(&format!("{clear}{text}"))
     }
 

@@ -31,9 +31,12 @@ fn storm(name: &str, more: &[&str]) {
     }
 }
 
-#[test]
-fn a_thousand_threads() {
-    storm("threads", &[]);
+/// They would starve the tests beside them.
+mod alone {
+    #[test]
+    fn a_thousand_threads() {
+        super::storm("threads", &[]);
+    }
 }
 
 #[test]

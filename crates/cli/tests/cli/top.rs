@@ -122,10 +122,10 @@ impl Person {
     /// Presses keys that end it: the terminal is as it was.
     fn ends(mut self, keys: &str) {
         self.press(keys);
-        assert_eq!(self.top.wait().unwrap().code(), Some(0));
         while self.screen.screen().alternate_screen() {
             assert!(self.read(), "it kept the screen");
         }
+        assert_eq!(self.top.wait().unwrap().code(), Some(0));
         assert!(!self.screen.screen().hide_cursor());
         let mut modes: libc::termios = {
             // SAFETY: a plain structure, for which zero is valid.
