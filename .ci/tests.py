@@ -22,6 +22,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -46,7 +47,7 @@ MARK = "VELLUM_TEST_ID"
 
 Program = collections.namedtuple("Program", "name path folder whole")
 Test = collections.namedtuple("Test", "program name")
-Result = collections.namedtuple("Result", "test seconds status output")
+Result = collections.namedtuple("Result", "test seconds cpu status output")
 
 
 def title(test):
@@ -159,6 +160,20 @@ def end(ids):
             pass
 
 
+def wait(process, limit):
+    """The exit status of a process and the processor time of it and its children, seconds; `None` after the limit."""
+    descriptor = os.pidfd_open(process.pid)
+    try:
+        ended = select.select([descriptor], [], [], limit)[0]
+    finally:
+        os.close(descriptor)
+    if not ended:
+        return None
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime
+
+
 def run(test, number, exceptions):
     mark = f"{os.getpid()}-{number};"
     limit = limit_of(test, exceptions)
@@ -169,9 +184,9 @@ def run(test, number, exceptions):
     with tempfile.TemporaryFile() as file:
         process = subprocess.Popen(command, cwd=test.program.folder, env=environment, stdin=subprocess.DEVNULL,
                                    stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            status = process.wait(limit)
-        except subprocess.TimeoutExpired:
+        ended = wait(process, limit)
+        status, cpu = ended or (None, 0)
+        if not ended:
             ids = [process.pid, *sorted(set(processes(mark)) - {process.pid})]
             where = stacks(ids)
             status = f"exceeded its limit of {limit:g} s"
@@ -189,7 +204,7 @@ def run(test, number, exceptions):
         status = "did not run"
     elif status:
         status = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
-    return Result(test, seconds, status, output)
+    return Result(test, seconds, cpu, status, output)
 
 
 def run_documented(manifest, screen):
@@ -202,7 +217,7 @@ def run_documented(manifest, screen):
         status, output = ended.returncode and f"exit status {ended.returncode}", ended.stdout
     except subprocess.TimeoutExpired as error:
         status, output = f"exceeded its limit of {DOC_LIMIT_S} s", error.stdout or b""
-    result = Result(test, time.monotonic() - began, status, output.decode(errors="replace"))
+    result = Result(test, time.monotonic() - began, 0, status, output.decode(errors="replace"))
     screen.show(result)
     return result
 
@@ -281,9 +296,10 @@ def main():
     failed = [result for result in results if result.status]
     print(f"\nthe slowest {min(SLOWEST, len(results))} of {len(results)} tests:")
     for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
-        print(f"{result.seconds:7.1f} s  {title(result.test)}")
+        print(f"{result.seconds:7.1f} s  {result.cpu:7.1f} s of CPU  {title(result.test)}")
     print(f"compiled in {built - began:.0f} s, run in {time.monotonic() - built:.0f} s, "
-          f"{sum(result.seconds for result in results):.0f} s one after another, {len(programs)} programs")
+          f"{sum(result.seconds for result in results):.0f} s one after another, "
+          f"{sum(result.cpu for result in results):.0f} s of CPU, {len(programs)} programs")
     print(f"{len(results) - len(failed)} passed, {len(failed)} failed")
     for result in failed:
         print(f"FAILED {title(result.test)}: {result.status}")

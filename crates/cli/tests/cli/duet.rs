@@ -12,9 +12,9 @@ int main(int argc, char **argv) {
     for (unsigned long turn = atol(argv[1]); turn > 0; turn--) sum += turn;
     return 0;
 }";
-const ONCE: &str = "2000000";
+const ONCE: &str = "1000000";
 /// So much more that no disturbance of the machine hides it.
-const FORTYFOLD: &str = "80000000";
+const FORTYFOLD: &str = "40000000";
 
 /// The loop, compiled, in a folder of its own.
 fn program() -> Option<(tempfile::TempDir, PathBuf)> {

@@ -10,20 +10,6 @@ use std::process::Command;
 use vellum_sys::caps::{self, Caps};
 use vellum_sys::track::Tracker;
 
-/// Programs that check what the headers promise, each a file of C.
-const PROGRAMS: [&str; 10] = [
-    "objects",
-    "finalizers",
-    "generations",
-    "kinds",
-    "threads",
-    "typed",
-    "variables",
-    "dead",
-    "gcj",
-    "world",
-];
-
 /// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no
 /// `libgccpp.so.1`.
 fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
@@ -58,20 +44,34 @@ fn cpp_programs_find_what_gc_cpp_h_promises() {
     passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), "objects");
 }
 
-#[test]
-fn c_programs_find_what_gc_h_promises() {
+/// A C program that checks what the headers promise, in two dialects, on the library path and under `vellum run`.
+fn finds_what_gc_h_promises(name: &str) {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
-    for name in PROGRAMS {
-        for flags in [&["-std=gnu99"][..], &["-std=gnu17", "-DGC_DEBUG"]] {
-            let Some(program) = compiled(name, flags, &folder, place.path()) else { return };
-            passes(&on_the_library_path(&program, &folder).output().unwrap(), name);
-            let mut run = Command::new(VELLUM);
-            run.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
-            passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), name);
-        }
+    for flags in [&["-std=gnu99"][..], &["-std=gnu17", "-DGC_DEBUG"]] {
+        let Some(program) = compiled(name, flags, &folder, place.path()) else { return };
+        passes(&on_the_library_path(&program, &folder).output().unwrap(), name);
+        let mut run = Command::new(VELLUM);
+        run.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
+        passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), name);
     }
 }
+
+macro_rules! c_programs {
+    ($($name:ident)*) => {
+        mod c_programs {
+            $(
+                #[test]
+                fn $name() {
+                    super::finds_what_gc_h_promises(stringify!($name));
+                }
+            )*
+        }
+    };
+}
+
+// Each is a file of crates/libgc/tests/c.
+c_programs! { objects finalizers generations kinds threads typed variables dead gcj world }
 
 #[test]
 fn variables_are_heeded_or_said_to_be_ignored() {
