@@ -247,6 +247,7 @@ def main():
     arguments.add_argument("--manifest", default=str(HERE.parent / "Cargo.toml"), metavar="FILE", help="the workspace's Cargo.toml")
     arguments.add_argument("--jobs", type=int, default=JOBS_PER_CPU * len(os.sched_getaffinity(0)), metavar="N", help="tests at a time")
     arguments.add_argument("--list", action="store_true", help="print the tests' names and end")
+    arguments.add_argument("--slowest", type=int, default=SLOWEST, metavar="N", help="print the slowest N tests at the end (20)")
     arguments.add_argument("words", nargs="*", metavar="WORD", help="run tests whose name contains a word")
     options = arguments.parse_args()
 
@@ -294,8 +295,8 @@ def main():
     print(flush=True)
     subprocess.run([HERE / "skips", skips.name], check=False)
     failed = [result for result in results if result.status]
-    print(f"\nthe slowest {min(SLOWEST, len(results))} of {len(results)} tests:")
-    for result in sorted(results, key=lambda result: -result.seconds)[:SLOWEST]:
+    print(f"\nthe slowest {min(options.slowest, len(results))} of {len(results)} tests:")
+    for result in sorted(results, key=lambda result: -result.seconds)[:options.slowest]:
         print(f"{result.seconds:7.1f} s  {result.cpu:7.1f} s of CPU  {title(result.test)}")
     print(f"compiled in {built - began:.0f} s, run in {time.monotonic() - built:.0f} s, "
           f"{sum(result.seconds for result in results):.0f} s one after another, "

@@ -48,7 +48,7 @@ static void small(void) {
     make_all();
     check_all();
     uint64_t x = 1;
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < 3000; i++) {
         x = mixed(x + 1);
         size_t which = x % BLOCKS;
         check(blocks[which], which);
@@ -240,7 +240,7 @@ static void forks(void) {
     for (int i = 0; i < 20; i++) CHECK(files[i] = fopen("/dev/null", "w"));
     CHECK(!pthread_create(&id, NULL, allocate_on, (void *)5000000));
     check_all();
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < 4; round++) {
         pid_t child = fork();
         CHECK(child >= 0);
         if (!child) {

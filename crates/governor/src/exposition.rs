@@ -44,8 +44,8 @@ impl<S: Read + Write> Stream for S {}
 
 /// TLS, which the caller brings along: this crate has none.
 pub trait Tls: std::fmt::Debug + Send + Sync {
-    /// Has `answer` read and write over TLS over `peer`, of which nothing was read yet, and then closes it, so
-    /// that the peer can tell an end from a cut.
+    /// Has `answer` read and write over TLS over `peer`, of which nothing was read yet, and then
+    /// closes it, so that the peer can tell an end from a cut.
     ///
     /// # Errors
     /// Those of the connection, of its handshake, and of `answer`.

@@ -44,7 +44,8 @@ fn cpp_programs_find_what_gc_cpp_h_promises() {
     passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), "objects");
 }
 
-/// A C program that checks what the headers promise, in two dialects, on the library path and under `vellum run`.
+/// A C program that checks what the headers promise, in two dialects, on the library path and
+/// under `vellum run`.
 fn finds_what_gc_h_promises(name: &str) {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();

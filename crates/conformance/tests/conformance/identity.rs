@@ -56,14 +56,32 @@ fn every_thread_has_what_the_caller_has_in_races() {
 /// as moving them may meet the kernel's own moves.
 const PAGED: [(&str, &str); 3] = [("VELLUM_FRAMES", "8M"), ("VELLUM_MASK", "move"), ("RACES", "2")];
 
-#[test]
-fn threads_that_page_follow() {
-    every_thread_follows("once_set", &PAGED);
+macro_rules! threads_that_page_follow {
+    ($($name:ident)+) => {
+        mod threads_that_page_follow {
+            const ALL: &[&str] = &[$(stringify!($name)),+];
+            $(
+                #[test]
+                fn $name() {
+                    super::every_thread_follows_where(|name| name == stringify!($name), &super::PAGED);
+                }
+            )+
+
+            #[test]
+            fn these_are_all() {
+                let program = super::Place::new().program("rights.c", &["-pthread"]);
+                let names = vellum_conformance::scenario::names(&program);
+                let once: Vec<_> = names.iter().filter(|name| name.starts_with("once_")).collect();
+                assert_eq!(once, ALL.iter().collect::<Vec<_>>());
+            }
+        }
+    };
 }
 
-#[test]
-fn threads_that_page_follow_in_other_ways() {
-    every_thread_follows_where(|name| name.starts_with("once_") && !name.starts_with("once_set"), &PAGED);
+threads_that_page_follow! {
+    once_setuid once_seteuid once_setreuid once_setresuid once_there_and_back once_setgroups once_initgroups
+    once_setfsuid once_capset once_capset_number once_setgroups_number once_setuid_number once_bounding_set
+    once_no_new_privs once_no_new_privs_number once_ambient once_securebits once_keepcaps once_landlock
 }
 
 #[test]

@@ -5,10 +5,12 @@ use vellum_conformance::program::header;
 use vellum_conformance::scenario::check_all_with;
 use vellum_conformance::{Place, check_all, plain};
 
-#[test]
-fn the_malloc_family() {
-    let place = Place::new();
-    check_all(&place.program("interface.c", &["-ldl"]));
+vellum_conformance::scenarios! { the_malloc_family: "interface.c", ["-ldl"], [];
+    too_large_is_refused overflow_is_refused nothing_is_something every_block_is_aligned_and_whole
+    calloc_clears_dirty_memory realloc_keeps_contents_up_and_down realloc_from_every_size_to_every_size
+    realloc_grows_in_steps realloc_of_aligned_blocks every_alignment bad_alignments whole_pages
+    errno_survives_free success_leaves_errno_alone mallinfo2_counts_what_is_held tuning_is_accepted
+    trim_gives_memory_back the_c_library_allocates_from_it gigabytes vellum_sized_frees_exist
 }
 
 #[test]

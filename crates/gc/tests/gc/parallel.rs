@@ -84,8 +84,8 @@ fn several_threads_mark_what_one_would() {
         (0..5).for_each(|_| assert!(gc::collect()));
         threads.into_iter().for_each(|thread| thread.join().expect("no thread fails"));
         gc::fork_prepare();
-        // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and ends without
-        // unwinding.
+        // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and
+        // ends without unwinding.
         let child = unsafe { libc::fork() };
         if child == 0 {
             gc::fork_child();

@@ -13,7 +13,8 @@ fn one_allocation_in_so_many_collects() {
             .expect("the heap starts");
         let typed = gc::type_of(48, |_| 5).expect("a small type");
         for index in 0..ALLOCATIONS {
-            // Few sizes: each has a block after a collection, and no collection is to be due for another reason.
+            // Few sizes: each has a block after a collection, and no collection is to be due for
+            // another reason.
             let object = match index % 8 {
                 0..5 => gc::alloc_typed_inline(typed),
                 5 => gc::alloc(64),

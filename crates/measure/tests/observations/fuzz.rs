@@ -43,7 +43,7 @@ fn check(text: &[u8]) -> Result<(), TestCaseError> {
     let (entries, errors) = skipping(text);
     for error in &errors {
         let line = text.split(|byte| *byte == b'\n').nth(error.line as usize - 1).expect("the line exists");
-        // What is missing at the end of a line is missing behind its last byte.
+        // Bytes that are missing at the end of a line are missing behind its last byte.
         prop_assert!(
             (1..=line.len() + 1).contains(&error.column),
             "{} in {:?}",
