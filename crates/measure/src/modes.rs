@@ -3,9 +3,10 @@
 //! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both.
 //!
 //! Whether there is more than one is answered by [the dip](crate::dip), which needs no width of
-//! bins. If that rejects one mode, the modes are those of the simplest density compatible with the values. Compatible densities are those
-//! whose curve of shares stays within a band round that of the values; the simplest has the fewest modes. A
-//! string pulled tight in the band is that curve; where it is steepest are the modes.
+//! bins. If that rejects one mode, the modes are those of the simplest density compatible with the
+//! values. Compatible densities are those whose curve of shares stays within a band round that of
+//! the values; the simplest has the fewest modes. A string pulled tight in the band is that curve;
+//! where it is steepest are the modes.
 //!
 //! ```text
 //! share │             ╭───── band      The string touches the band only where it must bend; each bend
@@ -23,8 +24,8 @@
 //! Invariants: shares of the modes sum to 1; modes are in rising order; there is always at least one.
 //!
 //! Sources. The dip: Hartigan and Hartigan (1985); the string: Davies and Kovac, "Local extremes,
-//! runs, strings and multiresolution" (2001), with the dip's own quantile as the band's half-width, so that test and string
-//! agree.
+//! runs, strings and multiresolution" (2001), with the dip's own quantile as the band's half-width,
+//! so that test and string agree.
 
 use std::collections::VecDeque;
 

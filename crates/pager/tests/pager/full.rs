@@ -129,7 +129,8 @@ fn writes_that_are_cut_short_lose_nothing() {
         let object = Marked::new(pager).expect("room");
         for round in 1..8u64 {
             LEFT.store(FAILURES, Relaxed);
-            // New slots are taken all around the store, so that the limit is met sooner or later, wherever it is.
+            // New slots are taken all around the store, so that the limit is met sooner or later,
+            // wherever it is.
             limit_files((50 * round) * PAGE as u64 + 100 * (round % 4)).expect("a limit");
             object.write(round);
             object.check(round);
