@@ -296,22 +296,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn only_what_can_be_asked_is_taken() {
-        let parse = |text: &str| text.parse::<PodsFrom>();
-        let address = |authority: &str, path: &str| {
-            let (authority, path) = (authority.into(), path.into());
-            Ok(PodsFrom::Address(Address { is_secure: false, authority, path }))
-        };
-        assert_eq!(parse("http://127.0.0.1:10255/pods"), address("127.0.0.1:10255", "/pods"));
-        assert_eq!(parse("http://[::1]:10255"), address("[::1]:10255", "/pods"));
-        assert_eq!(parse("/run/pods.json"), Ok(PodsFrom::File("/run/pods.json".into())));
-        assert!(parse("https://127.0.0.1:10250/pods").is_ok());
-        for wrong in ["", "http://h:99999/", "http://a:1/x\r\ny", "http://u:p@h:1/", "ftp://x"] {
-            assert!(parse(wrong).is_err(), "{wrong:?}");
-        }
-    }
-
     /// A server that gives one answer after the other.
     fn serving(answers: Vec<Vec<u8>>) -> (PodsFrom, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -73,11 +73,6 @@ mod tests {
     }
 
     #[test]
-    fn a_store_needs_frames() {
-        assert!(Args::try_parse_from(["vellum", "run", "--store", "/x", "ls"]).is_err());
-    }
-
-    #[test]
     fn compare_takes_its_number_only_by_an_equals_sign() {
         let parse = |line: &[&str]| match Args::try_parse_from(line).map(|args| args.command) {
             Ok(Command::Run(run)) => Ok((run.compare, run.command)),

@@ -62,27 +62,3 @@ pub(crate) fn append(last: &str, old: Option<&OsStr>) -> OsString {
     list.push(last);
     list
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_keep_what_was_there() {
-        let lib = OsStr::new("/v.so");
-        assert_eq!(prepend(lib, None), "/v.so");
-        assert_eq!(prepend(lib, Some(OsStr::new(""))), "/v.so");
-        assert_eq!(prepend(lib, Some(OsStr::new("/a.so /b.so"))), "/v.so:/a.so /b.so");
-        assert_eq!(prepend(lib, Some(OsStr::new("/a.so:/v.so"))), "/a.so:/v.so");
-        assert_eq!(append("x=0", None), "x=0");
-        assert_eq!(append("x=0", Some(OsStr::new("y=1"))), "y=1:x=0");
-    }
-
-    #[test]
-    fn editing_replaces_or_adds() {
-        let mut env = vec![("A".into(), "1".into())];
-        edit(&mut env, "A", |old| append("2", old));
-        edit(&mut env, "B", |old| append("3", old));
-        assert_eq!(env, [("A".into(), "1:2".into()), ("B".into(), OsString::from("3"))]);
-    }
-}

@@ -46,37 +46,3 @@ fn known(series: &Series) -> Vec<Known> {
     let tick = series.machine.as_ref().and_then(|machine| machine.hz).map(Known::tick);
     tick.into_iter().chain(Known::from_marks(&series.marks)).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use vellum_measure::{Cause, Observation, Unit};
-
-    #[test]
-    fn outliers_are_given_their_causes() {
-        let observation = |place: u64| {
-            let away = if place == 40 { 1e6 } else { 0.0 };
-            Observation {
-                start_ns: 1 + place * 10_000,
-                wall_ns: 1000.0 + (place % 3) as f64 + away,
-                cpu_ns: Some(900.0),
-                involuntary: u32::from(place == 40),
-                ..Observation::default()
-            }
-        };
-        let series = Series { observations: (0..200).map(observation).collect(), ..Series::default() };
-        let explained = explain(&series).unwrap();
-        assert_eq!(explained.attribution.unwrap().cause_of(40), Some(Cause::Preemption));
-        assert!(explained.spectrum.is_some() && explained.layers.count() >= 1);
-    }
-
-    #[test]
-    fn plain_values_are_given_no_causes() {
-        let plain = Series::plain("X", "Time", Unit::Microseconds, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 90.0]);
-        let explained = explain(&plain).unwrap();
-        assert!(explained.attribution.is_none() && explained.spectrum.is_none());
-        assert_eq!(explained.layers.count(), 1);
-        assert!(explain(&Series::plain("X", "Size", Unit::Bytes, [1.0])).is_none());
-        assert!(explain(&Series::default()).is_none());
-    }
-}

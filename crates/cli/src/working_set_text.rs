@@ -201,23 +201,3 @@ pub(crate) fn by_age(frame: &Frame) -> Vec<(&'static str, String)> {
     }
     lines
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_curve_that_is_not_there_says_what_it_needs() {
-        let wanting = |cpu_ms: u64, wall_s: u64| {
-            Some(Wanting { cpu_ns: cpu_ms * 1_000_000, wall_ns: wall_s * 1_000_000_000 })
-        };
-        for (words, wanting, ended) in [
-            ("about 250 ms more of its CPU time would have been needed", wanting(250, 1), true),
-            ("250 ms more of its CPU time are needed, 40.00 s at the rate", wanting(250, 40), false),
-            ("are needed, and it hardly runs", wanting(250, 100_000), false),
-        ] {
-            let said = curve_in(wanting, ended);
-            assert!(said.contains(words), "{said}");
-        }
-    }
-}

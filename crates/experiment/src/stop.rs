@@ -67,15 +67,4 @@ mod tests {
         assert_eq!(next(Stop::rounds(1), 0, second), Next::Measure(1));
         assert_eq!(next(Stop::rounds(0), 0, second), Next::Stop(Why::RoundsMax));
     }
-
-    #[test]
-    fn a_narrow_interval_ends_it() {
-        let stop = Stop::Narrow(Plan::new(0.01, u64::MAX));
-        let after = |width: f64| {
-            let interval = Interval { estimate: 1.0, low: (-width).exp(), high: width.exp() };
-            stop.next(100, || Duration::from_secs(1), || Some(interval))
-        };
-        assert_eq!(after(0.009), Next::Stop(Why::NarrowEnough));
-        assert!(matches!(after(0.02), Next::Measure(_)));
-    }
 }

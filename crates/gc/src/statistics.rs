@@ -110,35 +110,3 @@ impl Stats {
         self.promoted_free_bytes += u64::from(block.count.get() - live) * block.size.get() as u64;
     }
 }
-
-#[cfg(test)]
-mod tests {
-    /// The fields of `structure` in `text`, as `field` finds their names in lines.
-    fn fields<'t>(
-        text: &'t str,
-        structure: &str,
-        field: impl Fn(&'t str) -> Option<&'t str>,
-    ) -> Vec<&'t str> {
-        let body =
-            text.split(structure).nth(1).and_then(|rest| rest.split("\n}").next()).expect("a structure");
-        body.lines().filter_map(field).collect()
-    }
-
-    #[test]
-    fn the_header_names_what_is_counted() {
-        let header = include_str!("../../../include/vellum_gc.h");
-        let in_c = fields(header, "struct vel_gc_stats {", |line| {
-            line.trim_start().strip_prefix("uint64_t ")?.split(';').next()
-        });
-        let counted = fields(include_str!("statistics.rs"), "pub struct Stats {", |line| {
-            line.trim_start().strip_prefix("pub ")?.split(':').next()
-        });
-        assert!(counted.len() > 20);
-        // The one name that C++ reserves.
-        let in_c: Vec<&str> = in_c
-            .into_iter()
-            .map(|name| name.replace("protected_collections", "protected").leak() as &str)
-            .collect();
-        assert_eq!(in_c, counted);
-    }
-}

@@ -300,19 +300,6 @@ mod tests {
     }
 
     #[test]
-    fn a_governor_that_hangs_is_noticed_and_told_when_it_comes_back() {
-        let mut guardian = alone();
-        assert!(!guardian.beat());
-        let mut child = stopped_sleeper(&guardian);
-        let pid = child.id() as i32;
-        until(|| state(pid) != b'T');
-        until(|| guardian.table().undone.load(Ordering::Acquire) > 0);
-        assert!(guardian.beat() && !guardian.beat() && guardian.is_alive());
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
-
-    #[test]
     fn a_pids_next_owner_is_left_alone() {
         let guardian = alone();
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
@@ -338,28 +325,6 @@ mod tests {
         assert_eq!(guardian.was(file).as_deref(), Some("1"), "what it was at first counts");
         guardian.changed_back(file);
         assert_eq!(guardian.was(file), None);
-    }
-
-    #[test]
-    fn either_of_two_is_enough_and_is_replaced() {
-        let mut guardian = alone();
-        let mut child = stopped_sleeper(&guardian);
-        let pid = child.id() as i32;
-        // SAFETY: a signal to our own guardian.
-        unsafe { libc::kill(guardian.pids[0], libc::SIGKILL) };
-        until(|| !guardian.is_alive());
-        // SAFETY: as above: the other one undoes the record when the pipe closes.
-        unsafe { libc::close(guardian.alive.as_raw_fd()) };
-        until(|| state(pid) != b'T');
-        child.kill().unwrap();
-        child.wait().unwrap();
-        // The closed descriptor's number is taken again by the next pipe, so that the old value may close it.
-        std::mem::forget(std::mem::replace(
-            &mut guardian.alive,
-            std::fs::File::open("/dev/null").unwrap().into(),
-        ));
-        guardian.start_again().unwrap();
-        assert!(guardian.is_alive());
     }
 
     #[test]

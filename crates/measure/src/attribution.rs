@@ -525,13 +525,6 @@ mod tests {
         assert_eq!(Attribution::of(&[USUAL, USUAL], &[], &layers, &[]), None, "the layers of another series");
     }
 
-    #[test]
-    fn an_outlier_is_found_by_its_place() {
-        let attribution = attribute(&series(Observation { wall_ns: 9000.0, ..USUAL }), &[], &[5000, 100]);
-        assert_eq!((attribution.cause_of(100), attribution.cause_of(3)), (Some(Cause::Steal), None));
-        assert_eq!(format!("{:>12}|", Cause::MinorFault), " minor fault|");
-    }
-
     fn observation() -> impl Strategy<Value = Observation> {
         let wall = prop_oneof![8 => 900.0f64..1100.0, 1 => 1100.0f64..1e8];
         let cpu = proptest::option::weighted(0.9, 0.0f64..1.2);

@@ -68,18 +68,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn alternating_values_follow_the_closed_form() {
-        // +1, -1, +1 …, n of them, even: r(k) = (-1)^k (n - k) / n.
-        let values: Vec<f64> = (0..100).map(|i| if i % 2 == 0 { 8.0 } else { 6.0 }).collect();
-        let got = Autocorrelation::of(&values, 99).unwrap();
-        for (lag, r) in got.r.iter().enumerate() {
-            let want = (100 - lag) as f64 / 100.0 * if lag % 2 == 0 { 1.0 } else { -1.0 };
-            assert!((r - want).abs() < 1e-12, "lag {lag}: {r}, expected {want}");
-        }
-        assert_eq!(got.time(), 1.0, "what corrects itself holds no less than what is independent");
-    }
-
-    #[test]
     fn no_answer_is_said() {
         for values in
             [&[][..], &[1.0], &[2.0; 9], &[1.0, f64::NAN], &[1.0, f64::INFINITY], &[1e308, -1e308, 1e308]]
@@ -113,6 +101,7 @@ mod tests {
         fn the_transform_gives_the_sums(values in proptest::collection::vec(-1e3f64..1e3, 2..80), lags in 0usize..90) {
             prop_assume!(values.iter().any(|value| *value != values[0]));
             let got = Autocorrelation::of(&values, lags).unwrap();
+            prop_assert!(got.time() >= 1.0, "what corrects itself holds no less than what is independent");
             let mean = values.iter().sum::<f64>() / values.len() as f64;
             let sum = |lag: usize| -> f64 {
                 values.iter().zip(&values[lag..]).map(|(a, b)| (a - mean) * (b - mean)).sum()

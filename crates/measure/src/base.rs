@@ -185,12 +185,6 @@ mod tests {
         assert_eq!(base.mode_share(&Sample::new(0), 1), None);
     }
 
-    #[test]
-    fn it_is_described_in_a_line() {
-        let text = base(&[10.0, 20.0]).describe();
-        assert_eq!(text, "10.0 ns (mean 15.0 ns, max 20.0 ns, std 7.07 ns, n 2), step 10.0 ns");
-    }
-
     proptest! {
         #[test]
         fn the_batch_is_long_enough_and_no_larger_than_needed(

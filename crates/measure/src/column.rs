@@ -149,14 +149,6 @@ mod tests {
     use crate::{Base, Sample};
 
     #[test]
-    fn names_are_read_back() {
-        for column in Column::ALL {
-            assert_eq!(Column::parse(column.name()), Some(column));
-        }
-        assert_eq!(Column::parse("start"), None);
-    }
-
-    #[test]
     fn a_column_becomes_a_series() {
         let cpu_base = Base::of("thread", &Sample::from(vec![400.0]));
         let observation =

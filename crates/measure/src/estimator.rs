@@ -134,15 +134,6 @@ mod tests {
     const TRIMMED: Estimator = Estimator::Trimmed { floor: 0.0 };
 
     #[test]
-    fn wild_values_do_not_move_it() {
-        let mut values: Vec<f64> = (0..99).map(|i| f64::from(i % 3)).collect();
-        values.push(1e6);
-        assert_eq!(TRIMMED.of(&values), Some(1.0));
-        assert_eq!(Estimator::MEDIAN.of(&values), Some(1.0));
-        assert_eq!(Estimator::Quantile(0.1).of(&values), Some(0.0));
-    }
-
-    #[test]
     fn no_closer_than_the_floor() {
         // Nineteen at 100 and one at 101: beyond two deviations, yet only a step of the clock away.
         let mut values = vec![100.0; 19];
@@ -192,13 +183,6 @@ mod tests {
                 let got = estimator.of_drawing(&values, &counts, drawn.len());
                 prop_assert!((got - estimator.of(&drawn).unwrap()).abs() < 1e-9, "{estimator:?}");
             }
-        }
-
-        #[test]
-        fn mirrored_values_mirror_the_estimate(values in timings(), floor in 0.0f64..5.0) {
-            let negated: Vec<f64> = values.iter().map(|value| -value).collect();
-            let trimmed = Estimator::Trimmed { floor };
-            prop_assert!((trimmed.of(&values).unwrap() + trimmed.of(&negated).unwrap()).abs() < 1e-7);
         }
     }
 }

@@ -207,26 +207,6 @@ mod tests {
     }
 
     #[test]
-    fn names_and_labels() {
-        let text = "BASE:1l:Observation::Time:us 1 2\n\
-                    SORT:summary:Sample:arm=A:Time:us 2 1 1 1 0\n\
-                    SORT:1l:Observation:arm=B:Time:us 3\n";
-        let lines: Vec<&str> = text.split_inclusive('\n').collect();
-        assert_eq!(run(&Filter::default(), text), text);
-        assert_eq!(run(&Filter::default().grep("^BA").unwrap(), text), lines[0]);
-        assert_eq!(run(&Filter::default().grep("S").unwrap().label("=B$").unwrap(), text), lines[2]);
-        assert!(Filter::default().grep("(").is_err());
-    }
-
-    #[test]
-    fn the_sources_first_two_hundred() {
-        let values: Vec<String> = (1..=1000).map(|value| value.to_string()).collect();
-        let text = format!("GCSCHED:1l:Observation:n:Time:us {}\n", values.join(" "));
-        let cut = run(&Filter::default().cut("1-200".parse().unwrap()), &text);
-        assert_eq!(cut.split_whitespace().skip(1).collect::<Vec<_>>(), &values[..200]);
-    }
-
-    #[test]
     fn all_columns_are_cut_alike() {
         let text = "X:1l:Observation::Time:ns 10 20 30 40\n\
                     X:with:Observation::Start:ns 1 2 3 4\n\

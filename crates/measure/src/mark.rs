@@ -100,18 +100,3 @@ impl From<MarkCause> for String {
         cause.word().to_owned()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn causes_are_read_back() {
-        for word in ["minor", "major", "idle", "trim", "decay", "checkpoint", ""] {
-            let cause = MarkCause::parse(word);
-            assert_eq!(cause.to_string(), word);
-            assert!(!(cause.is_collection() && cause.is_allocator()));
-        }
-        assert!(MarkCause::parse("idle").is_collection() && MarkCause::parse("trim").is_allocator());
-    }
-}

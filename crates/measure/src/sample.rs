@@ -175,21 +175,6 @@ mod tests {
         assert_eq!((stat.mean, stat.std), (1e9 + 10.0, 30f64.sqrt()));
     }
 
-    #[test]
-    fn capacity_is_there_before_it_is_used() {
-        let mut sample = Sample::new(1000);
-        let place = sample.values().as_ptr();
-        (0..1000).for_each(|i| sample.add(f64::from(i)));
-        assert_eq!(sample.values().as_ptr(), place);
-        assert_eq!(sample.values().len(), 1000);
-    }
-
-    #[test]
-    fn the_base_is_taken_from_every_value() {
-        let sample = Sample::from(vec![20.0, 19.0, 30.0]);
-        assert_eq!(sample.less(20.0).values(), [0.0, -1.0, 10.0]);
-    }
-
     proptest! {
         #[test]
         fn joining_is_taking_together(

@@ -103,16 +103,6 @@ mod tests {
         best[points.len()]
     }
 
-    #[test]
-    fn a_step_is_found_where_it_is() {
-        let points: Vec<f64> =
-            (0..100).map(|i| if i < 37 { 0.0 } else { 1.0 } + f64::from(i % 2) * 0.1).collect();
-        assert_eq!(changes(&points, 1.0, 2), [37]);
-        assert_eq!(changes(&points, 1000.0, 2), [0usize; 0]);
-        assert_eq!(changes(&[], 1.0, 2), [0usize; 0]);
-        assert_eq!(changes(&[1.0], 1.0, 2), [0usize; 0]);
-    }
-
     proptest! {
         #[test]
         fn no_division_costs_less(

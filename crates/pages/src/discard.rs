@@ -533,12 +533,4 @@ mod tests {
         assert_eq!(resident(start), 0, "flushed");
         pages.note_refault(REFAULT_NS);
     }
-
-    #[test]
-    fn modes_have_names() {
-        for (name, mode) in Discard::NAMES {
-            assert_eq!(Discard::by_name(name.as_bytes()), Some(mode));
-        }
-        assert_eq!(Discard::by_name(b""), None);
-    }
 }

@@ -104,11 +104,4 @@ mod tests {
         assert!(!price.paid(DEAR_NS / 4, usize::MAX));
         assert_eq!(price.limit(usize::MAX), SPOKEN_FOR, "cheap again");
     }
-
-    #[test]
-    fn elsewhere_they_are_trusted() {
-        let mut price = Price::new();
-        price.trust_for_test();
-        assert_eq!(price.limit(0), usize::MAX);
-    }
 }

@@ -156,14 +156,3 @@ impl Asked {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_without_the_library_cannot_be_asked() {
-        let error = Asked::of(std::process::id()).expect_err("these tests do not run on Vellum");
-        assert!(matches!(error, AskError::Door(DoorError::NoLibrary { .. })), "{error}");
-    }
-}

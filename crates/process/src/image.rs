@@ -205,12 +205,6 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_plain_program_has_no_obstacle() {
-        let image = Image::inspect(Path::new("/bin/sh")).unwrap();
-        assert_eq!(image.obstacle, None);
-    }
-
-    #[test]
     fn scripts_are_followed_and_loops_end() {
         let place = tempfile::tempdir().unwrap();
         let write = |name: &str, text: String| {

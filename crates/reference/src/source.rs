@@ -394,13 +394,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_is_chosen_by_its_name() {
-        assert_eq!("damon".parse(), Ok(SourceChoice(Some(SourceKind::Damon))));
-        assert_eq!("auto".parse(), Ok(SourceChoice(None)));
-        assert!("stars".parse::<SourceChoice>().unwrap_err().contains("accessed-bits"));
-    }
-
-    #[test]
     fn a_job_is_its_processes_added_up_and_those_that_fail_are_named() {
         let done = each(&[Pid(1), Pid(2), Pid(3), Pid(4)], |pid| match pid.0 {
             1 => Err(SourceError::Ended(pid)),

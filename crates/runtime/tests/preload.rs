@@ -179,6 +179,8 @@ fn knobs_are_checked_and_never_fatal() {
         ("VELLUM_DISABLE", "perhaps"),
         ("VELLUM_DECAY_MS", "10s"),
         ("VELLUM_DECAY_MS", "3600001"),
+        ("VELLUM_DECAY_MS", "-1"),
+        ("VELLUM_DECAY_MS", "99999999999999999999999"),
         ("VELLUM_HUGE", "sometimes"),
         ("VELLUM_MMAP", "1"),
         ("VELLUM_DISCARD", "pages"),

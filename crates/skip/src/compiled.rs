@@ -180,37 +180,3 @@ fn headers(folder: &Path, hasher: &mut DefaultHasher) {
         (&file, fs::read(&file).ok()).hash(hasher);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_is_compiled_once_and_again_when_its_source_changes() {
-        let program = |text: &str| {
-            let source = source("own.c", text);
-            match compiled("cc", "own", &[source], &["-O1"]) {
-                Ok(program) => Some(program),
-                Err(Failure::Missing(_)) => None,
-                Err(failure) => panic!("{failure}"),
-            }
-        };
-        let Some(one) = program("int main(void) { return 3; }\n") else { return };
-        let made = fs::metadata(&one).unwrap().modified().unwrap();
-        assert_eq!(program("int main(void) { return 3; }\n").as_ref(), Some(&one));
-        assert_eq!(fs::metadata(&one).unwrap().modified().unwrap(), made);
-        assert_eq!(Command::new(&one).status().unwrap().code(), Some(3));
-        let other = program("int main(void) { return 4; }\n").expect("there is a compiler");
-        assert_eq!(Command::new(other).status().unwrap().code(), Some(4));
-    }
-
-    #[test]
-    fn what_does_not_compile_says_why() {
-        let wrong = source("wrong.c", "int main(void) { return undeclared; }\n");
-        match compiled("cc", "wrong", &[wrong], &[]) {
-            Err(Failure::Refused(why)) => assert!(why.contains("undeclared"), "{why}"),
-            Err(Failure::Missing(_)) => {}
-            Ok(program) => panic!("{}", program.display()),
-        }
-    }
-}

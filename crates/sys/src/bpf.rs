@@ -219,14 +219,4 @@ mod tests {
             Err(errno) => vellum_skip::skip(format_args!("no BPF here: {errno}")),
         }
     }
-
-    #[test]
-    fn what_the_verifier_refuses_is_said() {
-        let mut log = [0; 4096];
-        // An exit without a result.
-        match load_iterator(&[0x95], 0, &mut log) {
-            Err(Errno::PERM | Errno::NOSYS) => vellum_skip::skip("no BPF here"),
-            refused => assert!(refused.is_err()),
-        }
-    }
 }

@@ -356,12 +356,6 @@ mod tests {
     }
 
     #[test]
-    fn membership_lines() {
-        assert_eq!(split_membership(b"4:memory:/a:b"), Some((&b"memory"[..], &b"/a:b"[..])));
-        assert_eq!(split_membership(b"nonsense"), None);
-    }
-
-    #[test]
     fn the_nearest_ancestor_limit_counts() {
         let dir = std::env::temp_dir().join(format!("vellum-limits-{}", std::process::id()));
         let inner = dir.join("a/b");
@@ -417,11 +411,5 @@ mod tests {
         write("memory.swappiness", "0\n");
         assert_eq!(group.available(1000).swap, 0);
         std::fs::remove_dir_all(&dir).expect("scratch removed");
-    }
-
-    #[test]
-    fn this_machine_has_some_memory() {
-        assert!(machine_available() > 0);
-        assert!(Limits::discover(&mut [0; SCRATCH]).headroom() > 0);
     }
 }

@@ -78,11 +78,6 @@ mod tests {
     use crate::map;
 
     #[test]
-    fn a_thread_is_not_on_an_alternate_stack_by_itself() {
-        assert_eq!(alternate(), None);
-    }
-
-    #[test]
     fn what_can_be_read_ends_at_what_cannot() {
         const PAGES: usize = 100;
         for readable in [0, 1, 31, 32, 33, 64, 99, 100] {

@@ -382,17 +382,6 @@ pub fn wake(word: &AtomicU32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    static TID: AtomicU32 = AtomicU32::new(0);
-    static RAN: AtomicU32 = AtomicU32::new(0);
-
-    extern "C" fn helper(argument: usize) -> ! {
-        close_inherited();
-        RAN.store(argument as u32, Ordering::Relaxed);
-        wake(&RAN);
-        exit()
-    }
-
     /// Zeroed memory for a helper, leaked on purpose, as the thread may still be leaving it when it is said
     /// to have ended.
     fn memory() -> *mut u8 {
@@ -447,18 +436,5 @@ mod tests {
         out.read_to_string(&mut heard[2]).expect("text");
         assert!(heard.iter().all(|heard| heard.contains(SAID)), "{heard:?}");
         assert!([0, 2].into_iter().all(|which| heard[which].contains("anew")), "{heard:?}");
-    }
-
-    #[test]
-    fn a_helper_runs_and_ends() {
-        let memory = memory();
-        // SAFETY: zeroed memory of the right size that is never freed; `helper` touches no TLS.
-        unsafe { start(helper, 41, memory, &TID) }.expect("clone is allowed in tests");
-        while RAN.load(Ordering::Acquire) != 42 {
-            wait(&RAN, 0, 1_000_000);
-        }
-        while TID.load(Ordering::Acquire) != 0 {
-            std::thread::yield_now();
-        }
     }
 }

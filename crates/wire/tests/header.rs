@@ -39,11 +39,3 @@ fn the_header_has_the_same_structures() {
     assert_eq!(fields(HEADER, "vel_gc_config"), expected(Config::FIELDS));
     assert_eq!(fields(HEADER, "vel_gc_stats"), expected(Stats::FIELDS));
 }
-
-#[test]
-fn a_difference_is_seen() {
-    let header = HEADER.replacen("uint64_t seed;", "unsigned seed;", 1);
-    assert_ne!(fields(&header, "vel_gc_config"), expected(Config::FIELDS));
-    let header = HEADER.replacen("uint64_t slices;", "", 1);
-    assert_ne!(fields(&header, "vel_gc_stats"), expected(Stats::FIELDS));
-}

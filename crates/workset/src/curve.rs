@@ -295,16 +295,6 @@ mod tests {
     }
 
     #[test]
-    fn a_straight_line_stays_straight() {
-        let curve = Curve::of_sets(&[10.0, 20.0, 40.0], &[1.0, 2.0, 4.0]).unwrap();
-        for window in [10.0, 13.0, 20.0, 39.0, 40.0] {
-            let point = curve.at(window).unwrap();
-            assert!((point.pages - window / 10.0).abs() < 1e-12 && (point.faults - 0.1).abs() < 1e-12);
-        }
-        assert_eq!((curve.at(9.0), curve.at(41.0)), (None, None));
-    }
-
-    #[test]
     fn the_window_for_a_size_by_hand() {
         let curve = Curve::of_counts(&[1.0, 2.0, 3.0], &[2.0, 4.0, 4.0], &[2.0, 0.0, 0.0]).unwrap();
         assert_eq!(curve.at_pages(2.0).unwrap().window, 1.0);

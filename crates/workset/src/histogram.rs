@@ -121,11 +121,6 @@ mod tests {
         assert_eq!([5, 255, 256, 257, 1000].map(Histogram::edge), [5, 255, 256, 256, 1000]);
     }
 
-    #[test]
-    fn nothing_was_counted() {
-        assert_eq!(Histogram::default().below(&[1.0, 5.0]), [(0.0, 0.0); 2]);
-    }
-
     proptest! {
         #[test]
         fn at_edges_it_is_exact(

@@ -295,15 +295,6 @@ mod tests {
     }
 
     #[test]
-    fn by_hand() {
-        // a b a a c: windows of 2 hold 8/5 pages on average and fault thrice.
-        let references: Vec<Page> = [1, 2, 1, 1, 3].map(Page).to_vec();
-        let curve = pass(&references, 1 << 10).curve(Ticks(5)).unwrap();
-        let point = curve.at(2.0).unwrap();
-        assert!((point.pages - 1.6).abs() < 1e-12 && (point.faults - 0.6).abs() < 1e-12, "{point:?}");
-    }
-
-    #[test]
     fn no_time_no_curve() {
         let intervals = Intervals::default();
         assert_eq!(intervals.curve(Ticks(0)), None);

@@ -167,15 +167,6 @@ mod tests {
     }
 
     #[test]
-    fn distances_by_hand() {
-        let mut oracle = StackDistances::new();
-        let distances: Vec<_> = pages(&[1, 2, 3, 2, 1, 1, 3]).iter().map(|p| oracle.reference(*p)).collect();
-        assert_eq!(distances, [None, None, None, Some(2), Some(3), Some(1), Some(3)]);
-        assert_eq!([0, 1, 2, 3, 9].map(|c| oracle.lru_faults(c)), [7, 6, 5, 3, 3]);
-        assert_eq!((oracle.pages(), oracle.references()), (3, 7));
-    }
-
-    #[test]
     fn working_sets_by_hand() {
         // a b a a c: windows of 2 hold 1, 2, 2, 1, 2 pages; a misses first, b first, c first, and nothing
         // else.

@@ -52,17 +52,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn by_hand() {
-        assert_eq!(falling(&[5.0, 3.0, 1.0], &[1.0; 3]), [5.0, 3.0, 1.0]);
-        assert_eq!(falling(&[1.0, 3.0], &[1.0, 3.0]), [2.5, 2.5]);
-        assert_eq!(falling(&[4.0, 1.0, 2.0, 6.0], &[1.0; 4]), [4.0, 3.0, 3.0, 3.0]);
-        assert_eq!(falling(&[], &[]), [0.0; 0]);
-        // From the origin: slopes 2, 0.5 and 1 are joined to 2, 0.75, 0.75; a fall is none.
-        assert_eq!(concave_slopes(&[1.0, 2.0, 3.0], &[2.0, 2.5, 3.5]), [2.0, 0.75, 0.75]);
-        assert_eq!(concave_slopes(&[1.0, 2.0], &[2.0, 1.0]), [2.0, 0.0]);
-    }
-
     proptest! {
         #[test]
         fn no_falling_sequence_is_nearer(

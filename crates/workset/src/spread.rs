@@ -109,12 +109,6 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_interval() {
-        let (history, demand) = (history(10.0), Demand::new(10.0));
-        assert_eq!(spread(&history, &demand, 1), spread(&history, &demand, 1));
-    }
-
-    #[test]
     fn few_batches_say_nothing() {
         let mut history = History::new(vec![1.0, 2.0], 1.0);
         (0..BATCHES_MIN - 1).for_each(|_| history.push(1.0, &[1.0, 2.0], &[]));

@@ -132,24 +132,6 @@ mod tests {
     }
 
     #[test]
-    fn cold_starts_and_absurd_values_get_none() {
-        for (history, word) in [
-            (History::default(), "known for 0.0 h"),
-            (History { known_seconds: Some(7200.0), ..of(1.0) }, "known for 2.0 h"),
-            (History { known_seconds: Some(f64::NAN), ..of(1.0) }, "known for 0.0 h"),
-            (History { advised: None, ..of(1.0) }, "no advice"),
-            (of(f64::NAN), "absurd"),
-            (of(f64::INFINITY), "absurd"),
-            (of(-5.0), "absurd"),
-            (of(1e12), "absurd"),
-        ] {
-            let (verdict, why) = decide(&history, Some(1 << 30), &RULES);
-            assert_eq!(verdict, Verdict::Nothing, "{history:?}: {why}");
-            assert!(why.contains(word), "{why}");
-        }
-    }
-
-    #[test]
     fn what_is_set_changes_with_care() {
         assert_eq!(decide(&of(100.0), Some(112 << 20), &RULES).0, Verdict::Keep);
         assert_eq!(

@@ -1,11 +1,12 @@
 //! Questions to a real Prometheus, over nine days of history that are made up.
 
+use crate::common::node::until;
+use crate::common::prometheus::Prometheus;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs::{self, File};
-use std::net::TcpListener;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant, SystemTime};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 use vellum_fleet::plan::{self, Hours, Row, Writer};
 use vellum_fleet::recommend::{containers, slurm};
 use vellum_fleet::{Access, Address, Server};
@@ -15,16 +16,6 @@ const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
 /// Between two samples.
 const EVERY: i64 = 120;
-const HANGS: Duration = Duration::from_secs(120);
-
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// A series: its first and last sample in seconds before now, and its value by these.
 struct Series {
@@ -110,7 +101,7 @@ fn history() -> BTreeMap<&'static str, Vec<Series>> {
 }
 
 /// A Prometheus with this history; `None` where there is none.
-fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Running, Server)> {
+fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Prometheus, Server)> {
     let mut text = String::new();
     for (name, series) in history() {
         let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
@@ -125,7 +116,6 @@ fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Running, Server)> {
     }
     text += "# EOF\n";
     fs::write(folder.join("history"), text).unwrap();
-    fs::write(folder.join("config.yml"), "global: {}\n").unwrap();
     let mut promtool = Command::new("promtool");
     promtool.current_dir(folder).args(["tsdb", "create-blocks-from", "openmetrics", "history", "data"]);
     let Ok(made) = promtool.output() else {
@@ -133,25 +123,13 @@ fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Running, Server)> {
         return None;
     };
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let log = File::create(folder.join("log")).unwrap();
-    let mut command = Command::new("prometheus");
-    command.current_dir(folder).args(["--config.file=config.yml", "--storage.tsdb.path=data"]);
-    command.args(["--storage.tsdb.retention.time=30d", &format!("--web.listen-address={port}")]);
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn();
-    let Ok(child) = child else {
-        vellum_skip::skip("there is no prometheus here");
-        return None;
-    };
-    let running = Running(child);
-    let server =
-        Server::new(Address::parse(&format!("http://{port}"), "").unwrap(), &Access::default()).unwrap();
-    let began = Instant::now();
-    while slurm::ask(&server, Duration::from_secs(60)).is_err() {
-        let log = || fs::read_to_string(folder.join("log")).unwrap_or_default();
-        assert!(began.elapsed() < HANGS, "prometheus does not answer: {}", log());
-    }
-    Some((running, server))
+    let prometheus = Prometheus::start(folder, "global: {}\n", |command| {
+        command.arg("--storage.tsdb.retention.time=30d");
+    })?;
+    let address = Address::parse(&format!("http://{}", prometheus.listen), "").unwrap();
+    let server = Server::new(address, &Access::default()).unwrap();
+    until("prometheus answers", || slurm::ask(&server, Duration::from_secs(60)).ok());
+    Some((prometheus, server))
 }
 
 #[test]
@@ -159,7 +137,7 @@ fn prometheus_answers_what_is_meant() {
     let _turn = crate::common::alone();
     let folder = tempfile::tempdir().unwrap();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
-    let Some((_running, server)) = prometheus(folder.path(), now) else { return };
+    let Some((_prometheus, server)) = prometheus(folder.path(), now) else { return };
 
     let over = Duration::from_secs(8 * DAY as u64);
     let question = containers::Question { prometheus: server.clone(), namespace: None, over };

@@ -89,17 +89,3 @@ impl<T: Zeroed> Drop for Area<T> {
         unsafe { libc::munmap(self.at.cast(), (self.len * size_of::<T>()).max(1)) };
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zeroed_and_writable() {
-        let mut area = Area::<u64>::new(10_000);
-        assert!(area.iter().all(|v| *v == 0));
-        area[9_999] = 7;
-        assert_eq!(area.iter().sum::<u64>(), 7);
-        assert!(Area::<u8>::new(0).is_empty());
-    }
-}

@@ -104,27 +104,4 @@ mod tests {
         }
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
-
-    #[test]
-    fn bars_have_names() {
-        let figure = Figure {
-            name: "b",
-            title: "Rows".into(),
-            x: Axis::Names("test".into(), vec!["1a".into(), "1b".into()]),
-            y: Axis::Linear("share".into()),
-            series: vec![
-                Series::bars("ours", vec![(0.0, 0.5), (1.0, -0.25)]),
-                Series::bars("theirs", vec![(0.0, 0.1)]),
-            ],
-        };
-        let svg = figure.svg();
-        assert!(svg.contains("1a") && svg.contains("1b") && svg.contains("share"));
-    }
-
-    #[test]
-    fn an_empty_figure_is_drawn() {
-        let (x, y) = (Axis::Bytes("x".into()), Axis::Linear("y".into()));
-        let figure = Figure { name: "e", title: "Nothing".into(), x, y, series: Vec::new() };
-        assert!(figure.svg().ends_with("</svg>\n"));
-    }
 }

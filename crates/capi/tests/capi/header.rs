@@ -81,13 +81,3 @@ fn the_structures_are_the_headers() {
         assert_eq!(source_fields(&sources, &name), fields, "{name}");
     }
 }
-
-#[test]
-fn a_difference_is_seen() {
-    let source = "#[repr(C)]\npub struct VelClock {\n    /// Why.\n    ns: f64,\n    pub kind: c_int,\n}\n";
-    let fields = |header: &str| header_structures(header).remove(0).1;
-    let own = source_fields(source, "VelClock");
-    assert_eq!(own, fields("typedef struct vel_clock {\n double ns; /* ; */\n int kind;\n} vel_clock;\n"));
-    assert_ne!(own, fields("typedef struct vel_clock {\n int kind;\n double ns;\n} vel_clock;\n"));
-    assert_ne!(own, fields("typedef struct vel_clock {\n double ns, mean;\n int kind;\n} vel_clock;\n"));
-}

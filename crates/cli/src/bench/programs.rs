@@ -149,17 +149,4 @@ mod tests {
             Command { program: "/opt/old/prog".into(), argv, env: Vec::new(), stdio: [None, None, None] };
         assert_eq!(name(&command), "prog in/file -x");
     }
-
-    #[test]
-    fn what_is_missing_is_said() {
-        for (line, message) in [
-            ("--vs ./new", "no program before \"--vs\""),
-            ("./old --vs", "no program behind \"--vs\""),
-            ("a --vs --vs c", "no program behind \"--vs\""),
-            ("--csv x.csv a", "no option \"--csv\""),
-        ] {
-            let error = split(&words(line), OsStr::new("--vs")).unwrap_err().to_string();
-            assert!(error.contains(message), "{error}");
-        }
-    }
 }

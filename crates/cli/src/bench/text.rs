@@ -432,19 +432,4 @@ mod tests {
         assert_eq!(found(12_100.0, 12_500.0), ["12.3 µs", "12.1 to 12.5 µs"]);
         assert_eq!(found(900.0, 12_500.0), ["12.3 µs", "900 ns to 12.5 µs"]);
     }
-
-    #[test]
-    fn shares_are_short() {
-        assert_eq!([0.0, 0.001, 0.123, 1.0].map(share), ["0 %", "0.10 %", "12.3 %", "100 %"]);
-    }
-
-    #[test]
-    fn sentences_are_broken_where_they_get_long() {
-        let mut page = Page { text: String::new(), style: Style::plain(), width: 20 };
-        page.say("one two three four five");
-        assert_eq!(page.text, "  one two three four\n    five\n");
-        page.text.clear();
-        page.notice("warning", "beware");
-        assert_eq!(page.text, "  warning: beware\n");
-    }
 }

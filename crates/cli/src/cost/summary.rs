@@ -98,16 +98,3 @@ fn shortened(name: &str, wide: usize) -> String {
     }
     format!("…{}", name.chars().skip(length - wide + 1).collect::<String>())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_names_keep_their_ends() {
-        let long = format!("/a/{}/b.c", "x".repeat(80));
-        assert_eq!(shortened(&long, NAME_WIDTH).chars().count(), NAME_WIDTH);
-        assert!(shortened(&long, NAME_WIDTH).ends_with("/b.c"));
-        assert_eq!(shortened("main", NAME_WIDTH), "main");
-    }
-}

@@ -142,20 +142,3 @@ impl Report {
         self.features.iter().filter(|row| row.state == state).count()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_taken_apart() {
-        let row = || Row::works(Section::Memory, "x", "does");
-        let absent = row().absent(State::Missing, "nothing", "/f: denied; run as root; or not");
-        assert_eq!(absent.state, State::Missing);
-        assert_eq!(
-            (absent.why.as_deref(), absent.cure.as_deref()),
-            (Some("/f: denied"), Some("run as root; or not"))
-        );
-        assert_eq!(row().absent(State::FallsBack, "y", "denied").cure, None);
-    }
-}

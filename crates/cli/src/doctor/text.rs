@@ -59,23 +59,3 @@ fn of_row(row: &Row, style: Style) -> String {
     }
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::doctor::row::Section;
-
-    #[test]
-    fn a_row_says_what_takes_its_place_why_and_how_to_change_it() {
-        let row = Row::works(Section::Memory, "lazy-free", "free pages are marked");
-        assert_eq!(of_row(&row, Style::plain()), "  lazy-free       works      free pages are marked\n");
-        let refused = row.falls_back("they go back at once", "madvise: denied", "allow it");
-        assert_eq!(
-            of_row(&refused, Style::plain()),
-            "  lazy-free       falls back free pages are marked\n\
-             \x20                 to         they go back at once\n\
-             \x20                 why        madvise: denied\n\
-             \x20                 cure       allow it\n"
-        );
-    }
-}

@@ -146,14 +146,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_known_by_names() {
-        let format = |name: &str| Format::of(Path::new(name));
-        assert_eq!(format("a/heap.pb.gz"), Some(Format::Pprof));
-        assert_eq!(format("HEAP.SVG"), Some(Format::Svg));
-        assert_eq!((format("heap.gz"), format("-"), format("svg")), (None, None, None));
-    }
-
-    #[test]
     fn intervals_have_bounds() {
         assert_eq!(interval("64K"), Ok(64 << 10));
         assert!([interval("0"), interval("2G"), interval("often")].iter().all(Result::is_err));

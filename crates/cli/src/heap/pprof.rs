@@ -183,16 +183,3 @@ pub(crate) fn render(observed: &Observed) -> io::Result<Vec<u8>> {
     encoder.write_all(&encode(observed))?;
     encoder.finish()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_are_as_the_encoding_has_them() {
-        let message =
-            Message::default().number(1, 150).number(2, 0).bytes(2, b"testing").numbers(4, [3, 270]);
-        let wanted = [&[0x08, 0x96, 0x01, 0x12, 0x07][..], b"testing", &[0x22, 0x03, 0x03, 0x8e, 0x02]];
-        assert_eq!(message.0, wanted.concat());
-    }
-}

@@ -206,21 +206,4 @@ mod tests {
         assert_eq!(summary.stat.n, 99);
         assert!(figures(series([]), 0).is_none());
     }
-
-    #[test]
-    fn a_summary_is_shown_as_it_is() {
-        let (_, summary) = figures(series([1.0, 2.0]), 0).unwrap();
-        let (row, same) = figures(Entry::Summary(summary.clone()), 3).unwrap();
-        assert_eq!((row.n, row.of, row.p10, same), (2, 2, None, summary));
-    }
-
-    #[test]
-    fn columns_that_say_nothing_are_left_out() {
-        let rows = [figures(series([486.0, 402.0]), 0).unwrap().0];
-        let text = table(&rows).render("", 80, Style::plain());
-        assert_eq!(
-            text,
-            "name  n    mean     min     max      std     p10\nX     2  444 µs  402 µs  486 µs  59.4 µs  410 µs\n"
-        );
-    }
 }

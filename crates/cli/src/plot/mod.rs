@@ -234,16 +234,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_those_of_the_library() {
-        let named = KindArg::value_variants().iter().map(|kind| Kind::from(*kind));
-        assert!(named.eq(Kind::ALL));
-        for kind in KindArg::value_variants() {
-            let value = kind.to_possible_value().unwrap();
-            assert_eq!(value.get_name(), Kind::from(*kind).name());
-        }
-    }
-
-    #[test]
     fn a_bin_has_a_width() {
         assert_eq!(bin("0.5"), Ok(0.5));
         assert!(["0", "-1", "inf", "NaN", "x"].iter().all(|text| bin(text).is_err()));

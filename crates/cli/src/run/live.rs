@@ -169,21 +169,6 @@ mod tests {
     use vellum_process::{Bytes, Point};
 
     #[test]
-    fn every_number_has_its_unit() {
-        let point = Point {
-            at: Duration::from_millis(12_340),
-            processes: 3,
-            resident: Bytes(412 << 20),
-            extents: 1,
-            cached: Bytes(8 << 20),
-            ..Point::default()
-        };
-        let now = Now { point, peak: Bytes(1 << 30), writes: None };
-        let expected = "  vellum  12.34 s  resident 412 MiB  peak 1.00 GiB  1,500 faults/s  cached 8.00 MiB  3 processes";
-        assert_eq!(line(&now, 1500.4, 120), expected);
-    }
-
-    #[test]
     fn parts_that_do_not_fit_are_left_out_whole() {
         let point = Point {
             at: Duration::from_secs(2),

@@ -401,16 +401,6 @@ mod tests {
     use crate::run::report::sample;
 
     #[test]
-    fn a_cell_as_wide_as_its_column_is_followed_by_a_space() {
-        let mut lines = Lines { text: String::new(), style: Style::plain() };
-        lines.cells("at end", &["400 MiB in blocks".into(), "128 KiB free in slabs".into(), "0 B".into()]);
-        assert_eq!(
-            lines.text,
-            "  at end    400 MiB in blocks    128 KiB free in slabs                     0 B\n"
-        );
-    }
-
-    #[test]
     fn the_whole_report_is_aligned_and_has_units() {
         let expected = "\
 vellum: python3 'script <one>.py': exit status 0
@@ -430,23 +420,6 @@ vellum: python3 'script <one>.py': exit status 0
   note      1 background process still running: daemon (pid 12)
 ";
         assert_eq!(render(&sample::report(), Style::plain()), expected);
-    }
-
-    #[test]
-    fn without_vellum_the_page_layer_is_not_mentioned() {
-        let mut report = sample::report();
-        report.attachment.program = Standing::NotPreloaded;
-        report.attachment.reason = Some("it is built with a sanitizer".into());
-        report.attachment.serving_processes = 0;
-        report.memory.average_bytes = None;
-        report.missing.push("the run was too short".into());
-        let text = render(&report, Style::plain());
-        assert!(
-            text.contains("note      the program ran without Vellum: it is built with a sanitizer\n"),
-            "{text}"
-        );
-        assert!(text.contains("note      the run was too short\n"), "{text}");
-        assert!(!text.contains("cache") && !text.contains("average"), "{text}");
     }
 
     #[test]

@@ -154,19 +154,3 @@ fn slowdown(part: f64, at_least: bool) -> String {
         part => format!("{least}+{}", percent(part)),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_are_said_as_people_say_them() {
-        assert_eq!(
-            [0.0, 1e-5, 0.0204, 0.5, 2.0].map(percent),
-            ["0.0 %", "< 0.1 %", "2.0 %", "50.0 %", "200 %"]
-        );
-        assert_eq!(slowdown(0.02, false), "+2.0 %");
-        assert_eq!(slowdown(1234.0, true), "at least × 1,235");
-        assert_eq!(slowdown(1e-5, false), "< +0.1 %");
-    }
-}

@@ -3,7 +3,7 @@
 //! Figures are never judged here, with one exception: a program that does forty times the work takes several
 //! times as long.
 
-use crate::common::{VELLUM, report, said, text};
+use crate::common::{VELLUM, out, report, said, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -27,12 +27,8 @@ fn bench(options: &[&str], words: &[&str]) -> Output {
     command.output().expect("vellum starts")
 }
 
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
 /// The loop, compiled, in a folder of its own.
-fn program() -> Option<(tempfile::TempDir, PathBuf)> {
+pub(crate) fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
     let program = crate::common::program("cc", &["-O1"], LOOP)?;
     Some((place, program))
@@ -40,8 +36,8 @@ fn program() -> Option<(tempfile::TempDir, PathBuf)> {
 
 /// Turns that take about a millisecond; fortyfold, they take many times as long whatever else the machine
 /// does.
-const ONCE: &str = "1000000";
-const FORTYFOLD: &str = "40000000";
+pub(crate) const ONCE: &str = "1000000";
+pub(crate) const FORTYFOLD: &str = "40000000";
 
 #[test]
 fn fortyfold_work_is_shown_and_fails_the_gate() {
@@ -83,16 +79,6 @@ fn fortyfold_work_is_shown_and_fails_the_gate() {
 }
 
 #[test]
-fn less_work_is_never_slower() {
-    let Some((_place, program)) = program() else { return };
-    let program = text(&program);
-    let words = [program, FORTYFOLD, "--vs", program, ONCE];
-    let ended = bench(&["--rounds", "12", "--fail-above", "10%", "--seed", "7"], &words);
-    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
-    assert!(out(&ended).contains("as fast as") && out(&ended).contains("passed"), "{}", out(&ended));
-}
-
-#[test]
 fn one_program_is_described_and_its_observations_kept() {
     let Some((place, program)) = program() else { return };
     let file = |name: &str| place.path().join(name);
@@ -123,12 +109,6 @@ fn missing_programs_are_127_and_others_126() {
     }
     let unable = bench(&["--rounds", "1"], &["/etc/passwd"]);
     assert_eq!(unable.status.code(), Some(126));
-    let place = tempfile::tempdir().unwrap();
-    let orphan = place.path().join("orphan");
-    std::fs::write(&orphan, "#!/no/such/interpreter\n").unwrap();
-    assert!(Command::new("chmod").arg("755").arg(&orphan).status().unwrap().success());
-    let ended = bench(&["--rounds", "1"], &[text(&orphan)]);
-    assert_eq!(ended.status.code(), Some(126), "{}", said(&ended));
 }
 
 #[test]
@@ -212,17 +192,6 @@ fn json_on_standard_output_has_it_to_itself() {
     let value: Value = serde_json::from_slice(&ended.stdout).expect("nothing but JSON");
     assert_eq!(value["schema"], "vellum.bench/1");
     assert!(said(&ended).contains("wall"), "{}", said(&ended));
-}
-
-#[test]
-fn few_rounds_show_nothing_and_fail_nothing() {
-    for rounds in ["1", "3", "5"] {
-        let words = ["sh", "-c", ":", "--vs", "sh", "-c", "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done"];
-        let ended = bench(&["--rounds", rounds, "--fail-above", "2%", "--seed", "1"], &words);
-        let shown = out(&ended).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert_eq!(ended.status.code(), Some(0), "{shown}");
-        assert!(shown.contains("is shown") && shown.contains("fewer than 6 rounds"), "{shown}");
-    }
 }
 
 #[test]

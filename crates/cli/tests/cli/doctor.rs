@@ -1,19 +1,15 @@
 //! `vellum doctor`: what it says of this machine, and of one that denies something.
 
-use crate::common::{self, VELLUM, said, text};
+use crate::common::{self, VELLUM, out, said, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output};
+use std::process::Command;
 
 fn doctor(options: &[&str]) -> Command {
     let mut command = Command::new(VELLUM);
     command.arg("doctor").args(options).env_remove("VELLUM_MASK");
     command
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
 }
 
 /// The report of `command`, which writes JSON to standard output.

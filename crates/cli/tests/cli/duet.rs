@@ -1,27 +1,8 @@
 //! `vellum bench --order duet`: pairs at the same time, on two processors.
 
-use crate::common::{VELLUM, report, said, text};
-use std::path::PathBuf;
+use crate::bench::{FORTYFOLD, ONCE, program};
+use crate::common::{VELLUM, out, report, said, text};
 use std::process::{Command, Output, Stdio};
-
-/// Turns of a loop that no compiler may remove, as many as the argument says.
-const LOOP: &str = "
-#include <stdlib.h>
-int main(int argc, char **argv) {
-    volatile unsigned long sum = 0;
-    for (unsigned long turn = atol(argv[1]); turn > 0; turn--) sum += turn;
-    return 0;
-}";
-const ONCE: &str = "1000000";
-/// So much more that no disturbance of the machine hides it.
-const FORTYFOLD: &str = "40000000";
-
-/// The loop, compiled, in a folder of its own.
-fn program() -> Option<(tempfile::TempDir, PathBuf)> {
-    let place = tempfile::tempdir().unwrap();
-    let program = crate::common::program("cc", &["-O1"], LOOP)?;
-    Some((place, program))
-}
 
 /// A duet, unless there is one processor only.
 fn duet(options: &[&str], words: &[&str]) -> Option<Output> {
@@ -32,10 +13,6 @@ fn duet(options: &[&str], words: &[&str]) -> Option<Output> {
     let mut command = Command::new(VELLUM);
     command.args(["bench", "--order", "duet"]).args(options).arg("--").args(words);
     Some(command.output().expect("vellum starts"))
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
 }
 
 #[test]

@@ -22,14 +22,15 @@ fn table(folder: &Path, head: &str, jobs: &[(&str, &str)]) -> std::path::PathBuf
 }
 
 /// A running `vellum govern --json`.
-struct Governing {
-    child: Child,
+pub(crate) struct Governing {
+    pub(crate) child: Child,
     lines: BufReader<ChildStdout>,
-    jobs: Vec<i32>,
+    /// The jobs' first processes, each the leader of a session.
+    pub(crate) jobs: Vec<i32>,
 }
 
 impl Governing {
-    fn start(table: &Path) -> Governing {
+    pub(crate) fn start(table: &Path) -> Governing {
         let mut command = Command::new(VELLUM);
         command.args(["govern", "--json"]).arg(table).stdout(Stdio::piped());
         let mut child = command.spawn().expect("vellum starts");
@@ -38,7 +39,7 @@ impl Governing {
     }
 
     /// Reads to the next event called `name`.
-    fn event(&mut self, name: &str) -> Value {
+    pub(crate) fn event(&mut self, name: &str) -> Value {
         loop {
             let mut line = String::new();
             assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before {name}");
@@ -53,7 +54,7 @@ impl Governing {
         }
     }
 
-    fn signal(&self, signal: i32) {
+    pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: a signal to our own child.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }

@@ -1,7 +1,7 @@
 //! `vellum bench --metric instructions`: by valgrind, which counts the same everywhere, and what is said
 //! where the processor does not count.
 
-use crate::common::{VELLUM, report, said, text};
+use crate::common::{VELLUM, out, report, said, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -29,10 +29,6 @@ fn bench(options: &[&str], words: &[&str]) -> Output {
     let mut command = Command::new(VELLUM);
     command.args(["bench", "--metric", "instructions"]).args(options).arg("--").args(words);
     command.output().expect("vellum starts")
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
 }
 
 fn there_is_valgrind() -> bool {

@@ -12,10 +12,10 @@
 //! The seed is printed; VELLUM_KILLS sets the number of moments of each kind.
 
 use crate::common::{VELLUM, said, text};
+use crate::govern::Governing;
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use vellum_random::Rng;
 
@@ -42,50 +42,11 @@ enum Killed {
     AllNext,
 }
 
-struct Governing {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-    /// The jobs' first processes, each the leader of a session.
-    jobs: Vec<i32>,
-}
-
-impl Governing {
-    fn start(table: &Path) -> Governing {
-        let mut command = Command::new(VELLUM);
-        command.args(["govern", "--json"]).arg(table).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().expect("vellum starts");
-        let lines = BufReader::new(child.stdout.take().unwrap());
-        Governing { child, lines, jobs: Vec::new() }
-    }
-
-    /// Reads to the next event called `name`.
-    fn event(&mut self, name: &str) {
-        loop {
-            let mut line = String::new();
-            assert!(self.lines.read_line(&mut line).unwrap() > 0, "it ended before {name}");
-            let event: serde_json::Value = serde_json::from_str(&line).expect("a line of JSON");
-            if event["event"] == "started" {
-                self.jobs.push(event["pid"].as_i64().unwrap() as i32);
-            }
-            if event["event"] == name {
-                return;
-            }
-        }
-    }
-
-    fn guardians(&self) -> Vec<i32> {
-        let of_it = |process: &Process| process.parent == self.child.id() as i32 && process.state != 'Z';
-        let all = processes().into_iter().filter(|process| process.name == "vellum-guardian");
-        all.filter(of_it).map(|process| process.pid).collect()
-    }
-}
-
-impl Drop for Governing {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        end(&self.jobs);
-    }
+/// The guardians of this governor.
+fn guardians(governor: i32) -> Vec<i32> {
+    let of_it = |process: &Process| process.parent == governor && process.state != 'Z';
+    let all = processes().into_iter().filter(|process| process.name == "vellum-guardian");
+    all.filter(of_it).map(|process| process.pid).collect()
 }
 
 /// Ends all processes of the jobs' sessions: a job that forks may need more than one signal.
@@ -196,14 +157,14 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool)
     let mut governing = Governing::start(&table);
     governing.event("suspended");
     std::thread::sleep(after);
-    until("there are two guardians", || governing.guardians().len() == 2);
-    let guardians = governing.guardians();
     let governor = governing.child.id() as i32;
+    until("there are two guardians", || guardians(governor).len() == 2);
+    let pair = guardians(governor);
     let mut dead = match killed {
         Killed::Governor => vec![governor],
-        Killed::Guardian => vec![guardians[0]],
-        Killed::Both => vec![governor, guardians[1]],
-        Killed::AllRecovered | Killed::AllNext => vec![governor, guardians[0], guardians[1]],
+        Killed::Guardian => vec![pair[0]],
+        Killed::Both => vec![governor, pair[1]],
+        Killed::AllRecovered | Killed::AllNext => vec![governor, pair[0], pair[1]],
     };
     if order {
         dead.reverse();
@@ -213,9 +174,8 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool)
         // Everything is resumed, and there is another pair, under which jobs take turns again.
         governing.event("guardian");
         governing.event("suspended");
-        until("there are two guardians", || governing.guardians().len() == 2);
-        // SAFETY: a signal to our own child.
-        unsafe { libc::kill(governor, libc::SIGTERM) };
+        until("there are two guardians", || guardians(governor).len() == 2);
+        governing.signal(libc::SIGTERM);
     }
     governing.child.wait().unwrap();
     let mut next = None;
@@ -251,8 +211,7 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool)
     match next {
         // Only the next one is left to remove the groups, when it ends.
         Some(mut next) => {
-            // SAFETY: a signal to our own child.
-            unsafe { libc::kill(next.child.id() as i32, libc::SIGTERM) };
+            next.signal(libc::SIGTERM);
             next.child.wait().unwrap();
         }
         None if killed == Killed::AllRecovered => {

@@ -3,35 +3,14 @@
 //! `lab/stress`.
 
 use crate::common::{VELLUM, said, text};
-use crate::libgc_programs::{REPOSITORY, compiled, folder, on_the_library_path, passes};
+use crate::libgc_programs::{
+    PROGRAMS, REPOSITORY, compiled, compiled_cpp, folder, on_the_library_path, passes,
+};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_sys::caps::{self, Caps};
 use vellum_sys::track::Tracker;
-
-/// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no
-/// `libgccpp.so.1`.
-fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
-    let library = folder.join("libgccpp.so.1");
-    if !library.is_file() {
-        vellum_skip::skip(format_args!("there is no {}: run ./build, as ./test does", library.display()));
-        return None;
-    }
-    let program = place.join("objects-cpp");
-    let mut command = Command::new("c++");
-    command.args(["-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
-    command.arg(Path::new(REPOSITORY).join("crates/libgc/tests/c/objects.cc")).arg("-I");
-    command.arg(Path::new(REPOSITORY).join("include/libgc")).args([&library, &folder.join("libgc.so.1")]);
-    match command.arg("-lpthread").output() {
-        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
-        Err(error) => {
-            vellum_skip::skip(format_args!("c++ cannot be started: {error}"));
-            return None;
-        }
-    }
-    Some(program)
-}
 
 #[test]
 fn cpp_programs_find_what_gc_cpp_h_promises() {

@@ -1,19 +1,30 @@
-//! Programs that are written for libgc, compiled for Vellum's library.
+//! Programs that are written for libgc, compiled for Vellum's library. `lab/stress` has this file, too.
 
-use crate::common::{VELLUM, said};
+use crate::common::{libraries, said, skip};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 pub(crate) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// Programs that check what the headers promise, each a file of C.
+pub(crate) const PROGRAMS: [&str; 10] = [
+    "objects",
+    "finalizers",
+    "generations",
+    "kinds",
+    "threads",
+    "typed",
+    "variables",
+    "dead",
+    "gcj",
+    "world",
+];
+
 /// The folder with `libgc.so.1`, or a word why there is none: it is made by `./build`.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let folder = Path::new(VELLUM).parent().unwrap().join("libgc");
+    let folder = libraries().join("libgc");
     if !folder.join("libgc.so.1").is_file() {
-        vellum_skip::skip(format_args!(
-            "{} has no libgc.so.1: run ./build, as ./test does",
-            folder.display()
-        ));
+        skip(format_args!("{} has no libgc.so.1: run ./build, as ./test does", folder.display()));
         return None;
     }
     Some(folder)
@@ -37,7 +48,7 @@ pub(crate) fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) 
     match command.output() {
         Ok(made) => assert!(made.status.success(), "{}", said(&made)),
         Err(error) => {
-            vellum_skip::skip(format_args!("cc cannot be started: {error}"));
+            skip(format_args!("cc cannot be started: {error}"));
             return None;
         }
     }
@@ -57,4 +68,27 @@ pub(crate) fn passes(output: &Output, name: &str) {
         "{name}: {out}{}",
         said(output)
     );
+}
+
+/// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no
+/// `libgccpp.so.1`.
+pub(crate) fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
+    let library = folder.join("libgccpp.so.1");
+    if !library.is_file() {
+        skip(format_args!("there is no {}: run ./build, as ./test does", library.display()));
+        return None;
+    }
+    let program = place.join("objects-cpp");
+    let mut command = Command::new("c++");
+    command.args(["-std=c++17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program);
+    command.arg(Path::new(REPOSITORY).join("crates/libgc/tests/c/objects.cc")).arg("-I");
+    command.arg(Path::new(REPOSITORY).join("include/libgc")).args([&library, &folder.join("libgc.so.1")]);
+    match command.arg("-lpthread").output() {
+        Ok(made) => assert!(made.status.success(), "{}", said(&made)),
+        Err(error) => {
+            skip(format_args!("c++ cannot be started: {error}"));
+            return None;
+        }
+    }
+    Some(program)
 }

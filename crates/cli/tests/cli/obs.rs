@@ -1,6 +1,6 @@
 //! `vellum obs`: parts and figures of files of observations.
 
-use crate::common::{VELLUM, said, text};
+use crate::common::{VELLUM, out, said, text};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
@@ -36,10 +36,6 @@ fn piped(words: &[&str], input: &[u8]) -> Output {
     let output = child.wait_with_output().expect("vellum ends");
     writer.join().expect("the writer ends");
     output
-}
-
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
 }
 
 #[test]
@@ -136,17 +132,6 @@ fn lines_become_json_and_json_becomes_lines() {
     let other = piped(&["stat"], br#"{"schema": "vellum.run/1"}"#);
     assert_eq!(other.status.code(), Some(125));
     assert!(said(&other).contains("vellum.run/1"), "{}", said(&other));
-}
-
-#[test]
-fn a_line_may_be_of_any_length() {
-    let values: String = (0..400_000).map(|i| format!(" {}", i % 1000)).collect();
-    let line = format!("LONG:1l:Observation::Time:ns{values}\n");
-    assert!(line.len() > 1 << 20);
-    let cut = piped(&["cut", "399999-"], line.as_bytes());
-    assert_eq!(out(&cut), "LONG:1l:Observation::Time:ns 998 999\n");
-    let stat = piped(&["stat"], line.as_bytes());
-    assert!(out(&stat).starts_with("LONG:summary:Sample::Time:ns 400000 499.5 0 999 "), "{}", out(&stat));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `vellum plot`: pictures in the terminal and in files.
 
-use crate::common::{VELLUM, said, text};
+use crate::common::{VELLUM, out_of_success as out, said, text};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -20,11 +20,6 @@ fn plot(words: &[&str]) -> Output {
     Command::new(VELLUM).arg("plot").args(words).env("TERM", "xterm").output().expect("vellum starts")
 }
 
-fn out(output: &Output) -> String {
-    assert!(output.status.success(), "{}", said(output));
-    String::from_utf8(output.stdout.clone()).expect("text")
-}
-
 #[test]
 fn every_kind_fits_the_lines_and_columns_asked_for() {
     let place = tempfile::tempdir().unwrap();
@@ -38,18 +33,6 @@ fn every_kind_fits_the_lines_and_columns_asked_for() {
             assert!(!text.contains('\x1b'), "colour where there is no terminal");
         }
     }
-}
-
-#[test]
-fn layers_come_off_and_are_told() {
-    let place = tempfile::tempdir().unwrap();
-    let file = observations(place.path());
-    let all = out(&plot(&[text(&file), "--grep", "BASE"]));
-    assert!(all.contains("200 observations") && !all.contains("left out"), "{all}");
-    let off = out(&plot(&[text(&file), "--grep", "BASE", "-o"]));
-    assert!(off.contains("198 of 200") && off.contains("2 of 200"), "{off}");
-    let twice = out(&plot(&[text(&file), "--grep", "BASE", "-oo"]));
-    assert!(twice.contains("2 layers"), "{twice}");
 }
 
 #[test]

@@ -113,26 +113,3 @@ fn every_setting_of_every_knob() {
         stress(&program, &seed, [3, 4000, 2], &[setting]);
     }
 }
-
-#[test]
-fn a_setting_that_makes_no_sense_is_said_and_ignored() {
-    for (name, value) in [
-        ("VELLUM_DECAY_MS", "soon"),
-        ("VELLUM_DECAY_MS", "-1"),
-        ("VELLUM_DECAY_MS", "3600001"),
-        ("VELLUM_DECAY_MS", "99999999999999999999999"),
-        ("VELLUM_HUGE", "maybe"),
-        ("VELLUM_MMAP", "1"),
-        ("VELLUM_MASK", "no_such_thing"),
-        ("VELLUM_DISABLE", "yes"),
-    ] {
-        let mut command = Command::new("/bin/echo");
-        command.arg("said").env(name, value);
-        let outcome = served(command).succeeded();
-        assert_eq!(outcome.text(), "said\n");
-        let expected = format!("vellum: {name}={value} is ignored: it must be ");
-        assert!(outcome.stderr.starts_with(&expected), "{outcome}");
-        assert_eq!(outcome.stderr.lines().count(), 1, "{outcome}");
-        assert_eq!(outcome.attach(), vellum_wire::Attach::Serving);
-    }
-}

@@ -110,17 +110,6 @@ mod tests {
     }
 
     #[test]
-    fn the_header_says_which_blocks_stay() {
-        let header = include_str!("../../../../include/vellum_gc.h");
-        let stay = header.split("#define VEL_GC_STAY").next().expect("what comes before it");
-        assert!(stay.trim_end().ends_with("new objects are made in what is vacated. */"));
-        assert!(
-            stay.rsplit("/*").next().is_some_and(|text| text.contains("seven eighths or more are alive"))
-        );
-        assert_eq!(STEP_FULL * 8, STEPS * 7);
-    }
-
-    #[test]
     fn what_lies_together_is_left_where_it_is() {
         let mut slot = Slot { size: 16, ..NO_SLOT };
         slot.young = Young { met: 1000, left: 250, reached: 250, runs: 3 };

@@ -92,14 +92,6 @@ fn the_machines_own_need_comes_before_the_budget_and_at_once() {
 }
 
 #[test]
-fn one_job_too_large_alone_runs() {
-    let mut policy = Policy::new(0.1, TURN, NEVER);
-    for second in 0..10 {
-        assert_eq!(running(&policy.decide(&at(second, 100), &[fixed(0, 300)])), [0]);
-    }
-}
-
-#[test]
 fn the_brake_stops_taking_then_running_and_lets_go_one_a_turn() {
     let mut policy = Policy::new(0.1, TURN, NEVER);
     let claims = [claim(5, 300, 100), claim(4, 300, 100), claim(3, 300, 100)];

@@ -165,23 +165,9 @@ impl fmt::Display for Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     fn parse(word: &str) -> Result<Header, LineError> {
         Header::parse(word, 7, 3)
-    }
-
-    #[test]
-    fn the_sources_headers() {
-        let header = parse("BASE:1l:Observation::Time:us").unwrap();
-        assert_eq!((header.name.as_str(), header.role), ("BASE", Role::Values(Shape::Line)));
-        assert_eq!(
-            (header.labels.len(), header.quantity.as_str(), header.unit),
-            (0, "Time", Unit::Microseconds)
-        );
-        let header = parse("GCSCHED:1d:Observation:n:Time:us").unwrap();
-        assert_eq!((header.labels, header.role), (vec!["n".to_owned()], Role::Values(Shape::Dots)));
-        assert_eq!(parse("BASE:summary:Sample:n:Time:us").unwrap().role, Role::Summary);
     }
 
     #[test]
@@ -196,40 +182,8 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_their_place() {
-        for (word, column, message) in [
-            ("BASE", 3, "\"BASE\" has 1 fields"),
-            ("a:b:1l:Observation::Time:us", 3, "has 7 fields"),
-            ("BASE:2l:Observation::Time:us", 8, "\"2l:Observation\" is not known"),
-            ("BASE:summary:Observation::Time:us", 8, "\"summary:Observation\" is not known"),
-            ("B%4:1l:Observation::Time:us", 4, "\"%4\" is no escape"),
-            ("BASE:1l:Observation:a%zz,b:Time:us", 24, "\"%zz\" is no escape"),
-        ] {
-            let error = parse(word).unwrap_err();
-            assert_eq!((error.line, error.column), (7, column), "{error}");
-            assert!(error.to_string().contains(message), "{error}");
-        }
-    }
-
-    #[test]
     fn long_words_are_cut_in_messages() {
         let error = parse(&"é".repeat(500)).unwrap_err().to_string();
         assert!(error.len() < 250, "{error}");
-    }
-
-    proptest! {
-        #[test]
-        fn every_header_comes_back(
-            name: String,
-            labels in prop::collection::vec(".{0,6}", 0..4),
-            quantity: String,
-            unit: String,
-            role in prop::sample::select(&ROLES[..]),
-        ) {
-            let header = Header { name, role: role.2, labels, quantity, unit: Unit::parse(&unit) };
-            let word = header.to_string();
-            prop_assert!(!word.contains(' '));
-            prop_assert_eq!(parse(&word).unwrap(), header);
-        }
     }
 }

@@ -36,13 +36,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn words_know_their_columns() {
-        let words: Vec<_> = Words::new("  a\tbc  µ d ").collect();
-        assert_eq!(words, [(3, "a"), (5, "bc"), (9, "µ"), (12, "d")]);
-        assert_eq!(Words::new(" \t ").next(), None);
-    }
-
     proptest! {
         #[test]
         fn a_column_is_where_the_word_is(text in "[ \ta-cé]{0,30}") {

@@ -163,19 +163,6 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_has_all_its_power_at_its_multiples() {
-        let events: Vec<f64> = (0..100).map(|i| 0.003 + f64::from(i) * 0.01).collect();
-        for (frequency, want) in [(100.0, 100.0), (300.0, 100.0), (50.0, 0.0), (101.0, 0.0)] {
-            assert!((power(&events, frequency) - want).abs() < 1e-9, "{frequency} Hz");
-        }
-        // Dirichlet's kernel halfway between two zeros: (1 / sin(π x))² / n at x half a cycle over the n
-        // beats.
-        let want = (1.0 / (std::f64::consts::PI * 0.005).sin()).powi(2) / 100.0;
-        assert!((power(&events, 100.5) - want).abs() < 1e-9);
-        assert_eq!(power(&[], 5.0), 0.0);
-    }
-
-    #[test]
     fn the_transform_agrees_with_the_sum() {
         let mut noise = Noise::new(3);
         let events: Vec<f64> = (0..500).map(|_| noise.unit() * 2.0).collect();

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use vellum_measure::line::{Entry, LineError, OnError, ReadError, Reader, write_series};
-use vellum_measure::{Series, Unit, json};
+use vellum_measure::{Series, Unit};
 
 use crate::any;
 
@@ -118,11 +118,6 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn any_bytes(text in vec(any::<u8>(), 0..200)) {
-        check(&text)?;
-    }
-
-    #[test]
     fn pieces_of_lines(pieces in vec(piece(), 0..40)) {
         check(&pieces.concat())?;
     }
@@ -161,18 +156,5 @@ proptest! {
         let (entries, _) = skipping(&text);
         prop_assert_eq!(entries.first(), Some(&Entry::Series(guard("first guard"))));
         prop_assert_eq!(entries.last(), Some(&Entry::Series(guard("last guard"))));
-    }
-
-    /// A document cut off or damaged is an error, or something that can be written again.
-    #[test]
-    fn damaged_json(series in any::series(), place: Index, byte: u8) {
-        let mut out = Vec::new();
-        json::write(&mut out, [&series]).unwrap();
-        let end = place.index(out.len());
-        prop_assert!(json::read(&out[..end]).is_err() || out[end..].trim_ascii().is_empty());
-        out[end] = byte;
-        if let Ok(series) = json::read(out.as_slice()) {
-            prop_assert!(json::write(&mut Vec::new(), &series).is_ok());
-        }
     }
 }

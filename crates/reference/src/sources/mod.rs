@@ -113,19 +113,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_absent_says_why() {
-        for kind in SourceKind::ALL {
-            match kind.availability() {
-                Availability::Absent(why) => {
-                    assert!(!why.is_empty());
-                    eprintln!("{kind}: {why}");
-                }
-                found => eprintln!("{kind}: {found:?}"),
-            }
-        }
-    }
-
-    #[test]
     fn the_larger_the_job_the_less_is_cleared_at_once() {
         use SourceKind::{AccessedBits, Damon, PageTables};
         let first = |mib: u64| {

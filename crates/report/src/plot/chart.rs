@@ -286,12 +286,6 @@ mod tests {
     }
 
     #[test]
-    fn files_are_drawn() {
-        let svg = chart().svg();
-        assert!(svg.starts_with("<svg") && svg.contains("window") && svg.contains("prog"));
-    }
-
-    #[test]
     fn bars_stand_on_names_and_over_numbers() {
         let names = Quantity::names("test", vec!["1a".into(), "1b".into()]);
         let share = Quantity::new("share", Unit::Other(String::new()), Scaling::Even);

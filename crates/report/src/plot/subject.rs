@@ -219,9 +219,4 @@ mod tests {
         assert_eq!(shown.values[1].cause, Some(Cause::Tick));
         assert_eq!(cause_keys(&[shown], Swatch::Dot).len(), 1);
     }
-
-    #[test]
-    fn names_cannot_steer_a_terminal() {
-        assert_eq!(clean("a\x1b[31mb\n\0"), "a?[31mb??");
-    }
 }

@@ -258,15 +258,6 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_back() {
-        for kind in ClockKind::ALL {
-            assert_eq!(kind.to_string().parse(), Ok(kind));
-        }
-        let error = "sundial".parse::<ClockKind>().unwrap_err();
-        assert!(error.to_string().contains("sundial") && error.to_string().contains("monotonic-raw"));
-    }
-
-    #[test]
     fn stamps_never_go_back() {
         for clock in all() {
             let mut last = clock.stamp();
@@ -315,13 +306,6 @@ mod tests {
             assert_eq!(again.step_ns(), clock.step_ns());
         }
         assert!(ClockKind::ALL.iter().enumerate().all(|(index, kind)| *kind as usize == index));
-    }
-
-    #[test]
-    fn steps_are_whole_ticks_and_smaller_than_a_tick_of_the_kernel() {
-        for clock in all() {
-            assert!(clock.step_ns() > 0.0 && clock.step_ns() < 10e6, "{clock:?}");
-        }
     }
 
     #[test]

@@ -97,33 +97,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_of_this_thread_are_counted() {
-        let before = Counts::now();
-        let pages = 64;
-        // SAFETY: fresh private memory, unmapped below, one byte of each page written.
-        unsafe {
-            let size = pages * 4096;
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let base =
-                libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            assert_ne!(base, libc::MAP_FAILED);
-            libc::madvise(base, size, libc::MADV_NOHUGEPAGE);
-            (0..pages).for_each(|page| base.cast::<u8>().add(page * 4096).write_volatile(1));
-            libc::munmap(base, size);
-        }
-        let counted = Counts::now().since(&before);
-        assert!(counted.minor >= pages as u64, "{counted:?}");
-    }
-
-    #[test]
-    fn sleeping_is_a_switch_of_ones_own_will() {
-        let before = Counts::now();
-        std::thread::sleep(std::time::Duration::from_millis(1));
-        let counted = Counts::now().since(&before);
-        assert!(counted.voluntary >= 1 && counted.switched(), "{counted:?}");
-    }
-
-    #[test]
     fn waiting_never_shrinks() {
         let waited = Waited::open();
         if let (Some(first), Some(second)) = (waited.read_ns(), waited.read_ns()) {

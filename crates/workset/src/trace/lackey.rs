@@ -165,7 +165,6 @@ fn decimal(text: &[u8]) -> Result<u64, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
     use std::io::BufReader;
 
     fn read(text: &[u8]) -> Vec<Result<Reference, TraceError>> {
@@ -231,17 +230,5 @@ mod tests {
         let mut lackey = Lackey::new(BufReader::new(Fails), PageSize::BASE);
         assert!(matches!(lackey.next(), Some(Err(TraceError::Read { units: 0, .. }))));
         assert!(lackey.next().is_none());
-    }
-
-    proptest! {
-        #[test]
-        fn whatever_comes_is_borne(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
-            let lines = bytes.split(|byte| *byte == b'\n').count() as u64;
-            for read in read(&bytes) {
-                if let Err(TraceError::Line { line, .. }) = read {
-                    prop_assert!(line <= lines);
-                }
-            }
-        }
     }
 }

@@ -3,11 +3,12 @@
 //! The server is `k8s.io/apiextensions-apiserver`, which serves nothing but what is defined: it has no pods,
 //! and needs none of the rest of a cluster. Tests of whole fleets use this file, too.
 
+use crate::common::node::Running;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use vellum_fleet::kube::{Api, Patience};
 use vellum_fleet::{Access, Address};
@@ -25,22 +26,10 @@ const PATIENCE: Patience = Patience {
     answer: Duration::from_secs(4),
 };
 
-/// A process that ends with this value.
-struct Process(Child);
-
-impl Process {
-    fn start(command: &mut Command, log: &Path) -> Process {
-        let log = fs::File::create(log).unwrap();
-        let command = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        Process(command.spawn().unwrap())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a process whose output goes to `log`.
+fn logged(command: &mut Command, log: &Path) -> Running {
+    let log = fs::File::create(log).unwrap();
+    Running::start(command.stdout(log.try_clone().unwrap()).stderr(log))
 }
 
 fn on_path(name: &str) -> Option<PathBuf> {
@@ -126,8 +115,8 @@ pub(crate) struct Cluster {
     programs: Programs,
     prepare: Prepare,
     ports: [u16; 3],
-    store: Option<Process>,
-    _server: Process,
+    store: Option<Running>,
+    _server: Running,
     /// Where it is, and an administrator's access to it.
     pub(crate) url: String,
     pub(crate) access: Access,
@@ -166,7 +155,7 @@ impl Cluster {
             command.arg(format!("--{option}")).arg(at(file));
         }
         prepare(&mut command);
-        let server = Process::start(&mut command, &at("apiserver.log"));
+        let server = logged(&mut command, &at("apiserver.log"));
         let access = Access {
             authorities: Some(at("ca.crt")),
             identity: Some((at("admin.crt"), at("admin.key"))),
@@ -234,7 +223,7 @@ impl Cluster {
     }
 }
 
-fn store(etcd: &Path, folder: &Path, ports: &[u16; 3], prepare: &Prepare) -> Process {
+fn store(etcd: &Path, folder: &Path, ports: &[u16; 3], prepare: &Prepare) -> Running {
     let [client, peer] = [ports[0], ports[1]].map(|port| format!("http://127.0.0.1:{port}"));
     let mut command = Command::new(etcd);
     command.arg("--data-dir").arg(folder.join("etcd"));
@@ -242,7 +231,7 @@ fn store(etcd: &Path, folder: &Path, ports: &[u16; 3], prepare: &Prepare) -> Pro
     command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
     command.args(["--initial-cluster", &format!("default={peer}")]);
     prepare(&mut command);
-    Process::start(&mut command, &folder.join("etcd.log"))
+    logged(&mut command, &folder.join("etcd.log"))
 }
 
 /// A definition of objects, which are of any form but for what is in `properties`.

@@ -4,16 +4,9 @@ use super::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
-
-const HANG: Duration = Duration::from_secs(60);
 
 fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < HANG, "{what}: it does not happen");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    crate::common::node::until(what, || done().then_some(()));
 }
 
 fn object(name: &str, recommender: &str, generation: u64, version: u64) -> Value {

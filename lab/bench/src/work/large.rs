@@ -101,14 +101,3 @@ fn timed(params: &Params, bytes: usize, step: impl Fn()) -> Metrics {
     metrics.set("cold_ns_per_page", cold / pages as f64);
     metrics
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_of_durations() {
-        assert!((middle(&mut [9, 1, 5]) - 5.0).abs() < f64::EPSILON);
-        assert!((middle(&mut [9, 1]) - 5.0).abs() < f64::EPSILON);
-    }
-}

@@ -186,25 +186,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_all_its_rounds() {
-        let mut told = 0;
-        let bases = Bases::measure(Scale::Tiny, 1, &mut |progress| {
-            assert!(progress.done < progress.total && !progress.what.is_empty());
-            told += 1;
-        });
-        let bases = bases.expect("some clock can be read");
-        assert_eq!(told, bases.rounds.len());
-        assert_eq!(bases.rounds.len() + bases.missing.len(), ClockKind::ALL.len() + 2);
-        for rounds in &bases.rounds {
-            assert_eq!(rounds.series.len(), 1);
-            let series = &rounds.series[0];
-            assert_eq!((series.name.as_str(), series.observations.len()), ("BASE", 50));
-            assert!(figures(series).is_some_and(|figures| figures.min <= figures.mean));
-        }
-        assert!(bases.of(Path::Held).len() == 1);
-    }
-
-    #[test]
     fn a_span_reaches_over_all_rounds() {
         let found = span(&[3.0, 1.0, 2.0]).unwrap();
         assert_eq!((found.low, found.estimate, found.high), (1.0, 2.0, 3.0));

@@ -151,30 +151,3 @@ fn kernel_counts() -> [f64; KERNEL.len()] {
         line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_with_plenty_reports_and_can_be_ended() {
-        let launch = Launch {
-            program: "/bin/sh".into(),
-            args: vec!["-c".into(), r#"test -f "$VELLUM_BOARD" && echo '{"n": 1}'"#.into()],
-            env: Vec::new(),
-            folder: None,
-            preload: None,
-            reports: true,
-        };
-        let ready = Ready {
-            launch,
-            place: Place::Plenty,
-            limit: 0,
-            folder: "/tmp".into(),
-            number: 0,
-            allowed: Duration::from_secs(60),
-        };
-        let metrics = ready.run().expect("a shell that reports");
-        assert_eq!((metrics.get("n"), metrics.get("paged_out_written")), (Some(1.0), Some(0.0)));
-    }
-}

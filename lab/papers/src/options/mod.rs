@@ -117,17 +117,4 @@ mod tests {
         assert_eq!(asked::<douglas::Experiment>(&[]).len(), 6);
         assert_eq!(asked(&[Remap, Faults]), [Faults, Remap]);
     }
-
-    #[test]
-    fn every_experiment_has_a_name() {
-        fn named<E: ValueEnum + Copy>() {
-            assert!(E::value_variants().iter().all(|experiment| !name(*experiment).is_empty()));
-        }
-        named::<douglas::Experiment>();
-        named::<bates::Experiment>();
-        named::<smith::Experiment>();
-        named::<nishigaki::Experiment>();
-        named::<cooper::Experiment>();
-        assert_eq!(name(nishigaki::Experiment::Table1), "table1");
-    }
 }

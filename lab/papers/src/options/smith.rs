@@ -54,21 +54,3 @@ impl Options {
         Experiment::value_variants().iter().filter(asked).copied().collect()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_library_in_libgcs_place_is_asked_for() {
-        assert_eq!(Options::default().experiments().len(), 6);
-        assert_eq!(
-            Options { libgc: true, ..Options::default() }.experiments().last(),
-            Some(&Experiment::Libgc)
-        );
-        assert_eq!(
-            Options { only: vec![Experiment::Libgc], ..Options::default() }.experiments(),
-            [Experiment::Libgc]
-        );
-    }
-}

@@ -1,26 +1,12 @@
 //! Programs written for libgc, on Vellum's `libgc.so.1`: clients of others, a workload of
 //! everything at once, and the C programs of `crates/libgc/tests` under collections at random.
 
+use crate::common::{said, skip, vellum};
 use crate::libgc_programs::{
-    REPOSITORY, compiled, compiled_cpp, folder, on_the_library_path, passes, said, vellum,
+    PROGRAMS, REPOSITORY, compiled, compiled_cpp, folder, on_the_library_path, passes,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vellum_conformance::skip;
-
-/// Programs that check what the headers promise, each a file of C.
-const PROGRAMS: [&str; 10] = [
-    "objects",
-    "finalizers",
-    "generations",
-    "kinds",
-    "threads",
-    "typed",
-    "variables",
-    "dead",
-    "gcj",
-    "world",
-];
 
 /// What the workload of `lab/clients/libgc/stress` is compiled to: the program, and the library
 /// that it opens.
@@ -149,26 +135,17 @@ fn programs_handle_faults_themselves() {
     }
 }
 
+/// At random, or with each allocation.
 #[test]
-fn every_program_passes_when_collections_come_at_random() {
+fn every_program_passes_whenever_collections_come() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     for name in PROGRAMS {
         let Some(program) = compiled(name, &["-std=gnu17"], &folder, place.path()) else { return };
-        for eager in ["7,seed=1", "60,seed=2", "1000,seed=3"] {
+        for eager in ["1", "7,seed=1", "60,seed=2", "1000,seed=3"] {
             let mut run = on_the_library_path(&program, &folder);
             passes(&run.env("VELLUM_GC_EAGER", eager).output().unwrap(), name);
         }
-    }
-}
-
-#[test]
-fn every_program_passes_when_each_allocation_collects() {
-    let Some(folder) = folder() else { return };
-    let place = tempfile::tempdir().unwrap();
-    for name in PROGRAMS {
-        let Some(program) = compiled(name, &["-std=gnu17"], &folder, place.path()) else { return };
-        passes(&on_the_library_path(&program, &folder).env("VELLUM_GC_EAGER", "1").output().unwrap(), name);
     }
     if let Some(program) = compiled_cpp(&folder, place.path()) {
         passes(

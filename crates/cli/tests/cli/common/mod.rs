@@ -13,6 +13,8 @@ use std::process::{Command, Output};
 /// The command under test.
 pub(crate) const VELLUM: &str = env!("CARGO_BIN_EXE_vellum");
 
+pub(crate) use vellum_skip::{folder as libraries, skip};
+
 /// A library that can be preloaded into anything and does nothing: the C library, which is loaded
 /// anyway. Tests of Vellum's own library are elsewhere.
 pub(crate) fn harmless_library() -> PathBuf {
@@ -51,6 +53,17 @@ pub(crate) fn sh(options: &[&str], script: &str) -> Output {
 /// Standard error as text.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Standard output as text.
+pub(crate) fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("text")
+}
+
+/// The same of a command that has succeeded.
+pub(crate) fn out_of_success(output: &Output) -> String {
+    assert!(output.status.success(), "{}", said(output));
+    out(output)
 }
 
 /// The JSON report in `path`.

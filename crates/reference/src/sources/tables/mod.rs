@@ -128,7 +128,6 @@ fn sum(of_program: Counted, other: Counted, shared: Bytes, swapped: Bytes) -> Co
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::accessed::AccessedBits;
 
     #[test]
     fn shared_pages_of_the_program_are_left_out_evenly() {
@@ -143,35 +142,5 @@ mod tests {
             (Bytes(1024 * page), Bytes(75 * page), Bytes(3))
         );
         assert_eq!(sum(of_program, other, Bytes(u64::MAX), Bytes(0)).referenced, Bytes(519 * page));
-    }
-
-    #[test]
-    fn each_page_that_is_touched_is_counted_once() {
-        const PAGES: usize = 4096;
-        const PAGE: usize = vellum_sys::PAGE;
-        let mut source = match PageTables::open() {
-            Ok(source) => source,
-            Err(why) => {
-                vellum_skip::skip(format_args!("{why}"));
-                return;
-            }
-        };
-        let mut memory = vec![1u8; PAGES * PAGE];
-        source.clear(Pid::me()).unwrap();
-        let (quiet, _) = source.count(Pid::me()).unwrap();
-        for page in memory.chunks_mut(PAGE) {
-            page[0] = page[0].wrapping_add(1);
-        }
-        let (touched, _) = source.count(Pid::me()).unwrap();
-        let grown = touched.referenced.0.saturating_sub(quiet.referenced.0);
-        let all = (PAGES * PAGE) as u64;
-        // Where translations survive a clearing, some pages of the walk stay hidden.
-        assert!(grown >= if source.caveat().is_none() { all } else { all / 2 }, "{grown} bytes of {all}");
-        assert!(memory.iter().step_by(PAGE).all(|byte| *byte == 2));
-        let smaps = AccessedBits::default().count(Pid::me()).unwrap().0;
-        let off = smaps.resident.0.abs_diff(touched.resident.0);
-        assert!(off <= smaps.resident.0 / 4, "{} and {} resident", touched.resident.0, smaps.resident.0);
-        source.forget(Pid::me());
-        assert!(matches!(source.count(Pid(i32::MAX)), Err(SourceError::Ended(_))));
     }
 }

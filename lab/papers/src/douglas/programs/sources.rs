@@ -79,15 +79,3 @@ pub(super) fn join(rows: usize) -> String {
     filled(rows)
         + "create index x on t(k); select count(*), sum(length(a.s)) from t a join t b on a.k = b.k where a.s <= b.s;"
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sources_grow_with_their_number() {
-        assert!(cxx(0).contains("#include <vector>") && !cxx(0).contains("job0"));
-        assert_eq!(cxx(3).matches("int job").count(), 3);
-        assert!(sort(12).contains("i < 12") && join(12).contains("create index"));
-    }
-}

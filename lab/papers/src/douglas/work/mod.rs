@@ -80,22 +80,3 @@ fn peak_bytes() -> f64 {
     let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
     kilobytes.map_or(f64::NAN, |kilobytes| kilobytes * 1024.0)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_work_and_missing_parameters_are_refused() {
-        assert!(matches!(work::<&str>("nonesuch", &[]), Err(WorkError::Unknown(_))));
-        for (name, _) in WORKS.iter().filter(|(name, _)| *name != "touch") {
-            assert!(matches!(work::<&str>(name, &[]), Err(WorkError::Value { .. })), "{name}");
-        }
-    }
-
-    #[test]
-    fn figures_are_one_line_of_json() {
-        let line = work("block", &["method=paged", "bytes=8192", "times=3"]).unwrap();
-        assert!(line.starts_with('{') && line.contains("touch_cycles") && !line.contains('\n'));
-    }
-}
