@@ -46,6 +46,11 @@ macro_rules! c_programs {
                     super::finds_what_gc_h_promises(stringify!($name));
                 }
             )*
+
+            #[test]
+            fn these_are_all() {
+                assert_eq!(super::PROGRAMS, [$(stringify!($name)),*]);
+            }
         }
     };
 }
