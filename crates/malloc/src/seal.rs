@@ -196,6 +196,12 @@ mod tests {
     }
 
     #[test]
+    fn keys_differ() {
+        assert_ne!(random(), random());
+        assert_ne!(key_of(random()), key_of(random()));
+    }
+
+    #[test]
     fn every_seal_has_the_mark() {
         let sums = [0, 1, ADDRESSES / 2, ADDRESSES - 1];
         for random in

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::{command, library};
 use vellum_conformance::program::header;
-use vellum_conformance::scenario::check_all_with;
+use vellum_conformance::scenario::{check_all_with, check_one};
 use vellum_conformance::{Place, plain, served, skip};
 
 /// Programs linked with the library, and how many scenarios each has.
@@ -61,14 +61,30 @@ fn waits() {
     scenarios("waits", &[]);
 }
 
-#[test]
-fn small_blocks_in_few_frames() {
-    scenarios("frames", &[("VELLUM_FRAMES", "1M")]);
+/// A test for each scenario of a program that pages.
+macro_rules! in_few_frames {
+    ($module:ident: $source:literal, $frames:literal; $($name:ident)+) => {
+        mod $module {
+            use super::*;
+            $(
+                #[test]
+                fn $name() {
+                    let place = Place::new();
+                    let Some(compiler) = compiler(&place) else { return };
+                    let program = compiled(&place, compiler, $source, &[]);
+                    check_one(&program, stringify!($name), &[("VELLUM_FRAMES", $frames)]);
+                }
+            )+
+        }
+    };
 }
 
-#[test]
-fn big_blocks_in_few_frames() {
-    scenarios("paging", &[("VELLUM_FRAMES", "2M")]);
+in_few_frames! { small_blocks_in_few_frames: "frames", "1M";
+    small threads mappings calls signals forks
+}
+
+in_few_frames! { big_blocks_in_few_frames: "paging", "2M";
+    walk dropped files streams messages threads signals forks vellum_behind_our_back
 }
 
 #[test]
