@@ -1,7 +1,9 @@
 //! Limits on memory, and the means of taking it: control groups, swap, paging out.
 
 use super::row::{Row, Section, State};
-use vellum_process::confine::Group;
+use std::fs;
+use std::path::Path;
+use vellum_process::Undoing;
 use vellum_report::units::bytes;
 use vellum_sys::limits::{Limits, SCRATCH};
 
@@ -36,14 +38,34 @@ fn limit(limits: &Limits) -> Row {
 
 fn group() -> Row {
     let row = |what: String| Row::works(Section::Limits, "groups", what);
-    match Group::attempt(GROUP) {
+    match make_group() {
         Ok(version) => row(format!("a memory group of version {version} can be made")),
         Err(error) => row("jobs get groups of their own".to_owned()).absent(
             State::FallsBack,
             "jobs are followed and stopped process by process; papers that limit memory do not run",
-            &error.to_string(),
+            &error,
         ),
     }
+}
+
+/// Makes a memory group and removes it. Returns the version of control groups, or what failed.
+fn make_group() -> Result<u32, String> {
+    let (v1, v2) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
+    let is_v1 = v1.join("memory.limit_in_bytes").exists();
+    let (version, root, limit) = if is_v1 { (1, v1, "memory.limit_in_bytes") } else { (2, v2, "memory.max") };
+    let failed = |what: &str, source: std::io::Error| {
+        format!(
+            "no memory cgroup: {what} failed ({source}); it needs root and a memory controller in /sys/fs/cgroup"
+        )
+    };
+    let path = root.join(format!("{GROUP}-{}", std::process::id()));
+    fs::create_dir(&path).map_err(|source| failed("making it", source))?;
+    let _undoing = Undoing::by("rmdir \"$1\"", &[path.as_os_str()]);
+    let limited = fs::metadata(path.join(limit)).map_err(|source| failed("finding its limit", source));
+    if fs::remove_dir(&path).is_err() {
+        eprintln!("vellum: the cgroup {} is still there; rmdir it", path.display());
+    }
+    limited.map(|_| version)
 }
 
 fn swap(limits: &Limits) -> Row {
