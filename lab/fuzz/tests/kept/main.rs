@@ -121,9 +121,7 @@ fn targets_are_whole() {
     let corpora = std::fs::read_dir(folder().join("corpus")).expect("corpora");
     for folder in corpora {
         let folder = folder.expect("an entry").file_name();
-        // The tests of the workspace `fleet` read these two.
-        let is_fleets = ["fleet", "recommend"].iter().any(|name| folder == *name);
-        assert!(is_fleets || names.iter().any(|name| folder == *name), "the corpus {folder:?} has no target");
+        assert!(names.iter().any(|name| folder == *name), "the corpus {folder:?} has no target");
     }
 }
 
