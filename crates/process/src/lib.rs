@@ -24,7 +24,7 @@
 //!
 //! [`Symbols`] has the names of a file's code: functions, source lines, and how to leave their frames.
 //! [`ring`] has the events that the kernel records of a process. [`Undoing`] cleans up for a process that is
-//! killed.
+//! killed; [`attempt_group`] tries whether groups can be made.
 //!
 //! Words: the *tree* is the job's processes now; a *sample* is one look at the tree; *resident* memory is the
 //! sum of the processes' resident pages, shared pages counted in each.
@@ -33,6 +33,7 @@
 //! never a zero.
 
 mod asked;
+mod attempt;
 mod board;
 mod bytes;
 mod child;
@@ -60,6 +61,7 @@ mod tree;
 mod undoing;
 
 pub use asked::{AskError, Asked};
+pub use attempt::attempt_group;
 pub use board::{BoardError, BoardFile, STALE_PREFIX};
 pub use bytes::Bytes;
 pub use child::{Child, Command, Ended, Meanwhile, Outcome, SpawnError, Usage};

@@ -1,9 +1,7 @@
 //! Limits on memory, and the means of taking it: control groups, swap, paging out.
 
 use super::row::{Row, Section, State};
-use std::fs;
-use std::path::Path;
-use vellum_process::Undoing;
+use vellum_process::attempt_group;
 use vellum_report::units::bytes;
 use vellum_sys::limits::{Limits, SCRATCH};
 
@@ -38,7 +36,7 @@ fn limit(limits: &Limits) -> Row {
 
 fn group() -> Row {
     let row = |what: String| Row::works(Section::Limits, "groups", what);
-    match make_group() {
+    match attempt_group(GROUP) {
         Ok(version) => row(format!("a memory group of version {version} can be made")),
         Err(error) => row("jobs get groups of their own".to_owned()).absent(
             State::FallsBack,
@@ -46,26 +44,6 @@ fn group() -> Row {
             &error,
         ),
     }
-}
-
-/// Makes a memory group and removes it. Returns the version of control groups, or what failed.
-fn make_group() -> Result<u32, String> {
-    let (v1, v2) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup"));
-    let is_v1 = v1.join("memory.limit_in_bytes").exists();
-    let (version, root, limit) = if is_v1 { (1, v1, "memory.limit_in_bytes") } else { (2, v2, "memory.max") };
-    let failed = |what: &str, source: std::io::Error| {
-        format!(
-            "no memory cgroup: {what} failed ({source}); it needs root and a memory controller in /sys/fs/cgroup"
-        )
-    };
-    let path = root.join(format!("{GROUP}-{}", std::process::id()));
-    fs::create_dir(&path).map_err(|source| failed("making it", source))?;
-    let _undoing = Undoing::by("rmdir \"$1\"", &[path.as_os_str()]);
-    let limited = fs::metadata(path.join(limit)).map_err(|source| failed("finding its limit", source));
-    if fs::remove_dir(&path).is_err() {
-        eprintln!("vellum: the cgroup {} is still there; rmdir it", path.display());
-    }
-    limited.map(|_| version)
 }
 
 fn swap(limits: &Limits) -> Row {
