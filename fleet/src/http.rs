@@ -8,6 +8,7 @@
 //! Invariant: credentials appear in no error.
 
 use crate::address::Address;
+use crate::token::TokenFile;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
-use vellum_governor::TokenFile;
 
 /// Whom a system trusts, as Debian, Red Hat, SUSE and Alpine have it.
 const TRUSTED: [&str; 4] = [

@@ -27,13 +27,11 @@
 //! | --- | --- | --- |
 //! | [`duel`] | two operations and a control | calls them in this process, between two stamps of a clock |
 //! | [`process_duel`] | two or more programs and a control | spawns them, and waits for their resource usage |
-//! | [`campaign`] | any number of workers a cell, many cells | starts workers that report figures of their own |
 //!
 //! A closure that takes a [`Turn`] is an executor too: `vellum run --compare` and the papers' experiments use
 //! one.
 
 mod arms;
-pub mod campaign;
 pub mod duel;
 mod order;
 pub mod process_duel;

@@ -3,7 +3,6 @@
 //! One test: the signals of a process and their state are shared by all of its threads.
 
 use std::time::Duration;
-use vellum_experiment::campaign::{Arm, Campaign, Cell, Launch};
 use vellum_experiment::duel::{DuelOptions, duel};
 use vellum_experiment::process_duel::{ProcessDuelError, ProcessOptions, process_duel_while};
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
@@ -71,26 +70,4 @@ fn a_signal_keeps_the_observations_there_are() {
         }
         drop(caught);
     }
-
-    let _caught = Interrupt::catch().unwrap();
-    let launch = Launch {
-        program: "/bin/sh".into(),
-        args: ["-c", "true"].map(Into::into).into(),
-        env: Vec::new(),
-        folder: None,
-        preload: None,
-        reports: false,
-    };
-    let arms = ["one", "two", "three"].map(|label| Arm { label: label.to_owned(), launch: launch.clone() });
-    let cell = Cell { name: "cell".into(), prepare: None, arms: arms.into(), rounds: 9, together: false };
-    let campaign = Campaign { seed: 3, allowed: Duration::from_secs(60), budget: None };
-    // It arrives while the second arm of the second round is run.
-    let sheets = campaign.run(&[cell], |done, _, _| {
-        if done == 4 {
-            ask();
-        }
-    });
-    let runs: Vec<_> = sheets[0].arms.iter().flat_map(|(_, runs)| runs).collect();
-    assert_eq!((runs.len(), sheets[0].made()), (5, 5), "{runs:?}");
-    assert!(runs.iter().all(|run| run.result.is_ok()), "{runs:?}");
 }

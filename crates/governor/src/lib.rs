@@ -78,12 +78,11 @@ mod start;
 mod state_socket;
 mod stop;
 mod take;
-mod token;
 mod user;
 
 pub use config::{Config, ConfigError};
 pub use event::Event;
-pub use exposition::{Exposition, MetricsError, Stream, Tls};
+pub use exposition::{Admits, Exposition, MetricsError, Stream, Tls};
 pub use freeze::FreezeError;
 pub use governor::{DEVICE_DELAY, GovernError, Governor, Setting, Step};
 pub use guardian::GuardianError;
@@ -97,4 +96,3 @@ pub use snapshot::{JobSnapshot, SCHEMA, Snapshot, State, Untouched};
 pub use start::StartError;
 pub use stop::{Stop, StopError};
 pub use take::may_page_out;
-pub use token::{TokenError, TokenFile};

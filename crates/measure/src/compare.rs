@@ -33,11 +33,10 @@ mod ratios;
 mod warning;
 
 pub use error::CompareError;
-pub(crate) use error::alike;
 pub use ratios::{Direction, Ratios};
 pub use warning::Warning;
 
-use crate::{Estimator, Gate, Interval, OrderCheck, Series, median, paired_ratio_by, resampled};
+use crate::{Estimator, Gate, Interval, OrderCheck, median, paired_ratio_by, resampled};
 use error::{check_arms, check_options};
 use serde::Serialize;
 
@@ -148,25 +147,6 @@ impl Comparison {
         Ok(Self { rounds, headline, check, low_share: options.low_share, a, b, order: None })
     }
 
-    /// Compares three series of the same rounds by their [`walls`](Series::walls); the clock's step is that
-    /// of their bases, unless the options name one.
-    ///
-    /// # Errors
-    /// As [`of`](Self::of), and if the series hold different quantities.
-    pub fn of_series(
-        a: &Series,
-        control: &Series,
-        b: &Series,
-        options: &Options,
-    ) -> Result<Self, CompareError> {
-        alike(a, control)?;
-        alike(a, b)?;
-        let step = [a, control, b].into_iter().map(step).fold(options.step, f64::max);
-        let [a, control, b] = [a, control, b].map(Series::walls);
-        let step = if options.step > 0.0 { options.step } else { step };
-        Self::of(Arms { a: &a, control: &control, b: &b }, &Options { step, ..*options })
-    }
-
     /// The same with the ratio of a second order beside it, as a check.
     #[must_use]
     pub fn with_second_order(mut self, second: &Self) -> Self {
@@ -225,17 +205,11 @@ fn same_kind(one: &Ratios, other: &Ratios) -> bool {
     std::mem::discriminant(&one.estimator) == std::mem::discriminant(&other.estimator)
 }
 
-/// The clock's step, per operation, in the series' unit; 0 if it is not known.
-fn step(series: &Series) -> f64 {
-    let known = series.base.as_ref().zip(series.unit.nanoseconds());
-    known.map_or(0.0, |(base, nanoseconds)| base.step / nanoseconds / series.batch.max(1) as f64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rng;
     use crate::noise::Noise;
-    use crate::{Base, Rng, Sample, Unit};
 
     /// Three arms of `n` rounds, run in random order on a machine whose level moves: b takes `effect` times
     /// as long.
@@ -350,26 +324,6 @@ mod tests {
         // Few rounds of the second order have another headline; like is compared with like all the same.
         let few = compare(&rounds(300, 1.01, 4)).with_second_order(&compare(&rounds(40, 1.01, 5)));
         assert!((few.order.unwrap().second.estimate - 1.01).abs() < 0.005);
-    }
-
-    #[test]
-    fn series_bring_base_and_step() {
-        let base = Base::with_step("tsc", &Sample::from(vec![20.0]), 10.0);
-        let series = |name: &str, values: [f64; 3]| Series {
-            base: base.clone(),
-            batch: 4,
-            ..Series::plain(name, "Time", Unit::Nanoseconds, values)
-        };
-        let a = series("a", [420.0, 820.0, 1220.0]);
-        let found = Comparison::of_series(&a, &a, &series("b", [820.0, 1620.0, 2420.0]), &Options::default())
-            .unwrap();
-        assert!((found.headline.ratio.estimate - 2.0).abs() < 1e-12);
-        // A step of 10 ns over 4 operations of 200 ns: 2.5 of 200, twice.
-        assert_eq!(found.check.estimator, Estimator::Trimmed { floor: 0.025 });
-        assert!((found.a.estimate - 120.0).abs() < 1e-9, "a tenth between 100, 200 and 300: {:?}", found.a);
-        let bytes = Series::plain("bytes", "Size", Unit::Bytes, [1.0; 3]);
-        let error = Comparison::of_series(&a, &a, &bytes, &Options::default()).unwrap_err();
-        assert!(error.to_string().contains("a holds Time in ns, bytes holds Size in B"), "{error}");
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //!   ▲                    ▼
 //!   │            line, json ─▶ filter, Summary
 //!   │                                                                 is this faster than that?
-//!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate, Goal
+//!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate
 //! ```
 //!
 //! Everything is a pure function of its arguments and a seed: the same seed gives the same answer on every
@@ -67,7 +67,7 @@
 //! - **dependence**, **resample**: an [`Interval`] that really covers, by drawing blocks of neighbours as
 //!   long as they resemble each other ([`Dependence`], [`resampled`]).
 //! - **plan**: how many rounds, without looking at the answer while deciding ([`Plan`]).
-//! - **gate**, **goal**: a build server's answer ([`Gate`]), a bound for a figure ([`Goal`]).
+//! - **gate**: a build server's answer ([`Gate`]).
 //!
 //! ```
 //! use vellum_measure::{Known, Layers, Spectrum, median, paired_ratio};
@@ -101,7 +101,6 @@ mod dip;
 mod estimator;
 pub mod filter;
 mod gate;
-mod goal;
 mod interval;
 pub mod json;
 mod layers;
@@ -143,7 +142,6 @@ pub use dependence::{CONFIDENCE, Dependence};
 pub use digits::{percent, short};
 pub use estimator::Estimator;
 pub use gate::{Gate, Outcome};
-pub use goal::{Bound, Goal, Verdict};
 pub use interval::Interval;
 pub use layers::{LAYER_DEVIATIONS, LAYERS_MAX, LayerBounds, Layers};
 pub use machine::Machine;

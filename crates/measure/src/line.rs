@@ -36,4 +36,4 @@ mod writer;
 
 pub use error::{LineError, Problem, ReadError, WriteError};
 pub use reader::{Entry, OnError, Reader, SKIPPED_KEPT_MAX, Skipped};
-pub use writer::{ValueLine, write_entry, write_series, write_summary};
+pub use writer::{write_entry, write_series, write_summary};

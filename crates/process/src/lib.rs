@@ -23,20 +23,20 @@
 //!   which those are.
 //!
 //! [`Symbols`] has the names of a file's code: functions, source lines, and how to leave their frames.
-//! [`ring`] has the events that the kernel records of a process. [`confine`] makes memory short for an
-//! experiment, without touching the machine's own swap and groups.
+//! [`ring`] has the events that the kernel records of a process. [`Undoing`] cleans up for a process that is
+//! killed; [`attempt_group`] tries whether groups can be made.
 //!
 //! Words: the *tree* is the job's processes now; a *sample* is one look at the tree; *resident* memory is the
 //! sum of the processes' resident pages, shared pages counted in each.
 //!
-//! Nothing here but [`confine`] needs privilege. A figure that cannot be read on a machine is an `Option`
-//! that is `None`, never a zero.
+//! Nothing here needs privilege. A figure that cannot be read on a machine is an `Option` that is `None`,
+//! never a zero.
 
 mod asked;
+mod attempt;
 mod board;
 mod bytes;
 mod child;
-pub mod confine;
 mod door;
 mod image;
 mod inherited;
@@ -58,8 +58,10 @@ mod stalls;
 mod stat;
 mod symbols;
 mod tree;
+mod undoing;
 
 pub use asked::{AskError, Asked};
+pub use attempt::attempt_group;
 pub use board::{BoardError, BoardFile, STALE_PREFIX};
 pub use bytes::Bytes;
 pub use child::{Child, Command, Ended, Meanwhile, Outcome, SpawnError, Usage};
@@ -80,3 +82,4 @@ pub use symbols::{
     Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library, is_users_source,
 };
 pub use tree::{FILES_HELD_MAX, Look, Seen, Tree};
+pub use undoing::Undoing;

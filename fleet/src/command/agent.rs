@@ -14,8 +14,8 @@ use clap::ValueHint;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting, TlsFiles};
-use vellum_governor::{DEVICE_DELAY, Exposition, Stop, Tls, TokenFile};
+use vellum_fleet::{Access, Agent, Notice, PodsFrom, Setting, TlsFiles, TokenFile};
+use vellum_governor::{Admits, DEVICE_DELAY, Exposition, Stop, Tls};
 use vellum_reference::{Delay, Options, SourceChoice};
 use vellum_report::option::{percent, percent_or_none, time, time_or_none};
 use vellum_report::stdout::{self, say};
@@ -174,7 +174,9 @@ pub(crate) fn agent(args: &AgentArgs) -> Ended {
         false => {
             let page = page.clone();
             let tls = tls.clone().map(|tls| Box::new(tls) as Box<dyn Tls>);
-            Some(Exposition::start(args.listen, token, tls, move || page.text())?)
+            let admits =
+                token.map(|token| Box::new(move |given: Option<&[u8]>| token.admits(given)) as Admits);
+            Some(Exposition::start(args.listen, admits, tls, move || page.text())?)
         }
     };
     let mut teller = Teller { quiet: args.once, began: Instant::now(), trouble: None };

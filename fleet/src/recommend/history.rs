@@ -61,12 +61,12 @@ pub fn ask(question: &Question) -> Result<BTreeMap<String, History>, HistoryErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::TokenFile;
     use crate::address::Address;
     use crate::http::Access;
     use crate::prometheus::TRIES;
     use std::io::{Read, Write};
     use std::net::TcpListener;
-    use vellum_governor::TokenFile;
 
     /// A server that gives one answer after the other, and closes then.
     fn serving(answers: Vec<String>) -> (Question, std::thread::JoinHandle<Vec<String>>) {

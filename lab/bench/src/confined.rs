@@ -9,9 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use vellum_campaign::confine::{DeviceError, Group, GroupError};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_process::Interrupt;
-use vellum_process::confine::{DeviceError, Group, GroupError};
 
 /// How long between looks at whether it has ended.
 const LOOK: Duration = Duration::from_millis(2);

@@ -2,7 +2,7 @@
 //!
 //! One command runs it (`lab/target/release/vellum-bench --quick`, after `lab/build --release`);
 //! `docs/benchmarks.md` says what each line means. Running processes against each other is
-//! `vellum-experiment`'s campaign, arithmetic is `vellum-measure`'s; here are the workloads, what
+//! `vellum-campaign`'s affair, arithmetic is `vellum-measure`'s; here are the workloads, what
 //! is to be reached on them, and the tables:
 //!
 //! ```text
@@ -49,8 +49,6 @@ pub use report::{SCHEMA, json};
 pub use suite::{Plan, Section, govern, hardened, lent, numpy, pager, small, suite, watch};
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
-pub use vellum_experiment::campaign::{
-    Arm, Campaign, Cell, EXPECT, Ended, Launch, Metrics, Missing, Peer, Run, Sheet,
-};
+pub use vellum_campaign::{Arm, Campaign, Cell, EXPECT, Ended, Launch, Metrics, Missing, Peer, Run, Sheet};
 pub use work::{Failure, Params, WORKLOADS, Workload, run};
 pub use worker::{COMMAND, WorkerError, work};

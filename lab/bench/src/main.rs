@@ -11,7 +11,8 @@ use vellum_bench::{
     Campaign, Judged, Missing, Plan, Roster, Section, Sheet, Table, chooses, govern, hardened, lent,
     names_section, numpy, pager, peer, small, watch,
 };
-use vellum_measure::{Machine, Verdict};
+use vellum_campaign::Verdict;
+use vellum_measure::Machine;
 use vellum_papers::Finding;
 use vellum_report::stdout;
 use vellum_timing::machine;

@@ -7,9 +7,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vellum_experiment::campaign::{Missing, Peer, packaged};
+use vellum_campaign::{Missing, Peer, packaged};
 
-pub use vellum_experiment::campaign::{GLIBC, VELLUM};
+pub use vellum_campaign::{GLIBC, VELLUM};
 
 /// The peers' names in the order of the tables' columns.
 pub const NAMES: [&str; 6] = [GLIBC, "mimalloc2", MIMALLOC3, JEMALLOC, "tcmalloc", VELLUM];

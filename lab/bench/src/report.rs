@@ -3,7 +3,8 @@
 use crate::target::Judgement;
 use crate::{Judged, Missing, Peer, Sheet, Table, peer};
 use serde_json::{Value, json as object};
-use vellum_measure::{Bound, Goal, Interval, Machine};
+use vellum_campaign::{Bound, Goal};
+use vellum_measure::{Interval, Machine};
 
 /// Name and version of the format. A field's meaning never changes; new ones may come.
 pub const SCHEMA: &str = "vellum-bench/1";

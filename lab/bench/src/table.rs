@@ -8,7 +8,8 @@
 
 use crate::target::{Against, Judgement, control, judge};
 use crate::{Sheet, Target, peer};
-use vellum_measure::{Interval, Verdict, median, short};
+use vellum_campaign::Verdict;
+use vellum_measure::{Interval, median, short};
 use vellum_report::units::fixed;
 
 /// The unit a table's figures are printed in.

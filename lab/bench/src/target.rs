@@ -5,7 +5,8 @@
 //! the ratios of two arms that run the *same* allocator in the same run: a smaller difference is none.
 
 use crate::{Sheet, peer};
-use vellum_measure::{Bound, Interval, Verdict, median, paired_ratio};
+use vellum_campaign::{Bound, Verdict};
+use vellum_measure::{Interval, median, paired_ratio};
 
 /// Drawings for each interval.
 const RESAMPLES: usize = 1000;

@@ -4,7 +4,7 @@
 //! by the dynamic linker with a warning, and the worker would quietly measure glibc under another name.
 
 use crate::work::{Failure, Params, run};
-use vellum_experiment::campaign::{OtherMalloc, check_malloc};
+use vellum_campaign::{OtherMalloc, check_malloc};
 
 /// The hidden command of the executable that runs a workload: `work NAME [name=number]...`.
 pub const COMMAND: &str = "work";

@@ -1,7 +1,7 @@
 //! Cells and sheets of a campaign as experiments put and read them.
 
 use crate::finding::RESAMPLES;
-use vellum_experiment::campaign::{Arm, Cell, Sheet};
+use vellum_campaign::{Arm, Cell, Sheet};
 use vellum_measure::{Interval, median, paired_ratio, short};
 
 /// The label of the second arm of an allocator.

@@ -5,8 +5,7 @@ use crate::{Figure, Table};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
-use vellum_experiment::campaign::Sheet;
-use vellum_measure::{Goal, Verdict};
+use vellum_campaign::{Goal, Sheet, Verdict};
 
 /// Drawings for an interval.
 pub(crate) const RESAMPLES: usize = 1000;
@@ -138,7 +137,7 @@ pub fn write_figures(finding: &Finding, folder: &Path) -> Result<Vec<PathBuf>, F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vellum_measure::Bound;
+    use vellum_campaign::Bound;
 
     #[test]
     fn the_closing_line_counts_and_the_text_names_what_is_missing() {

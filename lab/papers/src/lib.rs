@@ -47,6 +47,6 @@ pub use options::{Common, Scale};
 pub use params::{Params, WorkError};
 pub use progress::Progress;
 pub use report::{FigureError, Report};
-pub use vellum_measure::{Bound, Goal, Verdict};
+pub use vellum_campaign::{Bound, Goal, Verdict};
 pub use vellum_report::plot::Shape;
 pub use vellum_report::{Table, Value};

@@ -25,7 +25,7 @@ pub enum WorkError {
     },
     /// malloc is another library's.
     #[error(transparent)]
-    OtherMalloc(#[from] vellum_experiment::campaign::OtherMalloc),
+    OtherMalloc(#[from] vellum_campaign::OtherMalloc),
     /// Memory could not be had.
     #[error(
         "{call} of {bytes} bytes failed: this machine or a limit has too little memory for the experiment"

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
-use vellum_experiment::campaign::{Arm, Launch, Missing};
+use vellum_campaign::{Arm, Launch, Missing};
 use vellum_process::library::SONAME;
 
 macro_rules! sources {

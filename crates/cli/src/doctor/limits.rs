@@ -1,7 +1,7 @@
 //! Limits on memory, and the means of taking it: control groups, swap, paging out.
 
 use super::row::{Row, Section, State};
-use vellum_process::confine::Group;
+use vellum_process::attempt_group;
 use vellum_report::units::bytes;
 use vellum_sys::limits::{Limits, SCRATCH};
 
@@ -36,12 +36,12 @@ fn limit(limits: &Limits) -> Row {
 
 fn group() -> Row {
     let row = |what: String| Row::works(Section::Limits, "groups", what);
-    match Group::attempt(GROUP) {
+    match attempt_group(GROUP) {
         Ok(version) => row(format!("a memory group of version {version} can be made")),
         Err(error) => row("jobs get groups of their own".to_owned()).absent(
             State::FallsBack,
             "jobs are followed and stopped process by process; papers that limit memory do not run",
-            &error.to_string(),
+            &error,
         ),
     }
 }

@@ -1,8 +1,7 @@
 //! Where the processes' output goes, and whether it is the same each time.
 
 use super::{Output, ProcessDuelError};
-use crate::campaign::memory_file;
-use rustix::fs::{ftruncate, seek};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create, seek};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
@@ -13,6 +12,11 @@ use std::path::Path;
 const AT_ONCE: usize = 1 << 16;
 /// Of standard error, so much of the end is looked at for its last line.
 const LAST_WORDS: u64 = 2048;
+
+/// A file in memory, for output.
+fn memory_file() -> io::Result<File> {
+    Ok(File::from(memfd_create(c"output", MemfdFlags::CLOEXEC)?))
+}
 
 /// The processes' standard descriptors.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! Why two things cannot be compared: checked before anything is computed.
 
 use super::{Arms, Options, TELLING_FROM};
-use crate::Series;
 use thiserror::Error;
 
 /// Why there is no comparison.
@@ -33,18 +32,6 @@ pub enum CompareError {
         round: usize,
         /// The value.
         value: f64,
-    },
-    /// Two series that hold different things.
-    #[error("comparing: {first} holds {first_what}, {second} holds {second_what}; compare like with like")]
-    Unlike {
-        /// A series' name.
-        first: String,
-        /// Its quantity and unit.
-        first_what: String,
-        /// The other's name.
-        second: String,
-        /// Its quantity and unit.
-        second_what: String,
     },
     /// An option without meaning.
     #[error("comparing: {what} is {value}; {cure}")]
@@ -86,18 +73,4 @@ pub(super) fn check_arms(arms: Arms<'_>) -> Result<(), CompareError> {
         }
     }
     Ok(())
-}
-
-/// That two series hold the same quantity in the same unit.
-pub(crate) fn alike(first: &Series, second: &Series) -> Result<(), CompareError> {
-    let what = |series: &Series| format!("{} in {}", series.quantity, series.unit);
-    if (&first.quantity, &first.unit) == (&second.quantity, &second.unit) {
-        return Ok(());
-    }
-    Err(CompareError::Unlike {
-        first: first.name.clone(),
-        first_what: what(first),
-        second: second.name.clone(),
-        second_what: what(second),
-    })
 }

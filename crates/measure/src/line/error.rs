@@ -183,14 +183,6 @@ pub enum WriteError {
         /// The figures.
         stat: Stat,
     },
-    /// A single value that is infinite or not a number.
-    #[error("a value of {name} is {value}; leave out what could not be measured")]
-    NotFinite {
-        /// The line's name.
-        name: String,
-        /// The value.
-        value: f64,
-    },
 }
 
 /// As much of `word` as a message should hold.

@@ -93,67 +93,6 @@ pub fn write_summary(out: &mut impl Write, summary: &Summary) -> Result<(), Writ
     Ok(())
 }
 
-/// A line of values that are written while they come, as the source's programs do.
-///
-/// ```
-/// use vellum_measure::{Unit, line::ValueLine};
-///
-/// let mut line = ValueLine::begin(Vec::new(), "BASE", &[], "Time", &Unit::Microseconds).unwrap();
-/// for value in [486.0, 402.0] {
-///     line.add(value).unwrap();
-/// }
-/// assert_eq!(line.end().unwrap(), b"BASE:1l:Observation::Time:us 486 402\n");
-/// ```
-#[derive(Debug)]
-pub struct ValueLine<W> {
-    out: W,
-    name: String,
-}
-
-impl<W: Write> ValueLine<W> {
-    /// Begins a line of values of `quantity` in `unit`.
-    ///
-    /// # Errors
-    /// If the output fails.
-    pub fn begin(
-        mut out: W,
-        name: &str,
-        labels: &[String],
-        quantity: &str,
-        unit: &Unit,
-    ) -> Result<Self, WriteError> {
-        let header = Header {
-            name: name.to_owned(),
-            role: Role::Values(Shape::Line),
-            labels: labels.to_vec(),
-            quantity: quantity.to_owned(),
-            unit: unit.clone(),
-        };
-        write!(out, "{header}")?;
-        Ok(Self { out, name: header.name })
-    }
-
-    /// Appends a value.
-    ///
-    /// # Errors
-    /// If the output fails, or the value is not finite; the line then stays as it was.
-    pub fn add(&mut self, value: f64) -> Result<(), WriteError> {
-        if !value.is_finite() {
-            return Err(WriteError::NotFinite { name: self.name.clone(), value });
-        }
-        Ok(write!(self.out, " {}", Number(value))?)
-    }
-
-    /// Ends the line and gives the output back, not flushed.
-    ///
-    /// # Errors
-    /// If the output fails.
-    pub fn end(mut self) -> Result<W, WriteError> {
-        self.out.write_all(b"\n")?;
-        Ok(self.out)
-    }
-}
-
 /// Lines of one series.
 struct Lines<'a, W> {
     out: &'a mut W,

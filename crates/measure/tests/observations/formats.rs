@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use vellum_measure::line::{Entry, OnError, Reader, ValueLine, write_entry, write_series};
+use vellum_measure::line::{Entry, OnError, Reader, write_entry, write_series};
 use vellum_measure::{Series, Stat, Unit, json};
 
 use crate::any;
@@ -46,18 +46,6 @@ proptest! {
         let mut out = Vec::new();
         json::write(&mut out, &series).unwrap();
         prop_assert_eq!(json::read(out.as_slice()).unwrap(), series);
-    }
-
-    #[test]
-    fn a_line_written_in_pieces_is_a_plain_series(
-        name in any::word(), labels in vec(any::word(), 0..3), values in vec(any::number(), 0..9),
-    ) {
-        let mut line = ValueLine::begin(Vec::new(), &name, &labels, "Time", &Unit::Microseconds).unwrap();
-        values.iter().for_each(|value| line.add(*value).unwrap());
-        let series = Series { labels, ..Series::plain(name, "Time", Unit::Microseconds, values) };
-        let mut whole = Vec::new();
-        write_series(&mut whole, &series).unwrap();
-        prop_assert_eq!(line.end().unwrap(), whole);
     }
 
     /// Observations that say nothing beside their value take one line, as the source's do.
@@ -133,10 +121,9 @@ fn the_documents_examples() {
 #[test]
 fn a_line_may_be_long() {
     let values = || (0..1_000_000).map(|index| f64::from(index) + 0.25);
-    let mut line = ValueLine::begin(Vec::new(), "LONG", &[], "Time", &Unit::Nanoseconds).unwrap();
-    values().for_each(|value| line.add(value).unwrap());
-    let text = line.end().unwrap();
+    let series = Series::plain("LONG", "Time", Unit::Nanoseconds, values());
+    let mut text = Vec::new();
+    write_series(&mut text, &series).unwrap();
     assert!(text.len() > 9_000_000);
-    let entries = entries(text.as_slice());
-    assert_eq!(entries, [Entry::Series(Series::plain("LONG", "Time", Unit::Nanoseconds, values()))]);
+    assert_eq!(entries(text.as_slice()), [Entry::Series(series)]);
 }

@@ -18,8 +18,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 use vellum_fleet::recommend::decide::Rules;
-use vellum_fleet::{Access, Address, Server};
-use vellum_governor::{TokenError, TokenFile};
+use vellum_fleet::{Access, Address, Server, TokenError, TokenFile};
 use vellum_report::option::{percent_or_none, time, time_or_none};
 
 /// Derive settings from what Prometheus remembers of `vellum agent`.

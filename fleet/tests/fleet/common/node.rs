@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-use vellum_process::confine::Undoing;
+use vellum_process::Undoing;
 
 /// A hang is one after this.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);

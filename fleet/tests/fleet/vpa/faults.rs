@@ -224,7 +224,7 @@ fn a_token_is_in_no_line_even_if_the_server_repeats_it() {
     let _turn = crate::common::beside();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "s3cr3t-t0ken").unwrap();
-    let token = Some(vellum_governor::TokenFile::open(file.path()).unwrap());
+    let token = Some(vellum_fleet::TokenFile::open(file.path()).unwrap());
     let access = Access { token, ..Access::default() };
     let api =
         api(vec![vpa("web", "7")], |_| Answer::status(403, r#"{"message":"Bearer s3cr3t-t0ken is nobody"}"#));

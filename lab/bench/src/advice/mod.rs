@@ -27,11 +27,11 @@ use run::{Setting, Took};
 use serde_json::{Value as Json, json};
 use std::path::Path;
 use std::time::Duration;
+use vellum_campaign::confine::Device;
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 use vellum_measure::Interval;
 use vellum_papers::{Bound, Finding, Goal, Table, Value};
 use vellum_process::Interrupt;
-use vellum_process::confine::Device;
 
 /// The section's name.
 pub const SECTION: &str = "advice";

@@ -11,7 +11,7 @@
 //! is taken as major faults times S.
 
 use std::time::{Duration, Instant};
-use vellum_process::confine::Group;
+use vellum_campaign::confine::Group;
 
 /// The recommender's percentile and margin.
 const PERCENTILE: f64 = 0.9;

@@ -22,7 +22,7 @@ use crate::suite::{Plan, Section, table};
 use crate::target::{Against, twin};
 use crate::{Arm, Cell, Line, Table, Target, Unit};
 use std::path::Path;
-use vellum_experiment::campaign::Missing;
+use vellum_campaign::Missing;
 use vellum_papers::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopError};
 
 /// The section's name, with which all its cells begin.

@@ -9,7 +9,8 @@ use crate::programs::program::Ready;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use vellum_measure::{Bound, Goal, median};
+use vellum_campaign::{Bound, Goal};
+use vellum_measure::median;
 use vellum_report::Table;
 use vellum_report::units::{bytes, count, fixed};
 

@@ -25,8 +25,8 @@ use crate::target::{Against, twin};
 use crate::{Arm, Cell, Launch, Missing, Target, Unit, peer};
 use std::io;
 use std::path::{Path, PathBuf};
+use vellum_campaign::Goal;
 use vellum_cost::HeldFile;
-use vellum_measure::Goal;
 use vellum_report::Table;
 use vellum_wire::held::HELD_ENV;
 

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use vellum_measure::{Bound, Goal};
+use vellum_campaign::{Bound, Goal};
 use vellum_report::Table;
 use vellum_report::units::time;
 

@@ -6,7 +6,8 @@
 use super::task::TRUE_RATIO;
 use super::{HYPERFINE, IN_PROCESS, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};
 use crate::Sheet;
-use vellum_measure::{Bound, Goal, Interval, median, paired_ratio};
+use vellum_campaign::{Bound, Goal};
+use vellum_measure::{Interval, median, paired_ratio};
 use vellum_report::Table;
 use vellum_report::units::fixed;
 
@@ -451,7 +452,7 @@ fn effect(of: Repeats<'_>, title: &str, kind: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::{Ended, Metrics, Run};
-    use vellum_measure::Verdict;
+    use vellum_campaign::Verdict;
 
     /// A sheet with one arm, a run for each list of figures; an empty list is a failed run.
     fn sheet(cell: &str, arm: &str, runs: &[&[(&str, f64)]]) -> Sheet {

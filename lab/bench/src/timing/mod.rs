@@ -30,7 +30,7 @@ pub use tools::Tool;
 use crate::suite::{Plan, Section};
 use crate::{Arm, Cell, Launch};
 use std::path::{Path, PathBuf};
-use vellum_experiment::campaign::Missing;
+use vellum_campaign::Missing;
 use vellum_timing::clock::ClockKind;
 
 /// The section's name, with which all its cells begin.

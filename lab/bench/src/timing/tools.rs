@@ -20,7 +20,7 @@
 use super::kernel::ARCHIVE;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use vellum_experiment::campaign::Missing;
+use vellum_campaign::Missing;
 
 /// Where this crate's C sources are, as it was built.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/timing/c");

@@ -11,9 +11,9 @@ use crate::{EXPECT, Metrics, vellum};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vellum_campaign::confine::{Group, SwapFile};
 use vellum_papers::smith::{Build, Collector, Plan, Workshop};
 use vellum_process::Interrupt;
-use vellum_process::confine::{Group, SwapFile};
 
 /// Where the swap file and the store are.
 const FOLDER: &str = "/var/tmp";

@@ -23,9 +23,9 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use vellum_campaign::confine::{Group, SwapFile};
 use vellum_measure::Rng;
 use vellum_process::Interrupt;
-use vellum_process::confine::{Group, SwapFile};
 
 const PAGE: usize = 4096;
 /// Where the swap file and the store are.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::Path;
 use std::time::Duration;
-use vellum_experiment::campaign::{Ended, Launch, Sheet};
+use vellum_campaign::{Ended, Launch, Sheet};
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 
 /// The longest a run may take.

@@ -16,8 +16,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
-use vellum_experiment::campaign::{Ended, Launch, Metrics};
-use vellum_process::confine::{Device, DeviceError, Group, SwapFile};
+use vellum_campaign::confine::{Device, DeviceError, Group, SwapFile};
+use vellum_campaign::{Ended, Launch, Metrics};
 use vellum_process::{BoardFile, Interrupt};
 use vellum_wire::{BOARD_ENV, Counter};
 

@@ -16,7 +16,7 @@ use super::search::{Journal, search};
 use super::setting::{After, MODES, Mode, Setting, Sizing, Strategy};
 use crate::cells::{control, middle, ratio, twin};
 use crate::{Axis, Bound, Figure, Finding, Goal, Scale, Series, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 use vellum_measure::median;
 
 /// "best Vellum setting at least 4x faster than original / no pager / copy-back (published: 3.8x, 3.8x)".

@@ -23,7 +23,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
-use vellum_experiment::campaign::Ended;
+use vellum_campaign::Ended;
 
 /// Values of a parameter: parts of the memory there is, or ratios.
 struct Grid {

@@ -13,7 +13,7 @@ use super::results::check_results;
 use super::setting::{Mode, Setting, Sizing, Strategy};
 use crate::cells::{control, middle, ratio, twin};
 use crate::{Bound, Finding, Goal, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 use vellum_measure::{Interval, short};
 
 const ROUNDS: usize = 7;

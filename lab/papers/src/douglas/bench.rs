@@ -5,9 +5,7 @@ use crate::{Progress, Scale};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
-use vellum_experiment::campaign::{
-    Arm, Campaign, Cell, EXPECT, GLIBC, Launch, Missing, Peer, Sheet, VELLUM, packaged,
-};
+use vellum_campaign::{Arm, Campaign, Cell, EXPECT, GLIBC, Launch, Missing, Peer, Sheet, VELLUM, packaged};
 
 /// The longest any process may take.
 const ALLOWED: Duration = Duration::from_secs(600);

@@ -9,7 +9,7 @@ use super::bench::Bench;
 use crate::cells::{cell, control, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_experiment::campaign::{GLIBC, VELLUM};
+use vellum_campaign::{GLIBC, VELLUM};
 use vellum_measure::Interval;
 
 const SYSTEM: &str = "system";

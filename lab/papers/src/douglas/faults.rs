@@ -10,7 +10,7 @@ use crate::area::PAGE;
 use crate::cells::{cell, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_experiment::campaign::{Cell, Sheet};
+use vellum_campaign::{Cell, Sheet};
 use vellum_report::units::size;
 
 /// The methods of the work `block`, and what they are called here.

@@ -9,7 +9,7 @@ use super::work::{BIN_FIRST, BIN_LAST};
 use crate::cells::{cell, middle, ratio, twin};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_experiment::campaign::{Arm, GLIBC, VELLUM};
+use vellum_campaign::{Arm, GLIBC, VELLUM};
 use vellum_report::units::size;
 
 const OFF: &str = "off";

@@ -6,7 +6,7 @@
 use super::bench::Bench;
 use crate::cells::{cell, control, middle, ratio, sheet, twin};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_experiment::campaign::{Arm, Cell, GLIBC, Sheet, VELLUM};
+use vellum_campaign::{Arm, Cell, GLIBC, Sheet, VELLUM};
 use vellum_report::units::size;
 
 const MS: f64 = 1e6;

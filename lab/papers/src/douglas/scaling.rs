@@ -8,7 +8,7 @@ use super::bench::Bench;
 use crate::cells::{cell, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 use vellum_measure::Interval;
 use vellum_report::units::size;
 

@@ -10,7 +10,7 @@ use super::published::WORD_BYTES;
 use crate::cells::{cell, middle, sheet};
 use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 
 /// Bytes of a word here.
 const OUR_WORD_BYTES: f64 = 8.0;

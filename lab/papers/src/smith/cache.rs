@@ -14,7 +14,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use vellum_experiment::campaign::Launch;
+use vellum_campaign::Launch;
 use vellum_process::{Interrupt, locate};
 
 const VALGRIND: &str = "valgrind";

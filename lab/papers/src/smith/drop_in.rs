@@ -17,7 +17,7 @@ use crate::workshop::{Build, Collector};
 use crate::{Bound, Finding, Goal, Table, Value};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use vellum_experiment::campaign::{Arm, Sheet};
+use vellum_campaign::{Arm, Sheet};
 use vellum_measure::Interval;
 
 /// The library's name for the loader.

@@ -11,7 +11,7 @@ use crate::cells::{cell, ratio, sheet};
 use crate::finding::RESAMPLES;
 use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 use vellum_measure::{Interval, paired_ratio};
 
 /// The builds beside the plain one, and their suffixes to a collector's name.

@@ -6,7 +6,7 @@ use crate::workshop::{Build, Collector, Workshop};
 use crate::{Progress, Scale};
 use std::path::PathBuf;
 use std::time::Duration;
-use vellum_experiment::campaign::{Arm, Campaign, Cell, Missing, Sheet};
+use vellum_campaign::{Arm, Campaign, Cell, Missing, Sheet};
 use vellum_process::Interrupt;
 
 /// The longest any client may take.

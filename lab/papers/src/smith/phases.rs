@@ -12,7 +12,7 @@ use super::lab::{Lab, keep};
 use crate::cells::{cell, middle, sheet};
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 
 /// The phases: name, metric, and the source's phases that they contain.
 const PHASES: [(&str, &str, &[usize]); 3] =

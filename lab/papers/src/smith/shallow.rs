@@ -12,7 +12,7 @@ use super::lab::{Lab, keep};
 use crate::cells::{cell, middle, ratio, sheet, twin};
 use crate::workshop::{Build, Collector};
 use crate::{Finding, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 
 /// The clients and heaps, MiB: those with deep stacks. The source has Pia's jump at 4 MB, and the heuristic
 /// take effect from 8 MB on.

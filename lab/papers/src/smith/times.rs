@@ -10,7 +10,7 @@ use super::lab::{Lab, keep};
 use crate::cells::{cell, geomean, middle, ratio, sheet, twin};
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_experiment::campaign::Sheet;
+use vellum_campaign::Sheet;
 use vellum_measure::Interval;
 
 /// Heap sizes of the source, MiB.

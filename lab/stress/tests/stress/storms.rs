@@ -13,8 +13,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
+use vellum_campaign::confine::{Device, Group};
 use vellum_conformance::{Outcome, Place, served, skip};
-use vellum_process::confine::{Device, Group, Undoing};
+use vellum_process::Undoing;
 use vellum_wire::Counter;
 
 /// How long the storms last together, unless `VELLUM_STORM_SECONDS` says otherwise.

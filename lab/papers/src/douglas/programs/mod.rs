@@ -15,7 +15,7 @@ use super::bench::Bench;
 use crate::cells::{cell, middle, ratio, sheet, twin};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use rows::Row;
-use vellum_experiment::campaign::{Arm, Cell, GLIBC, Launch, Sheet, VELLUM};
+use vellum_campaign::{Arm, Cell, GLIBC, Launch, Sheet, VELLUM};
 use vellum_measure::Interval;
 
 const CPU: &str = "process_cpu_ns";

@@ -9,7 +9,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use vellum_experiment::campaign::Launch;
+use vellum_campaign::Launch;
 use vellum_process::{Image, Obstacle, locate};
 
 /// A row.

@@ -17,7 +17,7 @@ use crate::area::{Frames, Mapping, PAGE, Slots, touch};
 use crate::clock;
 use crate::params::{Params, WorkError};
 use std::ptr::NonNull;
-use vellum_experiment::campaign::Metrics;
+use vellum_campaign::Metrics;
 use vellum_pages::{Pages, Request, Severity};
 
 /// Uses of a block that are not counted: the process's first one finds the kernel and the caches cold. For

@@ -7,7 +7,7 @@ use super::{free, malloc, middle};
 use crate::area::{Frames, Mapping, Slots, touch};
 use crate::clock;
 use crate::params::{Params, WorkError};
-use vellum_experiment::campaign::Metrics;
+use vellum_campaign::Metrics;
 
 const KIB: usize = 1 << 10;
 

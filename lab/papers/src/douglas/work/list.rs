@@ -8,7 +8,7 @@ use crate::area::Slots;
 use crate::params::{Params, WorkError};
 use std::ffi::c_void;
 use std::time::Instant;
-use vellum_experiment::campaign::Metrics;
+use vellum_campaign::Metrics;
 
 #[repr(C)]
 struct Node {

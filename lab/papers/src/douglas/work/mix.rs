@@ -9,7 +9,7 @@ use super::{free, malloc};
 use crate::area::{Slots, touch};
 use crate::clock;
 use crate::params::{Params, WorkError};
-use vellum_experiment::campaign::Metrics;
+use vellum_campaign::Metrics;
 use vellum_measure::Rng;
 
 /// The smallest bin: blocks from `2^BIN_FIRST` bytes.

@@ -13,7 +13,7 @@ mod vector;
 
 use crate::params::{Params, WorkError};
 use std::ffi::CStr;
-use vellum_experiment::campaign::{Metrics, check_malloc};
+use vellum_campaign::{Metrics, check_malloc};
 
 /// The bins of the work `mix`: they hold sizes from `2^BIN_FIRST` to `2^BIN_LAST` bytes.
 pub(super) use mix::{BIN_FIRST, BIN_LAST};

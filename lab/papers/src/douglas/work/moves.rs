@@ -10,7 +10,7 @@ use crate::params::{Params, WorkError};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use vellum_experiment::campaign::Metrics;
+use vellum_campaign::Metrics;
 use vellum_pages::{Pages, Request};
 
 type Blocks = [NonNull<u8>; 2];

@@ -3,7 +3,7 @@
 use crate::area::{Frames, Mapping, PAGE, touch as write};
 use crate::clock;
 use crate::params::{Params, WorkError};
-use vellum_experiment::campaign::Metrics;
+use vellum_campaign::Metrics;
 
 /// The block whose pages are counted: beyond the caches, as the memory of the programs is.
 const BLOCK: usize = 64 << 20;

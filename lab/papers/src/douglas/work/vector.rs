@@ -8,7 +8,7 @@ use super::{free, malloc, middle, peak_bytes};
 use crate::area::Slots;
 use crate::params::{Params, WorkError};
 use std::time::Instant;
-use vellum_experiment::campaign::Metrics;
+use vellum_campaign::Metrics;
 use vellum_pages::Buffer;
 
 /// Values in a vector's first storage.

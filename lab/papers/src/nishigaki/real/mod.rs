@@ -33,10 +33,10 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
+use vellum_campaign::confine::{BETWEEN_RELIEFS, Device, DeviceError, Group, GroupError, RELIEF_BYTES};
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_process::Interrupt;
-use vellum_process::confine::{BETWEEN_RELIEFS, Device, DeviceError, Group, GroupError, RELIEF_BYTES};
 
 /// How jobs are started: this executable again.
 #[derive(Debug, Clone)]

@@ -1,11 +1,11 @@
 //! A memory cgroup of the experiment's own, version 1 or 2, removed when it is dropped.
 
-use super::undoing::Undoing;
 use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vellum_process::Undoing;
 
 const V1: &str = "/sys/fs/cgroup/memory";
 const V2: &str = "/sys/fs/cgroup";
@@ -53,7 +53,11 @@ impl Group {
             // Where it is on already, or cannot be, the limit below says so.
             let _ = fs::write(Path::new(V2).join("cgroup.subtree_control"), "+memory");
         }
-        let group = Self::empty(name, limit)?;
+        let v1 = is_v1();
+        let path = Path::new(if v1 { V1 } else { V2 }).join(format!("{name}-{}", std::process::id()));
+        fs::create_dir(&path).map_err(failed("making it"))?;
+        let _undoing = Undoing::by("rmdir \"$1\"", &[path.as_os_str()]);
+        let group = Self { path, v1, limit, relieved: Cell::new(0), _undoing };
         fs::write(group.limits(), limit.to_string()).map_err(failed("setting its limit"))?;
         if group.v1 {
             // As eager to swap as to drop files: there are none of the jobs' own.
@@ -63,27 +67,6 @@ impl Group {
             fs::write(group.path.join("memory.oom_control"), "1").map_err(failed("holding its killer"))?;
         }
         Ok(group)
-    }
-
-    /// One without a limit.
-    fn empty(name: &str, limit: u64) -> Result<Self, GroupError> {
-        let v1 = is_v1();
-        let path = Path::new(if v1 { V1 } else { V2 }).join(format!("{name}-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|source| GroupError { what: "making it", source })?;
-        let _undoing = Undoing::by("rmdir \"$1\"", &[path.as_os_str()]);
-        Ok(Self { path, v1, limit, relieved: Cell::new(0), _undoing })
-    }
-
-    /// Whether one can be made as it stands: makes one and removes it. Returns the version.
-    ///
-    /// # Errors
-    /// [`GroupError`] naming what failed. Version 2 may have its memory controller switched off there, which
-    /// [`Group::new`] switches on.
-    pub fn attempt(name: &str) -> Result<u32, GroupError> {
-        let group = Self::empty(name, u64::MAX)?;
-        let limited = fs::metadata(group.limits());
-        limited.map_err(|source| GroupError { what: "finding its limit", source })?;
-        Ok(if group.v1 { 1 } else { 2 })
     }
 
     fn limits(&self) -> PathBuf {

@@ -4,7 +4,8 @@
 //! (`MALLOC_ARENA_MAX`, `MIMALLOC_…`, `VELLUM_…`) cannot favour one arm. Standard output and error go to
 //! files in memory: a child that writes much cannot block on a full pipe and spoil its own timing.
 
-use super::Metrics;
+use crate::Metrics;
+use crate::confine::Group;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,7 +16,6 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use vellum_process::confine::Group;
 
 /// What takes too long is asked to end, and killed so much later.
 const GRACE: Duration = Duration::from_secs(10);
@@ -163,7 +163,7 @@ impl Launch {
 }
 
 /// A file in memory, for output.
-pub(crate) fn memory_file() -> std::io::Result<File> {
+fn memory_file() -> std::io::Result<File> {
     Ok(File::from(memfd_create(c"output", MemfdFlags::CLOEXEC)?))
 }
 

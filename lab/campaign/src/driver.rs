@@ -10,10 +10,10 @@
 //! each round, and so is the order of the cells, so that no arm and no cell always follows the same other.
 //! Every run is kept, failed ones with the reason.
 
-use super::{Ended, Launch, Metrics};
-use crate::{ArmOrder, Experiment, Stop, Turn};
+use crate::{Ended, Launch, Metrics};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
+use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 
 /// One process among those compared in a cell.
 #[derive(Debug, Clone)]

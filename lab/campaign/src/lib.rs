@@ -10,15 +10,17 @@
 //! is between the experiment and its worker: the driver adds what can be seen from outside (times, faults,
 //! peak memory).
 
+pub mod confine;
 mod driver;
 mod expect;
+mod goal;
 mod launch;
 mod metrics;
 mod peer;
 
 pub use driver::{Arm, Campaign, Cell, Run, Sheet};
 pub use expect::{EXPECT, OtherMalloc, check_malloc};
-pub(crate) use launch::memory_file;
+pub use goal::{Bound, Goal, Verdict};
 pub use launch::{Ended, Launch};
 pub use metrics::Metrics;
 pub use peer::{GLIBC, Missing, Peer, VELLUM, packaged};

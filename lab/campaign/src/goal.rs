@@ -19,8 +19,8 @@
 //!
 //! Invariant: a value on the bound meets it, as an estimate and as the end of an interval.
 
-use crate::{Interval, short};
 use serde::Serialize;
+use vellum_measure::{Interval, short};
 
 /// What is demanded of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

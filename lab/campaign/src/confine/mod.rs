@@ -7,17 +7,15 @@
 //!
 //! A paging device may also be a file on a disk, [`SwapFile`]. All need root, and say so. Existing swap and
 //! groups are not touched, and nothing is left behind. When a signal asks to end, the experiment's loop asks
-//! [`Interrupt`](crate::Interrupt) and returns; when we are killed, a shell removes what there is
-//! ([`Undoing`]).
+//! [`Interrupt`](vellum_process::Interrupt) and returns; when we are killed, a shell removes what there is
+//! ([`Undoing`](vellum_process::Undoing)).
 //!
 //! Order: processes end first, then their group goes, then the device; so declare them the other way round.
 
 mod device;
 mod group;
 mod swap_file;
-mod undoing;
 
 pub use device::{Device, DeviceError};
 pub use group::{BETWEEN_RELIEFS, Group, GroupError, RELIEF_BYTES};
 pub use swap_file::SwapFile;
-pub use undoing::Undoing;

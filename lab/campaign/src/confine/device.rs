@@ -3,13 +3,13 @@
 //! The machine's own swap is not touched: a new disk is made, used as swap, and removed again. Where the
 //! kernel has no zram or the caller may not make one, that is an error with its cure.
 
-use super::undoing::Undoing;
 use std::ffi::{CString, OsStr};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vellum_process::Undoing;
 
 const CONTROL: &str = "/sys/class/zram-control";
 const PAGE: usize = 4096;

@@ -4,12 +4,12 @@
 //! page to a file on the same one.
 
 use super::device::{DeviceError, swap_header, swap_off, swap_on};
-use super::undoing::Undoing;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use vellum_process::Undoing;
 
 /// A file that is swap.
 #[derive(Debug)]
