@@ -82,7 +82,8 @@ fn what_is_known_is_found_at_its_line() {
         assert_eq!(sum, document["sum"][when]["bytes"].as_u64().unwrap(), "{when}");
     }
     let shown = said(&output);
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    // The first line has the program's path, however long that is.
+    assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
     assert!(shown.contains(&format!("whole held.c:{}", line("large"))), "{shown}");
     assert!(shown.contains(&format!("leak held.c:{}", line("leaked"))), "{shown}");
     formats(place.path(), &document);
