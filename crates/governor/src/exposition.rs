@@ -1,9 +1,10 @@
 //! A page of metrics over HTTP, as Prometheus fetches it.
 //!
-//! A thread accepts. Each connection has a thread of its own, at most [`CONNECTIONS_MAX`] at once. That thread
-//! does the handshake of TLS, too; [`Peer`] bounds how long it may take. So a silent or slow peer costs a thread
-//! for seconds and delays nobody. The only request is `GET /metrics`. The caller's [`Admits`] can refuse it by
-//! its credentials, which are written nowhere. With [`Tls`], a request without TLS is refused.
+//! A thread accepts. Each connection has a thread of its own, at most [`CONNECTIONS_MAX`] at once. That
+//! thread does the handshake of TLS, too; [`Peer`] bounds how long it may take. So a silent or slow
+//! peer costs a thread for seconds and delays nobody. The only request is `GET /metrics`. The caller's
+//! [`Admits`] can refuse it by its credentials, which are written nowhere. With [`Tls`], a request
+//! without TLS is refused.
 //!
 //! The page is made anew for each request, by the thread that answers it.
 

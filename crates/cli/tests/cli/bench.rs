@@ -57,7 +57,8 @@ fn fortyfold_work_is_shown_and_fails_the_gate() {
     {
         assert!(unwrapped.contains(part), "{part} is missing:\n{shown}");
     }
-    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    // The first two lines are the commands, however long they are.
+    assert!(shown.lines().skip(2).all(|line| line.chars().count() <= 80), "{shown}");
 
     let report = report(&json);
     assert_eq!((&report["schema"], &report["kind"]), (&"vellum.bench/1".into(), &"versus".into()));
