@@ -192,11 +192,10 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
     }
     let start = addr as usize;
     if !may_be_ours(start, len) {
-        let gone = kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
-        if gone.is_ok() && len <= SERVED_MAX {
-            Pages::global().unmapped_elsewhere(len);
+        if len <= SERVED_MAX {
+            Pages::global().unmaps_elsewhere(len);
         }
-        return gone;
+        return kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
     }
     let end = match len.checked_next_multiple_of(PAGE) {
         Some(bytes) if start.is_multiple_of(PAGE) && bytes > 0 => start.checked_add(bytes).ok_or(EINVAL)?,
@@ -314,7 +313,7 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
         if outcome.is_ok() && old.max(new) <= SERVED_MAX {
             match new.checked_sub(old) {
                 Some(more) => Pages::global().mapped_elsewhere(more),
-                None => Pages::global().unmapped_elsewhere(old - new),
+                None => Pages::global().unmaps_elsewhere(old - new),
             }
         }
         if outcome != Err(EFAULT) || !DIVIDED.load(Relaxed) {

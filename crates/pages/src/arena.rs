@@ -55,6 +55,11 @@ impl Taken {
     pub(crate) fn cold(&self) -> u32 {
         self.of[Kind::Cold.index()]
     }
+
+    /// Pages that may become resident by being touched.
+    pub(crate) fn growth(&self) -> u32 {
+        if self.flags & flag::UNTOUCHED == 0 { self.cold() } else { self.cold() + self.warm() }
+    }
 }
 
 /// Where an arena's three stretches of address space are.

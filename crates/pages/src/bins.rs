@@ -24,6 +24,26 @@ pub(crate) struct Bins {
     pub(crate) pages: u64,
 }
 
+/// A set of lengths, as coarse as the lists.
+#[derive(Debug)]
+pub(crate) struct Lengths([u64; WORDS]);
+
+impl Lengths {
+    pub(crate) const fn new() -> Lengths {
+        Lengths([0; WORDS])
+    }
+
+    pub(crate) fn has(&self, pages: u32) -> bool {
+        let bin = bin_of(pages);
+        self.0[bin / 64] & 1 << (bin % 64) != 0
+    }
+
+    pub(crate) fn set(&mut self, pages: u32, is_in: bool) {
+        let bin = bin_of(pages);
+        self.0[bin / 64] = self.0[bin / 64] & !(1 << (bin % 64)) | u64::from(is_in) << (bin % 64);
+    }
+}
+
 fn bin_of(pages: u32) -> usize {
     if pages < EXACT {
         return pages as usize;

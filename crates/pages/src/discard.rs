@@ -345,7 +345,9 @@ impl Pages {
             drop(vacant);
             if done {
                 gone += run.len();
-                self.state.lock().count(counter, run.len() as u64);
+                let mut state = self.state.lock();
+                state.resident.shrink((run.len() / PAGE) as u64);
+                state.count(counter, run.len() as u64);
             }
         }
     }

@@ -1,89 +1,112 @@
-//! Memory that the program has from the kernel itself, beside this layer's.
+//! Memory that the program has from the kernel itself, beside this layer's: it raises the process's
+//! peak, too, so cached frames make room for it (`resident`).
 //!
-//! An allocator that a program brings along maps memory that is not served here. What this layer has cached
-//! must not raise the process's peak then either: the frames of the one are to be those of the other. So that
-//! memory counts in the rule of the peak (`State::excess`), and when it grows, what is cached goes.
-//!
-//! The account is of calls, not of frames: memory counts from when it is mapped for writing until as much has
-//! been unmapped. It may be off where reserved memory is made accessible later, or files are unmapped. An
-//! account that is too high lets the cache stay, as if there were no account; one that is too low flushes
-//! more, at most what is mapped.
-//!
-//! Signal handlers map and unmap memory, too: nothing here waits for the lock, which the interrupted thread
-//! may hold.
+//! Signal handlers map and unmap memory: nothing here waits for the lock, which the interrupted thread may
+//! hold.
 
 use crate::pages::Pages;
 use crate::release::{Reason, is_worth_a_look};
+use crate::state::State;
 use crate::tag::Kind;
 use crate::units::PAGE;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Pages {
-    /// Pages that the program has mapped elsewhere.
-    pub(crate) fn elsewhere(&self) -> u64 {
-        self.elsewhere.load(Relaxed)
-    }
-
-    /// Notes that the program has mapped `bytes` bytes elsewhere, to write to, and gives back what is cached
-    /// as far as the process's peak would rise.
+    /// Notes that the program has mapped `bytes` bytes from the kernel, to write to, and gives back what is
+    /// cached as far as the process's peak would rise.
     pub fn mapped_elsewhere(&self, bytes: usize) {
         let pages = (bytes / PAGE) as u64;
-        let elsewhere = self.elsewhere.fetch_add(pages, Relaxed).saturating_add(pages);
+        self.elsewhere.fetch_add(pages, Relaxed);
         let Some(mut state) = self.state.try_lock() else { return };
-        state.note_peak(elsewhere);
+        self.settle_elsewhere(&mut state);
         let may_flush = state.is_init
             && !state.still
             && state.config.discard.decays()
             && is_worth_a_look(state.free_pages(Kind::Warm));
-        let over = if may_flush { state.excess(0, elsewhere).min(pages) } else { 0 };
+        let over = if may_flush { state.excess(0, pages).min(pages) } else { 0 };
         drop(state);
         if over > 0 {
             self.flush_some(Kind::Warm, over, Reason::Peak);
         }
     }
 
-    /// Notes that the program has unmapped `bytes` bytes elsewhere.
-    pub fn unmapped_elsewhere(&self, bytes: usize) {
-        let pages = (bytes / PAGE) as u64;
-        let _ = self.elsewhere.fetch_update(Relaxed, Relaxed, |before| Some(before.saturating_sub(pages)));
+    /// Notes that the program is about to unmap `bytes` bytes that it has from the kernel.
+    pub fn unmaps_elsewhere(&self, bytes: usize) {
+        let Some(mut state) = self.state.try_lock() else { return };
+        self.settle_elsewhere(&mut state);
+        state.before_free();
+        state.resident.shrink((bytes / PAGE) as u64);
+    }
+
+    /// Adds what was mapped elsewhere to the account.
+    fn settle_elsewhere(&self, state: &mut State) {
+        state.resident.grow(self.elsewhere.swap(0, Relaxed));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::pages::{Pages, Request};
-    use crate::units::PAGE;
-    use core::sync::atomic::Ordering::Relaxed;
+    use super::*;
+    use crate::pages::Request;
+    use crate::resident::slack;
+    use core::ptr::NonNull;
+    use proptest::prelude::*;
+    use vellum_sys::map;
     use vellum_wire::{Counter, Slot};
 
     const MIB: usize = 1 << 20;
+    /// Tables beside the blocks, the tests' own memory, and the error of the kernel's count.
+    const MARGIN: usize = 5 * MIB;
 
-    /// A layer with `bytes` bytes cached, and its counters.
-    fn with_cached(bytes: usize) -> (Pages, &'static Slot) {
+    fn layer() -> (Pages, &'static Slot) {
         let pages = Pages::new();
         let slot: &'static Slot = Box::leak(Box::new(Slot::new()));
         pages.attach_slot(slot);
-        let block = pages.alloc(Request { bytes, align: PAGE, zero: false }).expect("memory");
-        // SAFETY: the block is new and nobody else's; it is written before it is given back.
-        unsafe {
-            block.addr.write_bytes(1, bytes);
-            pages.free(block.addr).expect("a live block");
-        }
         (pages, slot)
     }
 
-    fn flushed(slot: &Slot) -> usize {
-        slot.counter(Counter::FlushedPeak).load(Relaxed) as usize
+    fn block(pages: &Pages, bytes: usize, zero: bool) -> NonNull<u8> {
+        pages.alloc(Request { bytes, align: PAGE, zero }).expect("memory").addr
+    }
+
+    /// Writes to one page of every `step` of a block.
+    fn touch(block: NonNull<u8>, bytes: usize, first: usize, step: usize) {
+        for at in (first * PAGE..bytes).step_by(step * PAGE) {
+            // SAFETY: within a block of the test's own.
+            unsafe { block.add(at).write_volatile(1) };
+        }
+    }
+
+    fn free(pages: &Pages, block: NonNull<u8>) {
+        // SAFETY: a block of the test's own, which nothing uses any more.
+        unsafe { pages.free(block) }.expect("a live block");
+    }
+
+    fn resident() -> usize {
+        vellum_sys::usage::resident().expect("/proc/self/statm") as usize * PAGE
+    }
+
+    /// A layer with `bytes` bytes cached, and its counters.
+    fn with_cached(bytes: usize) -> (Pages, &'static Slot) {
+        let (pages, slot) = layer();
+        let block = block(&pages, bytes, false);
+        touch(block, bytes, 0, 1);
+        free(&pages, block);
+        (pages, slot)
+    }
+
+    fn counted(slot: &Slot, counter: Counter) -> usize {
+        slot.counter(counter).load(Relaxed) as usize
     }
 
     #[test]
     fn what_is_cached_makes_room_for_what_is_mapped_elsewhere() {
         let (pages, slot) = with_cached(64 * MIB);
         pages.mapped_elsewhere(16 * MIB);
-        let first = flushed(slot);
+        let first = counted(slot, Counter::FlushedPeak);
         assert!((13 * MIB..=16 * MIB).contains(&first), "{first} of 16 MiB");
         pages.mapped_elsewhere(200 * MIB);
-        let cached = slot.counter(Counter::NowCached).load(Relaxed) as usize;
+        let cached = counted(slot, Counter::NowCached);
         assert!(cached <= 4 * MIB, "{cached} bytes are cached still");
     }
 
@@ -92,16 +115,164 @@ mod tests {
         let (pages, slot) = with_cached(64 * MIB);
         for _ in 0..100 {
             pages.mapped_elsewhere(16 * MIB);
-            pages.unmapped_elsewhere(16 * MIB);
+            pages.unmaps_elsewhere(16 * MIB);
         }
-        assert!(flushed(slot) <= 16 * MIB, "{} bytes went", flushed(slot));
+        let flushed = counted(slot, Counter::FlushedPeak);
+        assert!(flushed <= 18 * MIB, "{flushed} bytes went");
+    }
+
+    /// What a program touches of a block, one page in `step`, from the page `first`.
+    #[derive(Clone, Copy, Debug)]
+    struct Use {
+        pages: usize,
+        first: usize,
+        step: usize,
+        zero: bool,
+    }
+
+    fn uses() -> impl Strategy<Value = Use> {
+        let step = prop_oneof![3 => Just(1usize), 1 => Just(2), 1 => 3usize..10, 3 => 50usize..500];
+        (
+            prop_oneof![2 => 1usize..40, 4 => 40usize..700, 2 => 700usize..6000],
+            0usize..64,
+            step,
+            any::<bool>(),
+        )
+            .prop_map(|(pages, first, step, zero)| Use { pages, first, step, zero })
+    }
+
+    /// Rounds: blocks allocated and touched, then all but a few freed.
+    fn rounds() -> impl Strategy<Value = Vec<Vec<(Use, bool)>>> {
+        let kept = prop_oneof![9 => Just(false), 1 => Just(true)];
+        prop::collection::vec(prop::collection::vec((uses(), kept), 1..30), 2..12)
+    }
+
+    /// Bytes of a block that are resident.
+    fn resident_in(block: NonNull<u8>, bytes: usize) -> usize {
+        let start = block.as_ptr() as usize;
+        let in_chunk = |chunk: usize| {
+            let count = ((start + bytes - chunk) / PAGE).min(map::RESIDENCY_MAX);
+            map::residency(chunk, count).expect("mincore").pages * PAGE
+        };
+        (start..start + bytes).step_by(map::RESIDENCY_MAX * PAGE).map(in_chunk).sum()
+    }
+
+    fn allowed(most: usize) -> usize {
+        most + slack((most / PAGE) as u64) as usize * PAGE + MARGIN
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Programs of blocks that are touched densely, here and there, or hardly at all, by a model that
+        /// gives every page of a freed block back at once: the peak is that of the model and the slack.
+        #[test]
+        fn the_peak_is_that_of_a_program_without_a_cache(rounds in rounds()) {
+            let (pages, _slot) = layer();
+            let before = resident();
+            let (mut needed, mut most) = (0, 0);
+            for round in rounds {
+                let mut blocks = Vec::new();
+                for (used, is_kept) in round {
+                    let bytes = used.pages * PAGE;
+                    let block = block(&pages, bytes, used.zero);
+                    touch(block, bytes, used.first, used.step);
+                    let there = resident_in(block, bytes);
+                    needed += there;
+                    most = most.max(needed);
+                    if !is_kept {
+                        blocks.push((block, there));
+                    }
+                    let grown = resident().saturating_sub(before);
+                    prop_assert!(grown <= allowed(most), "{} KiB resident, {} needed", grown >> 10, most >> 10);
+                }
+                for (block, there) in blocks {
+                    free(&pages, block);
+                    needed -= there;
+                }
+            }
+            prop_assert_eq!(pages.validate(), Ok(()));
+        }
+    }
+
+    /// Rounds of the same blocks, of which some pages are touched, need in each round what they needed in the
+    /// first.
+    #[test]
+    fn sparse_memory_stays_sparse() {
+        // Blocks, their pages, of how many pages one is touched; beside them dense blocks, before or after.
+        for (count, pages_of_each, step, dense, is_before) in [
+            (200, 75, 40, 0, false),
+            (60, 300, 150, 0, false),
+            (200, 75, 40, 20, false),
+            (200, 75, 40, 20, true),
+            (4, 16384, 256, 1, false),
+            (4, 16384, 256, 1, true),
+            (30, 600, 3, 0, false),
+        ] {
+            for zero in [false, true] {
+                let (pages, _slot) = layer();
+                let (before, mut most) = (resident(), 0);
+                let bytes = pages_of_each * PAGE;
+                for round in 0..12 {
+                    let sparse = || {
+                        let block = block(&pages, bytes, zero);
+                        touch(block, bytes, round % 7, step);
+                        block
+                    };
+                    let full = || {
+                        let block = block(&pages, 2 * MIB, false);
+                        touch(block, 2 * MIB, 0, 1);
+                        block
+                    };
+                    let mut blocks: Vec<_> = Vec::new();
+                    if is_before {
+                        blocks.extend((0..dense).map(|_| full()));
+                    }
+                    blocks.extend((0..count).map(|_| sparse()));
+                    if !is_before {
+                        blocks.extend((0..dense).map(|_| full()));
+                    }
+                    let grown = resident().saturating_sub(before);
+                    most = if round == 0 { grown } else { most };
+                    assert!(
+                        grown <= allowed(most),
+                        "round {round} of {count} blocks of {pages_of_each} pages, 1 of {step}, {dense} \
+                         {is_before}, zeroed {zero}: {} KiB, {} at first",
+                        grown >> 10,
+                        most >> 10
+                    );
+                    blocks.into_iter().for_each(|block| free(&pages, block));
+                }
+                assert_eq!(pages.validate(), Ok(()));
+            }
+        }
     }
 
     #[test]
-    fn unmapping_more_than_was_mapped_counts_as_all() {
-        let (pages, _) = with_cached(MIB);
-        pages.mapped_elsewhere(MIB);
-        pages.unmapped_elsewhere(8 * MIB);
-        assert_eq!(pages.elsewhere(), 0);
+    fn memory_that_was_only_read_is_not_cached() {
+        let (pages, slot) = layer();
+        for _ in 0..4 {
+            let bytes = 8 * MIB;
+            let block = block(&pages, bytes, true);
+            for at in (0..bytes).step_by(PAGE) {
+                // SAFETY: within a block of the test's own.
+                assert_eq!(unsafe { block.add(at).read_volatile() }, 0);
+            }
+            free(&pages, block);
+            let cached = counted(slot, Counter::NowCached);
+            assert!(cached <= MIB || vellum_sys::pagemap::PageMap::open().is_err(), "{cached} bytes");
+        }
+    }
+
+    #[test]
+    fn a_dense_part_of_a_block_stays_warm() {
+        let (pages, slot) = layer();
+        let bytes = 8 * MIB;
+        let block = block(&pages, bytes, false);
+        touch(block, bytes / 2, 0, 1);
+        touch(block, bytes, bytes / 2 / PAGE, 100);
+        free(&pages, block);
+        let cached = counted(slot, Counter::NowCached);
+        assert!((bytes / 2..bytes / 2 + MIB / 2).contains(&cached), "{cached} bytes");
     }
 }

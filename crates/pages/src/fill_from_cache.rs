@@ -25,8 +25,7 @@ fn is_in_huge_pages(victim: &Victim) -> bool {
 }
 
 impl Pages {
-    /// Moves cached frames into the cold end of a block just taken, and flushes what is over the peak after
-    /// that.
+    /// Moves cached frames into the cold end of a block just taken.
     pub(crate) fn fill_from_cache(&self, arena: usize, taken: &mut Taken) {
         let (cached, start) = {
             let state = self.state.lock();
@@ -40,9 +39,13 @@ impl Pages {
             taken.of[Kind::Warm.index()] += moved;
             taken.cold_from += moved;
         }
+    }
+
+    /// Flushes what is cached beyond the peak, after a block was taken.
+    pub(crate) fn keep_to_peak(&self, taken: &Taken) {
         let (over, mode) = {
-            let state = self.state.lock();
-            (state.excess(0, self.elsewhere()), state.config.discard)
+            let mut state = self.state.lock();
+            (state.excess(0, u64::from(taken.growth())), state.config.discard)
         };
         if over > 0 && mode.decays() {
             self.flush_some(Kind::Warm, over, Reason::Peak);
@@ -123,7 +126,9 @@ impl Pages {
             }
         }
         drop(inlet);
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        // They were booked as memory without frames, and, when they left the cache, as gone.
+        state.resident.move_in(u64::from(filled));
         state.count(Counter::BytesRemapped, u64::from(filled) * PAGE as u64);
         state.count(Counter::BytesWarm, u64::from(filled) * PAGE as u64);
         (filled, flags)

@@ -1,8 +1,9 @@
 //! Finding pages for a block: where, with which frames, and what follows for the rest.
 //!
-//! In this order: the tightest place whose frames are there, in the block's own arena; in another, where the
-//! peak would rise otherwise; cold address space, into which cached frames are moved; anything that fits,
-//! where address space is short.
+//! A block of a length that was hardly touched before gets cold memory. Any other in this order: the
+//! tightest place whose frames are there, in the block's own arena; in another, where the peak would
+//! rise otherwise; cold address space, into which cached frames are moved; anything that fits, where
+//! address space is short.
 
 use crate::arena::Taken;
 use crate::huge_window::Range;
@@ -21,8 +22,10 @@ impl Pages {
         if !self.init(&mut state) {
             return None;
         }
+        let is_sparse = usage == Use::Fixed && state.sparse.has(pages);
+        let usage = if is_sparse { Use::Sparse } else { usage };
         let home = state.arena_for(pages, usage);
-        if usage != Use::Empty {
+        if !matches!(usage, Use::Empty | Use::Sparse) {
             let found =
                 if usage == Use::Growing { state.arenas[home].take_roomiest(pages, align) } else { None };
             if let Some(taken) = found.or_else(|| state.arenas[home].take_reused(pages, align)) {
@@ -30,7 +33,7 @@ impl Pages {
             }
             // Small blocks are at home in two arenas. A block of a unit or more goes anywhere if the peak
             // would rise otherwise.
-            let over = pages >= UNIT_PAGES && state.excess(pages, self.elsewhere()) > 0;
+            let over = pages >= UNIT_PAGES && state.excess(u64::from(pages), 0) > 0;
             for other in (0..ARENAS).filter(|&other| other != home) {
                 if (over || home != LARGE && other != LARGE)
                     && let Some(taken) = state.arenas[other].take_reused(pages, align)
@@ -92,7 +95,7 @@ impl Pages {
 
     /// Books a block just taken, and sees to the frames of what is cold of it.
     fn book(&self, mut state: Held<'_, State>, arena: usize, mut taken: Taken, usage: Use) -> (usize, Taken) {
-        state.book_taken(&taken, self.elsewhere());
+        state.book_taken(&taken);
         state.count(Counter::ExtentsOut, 1);
         state.count(Counter::BytesOut, u64::from(taken.pages) * PAGE as u64);
         if taken.cold() == 0 {
@@ -108,7 +111,10 @@ impl Pages {
             self.state.lock().publish();
             return (arena, taken);
         }
-        self.fill_from_cache(arena, &mut taken);
+        if usage != Use::Sparse {
+            self.fill_from_cache(arena, &mut taken);
+        }
+        self.keep_to_peak(&taken);
         let mut state = self.state.lock();
         let advice = state.plan_huge(arena, &taken, usage);
         let flags = State::flags_for(&taken, &advice);

@@ -1,17 +1,90 @@
 //! Freeing a block: the kind of its pages, and what is dropped with it.
 //!
-//! Its pages turn warm, unless they hold no frames (cold), or the program changed their mapping (mapped anew,
-//! then cold).
+//! Its pages turn warm where they are resident and cold elsewhere. A block whose mapping the program changed
+//! is mapped anew, and then cold.
 
 use crate::huge_window::Range;
 use crate::pages::Pages;
+use crate::release::Reason;
 use crate::state::{LARGE, State};
+use crate::survey::Survey;
 use crate::tag::{Kind, PageNo, flag};
-use crate::units::PAGE;
+use crate::units::{PAGE, UNIT_PAGES};
+use vellum_sys::lock::Held;
 use vellum_sys::map;
 use vellum_wire::Counter;
 
 impl Pages {
+    /// Gives the used extent at `page` back, and does what follows.
+    pub(crate) fn give_back(&self, mut state: Held<'_, State>, arena: usize, page: PageNo) {
+        let flags = state.arenas[arena].flags(page);
+        let Ok(pages) = state.arenas[arena].used_at(page) else { return };
+        state.before_free();
+        if flags & (flag::UNTOUCHED | flag::TAINTED | flag::ENTRY) != flag::UNTOUCHED || state.still {
+            self.free_extent(&mut state, arena, page);
+            return self.after_free(state, pages);
+        }
+        // Nobody's, while it is looked at without the lock.
+        state.arenas[arena].set_flags(page, flag::AWAY);
+        self.note_gone(&mut state, arena, page, pages);
+        state.live -= u64::from(pages);
+        state.away += 1;
+        let start = state.arenas[arena].address(page);
+        drop(state);
+        let end = start + pages as usize * PAGE;
+        let kept = flags & flag::HUGE;
+        let survey = Survey::of(start, pages as usize);
+        let mut is_sparse = true;
+        match survey {
+            Survey::Whole => {
+                is_sparse = false;
+                self.put_part(arena, start, end, Kind::Warm, kept);
+            }
+            Survey::Empty(lost) => self.drop_part(arena, start, end, lost, kept),
+            Survey::Parts(parts) => {
+                let mut at = start;
+                while at < end {
+                    let run = parts.next(at, end);
+                    if run.from > at {
+                        self.drop_part(arena, at, run.from, run.lost, kept);
+                    }
+                    if run.to > run.from {
+                        is_sparse = false;
+                        self.put_part(arena, run.from, run.to, Kind::Warm, kept);
+                    }
+                    at = run.to;
+                }
+            }
+        }
+        let mut state = self.state.lock();
+        state.away -= 1;
+        state.sparse.set(pages, is_sparse && pages > UNIT_PAGES);
+        self.after_free(state, pages);
+    }
+
+    /// Lets go of the frames of a part of an extent that is nobody's, of which about `lost` pages have any.
+    fn drop_part(&self, arena: usize, start: usize, end: usize, lost: usize, flags: u8) {
+        let kind = self.let_go(start, ((end - start) / PAGE) as u32, flags, false);
+        self.put_part(arena, start, end, kind, flags);
+        let mut state = self.state.lock();
+        if kind == Kind::Cold {
+            state.resident.shrink(lost as u64);
+            state.count(Reason::Asked.counter(), (lost * PAGE) as u64);
+        }
+    }
+
+    /// Makes the first part of an extent that is nobody's free, as `kind`.
+    fn put_part(&self, arena: usize, start: usize, end: usize, kind: Kind, flags: u8) {
+        let mut state = self.state.lock();
+        let arena = &mut state.arenas[arena];
+        let (page, pages) = (arena.page(start), ((end - start) / PAGE) as u32);
+        if arena.used_at(page).is_ok_and(|all| all > pages) {
+            arena.split(page, pages);
+        }
+        arena.set_flags(page, flags);
+        arena.free_extent(page, kind);
+    }
+
     /// Makes the used extent at `page` warm.
     pub(crate) fn free_extent(&self, state: &mut State, arena: usize, page: PageNo) {
         let flags = state.arenas[arena].flags(page);
@@ -20,6 +93,32 @@ impl Pages {
         }
         state.arenas[arena].set_flags(page, flags & (flag::ENTRY | flag::HUGE));
         let pages = state.arenas[arena].free_extent(page, Kind::Warm);
+        state.live -= u64::from(pages);
+        self.note_gone(state, arena, page, pages);
+    }
+
+    /// Gives a unit back, whole: a part would be of no use to the next. One that is mostly empty turns
+    /// cold, a partly touched one is warm and remembered as such.
+    pub(crate) fn free_unit(&self, state: &mut State, arena: usize, page: PageNo) {
+        let flags = state.arenas[arena].flags(page);
+        let is_known = flags & (flag::UNTOUCHED | flag::TAINTED | flag::ENTRY) != flag::UNTOUCHED;
+        if is_known || state.still {
+            return self.free_extent(state, arena, page);
+        }
+        let start = state.arenas[arena].address(page);
+        let bytes = UNIT_PAGES as usize * PAGE;
+        let there =
+            map::residency(start, UNIT_PAGES as usize).map_or(UNIT_PAGES as usize, |found| found.pages);
+        // SAFETY: the unit is being given back, and nobody is given it while the lock is held.
+        let is_cold = there * 2 <= UNIT_PAGES as usize && unsafe { map::flush(start, bytes) }.is_ok();
+        let kind = if is_cold { Kind::Cold } else { Kind::Warm };
+        let hollow = if there < UNIT_PAGES as usize { flag::UNTOUCHED } else { 0 };
+        state.arenas[arena].set_flags(page, flags & flag::HUGE | hollow);
+        let pages = state.arenas[arena].free_extent(page, kind);
+        if is_cold {
+            state.resident.shrink(there as u64);
+            state.count(Reason::Asked.counter(), (there * PAGE) as u64);
+        }
         state.live -= u64::from(pages);
         self.note_gone(state, arena, page, pages);
     }
@@ -33,6 +132,7 @@ impl Pages {
         // SAFETY: the block is being given back.
         if unsafe { map::renew(start, pages as usize * PAGE) }.is_ok() {
             state.count(Counter::FlushedAsked, u64::from(pages) * PAGE as u64);
+            state.resident.shrink(u64::from(pages));
             self.free_cold(state, arena, page);
         }
     }

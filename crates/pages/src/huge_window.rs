@@ -23,6 +23,7 @@
 use crate::huge_price::Price;
 use crate::units::{HUGE, PAGE, round_down, round_up};
 use vellum_sys::map;
+use vellum_sys::pagemap::PageMap;
 
 /// Bytes that may be in huge pages without proof in a process that has proved nothing.
 const GRACE: usize = 4 << 20;
@@ -130,9 +131,22 @@ fn is_written(start: usize) -> bool {
 /// Whether enough base pages from `start` are there, close to each other.
 fn is_touched(start: usize, end: usize) -> bool {
     let pages = ((end - start) / PAGE).min(map::RESIDENCY_MAX);
-    map::residency(start, pages).is_some_and(|found| {
-        found.pages >= PROBE_PAGES.min(pages) && found.pages * PROBE_SPREAD >= found.span
-    })
+    let is_dense =
+        |touched: usize, span: usize| touched >= PROBE_PAGES.min(pages) && touched * PROBE_SPREAD >= span;
+    map::residency(start, pages).is_some_and(|found| is_dense(found.pages, found.span)) && {
+        // The shared page of zeros, which a read maps, is no touch.
+        let (mut touched, mut first, mut last) = (0, 0, 0);
+        let looked = PageMap::open().and_then(|map| {
+            map.look(start, start + pages * PAGE, |page, entry| {
+                if entry.is_own() {
+                    (first, last) = (if touched == 0 { page } else { first }, page + PAGE);
+                    touched += 1;
+                }
+                true
+            })
+        });
+        looked.is_err() || is_dense(touched, (last - first) / PAGE)
+    }
 }
 
 /// The windows of a process.

@@ -62,13 +62,15 @@ impl Pages {
 
     /// Adds what went inside units to the process's counters.
     pub fn book_inside(&self) {
-        self.book_under_lock(&self.state.lock());
+        self.book_under_lock(&mut self.state.lock());
     }
 
-    fn book_under_lock(&self, state: &State) {
+    fn book_under_lock(&self, state: &mut State) {
         let inside = &self.inside;
         for (counter, reason) in [(&inside.decayed, Reason::Decay), (&inside.asked, Reason::Asked)] {
-            state.count(reason.counter(), counter.swap(0, Relaxed) as u64);
+            let bytes = counter.swap(0, Relaxed);
+            state.resident.shrink((bytes / PAGE) as u64);
+            state.count(reason.counter(), bytes as u64);
         }
     }
 
@@ -76,7 +78,7 @@ impl Pages {
     /// caller gives what it has given back inside units back again.
     pub fn withdraw_huge(&self) -> bool {
         let mut state = self.state.lock();
-        self.book_under_lock(&state);
+        self.book_under_lock(&mut state);
         let mapped = state.arenas[DENSE].mapped_bytes();
         let granted = state.windows.arena_granted();
         self.inside.note_granted(granted);

@@ -26,8 +26,8 @@
 //! now, to *mark* is to let the kernel take them when it must.
 //!
 //! # Promises
-//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB ([`state`](crate) has the
-//!   rule), is unmarked only while every limit's headroom is more than what is cached, and decays when it is
+//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB (`resident` has the rule),
+//!   is unmarked only while every limit's headroom is more than what is cached, and decays when it is
 //!   not needed.
 //! * Out of memory is a value. So is misuse: see [`Misuse`].
 //! * No map entry (VMA) is spent a block. Entries are spent by windows (at most 64) and by moves that the
@@ -35,18 +35,18 @@
 //! * The layer allocates nothing from `malloc`, uses no thread-local storage, and survives `fork` at any
 //!   moment in a threaded process if [`Pages::fork_prepare`] and its fellows are called around it.
 //!
-//! # Where things are
-//! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena`
-//! places, splits and joins, over `tag` (what each page is) and `bins` (what is free, by size); `state` is
-//! what the lock guards; `fill_from_cache` moves cached frames to where they are needed; `release` gives
-//! frames back, `discard` says in which mode, `vacant` what of used memory is vacated; `inside` (over
-//! `holes`) gives back pages of units in use, `tables` those of tables; `walk` finds what is handed out for
-//! those who count; `huge_window` decides on huge pages, `huge_price` whether they are cheap, `scan_backoff`
-//! how soon windows are scanned again; `relocate` moves; `mappings` follows what the program does to its own
-//! mappings, `elsewhere` counts what it maps from the kernel; `annex` lends address space to a pager;
-//! `helper` is the background, by the ticks of `decay_clock`, and is away for a `rest` when the process
-//! forks; `advice` follows a governor; `available` says what memory there is; [`Buffer`] is the growable
-//! vector built on it all.
+//! # Where things are [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena`
+//! places, splits and joins, over `tag` (what each page is) and `bins` (what is free, by size); `state`
+//! is what the lock guards; `fill_from_cache` moves cached frames to where they are needed; `resident`
+//! keeps the account of resident memory, and the rule of the peak; `survey` finds what of a freed block
+//! is resident; `release` gives frames back, `discard` says in which mode, `vacant` what of used memory
+//! is vacated; `inside` (over `holes`) gives back pages of units in use, `tables` those of tables;
+//! `walk` finds what is handed out for those who count; `huge_window` decides on huge pages,
+//! `huge_price` whether they are cheap, `scan_backoff` how soon windows are scanned again; `relocate`
+//! moves; `mappings` follows what the program does to its own mappings, `elsewhere` hears what it maps
+//! from the kernel; `annex` lends address space to a pager; `helper` is the background, by the ticks of
+//! `decay_clock`, and is away for a `rest` when the process forks; `advice` follows a governor;
+//! `available` says what memory there is; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -74,11 +74,13 @@ mod mappings;
 mod pages;
 mod release;
 mod relocate;
+mod resident;
 mod rest;
 mod scan_backoff;
 mod shortage;
 mod state;
 mod suited;
+mod survey;
 mod tables;
 mod tag;
 mod units;

@@ -183,9 +183,8 @@ impl Pages {
         match region.owner {
             Owner::Mapping => {
                 if let Some((arena, page)) = state.cut_out(&region, at) {
-                    self.free_extent(&mut state, arena, page);
+                    self.give_back(state, arena, page);
                 }
-                self.after_free(state, ((region.end - at) / PAGE) as u32);
             }
             Owner::Block if region.extent.is_some() => {
                 // The program unmaps what it has from malloc: the memory goes, its place stays ours until the
@@ -258,7 +257,7 @@ impl Pages {
                     let pages = ((region.end - at) / PAGE) as u32;
                     let taken = state.arenas[arena].take_part(head, first, pages);
                     state.arenas[arena].set_flags(first, flag::CLAIMED | flag::MAPPING | flag::TAINTED);
-                    state.book_taken(&taken, self.elsewhere());
+                    state.book_taken(&taken);
                     if arena == LARGE {
                         state.windows.drop_within(Range { start: at, end: region.end });
                     }

@@ -9,7 +9,7 @@ use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
 use crate::holes::Inside;
 use crate::huge_window::Range;
-use crate::release::Reason;
+use crate::resident::Resident;
 use crate::state::{Advice, DENSE, SPAN, State, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
@@ -18,11 +18,6 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
 use vellum_sys::{Caps, caps, map};
 use vellum_wire::{Counter, Slot};
-
-/// Places of a block looked at to learn whether it was touched at all.
-const TOUCH_SAMPLES: usize = 8;
-/// Blocks from this many pages are looked at when they are given back untouched, for all that is known.
-const TOUCH_CHECK_PAGES: u32 = 1024;
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +50,7 @@ pub struct Pages {
     pub(crate) inside: Inside,
     /// The slot, for what is counted without the lock.
     counting: AtomicPtr<Slot>,
-    /// Pages that the program has from the kernel itself: see `elsewhere`.
+    /// Pages that the program has mapped from the kernel since the account was written: see `elsewhere`.
     pub(crate) elsewhere: AtomicU64,
 }
 
@@ -254,9 +249,10 @@ impl Pages {
     /// Each was handed out by [`Pages::alloc_units`] and is used by nobody.
     pub unsafe fn free_units(&self, units: &[*mut u8]) {
         let mut state = self.state.lock();
+        state.before_free();
         for &unit in units {
             if let Ok((arena, page, _)) = locate(&mut state, unit as usize) {
-                self.free_extent(&mut state, arena, page);
+                self.free_unit(&mut state, arena, page);
             }
         }
         self.after_free(state, u32::MAX);
@@ -276,18 +272,7 @@ impl Pages {
         if flags & flag::MAPPING != 0 {
             return Err(Misuse::Mapping);
         }
-        if flags & flag::UNTOUCHED != 0
-            && pages >= TOUCH_CHECK_PAGES
-            && !mostly_resident(addr.as_ptr() as usize, pages)
-        {
-            self.note_gone(&mut state, arena, page, pages);
-            state.live -= u64::from(pages);
-            drop(state);
-            self.flush_used(arena, page, pages, Reason::Asked);
-        } else {
-            self.free_extent(&mut state, arena, page);
-            self.after_free(state, pages);
-        }
+        self.give_back(state, arena, page);
         Ok(pages as usize * PAGE)
     }
 
@@ -339,13 +324,14 @@ impl Pages {
                 return None;
             }
             let mut taken = state.arenas[arena].grow(page, pages);
-            state.book_taken(&taken, self.elsewhere());
+            state.book_taken(&taken);
             state.count(Counter::RegrownBlocks, 1);
             state.count(Counter::RegrownBytes, u64::from(taken.pages) * PAGE as u64);
             let new = state.arenas[arena].address(taken.start) as *mut u8;
             if taken.cold() > 0 {
                 drop(state);
                 self.fill_from_cache(arena, &mut taken);
+                self.keep_to_peak(&taken);
                 let mut state = self.state.lock();
                 let advice = state.plan_growth(arena, address, &taken);
                 let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
@@ -366,10 +352,8 @@ impl Pages {
 
     /// Shortens the used extent at `page`, keeping what is cut off in the cache.
     fn cut(&self, mut state: Held<'_, State>, arena: usize, page: PageNo, keep: u32) {
-        let Ok(pages) = state.arenas[arena].used_at(page) else { return };
         state.arenas[arena].split(page, keep);
-        self.free_extent(&mut state, arena, page + keep);
-        self.after_free(state, pages - keep);
+        self.give_back(state, arena, page + keep);
     }
 
     /// Settles if need be.
@@ -423,7 +407,11 @@ impl Pages {
     pub fn fork_child(&self) {
         self.state.raw().reset_after_fork();
         // The thread that had those in hand is not here.
-        self.state.lock().away = 0;
+        {
+            let mut state = self.state.lock();
+            state.away = 0;
+            state.resident = Resident::new();
+        }
         if self.is_global() {
             vellum_sys::owner::claim();
             crate::advice::reset_after_fork();
@@ -465,19 +453,6 @@ pub(crate) fn locate(state: &mut State, address: usize) -> Result<(usize, PageNo
     }
     let pages = state.arenas[arena].used_at(page)?;
     Ok((arena, page, pages))
-}
-
-/// Whether most of the sampled pages of a block are resident; yes where this cannot be learnt.
-fn mostly_resident(address: usize, pages: u32) -> bool {
-    let step = pages as usize / TOUCH_SAMPLES * PAGE;
-    let mut there = 0;
-    for sample in 0..TOUCH_SAMPLES {
-        match map::is_resident(address + sample * step) {
-            Some(resident) => there += usize::from(resident),
-            None => return true,
-        }
-    }
-    there > TOUCH_SAMPLES / 2
 }
 
 const _: () = assert!(UNIT.is_multiple_of(PAGE));

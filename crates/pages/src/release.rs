@@ -126,28 +126,8 @@ impl Pages {
         }
     }
 
-    /// Flushes the used extent at `page`, which nobody knows of any more, and makes it cold.
-    pub(crate) fn flush_used(&self, arena: usize, page: PageNo, pages: u32, reason: Reason) {
-        let (start, flags) = {
-            let mut state = self.state.lock();
-            let flags = state.arenas[arena].flags(page);
-            state.arenas[arena].set_flags(page, flags | flag::AWAY);
-            (state.arenas[arena].address(page), flags)
-        };
-        let kind = self.let_go(start, pages, flags, false);
-        let mut state = self.state.lock();
-        if flags & flag::ENTRY != 0 && kind == Kind::Cold {
-            state.entries = state.entries.saturating_sub(1);
-        }
-        let after = if kind == Kind::Cold { 0 } else { flags };
-        state.arenas[arena].set_flags(page, after);
-        state.arenas[arena].free_extent(page, kind);
-        state.count(reason.counter(), u64::from(pages) * PAGE as u64);
-        state.publish();
-    }
-
     /// Tells the kernel that `pages` pages at `start` are not needed; returns what they are then.
-    fn let_go(&self, start: usize, pages: u32, flags: u8, mark: bool) -> Kind {
+    pub(crate) fn let_go(&self, start: usize, pages: u32, flags: u8, mark: bool) -> Kind {
         let len = pages as usize * PAGE;
         let still = self.state.lock().still;
         if mark && !still {
@@ -222,6 +202,7 @@ impl Pages {
             let mut flags = victim.flags;
             if victim.kind == Kind::Cold {
                 state.entries = state.entries.saturating_sub(u32::from(flags & flag::ENTRY != 0));
+                state.resident.shrink(u64::from(victim.pages));
                 flags = 0;
             }
             if victim.kind != from {

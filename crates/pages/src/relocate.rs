@@ -171,10 +171,9 @@ impl Pages {
     unsafe fn copy(&self, old: &Spot, new: &Spot, len: usize) -> Extent {
         // SAFETY: two different blocks do not overlap.
         unsafe { core::ptr::copy_nonoverlapping(old.start as *const u8, new.start as *mut u8, len) };
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         state.count(Counter::BytesCopied, len as u64);
-        self.free_extent(&mut state, old.arena, old.page);
-        self.after_free(state, old.pages);
+        self.give_back(state, old.arena, old.page);
         self.as_extent(new)
     }
 

@@ -1,4 +1,4 @@
-//! What the lock guards: three arenas, the accounts, and the rule of the peak.
+//! What the lock guards: three arenas and the accounts.
 //!
 //! | arena | holds | pages |
 //! | --- | --- | --- |
@@ -7,18 +7,15 @@
 //! | large | blocks of 4 MiB and more, and any block that grows | huge, by a window each; room behind |
 //!
 //! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked`
-//! discardable. A block given back counts as cached in full although parts may never have been touched: this
-//! errs towards flushing.
-//!
-//! **The rule of the peak.** Cached frames never raise the process's peak: cold memory is handed out only if
-//! `live + cached` stays within the highest `live` there ever was and a slack of 1/64 (at least 2 MiB). The
-//! excess is reused from another arena or flushed first. The rule holds also with what the program has from
-//! the kernel itself ([`elsewhere`](crate)) on both sides.
+//! discardable; `resident` what the kernel has of all that. Of a block given back only what is resident
+//! counts as cached: the rest turns cold ([`survey`](crate)).
 
 use crate::arena::{Arena, Place, Taken};
+use crate::bins::Lengths;
 use crate::config::{Config, HugePolicy};
 use crate::huge_window::{Range, Windows};
 use crate::low_water::{LeastHeadroom, LowWater};
+use crate::resident::{Resident, SLACK_MIN, slack};
 use crate::suited::{LOWEST, is_suited};
 use crate::tag::{Kind, flag};
 use crate::units::{
@@ -56,9 +53,6 @@ const _: () = assert!(LARGE + 1 == ARENAS);
 const PLACES: usize = 24 << 10;
 /// Places tried before giving up.
 const TRIES: usize = 64;
-/// The slack of the peak rule: the larger of these.
-const SLACK_MIN: u64 = (2 << 20) / PAGE as u64;
-const SLACK_SHARE: u64 = 64;
 /// Free pages behind a new large block: as much again, within these.
 const ROOM_MIN: u32 = (32 << 20) / PAGE as u32;
 const ROOM_MAX: u32 = (4usize << 30).div_euclid(PAGE) as u32;
@@ -74,6 +68,8 @@ pub(crate) enum Use {
     Fixed,
     /// A block that has grown once: it wants room behind it.
     Growing,
+    /// A block of a length whose blocks are hardly touched: frames would be wasted on it.
+    Sparse,
     /// Many units in one call, from [`LARGE_MIN`] on: a caller that asks for that many at once is about to
     /// write them all.
     Batch,
@@ -97,8 +93,9 @@ pub(crate) struct State {
     pub(crate) live: u64,
     /// The highest `live` so far.
     pub(crate) peak: u64,
-    /// The highest sum of `live` and of what the program had from the kernel itself.
-    pub(crate) peak_in_all: u64,
+    pub(crate) resident: Resident,
+    /// Lengths of which the last block that was looked at was mostly empty when it was freed.
+    pub(crate) sparse: Lengths,
     /// See there.
     pub(crate) headroom: LeastHeadroom,
     /// Cached pages that the last look at the limits found harmless, less what was handed out cold since.
@@ -156,7 +153,8 @@ impl State {
             arenas: [const { Arena::unplaced() }; ARENAS],
             live: 0,
             peak: 0,
-            peak_in_all: 0,
+            resident: Resident::new(),
+            sparse: Lengths::new(),
             headroom: LeastHeadroom::new(),
             harmless: 0,
             looked_ms: 0,
@@ -248,9 +246,11 @@ impl State {
 
     /// Which arena serves `pages` pages by preference.
     pub(crate) fn arena_for(&self, pages: u32, usage: Use) -> usize {
-        if usage != Use::Fixed || pages as usize >= LARGE_MIN / PAGE {
+        if !matches!(usage, Use::Fixed | Use::Sparse) || pages as usize >= LARGE_MIN / PAGE {
             LARGE
-        } else if self.config.huge != HugePolicy::Never
+        } else if (usage != Use::Sparse
+            || self.windows.arena_granted().is_none_or(|granted| granted.len() == 0))
+            && self.config.huge != HugePolicy::Never
             && caps::has(Caps::HUGE_PAGES)
             && self.live + u64::from(pages) >= (DENSE_MIN / PAGE) as u64
         {
@@ -270,18 +270,6 @@ impl State {
         self.arenas.iter().map(|arena| arena.free_pages(kind)).sum()
     }
 
-    /// Pages by which `live + cached` would exceed what the peak allows if `pages` cold pages were handed
-    /// out; alone, or together with the `elsewhere` pages that the program has from the kernel itself.
-    pub(crate) fn excess(&self, pages: u32, elsewhere: u64) -> u64 {
-        let live = self.live + u64::from(pages);
-        let cached = self.free_pages(Kind::Warm);
-        let over = |live: u64, peak: u64| {
-            let peak = peak.max(live);
-            (live + cached).saturating_sub(peak + SLACK_MIN.max(peak / SLACK_SHARE))
-        };
-        over(live, self.peak).max(over(live + elsewhere, self.peak_in_all))
-    }
-
     /// Free pages wanted behind a cold block of `pages` pages in `arena`.
     pub(crate) fn room(&self, arena: usize, pages: u32) -> u32 {
         if arena == LARGE && !self.arenas[arena].is_short() { pages.clamp(ROOM_MIN, ROOM_MAX) } else { 0 }
@@ -294,9 +282,11 @@ impl State {
     }
 
     /// Books pages just taken from the free lists.
-    pub(crate) fn book_taken(&mut self, taken: &Taken, elsewhere: u64) {
+    pub(crate) fn book_taken(&mut self, taken: &Taken) {
         self.live += u64::from(taken.pages);
-        self.note_peak(elsewhere);
+        self.peak = self.peak.max(self.live);
+        self.resident.grow(u64::from(taken.growth()));
+        self.note_needed();
         self.harmless = self.harmless.saturating_sub(u64::from(taken.cold()));
         self.note_low();
         if taken.warm() + taken.marked() > 0 {
@@ -305,10 +295,44 @@ impl State {
         }
     }
 
-    /// Keeps the peaks, with `elsewhere` pages from the kernel itself.
-    pub(crate) fn note_peak(&mut self, elsewhere: u64) {
-        self.peak = self.peak.max(self.live);
-        self.peak_in_all = self.peak_in_all.max(self.live + elsewhere);
+    /// Has the kernel count, unless it may not be asked.
+    fn look(&mut self) {
+        let pages = if self.still { None } else { vellum_sys::usage::resident() };
+        self.resident.look(pages);
+        self.note_needed();
+    }
+
+    /// Notes what is needed now.
+    pub(crate) fn note_needed(&mut self) {
+        let kept = self.free_pages(Kind::Warm) + self.free_pages(Kind::Marked);
+        self.resident.note_needed(kept);
+    }
+
+    /// To be called before memory is freed: notes what was needed until now.
+    pub(crate) fn before_free(&mut self) {
+        if self.resident.is_stale() {
+            self.look();
+        }
+    }
+
+    /// Cached pages by which the process's peak would be too high if `more` pages were handed out without
+    /// frames. Of those handed out so far, `untouched` are not resident yet, but about to be.
+    ///
+    /// Two bounds, and the higher excess counts: by what is resident, and by what is handed out. The second
+    /// holds for a program that asks for all its memory first and touches it later.
+    pub(crate) fn excess(&mut self, more: u64, untouched: u64) -> u64 {
+        let (warm, marked) = (self.free_pages(Kind::Warm), self.free_pages(Kind::Marked));
+        if warm <= SLACK_MIN {
+            return 0;
+        }
+        if self.resident.over(more, warm, marked) > 0 && self.resident.has_grown_beyond(untouched) {
+            self.look();
+            self.resident.grow(untouched);
+        }
+        let live = self.live + more;
+        let peak = self.peak.max(live);
+        let handed_out = (live + warm).saturating_sub(peak + slack(peak)).min(warm);
+        self.resident.over(more, warm, marked).max(handed_out)
     }
 
     pub(crate) fn note_low(&mut self) {
@@ -336,6 +360,9 @@ impl State {
 
     /// The advice to the kernel on freshly taken cold memory.
     pub(crate) fn plan_huge(&mut self, arena: usize, taken: &Taken, usage: Use) -> Advice {
+        if usage == Use::Sparse && self.config.huge == HugePolicy::Auto {
+            return Advice::NONE;
+        }
         let cold = Range {
             start: self.arenas[arena].address(taken.cold_from),
             end: self.arenas[arena].address(taken.start + taken.pages),
@@ -385,7 +412,7 @@ impl State {
     /// Flags for a block just taken.
     pub(crate) fn flags_for(taken: &Taken, advice: &Advice) -> u8 {
         let mut flags = taken.flags & (flag::ENTRY | flag::HUGE);
-        if taken.cold() > 0 {
+        if taken.growth() > 0 {
             flags |= flag::UNTOUCHED;
         }
         if advice.wanted.is_some() || advice.watch {

@@ -52,7 +52,8 @@ impl Kind {
 pub(crate) mod flag {
     /// Has a map entry of its own somewhere in it: flushing maps it anew, which joins the entries again.
     pub(crate) const ENTRY: u8 = 1 << 0;
-    /// A part of it was never touched when it was handed out, so how much of it is resident is not known.
+    /// Of a used extent: a part of it had no frames when it was handed out, so how much of it is resident is
+    /// not known. Of a warm one: some of its pages are not.
     pub(crate) const UNTOUCHED: u8 = 1 << 1;
     /// Some of it may be in huge pages.
     pub(crate) const HUGE: u8 = 1 << 2;

@@ -38,6 +38,7 @@ pub mod looks;
 pub mod map;
 pub mod mapped;
 pub mod owner;
+pub mod pagemap;
 pub mod pressure;
 pub mod raw;
 #[doc(hidden)]

@@ -306,18 +306,24 @@ pub struct Residency {
 /// Looks which of the `count` pages from `start` (at most [`RESIDENCY_MAX`]) are resident; `None` where this
 /// cannot be learnt.
 pub fn residency(start: usize, count: usize) -> Option<Residency> {
-    if !caps::has(Caps::RESIDENCY) {
-        return None;
-    }
     let mut states = [0u8; RESIDENCY_MAX];
     let count = count.min(RESIDENCY_MAX);
-    let args = [start, count * crate::PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
-    // SAFETY: the kernel writes one byte a page, and the array has RESIDENCY_MAX of them.
-    unsafe { crate::raw::syscall(libc::SYS_mincore, args) }.ok()?;
+    residency_into(start, &mut states[..count])?;
     let mut there = (0..count).filter(|&page| states[page] & 1 != 0);
     let Some(first) = there.next() else { return Some(Residency { pages: 0, span: 0 }) };
     let (pages, last) = there.fold((1, first), |(pages, _), page| (pages + 1, page));
     Some(Residency { pages, span: last + 1 - first })
+}
+
+/// Looks which pages from `start` are resident, one for each of `states`, whose lowest bit says so then;
+/// `None` where this cannot be learnt.
+pub fn residency_into(start: usize, states: &mut [u8]) -> Option<()> {
+    if !caps::has(Caps::RESIDENCY) {
+        return None;
+    }
+    let args = [start, states.len() * crate::PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel writes one byte a page.
+    unsafe { crate::raw::syscall(libc::SYS_mincore, args) }.ok().map(drop)
 }
 
 /// Whether the page at `start` is resident; `None` where this cannot be learnt.

@@ -4,14 +4,9 @@
 //! whole module, which begins with its file's head, or, where the linker left holes between parts (as in some
 //! programs at fixed addresses), the part alone. The program's own headers are then where the kernel says.
 
+use crate::pagemap::PageMap;
 use crate::{PAGE, map, round_down, round_up};
 use core::slice;
-use rustix::fs::{Mode, OFlags};
-
-/// In an entry of `/proc/self/pagemap`: the page is there or swapped; it is a file's, or shared (Linux,
-/// Documentation/admin-guide/mm/pagemap.rst).
-const THERE: u64 = 0b11 << 62;
-const FILES: u64 = 1 << 61;
 
 /// The bytes from `address` to the end of the loaded part that it lies in; `None` if it lies in none, or the
 /// headers are not to be found.
@@ -50,22 +45,12 @@ pub unsafe fn put_back(start: usize, bias: usize, address: usize) {
 
 /// Whether all pages of a range that are there are a file's own.
 fn is_the_files(from: usize, end: usize) -> rustix::io::Result<bool> {
-    let pages = rustix::fs::open(c"/proc/self/pagemap", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-    let mut entries = [0u64; 256];
-    let mut at = from;
-    while at < end {
-        let count = ((end - at) / PAGE).min(entries.len());
-        // SAFETY: words are bytes, and all values of those are words.
-        let bytes = unsafe { slice::from_raw_parts_mut(entries.as_mut_ptr().cast::<u8>(), 8 * count) };
-        if rustix::io::pread(&pages, &mut *bytes, (at / PAGE * 8) as u64)? != bytes.len() {
-            return Ok(false);
-        }
-        if entries[..count].iter().any(|entry| entry & THERE != 0 && entry & FILES == 0) {
-            return Ok(false);
-        }
-        at += count * PAGE;
-    }
-    Ok(true)
+    let mut are_files = true;
+    PageMap::open()?.look(from, end, |_, entry| {
+        are_files = !entry.is_there() || entry.is_files();
+        are_files
+    })?;
+    Ok(are_files)
 }
 
 /// The headers of the module with such a part.
@@ -115,6 +100,7 @@ fn headers_of_program() -> Option<&'static [libc::Elf64_Phdr]> {
 mod tests {
     use super::*;
     use core::ptr::null_mut;
+    use rustix::fs::{Mode, OFlags};
     use rustix::mm::{MapFlags, ProtFlags, mmap};
 
     #[test]

@@ -1,4 +1,5 @@
-//! Pages among survivors: slabs of which little is in use give back the rest.
+//! Pages among survivors: slabs of which little is in use give back the rest. Pages that a program does not
+//! touch: they stay away, however often their block is freed and had again.
 
 use std::process::Command;
 use vellum_conformance::{Outcome, Place, served};
@@ -8,6 +9,12 @@ vellum_conformance::scenarios! { scenarios: "sparse.c", ["-pthread"], [];
     vellum_pages_among_survivors_go_back vellum_pages_of_sleeping_threads_go_back
     vellum_a_trim_gives_back_pages_among_survivors vellum_mallinfo_tells_survivors_from_the_rest
     vellum_locked_pages_go_once_they_are_not_locked survivors_keep_their_contents
+}
+
+vellum_conformance::scenarios! { untouched: "untouched.c", ["-pthread"], [];
+    large_blocks large_zeroed_blocks mappings aligned_blocks grown_blocks many_blocks vellum_many_zeroed_blocks
+    many_mappings blocks_of_a_few_pages vellum_lengths_that_change vellum_memory_that_is_only_read
+    beside_dense_blocks threads
 }
 
 /// The board says of a process that has ended how much of its memory blocks took.

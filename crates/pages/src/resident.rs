@@ -1,0 +1,92 @@
+//! The account of resident memory, and the rule of the peak.
+//!
+//! **The rule of the peak.** Cached frames never raise the process's peak. It stays within the most that the
+//! process ever needed at a time and a slack of 1/64 of that (at least 2 MiB). *Needed* means resident and
+//! not cached, wherever the program has it from.
+//!
+//! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two looks the account is
+//! an upper bound: memory that goes out without frames counts as if it were touched. A warm page is resident,
+//! so handing it out adds nothing. When the bound reaches the peak while something is cached, the kernel is
+//! asked again, and the excess is flushed.
+//!
+//! The most that was needed is a lower bound. It is noted before memory is freed, after at most [`UNSEEN`]
+//! pages of growth. Where the kernel does not tell, all memory handed out counts as touched.
+
+use crate::units::PAGE;
+
+/// The slack: the larger of these.
+pub(crate) const SLACK_MIN: u64 = (2 << 20) / PAGE as u64;
+const SLACK_SHARE: u64 = 64;
+/// A part of the slack that is flushed beyond the excess: so the next pages need no look.
+const AHEAD_SHARE: u64 = 4;
+/// Growth in pages that the most that was needed may have missed.
+const UNSEEN: u64 = (1 << 20) / PAGE as u64;
+
+/// See the head of this file. In pages.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    /// At the last look, less what has been flushed since.
+    seen: u64,
+    /// What may have come since.
+    grown: u64,
+    /// The most that was needed at a time.
+    needed: u64,
+}
+
+impl Resident {
+    pub(crate) const fn new() -> Resident {
+        Resident { seen: 0, grown: 0, needed: 0 }
+    }
+
+    /// `pages` pages without frames were handed out.
+    pub(crate) fn grow(&mut self, pages: u64) {
+        self.grown = self.grown.saturating_add(pages);
+    }
+
+    /// `pages` pages that may have been resident are so no more.
+    pub(crate) fn shrink(&mut self, pages: u64) {
+        self.seen = self.seen.saturating_sub(pages);
+    }
+
+    /// `pages` pages that were to become resident are so already: by frames that had been counted as gone.
+    pub(crate) fn move_in(&mut self, pages: u64) {
+        self.grown = self.grown.saturating_sub(pages);
+        self.seen = self.seen.saturating_add(pages);
+    }
+
+    /// Whether more may have come since the last look than `pages`.
+    pub(crate) fn has_grown_beyond(&self, pages: u64) -> bool {
+        self.grown > pages
+    }
+
+    /// Whether the most that was needed may be out of date.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.grown >= UNSEEN
+    }
+
+    /// The kernel counts `pages` resident, `None` if it does not tell.
+    pub(crate) fn look(&mut self, pages: Option<u64>) {
+        self.seen = pages.unwrap_or(self.seen.saturating_add(self.grown));
+        self.grown = 0;
+    }
+
+    /// Of what is resident, `kept` pages are free.
+    pub(crate) fn note_needed(&mut self, kept: u64) {
+        self.needed = self.needed.max(self.seen.saturating_sub(kept));
+    }
+
+    /// Pages by which the process's peak would be too high if `more` pages became resident, while `warm`
+    /// pages are cached and `marked` ones are the kernel's to take.
+    pub(crate) fn over(&self, more: u64, warm: u64, marked: u64) -> u64 {
+        let then = (self.seen + self.grown + more).saturating_sub(marked);
+        let needed = self.needed.max(then.saturating_sub(warm));
+        let slack = slack(needed);
+        let over = then.saturating_sub(needed + slack);
+        if over == 0 { 0 } else { (over + slack / AHEAD_SHARE).min(warm) }
+    }
+}
+
+/// What the peak may exceed `needed` pages by.
+pub(crate) fn slack(needed: u64) -> u64 {
+    SLACK_MIN.max(needed / SLACK_SHARE)
+}
