@@ -260,6 +260,15 @@ fn some_operators_are_replaced() {
     }
 }
 
+/// `dlsym` on the C library's handle, and after a library, finds functions that take each other's blocks.
+#[test]
+fn memory_functions_are_looked_up_by_handle() {
+    let (there, folder) = library_of("libnext.so", "handles.c", &[]);
+    let plugin = library_of("libplugin.so", "handles.c", &[]).1.join("libplugin.so");
+    let program = Place::new().program("handles.c", &[&there, "-lnext", "-pthread", "-ldl"]);
+    same_in(&folder, &program, &[plugin.to_str().expect("a plain path")]);
+}
+
 #[test]
 fn switched_off_it_is_not_there() {
     let place = Place::new();
