@@ -270,6 +270,17 @@ fn memory_functions_are_looked_up_by_handle() {
 }
 
 #[test]
+fn closed_libraries_stay() {
+    let place = Place::new();
+    let program = place.program("closed.c", &["-pthread", "-ldl"]);
+    for name in ["libvellum.so", "libvellum_cost.so", "libgc/libgc.so.1", "libgc/libgccpp.so.1"] {
+        let library = library().with_file_name(name).display().to_string();
+        let outcome = plain(with(&program, &[&library])).succeeded();
+        assert_eq!(outcome.text(), "0 1\n".repeat(3), "{name}: {outcome}");
+    }
+}
+
+#[test]
 fn switched_off_it_is_not_there() {
     let place = Place::new();
     let program = place.program("plain.c", &["-pthread"]);
