@@ -30,6 +30,8 @@ fn main() {
     println!("cargo::rerun-if-changed={LIST}");
     println!("cargo::rerun-if-env-changed={UNORDERED}");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory"));
+    // Background threads and the blocks it has handed out outlive `dlclose`.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
     // TARGET/PROFILE/build/NAME/out
     let link = out.ancestors().nth(3).expect("it lies in the target directory").join(SONAME);

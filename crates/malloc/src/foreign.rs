@@ -2,16 +2,17 @@
 //!
 //! Those of others reach us in two ways. Vellum passes requests through and everything but its own early
 //! blocks is the next allocator's. Or a library loaded with `RTLD_DEEPBIND` took its block from the C
-//! library's `malloc` directly and hands it to code that frees it with ours; such blocks lie in the C
-//! library's own heap, between the program's break at start and now, and go back there. Anything else is
-//! refused.
+//! library's `malloc` directly and hands it to code that frees it with ours. Such blocks lie in the C
+//! library's own heap, between the program's break at start and now, or have the headers that glibc gives its
+//! mappings and the arenas of threads; they go back there. Anything else is refused.
 
 use crate::{misuse, paged, passthrough};
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use libc::c_void;
-use vellum_pages::Misuse;
+use vellum_pages::{Misuse, PAGE};
+use vellum_sys::map;
 
 static BREAK_START: AtomicUsize = AtomicUsize::new(usize::MAX);
 
@@ -25,9 +26,45 @@ fn program_break() -> usize {
     unsafe { libc::sbrk(0) as usize }
 }
 
-/// The C library's own function `name`, if `address` lies in its heap.
+/// The largest part of an arena of a thread, at which each starts.
+const ARENA: usize = 64 << 20;
+
+/// Two words at `from`, which need not be memory.
+fn words(from: usize) -> Option<[usize; 2]> {
+    let mut bytes = [[0u8; 8]; 2];
+    let is_there = map::copy_from(from, bytes.as_flattened_mut()) == 16;
+    is_there.then(|| bytes.map(usize::from_ne_bytes))
+}
+
+/// Whether the C library's `free` would take this address for a block's, by the tests that glibc's makes.
+fn is_c_librarys(address: usize) -> bool {
+    const MAPPED: usize = 2;
+    const NOT_MAIN: usize = 4;
+    if (BREAK_START.load(Relaxed)..program_break()).contains(&address) {
+        return true;
+    }
+    let Some([before, size]) = address.checked_sub(16).and_then(words) else { return false };
+    let bytes = size & !7;
+    match size & (MAPPED | NOT_MAIN) {
+        MAPPED => {
+            bytes > 0
+                && ((address - 16).wrapping_sub(before) | before.wrapping_add(bytes)).is_multiple_of(PAGE)
+        }
+        NOT_MAIN => {
+            let start = address & !(ARENA - 1);
+            // Its arena and the part before; how much is used of it, and may be.
+            let (Some([arena, _]), Some([used, usable])) = (words(start), words(start + 16)) else {
+                return false;
+            };
+            arena != 0 && (used | usable).is_multiple_of(PAGE) && address - start < used && used <= usable
+        }
+        _ => false,
+    }
+}
+
+/// The C library's own function `name`, if `address` is a block of its.
 fn c_library(name: &CStr, address: *mut u8) -> Option<*mut c_void> {
-    if !(BREAK_START.load(Relaxed)..program_break()).contains(&(address as usize)) {
+    if !(address as usize).is_multiple_of(16) || !is_c_librarys(address as usize) {
         return None;
     }
     // SAFETY: plain call with a C string.

@@ -48,7 +48,7 @@ static HERE: u8 = 0;
 
 /// What the library of `vellum cost` defines beside a `malloc` of its own, which passes each call on to the
 /// next: to Vellum.
-const RECORDER: &CStr = c"vellum_cost_recorder";
+pub(crate) const RECORDER: &CStr = c"vellum_cost_recorder";
 
 /// Whether a call of `malloc` from anywhere in the program reaches Vellum.
 fn is_first_malloc() -> bool {
@@ -89,7 +89,7 @@ const NO_INFO: libc::Dl_info = libc::Dl_info {
 };
 
 /// Where the object that holds `address` was loaded.
-fn object_of(address: *const c_void) -> *const c_void {
+pub(crate) fn object_of(address: *const c_void) -> *const c_void {
     let mut info = NO_INFO;
     // SAFETY: plain call with a place for its answer.
     unsafe { libc::dladdr(address, &raw mut info) };
@@ -99,6 +99,14 @@ fn object_of(address: *const c_void) -> *const c_void {
 /// Whether `address` lies in this library.
 fn is_here(address: *const c_void) -> bool {
     object_of(address) == object_of((&raw const HERE).cast())
+}
+
+/// A C string of a text that ends with a zero.
+pub(crate) const fn name(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => panic!("no zero at its end"),
+    }
 }
 
 /// The first definition of `name` in the program.

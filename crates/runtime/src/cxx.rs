@@ -7,41 +7,53 @@
 //! unwinder can read. The forms that do not throw have to catch what a handler throws, which only C++ can:
 //! where a handler is installed they call libstdc++'s own, and that calls the throwing ones here.
 //!
-//! A library may have operators of its own, which without Vellum come before libstdc++'s (`libgccpp` makes
-//! every object a collected one). A preloaded library comes before both, so the operators here jump to such a
-//! library's (`choose`). One that has `malloc` as well is an allocator, and is replaced with it. A program's
-//! own operators need no care: they come before a preloaded library's.
+//! A program may replace some of the operators and not others, which then have to call those: `new[]` calls
+//! `new`, a sized `delete` the plain one. So may a library, whose operators without Vellum come before
+//! libstdc++'s (`libgccpp` makes every object a collected one), and after those of a preloaded library. Where
+//! anybody replaces one, each operator here jumps to what comes next (`choose`): that library's, or
+//! libstdc++'s, which call each other by name. A library that has `malloc` as well is an allocator, and is
+//! replaced with it.
 
-use crate::attach::{first, next};
-use crate::{arch, loaded};
-use core::ffi::{CStr, c_void};
+use crate::attach::{first, name, next};
+use crate::{arch, attach, loaded};
+use core::ffi::{CStr, c_char, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use vellum_malloc as front;
 
 /// Whose operators serve: 0 is Vellum's.
 static WHOSE: AtomicU32 = AtomicU32::new(UNDECIDED);
 const OWN: u32 = 0;
 const UNDECIDED: u32 = 1;
-const LIBRARY: u32 = 2;
+const NEXT: u32 = 2;
 
-/// The operator `name` that serves: `own`, or a library's. Decided by the first call, when all objects that
-/// were loaded with the program are relocated.
-extern "C" fn choose(name: *const c_void, own: *const c_void) -> *const c_void {
+/// The operator `name` that serves: `own`, or the next one, which is kept in `found`. Decided by the first
+/// call, when all objects that were loaded with the program are relocated.
+extern "C" fn choose(
+    name: *const c_char,
+    own: *const c_void,
+    found: &'static AtomicPtr<c_void>,
+) -> *const c_void {
+    const RUNTIME: &CStr = c"_ZSt15get_new_handlerv";
+    const ALLOCATOR: &CStr = c"malloc";
     if WHOSE.load(Relaxed) == UNDECIDED {
         loaded::begin();
-        let is_hidden = loaded::next_lacks(c"_Znwm", &[c"_ZSt15get_new_handlerv", c"malloc"]);
-        WHOSE.store(if is_hidden { LIBRARY } else { OWN }, Relaxed);
+        let is_replaced = [news::NAMES, deletes::NAMES]
+            .iter()
+            .any(|names| loaded::is_replaced(names, attach::RECORDER, &[RUNTIME, ALLOCATOR]));
+        WHOSE.store(if is_replaced { NEXT } else { OWN }, Relaxed);
     }
     if WHOSE.load(Relaxed) == OWN {
         return own;
     }
     // SAFETY: the names below are all that this function is given.
-    loaded::next(unsafe { CStr::from_ptr(name.cast()) }).unwrap_or(own)
+    let next = loaded::next_without(unsafe { CStr::from_ptr(name) }, ALLOCATOR).unwrap_or(own);
+    found.store(next.cast_mut(), Relaxed);
+    next
 }
 
-/// Defines the exported operator `$name`: a jump to Vellum's own, or to a library's.
+/// Defines the exported operator `$name`: a jump to Vellum's own, or to the next one.
 macro_rules! operator {
     ($(#[$doc:meta])* $own:ident::$name:ident) => {
         $(#[$doc])*
@@ -53,7 +65,8 @@ macro_rules! operator {
         pub unsafe extern "C" fn $name() {
             const TEXT: &str = concat!(stringify!($name), "\0");
             static NAME: [u8; TEXT.len()] = *TEXT.as_bytes().first_chunk().unwrap();
-            crate::arch::operator!(WHOSE, $own::$name, NAME, choose)
+            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+            crate::arch::operator!(WHOSE, FOUND, $own::$name, NAME, choose)
         }
     };
 }
@@ -146,6 +159,7 @@ macro_rules! operators {
         $(operator!($(#[$doc])* news::$name);)*
         mod news {
             use super::*;
+            pub(super) const NAMES: &[&CStr] = &[$(name(concat!(stringify!($name), "\0"))),*];
             $(#[allow(non_snake_case)]
             pub(super) extern "C" fn $name($($argument: $type),*) -> *mut c_void {
                 $body
@@ -180,6 +194,7 @@ macro_rules! deletes {
         $(operator!($(#[$doc])* deletes::$name);)*
         mod deletes {
             use super::*;
+            pub(super) const NAMES: &[&CStr] = &[$(name(concat!(stringify!($name), "\0"))),*];
             $(/// # Safety
             /// As for `free`.
             #[allow(non_snake_case)]

@@ -17,6 +17,7 @@
 //! | [`identity`] | `setuid`, `unshare` and their kin, before which the helper is ended |
 //! | [`loading`] | `dlopen`, without `RTLD_DEEPBIND` |
 //! | [`locks`] | `pthread_mutex_init` and its kin, for paged memory |
+//! | [`lookups`] | `dlsym`, for memory functions by the C library's handle |
 //! | [`rlimit`] | `setrlimit` and `prlimit`, watched for limits on address space |
 //! | [`signals`] | `sigaction` and `signal`, for SIGSEGV, which the collector may need |
 //! | [`streams`] | `fread`, `fwrite` and their kin, for paged memory |
@@ -53,6 +54,7 @@ mod knobs;
 mod loaded;
 pub mod loading;
 pub mod locks;
+pub mod lookups;
 pub mod messages;
 pub mod mmap;
 mod paging;

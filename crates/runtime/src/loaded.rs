@@ -47,12 +47,34 @@ const HIDDEN: u16 = 0x8000;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
 
-/// Finds the list, by the main program's `DT_DEBUG`. Called once, before the program runs, so that nothing is
-/// loaded or unloaded meanwhile.
+// Where the linker keeps its list. Weak, as no C library has both; not by `dlsym`, which needs the list.
+core::arch::global_asm!(
+    ".weak _r_debug",
+    ".weak _dl_debug_addr",
+    ".hidden vellum_linkers_list",
+    ".globl vellum_linkers_list",
+    ".pushsection .data.rel.ro.vellum_linkers_list, \"aw\", @progbits",
+    ".p2align 3",
+    "vellum_linkers_list: .quad _r_debug, _dl_debug_addr",
+    ".popsection",
+);
+
+unsafe extern "C" {
+    static vellum_linkers_list: [*const c_void; 2];
+}
+
+/// Finds the list. Called before the program runs, so that nothing is loaded or unloaded meanwhile.
 pub(crate) fn begin() {
-    let debug = first(c"_r_debug").cast::<Debug>();
-    // SAFETY: null, or the linker's structure of this name, which it fills in before any program runs.
-    let Some(debug) = (unsafe { debug.as_ref() }) else { return };
+    if !LAST.load(Ordering::Relaxed).is_null() {
+        return;
+    }
+    // SAFETY: each null, or what the linker of that C library has under this name, filled in before any
+    // program runs.
+    let debug = unsafe {
+        let [glibcs, musls] = vellum_linkers_list;
+        glibcs.cast::<Debug>().as_ref().or_else(|| musls.cast::<*const Debug>().as_ref()?.as_ref())
+    };
+    let Some(debug) = debug else { return };
     let mut info = libc::Dl_info {
         dli_fname: null(),
         dli_fbase: core::ptr::null_mut(),
@@ -77,21 +99,26 @@ pub(crate) fn begin() {
     HERE.store(here, Ordering::Release);
 }
 
-/// The objects after Vellum that were loaded with the program; none if the list is not known.
-fn later() -> impl Iterator<Item = &'static Loaded> {
+/// The objects that were loaded with the program, from `at` on.
+fn objects(mut at: *mut Loaded) -> impl Iterator<Item = &'static Loaded> {
     let last = LAST.load(Ordering::Relaxed);
-    let mut at = HERE.load(Ordering::Acquire);
     core::iter::from_fn(move || {
-        if at.is_null() || at == last {
-            return None;
-        }
-        // SAFETY: an object that was loaded with the program, and stays as long as it; so does the one after
-        // it.
-        unsafe {
-            at = (*at).next;
-            at.as_ref()
-        }
+        // SAFETY: null, or an object that was loaded with the program, and stays as long as it.
+        let object = unsafe { at.as_ref() }?;
+        at = if at == last { core::ptr::null_mut() } else { object.next };
+        Some(object)
     })
+}
+
+/// Those after Vellum; none if the list is not known.
+fn later() -> impl Iterator<Item = &'static Loaded> {
+    objects(HERE.load(Ordering::Acquire)).skip(1)
+}
+
+/// Those before Vellum.
+fn earlier() -> impl Iterator<Item = &'static Loaded> {
+    let here = HERE.load(Ordering::Acquire);
+    objects(PROGRAM.load(Ordering::Relaxed)).take_while(move |object| !core::ptr::eq(*object, here))
 }
 
 /// The definition of function `name` that comes after Vellum's; `None` if there is none, or the list is not
@@ -101,33 +128,57 @@ pub(crate) fn next(name: &CStr) -> Option<*const c_void> {
     later().find_map(|object| unsafe { object.find(name) })
 }
 
-/// Whether the first object after Vellum that defines function `name` defines none of `others`.
-pub(crate) fn next_lacks(name: &CStr, others: &[&CStr]) -> bool {
+/// The one that is not Vellum's, wherever it is.
+pub(crate) fn other(name: &CStr) -> Option<*const c_void> {
     // SAFETY: the objects stay loaded.
-    let has = |object: &Loaded, name: &CStr| unsafe { object.find(name) }.is_some();
-    later()
-        .find(|object| has(object, name))
-        .is_some_and(|object| !others.iter().any(|other| has(object, other)))
+    later().chain(earlier()).find_map(|object| unsafe { object.find(name) })
+}
+
+/// The one after the object at `base`, if Vellum's does not come first. The objects of a library that was
+/// loaded later are taken to define none.
+pub(crate) fn next_of(base: usize, name: &CStr) -> Option<*const c_void> {
+    let here = HERE.load(Ordering::Acquire);
+    let is_first = |object: &Loaded| object.base == base;
+    // SAFETY: null, or Vellum's own object.
+    if earlier().any(is_first) || unsafe { here.as_ref() }.is_none_or(is_first) {
+        return None;
+    }
+    let is_early = later().any(is_first);
+    let mut rest = later().skip_while(|object| is_early && object.base != base).skip(is_early.into());
+    // SAFETY: the objects stay loaded.
+    rest.find_map(|object| unsafe { object.find(name) })
+}
+
+/// The same, of the objects without a function `other`.
+pub(crate) fn next_without(name: &CStr, other: &CStr) -> Option<*const c_void> {
+    // SAFETY: the objects stay loaded.
+    later().filter(|object| !object.has(other)).find_map(|object| unsafe { object.find(name) })
+}
+
+/// Whether one of the functions `names` is replaced: an object before Vellum defines it that does not define
+/// `watcher`, or the first after Vellum that defines it defines none of `usual`.
+pub(crate) fn is_replaced(names: &[&CStr], watcher: &CStr, usual: &[&CStr]) -> bool {
+    let has_one = |object: &Loaded, names: &[&CStr]| names.iter().any(|name| object.has(name));
+    earlier().any(|object| has_one(object, names) && !object.has(watcher))
+        || names
+            .iter()
+            .any(|name| later().find(|object| object.has(name)).is_some_and(|object| !has_one(object, usual)))
 }
 
 /// Where the first definition of `name` in the program is, of a function or of data. Unlike `dlsym` it
 /// allocates nothing where there is none: the linker's words about that would come from an allocator of the
 /// program's own, before that is ready.
 pub(crate) fn first_symbol(name: &CStr) -> *const c_void {
-    let mut at = PROGRAM.load(Ordering::Relaxed);
-    if at.is_null() {
+    let program = PROGRAM.load(Ordering::Relaxed);
+    if program.is_null() {
         return first(name);
     }
-    let last = LAST.load(Ordering::Relaxed);
-    // SAFETY: an object that was loaded with the program, and stays as long as it.
-    while let Some(object) = unsafe { at.as_ref() } {
-        // SAFETY: as above.
-        if let Some(symbol) = unsafe { object.symbol(name) } {
-            return (object.base + symbol.st_value as usize) as *const c_void;
-        }
-        at = if at == last { core::ptr::null_mut() } else { object.next };
-    }
-    null()
+    let found = objects(program).find_map(|object| {
+        // SAFETY: the object stays loaded.
+        let symbol = unsafe { object.symbol(name) }?;
+        Some((object.base + symbol.st_value as usize) as *const c_void)
+    });
+    found.unwrap_or(null())
 }
 
 /// The GNU hash of a name.
@@ -139,6 +190,12 @@ impl Loaded {
     /// The address of a table. glibc has put the address where the file has the offset, others have not.
     fn table(&self, value: usize) -> usize {
         if value < self.base { value + self.base } else { value }
+    }
+
+    /// Whether the object, one that was loaded with the program, defines `name`.
+    fn has(&self, name: &CStr) -> bool {
+        // SAFETY: such objects stay loaded.
+        unsafe { self.symbol(name) }.is_some()
     }
 
     /// The function `name` that the object defines.

@@ -5,7 +5,7 @@
 //! decided here.
 
 use crate::knobs::{Knobs, variable};
-use crate::{attach, board, copying, loading, signals, stdio};
+use crate::{attach, board, copying, loading, lookups, signals, stdio};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -39,6 +39,7 @@ extern "C" fn start() {
     if attach != Attach::Serving {
         loading::leave_alone();
     } else {
+        lookups::begin();
         Pages::global().configure(knobs.pages);
         crate::paging::heed();
         if vellum_malloc::paged::is_paging() {

@@ -1,7 +1,7 @@
 //! What Vellum must live beside: debuggers and checkers, other allocators, other C libraries, other
 //! preloaded libraries.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::command as vellum;
 use vellum_conformance::program::sources;
@@ -217,21 +217,67 @@ fn an_allocator_that_is_not_ready_is_left_alone() {
     assert_eq!((outcome.stderr.as_str(), outcome.attach()), ("", Attach::OwnAllocator), "{outcome}");
 }
 
+/// A library of `c/SOURCE`: its folder, as an option for the linker and as itself.
+fn library_of(name: &str, source: &str, flags: &[&str]) -> (String, PathBuf) {
+    let flags = [&["-DLIBRARY", "-O1", "-shared", "-fPIC"], flags].concat();
+    let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
+    let library = vellum_skip::compiled(compiler, name, &[sources().join(source)], &flags);
+    let folder = library.unwrap_or_else(|why| panic!("{why}")).with_file_name("");
+    (format!("-L{}", folder.display()), folder)
+}
+
+/// The same with and without Vellum: what a program that finds its libraries in `folder` says.
+fn same_in(folder: &Path, program: &Path, arguments: &[&str]) -> String {
+    let path = format!("LD_LIBRARY_PATH={}", folder.display());
+    same(|| with(Path::new("env"), &[&[&*path, &program.display().to_string()], arguments].concat())).text()
+}
+
 /// A library with `operator new` of its own comes before the C++ library's, and so before Vellum's.
 #[test]
 fn a_library_with_operators_of_its_own_keeps_them() {
+    let (there, folder) = library_of("libown.so", "operators.cc", &[]);
+    let program = Place::new().program("operators.cc", &[&there, "-lown"]);
+    let said = same_in(&folder, &program, &[]);
+    assert!(said.starts_with("1 1 1 1 1 0 "), "{said}");
+}
+
+/// Operators that a program, or a library, does not replace call those that it does, as the standard says:
+/// as many calls of each as without Vellum.
+#[test]
+fn some_operators_are_replaced() {
+    // Each bit a form, as the source has them: sets whose blocks only they can delete; each two forms apart.
+    let closed =
+        [0x101, 0x303, 0x202, 0x4010, 0x4111, 0xd01, 0x1105, 0x8222].map(|forms| (forms, "-DHEADER"));
+    let apart = [0xa_aaaa, 0xc_cccc, 0x0_f0f0, 0x0_ff00, 0xf_0000];
+    let counted = apart.iter().flat_map(|forms| [*forms, 0xf_ffff ^ forms]).map(|forms| (forms, "-DCOUNT"));
+    for (forms, kind) in closed.into_iter().chain(counted) {
+        let replaced = format!("-DREPLACED={forms:#x}");
+        let (there, folder) = library_of("libown.so", "subsets.c", &[&replaced, kind]);
+        let said = |flags: &[&str]| same_in(&folder, &Place::new().program("subsets.c", flags), &[]);
+        let counts = said(&[&replaced, kind, "-lstdc++"]);
+        assert!(counts.contains(['2', '4', '6']), "{replaced}: {counts}");
+        assert_eq!(said(&[&there, "-lown", "-lstdc++"]), counts, "{replaced} in a library");
+    }
+}
+
+/// `dlsym` on the C library's handle, and after a library, finds functions that take each other's blocks.
+#[test]
+fn memory_functions_are_looked_up_by_handle() {
+    let (there, folder) = library_of("libnext.so", "handles.c", &[]);
+    let plugin = library_of("libplugin.so", "handles.c", &[]).1.join("libplugin.so");
+    let program = Place::new().program("handles.c", &[&there, "-lnext", "-pthread", "-ldl"]);
+    same_in(&folder, &program, &[plugin.to_str().expect("a plain path")]);
+}
+
+#[test]
+fn closed_libraries_stay() {
     let place = Place::new();
-    let flags = ["-DLIBRARY", "-shared", "-fPIC"];
-    let library = vellum_skip::compiled("c++", "libown.so", &[sources().join("operators.cc")], &flags)
-        .unwrap_or_else(|why| panic!("{why}"));
-    let folder = library.parent().expect("a folder");
-    let program = place.program("operators.cc", &[&format!("-L{}", folder.display()), "-lown"]);
-    let outcome = same(|| {
-        let mut command = Command::new(&program);
-        command.env("LD_LIBRARY_PATH", folder);
-        command
-    });
-    assert!(outcome.text().starts_with("1 1 1 1 1 0 "), "{outcome}");
+    let program = place.program("closed.c", &["-pthread", "-ldl"]);
+    for name in ["libvellum.so", "libvellum_cost.so", "libgc/libgc.so.1", "libgc/libgccpp.so.1"] {
+        let library = library().with_file_name(name).display().to_string();
+        let outcome = plain(with(&program, &[&library])).succeeded();
+        assert_eq!(outcome.text(), "0 1\n".repeat(3), "{name}: {outcome}");
+    }
 }
 
 #[test]

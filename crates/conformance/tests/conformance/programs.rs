@@ -100,6 +100,8 @@ import multiprocessing
 if __name__ == "__main__":
     with multiprocessing.get_context("fork").Pool(2) as pool:
         print(sum(pool.map(abs, range(-1000, 1000))))
+import ctypes; libc = ctypes.CDLL("libc.so.6"); libc.strdup.restype = ctypes.c_void_p
+for size in range(1, 10000, 50): libc.free(ctypes.c_void_p(libc.strdup(b"x" * size)))
 sys.exit(3)
 "#;
 

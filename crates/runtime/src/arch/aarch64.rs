@@ -68,15 +68,41 @@ macro_rules! load {
 }
 pub(crate) use load;
 
-/// A jump to Vellum's own operator, or to a library's: see [`crate::cxx`].
+/// A jump to where `$choose` says, by the first three arguments and who calls: see [`crate::lookups`].
+macro_rules! go_to {
+    ($choose:path) => {
+        core::arch::naked_asm!(
+            "stp x29, x30, [sp, -48]!",
+            "mov x29, sp",
+            "stp x0, x1, [sp, 16]",
+            "str x2, [sp, 32]",
+            "mov x3, x30",
+            "bl {choose}",
+            "mov x16, x0",
+            "ldp x0, x1, [sp, 16]",
+            "ldr x2, [sp, 32]",
+            "ldp x29, x30, [sp], 48",
+            "br x16",
+            choose = sym $choose,
+        )
+    };
+}
+pub(crate) use go_to;
+
+/// A jump to Vellum's own operator, or to the next: see [`crate::cxx`].
 macro_rules! operator {
-    ($whose:path, $own:path, $name:path, $choose:path) => {
+    ($whose:path, $found:path, $own:path, $name:path, $choose:path) => {
         core::arch::naked_asm!(
             "adrp x16, {whose}",
             "ldr w16, [x16, :lo12:{whose}]",
             "cbnz w16, 2f",
             "b {own}",
             "2:",
+            "adrp x16, {found}",
+            "ldr x16, [x16, :lo12:{found}]",
+            "cbz x16, 3f",
+            "br x16",
+            "3:",
             "stp x29, x30, [sp, -48]!",
             "mov x29, sp",
             "stp x0, x1, [sp, 16]",
@@ -85,6 +111,8 @@ macro_rules! operator {
             "add x0, x0, :lo12:{name}",
             "adrp x1, {own}",
             "add x1, x1, :lo12:{own}",
+            "adrp x2, {found}",
+            "add x2, x2, :lo12:{found}",
             "bl {choose}",
             "mov x16, x0",
             "ldp x0, x1, [sp, 16]",
@@ -92,6 +120,7 @@ macro_rules! operator {
             "ldp x29, x30, [sp], 48",
             "br x16",
             whose = sym $whose,
+            found = sym $found,
             own = sym $own,
             name = sym $name,
             choose = sym $choose,

@@ -11,10 +11,10 @@ mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::{
-    KINDS, KNOWN, MAPPING, ODD, WATCHED, copying, jump, load, numbers, operator, system_call, touch_to_write,
-    try_or_throw,
+    KINDS, KNOWN, MAPPING, ODD, WATCHED, copying, go_to, jump, load, numbers, operator, system_call,
+    touch_to_write, try_or_throw,
 };
 #[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::{
-    NUMBERS, copying, jump, load, numbers, operator, system_call, touch_to_write, try_or_throw,
+    NUMBERS, copying, go_to, jump, load, numbers, operator, system_call, touch_to_write, try_or_throw,
 };

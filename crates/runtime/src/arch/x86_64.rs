@@ -62,25 +62,51 @@ macro_rules! load {
 }
 pub(crate) use load;
 
-/// A jump to Vellum's own operator, or to a library's: see [`crate::cxx`].
+/// A jump to where `$choose` says, by the first three arguments and who calls: see [`crate::lookups`].
+macro_rules! go_to {
+    ($choose:path) => {
+        core::arch::naked_asm!(
+            "push rdi",
+            "push rsi",
+            "push rdx",
+            "mov rcx, [rsp + 24]",
+            "call {choose}",
+            "pop rdx",
+            "pop rsi",
+            "pop rdi",
+            "jmp rax",
+            choose = sym $choose,
+        )
+    };
+}
+pub(crate) use go_to;
+
+/// A jump to Vellum's own operator, or to the next: see [`crate::cxx`].
 macro_rules! operator {
-    ($whose:path, $own:path, $name:path, $choose:path) => {
+    ($whose:path, $found:path, $own:path, $name:path, $choose:path) => {
         core::arch::naked_asm!(
             "cmp dword ptr [rip + {whose}], 0",
             "jne 2f",
             "jmp {own}",
             "2:",
+            "mov rax, [rip + {found}]",
+            "test rax, rax",
+            "jz 3f",
+            "jmp rax",
+            "3:",
             "push rdi",
             "push rsi",
             "push rdx",
             "lea rdi, [rip + {name}]",
             "lea rsi, [rip + {own}]",
+            "lea rdx, [rip + {found}]",
             "call {choose}",
             "pop rdx",
             "pop rsi",
             "pop rdi",
             "jmp rax",
             whose = sym $whose,
+            found = sym $found,
             own = sym $own,
             name = sym $name,
             choose = sym $choose,

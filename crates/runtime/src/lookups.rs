@@ -1,0 +1,117 @@
+//! Lookups of memory functions by name.
+//!
+//! `dlsym` on a handle of the C library finds that library's own `free`, and blocks of `strdup` come from
+//! Vellum's `malloc`: two heaps would meet. So where a lookup would find one of the C library's functions for
+//! memory, it finds Vellum's. All others, and all those of handles that stand for a search, are left by a
+//! jump that keeps the caller's return address, by which the linker knows who searches. Among the latter only
+//! `RTLD_NEXT` from a library after Vellum finds the C library's functions.
+//!
+//! Only functions that end in Vellum are answered for. One that goes on to the next library's, as `open`
+//! does, could come back by that library's lookup.
+
+use crate::attach::{first, object_of};
+use crate::{arch, c, loaded, mmap, stats};
+use core::ffi::{CStr, c_char, c_void};
+use core::mem::transmute;
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// Where the C library was loaded, while Vellum serves; else null.
+static C_LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Answers from here on.
+pub(crate) fn begin() {
+    C_LIBRARY.store(object_of(first(c"__libc_start_main")).cast_mut(), Relaxed);
+}
+
+macro_rules! functions {
+    ($($module:ident: $($name:ident)*;)*) => {
+        /// Vellum's function of this name, if it is one for memory.
+        fn own(name: &[u8]) -> Option<*const c_void> {
+            $($(if name == stringify!($name).as_bytes() {
+                return Some($module::$name as *const c_void);
+            })*)*
+            None
+        }
+    };
+}
+
+functions! {
+    c: malloc calloc free cfree free_sized free_aligned_sized realloc reallocarray memalign aligned_alloc
+        posix_memalign valloc pvalloc malloc_usable_size;
+    stats: malloc_trim mallopt mallinfo2 mallinfo malloc_stats malloc_info;
+    mmap: mmap mmap64 munmap mremap mprotect pkey_mprotect madvise posix_madvise mlock mlock2 mlockall;
+}
+
+/// What a lookup that has an answer goes to.
+extern "C" fn answer(_handle: *mut c_void, name: *const c_char) -> *const c_void {
+    // SAFETY: `dlsym` is given a C string.
+    own(unsafe { CStr::from_ptr(name) }.to_bytes()).unwrap_or(null())
+}
+
+/// Where there is no such function.
+extern "C" fn nothing() -> *const c_void {
+    null()
+}
+
+/// What a lookup goes to: the C library's `look_up`, or the answer.
+fn choose(
+    handle: *mut c_void,
+    name: *const c_char,
+    version: *const c_char,
+    caller: *const c_void,
+    look_up: (&CStr, &AtomicPtr<c_void>),
+) -> *const c_void {
+    type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *const c_void;
+    let mut real = look_up.1.load(Relaxed).cast_const();
+    if real.is_null() {
+        // Not by `dlsym`, which this may be.
+        loaded::begin();
+        real = loaded::other(look_up.0).unwrap_or(nothing as *const c_void);
+        look_up.1.store(real.cast_mut(), Relaxed);
+    }
+    let library = C_LIBRARY.load(Relaxed);
+    if library.is_null() || handle == libc::RTLD_DEFAULT || name.is_null() {
+        return real;
+    }
+    // SAFETY: the caller of `dlsym` passes a C string.
+    let text = unsafe { CStr::from_ptr(name) };
+    let found = if own(text.to_bytes()).is_none() {
+        null()
+    } else if handle == libc::RTLD_NEXT {
+        loaded::next_of(object_of(caller).addr(), text).unwrap_or(null())
+    } else {
+        // SAFETY: a function of this type, or one that reads fewer arguments; they are the program's own.
+        unsafe { transmute::<*const c_void, Dlsym>(real)(handle, name, version) }
+    };
+    if !found.is_null() && object_of(found) == library { answer as *const c_void } else { real }
+}
+
+macro_rules! lookups {
+    ($($choose:ident: $name:ident = $text:literal;)*) => {$(
+        extern "C" fn $choose(
+            handle: *mut c_void,
+            name: *const c_char,
+            version: *const c_char,
+            caller: *const c_void,
+        ) -> *const c_void {
+            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+            choose(handle, name, version, caller, ($text, &FOUND))
+        }
+
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// As for the C library's.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            arch::go_to!($choose)
+        }
+    )*};
+}
+
+lookups! {
+    choose_plain: dlsym = c"dlsym";
+    choose_version: dlvsym = c"dlvsym";
+}
