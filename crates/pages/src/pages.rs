@@ -4,7 +4,7 @@
 //! without it, on extents that are in nobody's hands meanwhile. Moving is in [`crate::relocate`], giving
 //! frames back in [`crate::release`], the background in [`crate::helper`].
 
-use crate::arena::Taken;
+use crate::arena::{Arena, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
 use crate::holes::Inside;
@@ -172,6 +172,7 @@ impl Pages {
         let mut state = self.state.lock();
         self.init(&mut state);
         state.still = true;
+        state.arenas.iter_mut().for_each(Arena::dump_all);
         self.inside.be_still();
         caps::drop(Caps::all().difference(Caps::NOREPLACE));
     }
@@ -182,7 +183,7 @@ impl Pages {
         if !state.is_init {
             return Ok(());
         }
-        state.arenas.iter_mut().try_for_each(crate::arena::Arena::validate)
+        state.arenas.iter_mut().try_for_each(Arena::validate)
     }
 
     /// Hands out a block.
