@@ -16,7 +16,7 @@ use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
-use vellum_sys::{Caps, caps, map};
+use vellum_sys::{Caps, caps, limits, map};
 use vellum_wire::{Counter, Slot};
 
 /// Places of a block looked at to learn whether it was touched at all.
@@ -336,7 +336,8 @@ impl Pages {
         if pages < old {
             self.cut(state, arena, page, pages);
         } else if pages > old {
-            if !state.arenas[arena].growth_is_possible(page, pages) {
+            let is_refused = limits::is_refused_at_once((pages - old) as usize * PAGE);
+            if is_refused || !state.arenas[arena].growth_is_possible(page, pages) {
                 return None;
             }
             let mut taken = state.arenas[arena].grow(page, pages);

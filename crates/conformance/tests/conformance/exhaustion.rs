@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use vellum_conformance::{Outcome, Place, plain, served, skip};
+use vellum_conformance::{Outcome, Place, plain, same, served, skip};
 
 /// As the program has it.
 const LIMIT: u64 = 256 << 20;
@@ -41,6 +41,13 @@ fn all_sizes_under_a_limit_from_the_start() {
 #[test]
 fn growing_to_a_limit_from_the_start() {
     limited_from_the_start("growing_to_the_limit");
+}
+
+#[test]
+fn requests_beyond_the_machine_are_refused_as_without() {
+    let program = Place::new().program("beyond.c", &[]);
+    let outcome = same(|| Command::new(&program));
+    assert_eq!(outcome.text().lines().count(), 10, "{outcome}");
 }
 
 /// The size of the core dump that `run` makes in a place of its own, which must hold the blocks and not what
