@@ -147,7 +147,8 @@ impl Bench<'_> {
             said = Some(file);
         }
         let on_vellum = arm == Arm::With;
-        let observed = self.plan.launch(Occasion { on_vellum, stdio, ..Occasion::default() })?;
+        let observed =
+            self.plan.launch(Occasion { on_vellum, stdio, compared: true, ..Occasion::default() })?;
         // A command that was interrupted has not failed, whatever it exits with.
         if let Some(signal) = observed.ended.asked.or_else(Interrupt::arrived) {
             self.progress("");

@@ -62,13 +62,26 @@ mod wrap;
 use clap::Parser;
 use failure::FAILED;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 fn main() -> ExitCode {
+    vellum_process::on_enough_stack(command);
+    ExitCode::from(STATUS.load(Relaxed))
+}
+
+/// The exit status.
+static STATUS: AtomicU8 = AtomicU8::new(FAILED);
+
+extern "C" fn command() {
+    STATUS.store(status(), Relaxed);
+}
+
+fn status() -> u8 {
     let args = match args::Args::try_parse() {
         Ok(args) => args,
         Err(error) => {
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
+            return if error.use_stderr() { FAILED } else { 0 };
         }
     };
     let ended = match args.command {
@@ -92,10 +105,10 @@ fn main() -> ExitCode {
         args::Command::Man { directory } => shell::man(directory.as_deref()),
     };
     match ended {
-        Ok(status) => ExitCode::from(status),
+        Ok(status) => status,
         Err(failure) => {
             say!("vellum: {failure}");
-            ExitCode::from(failure.status())
+            failure.status()
         }
     }
 }

@@ -62,6 +62,11 @@ impl Taken {
     }
 }
 
+/// A core dump has the size of all the memory it includes. Of an arena it leaves out what was never handed
+/// out, beyond this share of the rest, or these pages; huge pages stay whole.
+const DUMP_SHARE: u32 = 16;
+const DUMP_MIN: u32 = (64 << 10) / PAGE as u32;
+
 /// Where an arena's three stretches of address space are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -71,6 +76,8 @@ pub(crate) struct Place {
     pub(crate) limit: u32,
     /// Address space is accounted: map only what is needed.
     pub(crate) short: bool,
+    /// Its pages may become huge.
+    pub(crate) huge: bool,
     /// All three stretches are reserved: nobody else can be mapped there.
     pub(crate) reserved: bool,
 }
@@ -79,6 +86,8 @@ pub(crate) struct Arena {
     place: Place,
     /// Pages mapped so far.
     mapped: u32,
+    /// Of them, those that a core dump includes, from the start on.
+    dumped: PageNo,
     tags: Tags,
     bins: [Bins; 3],
 }
@@ -86,8 +95,9 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) const fn unplaced() -> Arena {
         Arena {
-            place: Place { base: 0, tags: 0, side: 0, limit: 0, short: false, reserved: false },
+            place: Place { base: 0, tags: 0, side: 0, limit: 0, short: false, huge: false, reserved: false },
             mapped: 0,
+            dumped: 0,
             tags: Tags::unmapped(),
             bins: [const { Bins::new() }; 3],
         }
@@ -240,8 +250,36 @@ impl Arena {
                 return Err(undo(self, errno));
             }
             self.tags.count = new as u32;
+            if self.dumped != PageNo::MAX {
+                map::leave_out_of_dumps(tags.0, tags.1);
+                map::leave_out_of_dumps(side, bytes);
+            }
+        }
+        if self.dumped != PageNo::MAX {
+            map::leave_out_of_dumps(base, len);
         }
         Ok(())
+    }
+
+    /// Has core dumps include the pages before `end`, and some more, so that not every call comes here.
+    fn dump_to(&mut self, end: PageNo) {
+        let to = if self.place.huge {
+            end.next_multiple_of(HUGE_PAGES)
+        } else {
+            end + (end / DUMP_SHARE).max(DUMP_MIN)
+        };
+        let to = to.min(self.mapped);
+        if map::include_in_dumps(self.address(self.dumped), (to - self.dumped) as usize * PAGE) {
+            self.dumped = to;
+        }
+    }
+
+    /// Has core dumps include all of the arena, with no further call.
+    pub(crate) fn dump_all(&mut self) {
+        if self.dumped < self.mapped {
+            self.dump_to(self.mapped);
+        }
+        self.dumped = PageNo::MAX;
     }
 
     /// Where address space is accounted, unmaps a cold end. Returns the bytes given back.
@@ -261,6 +299,7 @@ impl Arena {
         }
         self.remove_free(start, pages, kind);
         self.mapped = keep;
+        self.dumped = if self.dumped == PageNo::MAX { self.dumped } else { self.dumped.min(keep) };
         if keep > start {
             self.insert_free(start, keep - start, Kind::Cold, 0);
         }
@@ -294,11 +333,22 @@ impl Arena {
         }
         self.tags.write(start, pages, kind, flags);
         self.bins[kind.index()].insert(&mut self.tags, start, pages);
+        let used = start.next_multiple_of(HUGE_PAGES);
+        if kind == Kind::Cold
+            && start + pages >= self.dumped
+            && used + used / DUMP_SHARE + HUGE_PAGES < self.dumped
+        {
+            map::leave_out_of_dumps(self.address(used), (self.dumped - used) as usize * PAGE);
+            self.dumped = used;
+        }
     }
 
     /// Hands out `pages` pages from `at`, all free, of which the first lies in the extent at `first`.
     fn take_run(&mut self, first: PageNo, at: PageNo, pages: u32) -> Taken {
         let end = at + pages;
+        if end > self.dumped {
+            self.dump_to(end);
+        }
         let mut taken = Taken { start: at, pages, cold_from: end, ..Taken::default() };
         let mut start = first;
         while start < end {

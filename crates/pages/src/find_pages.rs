@@ -12,14 +12,16 @@ use crate::state::{ARENAS, Advice, DENSE, FINE, LARGE, State, Use};
 use crate::tag::Kind;
 use crate::units::{HUGE, PAGE, UNIT_PAGES, round_up};
 use vellum_sys::lock::Held;
-use vellum_sys::{clock, map};
+use vellum_sys::{clock, limits, map};
 use vellum_wire::Counter;
 
 impl Pages {
     /// Finds `pages` aligned pages, by preference with frames, without raising the peak. Books them.
     pub(crate) fn find_pages(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
         let mut state = self.state.lock();
-        if !self.init(&mut state) {
+        // A block that moves asks for what it grows by (`shift`).
+        let is_new = usage == Use::Fixed;
+        if !self.init(&mut state) || is_new && limits::is_refused_at_once(pages as usize * PAGE) {
             return None;
         }
         let is_sparse = usage == Use::Fixed && state.sparse.has(pages);

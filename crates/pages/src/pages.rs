@@ -4,7 +4,7 @@
 //! without it, on extents that are in nobody's hands meanwhile. Moving is in [`crate::relocate`], giving
 //! frames back in [`crate::release`], the background in [`crate::helper`].
 
-use crate::arena::Taken;
+use crate::arena::{Arena, Taken};
 use crate::config::{Config, HugePolicy};
 use crate::error::{Misuse, OutOfMemory};
 use crate::holes::Inside;
@@ -16,7 +16,7 @@ use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
-use vellum_sys::{Caps, caps, map};
+use vellum_sys::{Caps, caps, limits, map};
 use vellum_wire::{Counter, Slot};
 
 /// A request.
@@ -167,6 +167,7 @@ impl Pages {
         let mut state = self.state.lock();
         self.init(&mut state);
         state.still = true;
+        state.arenas.iter_mut().for_each(Arena::dump_all);
         self.inside.be_still();
         caps::drop(Caps::all().difference(Caps::NOREPLACE));
     }
@@ -177,7 +178,7 @@ impl Pages {
         if !state.is_init {
             return Ok(());
         }
-        state.arenas.iter_mut().try_for_each(crate::arena::Arena::validate)
+        state.arenas.iter_mut().try_for_each(Arena::validate)
     }
 
     /// Hands out a block.
@@ -320,7 +321,8 @@ impl Pages {
         if pages < old {
             self.cut(state, arena, page, pages);
         } else if pages > old {
-            if !state.arenas[arena].growth_is_possible(page, pages) {
+            let is_refused = limits::is_refused_at_once((pages - old) as usize * PAGE);
+            if is_refused || !state.arenas[arena].growth_is_possible(page, pages) {
                 return None;
             }
             let mut taken = state.arenas[arena].grow(page, pages);

@@ -12,8 +12,8 @@ use crate::state::{ENTRIES_MAX, LARGE, Use};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::{ALIGN_MAX, MOVE_MIN, PAGE, pages_of};
 use core::ptr::NonNull;
-use vellum_sys::map;
 use vellum_sys::transfer::{self, Way};
+use vellum_sys::{limits, map};
 use vellum_wire::Counter;
 
 /// A used extent, by where its records are.
@@ -113,6 +113,9 @@ impl Pages {
     /// `old` is a live block whose old place nobody relies on afterwards.
     unsafe fn shift(&self, old: Spot, pages: u32, align: u32, zero: bool) -> Option<Extent> {
         let kept = old.pages.min(pages) as usize * PAGE;
+        if limits::is_refused_at_once(pages as usize * PAGE - kept) {
+            return None;
+        }
         // A warm place with room is worth a copy when most of the new block is new.
         let roomy = pages >= old.pages.saturating_mul(2) && self.has_warm_room(pages);
         if kept >= MOVE_MIN && !roomy && old.flags & flag::TAINTED == 0 {

@@ -221,6 +221,7 @@ impl State {
                 side: side + index * SIDE_BYTES,
                 limit: LIMITS[index],
                 short,
+                huge: index != FINE,
                 reserved,
             };
             if arena.init(place).is_err() {

@@ -14,21 +14,24 @@
 //! removed when the [`BoardFile`] is dropped. A run that was killed outright leaves its directory behind. The
 //! lock on its board is free then, by which the next run finds and removes it.
 //!
+//! A board has as many slots as the limit on the size of files (`RLIMIT_FSIZE`) leaves room for.
+//!
 //! A board is much larger than most jobs need, and lies in memory, so it is sparse. But touching a page for
 //! which a full file system has no room kills the process: pages are reserved some way ahead of the claimed
 //! slots.
 
-use crate::library;
+use crate::{library, named};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::process::{Resource, getrlimit};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use vellum_wire::{Board, SLOTS_DEFAULT, Slot};
+use vellum_wire::{Board, SLOT_BYTES, SLOTS_DEFAULT, Slot};
 
 /// How the names of boards' directories begin.
 pub const STALE_PREFIX: &str = "vellum-";
@@ -52,8 +55,9 @@ pub struct BoardFile {
     path: PathBuf,
     file: File,
     base: usize,
+    bytes: usize,
     board: Board<'static>,
-    reserved: AtomicU64,
+    reserved: AtomicUsize,
 }
 
 impl BoardFile {
@@ -77,7 +81,7 @@ impl BoardFile {
             remove_stale(&place);
             match Self::try_in(&place) {
                 Ok(board) => return Ok(board),
-                Err(error) => tried.push((place, error)),
+                Err(error) => tried.push((place, named(error))),
             }
         }
         Err(BoardError { tried })
@@ -98,18 +102,19 @@ impl BoardFile {
 
     fn map(directory: PathBuf, path: PathBuf, file: File) -> io::Result<BoardFile> {
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        let bytes = Board::bytes(SLOTS_DEFAULT);
+        let slots = slots_within(getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX));
+        let bytes = Board::bytes(slots);
         file.set_len(bytes as u64)?;
-        reserve(&file, 0, Board::bytes(RESERVE_AHEAD_SLOTS) as u64)?;
+        let reserved = reserve(&file, 0, Board::bytes(RESERVE_AHEAD_SLOTS), bytes)?;
         // SAFETY: a new mapping at a place the kernel chooses; the file is ours and as long as the mapping.
         let base = unsafe {
             mmap(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)?
         };
         // SAFETY: page-aligned, zeroed (a new file), `bytes` long, and unmapped only when `self` is dropped,
         // which the lifetimes of the methods below do not let a slot outlive.
-        let board = unsafe { Board::create(base.cast(), SLOTS_DEFAULT) };
-        let reserved = AtomicU64::new(Board::bytes(RESERVE_AHEAD_SLOTS) as u64);
-        Ok(BoardFile { directory, path, file, base: base as usize, board, reserved })
+        let board = unsafe { Board::create(base.cast(), slots) };
+        let reserved = AtomicUsize::new(reserved);
+        Ok(BoardFile { directory, path, file, base: base as usize, bytes, board, reserved })
     }
 
     /// The path other processes open.
@@ -130,13 +135,14 @@ impl BoardFile {
     /// Reserves memory for slots soon to be claimed. To be called now and then while the job runs.
     pub fn reserve_ahead(&self) {
         let claimed = self.board.claimed().len() as u32;
-        let wanted = Board::bytes((claimed + RESERVE_AHEAD_SLOTS).min(SLOTS_DEFAULT)) as u64;
+        let wanted = Board::bytes(claimed + RESERVE_AHEAD_SLOTS).min(self.bytes);
         let reserved = self.reserved.load(Relaxed);
         // Reserved in whole steps, so that not every look makes a system call.
+        let step = wanted + Board::bytes(RESERVE_AHEAD_SLOTS);
         if wanted > reserved
-            && reserve(&self.file, reserved, wanted + Board::bytes(RESERVE_AHEAD_SLOTS) as u64).is_ok()
+            && let Ok(reserved) = reserve(&self.file, reserved, step, self.bytes)
         {
-            self.reserved.store(wanted + Board::bytes(RESERVE_AHEAD_SLOTS) as u64, Relaxed);
+            self.reserved.store(reserved, Relaxed);
         }
     }
 
@@ -156,19 +162,23 @@ impl Drop for BoardFile {
     fn drop(&mut self) {
         self.remove();
         // SAFETY: the mapping made in `map`, of this length; no slot borrowed from `self` is left.
-        let _ = unsafe { munmap(self.base as *mut _, Board::bytes(SLOTS_DEFAULT)) };
+        let _ = unsafe { munmap(self.base as *mut _, self.bytes) };
     }
 }
 
-/// Reserves the file's bytes from `from` to `to` (its length at most). A file system that cannot reserve is
-/// taken as it is.
-fn reserve(file: &File, from: u64, to: u64) -> io::Result<()> {
-    let to = to.min(Board::bytes(SLOTS_DEFAULT) as u64);
-    if from >= to {
-        return Ok(());
-    }
-    match fallocate(file, FallocateFlags::empty(), from, to - from) {
-        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(()),
+/// The slots of a board in a file of at most `limit` bytes: one at least, for which the system then says that
+/// the file would be too large.
+fn slots_within(limit: u64) -> u32 {
+    let slots = limit.saturating_sub(Board::bytes(0) as u64) / SLOT_BYTES as u64;
+    slots.clamp(1, SLOTS_DEFAULT.into()) as u32
+}
+
+/// Reserves the file's bytes from `from` to `to`, or to its `end`: to where. A file system that cannot reserve
+/// is taken as it is.
+fn reserve(file: &File, from: usize, to: usize, end: usize) -> io::Result<usize> {
+    let to = to.min(end);
+    match fallocate(file, FallocateFlags::empty(), from as u64, to.saturating_sub(from) as u64) {
+        Ok(()) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => Ok(to),
         Err(error) => Err(error.into()),
     }
 }
@@ -238,7 +248,7 @@ mod tests {
             board.board.claim().expect("a seat");
             board.reserve_ahead();
         }
-        assert!(board.reserved.load(Relaxed) >= Board::bytes(4 * RESERVE_AHEAD_SLOTS) as u64);
+        assert!(board.reserved.load(Relaxed) >= Board::bytes(4 * RESERVE_AHEAD_SLOTS));
         drop(board);
         assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
     }

@@ -1,15 +1,14 @@
 //! Starting a program and waiting for it, without a trace.
 //!
 //! The program must start as if it had been started directly: same process group (so the terminal's signals
-//! reach it and job control works), same signal mask and dispositions, same descriptors. We become a *child
-//! subreaper*: descendants whose parent has ended come to us instead of to process 1, so that their usage is
-//! accounted too. The wait ends when the program itself ends; descendants still running then are left alone.
+//! reach it and job control works), same signal mask and dispositions, same descriptors. Its descendants
+//! whose parent has ended go where they would without us: a daemon waits for that. So their usage is not
+//! accounted here ([`Tree`](crate::Tree) follows them). The wait ends when the program itself ends.
 //!
 //! ```text
 //! spawn:  pipe ─ fork ─┬─ we: read the pipe ─ end of file: it runs · an errno: it could not
 //!                      └─ child: restore mask, dispositions, descriptors ─ execve ─ (failed: write errno)
-//! wait:   poll(signals) ─ SIGCHLD ─ wait4 until nothing more: ended / stopped (we stop too) /
-//!                                                             a stray (add its usage)
+//! wait:   poll(signals) ─ SIGCHLD ─ wait4 until nothing more: ended / stopped (we stop too)
 //! ```
 //!
 //! Invariant: between fork and exec the child calls only async-signal-safe functions on memory prepared
@@ -18,8 +17,7 @@
 //! Why not `std::process`: it empties the signal mask, forces `SIGPIPE` to its default, and reports no
 //! resource usage.
 
-use crate::stat::child_pids;
-use crate::{Bytes, Pid, Signals, inherited};
+use crate::{Bytes, Pid, Signals, Used, inherited};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::{CStr, CString, OsString};
 use std::io::{self, Read};
@@ -125,7 +123,7 @@ pub struct Ended {
     pub outcome: Outcome,
     /// From just before its start to when we saw its end.
     pub wall: Duration,
-    /// The program, what it waited for, and the strays that came to us.
+    /// The program, and what it waited for.
     pub usage: Usage,
     /// The first signal that came to us meanwhile and asks to end: SIGINT (Ctrl-C), SIGTERM or SIGHUP.
     pub asked: Option<libc::c_int>,
@@ -146,21 +144,13 @@ pub struct Child<'a> {
     pid: Pid,
     started: Instant,
     signals: &'a Signals,
-    /// Left over from earlier jobs: waited for here too, but not in this job's usage.
-    others: Vec<Pid>,
-    usage: Usage,
 }
 
 impl<'a> Child<'a> {
     /// Starts `command`. The calling process should have one thread (see [`Signals::hold`]).
     pub fn spawn(command: &Command, signals: &'a Signals) -> Result<Child<'a>, SpawnError> {
         let system = |call| move |source: io::Error| SpawnError::System { call, source };
-        // Refused only by kernels older than 3.4 or by a filter: strays then go elsewhere, and nothing else
-        // is lost.
-        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         let prepared = Prepared::new(command)?;
-        let others = std::fs::read("/proc/thread-self/children").unwrap_or_default();
-        let others = child_pids(&others).collect();
         let (mut told, tell) = io::pipe().map_err(system("pipe"))?;
         let started = Instant::now();
         // SAFETY: the child calls only async-signal-safe functions and ends in exec or _exit
@@ -175,7 +165,7 @@ impl<'a> Child<'a> {
         drop(tell);
         let mut errno = [0u8; 4];
         match told.read_exact(&mut errno) {
-            Err(_) => Ok(Child { pid: Pid(pid), started, signals, others, usage: Usage::default() }),
+            Err(_) => Ok(Child { pid: Pid(pid), started, signals }),
             Ok(()) => {
                 // SAFETY: waits for the child just made, which is exiting; no memory is handed over.
                 unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
@@ -201,7 +191,7 @@ impl<'a> Child<'a> {
 
     /// Waits for the program to end, passing signals on meanwhile. With a `tick`, calls `tell` about that
     /// often.
-    pub fn wait(mut self, tick: Option<Duration>, mut tell: impl FnMut(Meanwhile)) -> io::Result<Ended> {
+    pub fn wait(self, tick: Option<Duration>, mut tell: impl FnMut(Meanwhile)) -> io::Result<Ended> {
         let timeout = tick
             .map(|tick| Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: i64::from(tick.subsec_nanos()) });
         let mut asked = None;
@@ -219,8 +209,8 @@ impl<'a> Child<'a> {
                             arrived.pass_on(self.pid);
                         }
                     }
-                    if look && let Some(outcome) = self.reap(&mut tell)? {
-                        let (wall, usage) = (self.started.elapsed(), self.usage);
+                    if look && let Some((outcome, usage)) = self.reap(&mut tell)? {
+                        let wall = self.started.elapsed();
                         return Ok(Ended { outcome, wall, usage, asked });
                     }
                 }
@@ -230,16 +220,15 @@ impl<'a> Child<'a> {
         }
     }
 
-    /// Takes note of every child that changed state; the program's outcome if it was among them.
-    fn reap(&mut self, tell: &mut impl FnMut(Meanwhile)) -> io::Result<Option<Outcome>> {
-        let mut outcome = None;
+    /// Waits for the program as long as it changes state; its outcome and usage if it ended.
+    fn reap(&self, tell: &mut impl FnMut(Meanwhile)) -> io::Result<Option<(Outcome, Usage)>> {
         loop {
             let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
             let options = libc::WNOHANG | libc::WUNTRACED;
             // SAFETY: `status` and `usage` live across the call and are only written by it.
-            let pid = unsafe { libc::wait4(-1, &mut status, options, usage.as_mut_ptr()) };
-            if pid == 0 || (pid < 0 && outcome.is_some()) {
-                return Ok(outcome);
+            let pid = unsafe { libc::wait4(self.pid.0, &mut status, options, usage.as_mut_ptr()) };
+            if pid == 0 {
+                return Ok(None);
             }
             if pid < 0 {
                 let error = io::Error::last_os_error();
@@ -251,25 +240,19 @@ impl<'a> Child<'a> {
             if libc::WIFSTOPPED(status) {
                 let signal = libc::WSTOPSIG(status);
                 // A plain SIGSTOP was sent by hand to that one process: the shell need not hear of it.
-                let by_terminal = matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU);
-                if pid == self.pid.0 && by_terminal {
+                if matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) {
                     tell(Meanwhile::Stopping);
                     self.signals.stop_self(signal);
                 }
                 continue;
             }
-            if self.others.contains(&Pid(pid)) {
-                continue;
-            }
+            let outcome = if libc::WIFSIGNALED(status) {
+                Outcome::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
+            } else {
+                Outcome::Exited(libc::WEXITSTATUS(status) as u8)
+            };
             // SAFETY: wait4 returned a pid, so it filled `usage`.
-            self.usage += Usage::from(unsafe { usage.assume_init() });
-            if pid == self.pid.0 {
-                outcome = Some(if libc::WIFSIGNALED(status) {
-                    Outcome::Killed { signal: libc::WTERMSIG(status), core: libc::WCOREDUMP(status) }
-                } else {
-                    Outcome::Exited(libc::WEXITSTATUS(status) as u8)
-                });
-            }
+            return Ok(Some((outcome, Usage::from(unsafe { usage.assume_init() }))));
         }
     }
 }
@@ -372,14 +355,11 @@ impl From<libc::rusage> for Usage {
     }
 }
 
-impl AddAssign for Usage {
-    fn add_assign(&mut self, other: Usage) {
+impl AddAssign<Used> for Usage {
+    fn add_assign(&mut self, other: Used) {
         self.user += other.user;
-        self.system += other.system;
+        self.system += other.cpu.saturating_sub(other.user);
         self.minor_faults += other.minor_faults;
         self.major_faults += other.major_faults;
-        self.largest_process = self.largest_process.max(other.largest_process);
-        self.voluntary_switches += other.voluntary_switches;
-        self.involuntary_switches += other.involuntary_switches;
     }
 }

@@ -3,17 +3,23 @@
 //!
 //! A program under `vellum run` must start as if we were not there. But before `main`, Rust's runtime ignores
 //! `SIGPIPE` and opens `/dev/null` on closed standard descriptors. And a caller may have left `SIGCHLD`
-//! ignored, which would make waiting impossible, so it is undone here and redone for the child. So a function
-//! in `.init_array`, which the loader calls before any of that, records the state.
+//! ignored, which would make waiting impossible, so it is undone here and redone for the child. A file beyond
+//! a limit (`RLIMIT_FSIZE`) is to be an error here, not the end by `SIGXFSZ`. So a function in `.init_array`,
+//! which the loader calls before any of that, records the state.
 //!
 //! Invariant: written once, before `main`, by the only thread; read-only afterwards.
 
+use rustix::process::{Resource, getrlimit};
+use std::io;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-const PIPE_IGNORED: u32 = 1;
-const CHLD_IGNORED: u32 = 2;
+/// Signals whose disposition is recorded, at the bits from 0 on.
+const RECORDED: [libc::c_int; 3] = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGXFSZ];
+/// The stack that a command needs.
+const STACK_BYTES: usize = 4 << 20;
 /// Bits of the closed standard descriptors 0, 1 and 2.
-const CLOSED: [u32; 3] = [4, 8, 16];
+const CLOSED: [u32; 3] = [8, 16, 32];
 
 static BIRTH: AtomicU32 = AtomicU32::new(0);
 
@@ -30,11 +36,8 @@ extern "C" fn record() {
         asked == 0 && action.sa_sigaction == libc::SIG_IGN
     };
     let mut bits = 0;
-    if ignored(libc::SIGPIPE) {
-        bits |= PIPE_IGNORED;
-    }
-    if ignored(libc::SIGCHLD) {
-        bits |= CHLD_IGNORED;
+    for (bit, signal) in RECORDED.into_iter().enumerate() {
+        bits |= u32::from(ignored(signal)) << bit;
     }
     for (fd, bit) in CLOSED.iter().enumerate() {
         // SAFETY: F_GETFD only looks at the descriptor table.
@@ -45,25 +48,58 @@ extern "C" fn record() {
     BIRTH.store(bits, Relaxed);
 }
 
-/// Makes waiting for children possible here, whatever was inherited.
+/// Makes waiting for children possible here, whatever was inherited, and files beyond a limit an error.
 pub fn make_children_waitable() {
-    // SAFETY: setting a default disposition installs no code.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    // SAFETY: neither disposition installs code.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+/// `error`, with the limit and the cure if a file would be larger than the caller allows.
+pub fn named(error: io::Error) -> io::Error {
+    match getrlimit(Resource::Fsize).current {
+        Some(limit) if error.kind() == io::ErrorKind::FileTooLarge => io::Error::other(format!(
+            "files are limited to {limit} bytes here; raise the limit, as by ulimit -f unlimited"
+        )),
+        _ => error,
+    }
 }
 
 /// Gives a just forked child the state that we were started with. Async-signal-safe: it is called between
 /// fork and exec.
 pub(crate) fn restore_in_child() {
     let bits = BIRTH.load(Relaxed);
-    let disposition = |bit| if bits & bit != 0 { libc::SIG_IGN } else { libc::SIG_DFL };
-    // SAFETY: both dispositions install no code; signal and close are async-signal-safe.
-    unsafe {
-        libc::signal(libc::SIGPIPE, disposition(PIPE_IGNORED));
-        libc::signal(libc::SIGCHLD, disposition(CHLD_IGNORED));
+    for (bit, signal) in RECORDED.into_iter().enumerate() {
+        // SAFETY: neither disposition installs code; signal is async-signal-safe.
+        unsafe { libc::signal(signal, if bits & 1 << bit != 0 { libc::SIG_IGN } else { libc::SIG_DFL }) };
     }
 }
 
 /// Whether standard descriptor `fd` (0, 1 or 2) was closed when we were started. Async-signal-safe.
 pub(crate) fn was_closed(fd: usize) -> bool {
     BIRTH.load(Relaxed) & CLOSED[fd] != 0
+}
+
+/// Runs `work` on a stack of [`STACK_BYTES`] where the caller's limit on stacks (`ulimit -s`) leaves this
+/// process less. A thread would do as well, but some of our work needs a process with one thread.
+#[cfg(target_env = "gnu")]
+pub fn on_enough_stack(work: extern "C" fn()) {
+    if getrlimit(Resource::Stack).current.is_none_or(|bytes| bytes >= STACK_BYTES as u64) {
+        return work();
+    }
+    let mut stack: Vec<MaybeUninit<u8>> = Vec::with_capacity(STACK_BYTES);
+    let mut contexts = [MaybeUninit::<libc::ucontext_t>::zeroed(); 2];
+    let [here, there] = contexts.each_mut().map(MaybeUninit::as_mut_ptr);
+    // SAFETY: both contexts and the stack live until `work` has returned here, and `getcontext` fills `there`
+    // before it is changed.
+    unsafe {
+        libc::getcontext(there);
+        (*there).uc_stack.ss_sp = stack.as_mut_ptr().cast();
+        (*there).uc_stack.ss_size = STACK_BYTES;
+        (*there).uc_link = here;
+        libc::makecontext(there, work, 0);
+        libc::swapcontext(here, there);
+    }
 }

@@ -67,7 +67,7 @@ pub use bytes::Bytes;
 pub use child::{Child, Command, Ended, Meanwhile, Outcome, SpawnError, Usage};
 pub use door::{Counters, DoorError};
 pub use image::{Image, Obstacle, SCRIPT_DEPTH_MAX};
-pub use inherited::make_children_waitable;
+pub use inherited::{make_children_waitable, named, on_enough_stack};
 pub use interrupt::{Interrupt, Told};
 pub use jit::{is_jit_map, jit_map};
 pub use locate::{LocateError, locate};

@@ -19,7 +19,7 @@
 //! glibc before 2.34 has threads and `dlsym` in libraries of their own, which a program need not have. The
 //! libraries preloaded here name no C library, so there these come with them ([`companions`]).
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ pub fn companions() -> &'static [&'static str] {
 fn c_library() -> String {
     #[cfg(target_env = "gnu")]
     // SAFETY: the function gives a constant string that ends in a zero.
-    let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     #[cfg(not(target_env = "gnu"))]
     let version = c"";
     version.to_string_lossy().into_owned()
@@ -165,9 +165,15 @@ fn find_named(name: &str, asked: Option<&Path>, variable: &str) -> Result<PathBu
     looked.iter().find_map(|path| canonical_file(path)).ok_or(looked)
 }
 
-/// Where this command's own file is.
+/// Where this command's own file is: by `/proc`, or else by the path it was started with.
 fn own_directory() -> PathBuf {
-    let own = std::env::current_exe().and_then(|path| path.canonicalize()).unwrap_or_default();
+    // SAFETY: the kernel put a string there that ends in a zero and stays; 0 is no string's address.
+    let started = || match unsafe { libc::getauxval(libc::AT_EXECFN) } {
+        0 => PathBuf::new(),
+        // SAFETY: as above.
+        at => unsafe { OsStr::from_bytes(CStr::from_ptr(at as *const _).to_bytes()) }.into(),
+    };
+    let own = std::env::current_exe().unwrap_or_else(|_| started()).canonicalize().unwrap_or_default();
     own.parent().unwrap_or(Path::new(".")).to_path_buf()
 }
 

@@ -11,7 +11,7 @@
 
 use crate::procfs;
 use crate::tree::Seen;
-use crate::{BoardFile, Bytes, Image, Obstacle, Pace, Pid, Point, Series, Tree};
+use crate::{BoardFile, Bytes, Image, Obstacle, Pace, Pid, Point, Series, Tree, Used};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -58,6 +58,8 @@ pub struct Sampled {
     pub strangers: Vec<Stranger>,
     /// Names of the processes still alive when the sampler stopped.
     pub survivors: Vec<(Pid, String)>,
+    /// Processes whose parent ended before them, and what they had used when they were seen last.
+    pub strays: (usize, Used),
     /// CPU time that looking cost.
     pub cost: Duration,
     /// False when `/proc` could not be read at all.
@@ -164,6 +166,7 @@ impl Watch {
             strangers: self.census.strangers(self.board.as_deref()),
             series: self.series,
             survivors,
+            strays: last.strays,
             cost: thread_cpu(),
             readable: true,
         }

@@ -1,12 +1,16 @@
 //! The tree of processes below ourselves.
 //!
-//! Everything the job starts descends from us, and a descendant whose parent ends is handed to us (we are its
-//! subreaper). So the tree below our own process is the job, and no search through the machine's other
-//! processes is needed.
+//! Everything the job starts descends from us, until its parent ends: then a process above us gets it, as
+//! without us (a daemon waits for that). Such *strays* are looked for among the children of the processes
+//! above us, and known by the name of the job's board in their environment. So no search through the
+//! machine's other processes is needed.
 //!
 //! ```text
 //! we ─ task/*/children ─▶ the program ─ task/*/children ─▶ ...      each: stat, statm
+//! above us ─ children, of them those with the board's name in environ ─▶ strays ─ task/*/children ─▶ ...
 //! ```
+//!
+//! Nobody tells us what a stray used that has ended: what it had used at its last look counts.
 //!
 //! Costs are kept down in two ways. Files of the first [`FILES_HELD_MAX`] processes stay open and are read
 //! again in place (a third of the cost of opening them). A process has one `children` file a thread, so one
@@ -16,13 +20,17 @@
 //! Invariant: an open file of a process that ended reads as an error, never as its pid's next owner.
 
 use crate::stat::{child_pids, statm_resident};
-use crate::{Bytes, Pid, Stat, Used};
+use crate::{BoardFile, Bytes, Pid, Stat, Used};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use vellum_wire::BOARD_ENV;
 
 /// Processes whose files are kept open between looks.
 pub const FILES_HELD_MAX: usize = 100;
+/// Strays whose usage is remembered.
+const STRAYS_MAX: usize = 1 << 16;
 /// The largest `/proc` file that is read whole here.
 const READ_MAX: usize = 64 << 10;
 /// A process with many threads has its children listed once in (threads / this) looks.
@@ -46,8 +54,10 @@ pub struct Seen {
 pub struct Look {
     /// The processes alive (not those that ended and wait to be waited for).
     pub alive: Vec<Seen>,
-    /// Usage of the job so far: of the tree, and of children that we have waited for.
+    /// Usage of the job so far: of the tree, of strays, and of children that we have waited for.
     pub used: Used,
+    /// Processes whose parent ended before them, so far, and what they used.
+    pub strays: (usize, Used),
 }
 
 impl Look {
@@ -68,9 +78,15 @@ pub struct Tree {
     known: HashMap<Pid, Known>,
     /// Our own `stat`.
     root_stat: File,
-    /// The `children` of our main thread, which strays are handed to, and of the thread that starts the job.
-    /// Empty on kernels without such files.
+    /// The `children` of our main thread and of the thread that starts the job. Empty on kernels without such
+    /// files.
     root_children: Vec<File>,
+    /// The `children` of the processes above us, which may get strays.
+    above: Vec<String>,
+    /// What every process of the job has in its environment.
+    mark: Vec<u8>,
+    /// What strays had used, by process and start.
+    strays: HashMap<(Pid, u64), Used>,
     looks: u64,
     text: Vec<u8>,
 }
@@ -92,8 +108,9 @@ struct Files {
 
 impl Tree {
     /// The tree below this process from now on; processes that already run below us are left out. To be
-    /// called by the thread that will start the job. `None` when `/proc` cannot be read.
-    pub fn below_us() -> Option<Tree> {
+    /// called by the thread that will start the job. Strays that no look has seen before are found by `board`.
+    /// `None` when `/proc` cannot be read.
+    pub fn below_us(board: Option<&BoardFile>) -> Option<Tree> {
         let root = Pid::me();
         let own = File::open(format!("/proc/{root}/task/{root}/children"));
         let this = File::open("/proc/thread-self/children");
@@ -104,11 +121,21 @@ impl Tree {
             known: HashMap::new(),
             root_stat: File::open("/proc/self/stat").ok()?,
             root_children: own.into_iter().chain(this).collect(),
+            above: Vec::new(),
+            mark: Vec::new(),
+            strays: HashMap::new(),
             looks: 0,
             text: Vec::with_capacity(4096),
         };
-        tree.before = tree.root_stat()?.waited;
-        tree.others = tree.below_root().into_iter().collect();
+        let us = tree.root_stat()?;
+        tree.before = us.waited;
+        if let Some(board) = board {
+            tree.mark = [BOARD_ENV.as_bytes(), b"=", board.path().as_os_str().as_bytes()].concat();
+            let above = |pid: &Pid| Some(stat_of(*pid)?.parent);
+            let above = std::iter::successors(Some(us.parent), above).take_while(|pid| pid.0 > 0);
+            tree.above.extend(above.map(|pid| format!("/proc/{pid}/task/{pid}/children")));
+        }
+        tree.others = tree.below_root().into_iter().chain(tree.listed_above()).collect();
         Some(tree)
     }
 
@@ -130,17 +157,39 @@ impl Tree {
             None => self.below_root(),
         };
         queue.retain(|pid| !self.others.contains(pid));
+        self.walk(queue, parents.as_deref(), &mut look);
+        let strays = self.unvisited();
+        self.walk(strays, parents.as_deref(), &mut look);
+        let now = self.looks;
+        self.known.retain(|_, known| known.looked == now);
+        look.strays.0 = self.strays.len();
+        self.strays.values().for_each(|used| look.strays.1 += *used);
+        look.used += look.strays.1;
+        look
+    }
+
+    /// Looks at the processes in `queue` and their descendants.
+    fn walk(&mut self, mut queue: Vec<Pid>, parents: Option<&[(Pid, Pid)]>, look: &mut Look) {
         while let Some(pid) = queue.pop() {
             let mut known = self.known.remove(&pid).unwrap_or_default();
+            if known.looked == self.looks {
+                self.known.insert(pid, known);
+                continue;
+            }
             let Some(stat) = self.read_stat(pid, known.files.as_ref()) else { continue };
             if known.started_ticks != stat.started_ticks {
                 known = Known { started_ticks: stat.started_ticks, ..Known::default() };
                 known.files = (self.known.len() < FILES_HELD_MAX).then(|| Files::open(pid)).flatten();
             }
-            look.used += stat.own;
-            look.used += stat.waited;
+            let mut used = stat.own;
+            used += stat.waited;
+            if stat.parent == self.root || self.known.contains_key(&stat.parent) {
+                look.used += used;
+            } else if self.strays.len() < STRAYS_MAX {
+                self.strays.insert((pid, stat.started_ticks), used);
+            }
             if !stat.is_zombie() {
-                match &parents {
+                match parents {
                     Some(parents) => queue.extend(below(parents, pid)),
                     None => {
                         self.refresh_children(pid, stat.threads, &mut known);
@@ -153,9 +202,44 @@ impl Tree {
             known.looked = self.looks;
             self.known.insert(pid, known);
         }
-        let now = self.looks;
-        self.known.retain(|_, known| known.looked == now);
-        look
+    }
+
+    /// Processes of the job that the walk from us did not meet.
+    fn unvisited(&mut self) -> Vec<Pid> {
+        let mut found = Vec::new();
+        for (&pid, known) in &self.known {
+            // Another process may have got the number.
+            let is_it = |stat: Stat| stat.started_ticks == known.started_ticks;
+            if known.looked != self.looks && stat_of(pid).is_some_and(is_it) {
+                found.push(pid);
+            }
+        }
+        let listed = self.listed_above();
+        let ours = self.below_root();
+        self.others.retain(|pid| listed.contains(pid) || ours.contains(pid));
+        for pid in listed {
+            if pid == self.root || self.known.contains_key(&pid) || self.others.contains(&pid) {
+                continue;
+            }
+            // Empty while the process executes another program.
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| vec![0]);
+            if environment.split(|&byte| byte == 0).any(|entry| entry == self.mark) {
+                found.push(pid);
+            } else if !environment.is_empty() {
+                self.others.insert(pid);
+            }
+        }
+        found
+    }
+
+    /// The children of the processes above us.
+    fn listed_above(&mut self) -> HashSet<Pid> {
+        let mut pids = HashSet::new();
+        for path in std::mem::take(&mut self.above) {
+            pids.extend(self.read(&path).into_iter().flat_map(child_pids));
+            self.above.push(path);
+        }
+        pids
     }
 
     /// Write calls made by `look`'s processes since each started; `None` when not even one may be read.
@@ -266,9 +350,13 @@ fn parents() -> Vec<(Pid, Pid)> {
     entries
         .filter_map(|entry| {
             let pid = Pid(entry.file_name().to_str()?.parse().ok()?);
-            Some((pid, Stat::parse(&std::fs::read(entry.path().join("stat")).ok()?)?.parent))
+            Some((pid, stat_of(pid)?.parent))
         })
         .collect()
+}
+
+fn stat_of(pid: Pid) -> Option<Stat> {
+    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 fn below(parents: &[(Pid, Pid)], parent: Pid) -> impl Iterator<Item = Pid> + '_ {
@@ -297,7 +385,7 @@ mod tests {
 
     #[test]
     fn sees_children_and_grandchildren_by_both_ways() {
-        let mut tree = Tree::below_us().expect("/proc");
+        let mut tree = Tree::below_us(None).expect("/proc");
         let mut shell = family();
         let pid = Pid(shell.id() as i32);
         for with_files in [true, false] {
@@ -317,7 +405,7 @@ mod tests {
         let look = tree.look();
         assert!(tree.writes(&look).is_none_or(|writes| writes >= 1), "echo wrote");
         // A second tree leaves out the processes that are there already.
-        let mut later = Tree::below_us().expect("/proc");
+        let mut later = Tree::below_us(None).expect("/proc");
         assert!(!later.look().alive.iter().any(|seen| seen.pid == pid));
         drop(shell.stdin.take());
         shell.wait().unwrap();

@@ -8,20 +8,16 @@
 //! Transfers are made in signal handlers too, so nothing here takes a lock: a few buffers are claimed by one
 //! atomic operation each, and when they are all taken, or too small, memory is mapped for the one call.
 
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_sys::{PAGE, map, round_up};
 
 /// Bytes of a buffer: long enough that copying and calling cost little beside each other.
 pub(crate) const PIECE: usize = 256 << 10;
 const BUFFERS: usize = 4;
 
-#[repr(C, align(4096))]
-struct Buffers(UnsafeCell<[[u8; PIECE]; BUFFERS]>);
-// SAFETY: each buffer is used by the thread that has claimed it.
-unsafe impl Sync for Buffers {}
-
-static MEMORY: Buffers = Buffers(UnsafeCell::new([[0; PIECE]; BUFFERS]));
+/// Where the buffers are that have been needed; 0 before. Core dumps leave them out, as they would not leave
+/// out a part of the library's own data.
+static PLACES: [AtomicUsize; BUFFERS] = [const { AtomicUsize::new(0) }; BUFFERS];
 static TAKEN: [AtomicBool; BUFFERS] = [const { AtomicBool::new(false) }; BUFFERS];
 
 /// A buffer; dropping it gives it back.
@@ -37,21 +33,23 @@ impl Bounce {
     pub(crate) fn new(len: usize) -> Option<Bounce> {
         if len <= PIECE {
             for (which, taken) in TAKEN.iter().enumerate() {
-                if !taken.swap(true, Ordering::Acquire) {
-                    // SAFETY: within the static, and nobody else's until it is given back.
-                    let start = unsafe { MEMORY.0.get().cast::<u8>().add(which * PIECE) };
-                    return Some(Bounce { start, len: PIECE, which: Some(which) });
+                if taken.swap(true, Ordering::Acquire) {
+                    continue;
                 }
+                let mut start = PLACES[which].load(Ordering::Relaxed);
+                if start == 0 {
+                    start = map::reserve_writable(PIECE).unwrap_or(0);
+                    PLACES[which].store(start, Ordering::Relaxed);
+                }
+                if start == 0 {
+                    taken.store(false, Ordering::Release);
+                    return None;
+                }
+                return Some(Bounce { start: start as *mut u8, len: PIECE, which: Some(which) });
             }
         }
         let len = round_up(len.max(1), PAGE);
-        let start = map::reserve_readable(len).ok()?;
-        // SAFETY: reserved a moment ago.
-        if unsafe { map::make_writable(start, len) }.is_err() {
-            // SAFETY: as above, and nobody knows of it.
-            let _ = unsafe { map::release(start, len) };
-            return None;
-        }
+        let start = map::reserve_writable(len).ok()?;
         Some(Bounce { start: start as *mut u8, len, which: None })
     }
 

@@ -10,6 +10,7 @@
 use crate::caps::{self, Caps};
 use crate::text;
 use core::ffi::CStr;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The longest control-group directory followed; a longer one counts as unlimited.
 const PATH_MAX: usize = 384;
@@ -333,11 +334,24 @@ fn machine_swap() -> u64 {
 /// mapping strictly (`vm.overcommit_memory` 2). Then nothing may be mapped ahead of need.
 pub fn address_space_is_accounted() -> bool {
     use rustix::process::{Resource, getrlimit};
-    if [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some()) {
-        return true;
-    }
     let mut buffer = [0u8; 8];
-    text::read(c"/proc/sys/vm/overcommit_memory", &mut buffer).and_then(text::number) == Some(2)
+    let mode = text::read(c"/proc/sys/vm/overcommit_memory", &mut buffer).and_then(text::number);
+    if mode != Some(1) {
+        let info = rustix::system::sysinfo();
+        let all = (info.totalram as u64 + info.totalswap as u64) * u64::from(info.mem_unit.max(1));
+        MOST_AT_ONCE.store(all, Relaxed);
+    }
+    let is_limited = |resource| getrlimit(resource).current.is_some();
+    [Resource::As, Resource::Data].into_iter().any(is_limited) || mode == Some(2)
+}
+
+/// Bytes of memory and swap; no limit before that was read, and where every request is to be granted.
+static MOST_AT_ONCE: AtomicU64 = AtomicU64::new(u64::MAX);
+
+/// Whether the kernel would refuse to map `bytes` bytes at once, as it does by default beyond all memory and
+/// swap. Of address space that is reserved it does not ask. As of [`address_space_is_accounted`].
+pub fn is_refused_at_once(bytes: usize) -> bool {
+    bytes as u64 > MOST_AT_ONCE.load(Relaxed)
 }
 
 #[cfg(test)]

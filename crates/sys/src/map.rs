@@ -42,9 +42,7 @@ pub fn claim_readable(start: usize, len: usize) -> Result<(), Errno> {
     claim(start, len)?;
     // SAFETY: mapped a moment ago; nobody writes there.
     unsafe { rustix::mm::mprotect(start as *mut _, len, rustix::mm::MprotectFlags::READ)? };
-    // A core dump need not include it.
-    // SAFETY: this advice changes no contents.
-    let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump) };
+    leave_out_of_dumps(start, len);
     Ok(())
 }
 
@@ -67,8 +65,7 @@ pub fn reserve(start: usize, len: usize) -> Result<(), Errno> {
         unsafe { rustix::mm::munmap(got as *mut _, len)? };
         return Err(Errno::EXIST);
     }
-    // SAFETY: this advice changes no contents.
-    let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump) };
+    leave_out_of_dumps(start, len);
     Ok(())
 }
 
@@ -87,6 +84,18 @@ pub unsafe fn close(start: usize, len: usize) -> Result<(), Errno> {
         let _ = rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump);
     }
     Ok(())
+}
+
+/// Leaves the range out of core dumps, whose size would be that of all address space in them.
+pub fn leave_out_of_dumps(start: usize, len: usize) {
+    // SAFETY: this advice changes no contents.
+    let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump) };
+}
+
+/// Undoes [`leave_out_of_dumps`]; whether that was possible.
+pub fn include_in_dumps(start: usize, len: usize) -> bool {
+    // SAFETY: this advice changes no contents.
+    unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDoDump) }.is_ok()
 }
 
 /// Makes reserved address space readable as zeros.
@@ -110,9 +119,7 @@ pub fn reserve_readable(len: usize) -> Result<usize, Errno> {
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
     // SAFETY: the kernel chooses the place, so nothing is replaced.
     let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::READ, flags)? };
-    // A core dump need not include it.
-    // SAFETY: this advice changes no contents.
-    let _ = unsafe { rustix::mm::madvise(start, len, Advice::LinuxDontDump) };
+    leave_out_of_dumps(start as usize, len);
     Ok(start as usize)
 }
 

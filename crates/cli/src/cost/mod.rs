@@ -100,10 +100,11 @@ fn observe(
 ) -> Result<Observed, Failure> {
     let clock = Clock::open(ClockKind::TscFenced);
     let cycles_a_us = clock.as_ref().map_or(CYCLES_A_US, |clock| 1000.0 / clock.ns_per_tick());
+    let signals = Signals::hold()?;
     let board = BoardFile::create()?;
     let directory = board.path().parent().unwrap_or(Path::new("/"));
     let ledger = LedgerFile::create(directory, args.folded.is_some(), cycles_a_us as u32)
-        .map_err(|source| Failure::of(NoLedger(source)))?;
+        .map_err(|source| Failure::of(NoLedger(vellum_process::named(source))))?;
     let ledger = Arc::new(ledger);
     let preloads = !obstacle.is_some_and(Obstacle::forbids_preload);
     let env = if preloads {
@@ -118,7 +119,6 @@ fn observe(
         stdio: [None, None, None],
     };
     let minor_fault_ns = minor_fault_ns();
-    let signals = Signals::hold()?;
     let watch = FaultWatch::prepare();
     let child = Child::spawn(&command, &signals)?;
     let pid = child.pid();

@@ -132,11 +132,11 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
 fn of_command(args: &GcStat) -> Result<u8, Failure> {
     let run = Run { command: args.command.clone(), lib: args.lib.clone(), ..Run::default() };
     let plan = Plan::new(&run)?;
+    let signals = Signals::hold()?;
     let board = BoardFile::create()?;
     let env = plan.environment(Some(&board))?;
     let command =
         Command { program: plan.program.clone(), argv: plan.argv.clone(), env, stdio: Default::default() };
-    let signals = Signals::hold()?;
     let child = Child::spawn(&command, &signals)?;
     let pid = child.pid().0 as u32;
     let mut rows = Rows::new(args);

@@ -130,6 +130,7 @@ fn observe(
     obstacle: Option<Obstacle>,
     vellum: &Path,
 ) -> Result<Observed, Failure> {
+    let signals = Signals::hold()?;
     let board = BoardFile::create()?;
     let held = held_file(&board, args.interval)?;
     let preloads = !obstacle.is_some_and(Obstacle::forbids_preload);
@@ -140,7 +141,6 @@ fn observe(
         env,
         stdio: [None, None, None],
     };
-    let signals = Signals::hold()?;
     let child = Child::spawn(&command, &signals)?;
     let ended = child.wait(Some(TICK), |_| board.reserve_ahead());
     // From here on nobody may be kept from ending us, and nothing of ours may be left behind.
@@ -181,7 +181,7 @@ impl Run<'_> {
 /// A file for the profile of processes that are given its path, beside the board.
 pub(crate) fn held_file(board: &BoardFile, interval: u64) -> Result<HeldFile, Failure> {
     let directory = board.path().parent().unwrap_or(Path::new("/"));
-    HeldFile::create(directory, interval).map_err(|error| Failure::of(NoFile(error)))
+    HeldFile::create(directory, interval).map_err(|error| Failure::of(NoFile(vellum_process::named(error))))
 }
 
 /// Our environment, and what makes the program sample.

@@ -99,6 +99,7 @@ fn attachment(plan: &Plan, observed: &Observed, slots: &[Slot]) -> Attachment {
         Standing::Claimed => Some("it ended before the library was set up".to_owned()),
         Standing::NotPreloaded | Standing::NoAnswer => Some(match plan.obstacle {
             Some(obstacle) => format!("it is {}", obstacle.words()),
+            None if observed.board.is_none() => "no statistics board could be made".to_owned(),
             None => "the library did not report (was LD_PRELOAD changed, or can the library not be loaded?)"
                 .to_owned(),
         }),
@@ -185,7 +186,7 @@ fn missing(observed: &Observed) -> Vec<String> {
     let sampled = &observed.sampled;
     if !sampled.readable {
         missing.push(
-            "/proc cannot be read: no samples; the peak is that of the largest single process".to_owned(),
+            "/proc cannot be read (or few files may be open: ulimit -n): no samples; the peak is that of the largest single process".to_owned(),
         );
     } else if sampled.series.looks() < 2 {
         missing.push(
@@ -195,6 +196,11 @@ fn missing(observed: &Observed) -> Vec<String> {
     // A run too short to sample is too short for a curve: one reason is enough.
     if missing.is_empty() {
         missing.extend(observed.working_set.as_ref().and_then(|found| found.as_ref().err()).cloned());
+    }
+    if let strays @ 1.. = sampled.strays.0 {
+        missing.push(format!(
+            "processes that outlived their parents: {strays}; their time and faults are those of their last sample"
+        ));
     }
     missing
 }

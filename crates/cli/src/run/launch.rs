@@ -19,7 +19,8 @@ use std::time::{Duration, SystemTime};
 use vellum_cost::HeldFile;
 use vellum_process::library;
 use vellum_process::{
-    BoardFile, Child, Command, Ended, Image, Obstacle, Pid, Sampled, Sampler, Signals, Tree, locate,
+    BoardFile, Child, Command, Ended, Image, Obstacle, Pid, Sampled, Sampler, Signals, SpawnError, Tree,
+    locate,
 };
 use vellum_wire::BOARD_ENV;
 use vellum_wire::held::HELD_ENV;
@@ -56,6 +57,8 @@ pub(crate) struct Occasion {
     pub(crate) live: bool,
     /// Whether the working set is watched.
     pub(crate) watch: bool,
+    /// Whether it is compared with a run that has no board to find its strays by.
+    pub(crate) compared: bool,
     /// What becomes descriptors 0, 1 and 2; `None` is ours.
     pub(crate) stdio: [Option<OwnedFd>; 3],
 }
@@ -77,6 +80,11 @@ pub(crate) struct Observed {
     pub(crate) working_set: Option<Result<WorkingSet, String>>,
     /// Who held memory, if that was sampled.
     pub(crate) held: Option<HeldFile>,
+}
+
+/// What was made, or else a word of why the program runs without it.
+fn or_without<T>(what: &str, made: Result<T, Failure>) -> Option<T> {
+    made.map_err(|failure| say!("vellum: error: {failure}; the program runs without {what}")).ok()
 }
 
 impl Plan {
@@ -120,19 +128,28 @@ impl Plan {
 
     /// Runs the command once and waits for its end.
     pub(crate) fn launch(&self, occasion: Occasion) -> Result<Observed, Failure> {
-        let board = if occasion.on_vellum { Some(Arc::new(BoardFile::create()?)) } else { None };
+        // From here on a file beyond a limit is an error.
+        let signals = Signals::hold()?;
+        let mut board = None;
+        if occasion.on_vellum {
+            board = or_without("Vellum", BoardFile::create().map_err(Failure::from)).map(Arc::new);
+        }
         let held = board.as_deref().zip(self.heap);
-        let held = held.map(|(board, interval)| held_file(board, interval)).transpose()?;
+        let held = held
+            .and_then(|(board, interval)| or_without("samples of its blocks", held_file(board, interval)));
         let mut env = self.environment(board.as_deref())?;
         if let Some(held) = held.as_ref().filter(|_| self.preloads()) {
             edit(&mut env, HELD_ENV, |_| held.path().into());
         }
         let command =
             Command { program: self.program.clone(), argv: self.argv.clone(), env, stdio: occasion.stdio };
-        let signals = Signals::hold()?;
-        let tree = Tree::below_us();
+        let mut tree = Tree::below_us(board.as_deref().filter(|_| !occasion.compared));
         let started = SystemTime::now();
-        let child = Child::spawn(&command, &signals)?;
+        let child = match Child::spawn(&command, &signals) {
+            // The tree's files may be more than the limit on open files (ulimit -n) leaves.
+            Err(SpawnError::System { .. }) if tree.take().is_some() => Child::spawn(&command, &signals)?,
+            child => child?,
+        };
         let pid = child.pid();
         let mut live = if occasion.live { Live::on_stderr() } else { None };
         let count_writes = live.as_ref().is_some_and(Live::wants_writes);
@@ -152,7 +169,8 @@ impl Plan {
         let mut sampled = sampler.stop();
         drop(signals);
         let working_set = references.map(References::stop);
-        let ended = ended.map_err(Failure::Wait)?;
+        let mut ended = ended.map_err(Failure::Wait)?;
+        ended.usage += sampled.strays.1;
         sampled.series.finish(ended.wall, ended.usage.minor_faults, ended.usage.major_faults);
         Ok(Observed { pid, started, ended, sampled, board, working_set, held })
     }

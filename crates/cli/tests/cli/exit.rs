@@ -138,3 +138,26 @@ fn a_copied_command_says_where_its_library_comes_from() {
     assert!(said.contains("libvellum.so not found") && said.contains("./build makes it"), "{said}");
     assert!(!said.contains("cargo"), "{said}");
 }
+
+#[test]
+fn limits_of_the_caller_are_met_or_named() {
+    if vellum_skip::built("libvellum.so").is_none() {
+        return;
+    }
+    let status = |script: &str| {
+        let ended = Command::new("sh").args(["-c", script]).env_remove("VELLUM_LIB").output().unwrap();
+        (ended.status.code(), said(&ended))
+    };
+    let run = format!("exec {} run -q -- sh -c 'exit 7'", common::VELLUM);
+    assert_eq!(status(&format!("ulimit -f 8; {run}")), (Some(7), String::new()));
+    assert_eq!(status(&format!("ulimit -s 64; {run}")), (Some(7), String::new()));
+    assert_eq!(status(&format!("ulimit -n 9; {run}")), (Some(7), String::new()));
+    let (code, said) = status(&format!("ulimit -f 0; {run}"));
+    assert!(code == Some(7) && said.contains("files are limited to 0 bytes here; raise the limit"), "{said}");
+    // Without /proc, which a user may hide in a namespace.
+    let hidden = "unshare -rm sh -c 'mount -t tmpfs none /proc && eval \"$0\"'";
+    if status(&format!("{hidden} true")).0 != Some(0) {
+        return common::skip("no mount namespace can be made here");
+    }
+    assert_eq!(status(&format!("{hidden} \"{run}\"")), (Some(7), String::new()));
+}

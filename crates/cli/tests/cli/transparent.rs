@@ -96,7 +96,7 @@ fn signal_dispositions_and_mask_are_those_we_were_given() {
         (&[libc::SIGPIPE], &[]),
         (&[libc::SIGCHLD], &[]),
         (&[libc::SIGHUP, libc::SIGINT, libc::SIGTSTP], &[libc::SIGUSR1]),
-        (&[libc::SIGPIPE, libc::SIGCHLD, libc::SIGTERM], &[libc::SIGCHLD, libc::SIGTERM]),
+        (&[libc::SIGPIPE, libc::SIGXFSZ, libc::SIGTERM], &[libc::SIGCHLD, libc::SIGTERM]),
     ] {
         let print = |command: &mut Command| {
             // SAFETY: signal and sigprocmask are async-signal-safe; the slices are 'static.
@@ -138,6 +138,11 @@ fn the_process_group_is_ours() {
         "set --;",
         "sh -c 'test $(ps -o pgid= -p $$) = $(ps -o pgid= -p $PPID) && echo same'",
     );
+}
+
+#[test]
+fn a_process_whose_parent_ends_goes_where_it_would_without_us() {
+    same_with_and_without("", concat!("sh ", env!("CARGO_MANIFEST_DIR"), "/tests/cli/orphan.sh"));
 }
 
 /// The signals that are ignored here, and so in programs that are started: signal `n` at bit `n -

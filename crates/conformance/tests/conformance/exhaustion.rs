@@ -2,8 +2,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
-use vellum_conformance::{Place, plain, served};
+use vellum_conformance::{Outcome, Place, plain, same, served, skip};
 
 /// As the program has it.
 const LIMIT: u64 = 256 << 20;
@@ -40,4 +41,40 @@ fn all_sizes_under_a_limit_from_the_start() {
 #[test]
 fn growing_to_a_limit_from_the_start() {
     limited_from_the_start("growing_to_the_limit");
+}
+
+#[test]
+fn requests_beyond_the_machine_are_refused_as_without() {
+    let program = Place::new().program("beyond.c", &[]);
+    let outcome = same(|| Command::new(&program));
+    assert_eq!(outcome.text().lines().count(), 10, "{outcome}");
+}
+
+/// The size of the core dump that `run` makes in a place of its own, which must hold the blocks and not what
+/// the program has left out.
+fn dumped(program: &Path, how: &str, run: fn(Command) -> Outcome) -> Option<u64> {
+    let place = Place::new();
+    let mut command = Command::new(program);
+    command.arg(how).current_dir(place.path());
+    run(command);
+    let mut entries = std::fs::read_dir(place.path()).expect("a folder").flatten();
+    let core = entries.find(|entry| entry.file_name().to_string_lossy().starts_with("core"))?;
+    let core = std::fs::read(core.path()).expect("a core dump");
+    for (text, is_there) in [(&b"small-a-block"[..], true), (b"big-a-block", true), (b"left-a-out", false)] {
+        assert_eq!(core.windows(text.len()).any(|bytes| bytes == text), is_there, "{how}: {text:?}");
+    }
+    Some(core.len() as u64)
+}
+
+#[test]
+fn core_dumps_are_as_large_as_without() {
+    let program = Place::new().program("dumps.c", &[]);
+    for how in ["abort", "gcore"] {
+        let (Some(without), Some(with)) = (dumped(&program, how, plain), dumped(&program, how, served))
+        else {
+            skip(format!("no core dump by {how} is to be had here"));
+            continue;
+        };
+        assert!(with <= without / 5 * 6, "{how}: {with} bytes, {without} without Vellum");
+    }
 }
