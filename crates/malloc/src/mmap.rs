@@ -240,6 +240,36 @@ pub fn change(number: libc::c_long, args: [usize; 6]) -> Outcome {
     Err(ENOMEM)
 }
 
+/// The memory from `start` on is about to get a state that stays: it is mapped anew before it is used again.
+pub fn taint(start: usize, len: usize) {
+    let addr = with_exposed_provenance_mut(start);
+    if !paged::note_changes(addr, len) && may_be_ours(start, len) {
+        Pages::global().taint(addr, len.saturating_add(start % PAGE));
+    }
+}
+
+/// Makes pages of zeros missing, as those of fresh memory are: to the program they are the same, unless it
+/// asks to be told of the first touch.
+///
+/// # Safety
+/// Nobody writes to the range meanwhile.
+pub unsafe fn flush_zeros(start: usize, len: usize) {
+    let Some(end) = start.checked_add(len).filter(|_| start.is_multiple_of(PAGE)) else { return };
+    if may_be_ours(start, len) {
+        // SAFETY: by this function's condition.
+        unsafe { Pages::global().flush_zeros(start, end) };
+    }
+}
+
+/// `mseal`: the arguments are the call's. What the kernel has sealed is the kernel's for good.
+pub fn seal(args: [usize; 6]) -> Outcome {
+    let sealed = kernel(libc::SYS_mseal, args);
+    if sealed.is_ok() && may_be_ours(args[0], args[1]) {
+        Pages::global().seal(args[0], args[0] + args[1].next_multiple_of(PAGE));
+    }
+    sealed
+}
+
 /// `madvise`. As the kernel, it deals with all that is mapped, and says if something is not.
 ///
 /// # Safety

@@ -88,6 +88,9 @@ impl Pages {
     /// Makes the used extent at `page` warm.
     pub(crate) fn free_extent(&self, state: &mut State, arena: usize, page: PageNo) {
         let flags = state.arenas[arena].flags(page);
+        if flags & flag::SEALED != 0 {
+            return;
+        }
         if flags & flag::TAINTED != 0 {
             return self.free_tainted(state, arena, page);
         }

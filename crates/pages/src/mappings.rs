@@ -99,6 +99,7 @@ impl State {
         };
         let flags = arena.flags(start);
         let owner = match kind {
+            Kind::Used if flags & flag::SEALED != 0 => Owner::Kernel,
             Kind::Used if flags & flag::AWAY != 0 => Owner::Nobody,
             Kind::Used if flags & flag::MAPPING != 0 => Owner::Mapping,
             Kind::Used => Owner::Block,
@@ -215,6 +216,43 @@ impl Pages {
             at = region.end;
         }
         bytes
+    }
+
+    /// Leaves the memory in `start..end`, which the program has sealed, to the kernel for good.
+    pub fn seal(&self, start: usize, end: usize) {
+        let mut state = self.state.lock();
+        let mut at = start;
+        while at < end {
+            let region = state.region(at, end);
+            if matches!(region.owner, Owner::Mapping | Owner::Block)
+                && let Some((arena, page)) = state.cut_out(&region, at)
+            {
+                state.arenas[arena].set_flags(page, flag::SEALED);
+            }
+            at = region.end;
+        }
+    }
+
+    /// Gives the frames of pages of zeros in `start..end` back, where they are the program's.
+    ///
+    /// # Safety
+    /// Nobody writes there meanwhile.
+    pub unsafe fn flush_zeros(&self, start: usize, end: usize) {
+        let mut at = start;
+        while at < end {
+            let (owner, stop) = self.owner(at, end);
+            if owner == Owner::Mapping {
+                for page in (at..stop).step_by(PAGE).filter(|&page| map::is_resident(page) == Some(true)) {
+                    // SAFETY: a page of the program's, which it registers and so can read.
+                    let words = unsafe { core::slice::from_raw_parts(page as *const u64, PAGE / 8) };
+                    if words.iter().all(|&word| word == 0) {
+                        // SAFETY: it reads as before, and nobody writes there.
+                        let _ = unsafe { map::flush(page, PAGE) };
+                    }
+                }
+            }
+            at = stop;
+        }
     }
 
     /// Takes the place from `start` on for a mapping that the kernel is about to make there, in the place of

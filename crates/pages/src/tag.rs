@@ -66,6 +66,8 @@ pub(crate) mod flag {
     pub(crate) const CLAIMED: u8 = 1 << 5;
     /// Free, and out of its list while somebody deals with its frames.
     pub(crate) const AWAY: u8 = 1 << 6;
+    /// Used, and sealed by the program: the kernel's for good.
+    pub(crate) const SEALED: u8 = 1 << 7;
     /// The flags of a free extent in its list.
     pub(crate) const FREE: u8 = ENTRY | UNTOUCHED | HUGE;
 }

@@ -107,7 +107,7 @@ calls! {
     [Plain, Text, In(32)] Function: utimensat futimesat | SYS_utimensat SYS_futimesat;
     [Plain, Filled(2, 1)] Function: getdents64 flistxattr | SYS_getdents SYS_getdents64 SYS_flistxattr SYS_syslog;
     [Plain, OutBy(2, 1)] Function: ttyname_r | ;
-    [Plain, Plain, Near] Function: ioctl fcntl fcntl64 | SYS_ioctl SYS_fcntl;
+    [Plain, Plain, Near] Function: fcntl fcntl64 | SYS_ioctl SYS_fcntl;
     [Plain, Plain, Out(8)] Function: sendfile sendfile64 | SYS_sendfile;
     [Plain, Out(8), Plain, Out(8)] Function: splice copy_file_range | SYS_splice SYS_copy_file_range;
     [Plain, Text, Near, Out(4)] Function: name_to_handle_at | SYS_name_to_handle_at;

@@ -16,7 +16,7 @@
 //! program has no other, which is the same to the program. If it has, one line says what the filter must
 //! allow.
 
-use crate::{arch, calls, identity};
+use crate::{arch, attributes, calls, identity};
 use core::ffi::{c_int, c_long};
 use vellum_malloc::paged::GUARDED;
 use vellum_malloc::{Line, paged};
@@ -60,6 +60,9 @@ fn settled(flags: usize) -> usize {
 /// As for the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
+    if option == libc::PR_SET_VMA {
+        attributes::named(a, b, c);
+    }
     if option == libc::PR_SET_SECCOMP {
         before_filter();
     }
@@ -83,6 +86,9 @@ unsafe extern "C" fn watched(
     let mut args = [a, b, c, d, e, f];
     match number {
         libc::SYS_prctl => {
+            if a as c_int == libc::PR_SET_VMA {
+                attributes::named(b, c, d);
+            }
             if a as c_int == libc::PR_SET_SECCOMP {
                 before_filter();
             }
@@ -99,6 +105,8 @@ unsafe extern "C" fn watched(
             // SAFETY: as above.
             unsafe { identity::kernel(number, args) }
         }
+        // SAFETY: as above.
+        _ if attributes::concerns(number) => unsafe { attributes::by_number(number, args) },
         // SAFETY: as above.
         _ => unsafe { identity::by_number(number, a, b, c, d, e, f) },
     }

@@ -38,6 +38,7 @@
 pub mod aio;
 mod arch;
 mod attach;
+pub mod attributes;
 mod board;
 mod bounce;
 #[cfg(panic = "abort")]

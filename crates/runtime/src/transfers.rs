@@ -213,6 +213,7 @@ pub unsafe extern "C" fn vmsplice(file: c_int, parts: *const iovec, count: size_
     // SAFETY: the program's own call, or the caller's memory through a buffer.
     unsafe {
         if paged_parts(parts, count).is_none() {
+            crate::attributes::taint_parts(parts as usize, count);
             // The C library's function of this name has this signature.
             let theirs = core::mem::transmute::<*const c_void, Function>(find(c"vmsplice", &FOUND));
             return theirs(file, parts, count, flags);

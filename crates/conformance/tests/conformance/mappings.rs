@@ -4,6 +4,12 @@ use std::process::Command;
 use vellum_conformance::{Place, plain, served};
 use vellum_wire::Counter;
 
+vellum_conformance::scenarios! { states: "states.c", [], [];
+    pages_of_a_watched_mapping_are_missing pages_of_a_mapping_watched_later_are_missing
+    memory_is_watched_no_more_when_it_is_unmapped policies_go_with_their_mapping names_go_with_their_mapping
+    sealed_mappings_stay pages_in_a_pipe_keep_their_contents
+}
+
 vellum_conformance::scenarios! { anonymous: "mappings.c", [], [];
     another_allocators_memory memory_is_zero_after_reuse lengths_are_rounded_to_pages parts_can_be_unmapped
     page_by_page aligned_by_trimming two_neighbours_in_one_call unmapping_nothing_succeeds errors_are_the_kernels

@@ -259,7 +259,7 @@ macro_rules! system_call {
 pub(crate) use system_call;
 
 /// System calls below this number may be of a kind.
-pub(crate) const KNOWN: usize = 448;
+pub(crate) const KNOWN: usize = 463;
 /// One that changes who the caller is, or sets a filter.
 pub(crate) const WATCHED: u8 = 1;
 /// One about mappings.
@@ -293,6 +293,12 @@ pub(crate) static KINDS: [u8; KNOWN] = {
         libc::SYS_landlock_restrict_self,
         libc::SYS_prctl,
         libc::SYS_seccomp,
+        libc::SYS_ioctl,
+        libc::SYS_mbind,
+        libc::SYS_vmsplice,
+        libc::SYS_userfaultfd,
+        libc::SYS_io_uring_register,
+        libc::SYS_mseal,
     ];
     let mapping = [
         libc::SYS_mmap,

@@ -1,0 +1,118 @@
+//! Calls that give memory a state which stays when the memory is freed or unmapped, as far as Vellum gives it to
+//! somebody else: registrations, policies, seals, names, and references of devices to its frames.
+//!
+//! With the kernel's own mappings such a state ends with the mapping. So Vellum's memory that got one is
+//! tainted: it is mapped anew before it is used again, and the state ends there. A sealed mapping is the
+//! kernel's for good.
+//!
+//! | call | heard | memory |
+//! | --- | --- | --- |
+//! | `userfaultfd` | by number | mappings are served no more: their pages are to be missing until they are touched |
+//! | `ioctl`: `UFFDIO_REGISTER`, KVM's and VFIO's memory | by name, by number | tainted; registered, pages of zeros are missing again |
+//! | `mbind`, `vmsplice`, `io_uring_register` of buffers | by number (`vmsplice` by name, too) | tainted |
+//! | `prctl(PR_SET_VMA)` | by name, by number | tainted |
+//! | `mseal` | by number | left to the kernel |
+
+use crate::identity::kernel;
+use core::ffi::{c_int, c_long, c_ulong};
+use core::ptr::with_exposed_provenance;
+use libc::iovec;
+use vellum_malloc::mmap as served;
+
+/// `<linux/userfaultfd.h>`: a range's start and length, and the modes.
+const UFFDIO_REGISTER: u32 = 0xc020_aa00;
+const REGISTER_MODE_MISSING: usize = 1;
+/// `<linux/kvm.h>`: slot and flags in a word, the guest's address, the length, the process's address.
+const KVM_SET_USER_MEMORY_REGION: u32 = 0x4020_ae46;
+const KVM_SET_USER_MEMORY_REGION2: u32 = 0x40a0_ae49;
+/// `<linux/vfio.h>`: size and flags in a word, the process's address, the device's, the length.
+const VFIO_IOMMU_MAP_DMA: u32 = 0x3b71;
+/// `<linux/io_uring.h>`.
+const REGISTER_BUFFERS: usize = 0;
+/// More buffers than the kernel takes are none.
+const BUFFERS_MAX: usize = 1 << 14;
+
+/// Whether [`by_number`] is for that number.
+pub(crate) fn concerns(number: c_long) -> bool {
+    matches!(
+        number,
+        libc::SYS_ioctl
+            | libc::SYS_mbind
+            | libc::SYS_vmsplice
+            | libc::SYS_userfaultfd
+            | libc::SYS_io_uring_register
+            | libc::SYS_mseal
+    )
+}
+
+/// The word at `index` of a structure that the program hands to the kernel; 0 where it hands none.
+///
+/// # Safety
+/// `structure` is null, or the program's own, and has that many words.
+unsafe fn word(structure: usize, index: usize) -> usize {
+    if structure == 0 {
+        return 0;
+    }
+    // SAFETY: by this function's condition.
+    unsafe { with_exposed_provenance::<usize>(structure).add(index).read_unaligned() }
+}
+
+/// Taints what a vector of the program's names.
+///
+/// # Safety
+/// The vector can be read.
+pub(crate) unsafe fn taint_parts(parts: usize, count: usize) {
+    for index in 0..if parts == 0 { 0 } else { count.min(BUFFERS_MAX) } {
+        // SAFETY: by this function's condition.
+        let part = unsafe { with_exposed_provenance::<iovec>(parts).add(index).read_unaligned() };
+        served::taint(part.iov_base as usize, part.iov_len);
+    }
+}
+
+/// A range gets a name (`operation` 0): it stays with the address space.
+pub(crate) fn named(operation: usize, start: usize, bytes: usize) {
+    if operation == libc::PR_SET_VMA_ANON_NAME as usize {
+        served::taint(start, bytes);
+    }
+}
+
+/// `ioctl`.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ioctl(file: c_int, request: c_ulong, argument: usize) -> c_int {
+    // SAFETY: the caller's conditions are those of the call of that number.
+    unsafe { by_number(libc::SYS_ioctl, [file as usize, request as usize, argument, 0, 0, 0]) as c_int }
+}
+
+/// A call of one of these numbers.
+///
+/// # Safety
+/// As for the system call.
+pub(crate) unsafe fn by_number(number: c_long, args: [usize; 6]) -> isize {
+    let [a, b, c, ..] = args;
+    // SAFETY: the program's own call with its own arguments, of which the kernel reads as much.
+    unsafe {
+        match (number, b as u32) {
+            (libc::SYS_ioctl, UFFDIO_REGISTER) => {
+                let (start, bytes) = (word(c, 0), word(c, 1));
+                served::taint(start, bytes);
+                if word(c, 2) & REGISTER_MODE_MISSING != 0 {
+                    served::flush_zeros(start, bytes);
+                }
+            }
+            (libc::SYS_ioctl, KVM_SET_USER_MEMORY_REGION | KVM_SET_USER_MEMORY_REGION2) => {
+                served::taint(word(c, 3), word(c, 2));
+            }
+            (libc::SYS_ioctl, VFIO_IOMMU_MAP_DMA) => served::taint(word(c, 1), word(c, 3)),
+            (libc::SYS_mbind, _) => served::taint(a, b),
+            (libc::SYS_vmsplice, _) => taint_parts(b, c),
+            (libc::SYS_io_uring_register, _) if b == REGISTER_BUFFERS => taint_parts(c, args[3]),
+            (libc::SYS_userfaultfd, _) => served::serve_mappings(false),
+            (libc::SYS_mseal, _) => return served::answer(served::seal(args)).addr() as isize,
+            _ => {}
+        }
+        kernel(number, args)
+    }
+}
