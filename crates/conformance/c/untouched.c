@@ -187,6 +187,32 @@ static void threads(void)
     check_peak(before, (size_t)4 * 32 * PAGE);
 }
 
+/* With all memory locked, freed memory serves again, and little is mapped ahead. */
+static void locked_memory_is_had_again(void)
+{
+    enum { FEW = 500, BYTES = 20000 };
+    char *blocks[FEW];
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0)
+        return;
+    size_t before = resident();
+    CHECK_OF(before < 16 * MIB, before);
+    char *block = malloc(40 * MIB);
+    if (!block)
+        return;
+    touch(block, 40 * MIB, PAGE);
+    free(block);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < FEW; i++) {
+            CHECK((blocks[i] = malloc(BYTES)));
+            touch(blocks[i], BYTES, PAGE);
+        }
+        for (int i = 0; i < FEW; i++)
+            free(blocks[i]);
+    }
+    size_t grown = peak() - before;
+    CHECK_OF(grown <= 44 * MIB, grown);
+}
+
 static const struct scenario scenarios[] = {
     {"large_blocks", large_blocks},
     {"large_zeroed_blocks", large_zeroed_blocks},
@@ -201,6 +227,7 @@ static const struct scenario scenarios[] = {
     {"vellum_memory_that_is_only_read", memory_that_is_only_read},
     {"beside_dense_blocks", beside_dense_blocks},
     {"threads", threads},
+    {"locked_memory_is_had_again", locked_memory_is_had_again},
 };
 
 int main(int argc, char **argv)

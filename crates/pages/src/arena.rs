@@ -58,7 +58,8 @@ impl Taken {
 
     /// Pages that may become resident by being touched.
     pub(crate) fn growth(&self) -> u32 {
-        if self.flags & flag::UNTOUCHED == 0 { self.cold() } else { self.cold() + self.warm() }
+        let warm = if self.flags & flag::UNTOUCHED == 0 { 0 } else { self.warm() };
+        self.cold() + self.marked() + warm
     }
 }
 
@@ -165,25 +166,28 @@ impl Arena {
 
     /// Treats address space as accounted from now on, and gives a cold end back.
     pub(crate) fn on_mlockall(&mut self) {
-        if !self.place.short {
-            self.place.short = true;
-            // The side table's readable rest counts as address space as well.
-            let per_page = UNIT_SIDE * PAGE / UNIT;
-            let (tables, limit) = (self.tags.count as usize, self.place.limit as usize);
-            // SAFETY: nobody has written there, nor will before it is mapped again. Behind the limit it is
-            // the annex's.
-            let _ = unsafe { map::release(self.place.side + tables * per_page, (limit - tables) * per_page) };
-            if self.place.reserved {
-                self.place.reserved = false;
-                let (mapped, all) = (self.mapped as usize, ARENA_BYTES / PAGE);
-                // SAFETY: as above: reserved, and taken into use by nobody.
-                unsafe {
-                    let _ = map::release(self.address(self.mapped), (limit - mapped) * PAGE);
-                    let _ = map::release(self.place.tags + tables * 16, (all - tables) * 16);
-                }
+        if self.place.short {
+            self.retreat();
+            return;
+        }
+        self.place.short = true;
+        self.retreat();
+        // All that is mapped becomes resident: tables of what is not mapped go, and with them the side
+        // table's readable rest, which counts as address space as well.
+        let per_page = UNIT_SIDE * PAGE / UNIT;
+        self.tags.count = self.mapped;
+        let (mapped, limit, all) = (self.mapped as usize, self.place.limit as usize, ARENA_BYTES / PAGE);
+        // SAFETY: nobody has written there, or what was written says nothing; it is mapped again before it is
+        // used. Behind the limit it is the annex's.
+        let _ = unsafe { map::release(self.place.side + mapped * per_page, (limit - mapped) * per_page) };
+        if self.place.reserved {
+            self.place.reserved = false;
+            // SAFETY: as above: reserved, and taken into use by nobody.
+            unsafe {
+                let _ = map::release(self.address(self.mapped), (limit - mapped) * PAGE);
+                let _ = map::release(self.place.tags + mapped * 16, (all - mapped) * 16);
             }
         }
-        self.retreat();
     }
 
     /// Maps at least `pages` more pages at the end, as cold.

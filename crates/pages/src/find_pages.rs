@@ -34,8 +34,9 @@ impl Pages {
                 return Some(self.book(state, home, taken, usage));
             }
             // Small blocks are at home in two arenas. A block of a unit or more goes anywhere if the peak
-            // would rise otherwise.
-            let over = pages >= UNIT_PAGES && state.excess(u64::from(pages), 0) > 0;
+            // would rise otherwise, and any block where mapped memory counts.
+            let over =
+                state.arenas[home].is_short() || pages >= UNIT_PAGES && state.excess(u64::from(pages), 0) > 0;
             for other in (0..ARENAS).filter(|&other| other != home) {
                 if (over || home != LARGE && other != LARGE)
                     && let Some(taken) = state.arenas[other].take_reused(pages, align)

@@ -14,13 +14,22 @@ use vellum_sys::lock::Held;
 use vellum_sys::map;
 use vellum_wire::Counter;
 
+/// Whether it is to be found out what of a freed extent is resident: where that is not known, and frames
+/// may go.
+fn is_looked_at(state: &State, flags: u8) -> bool {
+    let unknown = flag::UNTOUCHED;
+    flags & (unknown | flag::TAINTED | flag::ENTRY | flag::SEALED) == unknown
+        && !state.still
+        && state.config.discard.decays()
+}
+
 impl Pages {
     /// Gives the used extent at `page` back, and does what follows.
     pub(crate) fn give_back(&self, mut state: Held<'_, State>, arena: usize, page: PageNo) {
         let flags = state.arenas[arena].flags(page);
         let Ok(pages) = state.arenas[arena].used_at(page) else { return };
         state.before_free();
-        if flags & (flag::UNTOUCHED | flag::TAINTED | flag::ENTRY) != flag::UNTOUCHED || state.still {
+        if !is_looked_at(&state, flags) {
             self.free_extent(&mut state, arena, page);
             return self.after_free(state, pages);
         }
@@ -104,8 +113,7 @@ impl Pages {
     /// cold, a partly touched one is warm and remembered as such.
     pub(crate) fn free_unit(&self, state: &mut State, arena: usize, page: PageNo) {
         let flags = state.arenas[arena].flags(page);
-        let is_known = flags & (flag::UNTOUCHED | flag::TAINTED | flag::ENTRY) != flag::UNTOUCHED;
-        if is_known || state.still {
+        if !is_looked_at(state, flags) {
             return self.free_extent(state, arena, page);
         }
         let start = state.arenas[arena].address(page);

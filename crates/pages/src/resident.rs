@@ -76,9 +76,9 @@ impl Resident {
     }
 
     /// Pages by which the process's peak would be too high if `more` pages became resident, while `warm`
-    /// pages are cached and `marked` ones are the kernel's to take.
-    pub(crate) fn over(&self, more: u64, warm: u64, marked: u64) -> u64 {
-        let then = (self.seen + self.grown + more).saturating_sub(marked);
+    /// pages are cached. How many marked pages the kernel has taken it does not tell: all count as resident.
+    pub(crate) fn over(&self, more: u64, warm: u64) -> u64 {
+        let then = self.seen + self.grown + more;
         let needed = self.needed.max(then.saturating_sub(warm));
         let slack = slack(needed);
         let over = then.saturating_sub(needed + slack);

@@ -322,18 +322,18 @@ impl State {
     /// Two bounds, and the higher excess counts: by what is resident, and by what is handed out. The second
     /// holds for a program that asks for all its memory first and touches it later.
     pub(crate) fn excess(&mut self, more: u64, untouched: u64) -> u64 {
-        let (warm, marked) = (self.free_pages(Kind::Warm), self.free_pages(Kind::Marked));
+        let warm = self.free_pages(Kind::Warm);
         if warm <= SLACK_MIN {
             return 0;
         }
-        if self.resident.over(more, warm, marked) > 0 && self.resident.has_grown_beyond(untouched) {
+        if self.resident.over(more, warm) > 0 && self.resident.has_grown_beyond(untouched) {
             self.look();
             self.resident.grow(untouched);
         }
         let live = self.live + more;
         let peak = self.peak.max(live);
         let handed_out = (live + warm).saturating_sub(peak + slack(peak)).min(warm);
-        self.resident.over(more, warm, marked).max(handed_out)
+        self.resident.over(more, warm).max(handed_out)
     }
 
     pub(crate) fn note_low(&mut self) {

@@ -1,5 +1,6 @@
-//! Calls that give memory a state which stays when the memory is freed or unmapped, as far as Vellum gives it to
-//! somebody else: registrations, policies, seals, names, and references of devices to its frames.
+//! Calls that give memory a state which stays when the memory is freed or unmapped, as far as Vellum
+//! gives it to somebody else: registrations, policies, seals, names, and references of devices to its
+//! frames.
 //!
 //! With the kernel's own mappings such a state ends with the mapping. So Vellum's memory that got one is
 //! tainted: it is mapped anew before it is used again, and the state ends there. A sealed mapping is the

@@ -14,7 +14,7 @@ vellum_conformance::scenarios! { scenarios: "sparse.c", ["-pthread"], [];
 vellum_conformance::scenarios! { untouched: "untouched.c", ["-pthread"], [];
     large_blocks large_zeroed_blocks mappings aligned_blocks grown_blocks many_blocks vellum_many_zeroed_blocks
     many_mappings blocks_of_a_few_pages vellum_lengths_that_change vellum_memory_that_is_only_read
-    beside_dense_blocks threads
+    beside_dense_blocks threads locked_memory_is_had_again
 }
 
 /// The board says of a process that has ended how much of its memory blocks took.

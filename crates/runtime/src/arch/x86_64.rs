@@ -295,7 +295,8 @@ const _: () = assert!(
 );
 const _: () = assert!(libc::SYS_seccomp == 317 && libc::SYS_prctl == 157 && libc::PR_SET_SECCOMP == 22);
 const _: () = assert!(libc::SYS_ioctl == 16 && libc::SYS_mbind == 237 && libc::SYS_vmsplice == 278);
-const _: () = assert!(libc::SYS_userfaultfd == 323 && libc::SYS_io_uring_register == 427 && libc::SYS_mseal == 462);
+const _: () =
+    assert!(libc::SYS_userfaultfd == 323 && libc::SYS_io_uring_register == 427 && libc::SYS_mseal == 462);
 const _: () = assert!(libc::SYS_mmap == 9 && libc::SYS_mprotect == 10 && libc::SYS_munmap == 11);
 const _: () = assert!(libc::SYS_mremap == 25 && libc::SYS_madvise == 28 && libc::SYS_mlock == 149);
 const _: () = assert!(libc::SYS_mlockall == 151 && libc::SYS_mlock2 == 325 && libc::SYS_pkey_mprotect == 329);

@@ -41,7 +41,8 @@ const COMPACTIONS: u32 = 10;
 const DEVICE_BYTES: u64 = 512 << 20;
 const GROUP_BYTES: u64 = 1 << 40;
 
-/// Held by the test that changes the kernel's settings.
+/// Held by the test that changes the kernel's settings; "alone" in its name keeps the runner from
+/// starting another beside it.
 static SETTINGS: Mutex<()> = Mutex::new(());
 
 /// Files of the kernel's with other contents for a while.
@@ -160,7 +161,7 @@ fn in_the_storm(mut command: Command, group: Option<&Group>) -> Outcome {
 }
 
 #[test]
-fn no_page_is_lost() {
+fn no_page_is_lost_alone() {
     let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
     if fs::write(COMPACT, "1").is_err() {
         return skip("memory can only be compacted by root, by a kernel that can");
@@ -208,7 +209,7 @@ fn no_page_is_lost() {
 /// Pages that were given back stay so under a `khugepaged` that never sleeps, which makes huge pages whole
 /// again.
 #[test]
-fn given_back_is_given_back() {
+fn given_back_is_given_back_alone() {
     let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
     let program = place.program("sparse.c", &["-pthread"]);
