@@ -45,6 +45,7 @@ impl Pages {
                 }
             }
         }
+        state.heed_new_limits(pages);
         let cold_align = state.cold_align(home, align);
         let room = state.room(home, pages);
         if let Some(taken) = state.arenas[home].take_cold(pages, cold_align, room) {

@@ -153,10 +153,7 @@ impl Pages {
     pub fn on_mlockall(&self) {
         let mut state = self.state.lock();
         if state.is_init {
-            state.release_annex();
-            for arena in &mut state.arenas {
-                arena.on_mlockall();
-            }
+            state.map_no_more_than_needed();
         }
     }
 

@@ -56,6 +56,8 @@ const TRIES: usize = 64;
 /// Free pages behind a new large block: as much again, within these.
 const ROOM_MIN: u32 = (32 << 20) / PAGE as u32;
 const ROOM_MAX: u32 = (4usize << 30).div_euclid(PAGE) as u32;
+/// Cold pages wanted between two looks for new limits on address space.
+const LIMIT_LOOK: u32 = (1 << 20) / PAGE as u32;
 /// Moves that may leave a map entry of their own.
 pub(crate) const ENTRIES_MAX: u32 = 256;
 
@@ -113,6 +115,8 @@ pub(crate) struct State {
     pub(crate) away: usize,
     /// Nothing may be said to the kernel but that more memory is needed.
     pub(crate) still: bool,
+    /// Cold pages wanted since the last look for limits that another process has set.
+    pub(crate) unlimited: u32,
     /// The end of what was ever given huge pages in the large arena.
     pub(crate) granted_to: usize,
     pub(crate) slot: &'static Slot,
@@ -128,6 +132,23 @@ impl State {
     pub(crate) fn annex_is_lost_to(&mut self, start: usize, end: usize) {
         let annex = self.annex();
         self.has_annex &= end <= annex || start >= annex + ANNEX_BYTES;
+    }
+
+    /// Unmaps what is not used, and maps no more than is needed from now on.
+    pub(crate) fn map_no_more_than_needed(&mut self) {
+        self.release_annex();
+        self.arenas.iter_mut().for_each(Arena::on_mlockall);
+    }
+
+    /// `pages` cold pages are wanted: finds out now and then whether another process has limited this one.
+    pub(crate) fn heed_new_limits(&mut self, pages: u32) {
+        self.unlimited = self.unlimited.saturating_add(pages);
+        if self.unlimited >= LIMIT_LOOK && !self.arenas[FINE].is_short() && !self.still {
+            self.unlimited = 0;
+            if limits::address_space_is_limited() {
+                self.map_no_more_than_needed();
+            }
+        }
     }
 
     /// Unmaps what nobody has asked for, before everything mapped is locked into memory.
@@ -165,6 +186,7 @@ impl State {
             entries: 0,
             away: 0,
             still: false,
+            unlimited: 0,
             granted_to: 0,
             slot: &NO_BOARD,
         }

@@ -333,7 +333,6 @@ fn machine_swap() -> u64 {
 /// Whether address space itself is short: `RLIMIT_AS` or `RLIMIT_DATA` is set, or the kernel accounts every
 /// mapping strictly (`vm.overcommit_memory` 2). Then nothing may be mapped ahead of need.
 pub fn address_space_is_accounted() -> bool {
-    use rustix::process::{Resource, getrlimit};
     let mut buffer = [0u8; 8];
     let mode = text::read(c"/proc/sys/vm/overcommit_memory", &mut buffer).and_then(text::number);
     if mode != Some(1) {
@@ -341,8 +340,13 @@ pub fn address_space_is_accounted() -> bool {
         let all = (info.totalram as u64 + info.totalswap as u64) * u64::from(info.mem_unit.max(1));
         MOST_AT_ONCE.store(all, Relaxed);
     }
-    let is_limited = |resource| getrlimit(resource).current.is_some();
-    [Resource::As, Resource::Data].into_iter().any(is_limited) || mode == Some(2)
+    address_space_is_limited() || mode == Some(2)
+}
+
+/// Whether `RLIMIT_AS` or `RLIMIT_DATA` is set now: another process can set them at any time (`prlimit`).
+pub fn address_space_is_limited() -> bool {
+    use rustix::process::{Resource, getrlimit};
+    [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some())
 }
 
 /// Bytes of memory and swap; no limit before that was read, and where every request is to be granted.

@@ -10,10 +10,11 @@ use gimli::{
     UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection,
 };
 
-/// Register rules of one row that are kept: the callee-saved registers and the return address, twice over.
-const RULES_MAX: usize = 16;
-/// Rows that a function may save and restore around an early return.
-const ROWS_MAX: usize = 4;
+/// Register rules of one row that are kept: of the callee-saved registers and the return address. They lie on
+/// the stack of whoever allocates, and stacks can be small.
+const RULES_MAX: usize = if cfg!(target_arch = "x86_64") { 8 } else { 24 };
+/// Rows: the one at hand, and those that a function saves and restores around an early return.
+const ROWS_MAX: usize = 3;
 /// `DW_OP_deref`.
 const OP_DEREF: u8 = 0x06;
 

@@ -6,3 +6,7 @@ vellum_conformance::scenarios! { threads: "threads.c", ["-pthread"], [];
     vellum_idle_threads_return_middling_blocks vellum_idle_threads_return_large_blocks
     vellum_idle_threads_return_huge_blocks vellum_idle_owners_return_what_others_free vellum_a_burst_goes_back
 }
+
+vellum_conformance::scenarios! { stacks: "stacks.c", ["-Wl,-z,now"], [];
+    allocations memory_given_back figures mappings calls_by_number forks
+}

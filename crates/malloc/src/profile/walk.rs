@@ -72,6 +72,8 @@ pub(super) struct Walker {
     /// Whether tables of the module at hand were read.
     has_read: bool,
     lines: Lines,
+    /// The executable's path: too long for the stack of whoever allocates.
+    real: [u8; PATH_MAX],
 }
 
 /// A recorded stack.
@@ -186,8 +188,7 @@ impl Walker {
         if self.count == MODULES_MAX {
             return NO_MODULE;
         }
-        let mut real = [0u8; PATH_MAX];
-        if !part.add_module([start, end, module.bias], path_of(path, &mut real)) {
+        if !part.add_module([start, end, module.bias], path_of(path, &mut self.real)) {
             return NO_MODULE;
         }
         self.modules[self.count] = Seen { start, end, dynamic, name, visits: 0 };
