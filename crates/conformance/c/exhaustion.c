@@ -270,11 +270,29 @@ static void vellum_few_map_entries(void)
         free(blocks[i]);
 }
 
+/* The limit comes from another process: by a child here. */
+static void limited_by_another_process(void)
+{
+    free(malloc(MIB));
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit wanted = {LIMIT, LIMIT};
+        _exit(prlimit(getppid(), RLIMIT_AS, &wanted, NULL) == 0 ? 0 : 1);
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    for (size_t size = 64; size <= 4 * MIB; size *= 16) {
+        size_t count = take_all(size, true);
+        CHECK_OF(count * size >= LIMIT / 4, count);
+    }
+}
+
 static const struct scenario scenarios[] = {
     {"limited_address_space", limited_address_space},
     {"limited_address_space_after_use", limited_address_space_after_use},
     {"limited_from_the_start", limited_from_the_start},
     {"limited_data", limited_data},
+    {"limited_by_another_process", limited_by_another_process},
     {"growing_to_the_limit", growing_to_the_limit},
     {"threads_at_the_limit", threads_at_the_limit},
     {"used_up_map_entries", used_up_map_entries},

@@ -10,8 +10,8 @@ use vellum_conformance::{Outcome, Place, plain, same, served, skip};
 const LIMIT: u64 = 256 << 20;
 
 vellum_conformance::scenarios! { limits_set_by_the_program: "exhaustion.c", ["-pthread"], [];
-    limited_address_space limited_address_space_after_use limited_from_the_start limited_data growing_to_the_limit
-    threads_at_the_limit used_up_map_entries vellum_few_map_entries
+    limited_address_space limited_address_space_after_use limited_from_the_start limited_data
+    limited_by_another_process growing_to_the_limit threads_at_the_limit used_up_map_entries vellum_few_map_entries
 }
 
 /// Runs a scenario under a limit that the program begins with.
