@@ -1,4 +1,4 @@
-/* States that a program gives to a mapping end with it: whoever gets the memory next has none of them. A state that
+/* States that a program gives to a mapping end with it: the next block in that memory has none of them. A state that
  * this kernel does not know, or does not allow, is not looked at. */
 #include "check.h"
 #include <linux/userfaultfd.h>

@@ -17,7 +17,7 @@ use crate::bins::{Bins, fit};
 use crate::error::Misuse;
 use crate::huge_window::Range;
 use crate::tag::{FREE_KINDS, Kind, PageNo, Tags, flag};
-use crate::units::{ARENA_BYTES, HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE};
+use crate::units::{HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE};
 use rustix::io::Errno;
 use vellum_sys::map;
 
@@ -30,7 +30,7 @@ const VALIDATED: usize = 1024;
 /// Pages mapped at once where address space costs nothing: 1 GiB.
 const STEP: u32 = 1 << 18;
 /// Pages mapped at once where every mapping is accounted. Also what side tables grow by.
-const STEP_SHORT: u32 = HUGE_PAGES;
+pub(crate) const STEP_SHORT: u32 = HUGE_PAGES;
 
 /// Pages handed out, by what they were.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,11 +63,6 @@ impl Taken {
     }
 }
 
-/// A core dump has the size of all the memory it includes. Of an arena it leaves out what was never handed
-/// out, beyond this share of the rest, or these pages; huge pages stay whole.
-const DUMP_SHARE: u32 = 16;
-const DUMP_MIN: u32 = (64 << 10) / PAGE as u32;
-
 /// Where an arena's three stretches of address space are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
@@ -84,12 +79,12 @@ pub(crate) struct Place {
 }
 
 pub(crate) struct Arena {
-    place: Place,
+    pub(crate) place: Place,
     /// Pages mapped so far.
-    mapped: u32,
+    pub(crate) mapped: u32,
     /// Of them, those that a core dump includes, from the start on.
-    dumped: PageNo,
-    tags: Tags,
+    pub(crate) dumped: PageNo,
+    pub(crate) tags: Tags,
     bins: [Bins; 3],
 }
 
@@ -162,32 +157,6 @@ impl Arena {
     /// Whether address space is accounted.
     pub(crate) fn is_short(&self) -> bool {
         self.place.short
-    }
-
-    /// Treats address space as accounted from now on, and gives a cold end back.
-    pub(crate) fn on_mlockall(&mut self) {
-        if self.place.short {
-            self.retreat();
-            return;
-        }
-        self.place.short = true;
-        self.retreat();
-        // All that is mapped becomes resident: tables of what is not mapped go, and with them the side
-        // table's readable rest, which counts as address space as well.
-        let per_page = UNIT_SIDE * PAGE / UNIT;
-        self.tags.count = self.mapped;
-        let (mapped, limit, all) = (self.mapped as usize, self.place.limit as usize, ARENA_BYTES / PAGE);
-        // SAFETY: nobody has written there, or what was written says nothing; it is mapped again before it is
-        // used. Behind the limit it is the annex's.
-        let _ = unsafe { map::release(self.place.side + mapped * per_page, (limit - mapped) * per_page) };
-        if self.place.reserved {
-            self.place.reserved = false;
-            // SAFETY: as above: reserved, and taken into use by nobody.
-            unsafe {
-                let _ = map::release(self.address(self.mapped), (limit - mapped) * PAGE);
-                let _ = map::release(self.place.tags + mapped * 16, (all - mapped) * 16);
-            }
-        }
     }
 
     /// Maps at least `pages` more pages at the end, as cold.
@@ -265,58 +234,13 @@ impl Arena {
         Ok(())
     }
 
-    /// Has core dumps include the pages before `end`, and some more, so that not every call comes here.
-    fn dump_to(&mut self, end: PageNo) {
-        let to = if self.place.huge {
-            end.next_multiple_of(HUGE_PAGES)
-        } else {
-            end + (end / DUMP_SHARE).max(DUMP_MIN)
-        };
-        let to = to.min(self.mapped);
-        if map::include_in_dumps(self.address(self.dumped), (to - self.dumped) as usize * PAGE) {
-            self.dumped = to;
-        }
-    }
-
-    /// Has core dumps include all of the arena, with no further call.
-    pub(crate) fn dump_all(&mut self) {
-        if self.dumped < self.mapped {
-            self.dump_to(self.mapped);
-        }
-        self.dumped = PageNo::MAX;
-    }
-
-    /// Where address space is accounted, unmaps a cold end. Returns the bytes given back.
-    pub(crate) fn retreat(&mut self) -> usize {
-        if !self.place.short || self.mapped <= STEP_SHORT {
-            return 0;
-        }
-        let (start, pages, kind) = self.tags.ending_at(self.mapped - 1);
-        let keep = start.next_multiple_of(STEP_SHORT).max(STEP_SHORT);
-        if kind != Kind::Cold || keep >= self.mapped {
-            return 0;
-        }
-        let len = (self.mapped - keep) as usize * PAGE;
-        // SAFETY: the pages from `keep` are free and cold.
-        if unsafe { map::release(self.address(keep), len) }.is_err() {
-            return 0;
-        }
-        self.remove_free(start, pages, kind);
-        self.mapped = keep;
-        self.dumped = if self.dumped == PageNo::MAX { self.dumped } else { self.dumped.min(keep) };
-        if keep > start {
-            self.insert_free(start, keep - start, Kind::Cold, 0);
-        }
-        len
-    }
-
-    fn remove_free(&mut self, start: PageNo, pages: u32, kind: Kind) {
+    pub(crate) fn remove_free(&mut self, start: PageNo, pages: u32, kind: Kind) {
         self.bins[kind.index()].remove(&mut self.tags, start);
         self.tags.erase(start, pages);
     }
 
     /// Adds a free extent, joining it with neighbours of its kind. Its tags say nothing before.
-    fn insert_free(&mut self, mut start: PageNo, mut pages: u32, kind: Kind, mut flags: u8) {
+    pub(crate) fn insert_free(&mut self, mut start: PageNo, mut pages: u32, kind: Kind, mut flags: u8) {
         if start > 0 {
             let (before, count, its) = self.tags.ending_at(start - 1);
             if its == kind {
@@ -337,13 +261,8 @@ impl Arena {
         }
         self.tags.write(start, pages, kind, flags);
         self.bins[kind.index()].insert(&mut self.tags, start, pages);
-        let used = start.next_multiple_of(HUGE_PAGES);
-        if kind == Kind::Cold
-            && start + pages >= self.dumped
-            && used + used / DUMP_SHARE + HUGE_PAGES < self.dumped
-        {
-            map::leave_out_of_dumps(self.address(used), (self.dumped - used) as usize * PAGE);
-            self.dumped = used;
+        if kind == Kind::Cold {
+            self.undump(start, start + pages);
         }
     }
 

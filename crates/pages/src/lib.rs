@@ -44,12 +44,14 @@
 //! `walk` finds what is handed out for those who count; `huge_window` decides on huge pages,
 //! `huge_price` whether they are cheap, `scan_backoff` how soon windows are scanned again; `relocate`
 //! moves; `mappings` follows what the program does to its own mappings, `elsewhere` hears what it maps
-//! from the kernel; `annex` lends address space to a pager; `helper` is the background, by the ticks of
-//! `decay_clock`, and is away for a `rest` when the process forks; `advice` follows a governor;
-//! `available` says what memory there is; [`Buffer`] is the growable vector built on it all.
+//! from the kernel; `annex` lends address space to a pager; `accounted` maps less where that counts;
+//! `dumps` keeps core dumps small; `helper` is the background, by the ticks of `decay_clock`, and is
+//! away for a `rest` when the process forks; `advice` follows a governor; `available` says what memory
+//! there is; [`Buffer`] is the growable vector built on it all.
 
 #![cfg_attr(not(test), no_std)]
 
+mod accounted;
 mod advice;
 mod annex;
 mod arena;
@@ -59,6 +61,7 @@ mod buffer;
 mod config;
 mod decay_clock;
 mod discard;
+mod dumps;
 mod elsewhere;
 mod error;
 mod fill_from_cache;

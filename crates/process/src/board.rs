@@ -173,8 +173,8 @@ fn slots_within(limit: u64) -> u32 {
     slots.clamp(1, SLOTS_DEFAULT.into()) as u32
 }
 
-/// Reserves the file's bytes from `from` to `to`, or to its `end`: to where. A file system that cannot reserve
-/// is taken as it is.
+/// Reserves the file's bytes from `from` to `to`, or to its `end`: to where. A file system that cannot
+/// reserve is taken as it is.
 fn reserve(file: &File, from: usize, to: usize, end: usize) -> io::Result<usize> {
     let to = to.min(end);
     match fallocate(file, FallocateFlags::empty(), from as u64, to.saturating_sub(from) as u64) {

@@ -108,8 +108,8 @@ struct Files {
 
 impl Tree {
     /// The tree below this process from now on; processes that already run below us are left out. To be
-    /// called by the thread that will start the job. Strays that no look has seen before are found by `board`.
-    /// `None` when `/proc` cannot be read.
+    /// called by the thread that will start the job. Strays that no look has seen before are found by
+    /// `board`. `None` when `/proc` cannot be read.
     pub fn below_us(board: Option<&BoardFile>) -> Option<Tree> {
         let root = Pid::me();
         let own = File::open(format!("/proc/{root}/task/{root}/children"));

@@ -274,14 +274,14 @@ fn worst(curve: &Curve, until_ns: f64, stale: bool, user: f64) -> f64 {
 }
 
 #[test]
-fn the_curve_of_a_live_process_is_within_two_percent() {
+fn alone_the_curve_of_a_live_process_is_within_two_percent() {
     if accessed_bits() {
         the_curve_is_within_two_percent_by(SourceKind::AccessedBits);
     }
 }
 
 #[test]
-fn the_curve_read_out_of_page_tables_is_within_two_percent() {
+fn alone_the_curve_read_out_of_page_tables_is_within_two_percent() {
     match SourceKind::PageTables.availability() {
         Availability::Usable => the_curve_is_within_two_percent_by(SourceKind::PageTables),
         why => vellum_skip::skip(format_args!("page tables cannot be read here: {why:?}")),
@@ -289,7 +289,7 @@ fn the_curve_read_out_of_page_tables_is_within_two_percent() {
 }
 
 #[test]
-fn the_curve_by_generations_of_a_control_group_is_within_two_percent() {
+fn alone_the_curve_by_generations_of_a_control_group_is_within_two_percent() {
     match SourceKind::Generations.availability() {
         Availability::Usable => {}
         why => return vellum_skip::skip(format_args!("no generations can be read here: {why:?}")),
@@ -305,7 +305,7 @@ fn the_curve_by_generations_of_a_control_group_is_within_two_percent() {
 }
 
 #[test]
-fn the_curve_sampled_by_damon_is_near_and_the_monitor_goes() {
+fn alone_the_curve_sampled_by_damon_is_near_and_the_monitor_goes() {
     match SourceKind::Damon.availability() {
         Availability::Usable => {}
         why => return vellum_skip::skip(format_args!("DAMON cannot be used here: {why:?}")),

@@ -1,0 +1,48 @@
+//! What of an arena a core dump includes: a dump has the size of all the memory it includes, and an
+//! arena maps a gibibyte ahead.
+//!
+//! A dump includes an arena's pages from the start to a mark behind the last that was handed out. The
+//! mark moves ahead by more than is needed, so that few calls are made, and falls back when the arena's
+//! end turns cold.
+
+use crate::arena::Arena;
+use crate::tag::PageNo;
+use crate::units::{HUGE_PAGES, PAGE};
+use vellum_sys::map;
+
+/// How far the mark moves ahead: this share of the pages before it, or these pages; huge pages stay whole.
+const DUMP_SHARE: u32 = 16;
+const DUMP_MIN: u32 = (64 << 10) / PAGE as u32;
+
+impl Arena {
+    /// Has core dumps include the pages before `end`, and some more, so that not every call comes here.
+    pub(crate) fn dump_to(&mut self, end: PageNo) {
+        let to = if self.place.huge {
+            end.next_multiple_of(HUGE_PAGES)
+        } else {
+            end + (end / DUMP_SHARE).max(DUMP_MIN)
+        };
+        let to = to.min(self.mapped_pages());
+        if map::include_in_dumps(self.address(self.dumped), (to - self.dumped) as usize * PAGE) {
+            self.dumped = to;
+        }
+    }
+
+    /// Has core dumps include all of the arena, with no further call.
+    pub(crate) fn dump_all(&mut self) {
+        if self.dumped < self.mapped_pages() {
+            self.dump_to(self.mapped_pages());
+        }
+        self.dumped = PageNo::MAX;
+    }
+
+    /// The pages from `start` to `end` have turned cold: nothing behind `start` is to be dumped if they
+    /// are the last that were.
+    pub(crate) fn undump(&mut self, start: PageNo, end: PageNo) {
+        let used = start.next_multiple_of(HUGE_PAGES);
+        if end >= self.dumped && used + used / DUMP_SHARE + HUGE_PAGES < self.dumped {
+            map::leave_out_of_dumps(self.address(used), (self.dumped - used) as usize * PAGE);
+            self.dumped = used;
+        }
+    }
+}
