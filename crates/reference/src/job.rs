@@ -284,11 +284,13 @@ mod tests {
         assert_eq!(spacing(LIST_EVERY, false, ms(1) / 2), ms(5000));
 
         let mut child = Command::new("sh")
-            .args(["-c", "read go; sleep 300 & echo up; wait"])
+            .args(["-c", "echo here; read go; sleep 300 & echo up; wait"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // A process has the name of its program a moment after it was started.
+        wait_for(&mut child, "here\n");
         let mut job = Job::new(Target::process(Pid(child.id() as i32)).unwrap());
         assert_eq!(job.update(true).len(), 1);
         (0..4).for_each(|_| assert_eq!(job.update(true), []));
