@@ -248,8 +248,8 @@ pub fn taint(start: usize, len: usize) {
     }
 }
 
-/// Makes pages of zeros missing, as those of fresh memory are. Only a program that asks for notice of the first
-/// touch sees the difference.
+/// Makes pages of zeros missing, as those of fresh memory are. Only a program that asks for notice of
+/// the first touch sees the difference.
 ///
 /// # Safety
 /// Nobody writes to the range meanwhile.

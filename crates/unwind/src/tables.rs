@@ -11,7 +11,7 @@ use gimli::{
 };
 
 /// Register rules of one row that are kept: of the callee-saved registers and the return address. They lie on
-/// the stack of whoever allocates, and stacks can be small.
+/// the stack of the thread that allocates, which can be small.
 const RULES_MAX: usize = if cfg!(target_arch = "x86_64") { 8 } else { 24 };
 /// Rows: the one at hand, and those that a function saves and restores around an early return.
 const ROWS_MAX: usize = 3;

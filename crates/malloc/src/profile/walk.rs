@@ -72,7 +72,7 @@ pub(super) struct Walker {
     /// Whether tables of the module at hand were read.
     has_read: bool,
     lines: Lines,
-    /// The executable's path: too long for the stack of whoever allocates.
+    /// The executable's path: too long for the stack of the thread that allocates.
     real: [u8; PATH_MAX],
 }
 
