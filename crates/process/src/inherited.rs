@@ -82,7 +82,7 @@ pub(crate) fn was_closed(fd: usize) -> bool {
     BIRTH.load(Relaxed) & CLOSED[fd] != 0
 }
 
-/// Runs `work` on a stack of [`STACK_BYTES`] where the caller's limit on stacks (`ulimit -s`) leaves this
+/// Runs `work` on a stack of `STACK_BYTES` where the caller's limit on stacks (`ulimit -s`) leaves this
 /// process less. A thread would do as well, but some of our work needs a process with one thread.
 #[cfg(target_env = "gnu")]
 pub fn on_enough_stack(work: extern "C" fn()) {
