@@ -124,9 +124,13 @@ impl Installed {
                 collectors += 1;
             }
         }
+        // A link where it was built; its contents are wanted.
         let platform = built.with_file_name("platform");
         if platform.is_dir() {
-            let done = std::process::Command::new("cp").arg("-a").args([platform.as_path(), folder]).status();
+            let done = std::process::Command::new("cp")
+                .arg("-a")
+                .args([platform.canonicalize().as_deref().unwrap_or(&platform), folder])
+                .status();
             let done = done.and_then(|status| {
                 if status.success() { Ok(()) } else { Err(std::io::Error::other("cp failed")) }
             });
