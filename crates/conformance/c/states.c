@@ -191,6 +191,21 @@ static void pages_in_a_pipe_keep_their_contents(void)
     }
 }
 
+/* The kernel refuses them, as it does without Vellum. */
+static void bad_pointers_are_refused(void)
+{
+    void *bad = (void *)(uintptr_t)(PAGE + 8);
+    int ends[2], faults = open_faults();
+    CHECK(pipe(ends) == 0);
+    if (faults >= 0)
+        CHECK(ioctl(faults, UFFDIO_REGISTER, bad) == -1 && errno == EFAULT);
+    CHECK(vmsplice(ends[1], bad, 1, 0) == -1 && errno == EFAULT);
+    CHECK(syscall(SYS_vmsplice, ends[1], bad, 1UL, 0U) == -1 && errno == EFAULT);
+    CHECK(ioctl(ends[0], 0x4020ae46UL /* KVM_SET_USER_MEMORY_REGION */, bad) == -1 && errno == ENOTTY);
+    CHECK(ioctl(ends[0], 0x3b71UL /* VFIO_IOMMU_MAP_DMA */, bad) == -1 && errno == ENOTTY);
+    CHECK(syscall(SYS_mbind, bad, WINDOW, 2, bad, 64UL, 0UL) == -1);
+}
+
 static const struct scenario scenarios[] = {
     {"pages_of_a_watched_mapping_are_missing", pages_of_a_watched_mapping_are_missing},
     {"pages_of_a_mapping_watched_later_are_missing", pages_of_a_mapping_watched_later_are_missing},
@@ -199,6 +214,7 @@ static const struct scenario scenarios[] = {
     {"names_go_with_their_mapping", names_go_with_their_mapping},
     {"sealed_mappings_stay", sealed_mappings_stay},
     {"pages_in_a_pipe_keep_their_contents", pages_in_a_pipe_keep_their_contents},
+    {"bad_pointers_are_refused", bad_pointers_are_refused},
 };
 
 int main(int argc, char **argv)

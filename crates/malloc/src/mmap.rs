@@ -256,7 +256,7 @@ pub fn taint(start: usize, len: usize) {
 pub unsafe fn flush_zeros(start: usize, len: usize) {
     let Some(end) = start.checked_add(len).filter(|_| start.is_multiple_of(PAGE)) else { return };
     if may_be_ours(start, len) {
-        // SAFETY: by this function's condition.
+        // SAFETY: nobody writes to the range: this function asks the same of its caller.
         unsafe { Pages::global().flush_zeros(start, end) };
     }
 }

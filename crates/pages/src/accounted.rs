@@ -25,7 +25,7 @@ impl Arena {
         let _ = unsafe { map::release(self.place.side + mapped * per_page, (limit - mapped) * per_page) };
         if self.place.reserved {
             self.place.reserved = false;
-            // SAFETY: as above: reserved, and taken into use by nobody.
+            // SAFETY: pages and tags from `mapped` on are reserved, and none was taken into use.
             unsafe {
                 let _ = map::release(self.address(self.mapped), (limit - mapped) * PAGE);
                 let _ = map::release(self.place.tags + mapped * 16, (all - mapped) * 16);

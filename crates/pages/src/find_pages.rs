@@ -1,9 +1,13 @@
 //! Finding pages for a block: where, with which frames, and what follows for the rest.
 //!
-//! A block of a length that was hardly touched before gets cold memory. Any other in this order: the
-//! tightest place whose frames are there, in the block's own arena; in another, where the peak would
-//! rise otherwise; cold address space, into which cached frames are moved; anything that fits, where
-//! address space is short.
+//! A block of a length that was hardly touched before gets cold memory. Any other block gets the first of
+//! these places:
+//!
+//! 1. the tightest place whose frames are there, in the block's own arena;
+//! 2. such a place in another arena, where the peak would rise otherwise, or where address space is
+//!    accounted;
+//! 3. cold address space, into which cached frames are moved;
+//! 4. anything that fits, where address space is short.
 
 use crate::arena::Taken;
 use crate::huge_window::Range;

@@ -170,7 +170,7 @@ fn own_directory() -> PathBuf {
     // SAFETY: the kernel put a string there that ends in a zero and stays; 0 is no string's address.
     let started = || match unsafe { libc::getauxval(libc::AT_EXECFN) } {
         0 => PathBuf::new(),
-        // SAFETY: as above.
+        // SAFETY: the kernel's string of this process's start, which ends in a zero and stays.
         at => unsafe { OsStr::from_bytes(CStr::from_ptr(at as *const _).to_bytes()) }.into(),
     };
     let own = std::env::current_exe().unwrap_or_else(|_| started()).canonicalize().unwrap_or_default();

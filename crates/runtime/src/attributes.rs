@@ -19,6 +19,7 @@ use core::ffi::{c_int, c_long, c_ulong};
 use core::ptr::with_exposed_provenance;
 use libc::iovec;
 use vellum_malloc::mmap as served;
+use vellum_sys::{Caps, caps, map};
 
 /// `<linux/userfaultfd.h>`: a range's start and length, and the modes.
 const UFFDIO_REGISTER: u32 = 0xc020_aa00;
@@ -46,25 +47,36 @@ pub(crate) fn concerns(number: c_long) -> bool {
     )
 }
 
-/// The word at `index` of a structure that the program hands to the kernel; 0 where it hands none.
+/// The word at `index` of a structure that the kernel has read.
 ///
 /// # Safety
-/// `structure` is null, or the program's own, and has that many words.
+/// The kernel has read that many words of `structure` for the calling thread.
 unsafe fn word(structure: usize, index: usize) -> usize {
-    if structure == 0 {
-        return 0;
-    }
-    // SAFETY: by this function's condition.
+    // SAFETY: the kernel found the word readable a moment ago.
     unsafe { with_exposed_provenance::<usize>(structure).add(index).read_unaligned() }
+}
+
+/// The first words of a structure that the kernel is about to read; zeros if they cannot be read. A process
+/// that filters its system calls is not asked to make one more: there the program's pointer is believed.
+fn peek(structure: usize) -> [usize; 3] {
+    let mut words = [[0u8; size_of::<usize>()]; 3];
+    if caps::has(Caps::HELPER) {
+        map::copy_from(structure, words.as_flattened_mut());
+    } else if structure != 0 {
+        // SAFETY: the program names three words of its own by this address.
+        words =
+            unsafe { with_exposed_provenance::<[[u8; size_of::<usize>()]; 3]>(structure).read_unaligned() };
+    }
+    words.map(usize::from_ne_bytes)
 }
 
 /// Taints what a vector of the program's names.
 ///
 /// # Safety
-/// The vector can be read.
+/// The kernel has read the vector for the calling thread.
 pub(crate) unsafe fn taint_parts(parts: usize, count: usize) {
-    for index in 0..if parts == 0 { 0 } else { count.min(BUFFERS_MAX) } {
-        // SAFETY: by this function's condition.
+    for index in 0..count.min(BUFFERS_MAX) {
+        // SAFETY: the kernel found this part readable a moment ago.
         let part = unsafe { with_exposed_provenance::<iovec>(parts).add(index).read_unaligned() };
         served::taint(part.iov_base as usize, part.iov_len);
     }
@@ -87,22 +99,34 @@ pub unsafe extern "C" fn ioctl(file: c_int, request: c_ulong, argument: usize) -
     unsafe { by_number(libc::SYS_ioctl, [file as usize, request as usize, argument, 0, 0, 0]) as c_int }
 }
 
-/// A call of one of these numbers.
+/// A call of one of these numbers. Memory that it names is looked at once the kernel has taken the call: a
+/// bad pointer is the kernel's to refuse.
 ///
 /// # Safety
 /// As for the system call.
 pub(crate) unsafe fn by_number(number: c_long, args: [usize; 6]) -> isize {
     let [a, b, c, ..] = args;
-    // SAFETY: the program's own call with its own arguments, of which the kernel reads as much.
+    let request = b as u32;
+    if number == libc::SYS_mseal {
+        return served::answer(served::seal(args)).addr() as isize;
+    }
+    if number == libc::SYS_ioctl && request == UFFDIO_REGISTER {
+        let [start, bytes, modes] = peek(c);
+        served::taint(start, bytes);
+        if modes & REGISTER_MODE_MISSING != 0 {
+            // Before the call: afterwards the kernel might report each as removed, and wait for an answer.
+            // SAFETY: a program that writes there while it registers cannot rely on either order.
+            unsafe { served::flush_zeros(start, bytes) };
+        }
+    }
+    // SAFETY: the program's own call with its own arguments.
+    let result = unsafe { kernel(number, args) };
+    if result == -1 {
+        return result;
+    }
+    // SAFETY: the kernel has taken the call, and so has read the structure or vector that it names.
     unsafe {
-        match (number, b as u32) {
-            (libc::SYS_ioctl, UFFDIO_REGISTER) => {
-                let (start, bytes) = (word(c, 0), word(c, 1));
-                served::taint(start, bytes);
-                if word(c, 2) & REGISTER_MODE_MISSING != 0 {
-                    served::flush_zeros(start, bytes);
-                }
-            }
+        match (number, request) {
             (libc::SYS_ioctl, KVM_SET_USER_MEMORY_REGION | KVM_SET_USER_MEMORY_REGION2) => {
                 served::taint(word(c, 3), word(c, 2));
             }
@@ -111,9 +135,8 @@ pub(crate) unsafe fn by_number(number: c_long, args: [usize; 6]) -> isize {
             (libc::SYS_vmsplice, _) => taint_parts(b, c),
             (libc::SYS_io_uring_register, _) if b == REGISTER_BUFFERS => taint_parts(c, args[3]),
             (libc::SYS_userfaultfd, _) => served::serve_mappings(false),
-            (libc::SYS_mseal, _) => return served::answer(served::seal(args)).addr() as isize,
             _ => {}
         }
-        kernel(number, args)
     }
+    result
 }

@@ -105,7 +105,7 @@ unsafe extern "C" fn watched(
             // SAFETY: as above.
             unsafe { identity::kernel(number, args) }
         }
-        // SAFETY: as above.
+        // SAFETY: the program made the call of this number with these arguments.
         _ if attributes::concerns(number) => unsafe { attributes::by_number(number, args) },
         // SAFETY: as above.
         _ => unsafe { identity::by_number(number, a, b, c, d, e, f) },

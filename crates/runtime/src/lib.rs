@@ -10,6 +10,7 @@
 //! | [`cxx`] | `operator new` and `operator delete` |
 //! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and their like |
 //! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and what changes mappings |
+//! | [`attributes`] | `ioctl`, watched for states that memory keeps |
 //! | [`aio`] | asynchronous input and output, for paged memory |
 //! | [`calls`] | some two hundred functions that hand the kernel a path or a structure, for paged memory |
 //! | [`filter`] | `prctl` and `syscall`, watched for filters on system calls |

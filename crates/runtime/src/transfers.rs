@@ -212,11 +212,14 @@ pub unsafe extern "C" fn vmsplice(file: c_int, parts: *const iovec, count: size_
     static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
     // SAFETY: the program's own call, or the caller's memory through a buffer.
     unsafe {
-        if paged_parts(parts, count).is_none() {
-            crate::attributes::taint_parts(parts as usize, count);
+        if !vellum_malloc::paged::is_paging() || paged_parts(parts, count).is_none() {
             // The C library's function of this name has this signature.
             let theirs = core::mem::transmute::<*const c_void, Function>(find(c"vmsplice", &FOUND));
-            return theirs(file, parts, count, flags);
+            let given = theirs(file, parts, count, flags);
+            if given >= 0 {
+                crate::attributes::taint_parts(parts as usize, count);
+            }
+            return given;
         }
         let at_once = if flags & libc::SPLICE_F_NONBLOCK != 0 { libc::RWF_NOWAIT } else { 0 };
         // The pipe's end says which way. There are at most as many parts as an `int` can say.

@@ -108,7 +108,7 @@ mod tests {
             true
         });
         assert_eq!((looked, seen), (Ok(()), PAGES));
-        // SAFETY: as above.
+        // SAFETY: the pages are this test's alone, and it has looked at them.
         unsafe { map::release(start, PAGES * PAGE).unwrap() };
     }
 }

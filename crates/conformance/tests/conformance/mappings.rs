@@ -7,7 +7,7 @@ use vellum_wire::Counter;
 vellum_conformance::scenarios! { states: "states.c", [], [];
     pages_of_a_watched_mapping_are_missing pages_of_a_mapping_watched_later_are_missing
     memory_is_watched_no_more_when_it_is_unmapped policies_go_with_their_mapping names_go_with_their_mapping
-    sealed_mappings_stay pages_in_a_pipe_keep_their_contents
+    sealed_mappings_stay pages_in_a_pipe_keep_their_contents bad_pointers_are_refused
 }
 
 vellum_conformance::scenarios! { anonymous: "mappings.c", [], [];
