@@ -51,9 +51,11 @@ mod tests {
     use crate::resident::slack;
     use core::ptr::NonNull;
     use proptest::prelude::*;
+    use vellum_skip::alone;
     use vellum_sys::map;
     use vellum_wire::{Counter, Slot};
 
+    // Tests that look at what is resident do so in processes of their own.
     const MIB: usize = 1 << 20;
     /// Tables beside the blocks, the tests' own memory, and the error of the kernel's count.
     const MARGIN: usize = 5 * MIB;
@@ -101,44 +103,37 @@ mod tests {
 
     #[test]
     fn what_is_cached_makes_room_for_what_is_mapped_elsewhere() {
-        let (pages, slot) = with_cached(64 * MIB);
-        pages.mapped_elsewhere(16 * MIB);
-        let first = counted(slot, Counter::FlushedPeak);
-        assert!((13 * MIB..=16 * MIB).contains(&first), "{first} of 16 MiB");
-        pages.mapped_elsewhere(200 * MIB);
-        let cached = counted(slot, Counter::NowCached);
-        assert!(cached <= 4 * MIB, "{cached} bytes are cached still");
+        alone(|| {
+            let (pages, slot) = with_cached(64 * MIB);
+            pages.mapped_elsewhere(16 * MIB);
+            let first = counted(slot, Counter::FlushedPeak);
+            assert!((13 * MIB..=16 * MIB).contains(&first), "{first} of 16 MiB");
+            pages.mapped_elsewhere(200 * MIB);
+            let cached = counted(slot, Counter::NowCached);
+            assert!(cached <= 4 * MIB, "{cached} bytes are cached still");
+        });
     }
 
     #[test]
     fn memory_mapped_elsewhere_again_and_again_empties_the_cache_once() {
-        let (pages, slot) = with_cached(64 * MIB);
-        for _ in 0..100 {
-            pages.mapped_elsewhere(16 * MIB);
-            pages.unmaps_elsewhere(16 * MIB);
-        }
-        let flushed = counted(slot, Counter::FlushedPeak);
-        assert!(flushed <= 18 * MIB, "{flushed} bytes went");
+        alone(|| {
+            let (pages, slot) = with_cached(64 * MIB);
+            for _ in 0..100 {
+                pages.mapped_elsewhere(16 * MIB);
+                pages.unmaps_elsewhere(16 * MIB);
+            }
+            let flushed = counted(slot, Counter::FlushedPeak);
+            assert!(flushed <= 18 * MIB, "{flushed} bytes went");
+        });
     }
 
-    /// What a program touches of a block, one page in `step`, from the page `first`.
-    #[derive(Clone, Copy, Debug)]
-    struct Use {
-        pages: usize,
-        first: usize,
-        step: usize,
-        zero: bool,
-    }
+    /// A block: its pages, the first that is touched, the step, whether it is zeroed.
+    type Use = (usize, usize, usize, bool);
 
     fn uses() -> impl Strategy<Value = Use> {
+        let pages = prop_oneof![2 => 1usize..40, 4 => 40usize..700, 2 => 700usize..6000];
         let step = prop_oneof![3 => Just(1usize), 1 => Just(2), 1 => 3usize..10, 3 => 50usize..500];
-        (
-            prop_oneof![2 => 1usize..40, 4 => 40usize..700, 2 => 700usize..6000],
-            0usize..64,
-            step,
-            any::<bool>(),
-        )
-            .prop_map(|(pages, first, step, zero)| Use { pages, first, step, zero })
+        (pages, 0usize..64, step, any::<bool>())
     }
 
     /// Rounds: blocks allocated and touched, then all but a few freed.
@@ -161,107 +156,94 @@ mod tests {
         most + slack((most / PAGE) as u64) as usize * PAGE + MARGIN
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
-
-        /// Programs of blocks that are touched densely, here and there, or hardly at all, by a model that
-        /// gives every page of a freed block back at once: the peak is that of the model and the slack.
-        #[test]
-        fn the_peak_is_that_of_a_program_without_a_cache(rounds in rounds()) {
-            let (pages, _slot) = layer();
-            let before = resident();
-            let (mut needed, mut most) = (0, 0);
-            for round in rounds {
-                let mut blocks = Vec::new();
-                for (used, is_kept) in round {
-                    let bytes = used.pages * PAGE;
-                    let block = block(&pages, bytes, used.zero);
-                    touch(block, bytes, used.first, used.step);
-                    let there = resident_in(block, bytes);
-                    needed += there;
-                    most = most.max(needed);
-                    if !is_kept {
-                        blocks.push((block, there));
+    /// Programs of blocks that are touched densely, here and there, or hardly at all, by a model that
+    /// gives every page of a freed block back at once: the peak is that of the model and the slack.
+    #[test]
+    fn the_peak_is_that_of_a_program_without_a_cache() {
+        let config = ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() };
+        alone(|| {
+            proptest!(config, |(rounds in rounds())| {
+                let (pages, _slot) = layer();
+                let before = resident();
+                let (mut needed, mut most) = (0, 0);
+                for round in rounds {
+                    let mut blocks = Vec::new();
+                    for ((length, first, step, zero), is_kept) in round {
+                        let bytes = length * PAGE;
+                        let block = block(&pages, bytes, zero);
+                        touch(block, bytes, first, step);
+                        let there = resident_in(block, bytes);
+                        needed += there;
+                        most = most.max(needed);
+                        if !is_kept {
+                            blocks.push((block, there));
+                        }
+                        let grown = resident().saturating_sub(before);
+                        prop_assert!(grown <= allowed(most), "{} KiB resident, {} needed", grown >> 10, most >> 10);
                     }
-                    let grown = resident().saturating_sub(before);
-                    prop_assert!(grown <= allowed(most), "{} KiB resident, {} needed", grown >> 10, most >> 10);
+                    for (block, there) in blocks {
+                        free(&pages, block);
+                        needed -= there;
+                    }
                 }
-                for (block, there) in blocks {
-                    free(&pages, block);
-                    needed -= there;
-                }
-            }
-            prop_assert_eq!(pages.validate(), Ok(()));
-        }
+                prop_assert_eq!(pages.validate(), Ok(()));
+            });
+        });
     }
 
     /// Rounds of the same blocks, of which some pages are touched, need in each round what they needed in the
     /// first.
     #[test]
     fn sparse_memory_stays_sparse() {
-        // Blocks, their pages, of how many pages one is touched; beside them dense blocks, before or after.
-        for (count, pages_of_each, step, dense, is_before) in [
-            (200, 75, 40, 0, false),
-            (60, 300, 150, 0, false),
-            (200, 75, 40, 20, false),
-            (200, 75, 40, 20, true),
-            (4, 16384, 256, 1, false),
-            (4, 16384, 256, 1, true),
-            (30, 600, 3, 0, false),
-        ] {
-            for zero in [false, true] {
-                let (pages, _slot) = layer();
-                let (before, mut most) = (resident(), 0);
-                let bytes = pages_of_each * PAGE;
-                for round in 0..12 {
-                    let sparse = || {
-                        let block = block(&pages, bytes, zero);
-                        touch(block, bytes, round % 7, step);
-                        block
-                    };
-                    let full = || {
-                        let block = block(&pages, 2 * MIB, false);
-                        touch(block, 2 * MIB, 0, 1);
-                        block
-                    };
-                    let mut blocks: Vec<_> = Vec::new();
-                    if is_before {
-                        blocks.extend((0..dense).map(|_| full()));
-                    }
-                    blocks.extend((0..count).map(|_| sparse()));
-                    if !is_before {
-                        blocks.extend((0..dense).map(|_| full()));
-                    }
-                    let grown = resident().saturating_sub(before);
-                    most = if round == 0 { grown } else { most };
-                    assert!(
-                        grown <= allowed(most),
-                        "round {round} of {count} blocks of {pages_of_each} pages, 1 of {step}, {dense} \
+        alone(|| {
+            // Blocks, their pages, of how many one is touched; beside them dense blocks, before or after.
+            for (count, pages_of_each, step, dense, is_before) in [
+                (200, 75, 40, 0, false),
+                (60, 300, 150, 0, false),
+                (200, 75, 40, 20, false),
+                (200, 75, 40, 20, true),
+                (4, 16384, 256, 1, false),
+                (4, 16384, 256, 1, true),
+                (30, 600, 3, 0, false),
+            ] {
+                for zero in [false, true] {
+                    let (pages, _slot) = layer();
+                    let (before, mut most) = (resident(), 0);
+                    let bytes = pages_of_each * PAGE;
+                    for round in 0..12 {
+                        let sparse = || {
+                            let block = block(&pages, bytes, zero);
+                            touch(block, bytes, round % 7, step);
+                            block
+                        };
+                        let full = || {
+                            let block = block(&pages, 2 * MIB, false);
+                            touch(block, 2 * MIB, 0, 1);
+                            block
+                        };
+                        let mut blocks: Vec<_> = Vec::new();
+                        if is_before {
+                            blocks.extend((0..dense).map(|_| full()));
+                        }
+                        blocks.extend((0..count).map(|_| sparse()));
+                        if !is_before {
+                            blocks.extend((0..dense).map(|_| full()));
+                        }
+                        let grown = resident().saturating_sub(before);
+                        most = if round == 0 { grown } else { most };
+                        assert!(
+                            grown <= allowed(most),
+                            "round {round} of {count} blocks of {pages_of_each} pages, 1 of {step}, {dense} \
                          {is_before}, zeroed {zero}: {} KiB, {} at first",
-                        grown >> 10,
-                        most >> 10
-                    );
-                    blocks.into_iter().for_each(|block| free(&pages, block));
+                            grown >> 10,
+                            most >> 10
+                        );
+                        blocks.into_iter().for_each(|block| free(&pages, block));
+                    }
+                    assert_eq!(pages.validate(), Ok(()));
                 }
-                assert_eq!(pages.validate(), Ok(()));
             }
-        }
-    }
-
-    #[test]
-    fn memory_that_was_only_read_is_not_cached() {
-        let (pages, slot) = layer();
-        for _ in 0..4 {
-            let bytes = 8 * MIB;
-            let block = block(&pages, bytes, true);
-            for at in (0..bytes).step_by(PAGE) {
-                // SAFETY: within a block of the test's own.
-                assert_eq!(unsafe { block.add(at).read_volatile() }, 0);
-            }
-            free(&pages, block);
-            let cached = counted(slot, Counter::NowCached);
-            assert!(cached <= MIB || vellum_sys::pagemap::PageMap::open().is_err(), "{cached} bytes");
-        }
+        });
     }
 
     #[test]

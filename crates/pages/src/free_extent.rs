@@ -165,3 +165,25 @@ impl Pages {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Misuse, Request};
+
+    #[test]
+    fn a_block_is_free_while_it_is_looked_at() {
+        let pages = Pages::new();
+        let block = pages.alloc(Request { bytes: 1 << 20, align: PAGE, zero: false }).unwrap();
+        let start = block.addr.as_ptr() as usize;
+        let mut state = pages.state.lock();
+        let arena = state.arena_at(start).unwrap();
+        let page = state.arenas[arena].page(start);
+        // As when another thread is freeing it.
+        state.arenas[arena].set_flags(page, flag::AWAY);
+        drop(state);
+        // SAFETY: the misuse under test changes nothing.
+        assert_eq!(unsafe { pages.free(block.addr) }, Err(Misuse::AlreadyFree));
+        assert_eq!(pages.extent_at(block.addr.as_ptr()), Err(Misuse::AlreadyFree));
+    }
+}

@@ -451,6 +451,10 @@ pub(crate) fn locate(state: &mut State, address: usize) -> Result<(usize, PageNo
         });
     }
     let pages = state.arenas[arena].used_at(page)?;
+    // Freed, and out of its list while a thread deals with its frames.
+    if state.arenas[arena].flags(page) & flag::AWAY != 0 {
+        return Err(Misuse::AlreadyFree);
+    }
     Ok((arena, page, pages))
 }
 
