@@ -71,7 +71,8 @@ impl Freezer {
         {
             return self.freeze_group(&path.join("cgroup.freeze"), guardian);
         }
-        let mut any = false;
+        // Once the signal is sent a process forks no more, also while it waits for a turn to stop.
+        let mut sent = Members::default();
         for _ in 0..ROUNDS_MAX {
             let census = Census::take(guardian.pids());
             *known = census.members(roots, known);
@@ -80,14 +81,13 @@ impl Freezer {
                 let runs = census
                     .stat(*pid)
                     .is_some_and(|stat| !matches!(stat.state, b'T' | b't') && !stat.is_zombie());
-                if runs {
+                if runs && sent.insert(*pid, *started) != Some(*started) {
                     more |= self.stop(*pid, *started, guardian).inspect_err(|_| self.resume(guardian))?;
                 }
             }
             if !more {
-                return Ok(any);
+                return Ok(!sent.is_empty());
             }
-            any = true;
         }
         self.resume(guardian);
         Err(FreezeError::Forks)
