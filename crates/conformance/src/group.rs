@@ -51,6 +51,12 @@ impl Group {
     pub fn limit_bytes(&self) -> Option<u64> {
         fs::read_to_string(self.directory.join(self.limit)).ok()?.trim().parse().ok()
     }
+
+    /// The most memory that was in use at a time, in bytes.
+    pub fn peak_bytes(&self) -> Option<u64> {
+        let read = |name: &str| fs::read_to_string(self.directory.join(name)).ok();
+        read("memory.max_usage_in_bytes").or_else(|| read("memory.peak"))?.trim().parse().ok()
+    }
 }
 
 impl Drop for Group {

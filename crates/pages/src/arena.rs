@@ -458,6 +458,20 @@ impl Arena {
         Some(taken)
     }
 
+    /// The start and length of the longest cold extents of at least `min` pages, the longest first.
+    pub(crate) fn longest_cold<const N: usize>(&mut self, min: u32) -> [Option<(PageNo, u32)>; N] {
+        let mut found = [None; N];
+        let mut slots = found.iter_mut();
+        let _ = self.bins[Kind::Cold.index()].largest(&mut self.tags, N, |_, start, pages| {
+            if pages < min {
+                return Some(());
+            }
+            *slots.next()? = Some((start, pages));
+            None
+        });
+        found
+    }
+
     /// Takes exactly `pages` pages from `at`, all within the free extent at `head`.
     pub(crate) fn take_part(&mut self, head: PageNo, at: PageNo, pages: u32) -> Taken {
         self.take_run(head, at, pages)

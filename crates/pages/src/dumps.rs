@@ -36,6 +36,14 @@ impl Arena {
         self.dumped = PageNo::MAX;
     }
 
+    /// The memory from `start` to `end` was mapped anew.
+    pub(crate) fn dump_no_more_than_before(&self, start: usize, end: usize) {
+        if self.dumped != PageNo::MAX {
+            let from = start.max(self.address(self.dumped));
+            map::leave_out_of_dumps(from, end.saturating_sub(from));
+        }
+    }
+
     /// The pages from `start` to `end` have turned cold: nothing behind `start` is to be dumped if they
     /// are the last that were.
     pub(crate) fn undump(&mut self, start: PageNo, end: PageNo) {

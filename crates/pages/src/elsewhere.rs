@@ -48,7 +48,7 @@ impl Pages {
 mod tests {
     use super::*;
     use crate::pages::Request;
-    use crate::resident::slack;
+    use crate::resident::Resident;
     use core::ptr::NonNull;
     use proptest::prelude::*;
     use vellum_skip::alone;
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn allowed(most: usize) -> usize {
-        most + slack((most / PAGE) as u64) as usize * PAGE + MARGIN
+        most + Resident::new().slack((most / PAGE) as u64) as usize * PAGE + MARGIN
     }
 
     /// Programs of blocks that are touched densely, here and there, or hardly at all, by a model that

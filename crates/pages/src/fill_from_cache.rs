@@ -41,12 +41,17 @@ impl Pages {
         }
     }
 
-    /// Flushes what is cached beyond the peak, after a block was taken.
+    /// Flushes what is cached beyond the peak, after a block was taken; near a limit also as many marked
+    /// pages as will come, before the kernel has to look for them.
     pub(crate) fn keep_to_peak(&self, taken: &Taken) {
-        let (over, mode) = {
+        let (over, mode, is_tight) = {
             let mut state = self.state.lock();
-            (state.excess(0, u64::from(taken.growth())), state.config.discard)
+            let over = state.excess(0, u64::from(taken.growth()));
+            (over, state.config.discard, state.resident.is_tight)
         };
+        if is_tight {
+            self.flush_some(Kind::Marked, u64::from(taken.cold()), Reason::Pressure);
+        }
         if over > 0 && mode.decays() {
             self.flush_some(Kind::Warm, over, Reason::Peak);
         }

@@ -24,7 +24,7 @@ impl Pages {
     pub(crate) fn find_pages(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
         let mut state = self.state.lock();
         // A block that moves asks for what it grows by (`shift`).
-        let is_new = usage == Use::Fixed;
+        let is_new = matches!(usage, Use::Fixed | Use::Sparse);
         if !self.init(&mut state) || is_new && limits::is_refused_at_once(pages as usize * PAGE) {
             return None;
         }

@@ -39,22 +39,27 @@ impl Pages {
         state.live -= u64::from(pages);
         state.away += 1;
         let start = state.arenas[arena].address(page);
-        drop(state);
         let end = start + pages as usize * PAGE;
+        if (start..end).contains(&state.probe) {
+            state.probe = 0;
+        }
+        drop(state);
         let kept = flags & flag::HUGE;
         let survey = Survey::of(start, pages as usize);
-        let mut is_sparse = true;
+        let (mut is_sparse, mut is_full) = (true, false);
         match survey {
             Survey::Whole => {
-                is_sparse = false;
+                (is_sparse, is_full) = (false, true);
                 self.put_part(arena, start, end, Kind::Warm, kept);
             }
             Survey::Empty(lost) => self.drop_part(arena, start, end, lost, kept),
             Survey::Parts(parts) => {
                 let mut at = start;
+                is_full = true;
                 while at < end {
                     let run = parts.next(at, end);
                     if run.from > at {
+                        is_full = false;
                         self.drop_part(arena, at, run.from, run.lost, kept);
                     }
                     if run.to > run.from {
@@ -68,13 +73,16 @@ impl Pages {
         let mut state = self.state.lock();
         state.away -= 1;
         state.sparse.set(pages, is_sparse && pages > UNIT_PAGES);
+        state.full.set(pages, is_full);
         self.after_free(state, pages);
     }
 
     /// Lets go of the frames of a part of an extent that is nobody's, of which about `lost` pages have any.
     fn drop_part(&self, arena: usize, start: usize, end: usize, lost: usize, flags: u8) {
-        let kind = self.let_go(start, ((end - start) / PAGE) as u32, flags, false);
+        let pages = ((end - start) / PAGE) as u32;
+        let kind = self.let_go(start, pages, flags, false);
         self.put_part(arena, start, end, kind, flags);
+        self.sweep_tables(pages);
         let mut state = self.state.lock();
         if kind == Kind::Cold {
             state.resident.shrink(lost as u64);

@@ -87,6 +87,7 @@ mod survey;
 mod tables;
 mod tag;
 mod units;
+mod untouched;
 mod vacant;
 mod walk;
 

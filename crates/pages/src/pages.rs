@@ -190,9 +190,11 @@ impl Pages {
             return self.refuse(refused);
         }
         let align = (request.align / PAGE).max(1) as u32;
-        let Some((arena, taken)) = self.find_pages(pages, align, Use::Fixed) else {
+        let usage = self.use_for(pages, request.zero);
+        let Some((arena, taken)) = self.find_pages(pages, align, usage) else {
             return self.refuse(refused);
         };
+        self.lend(arena, &taken, usage);
         let extent = self.extent(arena, &taken);
         // SAFETY: null, or a slot that lives for ever.
         if let Some(slot) = unsafe { self.counting.load(Ordering::Relaxed).as_ref() } {

@@ -24,7 +24,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use vellum_sys::lock::Held;
 use vellum_sys::looks::{Look, Looks};
 use vellum_sys::thread::wait;
-use vellum_sys::{clock, map};
+use vellum_sys::{clock, limits, map};
 use vellum_wire::Counter;
 
 /// Extents taken out of the free lists at a time.
@@ -281,8 +281,7 @@ impl Pages {
         let now = || clock::now_ms() as u32;
         let mut due = LOOKS.ask(now());
         while let Some(look) = due {
-            let headroom = available::current().headroom();
-            self.apply_look(headroom, Some(&look));
+            self.look_at_limits(&look);
             due = LOOKS.made(&look, now());
         }
     }
@@ -291,9 +290,15 @@ impl Pages {
     /// while they allocate.
     pub(crate) fn respect_limits_aside(&self) {
         if self.heeds_limits() {
-            let look = LOOKS.aside();
-            self.apply_look(available::current().headroom(), Some(&look));
+            self.look_at_limits(&LOOKS.aside());
         }
+    }
+
+    fn look_at_limits(&self, look: &Look) {
+        let limits = available::current();
+        let of_group = limits.group_headroom();
+        self.state.lock().note_group_headroom(of_group);
+        self.apply_look(limits::machine_available().min(of_group.unwrap_or(u64::MAX)), Some(look));
     }
 
     fn heeds_limits(&self) -> bool {
@@ -331,7 +336,7 @@ impl Pages {
     /// group may take all that is left of the limit before the next one, and the kernel then ends somebody
     /// unless it can take the cache.
     pub(crate) fn mark_idle(&self) {
-        if !available::current().is_limited() {
+        if available::current().group_headroom().is_none() {
             return;
         }
         let idle = self.state.lock().low_water[WARM].idle();

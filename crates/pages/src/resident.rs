@@ -14,8 +14,9 @@
 
 use crate::units::PAGE;
 
-/// The slack: the larger of these.
-pub(crate) const SLACK_MIN: u64 = (2 << 20) / PAGE as u64;
+/// The slack: the larger of these; near a limit the larger of the last two.
+const SLACK_MIN: u64 = (2 << 20) / PAGE as u64;
+const SLACK_MIN_TIGHT: u64 = (256 << 10) / PAGE as u64;
 const SLACK_SHARE: u64 = 64;
 /// A part of the slack that is flushed beyond the excess: so the next pages need no look.
 const AHEAD_SHARE: u64 = 4;
@@ -31,11 +32,13 @@ pub(crate) struct Resident {
     grown: u64,
     /// The most that was needed at a time.
     needed: u64,
+    /// Whether a control group's limit may be reached: see `untouched`.
+    pub(crate) is_tight: bool,
 }
 
 impl Resident {
     pub(crate) const fn new() -> Resident {
-        Resident { seen: 0, grown: 0, needed: 0 }
+        Resident { seen: 0, grown: 0, needed: 0, is_tight: false }
     }
 
     /// `pages` pages without frames were handed out.
@@ -52,6 +55,11 @@ impl Resident {
     pub(crate) fn move_in(&mut self, pages: u64) {
         self.grown = self.grown.saturating_sub(pages);
         self.seen = self.seen.saturating_add(pages);
+    }
+
+    /// The most that may be resident.
+    pub(crate) fn bound(&self) -> u64 {
+        self.seen + self.grown
     }
 
     /// Whether more may have come since the last look than `pages`.
@@ -80,13 +88,14 @@ impl Resident {
     pub(crate) fn over(&self, more: u64, warm: u64) -> u64 {
         let then = self.seen + self.grown + more;
         let needed = self.needed.max(then.saturating_sub(warm));
-        let slack = slack(needed);
+        let slack = self.slack(needed);
         let over = then.saturating_sub(needed + slack);
         if over == 0 { 0 } else { (over + slack / AHEAD_SHARE).min(warm) }
     }
-}
 
-/// What the peak may exceed `needed` pages by.
-pub(crate) fn slack(needed: u64) -> u64 {
-    SLACK_MIN.max(needed / SLACK_SHARE)
+    /// What the peak may exceed `needed` pages by.
+    pub(crate) fn slack(&self, needed: u64) -> u64 {
+        let least = if self.is_tight { SLACK_MIN_TIGHT } else { SLACK_MIN };
+        least.max(needed / SLACK_SHARE)
+    }
 }

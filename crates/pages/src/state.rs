@@ -15,7 +15,7 @@ use crate::bins::Lengths;
 use crate::config::{Config, HugePolicy};
 use crate::huge_window::{Range, Windows};
 use crate::low_water::{LeastHeadroom, LowWater};
-use crate::resident::{Resident, SLACK_MIN, slack};
+use crate::resident::Resident;
 use crate::suited::{LOWEST, is_suited};
 use crate::tag::{Kind, flag};
 use crate::units::{
@@ -98,6 +98,13 @@ pub(crate) struct State {
     pub(crate) resident: Resident,
     /// Lengths of which the last block that was looked at was mostly empty when it was freed.
     pub(crate) sparse: Lengths,
+    /// Pages freed without frames since tables were last given back for that.
+    pub(crate) unswept: u32,
+    /// Lengths of which the last block that was looked at was touched throughout when it was freed.
+    pub(crate) full: Lengths,
+    /// Pages cleared since the last probe, and a page in the middle of that: see `untouched`.
+    pub(crate) cleared: u64,
+    pub(crate) probe: usize,
     /// See there.
     pub(crate) headroom: LeastHeadroom,
     /// Cached pages that the last look at the limits found harmless, less what was handed out cold since.
@@ -176,6 +183,10 @@ impl State {
             peak: 0,
             resident: Resident::new(),
             sparse: Lengths::new(),
+            unswept: 0,
+            full: Lengths::new(),
+            cleared: 0,
+            probe: 0,
             headroom: LeastHeadroom::new(),
             harmless: 0,
             looked_ms: 0,
@@ -345,7 +356,7 @@ impl State {
     /// holds for a program that asks for all its memory first and touches it later.
     pub(crate) fn excess(&mut self, more: u64, untouched: u64) -> u64 {
         let warm = self.free_pages(Kind::Warm);
-        if warm <= SLACK_MIN {
+        if warm <= self.resident.slack(0) {
             return 0;
         }
         if self.resident.over(more, warm) > 0 && self.resident.has_grown_beyond(untouched) {
@@ -354,7 +365,7 @@ impl State {
         }
         let live = self.live + more;
         let peak = self.peak.max(live);
-        let handed_out = (live + warm).saturating_sub(peak + slack(peak)).min(warm);
+        let handed_out = (live + warm).saturating_sub(peak + self.resident.slack(peak)).min(warm);
         self.resident.over(more, warm).max(handed_out)
     }
 

@@ -1,20 +1,31 @@
 //! The tables beside memory that goes back: where they say nothing, their frames go, too.
 //!
 //! Tags are 16 bytes a page and side records 128 a unit, 12 MiB for a burst of 2 GiB. Inside a free extent
-//! every tag is empty, and every record is of a unit that is none: zeros say the same of both.
+//! every tag is empty, and every record is of a unit that is none: zeros say the same of both. The kernel's
+//! page tables are 8 bytes a page and go when a range is mapped anew.
+//!
+//! Tables go with frames that are flushed, and after many blocks that were hardly touched were freed: those
+//! leave tables only.
 
 use crate::arena::Arena;
 use crate::huge_window::Range;
 use crate::pages::Pages;
-use crate::release::{VICTIMS, Victim};
+use crate::release::Victim;
+use crate::state::DENSE;
 use crate::tag::{Kind, PageNo, TAG_BYTES};
-use crate::units::{HUGE_PAGES, PAGE, UNIT_PAGES, UNIT_SIDE, round_down, round_up};
+use crate::units::{HUGE, HUGE_PAGES, PAGE, UNIT_PAGES, UNIT_SIDE, round_down, round_up};
 use vellum_sys::map;
 
 /// The least pages whose tables are worth the calls.
 const WORTH_PAGES: u32 = HUGE_PAGES;
+/// Extents of an arena looked at in a sweep, and the shortest of them, in pages.
+const EXTENTS: usize = 16;
+const EXTENT_MIN: u32 = HUGE_PAGES;
 /// The tables: tags and side records.
 const TABLES: usize = 2;
+
+/// Pages freed without frames between two sweeps: 64 MiB, with half a mebibyte of tables.
+const SWEEP_PAGES: u32 = (64 << 20) / PAGE as u32;
 
 /// The whole pages between two addresses.
 fn whole_pages(start: usize, end: usize) -> Range {
@@ -34,6 +45,26 @@ impl Arena {
             whole_pages(record(first), record(end.max(first))),
         ]
     }
+
+    /// Gives back the frames of the tables within the free extent of `pages` pages at `page`.
+    fn flush_tables(&self, page: PageNo, pages: u32) {
+        for range in self.tables_within(page, pages).iter().filter(|range| range.len() > 0) {
+            // SAFETY: the tags inside an extent say nothing, as zeros do, and are read under the lock alone.
+            // The records are of units of which no part is handed out: who reads one finds that there is
+            // no slab and no block, before as after. Locked memory stays as it is.
+            let _ = unsafe { map::flush(range.start, range.len()) };
+        }
+    }
+
+    /// Maps the whole huge pages of the cold extent of `pages` pages at `page` anew: the kernel's tables go.
+    fn renew_inside(&self, page: PageNo, pages: u32) {
+        let (start, end) = (self.address(page), self.address(page + pages));
+        let (start, end) = (round_up(start, HUGE), round_down(end, HUGE));
+        // SAFETY: nobody has the extent, and it has no contents.
+        if start < end && unsafe { map::renew(start, end - start) }.is_ok() {
+            self.dump_no_more_than_before(start, end);
+        }
+    }
 }
 
 impl Pages {
@@ -44,21 +75,33 @@ impl Pages {
         if !victims.iter().any(|victim| is_worth(&victim)) {
             return;
         }
-        let mut ranges = [[Range { start: 0, end: 0 }; TABLES]; VICTIMS];
-        {
-            let state = self.state.lock();
-            if state.still {
-                return;
-            }
-            for (ranges, victim) in ranges.iter_mut().zip(victims).filter(|(_, victim)| is_worth(victim)) {
-                *ranges = state.arenas[victim.arena].tables_within(victim.page, victim.pages);
-            }
+        let state = self.state.lock();
+        if state.still {
+            return;
         }
-        for range in ranges.iter().flatten().filter(|range| range.len() > 0) {
-            // SAFETY: the tags inside an extent say nothing, as zeros do, and are read under the lock alone.
-            // The records are of units of which no part is handed out: who reads one finds that there is
-            // no slab and no block, before as after. Locked memory stays as it is.
-            let _ = unsafe { map::flush(range.start, range.len()) };
+        for victim in victims.iter().filter(is_worth) {
+            state.arenas[victim.arena].flush_tables(victim.page, victim.pages);
+        }
+    }
+
+    /// `pages` pages were freed without frames. When that has come to much, gives back the tables of the
+    /// longest cold extents. Rare, so the lock is held.
+    pub(crate) fn sweep_tables(&self, pages: u32) {
+        let mut state = self.state.lock();
+        state.unswept = state.unswept.saturating_add(pages);
+        if state.unswept < SWEEP_PAGES || state.still {
+            return;
+        }
+        state.unswept = 0;
+        for (index, arena) in state.arenas.iter_mut().enumerate() {
+            for extent in arena.longest_cold::<EXTENTS>(EXTENT_MIN).into_iter().flatten() {
+                arena.flush_tables(extent.0, extent.1);
+                // Locked memory stays as it is, and huge pages in the dense arena are asked for
+                // once.
+                if index != DENSE && !arena.is_short() {
+                    arena.renew_inside(extent.0, extent.1);
+                }
+            }
         }
     }
 }
@@ -66,7 +109,7 @@ impl Pages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::LARGE;
+    use crate::state::{FINE, LARGE};
     use crate::{Config, Request, Severity};
     use std::boxed::Box;
     use std::vec::Vec;
@@ -109,5 +152,25 @@ mod tests {
         pages.validate().unwrap();
         // SAFETY: as above.
         again.iter().for_each(|block| unsafe { pages.free(block.addr).map(drop).unwrap() });
+    }
+
+    #[test]
+    fn tables_of_blocks_that_were_hardly_touched_go_with_them() {
+        let pages: &Pages = Box::leak(Box::new(Pages::new()));
+        pages.configure(Config { huge: crate::HugePolicy::Never, ..Config::DEFAULT });
+        let request = Request { bytes: 600 << 10, align: PAGE, zero: false };
+        for round in 0..2 {
+            let blocks: Vec<_> = (0..1000).map(|_| pages.alloc(request).unwrap()).collect();
+            let (tags, _) = pages.state.lock().arenas[FINE].tables();
+            // SAFETY: blocks of this test alone.
+            blocks.iter().for_each(|block| unsafe { block.addr.write(1) });
+            let there = |at: usize| map::is_resident(tags + at * PAGE) == Some(true);
+            let most = (0..600).filter(|&at| there(at)).count();
+            // SAFETY: as above.
+            blocks.iter().for_each(|block| unsafe { pages.free(block.addr).map(drop).unwrap() });
+            let left = (0..600).filter(|&at| there(at)).count();
+            assert!(left < 150 && most > 300, "round {round}: {left} left of {most}");
+            pages.validate().unwrap();
+        }
     }
 }

@@ -88,13 +88,15 @@ impl Limits {
         limits
     }
 
-    /// Bytes that may still be taken before the nearest limit.
+    /// Bytes that may still be taken before the nearest limit: the machine's memory, or a control group's.
     pub fn headroom(&self) -> u64 {
-        let mut least = machine_available();
-        for group in self.groups.iter().flatten() {
-            least = least.min(group.headroom());
-        }
-        least
+        machine_available().min(self.group_headroom().unwrap_or(u64::MAX))
+    }
+
+    /// Bytes that may still be taken before the nearest limit of a control group; `None` if there is none.
+    pub fn group_headroom(&self) -> Option<u64> {
+        let least = self.groups.iter().flatten().map(Group::headroom).min()?;
+        (least < UNLIMITED).then_some(least)
     }
 
     /// What memory there is. Where `enough` bytes are available as it is, no more is looked at than
@@ -130,11 +132,6 @@ impl Limits {
     /// How often a group of this process ran into its limit so far: a rise means distress now.
     pub fn distress(&self) -> u64 {
         self.groups.iter().flatten().map(Group::distress).fold(0, u64::saturating_add)
-    }
-
-    /// Whether any control group sets a limit.
-    pub fn is_limited(&self) -> bool {
-        self.groups.iter().flatten().any(|group| group.headroom() < UNLIMITED)
     }
 }
 

@@ -122,3 +122,58 @@ fn frames_stay_below_the_limit() {
         assert!(frames > 0 && frames * 4096 < LIMIT << 20, "{asked}: {frames} frames: {paged}");
     }
 }
+
+/// Drawn programs that were killed while frames that nobody touches stayed where they were.
+const TIGHT: &[([&str; 2], &[u64])] =
+    &[(["maps", "large"], &[6, 8, 14]), (["maps", "small"], &[4, 13, 16]), (["mixed", "small"], &[2, 23])];
+/// More than a drawn program needs.
+const AMPLE: u64 = 4 << 30;
+
+/// Runs the program drawn by `seed` in a group of `limit` bytes; its outcome and the group's peak.
+fn drawn(
+    seed: u64,
+    kind: [&str; 2],
+    limit: u64,
+    with: fn(Command) -> Outcome,
+) -> Result<(Outcome, u64), String> {
+    let group = Group::limited(limit)?;
+    let entrance = group.entrance();
+    let mut command = Command::new(Place::new().program("drawn.c", &[]));
+    command.arg(seed.to_string()).args(kind);
+    // SAFETY: as above.
+    unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
+    let outcome = with(command);
+    Ok((outcome, group.peak_bytes().ok_or("the group does not tell its peak")?))
+}
+
+/// Whether a drawn program lives on Vellum within 1.1 of what it needs on the C library.
+fn drawn_lives(seed: u64, kind: [&str; 2]) -> Result<bool, String> {
+    let (outcome, peak) = drawn(seed, kind, AMPLE, plain)?;
+    let expected = outcome.succeeded();
+    let (outcome, _) = drawn(seed, kind, peak / 10 * 11, served)?;
+    let lives = outcome.status.success();
+    assert!(!lives || outcome.text() == expected.text(), "{seed} {kind:?}: {outcome}");
+    Ok(lives)
+}
+
+/// Blocks that are touched here and there do not keep frames that others need.
+#[test]
+fn sparse_blocks_in_a_tight_group() {
+    for (kind, seeds) in TIGHT {
+        for seed in *seeds {
+            match drawn_lives(*seed, *kind) {
+                Ok(lives) => assert!(lives, "{seed} {kind:?} was killed"),
+                Err(why) => return skip(&why),
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "a measure, of some minutes"]
+fn drawn_programs_killed() {
+    for kind in [["maps", "large"], ["mixed", "large"], ["maps", "small"], ["mixed", "small"]] {
+        let killed: Vec<u64> = (1..=50).filter(|&seed| !drawn_lives(seed, kind).unwrap()).collect();
+        println!("{kind:?}: {} of 50 killed: {killed:?}", killed.len());
+    }
+}
