@@ -17,7 +17,7 @@ use super::failure::BenchFailure;
 use super::programs::Chosen;
 use super::report::{Held, Kind, Report, Versus};
 use super::steps::Steps;
-use super::words::verdict;
+use super::words::{verdict, with_control};
 use crate::failure::Failure;
 use std::time::Duration;
 use vellum_experiment::process_duel::{ProcessDuel, ProcessDuelError};
@@ -37,6 +37,8 @@ const SIZE: f64 = 0.01;
 /// Half a width of 95 % must be smaller than a difference by this factor for it to be shown in nine runs of
 /// ten: the quantiles of the normal distribution at 0.975 and 0.9 over the first of them.
 const TELLING: f64 = (1.96 + 1.2816) / 1.96;
+/// From this many times as long, another metric is offered.
+const LONGER: u32 = 4;
 
 /// Compares every program with the first.
 pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Report, Failure> {
@@ -109,7 +111,7 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
                     gate,
                 }));
             }
-            let verdict = verdict(metric, comparison.headline.ratio, direction, [&names[0], name]);
+            let verdict = verdict(metric, &comparison.headline, direction, [&names[0], name]);
             report.versus.push(Versus { arm: arm_name(arm), metric, comparison, direction, verdict });
         }
     }
@@ -128,18 +130,22 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
 fn advice(args: &Bench, report: &Report, rounds: usize, took: Duration) -> Option<String> {
     let size = args.until.map_or(SIZE, f64::exp_m1);
     let not_shown = |row: &&Versus| row.metric == args.metric && row.direction == Direction::NotShown;
-    let widest = report.versus.iter().filter(not_shown).map(|row| half_width(row.comparison.headline.ratio));
+    let widest =
+        report.versus.iter().filter(not_shown).map(|row| half_width(with_control(&row.comparison.headline)));
     let widest = widest.max_by(f64::total_cmp)?;
     let more = rounds as f64 * (widest * TELLING / size.ln_1p()).powi(2);
     if more <= rounds as f64 {
         return None;
     }
     let needed = Duration::from_nanos(time_of(more.ceil() as usize, rounds, took));
-    let option = if needed <= TIME_MAX {
+    let mut option = if needed <= TIME_MAX {
         format!("--time {}s", needed.as_secs_f64().ceil())
     } else {
         "more than a run can have".to_owned()
     };
+    if args.metric == Metric::Cpu && needed > took * LONGER {
+        option += "; --metric instructions tells sooner how much is computed";
+    }
     let (size, time) = (percent(1.0 + size), units::time(needed));
     Some(format!(
         "to see a difference of {} in nine runs of ten takes about {time} here: {option}",

@@ -1,15 +1,17 @@
 //! What a comparison allows to say, in words.
 
 use super::args::Metric;
-use vellum_measure::{Direction, Interval, percent};
+use vellum_measure::{Direction, Interval, Ratios, percent};
 
 /// From this factor on "times as long" is easier to read than a percentage.
 const TIMES_FROM: f64 = 1.5;
 
 /// One sentence: which takes longer or does more, by how much, and whether that is shown.
 ///
-/// `ratio` is b's figure over a's.
-pub(super) fn verdict(metric: Metric, ratio: Interval, direction: Direction, [a, b]: [&str; 2]) -> String {
+/// `found` has b's figure over a's. Where nothing is shown, the interval told holds 1: the control's part is
+/// added to it if that is the reason.
+pub(super) fn verdict(metric: Metric, found: &Ratios, direction: Direction, [a, b]: [&str; 2]) -> String {
+    let ratio = found.ratio;
     if metric == Metric::Instructions && direction != Direction::NotShown {
         let (word, near, far) = match direction {
             Direction::More => ("more", ratio.low, ratio.high),
@@ -23,11 +25,17 @@ pub(super) fn verdict(metric: Metric, ratio: Interval, direction: Direction, [a,
         };
     }
     match direction {
-        Direction::NotShown => format!(
-            "no difference between {b} and {a} is shown: {} ({}); one up to that size may be there",
-            percent(ratio.estimate),
-            range(ratio)
-        ),
+        Direction::NotShown => {
+            let estimate = percent(ratio.estimate);
+            let apart = ratio.low > 1.0 || ratio.high < 1.0;
+            let all = with_control(found);
+            let (range, why) = match (apart, all.contains(1.0)) {
+                (false, _) => (range(ratio), String::new()),
+                (true, true) => (range(all), format!(", counting what {a} shows against itself")),
+                (true, false) => (range(ratio), format!(" from too few rounds")),
+            };
+            format!("no difference between {b} and {a} is shown: {estimate} ({range}{why})")
+        }
         Direction::More if ratio.estimate >= TIMES_FROM => {
             format!("{b} takes {} as long as {a}: shown", times(ratio))
         }
@@ -45,6 +53,12 @@ pub(super) fn verdict(metric: Metric, ratio: Interval, direction: Direction, [a,
             format!("{b} takes {size} less time than {a} ({span}): shown")
         }
     }
+}
+
+/// The interval of b's figure over a's, with what a shows against itself.
+pub(super) fn with_control(found: &Ratios) -> Interval {
+    let (ratio, control) = (found.ratio, found.control);
+    Interval { low: ratio.low / control.high.max(1.0), high: ratio.high / control.low.min(1.0), ..ratio }
 }
 
 /// "-0.5 to +1.1 %".
@@ -72,11 +86,13 @@ fn times(ratio: Interval) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vellum_measure::Estimator;
 
     #[test]
     fn every_answer_has_its_sentence() {
         use Direction::{Less, More, NotShown};
         use Metric::{Cpu, Instructions};
+        let control = Interval { estimate: 1.0, low: 0.996, high: 1.006 };
         for (metric, [estimate, low, high], direction, expected) in [
             (Cpu, [1.00995, 1.008, 1.012], More, "new is 0.995 % slower than old (0.800 to 1.20 %): shown"),
             (Cpu, [0.85, 0.83, 0.87], Less, "new takes 15.0 % less time than old (13.0 to 17.0 %): shown"),
@@ -86,7 +102,19 @@ mod tests {
                 Cpu,
                 [1.003, 0.995, 1.011],
                 NotShown,
-                "no difference between new and old is shown: +0.300 % (-0.500 to +1.10 %); one up to that size may be there",
+                "no difference between new and old is shown: +0.300 % (-0.500 to +1.10 %)",
+            ),
+            (
+                Cpu,
+                [1.0088, 1.0041, 1.0164],
+                NotShown,
+                "no difference between new and old is shown: +0.880 % (-0.189 to +2.05 %, counting what old shows against itself)",
+            ),
+            (
+                Cpu,
+                [1.5, 1.4, 1.6],
+                NotShown,
+                "no difference between new and old is shown: +50.0 % (+40.0 to +60.0 % from too few rounds)",
             ),
             (
                 Instructions,
@@ -107,10 +135,9 @@ mod tests {
                 "new executes 2.00 times (1.98 to 2.02) as many instructions as old: shown",
             ),
         ] {
-            assert_eq!(
-                verdict(metric, Interval { estimate, low, high }, direction, ["old", "new"]),
-                expected
-            );
+            let ratio = Interval { estimate, low, high };
+            let found = Ratios { estimator: Estimator::Quantile(0.1), ratio, control };
+            assert_eq!(verdict(metric, &found, direction, ["old", "new"]), expected);
         }
     }
 }
