@@ -8,6 +8,8 @@ use vellum_report::units::{bytes, count, many, time};
 const CYCLES_ENOUGH: u64 = 3;
 /// With fewer nothing less than all is promised.
 const CYCLES_PROMISE: u64 = 2;
+/// A limit this much above the peak of resident memory counts files' pages in the kernel's cache.
+const MORE_THAN_PEAK: f64 = 1.25;
 /// A job that uses less than this part of a processor hardly runs.
 const HARDLY: f64 = 0.05;
 /// Longer than this is not worth a figure.
@@ -23,6 +25,28 @@ pub(crate) fn grain(grain: Grain) -> Option<String> {
             Some(format!("{}: sizes are of huge pages, each of which counts whole", part(huge)))
         }
     }
+}
+
+/// The memory recommended, in one sentence. `None` without a curve.
+pub(crate) fn recommended(frame: &Frame) -> Option<String> {
+    let verdict = frame.verdict.as_ref()?;
+    if frame.cycles < CYCLES_ENOUGH && !verdict.growing {
+        let more = (CYCLES_ENOUGH - frame.cycles) * verdict.longest_window_ns as u64;
+        let enough = time(Duration::from_nanos(frame.clock_ns + more));
+        return Some(format!("too short to recommend memory: run it for about {enough} of CPU time"));
+    }
+    let size = bytes(verdict.give.bytes);
+    let cached = verdict.give.bytes as f64 > frame.peak_bytes as f64 * MORE_THAN_PEAK;
+    let all = if cached { "all that it had, the files that it read included" } else { "all that it had" };
+    Some(match verdict.ground {
+        Ground::Curve => {
+            format!("{size} recommended: about {} slower than with {all}", percent(verdict.give.slowdown))
+        }
+        Ground::All if verdict.growing => {
+            format!("at least {size} recommended, {all}: it was still growing")
+        }
+        Ground::All => format!("{size} recommended, {all}: nothing shows that less would do"),
+    })
 }
 
 /// The meaning of a curve: the knee, the memory to give, the slowdown with less, and S.

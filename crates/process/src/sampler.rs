@@ -182,6 +182,7 @@ impl Watch {
             at,
             processes: look.alive.len() as u32,
             resident: look.resident(),
+            files: look.files(),
             minor_faults: look.used.minor_faults,
             major_faults: look.used.major_faults,
             ..Point::default()
@@ -205,6 +206,7 @@ fn add_board(point: &mut Point, board: &BoardFile, alive: &[Seen]) {
         point.cache_hits += slot.get(Counter::CacheHits);
         point.extents += slot.get(Counter::ExtentsOut);
         point.warm += Bytes(slot.get(Counter::BytesWarm));
+        point.paged_wait_ns += slot.get(Counter::PagedWaitNs);
         if alive.contains(&slot.pid.load(Relaxed)) {
             point.cached += Bytes(slot.get(Counter::NowCached));
             let live = slot.get(Counter::NowLive);

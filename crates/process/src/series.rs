@@ -32,6 +32,8 @@ pub struct Point {
     pub resident: Bytes,
     /// The most resident memory seen since the point before.
     pub resident_max: Bytes,
+    /// Of what is resident, pages of files and shared memory.
+    pub files: Bytes,
     /// Minor faults so far.
     pub minor_faults: u64,
     /// Major faults so far.
@@ -50,6 +52,8 @@ pub struct Point {
     pub cache_hits: u64,
     /// Extents handed out so far.
     pub extents: u64,
+    /// Time that threads have waited for pages so far, in nanoseconds.
+    pub paged_wait_ns: u64,
     /// Bytes handed out with their frames already there so far.
     pub warm: Bytes,
 }
@@ -64,7 +68,7 @@ pub struct Series {
     last: Option<Point>,
     looks: u64,
     integral: f64,
-    peak: Bytes,
+    peak: Option<Point>,
 }
 
 impl Default for Series {
@@ -77,7 +81,7 @@ impl Default for Series {
             last: None,
             looks: 0,
             integral: 0.0,
-            peak: Bytes(0),
+            peak: None,
         }
     }
 }
@@ -91,7 +95,9 @@ impl Series {
         }
         self.last = Some(look);
         self.looks += 1;
-        self.peak = self.peak.max(look.resident);
+        if self.peak.is_none_or(|peak| look.resident > peak.resident) {
+            self.peak = Some(look);
+        }
         self.pending_max = self.pending_max.max(look.resident);
         self.pending += 1;
         if self.pending >= self.stride {
@@ -129,7 +135,12 @@ impl Series {
 
     /// The most resident memory any look saw; `None` without a look.
     pub fn peak(&self) -> Option<Bytes> {
-        self.last.map(|_| self.peak)
+        self.peak.map(|peak| peak.resident)
+    }
+
+    /// The look that saw the most resident memory, the first of them.
+    pub fn at_peak(&self) -> Option<&Point> {
+        self.peak.as_ref()
     }
 
     /// Resident memory averaged over time from the first look to the last; `None` with fewer than

@@ -114,10 +114,11 @@ impl Stat {
     }
 }
 
-/// The resident memory in the contents of a `statm` file.
-pub(crate) fn statm_resident(text: &[u8]) -> Option<Bytes> {
-    let text = std::str::from_utf8(text).ok()?;
-    Some(Bytes::from_pages(text.split_ascii_whitespace().nth(1)?.parse().ok()?))
+/// The resident memory in the contents of a `statm` file: all, and of that pages of files and shared memory.
+pub(crate) fn statm_resident(text: &[u8]) -> Option<(Bytes, Bytes)> {
+    let mut fields = std::str::from_utf8(text).ok()?.split_ascii_whitespace().skip(1);
+    let mut next = || Some(Bytes::from_pages(fields.next()?.parse().ok()?));
+    Some((next()?, next()?))
 }
 
 /// The pids in the contents of a `children` file.

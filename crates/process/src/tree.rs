@@ -47,6 +47,8 @@ pub struct Seen {
     pub stat: Stat,
     /// Its resident memory.
     pub resident: Bytes,
+    /// Of that, pages of files and shared memory, where that is told.
+    pub files: Bytes,
 }
 
 /// One look at the tree.
@@ -64,6 +66,11 @@ impl Look {
     /// Resident memory of all processes; shared pages count in each.
     pub fn resident(&self) -> Bytes {
         self.alive.iter().map(|seen| seen.resident).sum()
+    }
+
+    /// Of that, pages of files and shared memory.
+    pub fn files(&self) -> Bytes {
+        self.alive.iter().map(|seen| seen.files).sum()
     }
 }
 
@@ -196,8 +203,9 @@ impl Tree {
                         queue.extend_from_slice(&known.children);
                     }
                 }
-                let resident = self.read_resident(pid, known.files.as_ref()).unwrap_or(stat.resident);
-                look.alive.push(Seen { pid, stat, resident });
+                let read = self.read_resident(pid, known.files.as_ref());
+                let (resident, files) = read.unwrap_or((stat.resident, Bytes(0)));
+                look.alive.push(Seen { pid, stat, resident, files });
             }
             known.looked = self.looks;
             self.known.insert(pid, known);
@@ -306,7 +314,7 @@ impl Tree {
         })
     }
 
-    fn read_resident(&mut self, pid: Pid, held: Option<&Files>) -> Option<Bytes> {
+    fn read_resident(&mut self, pid: Pid, held: Option<&Files>) -> Option<(Bytes, Bytes)> {
         statm_resident(match held {
             Some(files) => read_again(&mut self.text, &files.statm)?,
             None => self.read(&format!("/proc/{pid}/statm"))?,

@@ -29,6 +29,10 @@ pub(crate) struct Run {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
+    /// Print all that was counted: pages, cache, growth, paging, and the working-set curve.
+    #[arg(short, long, conflicts_with_all = ["quiet", "compare"])]
+    pub(crate) verbose: bool,
+
     /// Show no progress line on a terminal.
     #[arg(long)]
     pub(crate) no_live: bool,

@@ -2,8 +2,8 @@
 
 use super::launch::{Observed, Plan};
 use super::report::{
-    Attachment, Faults, Memory, PAGE_BYTES, Pages, Process, Report, SCHEMA, Samples, Sampling, SizeBucket,
-    Standing, Stranger, Survivor, Time,
+    Attachment, Faults, Memory, PAGE_BYTES, Pages, PeakParts, Process, Report, SCHEMA, Samples, Sampling,
+    SizeBucket, Standing, Stranger, Survivor, Time,
 };
 use crate::failure::Failure;
 use crate::heap;
@@ -23,6 +23,7 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
     let usage = &observed.ended.usage;
     let series = &observed.sampled.series;
     let largest = usage.largest_process.0;
+    let peak_bytes = series.peak().map_or(largest, |peak| peak.0.max(largest));
     let attachment = attachment(plan, observed, slots);
     let heap = heap(plan, observed, &attachment)?;
     Ok(Report {
@@ -41,9 +42,12 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
             involuntary_switches: usage.involuntary_switches,
         },
         memory: Memory {
-            peak_bytes: series.peak().map_or(largest, |peak| peak.0.max(largest)),
+            peak_bytes,
             largest_process_peak_bytes: largest,
             average_bytes: series.average().map(|average| average.0),
+            at_peak: series
+                .at_peak()
+                .map(|at| PeakParts::of(peak_bytes, at.resident.0, at.files.0, at.cached.0)),
         },
         faults: Faults { minor: usage.minor_faults, major: usage.major_faults },
         attachment,

@@ -127,12 +127,14 @@ impl Drop for Live {
 fn line(now: &Now, faults_per_second: f64, columns: usize) -> String {
     let point = &now.point;
     let resident = units::bytes(point.resident.0);
-    let mut parts = vec![
-        format!("  vellum  {}", units::time(point.at)),
-        format!("resident {resident}"),
+    let mut parts = vec![format!("  vellum  {}", units::time(point.at)), format!("resident {resident}")];
+    if u128::from(point.paged_wait_ns) * 2 > point.at.as_nanos() {
+        parts.push(format!("waits for pages {}", units::time(Duration::from_nanos(point.paged_wait_ns))));
+    }
+    parts.extend([
         format!("peak {}", units::bytes(now.peak.0)),
         format!("{} faults/s", units::count(faults_per_second as u64)),
-    ];
+    ]);
     if point.extents > 0 {
         parts.push(format!("cached {}", units::bytes(point.cached.0)));
     }
@@ -176,6 +178,7 @@ mod tests {
             processes: 12,
             ..Point::default()
         };
+        let point = Point { paged_wait_ns: 1_500_000_000, ..point };
         let now = Now { point, peak: Bytes(1 << 30), writes: None };
         let whole = line(&now, 1500.0, usize::MAX);
         for columns in 0..=whole.chars().count() {
@@ -184,6 +187,7 @@ mod tests {
             let known = |part: &&str| !whole.contains(*part);
             assert_eq!(text.split("  ").find(known), None, "{text:?}");
         }
-        assert!(line(&now, 1500.0, 79).contains("12 processes"));
+        assert!(line(&now, 1500.0, 120).contains("12 processes"));
+        assert!(line(&now, 1500.0, 60).contains("waits for pages 1.50 s"));
     }
 }

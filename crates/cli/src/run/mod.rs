@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Run) -> Result<u8, Failure> {
     let observed = plan.launch(occasion)?;
     let report = gather::report(&plan, &observed)?;
     if !args.quiet {
-        text::print(&report, Style::of_stderr());
+        text::print(&report, args.verbose, Style::of_stderr());
     }
     let mut status = observed.ended.outcome.shell_status();
     for (output, make) in [(json, vellum_report::json as fn(&_) -> String), (html, page::html)] {

@@ -60,6 +60,37 @@ pub(crate) struct Memory {
     pub(crate) peak_bytes: u64,
     pub(crate) largest_process_peak_bytes: u64,
     pub(crate) average_bytes: Option<u64>,
+    /// What was resident at the peak; null without samples.
+    pub(crate) at_peak: Option<PeakParts>,
+}
+
+/// What was resident when the most was: the parts add up to `Memory::peak_bytes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct PeakParts {
+    /// Blocks, stacks and data: anonymous memory that is not kept for reuse.
+    pub(crate) in_use_bytes: u64,
+    /// Free pages that Vellum kept.
+    pub(crate) kept_bytes: u64,
+    /// Pages of files and shared memory: code, above all.
+    pub(crate) files_bytes: u64,
+    /// What came and went between two samples.
+    pub(crate) unseen_bytes: u64,
+}
+
+impl PeakParts {
+    /// Of a sample of `resident` bytes, `files` of them of files, while `kept` bytes were free; the peak was
+    /// `peak` bytes.
+    pub(crate) fn of(peak: u64, resident: u64, files: u64, kept: u64) -> PeakParts {
+        let resident = resident.min(peak);
+        let files_bytes = files.min(resident);
+        let kept_bytes = kept.min(resident - files_bytes);
+        PeakParts {
+            in_use_bytes: resident - files_bytes - kept_bytes,
+            kept_bytes,
+            files_bytes,
+            unseen_bytes: peak - resident,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -243,6 +274,7 @@ pub(crate) mod sample {
                 peak_bytes: 412 << 20,
                 largest_process_peak_bytes: 400 << 20,
                 average_bytes: Some(211 << 20),
+                at_peak: Some(PeakParts::of(412 << 20, 400 << 20, 30 << 20, 10 << 20)),
             },
             faults: Faults { minor: 103_211, major: 2 },
             attachment: Attachment {
@@ -293,6 +325,24 @@ pub(crate) mod sample {
                 cache_hits: vec![0, 900, 1200],
                 warm_bytes: vec![0, 3 << 30, 4 << 30],
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_peak_are_the_peak() {
+        for peak in [0, 1, 100] {
+            for resident in [0, 50, 100, 200] {
+                for (files, kept) in [(0, 0), (10, 20), (90, 90), (300, 0)] {
+                    let parts = PeakParts::of(peak, resident, files, kept);
+                    let sum = parts.in_use_bytes + parts.kept_bytes + parts.files_bytes + parts.unseen_bytes;
+                    assert_eq!(sum, peak, "{parts:?}");
+                }
+            }
         }
     }
 }

@@ -9,11 +9,11 @@
 //!
 //! Lines about things that did not happen are left out, unless their absence is news.
 
-use super::report::{PAGE_BYTES, Report, Standing};
+use super::report::{PAGE_BYTES, PeakParts, Report, Standing};
 use super::working_set::WorkingSet;
 use crate::heap;
 use crate::text::{ending, shown_shortly};
-use crate::working_set_text::{cost, grain, meaning};
+use crate::working_set_text::{cost, grain, meaning, recommended};
 use crate::wrap::{COLUMNS, wrapped};
 use std::io::Write;
 use std::time::Duration;
@@ -34,18 +34,21 @@ const CELL_WIDTH: usize = 20;
 const INDENT: usize = 2;
 
 /// Prints the report to standard error in one write.
-pub(crate) fn print(report: &Report, style: Style) {
-    let _ = std::io::stderr().lock().write_all(render(report, style).as_bytes());
+pub(crate) fn print(report: &Report, is_verbose: bool, style: Style) {
+    let _ = std::io::stderr().lock().write_all(render(report, is_verbose, style).as_bytes());
 }
 
-/// The report as text.
-pub(crate) fn render(report: &Report, style: Style) -> String {
+/// The report as text: a dozen lines at most, or all of it.
+pub(crate) fn render(report: &Report, is_verbose: bool, style: Style) -> String {
     let mut lines = Lines { text: String::new(), style };
     let head = format!("vellum: {}", shown_shortly(&report.command));
     let first = format!("{head}: {}", ending(&report.outcome));
     for (at, line) in wrapped(&first, 0).into_iter().enumerate() {
         let line = if at == 0 { line.replacen(&head, &style.bold(&head), 1) } else { line };
         lines.text.push_str(&format!("{line}\n"));
+    }
+    if let Some(words) = slowed_by_paging(report) {
+        lines.note(&words);
     }
     let (used, memory, faults) = (&report.time, &report.memory, &report.faults);
     let nanos = |ns| time(Duration::from_nanos(ns));
@@ -63,15 +66,27 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
         cells.push(format!("largest process {}", bytes(memory.largest_process_peak_bytes)));
     }
     lines.cells("resident", &cells);
-    lines.cells(
-        "faults",
-        &[format!("minor {}", count(faults.minor)), format!("major {}", count(faults.major))],
-    );
+    if let Some(parts) = memory.at_peak {
+        at_peak(&mut lines, parts);
+    }
+    let mut cells = vec![format!("minor {}", count(faults.minor)), format!("major {}", count(faults.major))];
+    if report.pages.faults_avoided > 0 {
+        cells.push(format!("avoided {}", count(report.pages.faults_avoided)));
+    }
+    lines.cells("faults", &cells);
     if report.attachment.serving_processes > 0 {
-        pages(&mut lines, report);
+        pages(&mut lines, report, is_verbose);
     }
     if let Some(set) = &report.working_set {
-        working_set(&mut lines, set);
+        if let Some(words) = recommended(&set.frame) {
+            lines.wrapped("memory", &words);
+        }
+        if is_verbose {
+            working_set(&mut lines, set);
+        }
+        if let Some(caveat) = &set.frame.caveat {
+            lines.note(caveat);
+        }
     }
     notes(&mut lines, report);
     if let Some(profile) = report.heap.as_ref().filter(|heap| !heap.holders.is_empty()) {
@@ -80,9 +95,62 @@ pub(crate) fn render(report: &Report, style: Style) -> String {
     lines.text
 }
 
-fn pages(lines: &mut Lines, report: &Report) {
-    let pages = &report.pages;
-    let get = |counter| pages.get(counter);
+/// That paging took most of the time, and what would help.
+fn slowed_by_paging(report: &Report) -> Option<String> {
+    let get = |counter| report.pages.get(counter);
+    let waited = get(Counter::PagedWaitNs);
+    if waited * 2 <= report.time.wall_ns {
+        return None;
+    }
+    let cure = match get(Counter::PeakPagedEnough) {
+        enough if enough > get(Counter::PeakPagedFrames) => {
+            format!("try --frames {}M", (enough * PAGE_BYTES).div_ceil(1 << 20))
+        }
+        _ => "give it more frames".to_owned(),
+    };
+    let [waited, wall] = [waited, report.time.wall_ns].map(|ns| time(Duration::from_nanos(ns)));
+    Some(format!("paging took {waited} of {wall}: {cure}"))
+}
+
+/// What was resident when the most was.
+fn at_peak(lines: &mut Lines, parts: PeakParts) {
+    let named = [
+        (parts.in_use_bytes, "in use"),
+        (parts.kept_bytes, "kept for reuse"),
+        (parts.files_bytes, "code and files"),
+        (parts.unseen_bytes, "between samples"),
+    ];
+    let cells = named.into_iter().filter(|(size, _)| *size > 0);
+    lines.cells("at peak", &cells.map(|(size, name)| format!("{} {name}", bytes(size))).collect::<Vec<_>>());
+}
+
+fn pages(lines: &mut Lines, report: &Report, is_verbose: bool) {
+    let get = |counter| report.pages.get(counter);
+    if is_verbose {
+        page_layer(lines, report);
+    }
+    if get(Counter::GcCollections) > 0 {
+        let nanos = |counter| time(Duration::from_nanos(get(counter)));
+        lines.cells(
+            "gc",
+            &[
+                many(get(Counter::GcCollections), "collection"),
+                format!("paused {}", nanos(Counter::GcPauseNs)),
+                format!("longest {}", nanos(Counter::PeakGcPauseNs)),
+            ],
+        );
+    }
+    if get(Counter::PeakPagedFrames) > 0 {
+        paging(lines, report, is_verbose);
+    }
+    if get(Counter::OutOfMemory) > 0 {
+        lines.note(&format!("{} answered with out-of-memory", many(get(Counter::OutOfMemory), "request")));
+    }
+}
+
+/// What the page layer counted.
+fn page_layer(lines: &mut Lines, report: &Report) {
+    let get = |counter| report.pages.get(counter);
     lines.cells(
         "pages",
         &[
@@ -91,11 +159,8 @@ fn pages(lines: &mut Lines, report: &Report) {
             format!("peak in use {}", bytes(get(Counter::PeakLive))),
         ],
     );
-    let mut cache = vec![
-        many(get(Counter::CacheHits), "hit"),
-        format!("{} warm", bytes(get(Counter::BytesWarm))),
-        format!("{} avoided", many(pages.faults_avoided, "fault")),
-    ];
+    let mut cache =
+        vec![many(get(Counter::CacheHits), "hit"), format!("{} with frames", bytes(get(Counter::BytesWarm)))];
     if get(Counter::BytesCleared) > 0 {
         cache.push(format!("{} cleared", bytes(get(Counter::BytesCleared))));
     }
@@ -111,22 +176,7 @@ fn pages(lines: &mut Lines, report: &Report) {
             ],
         );
     }
-    blocks(lines, report);
     returned(lines, report);
-    if get(Counter::GcCollections) > 0 {
-        let nanos = |counter| time(Duration::from_nanos(get(counter)));
-        lines.cells(
-            "gc",
-            &[
-                many(get(Counter::GcCollections), "collection"),
-                format!("paused {}", nanos(Counter::GcPauseNs)),
-                format!("longest {}", nanos(Counter::PeakGcPauseNs)),
-            ],
-        );
-    }
-    if get(Counter::PeakPagedFrames) > 0 {
-        paging(lines, report);
-    }
     if get(Counter::SmallBlocks) > 0 {
         lines.cells("small", &[many(get(Counter::SmallBlocks), "block")]);
     }
@@ -134,13 +184,10 @@ fn pages(lines: &mut Lines, report: &Report) {
         let served = many(get(Counter::MmapServed), "mapping");
         lines.cells("mmap", &[served, format!("{} served", bytes(get(Counter::MmapServedBytes)))]);
     }
-    if get(Counter::OutOfMemory) > 0 {
-        lines.note(&format!("{} answered with out-of-memory", many(get(Counter::OutOfMemory), "request")));
-    }
 }
 
 /// What the pager did, in the words of the source's tables.
-fn paging(lines: &mut Lines, report: &Report) {
+fn paging(lines: &mut Lines, report: &Report, is_verbose: bool) {
     let get = |counter| report.pages.get(counter);
     let size = |counter| bytes(get(counter) * PAGE_BYTES);
     lines.cells(
@@ -163,11 +210,14 @@ fn paging(lines: &mut Lines, report: &Report) {
         let mut cells = vec![time(Duration::from_nanos(get(Counter::PagedWaitNs)))];
         if reads > 0 && get(Counter::PeakPagedEnough) > get(Counter::PeakPagedFrames) {
             let enough = size(Counter::PeakPagedEnough);
-            cells.push(format!("with frames of {enough} some nine of ten reads would not have been"));
+            cells.push(format!("with frames of {enough}, nine of ten reads would not have happened"));
         }
         lines.cells("waited", &cells);
     }
     unpaged(lines, report);
+    if !is_verbose {
+        return;
+    }
     compressed(lines, report);
     let kinds = |zero, not, read| {
         vec![
@@ -229,25 +279,6 @@ fn unpaged(lines: &mut Lines, report: &Report) {
     }
 }
 
-/// What memory was used for when the most was resident, and when the run was seen last.
-fn blocks(lines: &mut Lines, report: &Report) {
-    let samples = &report.samples;
-    let last = samples.at_ns.len().checked_sub(1);
-    let peak = (0..samples.at_ns.len()).max_by_key(|&at| samples.resident_max_bytes[at]);
-    for (label, at) in [("at peak", peak), ("at end", last)] {
-        let Some(at) = at.filter(|&at| samples.in_use_bytes[at] > 0) else { continue };
-        lines.cells(
-            label,
-            &[
-                format!("{} in blocks", bytes(samples.in_use_bytes[at])),
-                format!("{} free in slabs", bytes(samples.free_in_slabs_bytes[at])),
-                format!("{} cached", bytes(samples.cached_bytes[at])),
-                format!("{} gone from slabs", bytes(samples.returned_bytes[at])),
-            ],
-        );
-    }
-}
-
 /// What went back to the kernel, and why.
 fn returned(lines: &mut Lines, report: &Report) {
     let get = |counter| report.pages.get(counter);
@@ -291,9 +322,6 @@ fn working_set(lines: &mut Lines, set: &WorkingSet) {
         lines.wrapped(label, &words);
     }
     lines.wrapped("watching", &cost(&set.frame));
-    if let Some(caveat) = &set.frame.caveat {
-        lines.note(caveat);
-    }
 }
 
 /// Who did not take part, and what could not be seen.
@@ -406,20 +434,40 @@ mod tests {
 vellum: python3 'script <one>.py': exit status 0
   time      wall 2.31 s          user 2.10 s          system 181 ms
   resident  peak 412 MiB         average 211 MiB      largest process 400 MiB
-  faults    minor 103,211        major 2
-  pages     1,234 extents        5.00 GiB handed out  peak in use 300 MiB
-  cache     1,200 hits           4.00 GiB warm        1,048,576 faults avoided
-  growth    3.00 MiB in place    0 B remapped         0 B copied
-  at peak   80.0 MiB in blocks   15.0 MiB free in slabs
-            10.0 MiB cached      5.00 MiB gone from slabs
-  returned  1.00 MiB discarded
-            9.00 MiB flushed (idle 7.00 MiB, pressure 2.00 MiB)
-  mmap      1 mapping            8.00 MiB served
+  at peak   360 MiB in use       10.0 MiB kept for reuse
+            30.0 MiB code and files                   12.0 MiB between samples
+  faults    minor 103,211        major 2              avoided 1,048,576
   note      3 other processes ran without Vellum: busybox (x2, statically
             linked), brief
   note      1 background process still running: daemon (pid 12)
 ";
-        assert_eq!(render(&sample::report(), Style::plain()), expected);
+        assert_eq!(render(&sample::report(), false, Style::plain()), expected);
+        let more = "\
+  pages     1,234 extents        5.00 GiB handed out  peak in use 300 MiB
+  cache     1,200 hits           4.00 GiB with frames
+  growth    3.00 MiB in place    0 B remapped         0 B copied
+  returned  1.00 MiB discarded
+            9.00 MiB flushed (idle 7.00 MiB, pressure 2.00 MiB)
+  mmap      1 mapping            8.00 MiB served
+  note ";
+        let all = render(&sample::report(), true, Style::plain());
+        assert!(all.contains(more), "{all}");
+    }
+
+    #[test]
+    fn paging_that_took_most_of_the_time_comes_first() {
+        let mut report = sample::report();
+        for (name, value) in [
+            (Counter::PagedWaitNs, report.time.wall_ns / 3 * 2),
+            (Counter::PeakPagedFrames, 1000),
+            (Counter::PeakPagedEnough, 4096),
+        ] {
+            report.pages.counters.insert(name.name(), value);
+        }
+        let text = render(&report, false, Style::plain());
+        assert!(text.lines().nth(1).is_some_and(|line| line.ends_with(": try --frames 16M")), "{text}");
+        report.pages.counters.insert(Counter::PagedWaitNs.name(), 1);
+        assert!(!render(&report, false, Style::plain()).contains("try --frames"));
     }
 
     #[test]

@@ -5,7 +5,6 @@
 //!
 //! S is measured after the program has ended, and only if there is a curve: the run is not disturbed.
 
-use crate::working_set_text::curve_in;
 use serde::Serialize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -15,6 +14,8 @@ use vellum_reference::{Delay, Frame, Options, SourceKind, Target, WatchError, Wa
 
 /// A program that ends before is not looked at.
 const BEGIN_AFTER: Duration = Duration::from_millis(100);
+/// No less CPU time is asked for: what a run used does not repeat to the millisecond.
+const ENOUGH_MIN: Duration = Duration::from_secs(2);
 /// The part of the program's CPU time that watching may cost.
 const BUDGET: f64 = 0.008;
 
@@ -73,22 +74,21 @@ impl References {
             let least = BEGIN_AFTER + 2 * vellum_reference::DELTA;
             let [ended, needed] = [BEGIN_AFTER, least].map(vellum_report::units::time);
             return Err(format!(
-                "no working-set curve: it ended within {ended}, and {needed} of CPU time would have been needed"
+                "too short to recommend memory: it ended within {ended}; run it for about {needed} of CPU time"
             ));
         };
         watcher.finish();
         if watcher.curve().is_none() {
-            let clock = match watcher.clock() {
-                Duration::ZERO => "no user CPU time was used under watch".to_owned(),
-                clock => format!(
-                    "{} of user CPU time under watch are too little",
-                    vellum_report::units::time(clock)
-                ),
-            };
-            return Err(format!(
-                "no working-set curve: {clock}; {}",
-                curve_in(watcher.frame(None).curve_in, true)
-            ));
+            return Err(match watcher.frame(None).curve_in {
+                Some(wanting) if watcher.clock() > Duration::ZERO => {
+                    let enough = watcher.clock() + Duration::from_nanos(wanting.cpu_ns);
+                    format!(
+                        "too short to recommend memory: run it for about {} of CPU time",
+                        vellum_report::units::time(enough.max(ENOUGH_MIN))
+                    )
+                }
+                _ => "no memory is recommended: it computed nothing while it was watched".to_owned(),
+            });
         }
         // Without S there is a curve all the same.
         let delay = Delay::measure().ok();

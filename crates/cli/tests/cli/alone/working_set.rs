@@ -15,7 +15,7 @@ fn a_run_reports_its_working_set() {
     // be paid for, and three were not always enough.
     let script = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
         set -- $(cat /proc/$$/stat); [ ${14} -gt 800 ] && break; done";
-    let ended = sh(&["--json", text(&json), "--report", text(&html)], script);
+    let ended = sh(&["--verbose", "--json", text(&json), "--report", text(&html)], script);
     assert!(ended.status.success(), "{}", said(&ended));
     let document = report(&json);
     let set = &document["working_set"];
@@ -23,7 +23,7 @@ fn a_run_reports_its_working_set() {
     assert!(["page-tables", "accessed-bits"].contains(&source), "{source}: {}", said(&ended));
     assert!(set["curve"].as_array().unwrap().len() >= 2, "{set}");
     assert!(set["cost"]["share"].as_f64() < Some(0.05), "{set}");
-    for words in ["working", "knee", "give", "watching"] {
+    for words in ["working", "knee", "give", "watching", "recommend"] {
         assert!(said(&ended).contains(words), "no {words}: {}", said(&ended));
     }
     assert!(std::fs::read_to_string(&html).unwrap().contains("Working set"));
