@@ -203,7 +203,7 @@ pub struct PartHead {
     pub name: [AtomicU64; 2],
     /// Words of entries that are there.
     pub used: AtomicU64,
-    /// Samples that found no room.
+    /// Samples that found no room, or too many others at the same time.
     pub lost: AtomicU64,
     /// The process's sums.
     pub held: Held,

@@ -201,7 +201,9 @@ impl Group {
             ));
         }
         if *lost > 0 {
-            notes.push(format!("{lost} samples found no room and are missing; use a longer --interval"));
+            notes.push(format!(
+                "{lost} samples are missing: too many at a time, or no room; use a longer --interval"
+            ));
         }
         notes
     }

@@ -220,7 +220,9 @@ fn notes(holders: &[Holder], obstacle: Option<Obstacle>, serving: bool, processe
     }
     let lost: u64 = holders.iter().map(|holder| holder.lost).sum();
     if lost > 0 {
-        notes.push(format!("{lost} samples found no room and are missing; use a longer --interval"));
+        notes.push(format!(
+            "{lost} samples are missing: too many at a time, or no room; use a longer --interval"
+        ));
     }
     notes
 }

@@ -53,6 +53,23 @@ fn check(document: &Value, mark: &str, when: &str, bytes: f64, blocks: f64) {
 }
 
 #[test]
+fn threads_are_sampled_from_their_first_block_on() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("starting.c", &["-pthread"]) else { return };
+    let output = heap(&["-i", "64K", "-o", "heap.json"], &[text(&program)], place.path());
+    assert!(output.status.success(), "{}", said(&output));
+    let document = report(&place.path().join("heap.json"));
+    let held = |mark| {
+        let site = site_of(&document, "starting.c", mark).unwrap_or_else(|| panic!("{mark}: not there"));
+        ["bytes", "samples"].map(|key| site["held"]["end"][key].as_f64().unwrap())
+    };
+    assert_eq!(held("large"), [64.0 * MEBI, 8.0]);
+    let [told, samples] = held("small");
+    let off = DEVIATIONS / samples.sqrt();
+    assert!((told / 100e6 - 1.0).abs() < off, "{told} bytes by {samples} samples");
+}
+
+#[test]
 fn what_is_known_is_found_at_its_line() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("held.c", &[]) else { return };

@@ -4,8 +4,7 @@
 //! are drawn. It keeps what [`record`] returns for each, and says here when the object has died. What an
 //! object of the profile holds is so what the last collection found alive, and what was allocated since.
 
-use super::{INTERVAL, RANDOM, inside, rates};
-use crate::threads;
+use super::{INTERVAL, RANDOM, enter_sample, inside, rates};
 use core::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use vellum_wire::held::Amount;
 
@@ -45,9 +44,7 @@ pub fn is_due(bytes: usize) -> bool {
 /// thread's stack. `None` if it could not be.
 pub fn record(bytes: usize, whole: usize) -> Option<Collected> {
     let mut entry = None;
-    // A thread that has not called `malloc` has no heap yet.
-    threads::attached()?;
-    inside(|state| {
+    enter_sample(|state| {
         let Some(entered) = state.enter(bytes, whole) else { return };
         state.count(entered.stack, entered.generation, entered.amount, true);
         let from = u64::from(entered.stack) | u64::from(entered.generation) << 32;

@@ -61,7 +61,7 @@ use crate::{misuse, registry, threads};
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
-    AtomicI64, AtomicPtr, AtomicU64,
+    AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use live::{Live, MAPPED, Sample};
@@ -76,8 +76,11 @@ use vellum_sys::{Caps, caps, round_up, thread};
 use vellum_wire::door::Ask;
 use vellum_wire::held::{Amount, INTERVAL_MAX};
 
-/// How often the lock is tried before a sample is given up.
+/// How often the lock is tried before a sample is given up: first with a turn for others in between, then with
+/// a sleep, as the holder may wait for a processor.
 const PATIENCE: u32 = 200;
+const SLEEPS: u32 = 500;
+const SLEEP_NS: u64 = 100_000;
 
 struct State {
     live: Live,
@@ -97,6 +100,8 @@ static INTERVAL: AtomicU64 = AtomicU64::new(0);
 static RANDOM: Random = Random::new(0);
 /// Bytes of large blocks until the next sample.
 static LARGE_LEFT: AtomicI64 = AtomicI64::new(0);
+/// Samples that could not be entered, and are not counted as lost yet.
+static MISSED: AtomicU64 = AtomicU64::new(0);
 /// Blocks to be freed when the lock is to be had, linked by their first words.
 static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
@@ -197,13 +202,27 @@ fn try_state() -> Option<Held<'static, State>> {
     if forks::is_abandoned() {
         return None;
     }
-    for _ in 0..PATIENCE {
+    let nobody = AtomicU32::new(0);
+    for attempt in 0..PATIENCE + SLEEPS {
         if let Some(state) = STATE.try_lock() {
             return Some(state);
         }
-        thread::give_way();
+        if attempt < PATIENCE { thread::give_way() } else { thread::wait(&nobody, 0, SLEEP_NS) }
     }
     None
+}
+
+/// The state, to enter a sample; one that cannot be entered is counted as lost.
+fn state_for_sample() -> Option<Held<'static, State>> {
+    let state = try_state();
+    match &state {
+        Some(state) if state.part.generation().is_some() => {
+            state.part.head().lost.fetch_add(MISSED.swap(0, Relaxed), Relaxed);
+        }
+        Some(_) => {}
+        None => _ = MISSED.fetch_add(1, Relaxed),
+    }
+    state
 }
 
 /// A small block, sampled or not; `None` if memory is out, or the thread is inside its gate.
@@ -223,7 +242,7 @@ fn small(bytes: usize) -> Option<*mut u8> {
 
 #[cold]
 fn sample_small(class: usize, bytes: usize, neighbour: *const u8) -> Option<*mut u8> {
-    let mut state = try_state()?;
+    let mut state = state_for_sample()?;
     // SAFETY: null, or a heap, which is never unmapped.
     let apart = unsafe { APART.load(Relaxed).as_ref() }?;
     let block = apart.take_apart(class)?;
@@ -253,6 +272,18 @@ fn inside(act: impl FnOnce(&mut State)) {
     heap.gate.leave();
 }
 
+/// The same to enter a sample: a thread whose first block is a large one gets its heap for it.
+fn enter_sample(act: impl FnOnce(&mut State)) {
+    let Some(heap) = threads::attached().filter(|heap| heap.gate.enter()) else {
+        MISSED.fetch_add(1, Relaxed);
+        return;
+    };
+    if let Some(mut state) = state_for_sample() {
+        act(&mut state);
+    }
+    heap.gate.leave();
+}
+
 /// Samples a new large block of `bytes` bytes, if it is due.
 #[cold]
 fn consider(block: *mut u8, bytes: usize) {
@@ -262,7 +293,7 @@ fn consider(block: *mut u8, bytes: usize) {
     }
     // Memory of the pager has no such word.
     let Some(length) = length_of(block) else { return };
-    inside(|state| {
+    enter_sample(|state| {
         if state.record(block, bytes, whole, [0, 0]) {
             length.fetch_or(SAMPLED, Relaxed);
         }
@@ -275,7 +306,7 @@ fn mapped(start: usize, bytes: usize) {
     let whole = round_up(bytes, PAGE);
     if is_due(whole) {
         let address = core::ptr::with_exposed_provenance_mut(start);
-        inside(|state| _ = state.record(address, bytes, whole, [0, MAPPED]));
+        enter_sample(|state| _ = state.record(address, bytes, whole, [0, MAPPED]));
     }
 }
 
