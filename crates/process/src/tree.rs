@@ -47,7 +47,7 @@ pub struct Seen {
     pub stat: Stat,
     /// Its resident memory.
     pub resident: Bytes,
-    /// Of that, pages of files and shared memory, where that is told.
+    /// Of that, pages of files and shared memory, where the kernel says it.
     pub files: Bytes,
 }
 

@@ -32,7 +32,7 @@ pub(super) fn verdict(metric: Metric, found: &Ratios, direction: Direction, [a, 
             let (range, why) = match (apart, all.contains(1.0)) {
                 (false, _) => (range(ratio), String::new()),
                 (true, true) => (range(all), format!(", counting what {a} shows against itself")),
-                (true, false) => (range(ratio), format!(" from too few rounds")),
+                (true, false) => (range(ratio), " from too few rounds".to_owned()),
             };
             format!("no difference between {b} and {a} is shown: {estimate} ({range}{why})")
         }

@@ -18,6 +18,7 @@
 //! | --- | --- |
 //! | `rates` | which blocks are samples, and what one stands for |
 //! | `live` | the sampled blocks in use |
+//! | `lock` | the lock, which is never waited for without end |
 //! | `walk` | their stacks |
 //! | `collected` | samples of a collector's objects |
 //! | `python` | the lines of Python on them |
@@ -42,6 +43,7 @@ pub mod collected;
 mod forks;
 mod index;
 mod live;
+mod lock;
 mod part;
 mod probes;
 mod python;
@@ -61,26 +63,21 @@ use crate::{misuse, registry, threads};
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
-    AtomicI64, AtomicPtr, AtomicU32, AtomicU64,
+    AtomicI64, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use live::{Live, MAPPED, Sample};
+use lock::{enter_sample, inside, state_for_sample, try_state};
 use misuse::Fault;
 use part::Part;
 use rates::{Random, passing, stands_for};
 use rustix::io::Errno;
 use tables::Tables;
 use vellum_pages::{PAGE, UNIT};
-use vellum_sys::lock::{Guarded, Held};
-use vellum_sys::{Caps, caps, round_up, thread};
+use vellum_sys::lock::Guarded;
+use vellum_sys::{Caps, caps, round_up};
 use vellum_wire::door::Ask;
 use vellum_wire::held::{Amount, INTERVAL_MAX};
-
-/// How often the lock is tried before a sample is given up: first with a turn for others in between, then with
-/// a sleep, as the holder may wait for a processor.
-const PATIENCE: u32 = 200;
-const SLEEPS: u32 = 500;
-const SLEEP_NS: u64 = 100_000;
 
 struct State {
     live: Live,
@@ -100,8 +97,6 @@ static INTERVAL: AtomicU64 = AtomicU64::new(0);
 static RANDOM: Random = Random::new(0);
 /// Bytes of large blocks until the next sample.
 static LARGE_LEFT: AtomicI64 = AtomicI64::new(0);
-/// Samples that could not be entered, and are not counted as lost yet.
-static MISSED: AtomicU64 = AtomicU64::new(0);
 /// Blocks to be freed when the lock is to be had, linked by their first words.
 static DEFERRED: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
@@ -197,34 +192,6 @@ fn gap() -> i64 {
     (RANDOM.exponential() * INTERVAL.load(Relaxed) as f64) as i64
 }
 
-/// The lock, unless it does not come free.
-fn try_state() -> Option<Held<'static, State>> {
-    if forks::is_abandoned() {
-        return None;
-    }
-    let nobody = AtomicU32::new(0);
-    for attempt in 0..PATIENCE + SLEEPS {
-        if let Some(state) = STATE.try_lock() {
-            return Some(state);
-        }
-        if attempt < PATIENCE { thread::give_way() } else { thread::wait(&nobody, 0, SLEEP_NS) }
-    }
-    None
-}
-
-/// The state, to enter a sample; one that cannot be entered is counted as lost.
-fn state_for_sample() -> Option<Held<'static, State>> {
-    let state = try_state();
-    match &state {
-        Some(state) if state.part.generation().is_some() => {
-            state.part.head().lost.fetch_add(MISSED.swap(0, Relaxed), Relaxed);
-        }
-        Some(_) => {}
-        None => _ = MISSED.fetch_add(1, Relaxed),
-    }
-    state
-}
-
 /// A small block, sampled or not; `None` if memory is out, or the thread is inside its gate.
 #[cold]
 fn small(bytes: usize) -> Option<*mut u8> {
@@ -260,28 +227,6 @@ fn is_due(whole: usize) -> bool {
     let decided = LARGE_LEFT
         .fetch_update(Relaxed, Relaxed, |left| Some(if passed(left) >= 0 { passed(left) } else { gap() }));
     decided.is_ok_and(|left| passed(left) < 0)
-}
-
-/// Does something with the state, inside the gate, so that the helper and forks find no holder stopped
-/// halfway; nothing if the lock is not to be had.
-fn inside(act: impl FnOnce(&mut State)) {
-    let Some(heap) = threads::current().filter(|heap| heap.gate.enter()) else { return };
-    if let Some(mut state) = try_state() {
-        act(&mut state);
-    }
-    heap.gate.leave();
-}
-
-/// The same to enter a sample: a thread whose first block is a large one gets its heap for it.
-fn enter_sample(act: impl FnOnce(&mut State)) {
-    let Some(heap) = threads::attached().filter(|heap| heap.gate.enter()) else {
-        MISSED.fetch_add(1, Relaxed);
-        return;
-    };
-    if let Some(mut state) = state_for_sample() {
-        act(&mut state);
-    }
-    heap.gate.leave();
 }
 
 /// Samples a new large block of `bytes` bytes, if it is due.

@@ -1,7 +1,7 @@
 //! Lines of Rust: each crate keeps its budget, the product and the repository keep theirs.
 //!
-//! The table `budgets.txt` has a line for each crate. A budget may only fall: a change that makes a crate
-//! smaller lowers it, and a new feature is paid for by code that goes.
+//! The table `budgets.txt` has a line for each crate. What the product and the repository may have only falls:
+//! a change that makes a crate smaller lowers its budget, and a new feature is paid for by code that goes.
 
 use super::{house, read, sources};
 use std::collections::BTreeMap;
