@@ -1,9 +1,9 @@
 //! The source's published figures: its appendix, Figures 13 to 24, from which its Figures 2 to 4, 6 to 8 and
 //! 10 to 12 are drawn.
 //!
-//! Transcribed figure by figure. Columns are the pager's modes in the source's order: NP, PO, PP (called PF
-//! in its section 5), PU. Figures 1, 5 and 9 (live size over allocation) were published as plots only; the
-//! statements of its text are in `live`.
+//! Transcribed figure by figure. A column, a line here, is a mode of the pager, in the source's order: NP,
+//! PO, PP (called PF in its section 5), PU. Figures 1, 5 and 9 (live size over allocation) were published as
+//! plots only; the statements of its text are in `live`.
 
 /// The modes, in the order of the columns.
 pub(super) const COLUMNS: [&str; 4] = ["NP", "PO", "PP", "PU"];
@@ -24,12 +24,27 @@ pub(super) const PAGES: [&str; 9] = [
     "pages flushed",
 ];
 
-/// The parameters that were found, by mode.
+/// Counts by the rows of [`PAGES`].
+type Pages = [u32; PAGES.len()];
+
+/// The parameters that were found.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Parameters {
-    Original { mem_limit_kb: [u32; 4], ratio: [u32; 4] },
-    Modified { mem_lim_kb: [u32; 4], min_new_size_kb: [u32; 4], min_old_incr_kb: [u32; 4] },
+    Original { mem_limit_kb: u32, ratio: u32 },
+    Modified { mem_lim_kb: u32, min_new_size_kb: u32, min_old_incr_kb: u32 },
 }
+
+/// What a figure says of one mode.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Column {
+    pub(super) parameters: Parameters,
+    /// User, system and clock time.
+    pub(super) times_s: [f64; 3],
+    pub(super) pages: Pages,
+}
+
+/// By the modes of [`COLUMNS`].
+type Columns = [Column; COLUMNS.len()];
 
 /// One figure of the appendix.
 #[derive(Debug, Clone, Copy)]
@@ -37,19 +52,34 @@ pub(super) struct Appendix {
     pub(super) figure: u32,
     pub(super) client: &'static str,
     pub(super) copy_back: bool,
-    pub(super) parameters: Parameters,
-    pub(super) user_s: [f64; 4],
-    pub(super) system_s: [f64; 4],
-    pub(super) clock_s: [f64; 4],
-    /// By the rows of [`PAGES`].
-    pub(super) pages: [[u32; 4]; 9],
+    pub(super) columns: Columns,
 }
 
 impl Appendix {
     /// Whether it is of the original strategy.
     pub(super) fn is_original(&self) -> bool {
-        matches!(self.parameters, Parameters::Original { .. })
+        matches!(self.columns[0].parameters, Parameters::Original { .. })
     }
+
+    /// The clock time under a mode.
+    pub(super) fn clock_s(&self, column: usize) -> f64 {
+        self.columns[column].times_s[2]
+    }
+}
+
+const fn original(mem_limit_kb: u32, ratio: u32, times_s: [f64; 3], pages: Pages) -> Column {
+    Column { parameters: Parameters::Original { mem_limit_kb, ratio }, times_s, pages }
+}
+
+const fn modified(
+    mem_lim_kb: u32,
+    min_new_size_kb: u32,
+    min_old_incr_kb: u32,
+    times_s: [f64; 3],
+    pages: Pages,
+) -> Column {
+    let parameters = Parameters::Modified { mem_lim_kb, min_new_size_kb, min_old_incr_kb };
+    Column { parameters, times_s, pages }
 }
 
 /// The figure of a client under a strategy.
@@ -62,276 +92,104 @@ pub(super) fn appendix(client: &str, is_original: bool, copy_back: bool) -> Opti
 
 /// All of them.
 pub(super) const APPENDIX: [Appendix; 12] = [
-    Appendix {
-        figure: 13,
-        client: "compiler",
-        copy_back: true,
-        parameters: Parameters::Original { mem_limit_kb: [14000, 9000, 9000, 16000], ratio: [1000, 7, 7, 4] },
-        user_s: [300.8, 344.4, 352.1, 335.3],
-        system_s: [59.9, 50.7, 69.1, 82.8],
-        clock_s: [1641.0, 1176.0, 812.0, 1021.0],
-        pages: [
-            [19, 7, 903, 1037],
-            [0, 98, 4938, 7638],
-            [6797, 8075, 4798, 8544],
-            [6069, 6619, 4663, 4866],
-            [0, 11806, 17550, 24662],
-            [18648, 7936, 3487, 3819],
-            [0, 14660, 428, 9449],
-            [26883, 14890, 8349, 13016],
-            [0, 0, 24109, 24338],
-        ],
-    },
-    Appendix {
-        figure: 14,
-        client: "sort",
-        copy_back: true,
-        parameters: Parameters::Original { mem_limit_kb: [3000, 7000, 6000, 11000], ratio: [4, 4, 100, 10] },
-        user_s: [194.2, 186.1, 196.4, 166.8],
-        system_s: [33.8, 44.2, 46.1, 52.6],
-        clock_s: [1393.0, 1115.0, 1009.0, 1068.0],
-        pages: [
-            [14, 13, 17, 17],
-            [0, 27, 145, 124],
-            [10818, 10736, 11798, 17424],
-            [8429, 8245, 9499, 10412],
-            [0, 5224, 10955, 17393],
-            [11585, 5901, 6511, 9037],
-            [0, 5553, 99, 5767],
-            [25682, 19492, 21681, 30393],
-            [0, 0, 13276, 14296],
-        ],
-    },
-    Appendix {
-        figure: 15,
-        client: "primes",
-        copy_back: true,
-        parameters: Parameters::Original {
-            mem_limit_kb: [12000, 12000, 14000, 14000],
-            ratio: [1000, 1000, 100, 1000],
-        },
-        user_s: [404.4, 398.2, 397.6, 396.6],
-        system_s: [4.6, 6.7, 6.0, 9.8],
-        clock_s: [413.0, 409.0, 407.0, 412.0],
-        pages: [
-            [5, 6, 868, 897],
-            [0, 0, 0, 1132],
-            [0, 0, 0, 0],
-            [2995, 2994, 2632, 2603],
-            [0, 0, 0, 1478],
-            [0, 0, 0, 0],
-            [0, 0, 0, 0],
-            [0, 0, 0, 0],
-            [0, 0, 0, 3409],
-        ],
-    },
-    Appendix {
-        figure: 16,
-        client: "compiler",
-        copy_back: false,
-        parameters: Parameters::Original { mem_limit_kb: [14000, 9000, 9000, 16000], ratio: [1000, 7, 7, 4] },
-        user_s: [284.0, 297.1, 310.0, 293.2],
-        system_s: [85.1, 94.3, 84.1, 81.0],
-        clock_s: [3575.0, 1235.0, 529.0, 800.0],
-        pages: [
-            [32, 27, 19, 1950],
-            [0, 265, 360, 9605],
-            [11942, 9397, 1163, 15009],
-            [11020, 10155, 10152, 8486],
-            [0, 36532, 41923, 34454],
-            [39083, 4303, 949, 4483],
-            [0, 41668, 958, 11172],
-            [57329, 14633, 2124, 20046],
-            [0, 0, 47715, 38144],
-        ],
-    },
-    Appendix {
-        figure: 17,
-        client: "sort",
-        copy_back: false,
-        parameters: Parameters::Original { mem_limit_kb: [3000, 7000, 8000, 11000], ratio: [4, 4, 100, 10] },
-        user_s: [158.2, 159.9, 138.5, 146.8],
-        system_s: [45.4, 63.5, 38.5, 54.4],
-        clock_s: [1423.0, 963.0, 435.0, 637.0],
-        pages: [
-            [59, 42, 44, 1365],
-            [0, 318, 236, 3906],
-            [7232, 9494, 3279, 4560],
-            [11947, 13032, 11625, 9195],
-            [0, 12920, 11284, 11366],
-            [10620, 1208, 413, 2249],
-            [0, 17443, 165, 2700],
-            [25843, 15579, 6955, 10168],
-            [0, 0, 15879, 15968],
-        ],
-    },
-    Appendix {
-        figure: 18,
-        client: "primes",
-        copy_back: false,
-        parameters: Parameters::Original {
-            mem_limit_kb: [12000, 12000, 12000, 12000],
-            ratio: [1000, 1000, 1000, 1000],
-        },
-        user_s: [404.4, 403.0, 398.2, 405.0],
-        system_s: [4.6, 30.2, 6.7, 26.7],
-        clock_s: [413.0, 602.0, 409.0, 491.0],
-        pages: [
-            [5, 9, 6, 7],
-            [0, 0, 0, 5],
-            [0, 45, 0, 42],
-            [2995, 4459, 2994, 4461],
-            [0, 0, 0, 2922],
-            [0, 2940, 0, 16],
-            [0, 0, 0, 2951],
-            [0, 3501, 0, 574],
-            [0, 0, 0, 0],
-        ],
-    },
-    Appendix {
-        figure: 19,
-        client: "compiler",
-        copy_back: false,
-        parameters: Parameters::Modified {
-            mem_lim_kb: [3500, 3000, 10000, 0],
-            min_new_size_kb: [2500, 500, 1000, 500],
-            min_old_incr_kb: [3000, 3500, 5500, 5000],
-        },
-        user_s: [297.8, 302.4, 259.0, 280.5],
-        system_s: [39.5, 52.8, 55.4, 54.3],
-        clock_s: [1262.0, 603.0, 433.0, 431.0],
-        pages: [
-            [29, 47, 36, 40],
-            [0, 274, 330, 444],
-            [5349, 3047, 540, 585],
-            [6925, 7910, 8141, 8201],
-            [0, 19292, 28783, 29340],
-            [16562, 2252, 765, 887],
-            [0, 23196, 537, 155],
-            [25110, 5644, 1435, 1682],
-            [0, 0, 32884, 34798],
-        ],
-    },
-    Appendix {
-        figure: 20,
-        client: "sort",
-        copy_back: false,
-        parameters: Parameters::Modified {
-            mem_lim_kb: [0, 9000, 6000, 9000],
-            min_new_size_kb: [6000, 5000, 7000, 5000],
-            min_old_incr_kb: [10000, 5000, 7000, 5000],
-        },
-        user_s: [126.5, 129.2, 110.4, 132.4],
-        system_s: [34.1, 46.0, 31.0, 42.2],
-        clock_s: [595.0, 647.0, 369.0, 539.0],
-        pages: [
-            [242, 150, 2428, 132],
-            [0, 111, 1797, 94],
-            [4944, 6678, 4162, 5136],
-            [10783, 10697, 5630, 10715],
-            [0, 9358, 5340, 9285],
-            [3113, 610, 2641, 520],
-            [0, 12419, 428, 2917],
-            [15135, 11246, 9509, 8529],
-            [0, 0, 8416, 10522],
-        ],
-    },
-    Appendix {
-        figure: 21,
-        client: "primes",
-        copy_back: false,
-        parameters: Parameters::Modified {
-            mem_lim_kb: [0, 2500, 0, 8500],
-            min_new_size_kb: [4000, 4500, 5000, 4500],
-            min_old_incr_kb: [4000, 500, 1000, 4000],
-        },
-        user_s: [397.2, 399.1, 398.7, 394.1],
-        system_s: [5.8, 6.2, 6.7, 14.2],
-        clock_s: [404.0, 408.0, 409.0, 415.0],
-        pages: [
-            [26, 13, 515, 1529],
-            [0, 0, 0, 738],
-            [0, 0, 0, 0],
-            [3182, 2703, 2417, 4708],
-            [0, 0, 0, 3121],
-            [0, 0, 0, 0],
-            [0, 0, 0, 0],
-            [0, 0, 0, 0],
-            [0, 0, 0, 7178],
-        ],
-    },
-    Appendix {
-        figure: 22,
-        client: "compiler",
-        copy_back: true,
-        parameters: Parameters::Modified {
-            mem_lim_kb: [3500, 3000, 10000, 0],
-            min_new_size_kb: [2500, 500, 1000, 500],
-            min_old_incr_kb: [3000, 3500, 5500, 5000],
-        },
-        user_s: [347.7, 336.5, 287.7, 312.8],
-        system_s: [35.4, 26.9, 71.6, 78.1],
-        clock_s: [1011.0, 686.0, 671.0, 624.0],
-        pages: [
-            [15, 20, 35, 15],
-            [0, 17, 221, 189],
-            [3736, 2294, 1038, 591],
-            [4759, 4790, 6212, 4788],
-            [0, 2002, 37656, 31406],
-            [7670, 3183, 3189, 2488],
-            [0, 2941, 459, 0],
-            [12372, 5505, 4537, 3079],
-            [0, 0, 39712, 33506],
-        ],
-    },
-    Appendix {
-        figure: 23,
-        client: "sort",
-        copy_back: true,
-        parameters: Parameters::Modified {
-            mem_lim_kb: [0, 9000, 6000, 9000],
-            min_new_size_kb: [5500, 5500, 7500, 5000],
-            min_old_incr_kb: [10500, 5500, 6500, 5000],
-        },
-        user_s: [111.7, 146.0, 128.7, 161.8],
-        system_s: [31.6, 62.4, 41.9, 54.9],
-        clock_s: [1231.0, 1970.0, 795.0, 1306.0],
-        pages: [
-            [39, 36, 1442, 42],
-            [0, 80, 2314, 129],
-            [8364, 18564, 7653, 12482],
-            [7695, 7480, 6607, 6752],
-            [0, 12006, 6201, 11950],
-            [9632, 11583, 3502, 7548],
-            [0, 12086, 245, 3848],
-            [21181, 31678, 13317, 21936],
-            [0, 0, 10386, 9208],
-        ],
-    },
-    Appendix {
-        figure: 24,
-        client: "primes",
-        copy_back: true,
-        parameters: Parameters::Modified {
-            mem_lim_kb: [0, 2500, 0, 8500],
-            min_new_size_kb: [4000, 4500, 5000, 4500],
-            min_old_incr_kb: [4000, 500, 1000, 4000],
-        },
-        user_s: [405.5, 401.3, 406.6, 398.7],
-        system_s: [5.3, 4.5, 6.6, 10.8],
-        clock_s: [415.0, 408.0, 419.0, 418.0],
-        pages: [
-            [31, 20, 440, 592],
-            [0, 0, 0, 1199],
-            [0, 0, 0, 0],
-            [2175, 1529, 1458, 2718],
-            [0, 0, 0, 1738],
-            [0, 0, 0, 0],
-            [0, 0, 0, 0],
-            [0, 0, 0, 0],
-            [0, 0, 0, 3328],
-        ],
-    },
+    Appendix { figure: 13, client: "compiler", copy_back: true, columns: FIGURE_13 },
+    Appendix { figure: 14, client: "sort", copy_back: true, columns: FIGURE_14 },
+    Appendix { figure: 15, client: "primes", copy_back: true, columns: FIGURE_15 },
+    Appendix { figure: 16, client: "compiler", copy_back: false, columns: FIGURE_16 },
+    Appendix { figure: 17, client: "sort", copy_back: false, columns: FIGURE_17 },
+    Appendix { figure: 18, client: "primes", copy_back: false, columns: FIGURE_18 },
+    Appendix { figure: 19, client: "compiler", copy_back: false, columns: FIGURE_19 },
+    Appendix { figure: 20, client: "sort", copy_back: false, columns: FIGURE_20 },
+    Appendix { figure: 21, client: "primes", copy_back: false, columns: FIGURE_21 },
+    Appendix { figure: 22, client: "compiler", copy_back: true, columns: FIGURE_22 },
+    Appendix { figure: 23, client: "sort", copy_back: true, columns: FIGURE_23 },
+    Appendix { figure: 24, client: "primes", copy_back: true, columns: FIGURE_24 },
+];
+
+// A line is a column: its parameters, its user, system and clock time, its pages.
+
+const FIGURE_13: Columns = [
+    original(14000, 1000, [300.8, 59.9, 1641.0], [19, 0, 6797, 6069, 0, 18648, 0, 26883, 0]),
+    original(9000, 7, [344.4, 50.7, 1176.0], [7, 98, 8075, 6619, 11806, 7936, 14660, 14890, 0]),
+    original(9000, 7, [352.1, 69.1, 812.0], [903, 4938, 4798, 4663, 17550, 3487, 428, 8349, 24109]),
+    original(16000, 4, [335.3, 82.8, 1021.0], [1037, 7638, 8544, 4866, 24662, 3819, 9449, 13016, 24338]),
+];
+
+const FIGURE_14: Columns = [
+    original(3000, 4, [194.2, 33.8, 1393.0], [14, 0, 10818, 8429, 0, 11585, 0, 25682, 0]),
+    original(7000, 4, [186.1, 44.2, 1115.0], [13, 27, 10736, 8245, 5224, 5901, 5553, 19492, 0]),
+    original(6000, 100, [196.4, 46.1, 1009.0], [17, 145, 11798, 9499, 10955, 6511, 99, 21681, 13276]),
+    original(11000, 10, [166.8, 52.6, 1068.0], [17, 124, 17424, 10412, 17393, 9037, 5767, 30393, 14296]),
+];
+
+const FIGURE_15: Columns = [
+    original(12000, 1000, [404.4, 4.6, 413.0], [5, 0, 0, 2995, 0, 0, 0, 0, 0]),
+    original(12000, 1000, [398.2, 6.7, 409.0], [6, 0, 0, 2994, 0, 0, 0, 0, 0]),
+    original(14000, 100, [397.6, 6.0, 407.0], [868, 0, 0, 2632, 0, 0, 0, 0, 0]),
+    original(14000, 1000, [396.6, 9.8, 412.0], [897, 1132, 0, 2603, 1478, 0, 0, 0, 3409]),
+];
+
+const FIGURE_16: Columns = [
+    original(14000, 1000, [284.0, 85.1, 3575.0], [32, 0, 11942, 11020, 0, 39083, 0, 57329, 0]),
+    original(9000, 7, [297.1, 94.3, 1235.0], [27, 265, 9397, 10155, 36532, 4303, 41668, 14633, 0]),
+    original(9000, 7, [310.0, 84.1, 529.0], [19, 360, 1163, 10152, 41923, 949, 958, 2124, 47715]),
+    original(16000, 4, [293.2, 81.0, 800.0], [1950, 9605, 15009, 8486, 34454, 4483, 11172, 20046, 38144]),
+];
+
+const FIGURE_17: Columns = [
+    original(3000, 4, [158.2, 45.4, 1423.0], [59, 0, 7232, 11947, 0, 10620, 0, 25843, 0]),
+    original(7000, 4, [159.9, 63.5, 963.0], [42, 318, 9494, 13032, 12920, 1208, 17443, 15579, 0]),
+    original(8000, 100, [138.5, 38.5, 435.0], [44, 236, 3279, 11625, 11284, 413, 165, 6955, 15879]),
+    original(11000, 10, [146.8, 54.4, 637.0], [1365, 3906, 4560, 9195, 11366, 2249, 2700, 10168, 15968]),
+];
+
+const FIGURE_18: Columns = [
+    original(12000, 1000, [404.4, 4.6, 413.0], [5, 0, 0, 2995, 0, 0, 0, 0, 0]),
+    original(12000, 1000, [403.0, 30.2, 602.0], [9, 0, 45, 4459, 0, 2940, 0, 3501, 0]),
+    original(12000, 1000, [398.2, 6.7, 409.0], [6, 0, 0, 2994, 0, 0, 0, 0, 0]),
+    original(12000, 1000, [405.0, 26.7, 491.0], [7, 5, 42, 4461, 2922, 16, 2951, 574, 0]),
+];
+
+const FIGURE_19: Columns = [
+    modified(3500, 2500, 3000, [297.8, 39.5, 1262.0], [29, 0, 5349, 6925, 0, 16562, 0, 25110, 0]),
+    modified(3000, 500, 3500, [302.4, 52.8, 603.0], [47, 274, 3047, 7910, 19292, 2252, 23196, 5644, 0]),
+    modified(10000, 1000, 5500, [259.0, 55.4, 433.0], [36, 330, 540, 8141, 28783, 765, 537, 1435, 32884]),
+    modified(0, 500, 5000, [280.5, 54.3, 431.0], [40, 444, 585, 8201, 29340, 887, 155, 1682, 34798]),
+];
+
+const FIGURE_20: Columns = [
+    modified(0, 6000, 10000, [126.5, 34.1, 595.0], [242, 0, 4944, 10783, 0, 3113, 0, 15135, 0]),
+    modified(9000, 5000, 5000, [129.2, 46.0, 647.0], [150, 111, 6678, 10697, 9358, 610, 12419, 11246, 0]),
+    modified(6000, 7000, 7000, [110.4, 31.0, 369.0], [2428, 1797, 4162, 5630, 5340, 2641, 428, 9509, 8416]),
+    modified(9000, 5000, 5000, [132.4, 42.2, 539.0], [132, 94, 5136, 10715, 9285, 520, 2917, 8529, 10522]),
+];
+
+const FIGURE_21: Columns = [
+    modified(0, 4000, 4000, [397.2, 5.8, 404.0], [26, 0, 0, 3182, 0, 0, 0, 0, 0]),
+    modified(2500, 4500, 500, [399.1, 6.2, 408.0], [13, 0, 0, 2703, 0, 0, 0, 0, 0]),
+    modified(0, 5000, 1000, [398.7, 6.7, 409.0], [515, 0, 0, 2417, 0, 0, 0, 0, 0]),
+    modified(8500, 4500, 4000, [394.1, 14.2, 415.0], [1529, 738, 0, 4708, 3121, 0, 0, 0, 7178]),
+];
+
+const FIGURE_22: Columns = [
+    modified(3500, 2500, 3000, [347.7, 35.4, 1011.0], [15, 0, 3736, 4759, 0, 7670, 0, 12372, 0]),
+    modified(3000, 500, 3500, [336.5, 26.9, 686.0], [20, 17, 2294, 4790, 2002, 3183, 2941, 5505, 0]),
+    modified(10000, 1000, 5500, [287.7, 71.6, 671.0], [35, 221, 1038, 6212, 37656, 3189, 459, 4537, 39712]),
+    modified(0, 500, 5000, [312.8, 78.1, 624.0], [15, 189, 591, 4788, 31406, 2488, 0, 3079, 33506]),
+];
+
+const FIGURE_23: Columns = [
+    modified(0, 5500, 10500, [111.7, 31.6, 1231.0], [39, 0, 8364, 7695, 0, 9632, 0, 21181, 0]),
+    modified(9000, 5500, 5500, [146.0, 62.4, 1970.0], [36, 80, 18564, 7480, 12006, 11583, 12086, 31678, 0]),
+    modified(6000, 7500, 6500, [128.7, 41.9, 795.0], [1442, 2314, 7653, 6607, 6201, 3502, 245, 13317, 10386]),
+    modified(9000, 5000, 5000, [161.8, 54.9, 1306.0], [42, 129, 12482, 6752, 11950, 7548, 3848, 21936, 9208]),
+];
+
+const FIGURE_24: Columns = [
+    modified(0, 4000, 4000, [405.5, 5.3, 415.0], [31, 0, 0, 2175, 0, 0, 0, 0, 0]),
+    modified(2500, 4500, 500, [401.3, 4.5, 408.0], [20, 0, 0, 1529, 0, 0, 0, 0, 0]),
+    modified(0, 5000, 1000, [406.6, 6.6, 419.0], [440, 0, 0, 1458, 0, 0, 0, 0, 0]),
+    modified(8500, 4500, 4000, [398.7, 10.8, 418.0], [592, 1199, 0, 2718, 1738, 0, 0, 0, 3328]),
 ];
 
 #[cfg(test)]
@@ -358,7 +216,7 @@ mod tests {
     #[test]
     fn the_headlines_of_the_text_are_in_the_tables() {
         let clock = |client, original, copy_back, mode: usize| {
-            appendix(client, original, copy_back).map_or(0.0, |one| one.clock_s[mode])
+            appendix(client, original, copy_back).map_or(0.0, |one| one.clock_s(mode))
         };
         // "The overall improvement is almost a factor of four."
         let compiler = clock("compiler", true, true, 0) / clock("compiler", false, false, 3);

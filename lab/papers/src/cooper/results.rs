@@ -248,7 +248,7 @@ fn published_s(client: &Client, setting: &Setting) -> Option<f64> {
         Sizing::SquareRoot { .. } | Sizing::Knee => return None,
     };
     let column = MODES.iter().position(|mode| *mode == setting.mode)?;
-    Some(appendix(client.name, is_original, copy_back)?.clock_s[column])
+    Some(appendix(client.name, is_original, copy_back)?.clock_s(column))
 }
 
 fn summary(
@@ -336,17 +336,19 @@ fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, our
         table.rows.push(row);
     };
     let seconds = |metric: &'static str| move |arm: &str| middle(sheet, arm, metric).map(|ns| ns / 1e9);
-    row("user time, s", &|at| published.user_s[at], &seconds("process_user_ns"));
-    row("system time, s", &|at| published.system_s[at], &seconds("process_sys_ns"));
-    row("clock time, s", &|at| published.clock_s[at], &seconds("process_wall_ns"));
+    row("user time, s", &|at| published.columns[at].times_s[0], &seconds("process_user_ns"));
+    row("system time, s", &|at| published.columns[at].times_s[1], &seconds("process_sys_ns"));
+    row("clock time, s", &|at| published.columns[at].times_s[2], &seconds("process_wall_ns"));
     if place == Place::Kernel {
         for (name, rows, count) in KERNEL_ROWS {
-            let then = |at: usize| rows.iter().map(|row| f64::from(published.pages[*row][at])).sum();
+            let then = |at: usize| rows.iter().map(|row| f64::from(published.columns[at].pages[*row])).sum();
             row(name, &then, &|arm| count(sheet, arm));
         }
     } else {
         for (at_row, (name, metric)) in PAGES.into_iter().zip(PAGER_ROWS).enumerate() {
-            row(name, &|at| f64::from(published.pages[at_row][at]), &|arm| middle(sheet, arm, metric));
+            row(name, &|at| f64::from(published.columns[at].pages[at_row]), &|arm| {
+                middle(sheet, arm, metric)
+            });
         }
     }
     table
@@ -372,7 +374,7 @@ fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &s
         of(Strategy::Modified, After::CopyBack),
     ];
     let titles = ["results", "original strategy without copy-back", "modified strategy with copy-back"];
-    let then_base = appendix(client.name, true, true).map(|one| one.clock_s[0]);
+    let then_base = appendix(client.name, true, true).map(|one| one.clock_s(0));
     let mut out = Vec::new();
     for (at, part) in parts.into_iter().enumerate() {
         let (mut ours, mut then) = (Vec::new(), Vec::new());
@@ -381,14 +383,8 @@ fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &s
             let now = middle(sheet, &arm, metric).zip(middle(sheet, base, metric));
             ours.extend(now.map(|(ns, base)| (x as f64, ns / base)));
             let column = MODES.iter().position(|one| one == mode);
-            let published = column
-                .and_then(|at| {
-                    Some(
-                        appendix(client.name, *strategy == Strategy::Original, *after == After::CopyBack)?
-                            .clock_s[at],
-                    )
-                })
-                .zip(then_base);
+            let published = appendix(client.name, *strategy == Strategy::Original, *after == After::CopyBack);
+            let published = published.zip(column).map(|(one, at)| one.clock_s(at)).zip(then_base);
             then.extend(published.map(|(s, base)| (x as f64, s / base)));
         }
         if ours.is_empty() {

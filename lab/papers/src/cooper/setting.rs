@@ -86,14 +86,14 @@ impl Strategy {
         let column = MODES.iter().position(|one| *one == mode).unwrap_or(MODES.len() - 1);
         let found = appendix(client, self == Self::Original, self.usually() == After::CopyBack)?;
         let part = |kb: u32| f64::from(kb) / MEMORY_KB;
-        Some(match found.parameters {
+        Some(match found.columns[column].parameters {
             Parameters::Original { mem_limit_kb, ratio } => {
-                Sizing::Original { mem_limit: part(mem_limit_kb[column]), ratio: ratio[column] }
+                Sizing::Original { mem_limit: part(mem_limit_kb), ratio }
             }
             Parameters::Modified { mem_lim_kb, min_new_size_kb, min_old_incr_kb } => Sizing::Modified {
-                mem_lim: part(mem_lim_kb[column]),
-                min_new_size: part(min_new_size_kb[column]),
-                min_old_incr: part(min_old_incr_kb[column]),
+                mem_lim: part(mem_lim_kb),
+                min_new_size: part(min_new_size_kb),
+                min_old_incr: part(min_old_incr_kb),
             },
         })
     }
