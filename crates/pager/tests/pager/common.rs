@@ -3,9 +3,10 @@
 
 use libc::iovec;
 use rustix::io::Errno;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
-use vellum_pager::{Backing, Config, PAGE, Pager, SlotNo, StartError};
+use vellum_pager::{Backing, Config, FileStore, PAGE, Pager, SlotNo, StartError};
 use vellum_random::Rng;
 use vellum_sys::text::Share;
 use vellum_sys::{Caps, caps};
@@ -198,4 +199,16 @@ pub(crate) fn packing(frames: u32) -> Config {
 /// A small configuration.
 pub(crate) fn config(frames: u32) -> Config {
     Config { span_pages: 8192, ..Config::of_frames(frames) }
+}
+
+/// A store in a file at `path`.
+pub(crate) fn file_store(path: &Path) -> FileStore {
+    FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path")
+}
+
+/// Ends a pager whose objects the test uses no more.
+pub(crate) fn end<B: Backing + Send + Sync>(pager: &'static Pager<B>) {
+    pager.validate().expect("an invariant");
+    // SAFETY: no object is used any more.
+    unsafe { pager.stop() };
 }

@@ -1,7 +1,7 @@
 //! Compressed pages: what fits is never read from the store; what does not is written behind, also to a disk
 //! that is full for a while; and what does not pay is given up.
 
-use crate::common::{READS, Random, Shaky, packing, start};
+use crate::common::{READS, Random, Shaky, end, packing, start};
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_pager::{Event, FRAMES_MIN, PAGE, Pager};
 
@@ -66,9 +66,7 @@ fn pages_that_fit_are_never_read_from_the_store() {
     let unpacked = pager.count(Event::ReadUnpacked) + pager.count(Event::WriteUnpacked);
     assert!(unpacked > PAGES as u64, "{unpacked} pages decompressed");
     assert_eq!((read(pager), pager.count(Event::Written)), (0, 0));
-    pager.validate().expect("an invariant");
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// Pages that compress by a third, in objects of several times what frames and compressed pages hold.
@@ -96,8 +94,7 @@ fn pages_written_behind_survive_a_disk_that_is_full_for_a_while() {
         pager.validate().expect("an invariant");
     }
     assert!(pager.count(Event::Packed) > 0 && pager.count(Event::Written) > 0 && read(pager) > 0);
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// Pages that do not compress: the memory that others had goes back to the frames.
@@ -122,6 +119,5 @@ fn what_does_not_pay_is_given_up() {
         sparse.check(page);
         dense.check(page);
     }
-    // SAFETY: the objects are used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }

@@ -1,6 +1,6 @@
 //! Children: what they see of paged memory, and what they do not.
 
-use crate::common::{Random, config, packing, start};
+use crate::common::{Random, config, end, file_store, packing, start};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -95,7 +95,7 @@ fn children_of_a_process_that_compresses_heavily() {
 fn fork_while_paging(config: Config) {
     let mut random = Random::new();
     let directory = tempfile::tempdir().expect("a directory");
-    let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+    let store = file_store(directory.path());
     let Some(pager) = start(config, store) else { return };
     let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();
     // SAFETY: within the object.
@@ -121,9 +121,7 @@ fn fork_while_paging(config: Config) {
         }
         is_over.store(true, Relaxed);
     });
-    pager.validate().expect("an invariant");
-    // SAFETY: no object is used any more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 fn with_handlers(pager: &'static Pager<FileStore>) -> impl FnOnce() -> libc::pid_t {
@@ -149,7 +147,7 @@ fn children_see_everything_and_change_nothing() {
 
 fn look_from_children(config: Config, out: Event) {
     let directory = tempfile::tempdir().expect("a directory");
-    let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+    let store = file_store(directory.path());
     let Some(pager) = start(config, store) else { return };
     let start = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
     // Every third page stays fresh.
@@ -214,6 +212,5 @@ fn look_from_children(config: Config, out: Event) {
     // SAFETY: the touch is what is tested.
     let status = wait(child(raw_fork, || unsafe { word(start, 5).read_volatile() } as i32));
     assert_eq!(status.signal(), Some(libc::SIGSEGV), "{status:?}");
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }

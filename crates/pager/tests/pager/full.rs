@@ -1,7 +1,7 @@
 //! Disks that are full: writes that fail for a while or are cut short, and file systems without room. Nothing
 //! is lost, and what cannot be kept is refused when it is asked for.
 
-use crate::common::{READS, SKIPPED, Shaky, config, skip_alone, start};
+use crate::common::{READS, SKIPPED, Shaky, config, end, file_store, skip_alone, start};
 use rustix::io::Errno;
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -64,8 +64,7 @@ fn writes_that_fail_for_a_while_lose_nothing() {
         object.check(round);
         pager.validate().expect("an invariant");
     }
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// Limits the files of this process to `bytes` bytes, from whatever thread.
@@ -110,10 +109,6 @@ impl Backing for Limited {
     }
 }
 
-fn file_store(path: &Path) -> FileStore {
-    FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path")
-}
-
 /// A limit on the size of files that comes down in the middle of the store cuts transfers short at a byte
 /// that is no page's first, and refuses what lies behind it. The program has what it had, and goes on when
 /// the limit is lifted.
@@ -138,8 +133,7 @@ fn writes_that_are_cut_short_lose_nothing() {
             pager.validate().expect("an invariant");
         }
         assert!(LEFT.load(Relaxed) < FAILURES, "the limit was never met");
-        // SAFETY: the object is used no more.
-        unsafe { pager.stop() };
+        end(pager);
     });
 }
 
@@ -237,8 +231,6 @@ fn a_file_system_without_room_refuses_objects() {
         objects.push(Marked::new(pager).expect("the room of the one before"));
         assert_eq!(Marked::new(pager).err(), Some(Refused::Store(Errno::NOSPC)));
         objects.last().expect("an object").check(0);
-        pager.validate().expect("an invariant");
-        // SAFETY: the objects are used no more.
-        unsafe { pager.stop() };
+        end(pager);
     });
 }

@@ -1,7 +1,7 @@
 //! Pages with locks of the C library stay in memory while all others come and go, and always leave frames for
 //! these.
 
-use crate::common::{Shaky, config, start};
+use crate::common::{Shaky, config, end, start};
 use std::os::unix::fs::FileExt;
 use vellum_pager::{FRAMES_MIN, PAGE};
 
@@ -56,6 +56,5 @@ fn pages_with_locks_stay_and_leave_frames_for_the_rest() {
         unsafe { next.as_ptr().add(number * PAGE).write_volatile(1) };
     }
     assert!(is_there(next.as_ptr()), "there is room for another");
-    // SAFETY: nobody uses its objects any more.
-    unsafe { pager.stop() };
+    end(pager);
 }

@@ -1,7 +1,7 @@
 //! Kills at any point: of a program that pages, of which nothing is left, and of children while they are
 //! given their view, after which the parent is as if there had been none.
 
-use crate::common::{Random, SKIPPED, config, packing, skip_alone, start};
+use crate::common::{Random, SKIPPED, config, end, file_store, packing, skip_alone, start};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -19,10 +19,6 @@ const TOUCHES: usize = 500;
 const SIGNS_MAX: usize = 20;
 /// Kills of a test, times [`vellum_skip::scale`].
 const KILLS: usize = 12;
-
-fn file_store(path: &Path) -> FileStore {
-    FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path")
-}
 
 /// Pages until it is killed: a sign of life on standard output when it has begun, and now and then.
 fn page_for_ever(store: &Path) -> ! {
@@ -168,7 +164,6 @@ fn children_killed_while_they_are_made_leave_the_parent_as_it_was() {
         });
         eprintln!("{killed} children killed, {ended} done before");
         assert!(look());
-        // SAFETY: the object is used no more.
-        unsafe { pager.stop() };
+        end(pager);
     });
 }

@@ -1,9 +1,9 @@
 //! Memory objects against a byte-for-byte model, with few frames, random accesses, discards, and stores that
 //! fail.
 
-use crate::common::{Random, Shaky, config, packing, start};
+use crate::common::{Random, Shaky, config, end, file_store, packing, start};
 use std::ptr::NonNull;
-use vellum_pager::{Backing, Choice, Config, Event, FRAMES_MIN, FileStore, PAGE, Pager};
+use vellum_pager::{Backing, Choice, Config, Event, FRAMES_MIN, PAGE, Pager};
 use vellum_sys::text::Share;
 use vellum_sys::{Caps, caps};
 
@@ -129,7 +129,7 @@ fn a_file_store() {
     let directory = tempfile::tempdir().expect("a directory");
     let scarce = Config { compressed: Share::Bytes(128 << 10), ..packing(FRAMES_MIN) };
     for config in [config(FRAMES_MIN), packing(FRAMES_MIN), scarce] {
-        let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+        let store = file_store(directory.path());
         let Some(pager) = start(config, store) else { return };
         exercise(pager, &mut random, 6000);
         let packs = config.compressed != Share::Off;
@@ -140,8 +140,7 @@ fn a_file_store() {
         for event in [Event::Discarded, Event::Written, Event::ReadRead] {
             assert!(pager.count(event) > 0 || !goes_out, "{event:?}");
         }
-        // SAFETY: every object is gone.
-        unsafe { pager.stop() };
+        end(pager);
     }
 }
 
@@ -152,8 +151,7 @@ fn a_window_and_more_frames() {
         let config = Config { policy: Choice::Window(2_000_000), ..config(frames) };
         let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
         exercise(pager, &mut random, 4000);
-        // SAFETY: every object is gone.
-        unsafe { pager.stop() };
+        end(pager);
     }
 }
 
@@ -163,8 +161,7 @@ fn a_store_that_fails_now_and_then_loses_nothing() {
     for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
         let Some(pager) = start(config, Shaky::new(7, 8192)) else { return };
         exercise(pager, &mut random, 3000);
-        // SAFETY: every object is gone.
-        unsafe { pager.stop() };
+        end(pager);
     }
 }
 
@@ -179,8 +176,7 @@ fn without_moving_and_without_privilege() {
             let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
             assert_eq!(pager.reach(), Some(vellum_sys::fault::Reach::User));
             exercise(pager, &mut random, 4000);
-            // SAFETY: every object is gone.
-            unsafe { pager.stop() };
+            end(pager);
         }
     });
 }
@@ -239,9 +235,7 @@ fn references_are_told() {
             break;
         }
     }
-    pager.validate().expect("an invariant");
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// Pages that the program forbids itself, or locks into memory, stay where they are, and others make room.
@@ -276,9 +270,7 @@ fn what_cannot_be_taken_away_stays() {
         // SAFETY: as above.
         assert_eq!(unsafe { word(page).read_volatile() }, page as u8);
     }
-    pager.validate().expect("an invariant");
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// An object that is mostly in the store is at another place without being read.
@@ -300,8 +292,7 @@ fn an_object_changes_its_place_unread() {
     pager.validate().expect("an invariant");
     // SAFETY: as above.
     (0..PAGES).for_each(|page| unsafe { assert_eq!(word(moved, page).read_volatile(), page as u64 + 1) });
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// Pages that come together may lie in several mappings, where the program has forbidden itself some of them
@@ -338,9 +329,7 @@ fn runs_of_pages_come_back_to_several_mappings() {
             assert_eq!(word(page).read_volatile(), page as u64 + 1);
         }
     }
-    pager.validate().expect("an invariant");
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// Threads that each own every so-manieth word of the same pages: a write that is lost while its page goes is
@@ -351,8 +340,7 @@ fn threads_share_pages() {
     for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
         let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
         share_pages(pager, &mut seeds);
-        // SAFETY: the object is used no more.
-        unsafe { pager.stop() };
+        end(pager);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Moves that the kernel answers wrongly, as it does while it migrates pages: nothing is lost, and nothing is
 //! ever put in place of what is.
 
-use crate::common::{Random, SKIPPED, Shaky, config, skip_alone, start};
+use crate::common::{Random, SKIPPED, Shaky, config, end, skip_alone, start};
 use rustix::io::Errno;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -77,8 +77,7 @@ fn what_was_moved_and_not_counted_is_not_lost() {
                 inject::moves(Wrong::No, 1, errno);
             }
         }
-        // SAFETY: nothing is in use.
-        unsafe { pager.stop() };
+        end(pager);
     });
 }
 
@@ -103,8 +102,7 @@ fn what_the_program_drops_reads_as_zero() {
         }
     }
     assert!(pager.count(Event::Flushed) > 0);
-    // SAFETY: the object is used no more.
-    unsafe { pager.stop() };
+    end(pager);
 }
 
 /// A hole where a page should be is the end of the program, never zeros: by a fault there, and when the page

@@ -171,10 +171,7 @@ fn a_window_that_looks_keeps_the_working_set_and_little_more() {
                 let is_there = mapped.contains(&page) || held.contains(&page);
                 let age = last.map_or(u64::MAX, |last| now - last);
                 assert!(is_there || age >= window, "window {window}: page {index} of age {age} is not there");
-                assert!(
-                    !is_there || age <= window + window / 4,
-                    "window {window}: page {index} of age {age} is there"
-                );
+                assert!(!is_there || age <= window + window / 4, "{window}: page {index} of age {age}");
             }
         }
     }

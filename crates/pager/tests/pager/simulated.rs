@@ -1,7 +1,7 @@
 //! The whole pager, threads and kernel included, on a reference string whose exact figures are known: what it
 //! fetches is no less than the best replacement there can be has to, and no more than LRU in half its frames.
 
-use crate::common::{Random, Shaky, config, start};
+use crate::common::{Random, Shaky, config, end, start};
 use crate::recency::by_recency;
 use std::collections::{BTreeMap, BTreeSet};
 use vellum_pager::{Choice, Config, Event, FRAMES_MIN, PAGE};
@@ -78,8 +78,6 @@ fn fetches_are_between_the_optimum_and_lru_of_half_the_frames() {
                 .sum();
         eprintln!("{policy:?}: {fetched} pages fetched; {least} at least, {most} by LRU in half the frames");
         assert!((least..=most).contains(&fetched), "{policy:?}: {fetched}, not within {least}..={most}");
-        pager.validate().expect("an invariant");
-        // SAFETY: the object is used no more.
-        unsafe { pager.stop() };
+        end(pager);
     }
 }

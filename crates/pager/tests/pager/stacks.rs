@@ -1,7 +1,7 @@
 //! A thread whose stack is paged, as those are that a program makes in big blocks for its coroutines: it
 //! makes and ends objects, and forks, while its own frames go and come.
 
-use crate::common::{Random, config, start};
+use crate::common::{Random, config, end, file_store, start};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vellum_pager::{FRAMES_MIN, FileStore, PAGE, Pager};
 use vellum_sys::fault::Reach;
@@ -50,7 +50,7 @@ extern "C" fn work(argument: *mut libc::c_void) -> *mut libc::c_void {
 fn a_thread_on_a_paged_stack() {
     let mut random = Random::new();
     let directory = tempfile::tempdir().expect("a directory");
-    let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+    let store = file_store(directory.path());
     let Some(pager) = start(config(FRAMES_MIN), store) else { return };
     if pager.reach() != Some(Reach::Kernel) {
         // Without privilege system calls cannot be handed such a stack at all.
@@ -83,7 +83,5 @@ fn a_thread_on_a_paged_stack() {
         }
         is_over.store(true, Relaxed);
     });
-    pager.validate().expect("an invariant");
-    // SAFETY: no object is used any more.
-    unsafe { pager.stop() };
+    end(pager);
 }
