@@ -162,10 +162,7 @@ mod tests {
             let mut heap = Paid::NOTHING;
             heap.collected(divisor, found, 0, 0);
             let room = heap.room(2 * MIB, found);
-            assert!(
-                (pays..pays + (7 * MIB + pays) / divisor / 2).contains(&room) || room == pays,
-                "{divisor}: {room}"
-            );
+            assert!((pays..pays + (7 * MIB + pays) / divisor / 2).contains(&room) || room == pays, "{room}");
             assert!(heap.is_enough(7 * MIB + room + 1, pays));
             assert!(!heap.is_enough(7 * MIB + room + 1, pays - 1), "it grows until that is allocated");
             assert!(!heap.is_enough(7 * MIB + room, room));

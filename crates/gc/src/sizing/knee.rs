@@ -203,11 +203,7 @@ mod tests {
     fn where_nothing_can_be_paged_out_the_edge_is_kept() {
         let free = |live, target| Knee.major(&seen(live, IN_PLACE, 12 * MIB, short(target, 0, 2000))).free;
         assert_eq!(free(10 * MIB, 16 * MIB), 6 * MIB);
-        assert_eq!(
-            free(10 * MIB, 9 * MIB),
-            ROOM_MIN,
-            "what is alive does not fit: nothing more is taken than must be"
-        );
+        assert_eq!(free(10 * MIB, 9 * MIB), ROOM_MIN, "nothing more is taken than must be");
     }
 
     #[test]

@@ -125,12 +125,8 @@ impl World {
         let bytes = live * PAGE;
         let mut rates = Rates::UNKNOWN;
         rates.learn(PAGE, PAGE, self.trace_ns, self.program_ns);
-        let memory = Memory {
-            target: self.frames * PAGE,
-            is_given: true,
-            paged: 1 << 40,
-            refault_ns: self.refault_ns,
-        };
+        let (target, refault_ns) = (self.frames * PAGE, self.refault_ns);
+        let memory = Memory { target, is_given: true, paged: 1 << 40, refault_ns };
         let plenty = bytes / 4 * 3;
         let shape = Shape::InPlace { copies: 0 };
         let seen = Seen { live: bytes, old: bytes, spread: bytes, shape, plenty, rates, memory };

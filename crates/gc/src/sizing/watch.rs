@@ -141,12 +141,8 @@ impl Watch {
             let met = faults.saturating_sub(self.faults);
             let ran_ns = now_ns.saturating_sub(self.ended_cpu_ns);
             if met == 0 {
-                self.rates.learn(
-                    spent.live,
-                    spent.allocated,
-                    spent.cpu_ns,
-                    ran_ns.saturating_sub(spent.cpu_ns),
-                );
+                let other_ns = ran_ns.saturating_sub(spent.cpu_ns);
+                self.rates.learn(spent.live, spent.allocated, spent.cpu_ns, other_ns);
             }
             self.judge(met.saturating_mul(self.refault.ns()), ran_ns);
         }
@@ -218,11 +214,7 @@ mod tests {
         let watch = watch(16 * MIB, 100 * MIB);
         let memory = watch.memory(64 * MIB, None);
         assert_eq!((memory.target, memory.paged), (75 << 20, 100 << 20));
-        assert_eq!(
-            watch.memory(70 * MIB, None).target,
-            75 << 20,
-            "what the heap has taken since is no longer available"
-        );
+        assert_eq!(watch.memory(70 * MIB, None).target, 75 << 20, "what the heap has taken since is gone");
         assert_eq!(watch.memory(64 * MIB, Some(32 * MIB)).target, 30 << 20);
         let memory = Watch { swapped: 48 * MIB, ..watch }.memory(64 * MIB, None);
         assert_eq!((memory.target, memory.paged), (30 << 20, 148 << 20));

@@ -178,10 +178,7 @@ fn what_is_pinned_is_found_again_by_however_many_old_ones_lead_there() {
                 churn(layout, |stats| stats.collections > now.collections);
                 let there = read(holder(0));
                 assert_eq!(read(at(there)), holders);
-                assert!(
-                    (0..holders).all(|index| read(holder(index)) == there),
-                    "{holders} ways to one object"
-                );
+                assert!((0..holders).all(|index| read(holder(index)) == there), "{holders} ways");
             }
             assert!(gc::collect());
             let there = read(holder(holders - 1));

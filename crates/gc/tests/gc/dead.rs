@@ -1,7 +1,7 @@
 //! What becomes of the dead: finalizers, links, kept and freed objects, limits, deep lists, a full mark
 //! stack.
 
-use crate::heap::begin;
+use crate::heap::{begin, wipe};
 use std::cell::RefCell;
 use std::ffi::c_void;
 use vellum_gc as gc;
@@ -50,11 +50,6 @@ fn apart<R>(make: impl FnOnce() -> R) -> R {
     let result = deep(8, make);
     wipe();
     result
-}
-
-#[inline(never)]
-fn wipe() {
-    std::hint::black_box([0usize; 16_384]);
 }
 
 fn collect() {
@@ -115,10 +110,7 @@ fn finalizers_run_once_and_in_order(plan: gc::Plan) {
         collect();
         gc::finalize();
         let ran = ran();
-        assert!(
-            ran.iter().all(|&(number, data)| number % 10 <= round + 1 && data == 5),
-            "round {round}: {ran:?}"
-        );
+        assert!(ran.iter().all(|&(number, data)| number % 10 <= round + 1 && data == 5), "{round}: {ran:?}");
         order.extend(ran.into_iter().map(|(number, _)| number));
     }
     let whole = (0..MADE).filter(|chain| {

@@ -1,18 +1,13 @@
 //! Ephemerons: values live with their keys, along chains, and go with them; and roots that go with their
 //! thread.
 
+use crate::heap::wipe;
 use vellum_gc as gc;
 
 /// Keys of a chain, and chains: an old address on the stack may hold some.
 const LINKS: usize = 20;
 const CHAINS: usize = 100;
 const MOST: usize = CHAINS * 9 / 10;
-
-/// Overwrites what earlier calls left on the stack.
-#[inline(never)]
-fn wipe() {
-    std::hint::black_box([0usize; 16_384]);
-}
 
 /// A chain: the value of each key is the next one, and refers to the first. Only the first is returned,
 /// hidden.

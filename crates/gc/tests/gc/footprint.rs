@@ -4,6 +4,7 @@
 //! A child may take somewhat more. The page layer keeps freed pages that do not raise the process's peak by
 //! more than a sixty-fourth, or 2 MiB; and reading its own statistics costs the child some memory.
 
+use crate::heap::wipe;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -122,11 +123,6 @@ fn child(plan: gc::Plan, case: &str) {
     say("filled", rounds);
     // The parent looks now.
     let _ = std::io::stdin().read_line(&mut String::new());
-}
-
-#[inline(never)]
-fn wipe() {
-    std::hint::black_box([0usize; 16_384]);
 }
 
 unsafe extern "C" fn nothing(_: *mut std::ffi::c_void, _: *mut std::ffi::c_void) {}

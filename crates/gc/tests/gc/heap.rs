@@ -64,3 +64,28 @@ macro_rules! on_every_heap {
         )*
     };
 }
+
+/// Forks. The child runs `body`, and ends without unwinding; returns how it ended.
+pub(crate) fn forked(body: impl FnOnce()) -> i32 {
+    gc::fork_prepare();
+    // SAFETY: the child calls nothing but the collector, whose lock is held over the fork.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        gc::fork_child();
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(result.is_err())) };
+    }
+    gc::fork_parent();
+    assert!(child > 0, "no child");
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
+}
+
+/// Overwrites what earlier calls left on the stack.
+#[inline(never)]
+pub(crate) fn wipe() {
+    std::hint::black_box([0usize; 16_384]);
+}

@@ -5,7 +5,7 @@
 //! table. Links are moved from object to object all the time: an object is often reached only by a pointer
 //! that was written behind the collector's back.
 
-use crate::heap::begin_with;
+use crate::heap::{begin_with, forked};
 use gc::Plan;
 use std::sync::OnceLock;
 use vellum_gc as gc;
@@ -159,25 +159,11 @@ fn fork(plan: Plan) {
     let mut world = World::new(77);
     for round in 0..20 {
         world.run(3000);
-        gc::fork_prepare();
-        // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and ends
-        // without unwinding.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            gc::fork_child();
-            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                world.run(2000);
-                assert!(gc::collect());
-                world.check();
-            }));
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(i32::from(result.is_err())) };
-        }
-        gc::fork_parent();
-        assert!(child > 0, "no child in round {round}");
-        let mut status = 0;
-        // SAFETY: waits for the child made above.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        let status = forked(|| {
+            world.run(2000);
+            assert!(gc::collect());
+            world.check();
+        });
         assert_eq!(status, 0, "the child of round {round}");
     }
     world.check();

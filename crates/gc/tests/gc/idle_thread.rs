@@ -1,6 +1,7 @@
 //! The collector's own thread: it collects while every other one waits, gives way, and is there in a forked
 //! child, too.
 
+use crate::heap::forked;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_gc as gc;
 
@@ -99,30 +100,13 @@ fn collects_while_everybody_waits() {
         for thread in waiting {
             thread.join().expect("no thread fails");
         }
-        forked(&list);
-        gc::validate().expect("the heap's invariants hold");
-    });
-}
-
-/// The child has no other thread than the one that forked, and makes its own.
-fn forked(list: &List) {
-    gc::fork_prepare();
-    // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and ends without
-    // unwinding.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        gc::fork_child();
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        // The child has no other thread than the one that forked, and makes its own.
+        let status = forked(|| {
             assert!(gc::collect());
             work_until_idle();
             list.check();
-        }));
-        // SAFETY: ends the child at once.
-        unsafe { libc::_exit(i32::from(result.is_err())) };
-    }
-    gc::fork_parent();
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0, "the child");
+        });
+        assert_eq!(status, 0, "the child");
+        gc::validate().expect("the heap's invariants hold");
+    });
 }

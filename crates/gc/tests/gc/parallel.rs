@@ -1,6 +1,7 @@
 //! Marking by several threads of what is large, wide, deep and long, while other threads hold objects, and in
 //! forked children.
 
+use crate::heap::forked;
 use std::collections::HashSet;
 use vellum_gc as gc;
 
@@ -83,23 +84,10 @@ fn several_threads_mark_what_one_would() {
             .collect();
         (0..5).for_each(|_| assert!(gc::collect()));
         threads.into_iter().for_each(|thread| thread.join().expect("no thread fails"));
-        gc::fork_prepare();
-        // SAFETY: the child calls nothing but the collector, whose lock is held over the fork, and
-        // ends without unwinding.
-        let child = unsafe { libc::fork() };
-        if child == 0 {
-            gc::fork_child();
-            let result = std::panic::catch_unwind(|| {
-                (0..3).for_each(|_| assert!(gc::collect()));
-                check(root, wide, list);
-            });
-            // SAFETY: ends the child at once.
-            unsafe { libc::_exit(i32::from(result.is_err())) };
-        }
-        gc::fork_parent();
-        let mut status = 0;
-        // SAFETY: waits for the child made above.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        let status = forked(|| {
+            (0..3).for_each(|_| assert!(gc::collect()));
+            check(root, wide, list);
+        });
         assert_eq!(status, 0);
         check(root, wide, list);
     });

@@ -25,9 +25,6 @@ fn one_allocation_in_so_many_collects() {
         }
         // The count's standard deviation is 63.
         let (collections, expected) = (gc::stats().collections, ALLOCATIONS / MEAN);
-        assert!(
-            collections.abs_diff(expected) < expected / 10,
-            "{collections} collections in place of {expected}"
-        );
+        assert!(collections.abs_diff(expected) < expected / 10, "{collections}, not {expected}");
     });
 }

@@ -216,10 +216,7 @@ impl Program {
         while let Some((object, address, is_ambiguous)) = waiting.pop() {
             let Object { address: before, sort, content, .. } = &self.objects[object];
             if is_ambiguous {
-                assert_eq!(
-                    address, *before,
-                    "object {object} moved although something ambiguous leads to it"
-                );
+                assert_eq!(address, *before, "object {object} moved although it is pinned");
             }
             if let Some(&there) = found.get(&object) {
                 assert_eq!(address, there, "two ways to object {object}");
