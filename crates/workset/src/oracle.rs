@@ -182,19 +182,8 @@ mod tests {
             for number in numbers {
                 let at = list.iter().position(|n| *n == number);
                 prop_assert_eq!(oracle.reference(Page(number)), at.map(|at| at + 1));
-                list.remove_item(at);
+                at.map(|at| list.remove(at));
                 list.insert(0, number);
-            }
-        }
-    }
-
-    trait RemoveItem {
-        fn remove_item(&mut self, at: Option<usize>);
-    }
-    impl RemoveItem for Vec<u64> {
-        fn remove_item(&mut self, at: Option<usize>) {
-            if let Some(at) = at {
-                self.remove(at);
             }
         }
     }
