@@ -65,7 +65,7 @@ fn a_signal_keeps_the_observations_there_are() {
         match ended {
             Ok(duel) => assert!(complete && duel.rounds.len() == rounds, "{} rounds", duel.rounds.len()),
             Err(error) => {
-                assert!(!complete && matches!(error, ProcessDuelError::Interrupted { .. }), "{error}");
+                assert!(!complete && matches!(error, ProcessDuelError::Interrupted(_)), "{error}");
             }
         }
         drop(caught);

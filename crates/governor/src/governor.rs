@@ -50,18 +50,12 @@ pub enum GovernError {
     Metrics(#[from] MetricsError),
     /// A job is to run on Vellum's memory, and the library is not known.
     #[error(
-        "job {job}: runtime: the library libvellum.so was not found; name it with --lib, or leave runtime out"
+        "job {0}: runtime: the library libvellum.so was not found; name it with --lib, or leave runtime out"
     )]
-    NoLibrary {
-        /// The job.
-        job: String,
-    },
+    NoLibrary(String),
     /// The governor would suspend itself.
-    #[error("job {job}: the governor itself is part of it; start the governor from outside of it")]
-    Itself {
-        /// The job.
-        job: String,
-    },
+    #[error("job {0}: the governor itself is part of it; start the governor from outside of it")]
+    Itself(String),
 }
 
 /// The settings of a governor beside the table.
@@ -355,11 +349,11 @@ impl Drop for Governor {
 fn check(job: &crate::config::JobConfig, library: Option<&Path>) -> Result<(), GovernError> {
     let itself = match &job.origin {
         Origin::Command(command) if command.runtime && library.is_none() => {
-            return Err(GovernError::NoLibrary { job: job.name.clone() });
+            return Err(GovernError::NoLibrary(job.name.clone()));
         }
         Origin::Command(_) => false,
         Origin::Pid(pid) => *pid == Pid::me(),
         Origin::Group(path) => crate::members::in_group(path).contains(&Pid::me()),
     };
-    if itself { Err(GovernError::Itself { job: job.name.clone() }) } else { Ok(()) }
+    if itself { Err(GovernError::Itself(job.name.clone())) } else { Ok(()) }
 }

@@ -39,13 +39,8 @@ pub enum JsonError {
     #[error("these are no observations in JSON: {0}")]
     Invalid(#[from] serde_json::Error),
     /// A document of another kind.
-    #[error(
-        "the document's schema is {found:?}, not {SCHEMA:?}; was it written by another program or version?"
-    )]
-    Schema {
-        /// What it says it is.
-        found: String,
-    },
+    #[error("the document's schema is {0:?}, not {SCHEMA:?}; was it written by another program or version?")]
+    Schema(String),
     /// A series that could not be read back.
     #[error(transparent)]
     Series(#[from] SeriesError),
@@ -91,7 +86,7 @@ pub fn read(mut input: impl Read) -> Result<Vec<Series>, JsonError> {
     // Asked first, alone: a document of another schema should be called that, not a faulty one of ours.
     let Named { schema } = serde_json::from_str(&text)?;
     if schema != SCHEMA {
-        return Err(JsonError::Schema { found: schema });
+        return Err(JsonError::Schema(schema));
     }
     let Document { series } = serde_json::from_str(&text)?;
     Ok(series)

@@ -74,14 +74,14 @@ impl Asked {
     fn byte(&self, at: usize) -> Result<u8, DoorError> {
         let mut byte = [0];
         let read = self.memory.read_exact_at(&mut byte, self.door + at as u64);
-        read.map_err(|_| DoorError::NoProcess { pid: self.pid })?;
+        read.map_err(|_| DoorError::NoProcess(self.pid))?;
         Ok(byte[0])
     }
 
     fn write(&self, at: usize, bytes: &[u8]) -> Result<(), DoorError> {
         let explain = |source: io::Error| match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => DoorError::Forbidden { pid: self.pid, source },
-            _ => DoorError::NoProcess { pid: self.pid },
+            _ => DoorError::NoProcess(self.pid),
         };
         self.memory.write_all_at(bytes, self.door + at as u64).map_err(explain)
     }
@@ -142,7 +142,7 @@ impl Asked {
     pub fn answer(&self) -> Result<bool, AskError> {
         let mut bytes = [0; 4];
         let read = self.memory.read_exact_at(&mut bytes, self.door + HeapDoor::ANSWER_AT as u64);
-        read.map_err(|_| DoorError::NoProcess { pid: self.pid })?;
+        read.map_err(|_| DoorError::NoProcess(self.pid))?;
         match u32::from_ne_bytes(bytes) {
             0 => Ok(false),
             DONE => Ok(true),

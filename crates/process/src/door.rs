@@ -25,11 +25,8 @@ const LIBRARY: &str = "libvellum.so";
 #[derive(Debug, thiserror::Error)]
 pub enum DoorError {
     /// There is no such process.
-    #[error("there is no process {pid}")]
-    NoProcess {
-        /// Its number.
-        pid: u32,
-    },
+    #[error("there is no process {0}")]
+    NoProcess(u32),
     /// Its memory may not be read.
     #[error(
         "the memory of process {pid} cannot be read ({source}); it must be yours, and kernel.yama.ptrace_scope 0, or be root"
@@ -42,12 +39,9 @@ pub enum DoorError {
     },
     /// It does not run on Vellum.
     #[error(
-        "process {pid} has no {LIBRARY} of this version: it was not linked with it, nor run by `vellum run`"
+        "process {0} has no {LIBRARY} of this version: it was not linked with it, nor run by `vellum run`"
     )]
-    NoLibrary {
-        /// Its number.
-        pid: u32,
-    },
+    NoLibrary(u32),
 }
 
 /// A process whose counters can be read again and again.
@@ -92,8 +86,8 @@ pub(crate) fn exported<const BYTES: usize, T>(
 ) -> Result<(File, T), DoorError> {
     let place = PathBuf::from(format!("/proc/{pid}"));
     let explain = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => DoorError::NoProcess { pid },
-        _ if source.raw_os_error() == Some(libc::ESRCH) => DoorError::NoProcess { pid },
+        io::ErrorKind::NotFound => DoorError::NoProcess(pid),
+        _ if source.raw_os_error() == Some(libc::ESRCH) => DoorError::NoProcess(pid),
         _ => DoorError::Forbidden { pid, source },
     };
     let maps = procfs::text(place.join("maps")).map_err(explain)?;
@@ -120,7 +114,7 @@ pub(crate) fn exported<const BYTES: usize, T>(
             return Ok((memory, found));
         }
     }
-    Err(DoorError::NoLibrary { pid })
+    Err(DoorError::NoLibrary(pid))
 }
 
 /// Where each file that may be the runtime begins in memory, and its path.

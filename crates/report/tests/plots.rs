@@ -58,10 +58,7 @@ impl<'a> Drawing<'a> {
             let ((v, p), (w, q)) = (ticks[0], ticks[ticks.len() - 1]);
             assert!(v != w, "an axis needs two ticks: {ticks:?}");
             let each = (q - p) / (w - v);
-            assert!(
-                ticks.iter().all(|(u, r)| (p + (u - v) * each - r).abs() <= 1.0),
-                "ticks are even: {ticks:?}"
-            );
+            assert!(ticks.iter().all(|(u, r)| (p + (u - v) * each - r).abs() <= 1.0), "not even: {ticks:?}");
             (p - v * each, each)
         };
         Self { x: line(x), y: line(y), document }
@@ -185,10 +182,7 @@ fn single_causes_beside_a_high_bar_do_not_cover_each_other() {
         // The key has one too, the first in the file comes from the data.
         let bar = drawing.all("rect", ("fill", hex(palette::colour(*cause)))).next().unwrap();
         let (top, high) = (number(bar, "y"), number(bar, "height"));
-        assert!(
-            high >= 2.0 && foot.is_none_or(|foot| top + high == foot),
-            "{cause}: {top}, {high} on {foot:?}"
-        );
+        assert!(high >= 2.0 && foot.is_none_or(|foot| top + high == foot), "{cause}: {top}, {high}");
         foot = Some(top);
     }
 }
@@ -324,10 +318,7 @@ fn the_terminal_gets_what_fits() {
                     // Seven panels of two lines with their heads, axis and key need more than a low terminal
                     // has.
                     let high = if count > 2 { height.max(40) } else { height.max(19) };
-                    assert!(
-                        text.lines().count() <= high,
-                        "{kind:?} {width}x{height}: too many lines\n{text}"
-                    );
+                    assert!(text.lines().count() <= high, "{kind:?} {width}x{height}: too long\n{text}");
                     assert_eq!(text.contains('\x1b'), colour);
                 }
             }
@@ -394,8 +385,8 @@ fn what_cannot_be_plotted_is_refused_with_its_cure() {
     let new = |kind, subjects| Plot::new(kind, "time", Unit::Nanoseconds, subjects).unwrap_err();
     let one = || Subject::new("A", vec![1.0, 2.0]);
     assert_eq!(new(Kind::Order, vec![]), PlotError::NoSeries);
-    assert_eq!(new(Kind::Order, vec![one(); SERIES_MAX + 1]), PlotError::TooMany { count: SERIES_MAX + 1 });
-    assert_eq!(new(Kind::Pairs, vec![one()]), PlotError::NoPartner { name: "A".into() });
+    assert_eq!(new(Kind::Order, vec![one(); SERIES_MAX + 1]), PlotError::TooMany(SERIES_MAX + 1));
+    assert_eq!(new(Kind::Pairs, vec![one()]), PlotError::NoPartner("A".into()));
     let unpaired = new(Kind::Pairs, vec![one(), Subject::new("B", vec![1.0])]);
     assert!(unpaired.to_string().contains("B has 1 observations, A 2"), "{unpaired}");
     let odd = Subject { causes: vec![None], ..one() };

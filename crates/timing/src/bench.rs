@@ -110,11 +110,8 @@ pub enum BenchError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A batch nobody can run.
-    #[error("a batch of {batch}: ask for 1 to {BATCH_MAX}")]
-    Batch {
-        /// The one asked for.
-        batch: u64,
-    },
+    #[error("a batch of {0}: ask for 1 to {BATCH_MAX}")]
+    Batch(u64),
     /// The operation is too short to be timed by itself.
     #[error(transparent)]
     TooShort(#[from] TooShort),
@@ -276,7 +273,7 @@ impl<'a> Suite<'a> {
         if let Batching::Of(batch) = options.batching
             && !(1..=BATCH_MAX).contains(&batch)
         {
-            return Err(BenchError::Batch { batch });
+            return Err(BenchError::Batch(batch));
         }
         let mut base = measure_base_on(&clock, BASE_COUNT)?;
         base.labels.push(format!("suite={}", self.name));
@@ -405,9 +402,7 @@ mod tests {
         let refused = ran.refused().next().expect("an addition is no operation to time alone").clone();
         assert!(refused.batch >= 2 && refused.operation_ns < refused.shortest_ns, "{refused:?}");
         let text = refused.to_string();
-        assert!(
-            text.contains("test/add") && text.contains(&format!("a batch of {} would do", refused.batch))
-        );
+        assert!(text.contains("test/add") && text.contains(&format!("a batch of {} would", refused.batch)));
         for batching in [Batching::Auto, Batching::Of(refused.batch)] {
             let ran = suite.run(&Options { batching, ..quick() }).unwrap();
             assert!(ran.series().next().is_some_and(|series| series.batch >= 2), "{batching:?}");
@@ -429,11 +424,11 @@ mod tests {
     fn impossible_options_are_refused() {
         let mut suite = Suite::new("test");
         let batch = |batch| Options { batching: Batching::Of(batch), ..quick() };
-        assert_eq!(suite.run(&batch(0)), Err(BenchError::Batch { batch: 0 }));
+        assert_eq!(suite.run(&batch(0)), Err(BenchError::Batch(0)));
         assert!(suite.run(&batch(BATCH_MAX + 1)).is_err());
         suite.case("work", work);
         let none = Options { observations: 0, ..quick() };
-        assert_eq!(suite.run(&none), Err(BenchError::Record(RecordError::Capacity { capacity: 0 })));
+        assert_eq!(suite.run(&none), Err(BenchError::Record(RecordError::Capacity(0))));
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Kind {
                 own.push(name.to_owned());
                 own.len() - 1
             }
-            None => return Err(MarkError::Kinds { name: name.to_owned() }),
+            None => return Err(MarkError::Kinds(name.to_owned())),
         };
         Ok(Kind((KNOWN.len() + index) as u32))
     }
@@ -106,11 +106,8 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkError {
     /// Too many names.
-    #[error("no room for marks called {name:?}: {KINDS_MAX} kinds have names already; use one of them again")]
-    Kinds {
-        /// The one too many.
-        name: String,
-    },
+    #[error("no room for marks called {0:?}: {KINDS_MAX} kinds have names already; use one of them again")]
+    Kinds(String),
     /// Too many collectors.
     #[error("no room for another collector's hooks: {COLLECTORS_MAX} are registered")]
     Collectors,
@@ -345,7 +342,7 @@ mod tests {
         assert_eq!(Kind::from_number(u32::MAX), None);
         assert_eq!(Kind::named("checkpoint"), Ok(kind));
         assert_eq!(kind.cause(), MarkCause::Other("checkpoint".to_owned()));
-        let error = MarkError::Kinds { name: "x".into() };
+        let error = MarkError::Kinds("x".into());
         assert!(error.to_string().contains("256"));
     }
 

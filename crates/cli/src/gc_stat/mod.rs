@@ -118,7 +118,7 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
     }
     if rows.last.is_none() {
         // It has ended since it was found.
-        return Err(Failure::of(DoorError::NoProcess { pid }));
+        return Err(Failure::of(DoorError::NoProcess(pid)));
     }
     let seen = rows.seen(pid, Vec::new());
     match &args.json {

@@ -32,19 +32,13 @@ const PLACES: u64 = 0x6475_6574;
 pub enum DuetError {
     /// There is only one processor.
     #[error(
-        "a duet needs two processors, and {allowed} is allowed here (sched_getaffinity); permit more (taskset, \
+        "a duet needs two processors, and {0} is allowed here (sched_getaffinity); permit more (taskset, \
          cpuset), or run the programs by turns"
     )]
-    Processors {
-        /// How many there are.
-        allowed: usize,
-    },
+    Processors(usize),
     /// The processors cannot be asked for.
-    #[error("cannot find out on which processors this process may run (sched_getaffinity: {source})")]
-    Affinity {
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("cannot find out on which processors this process may run (sched_getaffinity: {0})")]
+    Affinity(#[source] io::Error),
 }
 
 /// Runs pairs.
@@ -57,11 +51,10 @@ pub(super) struct Duet {
 impl Duet {
     /// On two of the processors on which this process may run: of different cores, if there are such.
     pub(super) fn open(seed: u64) -> Result<Duet, DuetError> {
-        let allowed =
-            sched_getaffinity(None).map_err(|error| DuetError::Affinity { source: error.into() })?;
+        let allowed = sched_getaffinity(None).map_err(|error| DuetError::Affinity(error.into()))?;
         let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number)).collect();
         let processors = two_of(&allowed, &siblings);
-        let processors = processors.ok_or(DuetError::Processors { allowed: allowed.len() })?;
+        let processors = processors.ok_or(DuetError::Processors(allowed.len()))?;
         Ok(Duet { processors, rng: Rng::new(seed ^ PLACES) })
     }
 

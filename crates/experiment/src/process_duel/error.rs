@@ -24,11 +24,8 @@ pub enum ProcessDuelError {
         source: io::Error,
     },
     /// The files that take the output.
-    #[error("cannot keep the programs' output: {source}")]
-    Output {
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error("cannot keep the programs' output: {0}")]
+    Output(#[source] io::Error),
     /// A process failed.
     #[error(
         "{arm} ({program}) {}{}; fix it, or ask for failures to be ignored (-i)",
@@ -55,11 +52,8 @@ pub enum ProcessDuelError {
     #[error(transparent)]
     Step(#[from] StepError),
     /// A signal asked to stop before a round was complete.
-    #[error("stopped by signal {signal} before anything was measured")]
-    Interrupted {
-        /// The signal.
-        signal: i32,
-    },
+    #[error("stopped by signal {0} before anything was measured")]
+    Interrupted(i32),
     /// Two processes wrote different things.
     #[error(
         "{arm} ({program}) wrote something else than the first process did, from byte {at} on; are they to do the same?"

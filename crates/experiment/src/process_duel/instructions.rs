@@ -61,13 +61,11 @@ impl Counter {
 pub enum CountError {
     /// No counter of the processor.
     #[error(
-        "the processor's counter of instructions cannot be read here (perf_event_open: {source}): {}",
-        cure(source)
+        "the processor's counter of instructions cannot be read here (perf_event_open: {}): {}",
+        .0,
+        cure(.0)
     )]
-    Hardware {
-        /// What the system said.
-        source: io::Error,
-    },
+    Hardware(#[source] io::Error),
     /// Another user had the counter for a part of the time.
     #[error(
         "the processor counted instructions for only {running_ns} of {enabled_ns} ns: other profilers or \
@@ -89,17 +87,11 @@ pub enum CountError {
         source: io::Error,
     },
     /// A file without a total.
-    #[error("valgrind's file {path} has no line \"{TOTALS} NUMBER\"; is it of another tool than cachegrind?")]
-    Totals {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("valgrind's file {0} has no line \"{TOTALS} NUMBER\"; is it of another tool than cachegrind?")]
+    Totals(PathBuf),
     /// No file.
-    #[error("valgrind counted nothing of {program}: it cannot run it, or a SIGKILL from elsewhere ended it")]
-    Nothing {
-        /// What was run.
-        program: String,
-    },
+    #[error("valgrind counted nothing of {0}: it cannot run it, or a SIGKILL from elsewhere ended it")]
+    Nothing(String),
 }
 
 /// What to do about an error of `perf_event_open`.
@@ -184,7 +176,7 @@ impl Counting {
             Counting::Valgrind { folder, .. } => {
                 let program = || command.program.display().to_string();
                 let sum = sum(folder.path())?;
-                Some(sum.ok_or_else(|| CountError::Nothing { program: program() })?)
+                Some(sum.ok_or_else(|| CountError::Nothing(program()))?)
             }
         };
         Ok(())
@@ -202,13 +194,12 @@ fn open(kind: u32, config: u64) -> Result<Event, CountError> {
         flags: DISABLED | INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | ENABLE_ON_EXEC,
         ..Attributes::default()
     };
-    Event::open(&attributes, 0, -1).map_err(|source| CountError::Hardware { source })
+    Event::open(&attributes, 0, -1).map_err(CountError::Hardware)
 }
 
 /// What an event counted, if it had its counter all the time.
 fn whole(event: &Event) -> Result<u64, CountError> {
-    let Counted { value, enabled_ns, running_ns } =
-        event.counted().map_err(|source| CountError::Hardware { source })?;
+    let Counted { value, enabled_ns, running_ns } = event.counted().map_err(CountError::Hardware)?;
     if running_ns < enabled_ns { Err(CountError::Shared { enabled_ns, running_ns }) } else { Ok(value) }
 }
 
@@ -230,7 +221,7 @@ fn sum(folder: &Path) -> Result<Option<u64>, CountError> {
     let mut sum = None;
     for path in files(folder)? {
         let read = fs::read(&path).map_err(|source| CountError::Files { path: path.clone(), source })?;
-        let total = total(&read).ok_or(CountError::Totals { path })?;
+        let total = total(&read).ok_or(CountError::Totals(path))?;
         sum = Some(sum.unwrap_or(0) + total);
     }
     Ok(sum)
@@ -276,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_the_processor_does_not_count_is_explained() {
-        let said = |errno| CountError::Hardware { source: io::Error::from_raw_os_error(errno) }.to_string();
+        let said = |errno| CountError::Hardware(io::Error::from_raw_os_error(errno)).to_string();
         assert!(said(libc::ENOENT).contains("virtual machine"), "{}", said(libc::ENOENT));
         assert!(said(libc::EACCES).contains("perf_event_paranoid to 2 or less (it is "));
         let options = ProcessOptions {
@@ -292,7 +283,7 @@ mod tests {
                 let mut rounds = duel.values(ProcessMetric::Instructions, 2);
                 assert!(rounds.all(|[a, _, b]| a > 0.0 && b > 2.0 * a));
             }
-            Err(ProcessDuelError::Count(CountError::Hardware { source })) => {
+            Err(ProcessDuelError::Count(CountError::Hardware(source))) => {
                 vellum_skip::skip(format!("no counter of instructions: {source}"));
             }
             Err(other) => panic!("{other}"),

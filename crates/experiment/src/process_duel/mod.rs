@@ -215,7 +215,7 @@ pub fn process_duel_while(
     };
     Experiment::new(options.order, turns.len(), options.seed).run(&stop, &mut processes)?;
     match (Interrupt::arrived(), processes.duel) {
-        (Some(signal), duel) if duel.rounds.is_empty() => Err(ProcessDuelError::Interrupted { signal }),
+        (Some(signal), duel) if duel.rounds.is_empty() => Err(ProcessDuelError::Interrupted(signal)),
         // The rounds that are complete are worth having.
         (_, duel) => Ok(duel),
     }
@@ -264,7 +264,7 @@ impl<F> Processes<'_, F> {
         }
         let (first, mut run) = ran?;
         if let Some(signal) = Interrupt::arrived() {
-            return Err(ProcessDuelError::Interrupted { signal });
+            return Err(ProcessDuelError::Interrupted(signal));
         }
         if let Some(mut first) = first {
             let failed = self.judge(0, &mut first, 0)?;
@@ -324,7 +324,7 @@ impl<F: FnMut(&[ProcessRound]) -> bool> Executor for Processes<'_, F> {
         let arm = arm + usize::from(self.duet.is_some());
         match self.turn(arm) {
             // The experiment sees the signal, and ends.
-            Err(ProcessDuelError::Interrupted { .. }) => {}
+            Err(ProcessDuelError::Interrupted(_)) => {}
             ran => {
                 ran?;
                 self.order.truncate(place);
@@ -525,10 +525,7 @@ mod tests {
         let fails = shell("echo no data >&2; exit 4");
         let options = ProcessOptions { prepare: vec![prepare(), fails], ..quick() };
         let error = process_duel(&[&in_folder("rmdir data"), &sees], &options).unwrap_err().to_string();
-        assert!(
-            error.contains("prepare (echo no data") && error.contains("status 4 and said: no data"),
-            "{error}"
-        );
+        assert!(error.contains("prepare (echo") && error.contains("status 4 and said: no data"), "{error}");
         assert!(step("setup", &shell("exit 1")).is_err() && step("setup", &shell(":")).is_ok());
     }
 }

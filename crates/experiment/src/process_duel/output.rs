@@ -35,7 +35,7 @@ impl Streams {
         let path = input.unwrap_or(Path::new("/dev/null"));
         let opened = File::open(path);
         let input = opened.map_err(|source| ProcessDuelError::Input { path: path.to_owned(), source })?;
-        let system = |source: io::Error| ProcessDuelError::Output { source };
+        let system = |source: io::Error| ProcessDuelError::Output(source);
         let output = match kind {
             Output::Discard => Some(File::options().write(true).open("/dev/null").map_err(system)?),
             Output::Equal => Some(memory_file().map_err(system)?),
@@ -48,7 +48,7 @@ impl Streams {
     /// Empties what the last process wrote, winds the input back, and says which descriptors the next one
     /// gets.
     pub(super) fn ready(&mut self) -> Result<[RawFd; 3], ProcessDuelError> {
-        let system = |error: rustix::io::Errno| ProcessDuelError::Output { source: error.into() };
+        let system = |error: rustix::io::Errno| ProcessDuelError::Output(error.into());
         let rewind = |file: &File| seek(file, rustix::fs::SeekFrom::Start(0)).map(drop);
         if let Some(input) = &self.input {
             match rewind(input) {
@@ -81,7 +81,7 @@ impl Streams {
 
     /// If outputs are compared: where the last process's first differs from the first one's, in bytes from 0.
     pub(super) fn difference(&mut self) -> Result<Option<u64>, ProcessDuelError> {
-        let system = |source: io::Error| ProcessDuelError::Output { source };
+        let system = |source: io::Error| ProcessDuelError::Output(source);
         if self.kind != Output::Equal {
             return Ok(None);
         }

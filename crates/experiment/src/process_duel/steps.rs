@@ -49,7 +49,7 @@ impl Step {
         let run = self.prepared.run(clock, streams.ready()?)?;
         match (run.outcome, Interrupt::arrived()) {
             (Outcome::Exited(0), _) => Ok(()),
-            (_, Some(signal)) => Err(ProcessDuelError::Interrupted { signal }),
+            (_, Some(signal)) => Err(ProcessDuelError::Interrupted(signal)),
             (outcome, None) => {
                 let (command, last) = (self.command.clone(), streams.last_words());
                 Err(StepError { what: self.what, command, outcome, last }.into())

@@ -56,7 +56,7 @@ pub(super) fn values(words: Words<'_>, place: Place) -> Result<Vec<f64>, LineErr
 pub(super) fn summary(words: Words<'_>, place: Place) -> Result<Stat, LineError> {
     let words: Vec<Word<'_>> = words.collect();
     let [n, mean, min, max, std] = words[..] else {
-        return Err(place.error(Problem::Summary { found: words.len() }));
+        return Err(place.error(Problem::Summary(words.len())));
     };
     let stat = Stat {
         n: whole(place, u64::MAX, n)?,
@@ -224,8 +224,7 @@ fn base(words: Words<'_>, place: Place) -> Result<Base, LineError> {
             Some(Some(_)) | None => return Err(no_pair(place, word, BASE_PAIRS)),
         }
     }
-    let get =
-        |index: usize| found[index].ok_or_else(|| place.error(Problem::Base { what: BASE_KEYS[index] }));
+    let get = |index: usize| found[index].ok_or_else(|| place.error(Problem::Base(BASE_KEYS[index])));
     let figure = |index| number(place, get(index)?);
     let base = Base {
         clock: text(place, get(0)?)?,
@@ -237,7 +236,7 @@ fn base(words: Words<'_>, place: Place) -> Result<Base, LineError> {
         step: figure(6)?,
     };
     match base.impossible() {
-        Some((what, _)) => Err(place.error(Problem::Base { what })),
+        Some((what, _)) => Err(place.error(Problem::Base(what))),
         None => Ok(base),
     }
 }
@@ -257,7 +256,7 @@ fn machine(words: Words<'_>, place: Place) -> Result<Machine, LineError> {
 
 fn mark(place: Place, word: Word<'_>) -> Result<Mark, LineError> {
     let (column, written) = word;
-    let wrong = || place.error_at(column, Problem::Mark { found: shown(written) });
+    let wrong = || place.error_at(column, Problem::Mark(shown(written)));
     let (start, rest) = written.split_once(',').ok_or_else(wrong)?;
     let (end, cause) = rest.split_once(',').ok_or_else(wrong)?;
     let ns = |digits| whole(place, u64::MAX, (column, digits)).map_err(|_| wrong());
@@ -272,7 +271,7 @@ fn mark(place: Place, word: Word<'_>) -> Result<Mark, LineError> {
 
 fn number(place: Place, (column, word): Word<'_>) -> Result<f64, LineError> {
     let number = f64::from_str(word).ok().filter(|number| number.is_finite());
-    number.ok_or_else(|| place.error_at(column, Problem::Number { found: shown(word) }))
+    number.ok_or_else(|| place.error_at(column, Problem::Number(shown(word))))
 }
 
 fn maybe_number(place: Place, word: Word<'_>) -> Result<Option<f64>, LineError> {
@@ -288,7 +287,7 @@ fn whole<T: FromStr>(place: Place, max: u64, (column, word): Word<'_>) -> Result
 fn text(place: Place, (column, word): Word<'_>) -> Result<String, LineError> {
     let wrong = |at: usize| {
         let found = word[at..].chars().take(3).collect();
-        place.error_at(column + at, Problem::Escape { found })
+        place.error_at(column + at, Problem::Escape(found))
     };
     unescape(word).map(|text| text.into_owned()).map_err(wrong)
 }

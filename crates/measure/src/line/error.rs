@@ -38,23 +38,14 @@ pub enum Problem {
         fields: usize,
     },
     /// A `%` that starts no escape.
-    #[error("{found:?} is no escape; write % and two hexadecimal digits of UTF-8, and %25 for % itself")]
-    Escape {
-        /// What is there.
-        found: String,
-    },
+    #[error("{0:?} is no escape; write % and two hexadecimal digits of UTF-8, and %25 for % itself")]
+    Escape(String),
     /// A shape and a kind that do not exist together.
-    #[error("{found:?} is not known; write 1l:Observation for values, summary:Sample for their five figures")]
-    Role {
-        /// Shape and kind.
-        found: String,
-    },
+    #[error("{0:?} is not known; write 1l:Observation for values, summary:Sample for their five figures")]
+    Role(String),
     /// A word that is not a finite number.
-    #[error("{found:?} is not a finite number; write one such as 486 or 4.02e-5, or leave it out")]
-    Number {
-        /// The word.
-        found: String,
-    },
+    #[error("{0:?} is not a finite number; write one such as 486 or 4.02e-5, or leave it out")]
+    Number(String),
     /// A word that is not a whole number in its range.
     #[error("{found:?} is not a whole number from 0 to {max}")]
     Whole {
@@ -64,17 +55,11 @@ pub enum Problem {
         max: u64,
     },
     /// A word that is not a mark.
-    #[error("{found:?} is not a mark; write start,end,cause in nanoseconds, the end not before the start")]
-    Mark {
-        /// The word.
-        found: String,
-    },
+    #[error("{0:?} is not a mark; write start,end,cause in nanoseconds, the end not before the start")]
+    Mark(String),
     /// A summary that does not have five figures.
-    #[error("a summary has 5 figures (n mean min max std), not {found}")]
-    Summary {
-        /// How many it has.
-        found: usize,
-    },
+    #[error("a summary has 5 figures (n mean min max std), not {0}")]
+    Summary(usize),
     /// Five figures that no values have.
     #[error("no values have these figures; n is at least 1, min <= mean <= max, std >= 0")]
     Figures,
@@ -105,11 +90,8 @@ pub enum Problem {
         keys: &'static str,
     },
     /// Figures that cannot be those of a clock's base.
-    #[error("a base has {what}, as a clock can have it: a finite number, not negative, the step not 0")]
-    Base {
-        /// Which is missing or impossible.
-        what: &'static str,
-    },
+    #[error("a base has {0}, as a clock can have it: a finite number, not negative, the step not 0")]
+    Base(&'static str),
     /// Observations of no operations.
     #[error("a batch of 0 operations; an observation holds at least 1")]
     NoBatch,
@@ -133,11 +115,8 @@ pub enum Problem {
         name: String,
     },
     /// The same twice in one series.
-    #[error("{quantity} was already said of these observations; remove one of the two lines")]
-    Twice {
-        /// What.
-        quantity: &'static str,
-    },
+    #[error("{0} was already said of these observations; remove one of the two lines")]
+    Twice(&'static str),
     /// A column that is longer or shorter than the values.
     #[error("{quantity} has {found} words for {expected} observations; write - where there is no value")]
     Length {

@@ -92,13 +92,13 @@ impl Header {
         let text = |field: &str| {
             let wrong = |at: usize| {
                 let found = field[at..].chars().take(3).collect();
-                error(offset_of(field) + at, Problem::Escape { found })
+                error(offset_of(field) + at, Problem::Escape(found))
             };
             unescape(field).map(|text| text.into_owned()).map_err(wrong)
         };
 
         let known = ROLES.iter().find(|(s, k, _)| (*s, *k) == (shape, kind));
-        let unknown = || error(offset_of(shape), Problem::Role { found: shown(&format!("{shape}:{kind}")) });
+        let unknown = || error(offset_of(shape), Problem::Role(shown(&format!("{shape}:{kind}"))));
         let role = known.ok_or_else(unknown)?.2;
         let mut header = Self {
             name: text(name)?,

@@ -242,7 +242,7 @@ impl Open {
     fn add(&mut self, more: More, place: Place) -> Result<(), LineError> {
         let quantity = more.quantity();
         if self.said.contains(&quantity) {
-            return Err(place.error(Problem::Twice { quantity }));
+            return Err(place.error(Problem::Twice(quantity)));
         }
         let expected = self.series.observations.len();
         if let Some(found) = more.cells().filter(|found| *found != expected) {

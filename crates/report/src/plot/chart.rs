@@ -115,7 +115,7 @@ impl Chart {
     /// [`PlotError::TooMany`] beyond [`SERIES_MAX`] lines.
     pub fn line(self, name: impl Into<String>, points: &[(f64, f64)]) -> Result<Self, PlotError> {
         if self.lines.len() == SERIES_MAX {
-            return Err(PlotError::TooMany { count: SERIES_MAX + 1 });
+            return Err(PlotError::TooMany(SERIES_MAX + 1));
         }
         Ok(self.with(Shape::Line, name, points))
     }
@@ -334,6 +334,6 @@ mod tests {
     #[test]
     fn lines_have_a_limit() {
         let full = (1..SERIES_MAX).try_fold(chart(), |chart, _| chart.line("one", &[(1.0, 1.0)])).unwrap();
-        assert!(matches!(full.line("more", &[]), Err(PlotError::TooMany { .. })));
+        assert!(matches!(full.line("more", &[]), Err(PlotError::TooMany(_))));
     }
 }

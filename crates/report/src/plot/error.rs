@@ -10,11 +10,8 @@ pub enum PlotError {
     #[error("plot: there is no series; name one that the input holds")]
     NoSeries,
     /// Too many series for one picture.
-    #[error("plot: {count} series do not fit into one picture; choose at most {SERIES_MAX}")]
-    TooMany {
-        /// How many were given.
-        count: usize,
-    },
+    #[error("plot: {0} series do not fit into one picture; choose at most {SERIES_MAX}")]
+    TooMany(usize),
     /// Series that have no axis in common.
     #[error("plot: {name} is {what}, {first} is {first_what}: they have no axis in common; plot them apart")]
     Mixed {
@@ -28,11 +25,8 @@ pub enum PlotError {
         first_what: String,
     },
     /// Pairs need two series.
-    #[error("plot: pairs need two series or more, here is only {name}; add the one to compare it with")]
-    NoPartner {
-        /// The only series.
-        name: String,
-    },
+    #[error("plot: pairs need two series or more, here is only {0}; add the one to compare it with")]
+    NoPartner(String),
     /// Pairs need partners.
     #[error(
         "plot: {name} has {count} observations, {first} {first_count}: those without a partner cannot be paired; cut both \

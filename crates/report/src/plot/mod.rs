@@ -126,7 +126,7 @@ impl Plot {
     ) -> Result<Self, PlotError> {
         let first = subjects.first().ok_or(PlotError::NoSeries)?;
         if subjects.len() > SERIES_MAX {
-            return Err(PlotError::TooMany { count: subjects.len() });
+            return Err(PlotError::TooMany(subjects.len()));
         }
         for Subject { name, values, causes } in &subjects {
             let (values, causes) = (values.len(), causes.len());
@@ -136,7 +136,7 @@ impl Plot {
         }
         if kind == Kind::Pairs {
             if subjects.len() < 2 {
-                return Err(PlotError::NoPartner { name: first.name.clone() });
+                return Err(PlotError::NoPartner(first.name.clone()));
             }
             let first_count = first.values.len();
             if let Some(other) = subjects.iter().find(|subject| subject.values.len() != first_count) {
@@ -163,14 +163,10 @@ impl Plot {
                 _ => (one.unit == first.unit).then_some(1.0),
             };
             let Some(factor) = factor else {
-                let (name, first_name) = (one.name.clone(), first.name.clone());
                 let what = |series: &Series| format!("{} in {}", series.quantity, series.unit);
-                return Err(PlotError::Mixed {
-                    name,
-                    what: what(one),
-                    first: first_name,
-                    first_what: what(first),
-                });
+                let [what, first_what] = [what(one), what(first)];
+                let [name, first] = [one, first].map(|series| series.name.clone());
+                return Err(PlotError::Mixed { name, what, first, first_what });
             };
             let mut subject = Subject::of(one);
             subject.values.iter_mut().for_each(|value| *value *= factor);

@@ -59,7 +59,7 @@ pub fn measure_base_on(clock: &Clock, n: usize) -> Result<Series, ClockError> {
 
 fn time_nothing(clock: &Clock, n: usize) -> Result<(Base, Vec<Observation>), ClockError> {
     if !(BASE_COUNT_MIN..=BASE_COUNT_MAX).contains(&n) {
-        return Err(ClockError::BaseCount { n });
+        return Err(ClockError::BaseCount(n));
     }
     let mut pairs = vec![(1u64, 1u64); n];
     black_box(pairs.as_mut_slice());
@@ -124,7 +124,7 @@ mod tests {
     fn too_few_or_many_are_refused_by_number() {
         for n in [0, BASE_COUNT_MIN - 1, BASE_COUNT_MAX + 1] {
             let error = measure_base(ClockKind::Monotonic, n).unwrap_err();
-            assert_eq!(error, ClockError::BaseCount { n });
+            assert_eq!(error, ClockError::BaseCount(n));
             assert!(error.to_string().contains("10000000"));
         }
     }

@@ -118,11 +118,8 @@ pub enum ClockError {
         errno: i32,
     },
     /// A base of too few or too many observations was asked for.
-    #[error("a base of {n} observations: ask for {BASE_COUNT_MIN} to {BASE_COUNT_MAX}")]
-    BaseCount {
-        /// How many were asked for.
-        n: usize,
-    },
+    #[error("a base of {0} observations: ask for {BASE_COUNT_MIN} to {BASE_COUNT_MAX}")]
+    BaseCount(usize),
 }
 
 /// A clock that can be trusted here, with what its ticks are worth.
@@ -281,11 +278,7 @@ mod tests {
             let inner = (raw() - inner) as f64;
             let seen = clock.between(first, clock.stamp());
             let outer = (raw() - outer) as f64;
-            assert!(
-                inner * 0.999 <= seen && seen <= outer * 1.001,
-                "{}: {inner} <= {seen} <= {outer}",
-                clock.kind()
-            );
+            assert!(inner * 0.999 <= seen && seen <= outer * 1.001, "{clock:?}: {inner} {seen} {outer}");
         }
     }
 

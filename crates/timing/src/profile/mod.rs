@@ -99,11 +99,8 @@ impl Default for ProfileOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// This number of samples a second.
-    #[error("{hz} samples a second: ask for {HZ_MIN} to {HZ_MAX}")]
-    Rate {
-        /// How many were asked for.
-        hz: u32,
-    },
+    #[error("{0} samples a second: ask for {HZ_MIN} to {HZ_MAX}")]
+    Rate(u32),
     /// No event.
     #[error(transparent)]
     Refused(#[from] Refused),
@@ -163,7 +160,7 @@ impl fmt::Debug for Profiler {
 pub fn on(options: &ProfileOptions) -> Result<Profiler, ProfileError> {
     let ProfileOptions { scope, hz, sampler } = *options;
     if !(HZ_MIN..=HZ_MAX).contains(&hz) {
-        return Err(ProfileError::Rate { hz });
+        return Err(ProfileError::Rate(hz));
     }
     let event = match sampler {
         Some(Sampler::Signal) => None,
@@ -272,11 +269,8 @@ mod tests {
 
     #[test]
     fn threads_that_come_and_go_are_in_the_processs_profile() {
-        let options = ProfileOptions {
-            scope: Scope::Process,
-            sampler: Some(Sampler::Event),
-            ..ProfileOptions::default()
-        };
+        let (scope, sampler) = (Scope::Process, Some(Sampler::Event));
+        let options = ProfileOptions { scope, sampler, ..ProfileOptions::default() };
         // One that is there at the start and ends first, one that starts later.
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let early = std::thread::spawn(move || wait.recv().is_ok());

@@ -69,17 +69,11 @@ pub enum Detail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// No room, or more than anybody can want.
-    #[error("a recorder for {capacity} observations: ask for 1 to {OBSERVATIONS_MAX}")]
-    Capacity {
-        /// How many were asked for.
-        capacity: usize,
-    },
+    #[error("a recorder for {0} observations: ask for 1 to {OBSERVATIONS_MAX}")]
+    Capacity(usize),
     /// No memory.
-    #[error("no memory for {capacity} observations: ask for fewer, or raise the limit on memory (ulimit -v)")]
-    Memory {
-        /// How many were asked for.
-        capacity: usize,
-    },
+    #[error("no memory for {0} observations: ask for fewer, or raise the limit on memory (ulimit -v)")]
+    Memory(usize),
 }
 
 /// One observation as it is kept while measuring.
@@ -148,11 +142,11 @@ impl Recorder {
     /// When `capacity` is 0 or above [`OBSERVATIONS_MAX`], and when there is no memory for it.
     pub fn new(clock: Clock, detail: Detail, capacity: usize) -> Result<Recorder, RecordError> {
         if capacity == 0 || capacity > OBSERVATIONS_MAX {
-            return Err(RecordError::Capacity { capacity });
+            return Err(RecordError::Capacity(capacity));
         }
         // Tried first: an allocation that fails ends the program.
         let memory = Vec::<Raw>::new().try_reserve_exact(capacity);
-        memory.map_err(|_| RecordError::Memory { capacity })?;
+        memory.map_err(|_| RecordError::Memory(capacity))?;
         let waited = Waited::open();
         let mut recorder = Recorder {
             clock,
@@ -537,7 +531,7 @@ mod tests {
         for capacity in [0, OBSERVATIONS_MAX + 1] {
             let clock = Clock::open(ClockKind::Monotonic).unwrap();
             let error = Recorder::new(clock, Detail::Stamps, capacity).unwrap_err();
-            assert_eq!(error, RecordError::Capacity { capacity });
+            assert_eq!(error, RecordError::Capacity(capacity));
         }
     }
 
