@@ -103,10 +103,8 @@ pub struct JobSnapshot {
     /// S·f(T): what it then waits for a unit of work.
     pub waiting: Option<f64>,
     /// The memory limit that should cost at most 2 % of its time, as `vellum watch` advises it.
-    #[serde(default)]
     pub advised_bytes: Option<u64>,
     /// The slowdown under two thirds of that, as a part of its time; it may be more.
-    #[serde(default)]
     pub slowdown_two_thirds: Option<f64>,
     /// What it holds and has not touched, by rising times; a time not known yet is not there.
     #[serde(default)]

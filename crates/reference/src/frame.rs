@@ -86,10 +86,8 @@ pub struct Frame {
     #[serde(default)]
     pub ages: Vec<Age>,
     /// The memory to give by the longest age known, if that is long enough.
-    #[serde(default)]
     pub give_by_age: Option<ByAge>,
     /// What is missing for a first curve; `None` if there is one.
-    #[serde(default)]
     pub curve_in: Option<Wanting>,
     /// By what the curve was corrected after a proof, in the verdict; 1 if it was not.
     #[serde(default = "uncorrected")]
@@ -99,7 +97,6 @@ pub struct Frame {
     /// Wall-clock time until there was a curve.
     pub first_curve_ns: Option<u64>,
     /// What the curve is not to be trusted in on this machine.
-    #[serde(default)]
     pub caveat: Option<String>,
 }
 
