@@ -62,22 +62,9 @@ const CYCLES_MIN: u64 = 2;
 /// The limit is found to this many bytes.
 const PRECISION: u64 = PAGE_BYTES;
 
-/// The facts about a job by which a limit is judged.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
-    /// All its time, in stretches.
-    pub(super) stretches: &'a History,
-    /// The cycles looked at.
-    pub(super) cycles: &'a History,
-    /// Whether it still becomes larger.
-    pub(super) growing: bool,
-    /// By what the pages that it needs were proved to be more than the curve says.
-    pub(super) correction: f64,
-    /// S and the part of it that is taking out, in nanoseconds.
-    pub(super) delay_ns: f64,
-    pub(super) out_ns: f64,
-    /// Waiting under every limit that is not all, as a part of its time.
-    pub(super) beyond: f64,
+/// What a job held and moved, whatever the curve says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
     /// Its user CPU time.
     pub(super) watched: Duration,
     /// The most it held, shared text included.
@@ -96,6 +83,26 @@ pub(super) struct Known<'a> {
     pub(super) kernel: Bytes,
 }
 
+/// The facts about a job by which a limit is judged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    /// All its time, in stretches.
+    pub(super) stretches: &'a History,
+    /// The cycles looked at.
+    pub(super) cycles: &'a History,
+    /// Whether it still becomes larger.
+    pub(super) growing: bool,
+    /// By what the pages that it needs were proved to be more than the curve says.
+    pub(super) correction: f64,
+    /// S and the part of it that is taking out, in nanoseconds.
+    pub(super) delay_ns: f64,
+    pub(super) out_ns: f64,
+    /// Waiting under every limit that is not all, as a part of its time.
+    pub(super) beyond: f64,
+    /// What it held, and moved.
+    pub(super) held: Held,
+}
+
 /// What a limit costs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
@@ -109,7 +116,7 @@ pub(super) struct Cost {
 impl Known<'_> {
     /// The limit under which nothing has to leave.
     pub(super) fn all(&self) -> Bytes {
-        Bytes(self.peak.0 + self.kernel())
+        Bytes(self.held.peak.0 + self.kernel())
     }
 
     /// The smallest limit worth setting that costs at most `part` and is not below what the smallest window
@@ -157,19 +164,19 @@ impl Known<'_> {
         if limit >= self.all() {
             return Cost { part: 0.0, at_least: false, doubt: None };
         }
-        let room = limit.0.saturating_sub(self.kernel() + self.shared.0);
+        let room = limit.0.saturating_sub(self.kernel() + self.held.shared.0);
         let pages = room as f64 / PAGE_BYTES as f64 / self.for_a_page();
         let found = self.stretches.slowdown(pages, self.delay_ns);
         let doubt = self.cycles.slowdown_doubt(pages, self.delay_ns);
         let out = (self.private().0.saturating_sub(room)) as f64 / PAGE_BYTES as f64;
-        let taken_out = out * self.out_ns / (self.watched.as_nanos() as f64).max(1.0);
+        let taken_out = out * self.out_ns / (self.held.watched.as_nanos() as f64).max(1.0);
         Cost { part: found.part + self.beyond + taken_out, at_least: found.at_least, doubt }
     }
 
     /// The limit that leaves room for `pages` pages of the program.
     pub(super) fn limit(&self, pages: f64) -> Bytes {
         let pages = (pages * self.for_a_page()).ceil() as u64 * PAGE_BYTES;
-        Bytes(pages.min(self.private().0) + self.shared.0 + self.kernel())
+        Bytes(pages.min(self.private().0) + self.held.shared.0 + self.kernel())
     }
 
     /// Pages of memory for each page that the curve asks for.
@@ -178,21 +185,22 @@ impl Known<'_> {
     }
 
     fn private(&self) -> Bytes {
-        Bytes(self.peak.0.saturating_sub(self.shared.0))
+        Bytes(self.held.peak.0.saturating_sub(self.held.shared.0))
     }
 
     fn kernel(&self) -> u64 {
-        let streams = if self.transferred >= STREAMS_FROM { STREAMS.0 } else { 0 };
-        let own = (self.peak.0 / KERNEL_PART + self.processes * KERNEL_EACH.0).max(self.kernel.0);
+        let streams = if self.held.transferred >= STREAMS_FROM { STREAMS.0 } else { 0 };
+        let own =
+            (self.held.peak.0 / KERNEL_PART + self.held.processes * KERNEL_EACH.0).max(self.held.kernel.0);
         own + streams.max(self.cache())
     }
 
     /// The page cache that it needs.
     fn cache(&self) -> u64 {
-        let again = self.transferred_since.0.saturating_sub(self.files.0);
+        let again = self.held.transferred_since.0.saturating_sub(self.held.files.0);
         let cost = again as f64 / PAGE_BYTES as f64 * self.delay_ns;
-        let part = cost / (self.watched.as_nanos() as f64).max(1.0);
-        if part > CAP { self.files.0.min(again) } else { 0 }
+        let part = cost / (self.held.watched.as_nanos() as f64).max(1.0);
+        if part > CAP { self.held.files.0.min(again) } else { 0 }
     }
 }
 
@@ -221,15 +229,18 @@ mod tests {
             delay_ns: S,
             out_ns: 0.0,
             beyond: 0.0,
-            watched: Duration::from_secs(10),
-            peak: Bytes(peak * PAGE_BYTES),
-            shared: Bytes(100 * PAGE_BYTES),
-            processes: 1,
-            transferred: Bytes(0),
-            transferred_since: Bytes(0),
-            files: Bytes(0),
-            kernel: Bytes(0),
+            held: Held {
+                watched: Duration::from_secs(10),
+                peak: Bytes(peak * PAGE_BYTES),
+                shared: Bytes(100 * PAGE_BYTES),
+                processes: 1,
+                ..Held::default()
+            },
         }
+    }
+
+    fn with<'a>(known: Known<'a>, held: Held) -> Known<'a> {
+        Known { held, ..known }
     }
 
     fn pages(bytes: Bytes) -> u64 {
@@ -261,7 +272,7 @@ mod tests {
     fn whoever_streams_files_gets_room_for_it() {
         let flat = stretches(&[(1e10, [10_000.0; 4])]);
         let quiet = known(&flat, 30_000);
-        let streams = Known { transferred: STREAMS_FROM, ..quiet };
+        let streams = with(quiet, Held { transferred: STREAMS_FROM, ..quiet.held });
         let more = streams.least(0.02).0 - quiet.least(0.02).0;
         assert!(more.abs_diff(STREAMS.0) <= 2 * PAGE_BYTES, "{more}");
     }
@@ -271,15 +282,15 @@ mod tests {
         let flat = stretches(&[(1e10, [10_000.0; 4])]);
         let quiet = known(&flat, 30_000);
         let files = Bytes(20_000 * PAGE_BYTES);
-        let once = Known { files, transferred_since: files, ..quiet };
+        let once = with(quiet, Held { files, transferred_since: files, ..quiet.held });
         assert_eq!(once.least(0.02), quiet.least(0.02));
         // Three times again, 60,000 pages at 10 µs, are 6 % of 10 s.
-        let again = Known { transferred_since: Bytes(4 * files.0), ..once };
+        let again = with(once, Held { transferred_since: Bytes(4 * files.0), ..once.held });
         assert_eq!(again.least(0.02).0 - quiet.least(0.02).0, files.0);
         assert_eq!(again.all().0 - quiet.all().0, files.0);
         // What the kernel was seen to take counts if it is more than the rule.
-        let kernel = Bytes(50 << 20);
-        assert!(Known { kernel, ..quiet }.least(0.02).0 > quiet.least(0.02).0 + (48 << 20));
+        let kernel = with(quiet, Held { kernel: Bytes(50 << 20), ..quiet.held });
+        assert!(kernel.least(0.02).0 > quiet.least(0.02).0 + (48 << 20));
     }
 
     #[test]

@@ -257,16 +257,11 @@ pub(crate) fn parse(text: &str, path: &str) -> Vec<List> {
             }
             _ => {
                 let numbers: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-                if let (Some(_), Some(list), [number, age, anonymous, file]) =
+                if let (Some(_), Some(list), &[number, age, anonymous, file]) =
                     (group, lists.last_mut(), &numbers[..])
                 {
-                    let age = Duration::from_millis(*age);
-                    list.generations.push(Generation {
-                        number: *number,
-                        age,
-                        anonymous: *anonymous,
-                        file: *file,
-                    });
+                    let age = Duration::from_millis(age);
+                    list.generations.push(Generation { number, age, anonymous, file });
                 }
             }
         }
@@ -290,10 +285,7 @@ mod tests {
         let lists = parse(TEXT, "/jobs/a b");
         let places: Vec<_> = lists.iter().map(|list| (list.group, list.node, list.youngest())).collect();
         assert_eq!(places, [(44, 0, 10), (45, 0, 3), (45, 1, 0)]);
-        assert_eq!(
-            (lists[0].pages_since(9), lists[0].pages_since(8), lists[0].pages_since(0)),
-            (11, 41, 161)
-        );
+        assert_eq!([9, 8, 0].map(|from| lists[0].pages_since(from)), [11, 41, 161]);
         assert_eq!(parse(TEXT, "/").len(), 5, "the root has all below it");
         assert!(parse("memcg x\n node\n 1 2\n", "/").is_empty() && parse("", "/").is_empty());
     }

@@ -253,8 +253,8 @@ fn reading(pid: Pid) -> Option<(Stat, Duration)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
-    use std::process::{Command, Stdio};
+    use std::io::{Read, Write};
+    use std::process::{Child, Command, Stdio};
 
     #[test]
     fn the_end_of_a_process_is_no_other_program() {
@@ -283,33 +283,29 @@ mod tests {
         assert_eq!((same(LIST_EVERY, ms(1) / 2), same(LIST_EVERY, ms(40))), (ms(5000), IDLE_LIST_MAX));
         assert_eq!(spacing(LIST_EVERY, false, ms(1) / 2), ms(5000));
 
-        let mut child = Command::new("sh")
-            .args(["-c", "echo here; read go; sleep 300 & echo up; wait"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = shell("echo here; read go; sleep 300 & echo up; wait");
         // A process has the name of its program a moment after it was started.
         wait_for(&mut child, "here\n");
         let mut job = Job::new(Target::process(Pid(child.id() as i32)).unwrap());
         assert_eq!(job.update(true).len(), 1);
         (0..4).for_each(|_| assert_eq!(job.update(true), []));
         assert!(job.list_every >= LIST_EVERY_MAX, "{:?}", job.list_every);
-        use std::io::Write;
         child.stdin.take().unwrap().write_all(b"go\n").unwrap();
         wait_for(&mut child, "up\n");
         let joined = job.update(true);
         let Some(Event::Joined { pid, .. }) = joined.first() else { panic!("{joined:?}") };
-        rustix::process::kill_process(
-            rustix::process::Pid::from_raw(pid.0).unwrap(),
-            rustix::process::Signal::KILL,
-        )
-        .unwrap();
+        let sleeping = rustix::process::Pid::from_raw(pid.0).unwrap();
+        rustix::process::kill_process(sleeping, rustix::process::Signal::KILL).unwrap();
         child.wait().unwrap();
     }
 
+    fn shell(script: &str) -> Child {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+
     /// Reads lines of the shell's output up to this one.
-    fn wait_for(child: &mut std::process::Child, word: &str) {
+    fn wait_for(child: &mut Child, word: &str) {
         let out = child.stdout.as_mut().unwrap();
         let mut seen = String::new();
         let mut byte = [0];
@@ -324,12 +320,7 @@ mod tests {
         // The innermost works and is seen to; then each level in turn has waited for the one below.
         let script = "sh -c 'sh -c \"i=0; while [ \\$i -lt 400000 ]; do i=\\$((i+1)); done; echo inner; read go\"; \
             echo middle; read go'; echo outer; read go";
-        let mut child = Command::new("sh")
-            .args(["-c", script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = shell(script);
         let mut input = child.stdin.take().unwrap();
         let mut job = Job::new(Target::process(Pid(child.id() as i32)).unwrap());
         job.update(true);
@@ -337,7 +328,6 @@ mod tests {
         job.update(true);
         let worked = job.clock();
         for word in ["middle\n", "outer\n"] {
-            use std::io::Write;
             input.write_all(b"go\n").unwrap();
             wait_for(&mut child, word);
             job.update(true);
@@ -354,19 +344,13 @@ mod tests {
     fn joins_execs_and_ends_are_events_and_time_runs_forwards() {
         let script = "echo up; read go; i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo did; read go; \
             exec sh -c 'echo other; read go'";
-        let mut child = Command::new("sh")
-            .args(["-c", script])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = shell(script);
         let pid = Pid(child.id() as i32);
         wait_for(&mut child, "up\n");
         let mut job = Job::new(Target::process(pid).unwrap());
         let events = job.update(true);
         assert_eq!(events, [Event::Joined { pid, name: "sh".into() }]);
         assert_eq!(job.clock(), Duration::ZERO, "what was before the watch does not count");
-        use std::io::Write;
         let mut input = child.stdin.take().unwrap();
         input.write_all(b"go\n").unwrap();
         wait_for(&mut child, "did\n");

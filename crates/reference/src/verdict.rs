@@ -11,7 +11,7 @@
 //!   [`crate::whole`].
 //! - *Bytes.* Pages of the curve are of [`PAGE_BYTES`].
 
-use crate::advice::Known;
+use crate::advice::{Held, Known};
 use crate::delay::Delay;
 use crate::watcher::{PAGE_BYTES, Watcher};
 use serde::{Deserialize, Serialize};
@@ -37,10 +37,8 @@ pub struct Limit {
     /// was not measured.
     pub at_least: bool,
     /// The least and the most that the slowdown may be, by how the cycles differ; `None` with less than two.
-    #[serde(default)]
     pub low: Option<f64>,
     /// The most.
-    #[serde(default)]
     pub high: Option<f64>,
 }
 
@@ -125,10 +123,8 @@ pub struct Verdict {
     pub ground: Ground,
     /// The interval of `give`: the limits that cost what was agreed to if the cost is the least, and the
     /// most, that it may be. `None` where all is given since nothing less can be promised.
-    #[serde(default)]
     pub give_low_bytes: Option<u64>,
     /// Its upper end.
-    #[serde(default)]
     pub give_high_bytes: Option<u64>,
     /// Whether the job is still becoming larger: it needs at least what is given.
     #[serde(default)]
@@ -181,6 +177,14 @@ impl Watcher {
             history: &self.known(),
             stretches: &self.stretches(),
             first_references: self.first_references(),
+            held: self.held_and_moved(),
+            growing: self.is_growing(),
+            correction: self.correction(),
+        })
+    }
+
+    fn held_and_moved(&self) -> Held {
+        Held {
             watched: self.clock(),
             peak: self.peak(),
             shared: self.latest().shared,
@@ -189,9 +193,7 @@ impl Watcher {
             transferred_since: self.transferred_since(),
             files: self.charged().files(),
             kernel: self.charged().kernel(),
-            growing: self.is_growing(),
-            correction: self.correction(),
-        })
+        }
     }
 }
 
@@ -222,14 +224,7 @@ impl Watcher {
             delay_ns: 0.0,
             out_ns: 0.0,
             beyond: 0.0,
-            watched: self.clock(),
-            peak: self.peak(),
-            shared: self.latest().shared,
-            processes: self.most_processes(),
-            transferred: self.transferred(),
-            transferred_since: self.transferred_since(),
-            files: self.charged().files(),
-            kernel: self.charged().kernel(),
+            held: self.held_and_moved(),
         };
         let bytes = known.limit(aged.touched.0 as f64 / PAGE_BYTES as f64).0;
         Some(ByAge { bytes, touched_within_ns: u64::try_from(age.as_nanos()).unwrap_or(u64::MAX) })
@@ -245,20 +240,7 @@ struct Seen<'a> {
     stretches: &'a History,
     /// A nanosecond, unavoidable.
     first_references: f64,
-    /// The user CPU time behind it.
-    watched: Duration,
-    /// The most it held at any time.
-    peak: Bytes,
-    /// Of that, text that others have mapped too.
-    shared: Bytes,
-    /// The most processes it had at any time.
-    processes: u64,
-    /// What they read and wrote by calls.
-    transferred: Bytes,
-    transferred_since: Bytes,
-    /// What its group would be charged beside its pages.
-    files: Bytes,
-    kernel: Bytes,
+    held: Held,
     /// Whether it still becomes larger.
     growing: bool,
     /// By what the curve was corrected.
@@ -268,7 +250,7 @@ struct Seen<'a> {
 impl<'a> Seen<'a> {
     /// What is asked of the curve.
     fn demand(&self, delay: &Delay) -> Demand {
-        let noise = 1.0 / (self.watched.as_nanos() as f64).max(1.0);
+        let noise = 1.0 / (self.held.watched.as_nanos() as f64).max(1.0);
         Demand { noise, unavoidable: self.first_references, ..Demand::new(delay.mean_ns) }
     }
 
@@ -281,14 +263,7 @@ impl<'a> Seen<'a> {
             delay_ns: delay.mean_ns,
             out_ns: delay.out_ns,
             beyond: (curve.last().faults - self.first_references).max(0.0) * delay.mean_ns,
-            watched: self.watched,
-            peak: self.peak,
-            shared: self.shared,
-            processes: self.processes,
-            transferred: self.transferred,
-            transferred_since: self.transferred_since,
-            files: self.files,
-            kernel: self.kernel,
+            held: self.held,
         }
     }
 }
@@ -355,14 +330,7 @@ mod tests {
             history: &history,
             stretches: &history,
             first_references: first,
-            watched: Duration::from_secs(16),
-            peak: PEAK,
-            shared: Bytes(0),
-            processes: 1,
-            transferred: Bytes(0),
-            transferred_since: Bytes(0),
-            files: Bytes(0),
-            kernel: Bytes(0),
+            held: Held { watched: Duration::from_secs(16), peak: PEAK, processes: 1, ..Held::default() },
             growing: false,
             correction: 1.0,
         };
@@ -381,10 +349,7 @@ mod tests {
         assert_eq!(flat.ground, Ground::Curve);
         assert!((999.0..1002.0).contains(&pages_under(&flat.give)), "{flat:?}");
         assert_eq!(flat.knee.kind, Kind::NeedsNothingMore);
-        assert!(
-            flat.less.iter().all(|limit| limit.at_least),
-            "below the smallest window only a bound is known"
-        );
+        assert!(flat.less.iter().all(|limit| limit.at_least), "below the smallest window it is a bound");
         // Missing pages must come back within 100 ms: 1,000 pages are 10 faults a millisecond, all of the
         // time at 100 µs.
         let missing = 1.0 - pages_under(&flat.less[3]) / 1000.0;

@@ -442,18 +442,10 @@ fn memory_that_an_idle_process_does_not_touch_is_told_by_age_without_a_curve() {
     child.wait().unwrap();
     assert!(watcher.curve().is_none(), "it has used no CPU time");
     let frame = watcher.frame(None);
-    assert!(
-        frame.ages.windows(2).all(|pair| pair[0].untouched_ns < pair[1].untouched_ns),
-        "{:?}",
-        frame.ages
-    );
+    assert!(frame.ages.windows(2).all(|pair| pair[0].untouched_ns < pair[1].untouched_ns), "{frame:?}");
     // How much of its text others have mapped too changes as they come and go.
     let resident = watcher.latest().resident.0;
-    assert!(
-        frame.ages.iter().all(|age| age.bytes > 0 && age.bytes <= resident),
-        "{:?} of {resident}",
-        frame.ages
-    );
+    assert!(frame.ages.iter().all(|age| age.bytes > 0 && age.bytes <= resident), "{frame:?}");
     assert!(frame.curve_in.is_some());
     let minute = frame.ages.iter().any(|age| age.untouched_ns >= 60_000_000_000);
     assert_eq!(frame.give_by_age.is_some(), minute, "ten seconds are too few to advise by");

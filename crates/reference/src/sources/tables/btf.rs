@@ -172,10 +172,7 @@ mod tests {
         let btf = Btf::parse(&bytes).unwrap();
         assert_eq!(btf.function("f"), Some(6));
         assert_eq!(btf.function("g"), None);
-        assert_eq!(
-            (btf.offset("s", "a"), btf.offset("s", "b"), btf.offset("s", "c")),
-            (Some(0), Some(4), Some(8))
-        );
+        assert_eq!(["a", "b", "c"].map(|name| btf.offset("s", name)), [Some(0), Some(4), Some(8)]);
         assert_eq!((btf.offset("s", "d"), btf.size("s")), (None, Some(12)));
         assert_eq!((btf.constant("e", "x"), btf.constant("e", "y")), (Some(3), None));
     }

@@ -137,10 +137,7 @@ mod tests {
         let count = sum(of_program, other, Bytes(75 * page), Bytes(3));
         assert_eq!(count.referenced, Bytes((10 + 7 + 512) * page));
         assert_eq!(count.resident, Bytes((100 + 9 + 1024) * page));
-        assert_eq!(
-            (count.huge, count.shared, count.swapped),
-            (Bytes(1024 * page), Bytes(75 * page), Bytes(3))
-        );
+        assert_eq!([count.huge, count.shared, count.swapped], [1024 * page, 75 * page, 3].map(Bytes));
         assert_eq!(sum(of_program, other, Bytes(u64::MAX), Bytes(0)).referenced, Bytes(519 * page));
     }
 }
