@@ -260,13 +260,8 @@ pub fn minor_fault_ns() -> Option<f64> {
     for _ in 0..TRIALS {
         // SAFETY: a new mapping, touched only here and given back below.
         unsafe {
-            let base = mmap_anonymous(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE,
-            )
-            .ok()?;
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            let base = mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE).ok()?;
             // With huge pages one fault would stand for many.
             let _ = madvise(base, bytes, Advice::LinuxNoHugepage);
             let began = Instant::now();

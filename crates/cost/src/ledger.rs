@@ -150,14 +150,8 @@ impl LedgerFile {
         file.set_len(LEDGER_BYTES as u64)?;
         // SAFETY: a new mapping at a place the kernel chooses; the file is ours and as long as the mapping.
         let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                LEDGER_BYTES,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &file,
-                0,
-            )?
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), LEDGER_BYTES, access, MapFlags::SHARED, &file, 0)?
         };
         // SAFETY: page-aligned, zeroed (a new file), and unmapped only when `self` is dropped.
         let view = unsafe { LedgerView::create(base.cast()) };

@@ -447,11 +447,8 @@ impl Job {
         self.taken += got;
         self.resident = Bytes(self.resident.0.saturating_sub(got.0));
         if got > Bytes(0) {
-            events.push(Event::Took {
-                job: self.config.name.clone(),
-                bytes: got.0,
-                means: self.means.words(),
-            });
+            let (job, means) = (self.config.name.clone(), self.means.words());
+            events.push(Event::Took { job, bytes: got.0, means });
         }
     }
 

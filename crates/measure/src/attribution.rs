@@ -436,11 +436,7 @@ mod tests {
     fn time_away_is_the_switchs() {
         let away = Observation { wall_ns: 2_001_000.0, cpu_ns: Some(20_900.0), ..USUAL };
         let preempted = Observation { involuntary: 1, ..away };
-        assert_eq!(
-            parts(preempted, &[], &[]),
-            [(Cause::Preemption, 2_000_000.0)],
-            "20 µs is what the switch cost"
-        );
+        assert_eq!(parts(preempted, &[], &[]), [(Cause::Preemption, 2_000_000.0)]);
         let waited = Observation { voluntary: 2, ..away };
         assert_eq!(parts(waited, &[], &[]), [(Cause::Wait, 2_000_000.0)]);
         let paged = Observation { voluntary: 1, major: 1, ..away };
@@ -500,11 +496,7 @@ mod tests {
             one.cpu_ns = Some(850.0 + 100.0 * rng.unit());
         }
         let attribution = attribute(&all, &[], &[]);
-        assert_eq!(
-            attribution.taken_by(Cause::Steal),
-            Picos(0),
-            "40 ns beyond the median of 0..100 ns (seed 4)"
-        );
+        assert_eq!(attribution.taken_by(Cause::Steal), Picos(0), "40 ns beyond the median (seed 4)");
         assert_eq!(attribution.causes[0].cause, Cause::Unexplained);
     }
 
@@ -530,15 +522,9 @@ mod tests {
         let cpu = proptest::option::weighted(0.9, 0.0f64..1.2);
         let counts = (0u32..4, 0u32..2, 0u32..3, 0u32..3);
         (wall, cpu, counts, proptest::option::weighted(0.2, 0.0f64..1e6), 0u64..100_000_000).prop_map(
-            |(wall_ns, cpu, (minor, major, voluntary, involuntary), steal_ns, start_ns)| Observation {
-                start_ns,
-                wall_ns,
-                cpu_ns: cpu.map(|share| share * wall_ns),
-                minor,
-                major,
-                voluntary,
-                involuntary,
-                steal_ns,
+            |(wall_ns, cpu, (minor, major, voluntary, involuntary), steal_ns, start_ns)| {
+                let cpu_ns = cpu.map(|share| share * wall_ns);
+                Observation { start_ns, wall_ns, cpu_ns, minor, major, voluntary, involuntary, steal_ns }
             },
         )
     }

@@ -89,10 +89,7 @@ mod tests {
                 })
                 .collect();
             let mean = times.iter().sum::<f64>() / 20.0;
-            assert!(
-                (mean / want - 1.0).abs() < 0.1,
-                "follow {follow}: {mean}, expected {want} (seeds 0..20)"
-            );
+            assert!((mean / want - 1.0).abs() < 0.1, "follow {follow}: {mean} for {want} (seeds 0..20)");
         }
     }
 

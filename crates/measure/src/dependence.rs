@@ -198,10 +198,7 @@ mod tests {
         // Positive values by chance count: half of the noise of r(1), on average, and a little of the later
         // lags.
         assert!(mean_persistence(5000, 0.0) < 0.05);
-        assert!(
-            mean_persistence(5000, -0.5) < 0.01,
-            "a second lag of 0.25 after a first of -0.5 is no persistence"
-        );
+        assert!(mean_persistence(5000, -0.5) < 0.01, "a lag of 0.25 after one of -0.5 is no persistence");
     }
 
     #[test]

@@ -71,10 +71,7 @@ mod tests {
                 pairs.iter().map(|p| p.0).fold(f64::MAX, f64::min),
                 pairs.iter().map(|p| p.0).fold(0.0, f64::max),
             );
-            assert!(
-                (got.low - least).abs() < 1e-9 && (got.high - most).abs() < 1e-9,
-                "{n}: {got:?} (seed 9)"
-            );
+            assert!((got.low - least).abs() < 1e-9 && (got.high - most).abs() < 1e-9, "{got:?} (seed 9)");
         }
     }
 

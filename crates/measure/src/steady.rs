@@ -235,14 +235,10 @@ mod tests {
     #[test]
     fn a_warm_up_ends_where_it_ends() {
         let mut noise = Noise::new(1);
-        let level = |i: usize| {
-            if i < 50 {
-                200.0
-            } else if i < 200 {
-                120.0
-            } else {
-                100.0
-            }
+        let level = |i: usize| match i {
+            0..50 => 200.0,
+            50..200 => 120.0,
+            _ => 100.0,
         };
         let values: Vec<f64> = (0..1000).map(|i| level(i) + 2.0 * noise.normal()).collect();
         let got = Steady::of(&values).unwrap();
@@ -272,11 +268,8 @@ mod tests {
         (0..2000).step_by(97).for_each(|i| values[i] = 1e6);
         values[500..504].fill(1e9);
         let got = Steady::of(&values).unwrap();
-        assert_eq!(
-            (got.stretches.len(), got.from, got.course),
-            (1, Some(0), Course::Flat),
-            "{got:?} (seed 3)"
-        );
+        let found = (got.stretches.len(), got.from, got.course);
+        assert_eq!(found, (1, Some(0), Course::Flat), "{got:?} (seed 3)");
     }
 
     #[test]
@@ -285,11 +278,8 @@ mod tests {
         let values: Vec<f64> =
             (0..4000).map(|i| 100.0 + 0.2 * noise.normal() + if i < 1000 { 0.5 } else { 0.0 }).collect();
         let got = Steady::of(&values).unwrap();
-        assert_eq!(
-            (got.stretches.len(), got.from, got.course),
-            (2, Some(0), Course::Flat),
-            "{got:?} (seed 4)"
-        );
+        let found = (got.stretches.len(), got.from, got.course);
+        assert_eq!(found, (2, Some(0), Course::Flat), "{got:?} (seed 4)");
     }
 
     #[test]

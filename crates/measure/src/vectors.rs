@@ -63,10 +63,7 @@ pub(crate) fn load() -> Vectors {
 fn assert_near(what: &str, got: &[f64], want: &[f64], tolerance: f64) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (place, (got, want)) in got.iter().zip(want).enumerate() {
-        assert!(
-            (got - want).abs() <= tolerance * want.abs().max(1.0),
-            "{what}[{place}]: {got}, expected {want}"
-        );
+        assert!((got - want).abs() <= tolerance * want.abs().max(1.0), "{what}[{place}]: {got} for {want}");
     }
 }
 
@@ -84,12 +81,8 @@ fn layers_are_numpys() {
         assert_eq!(got.layer_of, series.layers.layer_of, "{}", series.name);
         assert_eq!(got.count(), series.layers.bounds.len(), "{}", series.name);
         for (got, (mean, std, taken)) in got.bounds.iter().zip(series.layers.bounds) {
-            assert_near(
-                &series.name,
-                &[got.mean, got.std, got.taken as f64],
-                &[mean, std, taken as f64],
-                1e-12,
-            );
+            let found = [got.mean, got.std, got.taken as f64];
+            assert_near(&series.name, &found, &[mean, std, taken as f64], 1e-12);
         }
     }
 }

@@ -216,14 +216,8 @@ mod tests {
         let bytes = theirs.metadata().unwrap().len() as usize;
         // SAFETY: a fresh mapping of a file that is as long.
         let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                &theirs,
-                0,
-            )
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, &theirs, 0)
         }
         .unwrap();
         // SAFETY: mapped as long as the test runs.

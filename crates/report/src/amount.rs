@@ -88,10 +88,7 @@ mod tests {
 
     #[test]
     fn percentages_are_numbers() {
-        assert_eq!(
-            (percentage("2%"), percentage("50"), percentage(" 1.5 % ")),
-            (Some(2.0), Some(50.0), Some(1.5))
-        );
+        assert_eq!(["2%", "50", " 1.5 % "].map(percentage), [Some(2.0), Some(50.0), Some(1.5)]);
         assert!(["", "x", "%", "inf", "NaN"].iter().all(|text| percentage(text).is_none()));
     }
 }

@@ -144,11 +144,7 @@ mod tests {
         let output = Output::prepare(&path).unwrap();
         assert!(!path.exists());
         drop(output);
-        assert_eq!(
-            std::fs::read_dir(place.path()).unwrap().count(),
-            0,
-            "an unused temporary file is removed"
-        );
+        assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0, "an unused file is removed");
         Output::prepare(&path).unwrap().write("one").unwrap();
         let link = place.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();

@@ -43,11 +43,7 @@ fn a_missing_program_is_127_and_one_that_cannot_run_is_126() {
     for unable in ["/etc/passwd", "/etc", text(&orphan)] {
         let ended = run(&[]).arg(unable).output().unwrap();
         assert_eq!(ended.status.code(), Some(126), "{unable}");
-        assert!(
-            said(&ended).starts_with(&format!("vellum: {unable}: cannot be executed: ")),
-            "{}",
-            said(&ended)
-        );
+        assert!(said(&ended).starts_with(&format!("vellum: {unable}: cannot be executed: ")), "{ended:?}");
     }
 }
 

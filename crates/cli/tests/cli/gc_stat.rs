@@ -242,9 +242,5 @@ fn processes_of_which_nothing_can_be_known() {
     let output = Command::new(copy).args(["gc-stat", &own]).uid(NOBODY).gid(NOBODY).output();
     let output = output.expect("vellum starts");
     assert!(!output.status.success());
-    assert!(
-        said(&output).contains("cannot be read") && said(&output).contains("be root"),
-        "{}",
-        said(&output)
-    );
+    assert!(said(&output).contains("cannot be read") && said(&output).contains("be root"), "{output:?}");
 }

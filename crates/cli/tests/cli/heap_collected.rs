@@ -43,10 +43,7 @@ fn check(document: &Value, mark: &str, when: &str, objects: f64, bytes: f64) {
     // A sample by accident stands for as many objects as each of the others.
     let each = if samples == 0.0 { 1.0 } else { blocks / samples };
     let off = DEVIATIONS * error * blocks + ACCIDENTS + 3.0 * each;
-    assert!(
-        (blocks - objects).abs() <= off,
-        "{mark} {when}: {blocks} of {objects} objects, {samples} samples"
-    );
+    assert!((blocks - objects).abs() <= off, "{mark} {when}: {blocks} of {objects}, {samples} samples");
     assert!((told - bytes * blocks).abs() <= 0.01 * told + bytes, "{mark} {when}: {told} bytes in {blocks}");
 }
 

@@ -23,11 +23,7 @@ fn storm(name: &str, more: &[&str]) {
         assert!(output.status.success(), "{name}, {build}: {}", said(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n", "{name}, {build}");
         let document = report(&place.path().join("heap.json"));
-        assert!(
-            document["sum"]["ever"]["samples"].as_u64() > Some(1000),
-            "{name}, {build}: {}",
-            said(&output)
-        );
+        assert!(document["sum"]["ever"]["samples"].as_u64() > Some(1000), "{name}, {build}: {output:?}");
     }
 }
 

@@ -139,10 +139,7 @@ fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
     }
     let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
     for name in exported.iter().filter(|name| !declared.contains(**name)) {
-        assert!(
-            pages.contains(*name),
-            "{name} is exported, but neither declared nor told of in docs/libgc.md"
-        );
+        assert!(pages.contains(*name), "{name} is exported, but neither declared nor in docs/libgc.md");
     }
 }
 

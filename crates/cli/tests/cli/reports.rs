@@ -221,11 +221,7 @@ fn a_comparison_of_a_failing_command_stops_and_says_so() {
     let always = sh(&["--compare=5"], "echo shown; echo bad >&2; exit 3");
     assert_eq!(always.status.code(), Some(3));
     assert_eq!(always.stdout, b"shown\n");
-    assert!(
-        said(&always).contains("failed in its warm-up without Vellum (exit status 3)"),
-        "{}",
-        said(&always)
-    );
+    assert!(said(&always).contains("failed in its warm-up without Vellum (exit status 3)"), "{always:?}");
     let with = sh(&["--compare=5"], "test -z \"$VELLUM_BOARD\" || { echo bad >&2; exit 4; }");
     assert_eq!(with.status.code(), Some(4));
     assert!(said(&with).contains("failed in its warm-up on Vellum (exit status 4)"), "{}", said(&with));

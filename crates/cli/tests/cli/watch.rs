@@ -121,11 +121,7 @@ fn one_cycle_of_a_running_program_is_shown_recorded_and_shown_again() {
     std::fs::write(&file, format!("{recorded}{{\"at_ns\": 1}}\n{recorded}")).unwrap();
     let damaged = watch(&[text(&file)]);
     assert_eq!(damaged.status.code(), Some(125));
-    assert!(
-        common::said(&damaged).contains(&format!("line {}", lines.len() + 1)),
-        "{}",
-        common::said(&damaged)
-    );
+    assert!(common::said(&damaged).contains(&format!("line {}", lines.len() + 1)), "{damaged:?}");
 }
 
 #[test]

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::End;
     use std::cell::RefCell;
-    use vellum_measure::{Plan, Why};
+    use vellum_measure::{Direction, Plan, Why};
 
     fn quick(order: ArmOrder) -> DuelOptions {
         DuelOptions {
@@ -324,10 +324,7 @@ mod tests {
         let middle = vellum_measure::median(&ratios).unwrap();
         assert!(middle > 3.0, "{middle}");
         let found = duel.compare(&Options::default()).unwrap();
-        assert!(
-            found.headline.ratio.low > 3.0 && found.direction() == vellum_measure::Direction::More,
-            "{found:?}"
-        );
+        assert!(found.headline.ratio.low > 3.0 && found.direction() == Direction::More, "{found:?}");
         let (series, control) = (duel.series("duel", 2), duel.control());
         assert_eq!(series.label("arm"), Some("B"));
         assert_eq!(series.walls().len(), control.len());

@@ -89,14 +89,8 @@ impl Prepared {
         // which only reads them.
         let failed = unsafe {
             let (actions, attributes) = (&raw const settings.actions, &raw const settings.attributes);
-            libc::posix_spawn(
-                &mut pid,
-                self.program.as_ptr(),
-                actions,
-                attributes,
-                argv.as_ptr(),
-                env.as_ptr(),
-            )
+            let program = self.program.as_ptr();
+            libc::posix_spawn(&mut pid, program, actions, attributes, argv.as_ptr(), env.as_ptr())
         };
         if failed != 0 {
             return Err(self.error(io::Error::from_raw_os_error(failed)));

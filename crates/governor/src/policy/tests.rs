@@ -9,13 +9,8 @@ const TURN: Duration = Duration::from_secs(20);
 const NEVER: Duration = Duration::from_secs(1 << 40);
 
 fn claim(priority: u8, resident: u64, worth: u64) -> Option<Claim> {
-    Some(Claim {
-        priority,
-        resident: Bytes(resident * MIB),
-        worth: Some(Bytes(worth * MIB)),
-        yields: true,
-        gives: true,
-    })
+    let [resident, worth] = [resident, worth].map(|mib| Bytes(mib * MIB));
+    Some(Claim { priority, resident, worth: Some(worth), yields: true, gives: true })
 }
 
 fn fixed(priority: u8, resident: u64) -> Option<Claim> {

@@ -70,10 +70,7 @@ fn the_sources_lines() {
     assert_eq!(*base, Series::plain("BASE", "Time", Unit::Microseconds, [486.0, 402.0, 431.0]));
     assert_eq!(summary.stat, Stat { n: 1000, mean: 486.0, min: 402.0, max: 9053.0, std: 499.0 });
     assert_eq!((summary.name.as_str(), &summary.unit), ("BASE", &Unit::Microseconds));
-    assert_eq!(
-        (collector.walls(), collector.labels.as_slice()),
-        (vec![12.25, 9.5], ["n".to_owned()].as_slice())
-    );
+    assert_eq!((collector.walls(), collector.labels.concat()), (vec![12.25, 9.5], "n".to_owned()));
 }
 
 #[test]

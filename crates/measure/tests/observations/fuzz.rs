@@ -44,12 +44,7 @@ fn check(text: &[u8]) -> Result<(), TestCaseError> {
     for error in &errors {
         let line = text.split(|byte| *byte == b'\n').nth(error.line as usize - 1).expect("the line exists");
         // Bytes that are missing at the end of a line are missing behind its last byte.
-        prop_assert!(
-            (1..=line.len() + 1).contains(&error.column),
-            "{} in {:?}",
-            error,
-            String::from_utf8_lossy(line)
-        );
+        prop_assert!((1..=line.len() + 1).contains(&error.column), "{} in {}", error, line.escape_ascii());
         prop_assert!(error.to_string().len() < 600);
     }
     // A line that says what is so anyway (a batch of 1, no faults) is taken, and not written again: hence at

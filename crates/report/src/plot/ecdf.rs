@@ -134,10 +134,7 @@ mod tests {
             let below = drawn.partition_point(|one| one <= value) as f64 / drawn.len() as f64;
             let at = drawn.partition_point(|one| one < value) as f64 / drawn.len() as f64;
             let slack = 2.0 / GRID.1 as f64;
-            assert!(
-                at - slack <= *share && *share <= below + slack,
-                "{value}: {at}..{below}, drawn {share}, seed 8"
-            );
+            assert!(at - slack <= *share && *share <= below + slack, "{at}..{below}, {share}, seed 8");
         }
         assert_eq!(corners.last(), Some(&(1.0, 1.0)));
     }

@@ -138,12 +138,8 @@ pub(crate) fn omissions(shown: &[Shown<'_>], layers: u8, unit: &Unit) -> Vec<Str
                 1 => format!(" ({})", scaled(unit, low)),
                 _ => format!(" ({} to {})", scaled(unit, low), scaled(unit, high)),
             };
-            format!(
-                "{}{} of {}{reach}",
-                whose(one),
-                Unit::Count.scaled(count as f64),
-                Unit::Count.scaled(one.of as f64)
-            )
+            let [count, all] = [count, one.of].map(|number| Unit::Count.scaled(number as f64));
+            format!("{}{count} of {all}{reach}", whose(one))
         });
         let each: Vec<String> = each.collect();
         let s = if layers == 1 { "" } else { "s" };
@@ -151,11 +147,8 @@ pub(crate) fn omissions(shown: &[Shown<'_>], layers: u8, unit: &Unit) -> Vec<Str
             .push(format!("{layers} layer{s} of outliers (beyond mean ± 2σ) left out: {}.", each.join("; ")));
     }
     for one in shown.iter().filter(|one| one.strange > 0) {
-        notes.push(format!(
-            "{}{} values are no numbers and left out.",
-            whose(one),
-            Unit::Count.scaled(one.strange as f64)
-        ));
+        let strange = Unit::Count.scaled(one.strange as f64);
+        notes.push(format!("{}{strange} values are no numbers and left out.", whose(one)));
     }
     notes
 }

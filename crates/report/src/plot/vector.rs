@@ -123,13 +123,8 @@ pub(super) fn svg(picture: &Picture) -> String {
     let mut pen = Pen::new((layout.width, layout.height));
     pen.area((0, 0), (layout.width, layout.height), WHITE);
     let room = f64::from(layout.width - 2 * MARGIN);
-    pen.write(
-        &fit(&picture.title, room, letters(TITLE)),
-        (MARGIN, MARGIN),
-        TITLE,
-        TEXT,
-        (Anchor::Start, Height::Top),
-    );
+    let title = fit(&picture.title, room, letters(TITLE));
+    pen.write(&title, (MARGIN, MARGIN), TITLE, TEXT, (Anchor::Start, Height::Top));
     for (panel, (top, bottom)) in picture.panels.iter().zip(&layout.panels) {
         draw_panel(&mut pen, layout, &picture.x, panel, (*top, *bottom));
     }
@@ -164,13 +159,8 @@ fn draw_panel(pen: &mut Pen, layout: &Layout, x_axis: &Axis, panel: &Panel, (top
         pen.line((x(at), top), (x(at), bottom), GRID);
         pen.line((x(at), bottom), (x(at), bottom + TICK_LONG), TEXT);
         if last {
-            pen.write(
-                &label,
-                (x(at), bottom + TICK_LONG + 4 + line),
-                SMALL,
-                TEXT,
-                (Anchor::Middle, Height::Top),
-            );
+            let below = bottom + TICK_LONG + 4 + line;
+            pen.write(&label, (x(at), below), SMALL, TEXT, (Anchor::Middle, Height::Top));
         }
     }
     let mut tops = HashMap::new();

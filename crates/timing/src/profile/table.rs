@@ -114,13 +114,8 @@ mod tests {
 
     #[test]
     fn samples_add_up() {
-        let profile = profile(
-            taken(&[(1, false, 1), (1, false, 2), (2, false, 1)], 5),
-            Sampler::Signal,
-            1000,
-            false,
-            9,
-        );
+        let taken = taken(&[(1, false, 1), (1, false, 2), (2, false, 1)], 5);
+        let profile = profile(taken, Sampler::Signal, 1000, false, 9);
         assert_eq!((profile.samples, profile.kernel_samples, profile.lost), (4, 0, 5));
         let rows: Vec<_> = profile.rows.iter().map(|row| (row.symbol.as_str(), row.samples)).collect();
         assert_eq!(rows, [("0x1", 3), ("0x2", 1)]);
