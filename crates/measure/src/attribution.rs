@@ -162,13 +162,6 @@ impl Attribution {
         Some(Self { usual_ns: usual.wall_ns, wall_ns, lost, outliers, causes })
     }
 
-    /// The cause that took most of what the observation at `place` lost; `None` if it is no outlier.
-    #[must_use]
-    pub fn cause_of(&self, place: usize) -> Option<Cause> {
-        let found = self.outliers.binary_search_by_key(&place, |outlier| outlier.place).ok()?;
-        Some(self.outliers[found].cause())
-    }
-
     /// What was lost as a share of all wall time, 0 if there was none.
     #[must_use]
     pub fn lost_share(&self) -> f64 {

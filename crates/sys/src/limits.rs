@@ -88,19 +88,13 @@ impl Limits {
         limits
     }
 
-    /// Bytes that may still be taken before the nearest limit: the machine's memory, or a control group's.
-    pub fn headroom(&self) -> u64 {
-        machine_available().min(self.group_headroom().unwrap_or(u64::MAX))
-    }
-
     /// Bytes that may still be taken before the nearest limit of a control group; `None` if there is none.
     pub fn group_headroom(&self) -> Option<u64> {
         let least = self.groups.iter().flatten().map(Group::headroom).min()?;
         (least < UNLIMITED).then_some(least)
     }
 
-    /// What memory there is. Where `enough` bytes are available as it is, no more is looked at than
-    /// [`Limits::headroom`] does.
+    /// What memory there is. Where `enough` bytes are available, only usage and limits are looked at.
     ///
     /// Pages of files in a group count as available here, half of those lately used among them: a heap that
     /// sized itself as if they were not would shrink for a program that reads files. What of them is dirty is

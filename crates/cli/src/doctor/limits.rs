@@ -27,11 +27,12 @@ fn limit(limits: &Limits) -> Row {
         [false, true] => "version 2",
         [true, true] => "versions 1 and 2",
     };
-    let limit = match limits.available(u64::MAX).limit {
+    let there = limits.available(0);
+    let limit = match there.limit {
         u64::MAX => "no limit".to_owned(),
         limit => format!("limit {}", bytes(limit)),
     };
-    row(format!("control groups, {version}: {limit}, {} left", bytes(limits.headroom())))
+    row(format!("control groups, {version}: {limit}, {} left", bytes(there.bytes)))
 }
 
 fn group() -> Row {

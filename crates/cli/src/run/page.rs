@@ -3,6 +3,7 @@
 //! Everything the plots show is also in the tables or the JSON.
 
 use super::report::{Report, Samples, Standing};
+use super::text::measured;
 use super::working_set::WorkingSet;
 use crate::heap;
 use crate::page::{self, Page, figure};
@@ -207,12 +208,7 @@ fn page_layer(report: &Report) -> String {
     }
     let mut html = "<dl>\n".to_owned();
     for counter in Counter::ALL.iter().filter(|counter| report.pages.get(**counter) > 0) {
-        let value = report.pages.get(*counter);
-        let shown = match counter.unit() {
-            "bytes" => bytes(value),
-            "nanoseconds" => time(Duration::from_nanos(value)),
-            unit => format!("{} {unit}", count(value)),
-        };
+        let shown = measured(counter.unit(), report.pages.get(*counter));
         let _ = writeln!(html, "<div><dt>{}</dt><dd>{shown}</dd></div>", counter.words());
     }
     page::section("What the page layers did", &(html + "</dl>\n"))

@@ -335,14 +335,11 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_peak_are_the_peak() {
-        for peak in [0, 1, 100] {
-            for resident in [0, 50, 100, 200] {
-                for (files, kept) in [(0, 0), (10, 20), (90, 90), (300, 0)] {
-                    let parts = PeakParts::of(peak, resident, files, kept);
-                    let sum = parts.in_use_bytes + parts.kept_bytes + parts.files_bytes + parts.unseen_bytes;
-                    assert_eq!(sum, peak, "{parts:?}");
-                }
-            }
+        for [peak, resident, files, kept] in [[0; 4], [100, 50, 10, 20], [100, 200, 90, 90], [1, 100, 300, 0]]
+        {
+            let parts = PeakParts::of(peak, resident, files, kept);
+            let sum = parts.in_use_bytes + parts.kept_bytes + parts.files_bytes + parts.unseen_bytes;
+            assert_eq!(sum, peak, "{parts:?}");
         }
     }
 }

@@ -63,7 +63,7 @@ fn counters_of_all_processes_are_summed_and_listed() {
     assert_eq!(processes.len(), 3);
     assert!(processes.iter().all(|process| process["name"] == "taker" && process["standing"] == "serving"));
     let said = said(&ended);
-    assert!(said.contains("30 extents") && said.contains("24 hits") && said.contains("avoided 24"), "{said}");
+    assert!(said.contains(" 30  extents handed out") && said.contains("avoided 24"), "{said}");
     assert_eq!(wide(&said), None, "{said}");
     let page = std::fs::read_to_string(&html).unwrap();
     assert!(page.contains("Sizes of the blocks") && page.contains("<td>taker</td>"), "{page}");

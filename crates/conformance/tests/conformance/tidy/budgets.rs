@@ -1,15 +1,15 @@
 //! Lines of Rust: each crate keeps its budget, the product and the repository keep theirs.
 //!
-//! The table `budgets.txt` has a line for each crate. What the product and the repository may have only falls:
-//! a change that makes a crate smaller lowers its budget, and a new feature is paid for by code that goes.
+//! The table `budgets.txt` has a line for each crate. What product and repository may have only falls: a
+//! change that makes a crate smaller lowers its budget, and a new feature is paid for by code that goes.
 
 use super::{house, read, sources};
 use std::collections::BTreeMap;
 
 /// Lines of the product: all that is in `crates`.
-const PRODUCT_MAX: usize = 155_500;
+const PRODUCT_MAX: usize = 155_100;
 /// Lines of the three workspaces.
-const ALL_MAX: usize = 205_400;
+const ALL_MAX: usize = 205_000;
 
 fn budgets() -> BTreeMap<String, usize> {
     let table = house::root().join("crates/conformance/budgets.txt");
