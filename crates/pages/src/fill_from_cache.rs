@@ -41,8 +41,7 @@ impl Pages {
         }
     }
 
-    /// Flushes what is cached beyond the peak, after a block was taken; near a limit also as many marked
-    /// pages as will come, before the kernel has to look for them.
+    /// Flushes what is cached beyond the peak after a block was taken, and marked pages near a limit.
     pub(crate) fn keep_to_peak(&self, taken: &Taken) {
         let (over, mode, is_tight) = {
             let mut state = self.state.lock();

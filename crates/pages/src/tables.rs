@@ -18,9 +18,8 @@ use vellum_sys::map;
 
 /// The least pages whose tables are worth the calls.
 const WORTH_PAGES: u32 = HUGE_PAGES;
-/// Extents of an arena looked at in a sweep, and the shortest of them, in pages.
+/// Extents of an arena looked at in a sweep.
 const EXTENTS: usize = 16;
-const EXTENT_MIN: u32 = HUGE_PAGES;
 /// The tables: tags and side records.
 const TABLES: usize = 2;
 
@@ -94,7 +93,7 @@ impl Pages {
         }
         state.unswept = 0;
         for (index, arena) in state.arenas.iter_mut().enumerate() {
-            for extent in arena.longest_cold::<EXTENTS>(EXTENT_MIN).into_iter().flatten() {
+            for extent in arena.longest_cold::<EXTENTS>(WORTH_PAGES).into_iter().flatten() {
                 arena.flush_tables(extent.0, extent.1);
                 // Locked memory stays as it is, and huge pages in the dense arena are asked for
                 // once.

@@ -137,9 +137,11 @@ mod tests {
             far.state.lock().note_group_headroom(None);
             assert!(resident(&block(&far, true, 100)) >= 90 * BLOCK / PAGE, "far from a limit");
             let pages = layer();
+            // What may be cleared before the probe: all blocks at most are counted as resident.
+            let bound = pages.state.lock().resident.bound() as usize + 200 * BLOCK / PAGE;
+            let may = bound / CLEARED_PART as usize + BLOCK / PAGE;
             let sparse = block(&pages, true, 200);
-            let there = resident(&sparse);
-            assert!(there <= 200 * BLOCK / PAGE / 10, "{there} pages");
+            assert!(resident(&sparse) <= may, "{} pages, {may} at most", resident(&sparse));
             free(&pages, sparse);
             // Touched throughout again, the length earns cached frames again.
             for _ in 0..3 {
