@@ -137,7 +137,7 @@ mod tests {
             far.state.lock().note_group_headroom(None);
             assert!(resident(&block(&far, true, 100)) >= 90 * BLOCK / PAGE, "far from a limit");
             let pages = layer();
-            // What may be cleared before the probe: all blocks at most are counted as resident.
+            // The most that may be cleared before the probe: all blocks count as resident.
             let bound = pages.state.lock().resident.bound() as usize + 200 * BLOCK / PAGE;
             let may = bound / CLEARED_PART as usize + BLOCK / PAGE;
             let sparse = block(&pages, true, 200);
