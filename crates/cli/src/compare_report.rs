@@ -324,7 +324,7 @@ fn show_verdict(row: &Row) -> String {
     match row.verdict {
         Verdict::Less => format!("{percent} % less {what}"),
         Verdict::More => format!("{percent} % more {what}"),
-        Verdict::NoDifference => format!("the same {what} as far as seen"),
+        Verdict::NoDifference => format!("the same {what} (no difference is shown)"),
         Verdict::TooFew => format!("{what} that too few pairs compare"),
         Verdict::NotMeasured => format!("{what} that was not measured"),
     }

@@ -107,8 +107,14 @@ fn status() -> u8 {
     match ended {
         Ok(status) => status,
         Err(failure) => {
-            say!("vellum: {failure}");
+            say!("error: {}", plain(&failure.to_string()));
             failure.status()
         }
     }
+}
+
+/// A message without the system's number of an error, whose words stand before it.
+fn plain(message: &str) -> String {
+    let (before, after) = message.split_once(" (os error ").unwrap_or((message, ")"));
+    format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
 }

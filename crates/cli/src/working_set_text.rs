@@ -58,9 +58,9 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
         let mut found = match knee.kind {
             Kind::Knee => format!("{size}, in a window of {window}"),
             Kind::NeedsNothingMore => {
-                format!("none: it needs nothing more than {size}, which a window of {window} holds")
+                format!("no knee: a window of {window} holds all that it needs, {size}")
             }
-            Kind::TakesAll => format!("none: it takes all it is given, {size} in a window of {window}"),
+            Kind::TakesAll => format!("no knee: it uses all memory, {size} in a window of {window}"),
         };
         if let (Some(low), Some(high)) = (knee.low_bytes, knee.high_bytes) {
             found += &format!(" (95 %: {} to {})", bytes(low), bytes(high));
@@ -76,16 +76,15 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
                 }
                 words + &format!(": about {slower} slower than with all")
             }
-            Ground::All if verdict.growing => format!(
-                "at least {}, all it had: it was still growing, so less cannot be promised",
-                bytes(verdict.give.bytes)
-            ),
+            Ground::All if verdict.growing => {
+                format!("at least {}, all it had: it was still growing", bytes(verdict.give.bytes))
+            }
             Ground::All if frame.cycles < CYCLES_PROMISE => format!(
-                "{}, all it had: one cycle is no ground to promise that less will do",
+                "{}, all it had: one cycle is too little to recommend less",
                 bytes(verdict.give.bytes)
             ),
             Ground::All => format!(
-                "{}, all it had: a limit smaller by an eighth or more would cost over 2 %, as far as was seen",
+                "{}, all it had: a limit smaller by an eighth or more would cost over 2 %",
                 bytes(verdict.give.bytes)
             ),
         };
@@ -142,7 +141,7 @@ fn delay_words(delay: &Delay) -> String {
             many(delay.faults as u64, "fault")
         ),
         Device::File { directory, swap: false } => format!(
-            "{each} a fault, measured on files in {} ({}); there is no swap, so a limit below what it has written kills",
+            "{each} a fault, measured on files in {} ({}); there is no swap, so a limit below the memory that it has written kills",
             directory.display(),
             many(delay.faults as u64, "fault")
         ),
@@ -186,11 +185,11 @@ pub(crate) fn hardly_runs(frame: &Frame) -> bool {
 
 /// The time that a first curve still needs, or would have needed if the job had not `ended`.
 pub(crate) fn curve_in(wanting: Option<Wanting>, ended: bool) -> String {
-    let Some(wanting) = wanting else { return "it has used too little CPU time".to_owned() };
+    let Some(wanting) = wanting else { return "the program has used too little CPU time".to_owned() };
     let cpu = time(Duration::from_nanos(wanting.cpu_ns));
     let wall = Duration::from_nanos(wanting.wall_ns);
     match ended {
-        true => format!("about {cpu} more of its CPU time would have been needed"),
+        true => format!("it needed about {cpu} more of CPU time"),
         false if wall > WAITED_MAX => {
             format!("about {cpu} more of its CPU time are needed, and it hardly runs")
         }
@@ -218,9 +217,7 @@ pub(crate) fn by_age(frame: &Frame) -> Vec<(&'static str, String)> {
         let size = bytes(given.bytes);
         lines.push((
             label,
-            format!(
-                "{size} hold what it touched within {within}; it waits for the rest when it needs that again"
-            ),
+            format!("{size} hold the memory touched within {within}; the rest must be read back when needed"),
         ));
     }
     lines

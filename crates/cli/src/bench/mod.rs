@@ -119,7 +119,7 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     };
     let stopped = caught.and_then(|_caught| Interrupt::arrived());
     if stopped.is_some() {
-        report.warnings.push("it was stopped early: the figures are of what was complete by then".to_owned());
+        report.warnings.push("stopped early: the figures have the rounds completed before".to_owned());
     }
     let text_to_stderr = files.to_stdout() > 0;
     let style = if text_to_stderr { Style::of_stderr() } else { Style::of_stdout() };

@@ -217,9 +217,7 @@ fn notes(
         notes.push(format!("the program's operations could not be recorded: {why}"));
     }
     if profile.processes > 0 && profile.operations == 0 {
-        notes.push(
-            "no operation reached the recorder: does the program have an allocator of its own?".to_owned(),
-        );
+        notes.push("no operation reached the recorder: does the program have its own allocator?".to_owned());
     }
     if profile.lost > 0 {
         notes.push(format!("{} operations found no room in the ledger and are missing", profile.lost));

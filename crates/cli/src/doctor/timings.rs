@@ -159,7 +159,7 @@ fn boost(turbo: Option<bool>) -> Row {
 }
 
 fn cores() -> Row {
-    let row = Row::works(Section::Benchmarks, "cores", "each processor has a core of its own");
+    let row = Row::works(Section::Benchmarks, "cores", "each processor has its own core");
     match machine::shares_cores() {
         None => row.not_shown("/sys/devices/system/cpu/smt/active is not there"),
         Some(false) => row,

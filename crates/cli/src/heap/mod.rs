@@ -41,7 +41,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The file was not made or cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep the profile in a file of its own ({0}); make some room in /dev/shm")]
+#[error("cannot make a file for the profile ({0}); make some room in /dev/shm")]
 struct NoFile(#[source] std::io::Error);
 
 /// The format of a file is not known.

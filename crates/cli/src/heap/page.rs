@@ -51,7 +51,7 @@ pub(crate) fn sections(observed: &Observed) -> String {
     let mut html = held(observed, "Held at the peak", When::Peak, |holding| holding.peak);
     html.push_str(&held(observed, now, When::End, |holding| holding.now));
     if let Some(sites) = tables::sites(observed, "line", |holding| holding.ever, LINES_MAX, NAME_MAX) {
-        html.push_str(&page::section("Allocated in all, also what was freed", &shown(&sites)));
+        html.push_str(&page::section("All allocations, freed blocks included", &shown(&sites)));
     }
     let tables = resident::tables(observed, LINES_MAX, NAME_MAX);
     if !tables.is_empty() {

@@ -96,11 +96,11 @@ fn attachment(plan: &Plan, observed: &Observed, slots: &[Slot]) -> Attachment {
     };
     let reason = match program {
         Standing::Serving => None,
-        Standing::OwnAllocator => Some("it brings an allocator of its own".to_owned()),
-        Standing::MemoryChecker => Some("it runs under a memory checker".to_owned()),
+        Standing::OwnAllocator => Some("the program has its own allocator".to_owned()),
+        Standing::MemoryChecker => Some("the program runs under a memory checker".to_owned()),
         Standing::Disabled => Some("VELLUM_DISABLE is set".to_owned()),
         Standing::Unsuited => Some("this kernel's pages are not of 4 KiB".to_owned()),
-        Standing::Claimed => Some("it ended before the library was set up".to_owned()),
+        Standing::Claimed => Some("the program ended before the library was set up".to_owned()),
         Standing::NotPreloaded | Standing::NoAnswer => Some(match plan.obstacle {
             Some(obstacle) => format!("it is {}", obstacle.words()),
             None if observed.board.is_none() => "no statistics board could be made".to_owned(),
@@ -190,12 +190,10 @@ fn missing(observed: &Observed) -> Vec<String> {
     let sampled = &observed.sampled;
     if !sampled.readable {
         missing.push(
-            "/proc cannot be read (or few files may be open: ulimit -n): no samples; the peak is that of the largest single process".to_owned(),
+            "/proc cannot be read (or few files may be open: ulimit -n): no samples; the peak is the largest process's".to_owned(),
         );
     } else if sampled.series.looks() < 2 {
-        missing.push(
-            "the run was too short to sample: the peak is that of the largest single process".to_owned(),
-        );
+        missing.push("the run was too short to sample: the peak is the largest process's".to_owned());
     }
     // A run too short to sample is too short for a curve: one reason is enough.
     if missing.is_empty() {

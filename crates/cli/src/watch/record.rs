@@ -158,7 +158,7 @@ impl Recorded {
             }
         }
         if recorded.frames.is_empty() {
-            return Err(other("it holds a header and no measurement".to_owned()));
+            return Err(other("the file holds a header and no measurement".to_owned()));
         }
         Ok(recorded)
     }

@@ -49,7 +49,7 @@ fn fortyfold_work_is_shown_and_fails_the_gate() {
     let ended = bench(&options, &words);
     assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
     let lines: Vec<String> = said(&ended).lines().map(str::to_owned).collect();
-    assert!(lines.len() == 1 && lines[0].starts_with("vellum: slower than allowed: "), "{lines:?}");
+    assert!(lines.len() == 1 && lines[0].starts_with("error: slower than allowed: "), "{lines:?}");
     let shown = out(&ended);
     let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in
@@ -106,7 +106,7 @@ fn missing_programs_are_127_and_others_126() {
     for words in [&["no-such-program-here"][..], &["true", "--vs", "no-such-program-here"]] {
         let ended = bench(&["--rounds", "1"], words);
         assert_eq!(ended.status.code(), Some(127), "{words:?}");
-        assert_eq!(said(&ended), "vellum: no-such-program-here: not found\n");
+        assert_eq!(said(&ended), "error: no-such-program-here: not found\n");
     }
     let unable = bench(&["--rounds", "1"], &["/etc/passwd"]);
     assert_eq!(unable.status.code(), Some(126));

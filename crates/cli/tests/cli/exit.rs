@@ -33,7 +33,7 @@ fn a_missing_program_is_127_and_one_that_cannot_run_is_126() {
     for missing in ["no-such-program-here", "/no/such/program", "/etc/passwd/x"] {
         let ended = run(&[]).arg(missing).output().unwrap();
         assert_eq!(ended.status.code(), Some(127), "{missing}");
-        assert_eq!(said(&ended), format!("vellum: {missing}: not found\n"));
+        assert_eq!(said(&ended), format!("error: {missing}: not found\n"));
     }
     let place = tempfile::tempdir().unwrap();
     let orphan = place.path().join("orphan");
@@ -43,7 +43,7 @@ fn a_missing_program_is_127_and_one_that_cannot_run_is_126() {
     for unable in ["/etc/passwd", "/etc", text(&orphan)] {
         let ended = run(&[]).arg(unable).output().unwrap();
         assert_eq!(ended.status.code(), Some(126), "{unable}");
-        assert!(said(&ended).starts_with(&format!("vellum: {unable}: cannot be executed: ")), "{ended:?}");
+        assert!(said(&ended).starts_with(&format!("error: {unable}: cannot be executed: ")), "{ended:?}");
     }
 }
 

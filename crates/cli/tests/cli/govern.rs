@@ -95,7 +95,7 @@ fn a_wrong_table_is_refused_with_line_and_reason_and_nothing_is_started() {
     for options in [&["govern"][..], &["govern", "--check"]] {
         let refused = Command::new(VELLUM).args(options).arg(&path).current_dir(&folder).output().unwrap();
         assert_eq!(refused.status.code(), Some(125));
-        let expected = format!("vellum: {}:5: budget \"6 GX\": write a size", text(&path));
+        let expected = format!("error: {}:5: budget \"6 GX\": write a size", text(&path));
         assert!(said(&refused).starts_with(&expected), "{}", said(&refused));
     }
     assert!(!folder.path().join("started").exists() && !folder.path().join("s").exists());

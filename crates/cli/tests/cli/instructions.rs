@@ -55,7 +55,7 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
     options.extend(["--junit", text(&xml), "--out", text(&lines)]);
     let ended = bench(&options, &[text(&old), "--vs", text(&new)]);
     assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
-    assert!(said(&ended).starts_with("vellum: more instructions than allowed: "), "{}", said(&ended));
+    assert!(said(&ended).starts_with("error: more instructions than allowed: "), "{}", said(&ended));
     let shown = out(&ended);
     let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in ["instructions counted by valgrind", "% more instructions than", ": shown", "A against A"] {

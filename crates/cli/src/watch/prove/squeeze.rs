@@ -24,7 +24,7 @@ const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SqueezeError {
     #[error(
-        "--prove: {0}: it has no control group with memory of its own to squeeze; start it in one (systemd-run --scope, or a directory below /sys/fs/cgroup), and watch that with --cgroup DIR"
+        "--prove: {0}: it has no memory control group; start it in one (systemd-run --scope, or a directory below /sys/fs/cgroup), and watch that with --cgroup DIR"
     )]
     NoGroup(String),
     #[error("--prove: {}: cannot {what}: {source}; it needs the right to write there, as root has", .path.display())]
