@@ -134,7 +134,7 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     };
     let failed = report.failed();
     for line in &failed {
-        say!("vellum: {line}");
+        say!("error: {line}");
     }
     kept?;
     told?;

@@ -59,7 +59,7 @@ impl Drop for Steps<'_> {
         let Some(line) = &self.args.cleanup else { return };
         for setting in &self.settings[..self.set_up] {
             if let Err(error) = step("cleanup", &shell(line, setting)) {
-                say!("vellum: {error}");
+                say!("error: {error}");
             }
         }
     }

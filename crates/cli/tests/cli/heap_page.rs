@@ -36,7 +36,7 @@ fn the_page_names_who_holds_memory_and_where_it_is() {
         assert!(page.contains(part), "no {part}");
     }
     // What is freed is not held at the end.
-    let end = &page[page.find("Held at the end").unwrap()..page.find("Allocated in all").unwrap()];
+    let end = &page[page.find("Held at the end").unwrap()..page.find("All allocations").unwrap()];
     assert!(end.contains("leak held.c:") && !end.contains("whole"), "{end}");
 }
 
