@@ -95,8 +95,7 @@ impl Pages {
         for (index, arena) in state.arenas.iter_mut().enumerate() {
             for extent in arena.longest_cold::<EXTENTS>(WORTH_PAGES).into_iter().flatten() {
                 arena.flush_tables(extent.0, extent.1);
-                // Locked memory stays as it is, and huge pages in the dense arena are asked for
-                // once.
+                // Locked memory stays. Huge pages in the dense arena are asked for once.
                 if index != DENSE && !arena.is_short() {
                     arena.renew_inside(extent.0, extent.1);
                 }

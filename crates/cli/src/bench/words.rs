@@ -8,8 +8,7 @@ const TIMES_FROM: f64 = 1.5;
 
 /// One sentence: which takes longer or does more, by how much, and whether that is shown.
 ///
-/// `found` has b's figure over a's. Where nothing is shown, the interval told holds 1: the control's part is
-/// added to it if that is the reason.
+/// `found` has b's figure over a's. Where the control is why nothing is shown, the interval counts it.
 pub(super) fn verdict(metric: Metric, found: &Ratios, direction: Direction, [a, b]: [&str; 2]) -> String {
     let ratio = found.ratio;
     if metric == Metric::Instructions && direction != Direction::NotShown {

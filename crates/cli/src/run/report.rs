@@ -78,8 +78,7 @@ pub(crate) struct PeakParts {
 }
 
 impl PeakParts {
-    /// Of a sample of `resident` bytes, `files` of them of files, while `kept` bytes were free; the peak was
-    /// `peak` bytes.
+    /// Of a peak of `peak` bytes, and a sample of `resident` bytes, of which these were of files and kept.
     pub(crate) fn of(peak: u64, resident: u64, files: u64, kept: u64) -> PeakParts {
         let resident = resident.min(peak);
         let files_bytes = files.min(resident);

@@ -9,8 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use vellum_sys::lock::Held;
 use vellum_sys::thread;
 
-/// How often the lock is tried before a sample is given up: first giving way, then with sleeps, as the
-/// holder may wait for a processor.
+/// How often the lock is tried: first giving way, then with sleeps, as its holder may want a processor.
 const PATIENCE: u32 = 200;
 const SLEEPS: u32 = 500;
 const SLEEP_NS: u64 = 100_000;
