@@ -194,7 +194,7 @@ impl Pages {
         let Some((arena, taken)) = self.find_pages(pages, align, usage) else {
             return self.refuse(refused);
         };
-        self.lend(arena, &taken, usage);
+        self.lend(arena, &taken, usage, request.zero);
         let extent = self.extent(arena, &taken);
         // SAFETY: null, or a slot that lives for ever.
         if let Some(slot) = unsafe { self.counting.load(Ordering::Relaxed).as_ref() } {

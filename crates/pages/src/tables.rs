@@ -142,13 +142,13 @@ mod tests {
         assert!(resident() * 10 < before * 7, "{} of {before}", resident());
         pages.validate().unwrap();
         for block in blocks.iter().step_by(2) {
-            // SAFETY: as above.
+            // SAFETY: a block of this test alone.
             unsafe { pages.free(block.addr).unwrap() };
         }
         pages.validate().unwrap();
         let again: Vec<_> = (0..64).map(|_| pages.alloc(request).unwrap()).collect();
         pages.validate().unwrap();
-        // SAFETY: as above.
+        // SAFETY: a block of this test alone.
         again.iter().for_each(|block| unsafe { pages.free(block.addr).map(drop).unwrap() });
     }
 
@@ -164,7 +164,7 @@ mod tests {
             blocks.iter().for_each(|block| unsafe { block.addr.write(1) });
             let there = |at: usize| map::is_resident(tags + at * PAGE) == Some(true);
             let most = (0..600).filter(|&at| there(at)).count();
-            // SAFETY: as above.
+            // SAFETY: a block of this test alone.
             blocks.iter().for_each(|block| unsafe { pages.free(block.addr).map(drop).unwrap() });
             let left = (0..600).filter(|&at| there(at)).count();
             assert!(left < 150 && most > 300, "round {round}: {left} left of {most}");

@@ -58,9 +58,9 @@ impl Pages {
         if state.cleared <= state.resident.bound() / CLEARED_PART { Use::Fixed } else { Use::Sparse }
     }
 
-    /// Lets the kernel have what the program does not write of a block just taken.
-    pub(crate) fn lend(&self, arena: usize, taken: &Taken, usage: Use) {
-        if taken.pages < UNIT_PAGES || usage == Use::Fixed && taken.warm() < UNIT_PAGES {
+    /// Lets the kernel have what the program does not write of a block just taken; it is cleared if `zero`.
+    pub(crate) fn lend(&self, arena: usize, taken: &Taken, usage: Use, zero: bool) {
+        if taken.pages < UNIT_PAGES || usage == Use::Fixed && (zero || taken.warm() < UNIT_PAGES) {
             return;
         }
         let mut state = self.state.lock();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     fn free(pages: &Pages, blocks: Vec<NonNull<u8>>) {
-        // SAFETY: as above.
+        // SAFETY: a block of this test alone.
         blocks.into_iter().for_each(|block| unsafe { pages.free(block).map(drop).unwrap() });
     }
 
@@ -167,7 +167,7 @@ mod tests {
                 let _ = unsafe {
                     rustix::mm::madvise(block.as_ptr().cast(), BLOCK, rustix::mm::Advice::LinuxPageOut)
                 };
-                // SAFETY: as above.
+                // SAFETY: a block of this test alone.
                 assert!(index >= 25 || unsafe { block.read_volatile() } == 1);
             }
             assert_eq!(resident(&lent[..25]), 25 * BLOCK / PAGE);

@@ -9,7 +9,8 @@ use crate::caps::{self, Caps};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
 
-/// Maps fresh zero pages, readable and writable, at exactly `start`, without taking the place of anything.
+/// Maps fresh zero pages, readable and writable, at exactly `start`, where nothing is mapped. They become
+/// huge only where that is asked for: else sparse memory could become dense.
 ///
 /// # Errors
 /// `EXIST` if something is mapped there; `NOMEM` if a limit (`RLIMIT_AS`, `vm.max_map_count`, commit
@@ -30,6 +31,7 @@ pub fn claim(start: usize, len: usize) -> Result<(), Errno> {
         unsafe { rustix::mm::munmap(got as *mut _, len)? };
         return Err(Errno::EXIST);
     }
+    advise_huge(start, len, false);
     Ok(())
 }
 
@@ -175,7 +177,7 @@ pub fn reserve_writable(len: usize) -> Result<usize, Errno> {
     Ok(start)
 }
 
-/// Puts fresh zero pages in the place of whatever is mapped in the range, with no attribute left over.
+/// Puts fresh zero pages, as of [`claim`], in the place of whatever is mapped in the range.
 ///
 /// # Safety
 /// The range is the caller's and nothing in it is needed.
@@ -185,6 +187,7 @@ pub unsafe fn renew(start: usize, len: usize) -> Result<(), Errno> {
     unsafe {
         rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::READ | ProtFlags::WRITE, flags)?;
     }
+    advise_huge(start, len, false);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ const SLEEP_NS: u64 = 100_000;
 
 /// Samples that could not be entered, and are not counted as lost yet.
 static MISSED: AtomicU64 = AtomicU64::new(0);
+
 /// The lock, unless it does not come free.
 pub(super) fn try_state() -> Option<Held<'static, State>> {
     if forks::is_abandoned() {
