@@ -69,26 +69,15 @@ impl References {
             return Err("no working-set curve: its thread could not be started".to_owned());
         };
         let watched = watched.map_err(|why| format!("no working-set curve: {why}"))?;
-        let Some(mut watcher) = watched else {
-            // Two windows are the least that makes a curve.
-            let least = BEGIN_AFTER + 2 * vellum_reference::DELTA;
-            let [ended, needed] = [BEGIN_AFTER, least].map(vellum_report::units::time);
-            return Err(format!(
-                "too short to recommend memory: it ended within {ended}; run it for about {needed} of CPU time"
-            ));
+        let short = |enough: Duration| {
+            let enough = vellum_report::units::time(enough.max(ENOUGH_MIN));
+            format!("too short to recommend memory: run it for about {enough} of CPU time")
         };
+        let mut watcher = watched.ok_or_else(|| short(ENOUGH_MIN))?;
         watcher.finish();
         if watcher.curve().is_none() {
-            return Err(match watcher.frame(None).curve_in {
-                Some(wanting) if watcher.clock() > Duration::ZERO => {
-                    let enough = watcher.clock() + Duration::from_nanos(wanting.cpu_ns);
-                    format!(
-                        "too short to recommend memory: run it for about {} of CPU time",
-                        vellum_report::units::time(enough.max(ENOUGH_MIN))
-                    )
-                }
-                _ => "no memory is recommended: it computed nothing while it was watched".to_owned(),
-            });
+            let wanting = watcher.frame(None).curve_in.map_or(0, |wanting| wanting.cpu_ns);
+            return Err(short(watcher.clock() + Duration::from_nanos(wanting)));
         }
         // Without S there is a curve all the same.
         let delay = Delay::measure().ok();
