@@ -16,14 +16,20 @@ pub struct Call<'a, 's> {
     pub base: usize,
     /// How many there are.
     pub count: usize,
+    /// The procedure's name, for errors; those that only the prelude calls begin with `%`.
+    pub name: &'static str,
 }
 
 /// The value of a call.
 pub type Found<'s, T = Value<'s>> = Result<T, Fail<'s>>;
 /// A procedure.
 pub type Primitive = for<'a, 'b, 's> fn(&'b mut Call<'a, 's>) -> Found<'s>;
-/// Procedures and their names.
-pub type Table = &'static [(&'static str, Primitive)];
+/// A procedure's name, the least and the most arguments that it takes, and itself.
+pub type Row = (&'static str, usize, usize, Primitive);
+/// Procedures.
+pub type Table = &'static [Row];
+/// For a procedure that takes any number of arguments, or at least some.
+pub const ANY: usize = usize::MAX;
 
 /// The error of a procedure that was given something else.
 #[cold]
@@ -54,58 +60,63 @@ impl<'s> Call<'_, 's> {
     /// # Errors
     /// If there are fewer or more.
     #[inline]
-    pub fn takes(&self, name: &str, least: usize, most: usize) -> Found<'s, ()> {
+    pub fn takes(&self, least: usize, most: usize) -> Found<'s, ()> {
         if (least..=most).contains(&self.count) {
             return Ok(());
         }
         let wanted = match most {
-            usize::MAX => format!("at least {least}"),
+            ANY => format!("at least {least}"),
             _ if least == most => least.to_string(),
             _ => format!("{least} to {most}"),
         };
-        Err(Fail::error(format!("{name} takes {wanted} arguments, not {}", self.count)))
+        Err(Fail::error(format!("{} takes {wanted} arguments, not {}", self.name, self.count)))
     }
 
     /// The error that an argument is not what was wanted.
     #[cold]
-    pub fn wrong(&self, name: &str, wanted: &str, index: usize) -> Fail<'s> {
-        wrong(self.scope, name, wanted, &self.at(index))
+    pub fn wrong(&self, wanted: &str, index: usize) -> Fail<'s> {
+        wrong(self.scope, self.name.trim_start_matches('%'), wanted, &self.at(index))
+    }
+
+    /// Whether the argument is of a kind, as a value.
+    pub fn is(&self, kind: Kind) -> Found<'s> {
+        Ok(Value::boolean(self.at(0).is_a(kind)))
     }
 
     /// An argument of a kind.
     ///
     /// # Errors
     /// If it is of another.
-    pub fn object(&self, name: &str, index: usize, kind: Kind, wanted: &str) -> Found<'s> {
+    pub fn object(&self, index: usize, kind: Kind, wanted: &str) -> Found<'s> {
         let value = self.at(index);
-        if value.is_a(kind) { Ok(value) } else { Err(self.wrong(name, wanted, index)) }
+        if value.is_a(kind) { Ok(value) } else { Err(self.wrong(wanted, index)) }
     }
 
     /// An argument that is text.
     ///
     /// # Errors
     /// If it is not.
-    pub fn text(&self, name: &str, index: usize) -> Found<'s> {
-        self.object(name, index, Kind::Text, "a string")
+    pub fn text(&self, index: usize) -> Found<'s> {
+        self.object(index, Kind::Text, "a string")
     }
 
     /// An argument that is an integer.
     ///
     /// # Errors
     /// If it is not.
-    pub fn integer(&self, name: &str, index: usize) -> Found<'s, i64> {
-        self.at(index).as_integer().ok_or_else(|| self.wrong(name, "an integer", index))
+    pub fn integer(&self, index: usize) -> Found<'s, i64> {
+        self.at(index).as_integer().ok_or_else(|| self.wrong("an integer", index))
     }
 
     /// An argument that is an index, less than `end`.
     ///
     /// # Errors
     /// If it is not.
-    pub fn index(&self, name: &str, index: usize, end: usize) -> Found<'s, usize> {
+    pub fn index(&self, index: usize, end: usize) -> Found<'s, usize> {
         let found = self.at(index).as_integer().and_then(|number| usize::try_from(number).ok());
         found.filter(|&number| number < end).ok_or_else(|| {
             let wanted = format!("an index less than {end}");
-            self.wrong(name, &wanted, index)
+            self.wrong(&wanted, index)
         })
     }
 
@@ -113,10 +124,10 @@ impl<'s> Call<'_, 's> {
     ///
     /// # Errors
     /// If they do not.
-    pub fn range(&self, name: &str, first: usize, len: usize) -> Found<'s, std::ops::Range<usize>> {
-        let start = if first < self.count { self.index(name, first, len + 1)? } else { 0 };
-        let end = if first + 1 < self.count { self.index(name, first + 1, len + 1)? } else { len };
-        if start <= end { Ok(start..end) } else { Err(self.wrong(name, "a start before the end", first)) }
+    pub fn range(&self, first: usize, len: usize) -> Found<'s, std::ops::Range<usize>> {
+        let start = if first < self.count { self.index(first, len + 1)? } else { 0 };
+        let end = if first + 1 < self.count { self.index(first + 1, len + 1)? } else { len };
+        if start <= end { Ok(start..end) } else { Err(self.wrong("a start before the end", first)) }
     }
 
     /// A new text.

@@ -1,6 +1,6 @@
 //! Calls: how procedures begin and end, and continuations.
 
-use crate::call::Call;
+use crate::call::{Call, Found};
 use crate::fail::Fail;
 use crate::immediate;
 use crate::machine::{Machine, STACK_MAX};
@@ -32,6 +32,19 @@ impl Machine {
         (self.called_from, self.pc, self.count) = (self.pc, code as usize, count);
     }
 
+    fn call_primitive<'s>(
+        &mut self,
+        scope: &Scope<'s>,
+        number: usize,
+        base: usize,
+        count: usize,
+    ) -> Found<'s> {
+        let &(name, least, most, procedure) = self.procedures[number];
+        let mut call = Call { machine: self, scope, base, count, name };
+        call.takes(least, most)?;
+        procedure(&mut call)
+    }
+
     pub(crate) fn call_other<'s>(
         &mut self,
         scope: &Scope<'s>,
@@ -40,7 +53,7 @@ impl Machine {
         count: usize,
     ) -> Done<'s> {
         if let Some(number) = procedure.bits().and_then(immediate::as_primitive) {
-            let value = self.procedures[number](&mut Call { machine: self, scope, base, count })?;
+            let value = self.call_primitive(scope, number, base, count)?;
             self.stack.truncate(base - 3);
             self.stack.push(&value)?;
             return Ok(Step::On);
@@ -48,7 +61,7 @@ impl Machine {
         if procedure.is_a(Kind::Continuation) {
             let value = match count {
                 1 => self.stack.get(base, scope),
-                _ => control::values(&mut Call { machine: self, scope, base, count })?,
+                _ => control::values(&mut Call { machine: self, scope, base, count, name: "values" })?,
             };
             return self.resume(scope, procedure, &value);
         }
@@ -64,10 +77,9 @@ impl Machine {
             return Ok(Step::On);
         }
         // What is no closure returns at once: as if called by the caller of the running procedure.
-        if procedure.bits().and_then(immediate::as_primitive).is_some() {
+        if let Some(number) = procedure.bits().and_then(immediate::as_primitive) {
             let base = self.stack.len() - count;
-            let number = procedure.bits().and_then(immediate::as_primitive).expect("just seen");
-            let value = self.procedures[number](&mut Call { machine: self, scope, base, count })?;
+            let value = self.call_primitive(scope, number, base, count)?;
             self.stack.push(&value)?;
             self.leave(scope);
             return Ok(Step::On);

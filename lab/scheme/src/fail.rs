@@ -12,6 +12,7 @@ pub enum Fail<'s> {
     /// There is no memory.
     Memory(OutOfMemory),
     /// The program ends itself.
+    /// By `exit`.
     Exit(i32),
     /// Nothing has handled this.
     Uncaught(String),

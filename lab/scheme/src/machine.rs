@@ -12,7 +12,7 @@
 //! * No value is held over from one stretch of instructions to the next but by the stack.
 //! * An error leaves the stack in a state that can be run on: the handler's call lies on top of what failed.
 
-use crate::call::Primitive;
+use crate::call::Row;
 use crate::compiler::op::Op;
 use crate::compiler::{Analyser, Emitter};
 use crate::datum::{Datum, Place};
@@ -38,7 +38,7 @@ pub struct Machine {
     pub sources: Vec<String>,
     /// The arguments of `(command-line)`.
     pub arguments: Vec<String>,
-    pub(crate) procedures: Vec<Primitive>,
+    pub(crate) procedures: Vec<&'static Row>,
     pub(crate) pc: usize,
     pub(crate) fp: usize,
     /// Arguments of the call that is beginning.
@@ -52,12 +52,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with these procedures, whose names have their places in the order of the procedures, and
-    /// without a prelude.
+    /// A machine with these procedures, and without a prelude.
     ///
     /// # Errors
     /// [`OutOfMemory`].
-    pub fn bare(names: &[&str], procedures: Vec<Primitive>) -> Result<Machine, OutOfMemory> {
+    pub fn bare(procedures: Vec<&'static Row>) -> Result<Machine, OutOfMemory> {
         let mut machine = Machine {
             symbols: Symbols::default(),
             stack: Stack::new()?,
@@ -77,8 +76,8 @@ impl Machine {
         };
         machine.emitter.code.push(Op::Halt);
         machine.throw = machine.emitter.global(&"%throw".into());
-        for (number, name) in names.iter().enumerate() {
-            let global = machine.emitter.global(&(*name).into());
+        for number in 0..machine.procedures.len() {
+            let global = machine.emitter.global(&machine.procedures[number].0.into());
             machine.make_globals()?;
             machine.globals.set(global as usize, &Value::immediate(immediate::primitive(number)));
         }

@@ -19,10 +19,8 @@ impl Machine {
     /// # Errors
     /// If there is no memory for it.
     pub fn new() -> Result<Machine, Ended> {
-        let all = PRIMITIVES.iter().flat_map(|table| table.iter());
-        let names: Vec<&str> = all.clone().map(|(name, _)| *name).collect();
-        let procedures = all.map(|(_, procedure)| *procedure).collect();
-        let mut machine = Machine::bare(&names, procedures).map_err(Ended::Memory)?;
+        let procedures = PRIMITIVES.iter().flat_map(|table| table.iter()).collect();
+        let mut machine = Machine::bare(procedures).map_err(Ended::Memory)?;
         let prelude = include_str!("prelude.scm");
         machine.run_text("prelude", prelude, &mut |_, _| Ok(()))?;
         Ok(machine)

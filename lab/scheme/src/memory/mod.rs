@@ -86,7 +86,6 @@ impl Kind {
         Kind::Bytes,
     ];
 
-    /// The kind of that tag.
     #[inline(always)]
     fn of(tag: u32) -> Kind {
         Kind::ALL[tag as usize]

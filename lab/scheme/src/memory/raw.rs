@@ -38,13 +38,11 @@ pub unsafe trait Store: std::fmt::Debug + 'static {
     fn roots(words: &[Cell<u64>], are_added: bool);
 }
 
-/// Whether a word is an object.
 #[inline(always)]
 pub(super) const fn is_object(word: u64) -> bool {
     word.wrapping_sub(1) < (1 << 48) - 1
 }
 
-/// The object's words.
 #[inline(always)]
 pub(super) const fn object(word: u64) -> *mut u64 {
     std::ptr::with_exposed_provenance_mut((word & !TAG) as usize)

@@ -1,6 +1,6 @@
 //! Values, errors, evaluation, the process.
 
-use crate::call::{Call, Found, Table};
+use crate::call::{ANY, Call, Found, Table};
 use crate::fail::{Compile, Fail};
 use crate::immediate;
 use crate::memory::{CDR, Kind, Value};
@@ -9,25 +9,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The procedures.
 pub const TABLE: Table = &[
-    ("values", values),
-    ("%values->list", values_to_list),
-    ("procedure?", is_procedure),
-    ("eq?", eqv),
-    ("eqv?", eqv),
-    ("equal?", equal),
-    ("not", not),
-    ("%not", not),
-    ("boolean?", is_boolean),
-    ("error", error),
-    ("%fatal", fatal),
-    ("error-object?", is_condition),
-    ("error-object-message", condition_message),
-    ("error-object-irritants", condition_irritants),
-    ("error-object-place", condition_place),
-    ("%compile", compile),
-    ("exit", exit),
-    ("command-line", command_line),
-    ("current-second", current_second),
+    ("values", 0, ANY, values),
+    ("%values->list", 0, ANY, values_to_list),
+    ("procedure?", 1, 1, is_procedure),
+    ("eq?", 2, 2, eqv),
+    ("eqv?", 2, 2, eqv),
+    ("equal?", 2, 2, |call| Ok(Value::boolean(is_equal(&call.at(0), &call.at(1), 0)?))),
+    ("not", 1, 1, not),
+    ("%not", 1, 1, not),
+    ("boolean?", 1, 1, is_boolean),
+    ("error", 1, ANY, error),
+    ("%fatal", 0, ANY, fatal),
+    ("error-object?", 1, 1, |call| Ok(Value::boolean(is_own(&call.at(0))))),
+    ("error-object-message", 1, 1, |call| part(call, 1)),
+    ("error-object-irritants", 1, 1, |call| part(call, 2)),
+    ("error-object-place", 1, 1, |call| part(call, 3)),
+    ("%compile", 1, 1, compile),
+    ("exit", 0, 1, exit),
+    ("command-line", 0, ANY, command_line),
+    ("current-second", 0, ANY, current_second),
 ];
 
 /// `(values value ...)`.
@@ -51,35 +51,25 @@ fn values_to_list<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn is_procedure<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("procedure?", 1, 1)?;
     let value = call.at(0);
     let is_primitive = value.bits().and_then(immediate::as_primitive).is_some();
     Ok(Value::boolean(is_primitive || value.is_a(Kind::Closure) || value.is_a(Kind::Continuation)))
 }
 
 fn eqv<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("eqv?", 2, 2)?;
     Ok(Value::boolean(is_eqv(&call.at(0), &call.at(1))))
 }
 
-fn equal<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("equal?", 2, 2)?;
-    Ok(Value::boolean(is_equal(&call.at(0), &call.at(1), 0)?))
-}
-
 fn not<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("not", 1, 1)?;
     Ok(Value::boolean(call.at(0).is_false()))
 }
 
 fn is_boolean<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("boolean?", 1, 1)?;
     let value = call.at(0);
     Ok(Value::boolean(value.is_false() || value.is_immediate(immediate::TRUE)))
 }
 
 fn error<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("error", 1, usize::MAX)?;
     let message = call.printed(&call.at(0), false)?;
     let about = (1..call.count)
         .rev()
@@ -110,32 +100,13 @@ fn is_own(value: &Value<'_>) -> bool {
         && crate::memory::in_scope(|scope| value.get(scope, 0).is_immediate(immediate::CONDITION))
 }
 
-fn is_condition<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("error-object?", 1, 1)?;
-    Ok(Value::boolean(is_own(&call.at(0))))
-}
-
-fn part<'s>(call: &Call<'_, 's>, name: &str, slot: usize) -> Found<'s> {
-    call.takes(name, 1, 1)?;
+fn part<'s>(call: &Call<'_, 's>, slot: usize) -> Found<'s> {
     let value = call.at(0);
-    if is_own(&value) { Ok(value.get(call.scope, slot)) } else { Err(call.wrong(name, "an error object", 0)) }
-}
-
-fn condition_message<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    part(call, "error-object-message", 1)
-}
-
-fn condition_irritants<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    part(call, "error-object-irritants", 2)
-}
-
-fn condition_place<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    part(call, "error-object-place", 3)
+    if is_own(&value) { Ok(value.get(call.scope, slot)) } else { Err(call.wrong("an error object", 0)) }
 }
 
 /// A procedure that does what a datum says.
 fn compile<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("eval", 1, 1)?;
     let datum = to_datum(&call.at(0), 0)?;
     match call.machine.compile(&datum) {
         Ok(entry) => Ok(Value::slots(call.scope, Kind::Closure, 1, immediate::integer(i64::from(entry)))?),
@@ -145,7 +116,6 @@ fn compile<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn exit<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("exit", 0, 1)?;
     let status = match call.maybe(0) {
         None => 0,
         Some(value) if value.is_immediate(immediate::TRUE) => 0,

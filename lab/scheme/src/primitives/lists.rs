@@ -1,79 +1,50 @@
 //! Pairs and lists.
 
-use crate::call::{Call, Found, Table};
+use crate::call::{ANY, Call, Found, Table};
 use crate::fail::Fail;
 use crate::memory::{CAR, CDR, Kind, Value};
 use crate::value::{is_equal, is_eqv, walk};
 
 /// The procedures.
 pub const TABLE: Table = &[
-    ("cons", cons),
-    ("%cons", cons),
-    ("car", car),
-    ("cdr", cdr),
-    ("set-car!", set_car),
-    ("set-cdr!", set_cdr),
-    ("pair?", is_pair),
-    ("null?", is_null),
-    ("list?", is_list),
-    ("list", list),
-    ("%list", list),
-    ("length", length),
-    ("reverse", reverse),
-    ("append", append),
-    ("%append", append),
-    ("memq", memv),
-    ("memv", memv),
-    ("%memv", memv),
-    ("%member", member),
-    ("assq", assv),
-    ("assv", assv),
-    ("%assoc", assoc),
+    ("cons", 2, 2, cons),
+    ("%cons", 2, 2, cons),
+    ("car", 1, 1, |call| slot(call, CAR)),
+    ("cdr", 1, 1, |call| slot(call, CDR)),
+    ("set-car!", 2, 2, |call| set(call, CAR)),
+    ("set-cdr!", 2, 2, |call| set(call, CDR)),
+    ("pair?", 1, 1, |call| call.is(Kind::Pair)),
+    ("null?", 1, 1, |call| Ok(Value::boolean(call.at(0).is_nil()))),
+    ("list?", 1, 1, is_list),
+    ("list", 0, ANY, list),
+    ("%list", 0, ANY, list),
+    ("length", 1, 1, length),
+    ("reverse", 1, 1, reverse),
+    ("append", 0, ANY, append),
+    ("%append", 0, ANY, append),
+    ("memq", 2, 2, memv),
+    ("memv", 2, 2, memv),
+    ("%memv", 2, 2, memv),
+    ("%member", 2, 2, |call| search(call, false, |one, other| is_equal(one, other, 0))),
+    ("assq", 2, 2, assv),
+    ("assv", 2, 2, assv),
+    ("%assoc", 2, 2, |call| search(call, true, |one, other| is_equal(one, other, 0))),
 ];
 
 /// Elements of a list, beyond which it counts as one without end.
 const LENGTH_MAX: usize = 1 << 28;
 
 fn cons<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("cons", 2, 2)?;
     Ok(Value::pair(call.scope, &call.at(0), &call.at(1))?)
 }
 
-fn slot<'s>(call: &Call<'_, 's>, name: &str, slot: usize) -> Found<'s> {
-    call.takes(name, 1, 1)?;
-    Ok(call.object(name, 0, Kind::Pair, "a pair")?.get(call.scope, slot))
+fn slot<'s>(call: &Call<'_, 's>, slot: usize) -> Found<'s> {
+    Ok(call.object(0, Kind::Pair, "a pair")?.get(call.scope, slot))
 }
 
-fn car<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    slot(call, "car", CAR)
-}
-
-fn cdr<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    slot(call, "cdr", CDR)
-}
-
-fn set<'s>(call: &Call<'_, 's>, name: &str, slot: usize) -> Found<'s> {
-    call.takes(name, 2, 2)?;
-    call.object(name, 0, Kind::Pair, "a pair")?.set(call.scope, slot, &call.at(1));
+fn set<'s>(call: &Call<'_, 's>, slot: usize) -> Found<'s> {
+    call.object(0, Kind::Pair, "a pair")?.set(call.scope, slot, &call.at(1));
     Ok(Value::unspecified())
-}
-
-fn set_car<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    set(call, "set-car!", CAR)
-}
-
-fn set_cdr<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    set(call, "set-cdr!", CDR)
-}
-
-fn is_pair<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("pair?", 1, 1)?;
-    Ok(Value::boolean(call.at(0).is_a(Kind::Pair)))
-}
-
-fn is_null<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("null?", 1, 1)?;
-    Ok(Value::boolean(call.at(0).is_nil()))
 }
 
 /// The length of a proper list; `None` of anything else.
@@ -87,7 +58,6 @@ fn length_of<'s>(value: &Value<'_>) -> Found<'s, Option<usize>> {
 }
 
 fn is_list<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("list?", 1, 1)?;
     Ok(Value::boolean(length_of(&call.at(0))?.is_some()))
 }
 
@@ -97,13 +67,12 @@ fn list<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn length<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("length", 1, 1)?;
-    let len = length_of(&call.at(0))?.ok_or_else(|| call.wrong("length", "a list", 0))?;
+    let len = length_of(&call.at(0))?.ok_or_else(|| call.wrong("a list", 0))?;
     Ok(Value::integer(len as i64))
 }
 
 /// Pushes a list's elements on the machine's stack, where they are kept; returns how many.
-fn push_all<'s>(call: &mut Call<'_, 's>, name: &str, index: usize) -> Found<'s, usize> {
+fn push_all<'s>(call: &mut Call<'_, 's>, index: usize) -> Found<'s, usize> {
     let (list, before) = (call.at(index), call.machine.stack.len());
     let stack = &mut call.machine.stack;
     let is_list = walk::<Fail<'s>>(&list, |_, element| {
@@ -115,11 +84,10 @@ fn push_all<'s>(call: &mut Call<'_, 's>, name: &str, index: usize) -> Found<'s, 
         return Ok(count);
     }
     call.machine.stack.truncate(before);
-    Err(call.wrong(name, "a list", index))
+    Err(call.wrong("a list", index))
 }
 
 fn reverse<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("reverse", 1, 1)?;
     // The result grows on the stack: it outlives the scopes of the walk there.
     let (list, at) = (call.at(0), call.machine.stack.len());
     call.machine.stack.push(&Value::nil())?;
@@ -130,7 +98,7 @@ fn reverse<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
         Ok(true)
     })?;
     let reversed = call.machine.stack.pop(call.scope);
-    if is_list { Ok(reversed) } else { Err(call.wrong("reverse", "a list", 0)) }
+    if is_list { Ok(reversed) } else { Err(call.wrong("a list", 0)) }
 }
 
 fn append<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
@@ -138,7 +106,7 @@ fn append<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     let at = call.machine.stack.len();
     call.machine.stack.push(&call.at(last))?;
     for index in (0..last).rev() {
-        for _ in 0..push_all(call, "append", index)? {
+        for _ in 0..push_all(call, index)? {
             crate::memory::in_scope(|scope| {
                 let element = call.machine.stack.pop(scope);
                 let longer = Value::pair(scope, &element, &call.machine.stack.get(at, scope))?;
@@ -153,11 +121,9 @@ fn append<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 /// The first place of a list, or of its elements, where the key is found.
 fn search<'s>(
     call: &mut Call<'_, 's>,
-    name: &str,
     is_association: bool,
     is_same: fn(&Value<'_>, &Value<'_>) -> Found<'static, bool>,
 ) -> Found<'s> {
-    call.takes(name, 2, 2)?;
     let (key, at) = (call.at(0), call.base + 1);
     let found = call.machine.stack.len();
     call.machine.stack.push(&Value::boolean(false))?;
@@ -187,17 +153,9 @@ fn search<'s>(
 }
 
 fn memv<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    search(call, "memv", false, |one, other| Ok(is_eqv(one, other)))
-}
-
-fn member<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    search(call, "member", false, |one, other| is_equal(one, other, 0))
+    search(call, false, |one, other| Ok(is_eqv(one, other)))
 }
 
 fn assv<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    search(call, "assv", true, |one, other| Ok(is_eqv(one, other)))
-}
-
-fn assoc<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    search(call, "assoc", true, |one, other| is_equal(one, other, 0))
+    search(call, true, |one, other| Ok(is_eqv(one, other)))
 }

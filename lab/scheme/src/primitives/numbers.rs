@@ -3,7 +3,7 @@
 //! A sum, difference or product of integers for which there is no room is an error: an inexact result nobody
 //! asked for would be worse. `(inexact n)` asks for it.
 
-use crate::call::{Call, Found, Table, wrong};
+use crate::call::{ANY, Call, Found, Table, wrong};
 use crate::compiler::op::Two;
 use crate::datum::Shape;
 use crate::fail::Fail;
@@ -14,21 +14,20 @@ use crate::reader;
 
 /// The procedures.
 pub const TABLE: Table = &[
-    ("+", |call| fold(call, Two::Add, 0)),
-    ("*", |call| fold(call, Two::Multiply, 1)),
-    ("-", |call| back(call, Two::Subtract, 0)),
-    ("/", divide),
-    ("=", |call| ordered(call, Two::Equal)),
-    ("<", |call| ordered(call, Two::Less)),
-    (">", |call| ordered(call, Two::Greater)),
-    ("<=", |call| ordered(call, Two::AtMost)),
-    (">=", |call| ordered(call, Two::AtLeast)),
-    ("quotient", |call| whole(call, "quotient", i64::checked_div, |one, other| (one / other).trunc())),
-    ("remainder", |call| whole(call, "remainder", i64::checked_rem, |one, other| one % other)),
-    ("modulo", |call| {
+    ("+", 0, ANY, |call| fold(call, Two::Add, 0)),
+    ("*", 0, ANY, |call| fold(call, Two::Multiply, 1)),
+    ("-", 1, ANY, |call| back(call, Two::Subtract, 0)),
+    ("/", 1, ANY, divide),
+    ("=", 1, ANY, |call| ordered(call, Two::Equal)),
+    ("<", 1, ANY, |call| ordered(call, Two::Less)),
+    (">", 1, ANY, |call| ordered(call, Two::Greater)),
+    ("<=", 1, ANY, |call| ordered(call, Two::AtMost)),
+    (">=", 1, ANY, |call| ordered(call, Two::AtLeast)),
+    ("quotient", 2, 2, |call| whole(call, i64::checked_div, |one, other| (one / other).trunc())),
+    ("remainder", 2, 2, |call| whole(call, i64::checked_rem, |one, other| one % other)),
+    ("modulo", 2, 2, |call| {
         whole(
             call,
-            "modulo",
             |one, other| {
                 let rest = one.checked_rem(other)?;
                 Some(if rest != 0 && (rest < 0) != (other < 0) { rest + other } else { rest })
@@ -36,24 +35,26 @@ pub const TABLE: Table = &[
             |one, other| one - other * (one / other).floor(),
         )
     }),
-    ("number?", is_number),
-    ("integer?", is_whole),
-    ("exact?", is_exact),
-    ("exact-integer?", is_exact),
-    ("inexact", inexact),
-    ("exact", exact),
-    ("floor", |call| rounded(call, "floor", f64::floor)),
-    ("ceiling", |call| rounded(call, "ceiling", f64::ceil)),
-    ("truncate", |call| rounded(call, "truncate", f64::trunc)),
-    ("round", |call| rounded(call, "round", f64::round_ties_even)),
-    ("sqrt", square_root),
-    ("exp", |call| real(call, "exp", f64::exp)),
-    ("log", |call| real(call, "log", f64::ln)),
-    ("sin", |call| real(call, "sin", f64::sin)),
-    ("cos", |call| real(call, "cos", f64::cos)),
-    ("atan", |call| real(call, "atan", f64::atan)),
-    ("number->string", to_text),
-    ("string->number", from_text),
+    ("number?", 1, 1, |call| Ok(Value::boolean(Number::of(&call.at(0)).is_some()))),
+    ("integer?", 1, 1, |call| {
+        Ok(Value::boolean(Number::of(&call.at(0)).is_some_and(|number| number.real().fract() == 0.0)))
+    }),
+    ("exact?", 1, 1, is_exact),
+    ("exact-integer?", 1, 1, is_exact),
+    ("inexact", 1, 1, inexact),
+    ("exact", 1, 1, exact),
+    ("floor", 1, 1, |call| rounded(call, f64::floor)),
+    ("ceiling", 1, 1, |call| rounded(call, f64::ceil)),
+    ("truncate", 1, 1, |call| rounded(call, f64::trunc)),
+    ("round", 1, 1, |call| rounded(call, f64::round_ties_even)),
+    ("sqrt", 1, 1, square_root),
+    ("exp", 1, 1, |call| real(call, f64::exp)),
+    ("log", 1, 1, |call| real(call, f64::ln)),
+    ("sin", 1, 1, |call| real(call, f64::sin)),
+    ("cos", 1, 1, |call| real(call, f64::cos)),
+    ("atan", 1, 1, |call| real(call, f64::atan)),
+    ("number->string", 1, 2, to_text),
+    ("string->number", 1, 2, from_text),
 ];
 
 #[derive(Clone, Copy)]
@@ -149,7 +150,6 @@ fn fold<'s>(call: &mut Call<'_, 's>, two: Two, start: i64) -> Found<'s> {
 }
 
 fn back<'s>(call: &mut Call<'_, 's>, two: Two, start: i64) -> Found<'s> {
-    call.takes(name_of(two), 1, usize::MAX)?;
     if call.count == 1 {
         return operate(call.scope, two, &Value::integer(start), &call.at(0));
     }
@@ -157,7 +157,6 @@ fn back<'s>(call: &mut Call<'_, 's>, two: Two, start: i64) -> Found<'s> {
 }
 
 fn ordered<'s>(call: &mut Call<'_, 's>, two: Two) -> Found<'s> {
-    call.takes(name_of(two), 1, usize::MAX)?;
     let mut holds = true;
     for index in 1..call.count {
         holds &= !operate(call.scope, two, &call.at(index - 1), &call.at(index))?.is_false();
@@ -165,13 +164,12 @@ fn ordered<'s>(call: &mut Call<'_, 's>, two: Two) -> Found<'s> {
     Ok(Value::boolean(holds))
 }
 
-fn number<'s>(call: &Call<'_, 's>, name: &str, index: usize) -> Found<'s, Number> {
-    Number::of(&call.at(index)).ok_or_else(|| call.wrong(name, "a number", index))
+fn number<'s>(call: &Call<'_, 's>, index: usize) -> Found<'s, Number> {
+    Number::of(&call.at(index)).ok_or_else(|| call.wrong("a number", index))
 }
 
 fn divide<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("/", 1, usize::MAX)?;
-    let mut all = (0..call.count).map(|index| number(call, "/", index)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = (0..call.count).map(|index| number(call, index)).collect::<Result<Vec<_>, _>>()?;
     if all.len() == 1 {
         all.insert(0, Number::Exact(1));
     }
@@ -184,86 +182,65 @@ fn divide<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
             (one, other) => Number::Inexact(one.real() / other.real()),
         };
     }
-    made(call, "/", result)
+    made(call, result)
 }
 
-fn made<'s>(call: &Call<'_, 's>, name: &str, number: Number) -> Found<'s> {
+fn made<'s>(call: &Call<'_, 's>, number: Number) -> Found<'s> {
     match number {
         Number::Exact(number) if is_integer(number) => Ok(Value::integer(number)),
         Number::Exact(_) => {
-            Err(Fail::error(format!("{name}: the result is no integer of {INTEGER_BITS} bits")))
+            Err(Fail::error(format!("{}: the result is no integer of {INTEGER_BITS} bits", call.name)))
         }
-        Number::Inexact(number) => {
-            let _ = call;
-            Ok(Value::float(number))
-        }
+        Number::Inexact(number) => Ok(Value::float(number)),
     }
 }
 
 fn whole<'s>(
     call: &mut Call<'_, 's>,
-    name: &str,
     exact: fn(i64, i64) -> Option<i64>,
     inexact: fn(f64, f64) -> f64,
 ) -> Found<'s> {
-    call.takes(name, 2, 2)?;
-    match (number(call, name, 0)?, number(call, name, 1)?) {
-        (_, Number::Exact(0)) => Err(Fail::error(format!("{name}: division by zero"))),
+    match (number(call, 0)?, number(call, 1)?) {
+        (_, Number::Exact(0)) => Err(Fail::error(format!("{}: division by zero", call.name))),
         (Number::Exact(one), Number::Exact(other)) => {
-            let found = exact(one, other).ok_or_else(|| Fail::error(format!("{name}: no room")))?;
-            made(call, name, Number::Exact(found))
+            let found = exact(one, other).ok_or_else(|| Fail::error(format!("{}: no room", call.name)))?;
+            made(call, Number::Exact(found))
         }
         (one, other) => Ok(Value::float(inexact(one.real(), other.real()))),
     }
 }
 
-fn is_number<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("number?", 1, 1)?;
-    Ok(Value::boolean(Number::of(&call.at(0)).is_some()))
-}
-
-fn is_whole<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("integer?", 1, 1)?;
-    Ok(Value::boolean(Number::of(&call.at(0)).is_some_and(|number| number.real().fract() == 0.0)))
-}
-
 fn is_exact<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("exact?", 1, 1)?;
     Ok(Value::boolean(matches!(Number::of(&call.at(0)), Some(Number::Exact(_)))))
 }
 
 fn inexact<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("inexact", 1, 1)?;
-    Ok(Value::float(number(call, "inexact", 0)?.real()))
+    Ok(Value::float(number(call, 0)?.real()))
 }
 
 fn exact<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("exact", 1, 1)?;
-    match number(call, "exact", 0)? {
+    match number(call, 0)? {
         Number::Exact(number) => Ok(Value::integer(number)),
         Number::Inexact(number) if number.fract() == 0.0 && number.abs() < (1u64 << 52) as f64 => {
-            made(call, "exact", Number::Exact(number as i64))
+            made(call, Number::Exact(number as i64))
         }
-        Number::Inexact(_) => Err(call.wrong("exact", "a whole number that there is room for", 0)),
+        Number::Inexact(_) => Err(call.wrong("a whole number that there is room for", 0)),
     }
 }
 
-fn rounded<'s>(call: &mut Call<'_, 's>, name: &str, round: fn(f64) -> f64) -> Found<'s> {
-    call.takes(name, 1, 1)?;
-    Ok(match number(call, name, 0)? {
+fn rounded<'s>(call: &mut Call<'_, 's>, round: fn(f64) -> f64) -> Found<'s> {
+    Ok(match number(call, 0)? {
         Number::Exact(number) => Value::integer(number),
         Number::Inexact(number) => Value::float(round(number)),
     })
 }
 
-fn real<'s>(call: &mut Call<'_, 's>, name: &str, function: fn(f64) -> f64) -> Found<'s> {
-    call.takes(name, 1, 1)?;
-    Ok(Value::float(function(number(call, name, 0)?.real())))
+fn real<'s>(call: &mut Call<'_, 's>, function: fn(f64) -> f64) -> Found<'s> {
+    Ok(Value::float(function(number(call, 0)?.real())))
 }
 
 fn square_root<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("sqrt", 1, 1)?;
-    let number = number(call, "sqrt", 0)?;
+    let number = number(call, 0)?;
     let root = number.real().sqrt();
     match number {
         Number::Exact(square) if root.fract() == 0.0 && (root as i64).pow(2) == square => {
@@ -274,9 +251,8 @@ fn square_root<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn to_text<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("number->string", 1, 2)?;
-    let radix = if call.count > 1 { call.integer("number->string", 1)? } else { 10 };
-    let text = match (number(call, "number->string", 0)?, radix) {
+    let radix = if call.count > 1 { call.integer(1)? } else { 10 };
+    let text = match (number(call, 0)?, radix) {
         (Number::Exact(number), 10) => number.to_string(),
         (Number::Exact(number), 2 | 8 | 16) => {
             let (sign, size) = (if number < 0 { "-" } else { "" }, number.unsigned_abs());
@@ -288,17 +264,16 @@ fn to_text<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
             format!("{sign}{digits}")
         }
         (Number::Inexact(number), 10) => float_text(number),
-        _ => return Err(call.wrong("number->string", "a radix of 2, 8, 10 or 16", 1)),
+        _ => return Err(call.wrong("a radix of 2, 8, 10 or 16", 1)),
     };
     call.new_text(&text)
 }
 
 fn from_text<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("string->number", 1, 2)?;
-    let radix = if call.count > 1 { call.integer("string->number", 1)? } else { 10 };
+    let radix = if call.count > 1 { call.integer(1)? } else { 10 };
     let radix = u32::try_from(radix).ok().filter(|radix| [2, 8, 10, 16].contains(radix));
-    let radix = radix.ok_or_else(|| call.wrong("string->number", "a radix of 2, 8, 10 or 16", 1))?;
-    Ok(match reader::number(call.text("string->number", 0)?.as_text(), radix) {
+    let radix = radix.ok_or_else(|| call.wrong("a radix of 2, 8, 10 or 16", 1))?;
+    Ok(match reader::number(call.text(0)?.as_text(), radix) {
         Ok(Some(Shape::Integer(number))) => Value::integer(number),
         Ok(Some(Shape::Float(number))) => Value::float(number),
         _ => Value::boolean(false),

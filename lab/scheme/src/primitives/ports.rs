@@ -5,7 +5,7 @@
 //! output: #f | list of texts, the last one first | unused
 //! ```
 
-use crate::call::{Call, Found, Table};
+use crate::call::{ANY, Call, Found, Table};
 use crate::datum::SyntaxError;
 use crate::fail::Fail;
 use crate::immediate;
@@ -17,22 +17,22 @@ use std::io::{BufWriter, Stdout, Write, stdout};
 
 /// The procedures.
 pub const TABLE: Table = &[
-    ("display", |call| print(call, "display", false)),
-    ("write", |call| print(call, "write", true)),
-    ("write-string", |call| print(call, "write-string", false)),
-    ("write-char", |call| print(call, "write-char", false)),
-    ("newline", newline),
-    ("open-output-string", open_output),
-    ("get-output-string", output),
-    ("open-input-string", open_input),
-    ("open-input-file", open_file),
-    ("read-char", |call| next_char(call, "read-char", true)),
-    ("peek-char", |call| next_char(call, "peek-char", false)),
-    ("read-line", read_line),
-    ("read", read),
-    ("eof-object", |_| Ok(Value::immediate(immediate::EOF))),
-    ("eof-object?", |call| Ok(Value::boolean(call.at(0).is_immediate(immediate::EOF)))),
-    ("port?", |call| Ok(Value::boolean(call.at(0).is_a(Kind::Port)))),
+    ("display", 1, 2, |call| print(call, false)),
+    ("write", 1, 2, |call| print(call, true)),
+    ("write-string", 1, 2, |call| print(call, false)),
+    ("write-char", 1, 2, |call| print(call, false)),
+    ("newline", 0, 1, |call| write(call, Some(0), "\n")),
+    ("open-output-string", 0, ANY, open_output),
+    ("get-output-string", 1, 1, output),
+    ("open-input-string", 1, 1, |call| input(call, &call.text(0)?)),
+    ("open-input-file", 1, 1, open_file),
+    ("read-char", 1, 1, |call| next_char(call, true)),
+    ("peek-char", 1, 1, |call| next_char(call, false)),
+    ("read-line", 1, 1, read_line),
+    ("read", 1, 1, read),
+    ("eof-object", 0, ANY, |_| Ok(Value::immediate(immediate::EOF))),
+    ("eof-object?", 0, ANY, |call| Ok(Value::boolean(call.at(0).is_immediate(immediate::EOF)))),
+    ("port?", 0, ANY, |call| call.is(Kind::Port)),
 ];
 
 thread_local! {
@@ -56,13 +56,13 @@ pub fn flush() -> std::io::Result<()> {
     OUTPUT.with_borrow_mut(BufWriter::flush)
 }
 
-fn write<'s>(call: &Call<'_, 's>, name: &str, port: Option<usize>, text: &str) -> Found<'s> {
+fn write<'s>(call: &Call<'_, 's>, port: Option<usize>, text: &str) -> Found<'s> {
     match port.filter(|&index| index < call.count) {
-        None => put(text).map_err(|error| Fail::error(format!("{name}: standard output: {error}")))?,
+        None => put(text).map_err(|error| Fail::error(format!("{}: standard output: {error}", call.name)))?,
         Some(index) => {
-            let port = call.object(name, index, Kind::Port, "a port")?;
+            let port = call.object(index, Kind::Port, "a port")?;
             if !port.get(call.scope, 0).is_false() {
-                return Err(call.wrong(name, "a port for output", index));
+                return Err(call.wrong("a port for output", index));
             }
             let text = call.new_text(text)?;
             let texts = Value::pair(call.scope, &text, &port.get(call.scope, 1))?;
@@ -72,15 +72,9 @@ fn write<'s>(call: &Call<'_, 's>, name: &str, port: Option<usize>, text: &str) -
     Ok(Value::unspecified())
 }
 
-fn print<'s>(call: &mut Call<'_, 's>, name: &str, is_written: bool) -> Found<'s> {
-    call.takes(name, 1, 2)?;
+fn print<'s>(call: &mut Call<'_, 's>, is_written: bool) -> Found<'s> {
     let text = call.printed(&call.at(0), is_written)?;
-    write(call, name, Some(1), &text)
-}
-
-fn newline<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("newline", 0, 1)?;
-    write(call, "newline", Some(0), "\n")
+    write(call, Some(1), &text)
 }
 
 fn open_output<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
@@ -89,8 +83,7 @@ fn open_output<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn output<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("get-output-string", 1, 1)?;
-    let port = call.object("get-output-string", 0, Kind::Port, "a port")?;
+    let port = call.object(0, Kind::Port, "a port")?;
     let (mut texts, mut place) = (Vec::new(), port.get(call.scope, 1));
     while place.is_a(Kind::Pair) {
         texts.push(place.get(call.scope, CAR).as_text().to_owned());
@@ -107,14 +100,8 @@ fn input<'s>(call: &Call<'_, 's>, text: &Value<'_>) -> Found<'s> {
     Ok(Value::of_slots(call.scope, Kind::Port, &[&Value::boolean(true), text, &Value::integer(0)])?)
 }
 
-fn open_input<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("open-input-string", 1, 1)?;
-    input(call, &call.text("open-input-string", 0)?)
-}
-
 fn open_file<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("open-input-file", 1, 1)?;
-    let value = call.text("open-input-file", 0)?;
+    let value = call.text(0)?;
     let name = value.as_text();
     let text = std::fs::read_to_string(name)
         .map_err(|error| Fail::error(format!("open-input-file: {name}: {error}")))?;
@@ -122,11 +109,10 @@ fn open_file<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 /// The port's rest: the port, its text, and where the rest begins.
-fn rest<'s>(call: &Call<'_, 's>, name: &str) -> Found<'s, (Value<'s>, Value<'s>, usize)> {
-    call.takes(name, 1, 1)?;
-    let port = call.object(name, 0, Kind::Port, "a port")?;
+fn rest<'s>(call: &Call<'_, 's>) -> Found<'s, (Value<'s>, Value<'s>, usize)> {
+    let port = call.object(0, Kind::Port, "a port")?;
     let at = port.get(call.scope, 2).as_integer();
-    let at = at.ok_or_else(|| call.wrong(name, "a port for input", 0))?;
+    let at = at.ok_or_else(|| call.wrong("a port for input", 0))?;
     Ok((port.kept(call.scope), port.get(call.scope, 1), at as usize))
 }
 
@@ -134,8 +120,8 @@ fn advance(call: &Call<'_, '_>, port: &Value<'_>, to: usize) {
     port.set(call.scope, 2, &Value::integer(to as i64));
 }
 
-fn next_char<'s>(call: &mut Call<'_, 's>, name: &str, takes: bool) -> Found<'s> {
-    let (port, text, at) = rest(call, name)?;
+fn next_char<'s>(call: &mut Call<'_, 's>, takes: bool) -> Found<'s> {
+    let (port, text, at) = rest(call)?;
     let Some(next) = text.as_text()[at..].chars().next() else {
         return Ok(Value::immediate(immediate::EOF));
     };
@@ -146,7 +132,7 @@ fn next_char<'s>(call: &mut Call<'_, 's>, name: &str, takes: bool) -> Found<'s> 
 }
 
 fn read_line<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let (port, text, at) = rest(call, "read-line")?;
+    let (port, text, at) = rest(call)?;
     let rest = &text.as_text()[at..];
     if rest.is_empty() {
         return Ok(Value::immediate(immediate::EOF));
@@ -157,7 +143,7 @@ fn read_line<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn read<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let (port, text, at) = rest(call, "read")?;
+    let (port, text, at) = rest(call)?;
     let mut reader = Reader::new(&text.as_text()[at..], 0);
     let datum = reader.next_datum().map_err(|SyntaxError { place, message, .. }| {
         Fail::error(format!("read: {message} (line {}, column {})", place.line, place.column))

@@ -1,25 +1,22 @@
 //! Records and promises. The forms that define and use them are in `compiler::derived` and the prelude.
 
-use crate::call::{Call, Found, Table};
-use crate::fail::Fail;
+use crate::call::{ANY, Call, Found, Table};
 use crate::memory::{Kind, Value};
 
 /// The procedures.
 pub const TABLE: Table = &[
-    ("%make-type", make_type),
-    ("%record", record),
-    ("%record?", is_record),
-    ("%record-ref", record_ref),
-    ("%record-set!", record_set),
-    ("%make-promise", make_promise),
-    ("promise?", is_promise),
-    ("%promise-ref", promise_ref),
-    ("%promise-set!", promise_set),
+    ("%make-type", 0, ANY, |call| Ok(Value::of_slots(call.scope, Kind::Type, &[&call.at(0), &call.at(1)])?)),
+    ("%record", 0, ANY, record),
+    ("%record?", 0, ANY, |call| Ok(Value::boolean(is_of(call)))),
+    ("%record-ref", 0, ANY, |call| field(call).map(|field| call.at(0).get(call.scope, field))),
+    ("%record-set!", 0, ANY, record_set),
+    ("%make-promise", 0, ANY, |call| {
+        Ok(Value::of_slots(call.scope, Kind::Promise, &[&Value::boolean(false), &call.at(0)])?)
+    }),
+    ("promise?", 1, 1, |call| call.is(Kind::Promise)),
+    ("%promise-ref", 0, ANY, promise_ref),
+    ("%promise-set!", 0, ANY, promise_set),
 ];
-
-fn make_type<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    Ok(Value::of_slots(call.scope, Kind::Type, &[&call.at(0), &call.at(1)])?)
-}
 
 fn record<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     let record = Value::slots(call.scope, Kind::Record, call.count, crate::immediate::UNSPECIFIED)?;
@@ -32,50 +29,35 @@ fn is_of<'s>(call: &Call<'_, 's>) -> bool {
     value.is_a(Kind::Record) && value.get(call.scope, 0).is(&call.at(1))
 }
 
-fn is_record<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    Ok(Value::boolean(is_of(call)))
-}
-
-fn wrong<'s>(call: &Call<'_, 's>) -> Fail<'s> {
+/// The number of the field that the third argument names, if the first argument is of the type of the second.
+fn field<'s>(call: &mut Call<'_, 's>) -> Found<'s, usize> {
+    call.name = "a record's field";
+    if is_of(call) {
+        return call.index(2, call.at(0).len());
+    }
     if !call.at(1).is_a(Kind::Type) {
-        return call.wrong("a record's field", "a record type", 1);
+        return Err(call.wrong("a record type", 1));
     }
     let name = call.at(1).get(call.scope, 0);
-    call.wrong("a record's field", &format!("a {}", name.as_text()), 0)
-}
-
-fn record_ref<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    if !is_of(call) {
-        return Err(wrong(call));
-    }
-    Ok(call.at(0).get(call.scope, call.index("a record's field", 2, call.at(0).len())?))
+    Err(call.wrong(&format!("a {}", name.as_text()), 0))
 }
 
 fn record_set<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    if !is_of(call) {
-        return Err(wrong(call));
-    }
-    call.at(0).set(call.scope, call.index("a record's field", 2, call.at(0).len())?, &call.at(3));
+    let field = field(call)?;
+    call.at(0).set(call.scope, field, &call.at(3));
     Ok(Value::unspecified())
 }
 
-fn make_promise<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    Ok(Value::of_slots(call.scope, Kind::Promise, &[&Value::boolean(false), &call.at(0)])?)
-}
-
-fn is_promise<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("promise?", 1, 1)?;
-    Ok(Value::boolean(call.at(0).is_a(Kind::Promise)))
-}
-
 fn promise_ref<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let promise = call.object("force", 0, Kind::Promise, "a promise")?;
-    Ok(promise.get(call.scope, call.index("force", 1, 2)?))
+    call.name = "force";
+    let promise = call.object(0, Kind::Promise, "a promise")?;
+    Ok(promise.get(call.scope, call.index(1, 2)?))
 }
 
 /// The promise's value is there now.
 fn promise_set<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let promise = call.object("force", 0, Kind::Promise, "a promise")?;
+    call.name = "force";
+    let promise = call.object(0, Kind::Promise, "a promise")?;
     promise.set(call.scope, 0, &Value::boolean(true));
     promise.set(call.scope, 1, &call.at(1));
     Ok(Value::unspecified())

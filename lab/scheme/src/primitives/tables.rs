@@ -7,20 +7,20 @@
 //! Keys are hashed by what they look like, never by address: so nothing is to be done where objects move.
 //! What looks alike to the hash (all procedures, for example) shares a bucket.
 
-use crate::call::{Call, Found, Table};
+use crate::call::{ANY, Call, Found, Table};
 use crate::immediate;
 use crate::memory::{CAR, CDR, Kind, Scope, Value, in_scope};
 use crate::value::is_equal;
 
 /// The procedures.
 pub const TABLE: Table = &[
-    ("make-hash-table", make),
-    ("hash-table?", is_table),
-    ("hash-table-ref/default", lookup),
-    ("hash-table-set!", set),
-    ("hash-table-delete!", delete),
-    ("hash-table-count", count),
-    ("hash-table->alist", to_list),
+    ("make-hash-table", 0, ANY, make),
+    ("hash-table?", 1, 1, |call| call.is(Kind::Table)),
+    ("hash-table-ref/default", 3, 3, lookup),
+    ("hash-table-set!", 3, 3, set),
+    ("hash-table-delete!", 2, 2, delete),
+    ("hash-table-count", 1, 1, count),
+    ("hash-table->alist", 1, 1, to_list),
 ];
 
 const COUNT: usize = 0;
@@ -43,19 +43,13 @@ fn hash(value: &Value<'_>, depth: usize) -> u64 {
     }
 }
 
-fn table<'s>(call: &Call<'_, 's>, name: &str, least: usize, most: usize) -> Found<'s> {
-    call.takes(name, least, most)?;
-    call.object(name, 0, Kind::Table, "a hash table")
+fn table<'s>(call: &Call<'_, 's>) -> Found<'s> {
+    call.object(0, Kind::Table, "a hash table")
 }
 
 fn make<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     let buckets = Value::slots(call.scope, Kind::Vector, BUCKETS_MIN, immediate::NIL)?;
     Ok(Value::of_slots(call.scope, Kind::Table, &[&Value::integer(0), &buckets])?)
-}
-
-fn is_table<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("hash-table?", 1, 1)?;
-    Ok(Value::boolean(call.at(0).is_a(Kind::Table)))
 }
 
 /// A key's bucket, and its entry if it has one.
@@ -78,7 +72,7 @@ fn find<'s>(
 }
 
 fn lookup<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let table = table(call, "hash-table-ref/default", 3, 3)?;
+    let table = table(call)?;
     match find(call.scope, &table, &call.at(1))?.2 {
         Some(entry) => Ok(entry.get(call.scope, CDR)),
         None => Ok(call.at(2)),
@@ -90,7 +84,7 @@ fn counted(scope: &Scope<'_>, table: &Value<'_>) -> i64 {
 }
 
 fn set<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let (scope, table) = (call.scope, table(call, "hash-table-set!", 3, 3)?);
+    let (scope, table) = (call.scope, table(call)?);
     let (buckets, bucket, entry) = find(scope, &table, &call.at(1))?;
     if let Some(entry) = entry {
         entry.set(scope, CDR, &call.at(2));
@@ -127,7 +121,7 @@ fn grow<'s>(scope: &Scope<'s>, table: &Value<'_>, old: &Value<'_>) -> Found<'s, 
 }
 
 fn delete<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let (scope, table) = (call.scope, table(call, "hash-table-delete!", 2, 2)?);
+    let (scope, table) = (call.scope, table(call)?);
     let (buckets, bucket, entry) = find(scope, &table, &call.at(1))?;
     let Some(entry) = entry else { return Ok(Value::unspecified()) };
     let mut kept = Value::nil();
@@ -145,12 +139,12 @@ fn delete<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn count<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let table = table(call, "hash-table-count", 1, 1)?;
+    let table = table(call)?;
     Ok(table.get(call.scope, COUNT))
 }
 
 fn to_list<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let table = table(call, "hash-table->alist", 1, 1)?;
+    let table = table(call)?;
     let (scope, buckets) = (call.scope, table.get(call.scope, BUCKETS));
     let mut list = Value::nil();
     for bucket in 0..buckets.len() {

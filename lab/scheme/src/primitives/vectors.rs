@@ -1,6 +1,6 @@
 //! Vectors and bytevectors.
 
-use crate::call::{Call, Found, Table, wrong};
+use crate::call::{ANY, Call, Found, Table, wrong};
 use crate::fail::Fail;
 use crate::immediate;
 use crate::machine::STACK_MAX;
@@ -9,43 +9,37 @@ use crate::value::walk;
 
 /// The procedures.
 pub const TABLE: Table = &[
-    ("vector?", |call| is_a(call, Kind::Vector)),
-    ("make-vector", make_vector),
-    ("vector", vector),
-    ("vector-length", |call| length(call, "vector-length", Kind::Vector, "a vector")),
-    ("vector-ref", vector_ref),
-    ("vector-set!", vector_set),
-    ("%vector->list", vector_to_list),
-    ("list->vector", list_to_vector),
-    ("%list->vector", list_to_vector),
-    ("bytevector?", |call| is_a(call, Kind::Bytes)),
-    ("make-bytevector", make_bytes),
-    ("bytevector-length", |call| length(call, "bytevector-length", Kind::Bytes, "a bytevector")),
-    ("bytevector-u8-ref", bytes_ref),
-    ("bytevector-u8-set!", bytes_set),
-    ("utf8->string", bytes_to_text),
-    ("string->utf8", text_to_bytes),
+    ("vector?", 1, 1, |call| call.is(Kind::Vector)),
+    ("make-vector", 1, 2, make_vector),
+    ("vector", 0, ANY, vector),
+    ("vector-length", 1, 1, |call| length(call, Kind::Vector, "a vector")),
+    ("vector-ref", 2, 2, |call| element(call.scope, &call.at(0), &call.at(1))),
+    ("vector-set!", 3, 3, vector_set),
+    ("%vector->list", 1, 1, vector_to_list),
+    ("list->vector", 1, 1, list_to_vector),
+    ("%list->vector", 1, 1, list_to_vector),
+    ("bytevector?", 1, 1, |call| call.is(Kind::Bytes)),
+    ("make-bytevector", 1, 2, make_bytes),
+    ("bytevector-length", 1, 1, |call| length(call, Kind::Bytes, "a bytevector")),
+    ("bytevector-u8-ref", 2, 2, bytes_ref),
+    ("bytevector-u8-set!", 3, 3, bytes_set),
+    ("utf8->string", 1, 1, bytes_to_text),
+    ("string->utf8", 1, 1, |call| Ok(Value::bytes(call.scope, call.text(0)?.as_text().as_bytes())?)),
 ];
 
 /// The longest vector, in elements.
 const LENGTH_MAX: i64 = 1 << 28;
 
-fn is_a<'s>(call: &mut Call<'_, 's>, kind: Kind) -> Found<'s> {
-    call.takes("a predicate", 1, 1)?;
-    Ok(Value::boolean(call.at(0).is_a(kind)))
-}
-
-fn new_length<'s>(call: &Call<'_, 's>, name: &str) -> Found<'s, usize> {
-    call.takes(name, 1, 2)?;
-    let len = call.integer(name, 0)?;
+fn new_length<'s>(call: &Call<'_, 's>) -> Found<'s, usize> {
+    let len = call.integer(0)?;
     match usize::try_from(len) {
         Ok(found) if len <= LENGTH_MAX => Ok(found),
-        _ => Err(call.wrong(name, "a length of 0 to 2^28", 0)),
+        _ => Err(call.wrong("a length of 0 to 2^28", 0)),
     }
 }
 
 fn make_vector<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let len = new_length(call, "make-vector")?;
+    let len = new_length(call)?;
     let fill = call.maybe(1).unwrap_or_else(Value::unspecified);
     let vector = Value::slots(call.scope, Kind::Vector, len, fill.bits().unwrap_or(immediate::NIL))?;
     if fill.bits().is_none() {
@@ -60,9 +54,8 @@ fn vector<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     Ok(vector)
 }
 
-fn length<'s>(call: &mut Call<'_, 's>, name: &str, kind: Kind, wanted: &str) -> Found<'s> {
-    call.takes(name, 1, 1)?;
-    Ok(Value::integer(call.object(name, 0, kind, wanted)?.len() as i64))
+fn length<'s>(call: &mut Call<'_, 's>, kind: Kind, wanted: &str) -> Found<'s> {
+    Ok(Value::integer(call.object(0, kind, wanted)?.len() as i64))
 }
 
 /// A vector's element.
@@ -83,21 +76,14 @@ pub fn element<'s>(scope: &Scope<'s>, vector: &Value<'_>, index: &Value<'_>) -> 
     }
 }
 
-fn vector_ref<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("vector-ref", 2, 2)?;
-    element(call.scope, &call.at(0), &call.at(1))
-}
-
 fn vector_set<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("vector-set!", 3, 3)?;
-    let vector = call.object("vector-set!", 0, Kind::Vector, "a vector")?;
-    vector.set(call.scope, call.index("vector-set!", 1, vector.len())?, &call.at(2));
+    let vector = call.object(0, Kind::Vector, "a vector")?;
+    vector.set(call.scope, call.index(1, vector.len())?, &call.at(2));
     Ok(Value::unspecified())
 }
 
 fn vector_to_list<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("vector->list", 1, 1)?;
-    let vector = call.object("vector->list", 0, Kind::Vector, "a vector")?;
+    let vector = call.object(0, Kind::Vector, "a vector")?;
     let list = (0..vector.len()).rev();
     Ok(list.clone().try_fold(Value::nil(), |rest, index| {
         Value::pair(call.scope, &vector.get(call.scope, index), &rest)
@@ -105,14 +91,13 @@ fn vector_to_list<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
 }
 
 fn list_to_vector<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("list->vector", 1, 1)?;
     let (list, mut len) = (call.at(0), 0);
     let is_list = walk::<Fail<'s>>(&list, |_, _| {
         len += 1;
         Ok(len < STACK_MAX)
     })?;
     if !is_list || len == STACK_MAX {
-        return Err(call.wrong("list->vector", "a list", 0));
+        return Err(call.wrong("a list", 0));
     }
     let vector = Value::slots(call.scope, Kind::Vector, len, immediate::NIL)?;
     let mut index = 0;
@@ -124,45 +109,37 @@ fn list_to_vector<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     Ok(vector)
 }
 
-fn byte<'s>(call: &Call<'_, 's>, name: &str, index: usize) -> Found<'s, u8> {
+fn byte<'s>(call: &Call<'_, 's>, index: usize) -> Found<'s, u8> {
     let found = call.at(index).as_integer().and_then(|byte| u8::try_from(byte).ok());
-    found.ok_or_else(|| call.wrong(name, "a byte", index))
+    found.ok_or_else(|| call.wrong("a byte", index))
 }
 
 fn make_bytes<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    let len = new_length(call, "make-bytevector")?;
-    let fill = if call.count > 1 { byte(call, "make-bytevector", 1)? } else { 0 };
+    let len = new_length(call)?;
+    let fill = if call.count > 1 { byte(call, 1)? } else { 0 };
     Ok(Value::bytes(call.scope, &vec![fill; len])?)
 }
 
-fn bytes<'s>(call: &Call<'_, 's>, name: &str) -> Found<'s> {
-    call.object(name, 0, Kind::Bytes, "a bytevector")
+fn bytes<'s>(call: &Call<'_, 's>) -> Found<'s> {
+    call.object(0, Kind::Bytes, "a bytevector")
 }
 
 fn bytes_ref<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("bytevector-u8-ref", 2, 2)?;
-    let bytes = bytes(call, "bytevector-u8-ref")?;
-    let index = call.index("bytevector-u8-ref", 1, bytes.len())?;
+    let bytes = bytes(call)?;
+    let index = call.index(1, bytes.len())?;
     Ok(Value::integer(i64::from(bytes.byte(index))))
 }
 
 fn bytes_set<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("bytevector-u8-set!", 3, 3)?;
-    let bytes = bytes(call, "bytevector-u8-set!")?;
-    let index = call.index("bytevector-u8-set!", 1, bytes.len())?;
-    bytes.set_byte(index, byte(call, "bytevector-u8-set!", 2)?);
+    let bytes = bytes(call)?;
+    let index = call.index(1, bytes.len())?;
+    bytes.set_byte(index, byte(call, 2)?);
     Ok(Value::unspecified())
 }
 
 fn bytes_to_text<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("utf8->string", 1, 1)?;
-    let bytes = bytes(call, "utf8->string")?;
+    let bytes = bytes(call)?;
     let copy = (0..bytes.len()).map(|index| bytes.byte(index)).collect();
-    let text = String::from_utf8(copy).map_err(|_| call.wrong("utf8->string", "UTF-8", 0))?;
+    let text = String::from_utf8(copy).map_err(|_| call.wrong("UTF-8", 0))?;
     call.new_text(&text)
-}
-
-fn text_to_bytes<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    call.takes("string->utf8", 1, 1)?;
-    Ok(Value::bytes(call.scope, call.text("string->utf8", 0)?.as_text().as_bytes())?)
 }
