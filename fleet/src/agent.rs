@@ -62,31 +62,20 @@ pub struct Setting {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are what they are called")]
 pub enum Notice {
     /// A group has come.
     Came {
-        /// Its name.
         name: String,
         /// Its path below the root.
         path: String,
     },
     /// It is gone.
-    Went {
-        /// Its name.
-        name: String,
-    },
+    Went { name: String },
     /// It has its first curve.
-    Known {
-        /// Its name.
-        name: String,
-    },
+    Known { name: String },
     /// It cannot be watched.
-    Blind {
-        /// Its name.
-        name: String,
-        /// Why.
-        why: String,
-    },
+    Blind { name: String, why: String },
     /// There is no list of pods that is up to date: containers are named by their paths.
     Nameless(String),
     /// The list of pods can be had.

@@ -24,24 +24,16 @@ const PROTOCOL: &[u8] = b"http/1.1";
 
 /// The certificate or its key cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("{option} {path}: {source}; give a file (PEM) that can be read")]
-    Read {
-        /// What names it.
-        option: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It has no certificate.
+    Read { option: &'static str, path: PathBuf, source: io::Error },
     #[error(
         "--tls-certificate {0}: there is no certificate in it that is understood; give the server's, and behind it those \
          that vouch for it, in the form of PEM"
     )]
     Certificate(PathBuf),
-    /// It has no key.
     #[error(
         "--tls-key {0}: there is no private key in it that is understood; give one in the form of PEM, without a passphrase"
     )]
@@ -50,25 +42,13 @@ pub enum TlsError {
     #[error(
         "--tls-key {key}: it is not the key of the first certificate in {certificate}; give the two that belong together"
     )]
-    Strangers {
-        /// The file with the certificate.
-        certificate: PathBuf,
-        /// The file with the key.
-        key: PathBuf,
-    },
+    Strangers { certificate: PathBuf, key: PathBuf },
     /// TLS cannot make use of them.
     #[error(
         "--tls-certificate {certificate}, --tls-key {key}: {source}; give a certificate of version 3 with a key of RSA, ECDSA \
          (P-256, P-384) or Ed25519"
     )]
-    Unusable {
-        /// The file with the certificate.
-        certificate: PathBuf,
-        /// The file with the key.
-        key: PathBuf,
-        /// Why.
-        source: Error,
-    },
+    Unusable { certificate: PathBuf, key: PathBuf, source: Error },
 }
 
 /// A file with a certificate, and one with its key.

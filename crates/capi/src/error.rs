@@ -52,7 +52,6 @@ pub(crate) unsafe fn shared<'a, T>(pointer: *const T) -> Option<&'a T> {
     found
 }
 
-/// Hands `object` out.
 pub(crate) fn handed_out<T>(object: T) -> *mut T {
     Box::into_raw(Box::new(object))
 }

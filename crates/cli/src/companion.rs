@@ -15,7 +15,6 @@ use vellum_process::library;
 #[derive(Debug)]
 struct Companion {
     program: &'static str,
-    /// What builds it.
     build: &'static str,
 }
 

@@ -93,7 +93,6 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
 
 /// Why a run did not become a part of the comparison.
 enum Broken {
-    /// It failed.
     Failed(Failure),
     /// This signal asked us to stop.
     Asked(i32),

@@ -89,7 +89,6 @@ pub(crate) struct NoDocument {
 pub(crate) struct Saved<'a> {
     /// Its file.
     pub(crate) path: &'a Path,
-    /// Its schema.
     pub(crate) schema: &'static str,
     /// The command that writes it.
     pub(crate) maker: &'static str,

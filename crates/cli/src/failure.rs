@@ -50,26 +50,14 @@ pub(crate) enum Failure {
     Wait(#[source] io::Error),
     /// A report could not be written.
     #[error("cannot write {}: {source}", .path.display())]
-    Output {
-        /// The place.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Output { path: PathBuf, source: io::Error },
     /// A file that a run of a comparison needs could not be opened.
     #[error("cannot open {what} for a run of the comparison: {source}")]
-    Open {
-        /// What it is.
-        what: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
+    Open { what: &'static str, source: io::Error },
     /// A run of a comparison failed.
     #[error("the command failed {occasion} ({how}); a comparison needs a command that succeeds{said}")]
     Command {
-        /// Which run it was.
         occasion: String,
-        /// How it ended.
         how: String,
         /// The end of what it wrote to standard error, if that was not shown.
         said: String,
@@ -78,10 +66,7 @@ pub(crate) enum Failure {
     },
     /// A signal ended a comparison before there was anything to compare.
     #[error("stopped by signal {signal} before the first pair was complete")]
-    Stopped {
-        /// The signal.
-        signal: i32,
-    },
+    Stopped { signal: i32 },
     /// A failure that only one subcommand can meet.
     #[error("{0}")]
     Subcommand(#[source] Box<dyn Error>),

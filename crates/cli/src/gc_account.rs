@@ -106,7 +106,6 @@ impl Account {
         vec![("gc", work), ("pauses", pauses), ("phases", phases), ("heap", heap)]
     }
 
-    /// In one line.
     pub(crate) fn line(&self) -> String {
         let nanos = |ns| time(Duration::from_nanos(ns));
         let times = many(self.collections, "collection");

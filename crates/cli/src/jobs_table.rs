@@ -81,7 +81,6 @@ impl Column {
         all.split_at(8).0
     };
 
-    /// Its head.
     pub(crate) fn head(self) -> &'static str {
         match self {
             Column::Job => "job",

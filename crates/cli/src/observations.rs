@@ -58,28 +58,13 @@ pub(crate) struct Choice {
 pub(crate) enum InputError {
     /// It cannot be opened.
     #[error("cannot open {}: {source}", .path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Open { path: PathBuf, source: io::Error },
     /// It could not be read, or a line was refused.
     #[error("{file}: {source}")]
-    Lines {
-        /// The file.
-        file: String,
-        /// What was wrong.
-        source: ReadError,
-    },
+    Lines { file: String, source: ReadError },
     /// It is no such JSON.
     #[error("{file}: {source}")]
-    Json {
-        /// The file.
-        file: String,
-        /// What was wrong.
-        source: JsonError,
-    },
+    Json { file: String, source: JsonError },
 }
 
 impl From<InputError> for Failure {

@@ -6,49 +6,34 @@ use serde::Serialize;
 /// Something happened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
+#[expect(missing_docs, reason = "the fields are what they are called")]
 pub enum Event {
     /// A job's program was started.
     Started {
-        /// The job.
         job: String,
-        /// Its first process.
         pid: i32,
         /// By what means memory can be taken from it.
         means: &'static str,
     },
     /// A job that ran already is governed from now on.
     Adopted {
-        /// The job.
         job: String,
-        /// How many processes it has.
         processes: usize,
         /// By what means memory can be taken from it.
         means: &'static str,
     },
     /// A job's program could not be started.
-    NotStarted {
-        /// The job.
-        job: String,
-        /// Why.
-        why: String,
-    },
+    NotStarted { job: String, why: String },
     /// No process of a job is left.
     Ended {
-        /// The job.
         job: String,
         /// How its first process ended, if it was started here.
         how: String,
     },
     /// A job will be started again.
-    WillRestart {
-        /// The job.
-        job: String,
-        /// In how many seconds.
-        seconds: f64,
-    },
+    WillRestart { job: String, seconds: f64 },
     /// A job's worth is known, or has changed.
     Knee {
-        /// The job.
         job: String,
         /// "knee", "needs nothing more", "takes all it is given".
         answer: &'static str,
@@ -60,68 +45,30 @@ pub enum Event {
         waiting: f64,
     },
     /// A job cannot be watched; it counts with what it holds.
-    Unwatched {
-        /// The job.
-        job: String,
-        /// Why.
-        why: String,
-    },
+    Unwatched { job: String, why: String },
     /// A job was suspended whole.
-    Suspended {
-        /// The job.
-        job: String,
-        /// What is short.
-        because: Limit,
-    },
+    Suspended { job: String, because: Limit },
     /// A job should have been suspended and runs.
-    NotSuspended {
-        /// The job.
-        job: String,
-        /// Why.
-        why: String,
-    },
+    NotSuspended { job: String, why: String },
     /// A job was resumed.
     Resumed {
-        /// The job.
         job: String,
         /// How long it was suspended, in seconds.
         after_seconds: f64,
     },
     /// Memory was taken from a job.
-    Took {
-        /// The job.
-        job: String,
-        /// How much.
-        bytes: u64,
-        /// By what means.
-        means: &'static str,
-    },
-    /// Tasks stall on memory more than they may: nothing is taken.
-    Brake {
-        /// The part of time.
-        stalled: f64,
-    },
+    Took { job: String, bytes: u64, means: &'static str },
+    /// Tasks stall on memory more than they may, for this part of the time: nothing is taken.
+    Brake { stalled: f64 },
     /// They no longer do.
     Calm,
-    /// An earlier governor here was killed together with its guardians; what it has left is undone.
-    Recovered {
-        /// Processes that were stopped.
-        processes: usize,
-        /// Files that were put back.
-        files: usize,
-        /// Groups that were removed.
-        groups: usize,
-    },
+    /// An earlier governor here was killed together with its guardians: the processes that it had stopped run
+    /// again, its files are put back, and its groups are removed.
+    Recovered { processes: usize, files: usize, groups: usize },
     /// The guardian has ended, or has undone everything because the governor was silent for too long.
-    Guardian {
-        /// What was done about it.
-        what: &'static str,
-    },
+    Guardian { what: &'static str },
     /// The governor stops: every job runs, without any limit of ours.
-    Stopped {
-        /// Jobs that go on.
-        running: usize,
-    },
+    Stopped { running: usize },
 }
 
 impl std::fmt::Display for Event {

@@ -20,6 +20,7 @@ const ROUNDS_MAX: u32 = 16;
 
 /// A job could not be suspended. It runs.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum FreezeError {
     /// There is no guardian to resume it if the governor is killed.
     #[error("a guardian has ended: nothing is suspended before there is another")]
@@ -29,20 +30,10 @@ pub enum FreezeError {
     NoRoom,
     /// A process is not ours to stop.
     #[error("process {pid} cannot be stopped ({source}): only its owner or root may")]
-    Refused {
-        /// Which.
-        pid: Pid,
-        /// What the system said.
-        source: io::Error,
-    },
+    Refused { pid: Pid, source: io::Error },
     /// A control group could not be frozen.
     #[error("{}: cannot be frozen: {source}", .path.display())]
-    Group {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Group { path: PathBuf, source: io::Error },
     /// It forks faster than it can be stopped.
     #[error("it starts processes faster than they can be stopped")]
     Forks,

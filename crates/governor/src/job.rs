@@ -39,7 +39,6 @@ const REFILLED: Duration = Duration::from_secs(3);
 /// A job counts as emptied if this part of its worth, or less, is left when it is resumed.
 const EMPTIED: f64 = 0.25;
 
-/// A job.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) config: JobConfig,

@@ -33,7 +33,6 @@ impl Peer {
         Ok((self.stream.peek(&mut byte)? > 0).then_some(byte[0]))
     }
 
-    /// What is left of a bound.
     fn left(&self, bound: Duration) -> io::Result<Duration> {
         let left = bound.saturating_sub(self.began.elapsed());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }

@@ -19,23 +19,14 @@ use vellum_process::library;
 
 /// A job's program could not be started.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum StartError {
     /// The file for its output cannot be opened.
     #[error("output {}: cannot be opened: {source}", .path.display())]
-    Output {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Output { path: PathBuf, source: io::Error },
     /// The program cannot be run.
     #[error("{program}: cannot be started: {source}")]
-    Program {
-        /// The program.
-        program: String,
-        /// What the system said.
-        source: io::Error,
-    },
+    Program { program: String, source: io::Error },
 }
 
 /// The governor's parts of a job's start.

@@ -54,7 +54,6 @@ pub(crate) enum Which {
     /// Pages that were not referenced for this much wall-clock time, where ages are known; elsewhere mappings
     /// without a reference since the accessed bits were cleared.
     Idle(Duration),
-    /// All.
     All,
 }
 

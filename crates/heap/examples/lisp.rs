@@ -81,7 +81,6 @@ fn part<'s>(scope: &Scope<'s>, field: &Field<Value>) -> Found<'s> {
     field.get(scope).map_or_else(|| trouble("a pair was expected"), Ok)
 }
 
-/// The elements of a list.
 fn elements<'s>(scope: &Scope<'s>, mut list: Gc<'s, Value>) -> Result<Vec<Gc<'s, Value>>, Trouble> {
     let mut found = Vec::new();
     while *list.kind == Kind::Pair {

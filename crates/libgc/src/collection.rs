@@ -23,7 +23,6 @@ pub(crate) fn collect_if_welcome() {
     }
 }
 
-/// Collects.
 pub(crate) fn collect() {
     watch_leaks();
     // SAFETY: may be called whenever; it does nothing where collection is held off.

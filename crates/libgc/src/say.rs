@@ -150,7 +150,6 @@ macro_rules! variadic {
 }
 
 variadic! {
-    /// `printf`.
     GC_printf => print_to_output;
     /// `printf` to standard error.
     GC_err_printf => print_to_standard_error;

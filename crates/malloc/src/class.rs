@@ -37,7 +37,6 @@ pub(crate) const COARSE: usize = SMALL_MAX / COARSE_GRANULE;
 pub(crate) const SMALL_MAX: usize = 16 << 10;
 /// The largest request: differences of pointers into a block must fit, as in the C library.
 pub(crate) const REQUEST_MAX: usize = isize::MAX as usize;
-/// The number of classes.
 pub(crate) const CLASSES: usize = EXACT_CLASSES + STEPS * (SMALL_MAX / EXACT_MAX).ilog2() as usize;
 
 const EXACT_CLASSES: usize = EXACT_MAX / GRANULE + 1;

@@ -22,7 +22,6 @@ use vellum_sys::{Line, thread};
 /// Kinds of misuse of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is free already.
     AlreadyFree,
     /// No block starts there.
     NoStart,

@@ -31,7 +31,6 @@ pub(crate) fn note_returned(bytes: usize) {
 /// What a pass is, a bit each; in the upper half of [`Pass::state`] of the one under way, in the lower of the
 /// one asked for.
 pub(crate) mod bit {
-    /// There is one.
     pub(crate) const ANY: u8 = 1 << 0;
     /// It vacates slabs that it meets for the first time, too.
     pub(crate) const EAGER: u8 = 1 << 1;

@@ -34,7 +34,6 @@ use core::ptr::null_mut;
 use core::sync::atomic::{Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use vellum_pages::{PAGE, UNIT};
 
-/// The pages of a unit.
 const PAGES: usize = UNIT / PAGE;
 const _: () = assert!(PAGES == u16::BITS as usize);
 const WORD: usize = u64::BITS as usize;

@@ -9,53 +9,24 @@ use crate::{Base, Series, Stat};
 
 /// Why a series is not one.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SeriesError {
-    /// A value is infinite or not a number.
+    /// A value is infinite or not a number. Observations are counted from 1.
     #[error(
         "series {name}: {what} of observation {observation} is {value}; leave out what could not be measured"
     )]
-    NotFinite {
-        /// The series' name.
-        name: String,
-        /// Which of the observation's values.
-        what: &'static str,
-        /// Which observation, counted from 1.
-        observation: usize,
-        /// The value.
-        value: f64,
-    },
+    NotFinite { name: String, what: &'static str, observation: usize, value: f64 },
     /// A base holds what cannot come from a clock.
     #[error("series {name}: the base of clock {clock} has {what} {value}; measure it again with Base::of")]
-    Base {
-        /// The series' name.
-        name: String,
-        /// The base's clock.
-        clock: String,
-        /// Which of its figures.
-        what: &'static str,
-        /// The figure.
-        value: f64,
-    },
+    Base { name: String, clock: String, what: &'static str, value: f64 },
     /// Observations of no operations.
     #[error("series {name}: its batch is 0 operations; an observation holds at least 1")]
-    Batch {
-        /// The series' name.
-        name: String,
-    },
-    /// A mark that ends before it starts.
+    Batch { name: String },
+    /// A mark that ends before it starts. Marks are counted from 1.
     #[error(
         "series {name}: mark {mark} ends at {end_ns} ns, before its start at {start_ns} ns; use one clock for both"
     )]
-    Mark {
-        /// The series' name.
-        name: String,
-        /// Which mark, counted from 1.
-        mark: usize,
-        /// Its start.
-        start_ns: u64,
-        /// Its end.
-        end_ns: u64,
-    },
+    Mark { name: String, mark: usize, start_ns: u64, end_ns: u64 },
 }
 
 impl Series {

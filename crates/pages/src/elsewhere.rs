@@ -142,7 +142,6 @@ mod tests {
         prop::collection::vec(prop::collection::vec((uses(), kept), 1..30), 2..12)
     }
 
-    /// Bytes of a block that are resident.
     fn resident_in(block: NonNull<u8>, bytes: usize) -> usize {
         let start = block.as_ptr() as usize;
         let in_chunk = |chunk: usize| {

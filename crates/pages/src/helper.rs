@@ -42,7 +42,6 @@ struct Looked {
     any: bool,
     /// Some are of blocks that are being filled, as far as one can know.
     blocks: bool,
-    /// One moved.
     moved: bool,
 }
 

@@ -111,7 +111,6 @@ impl Window {
         self.at.saturating_sub(self.proved)
     }
 
-    /// Whether it is an arena's.
     pub(crate) fn is_arena(&self) -> bool {
         self.is_arena
     }

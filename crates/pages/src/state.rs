@@ -31,7 +31,6 @@ use vellum_wire::{Counter, Slot};
 pub(crate) const FINE: usize = 0;
 pub(crate) const DENSE: usize = 1;
 pub(crate) const LARGE: usize = 2;
-/// How many there are.
 pub(crate) const ARENAS: usize = 3;
 
 /// Address space of all arenas.
@@ -111,7 +110,6 @@ pub(crate) struct State {
     pub(crate) harmless: u64,
     /// When that look was, in coarse milliseconds.
     pub(crate) looked_ms: u64,
-    /// The number of that look.
     pub(crate) look: u32,
     /// What was not needed of each of [`KEPT`].
     pub(crate) low_water: [LowWater; KEPT.len()],

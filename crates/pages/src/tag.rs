@@ -86,7 +86,6 @@ pub(crate) struct Tag {
     pub(crate) next: PageNo,
 }
 
-/// Bytes of a tag.
 pub(crate) const TAG_BYTES: usize = 16;
 
 const _: () = assert!(size_of::<Tag>() == TAG_BYTES);

@@ -7,9 +7,7 @@ pub use vellum_sys::{HUGE, PAGE, round_up};
 pub const UNIT: usize = 64 << 10;
 /// Bytes of side metadata kept for each unit, for its owner.
 pub const UNIT_SIDE: usize = 128;
-/// Pages of a huge page.
 pub(crate) const HUGE_PAGES: u32 = (HUGE / PAGE) as u32;
-/// Pages of a unit.
 pub(crate) const UNIT_PAGES: u32 = (UNIT / PAGE) as u32;
 
 /// The largest alignment served.

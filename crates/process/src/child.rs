@@ -46,18 +46,14 @@ pub struct Command {
 
 /// The program could not be started.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SpawnError {
     /// The program file is not there.
     #[error("{0}: not found")]
     NotFound(PathBuf),
     /// The program file is there and cannot be executed.
     #[error("{path}: cannot be executed: {source}")]
-    NotExecutable {
-        /// The file.
-        path: PathBuf,
-        /// The error of execve.
-        source: io::Error,
-    },
+    NotExecutable { path: PathBuf, source: io::Error },
     /// An argument or a variable of the environment holds a NUL byte.
     #[error("an argument or environment variable holds a NUL byte, which no program can be given")]
     Nul,
@@ -65,12 +61,7 @@ pub enum SpawnError {
     #[error(
         "cannot start a process ({call}: {source}); check the limits on processes and open files (ulimit -a)"
     )]
-    System {
-        /// The call.
-        call: &'static str,
-        /// What it said.
-        source: io::Error,
-    },
+    System { call: &'static str, source: io::Error },
 }
 
 /// Resources used, as the kernel accounts them for processes that have been waited for.

@@ -74,7 +74,6 @@ static OFF: AtomicBool = AtomicBool::new(false);
 static EARLY: AtomicU64 = AtomicU64::new(0);
 /// The process's number, or, in a forked child until it has one, its parent's.
 static NUMBER: AtomicU32 = AtomicU32::new(NO_PARENT);
-/// The state.
 #[inline(always)]
 pub(crate) fn state() -> &'static State {
     // SAFETY: always a State that stays.

@@ -51,7 +51,6 @@ pub(crate) fn look() {
     }
 }
 
-/// Whether there is one.
 pub(crate) fn is_there() -> bool {
     INTERPRETER.get().is_some()
 }

@@ -71,7 +71,6 @@ pub(super) struct Held {
     pub(super) peak: Bytes,
     /// Program text and libraries that others have mapped too.
     pub(super) shared: Bytes,
-    /// Its processes.
     pub(super) processes: u64,
     /// What they read and wrote by calls.
     pub(super) transferred: Bytes,
@@ -159,7 +158,6 @@ impl Known<'_> {
         Bytes(high)
     }
 
-    /// What a limit costs.
     pub(super) fn cost(&self, limit: Bytes) -> Cost {
         if limit >= self.all() {
             return Cost { part: 0.0, at_least: false, doubt: None };

@@ -5,35 +5,16 @@ use vellum_process::Pid;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are what they are called")]
 pub enum Event {
     /// A process is part of the job that was not before.
-    Joined {
-        /// Which.
-        pid: Pid,
-        /// Its command's name.
-        name: String,
-    },
+    Joined { pid: Pid, name: String },
     /// A process executed another program: its memory is a new one.
-    Executed {
-        /// Which.
-        pid: Pid,
-        /// The new name.
-        name: String,
-    },
+    Executed { pid: Pid, name: String },
     /// A process has ended, or left.
-    Left {
-        /// Which.
-        pid: Pid,
-        /// Its name.
-        name: String,
-    },
+    Left { pid: Pid, name: String },
     /// A process cannot be looked into any more, or never could: it is left out.
-    Lost {
-        /// Which.
-        pid: Pid,
-        /// Why, and what to do.
-        why: String,
-    },
+    Lost { pid: Pid, why: String },
     /// The source was cleared: a cycle begins.
     Cleared,
     /// References since the clearing were counted.
@@ -44,21 +25,12 @@ pub enum Event {
         pages: u64,
     },
     /// What was not touched for some wall-clock time was counted.
-    Aged {
-        /// For how long.
-        untouched: Duration,
-    },
+    Aged { untouched: Duration },
     /// The references since the clearing can no longer be determined: the cycle is dropped, and another will
     /// begin.
-    Spoiled {
-        /// Why.
-        why: &'static str,
-    },
+    Spoiled { why: &'static str },
     /// A cycle has ended, and the history has a sample more.
-    Cycle {
-        /// How many samples there are.
-        samples: u64,
-    },
+    Cycle { samples: u64 },
     /// The job runs another program than before; its history is dropped.
     Restarted,
     /// No process of the job is left.

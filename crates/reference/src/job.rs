@@ -53,7 +53,6 @@ pub(crate) struct Member {
     pub(crate) open: bool,
 }
 
-/// The job.
 #[derive(Debug)]
 pub(crate) struct Job {
     target: Target,

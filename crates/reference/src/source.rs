@@ -168,6 +168,7 @@ pub struct Spent {
 
 /// A source failed.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SourceError {
     /// The process has ended: an event, and no failure.
     #[error("process {0} has ended")]
@@ -176,22 +177,10 @@ pub enum SourceError {
     #[error(
         "may not {operation} of process {pid}: it belongs to another user or hides its memory; watch it as its owner or as root"
     )]
-    Forbidden {
-        /// What was tried.
-        operation: &'static str,
-        /// On which process.
-        pid: Pid,
-    },
+    Forbidden { operation: &'static str, pid: Pid },
     /// The system refused for another reason.
     #[error("cannot {operation} of process {pid}: {source}")]
-    System {
-        /// What was tried.
-        operation: &'static str,
-        /// On which process.
-        pid: Pid,
-        /// What it said.
-        source: io::Error,
-    },
+    System { operation: &'static str, pid: Pid, source: io::Error },
     /// The references since the clearing can no longer be determined; another clearing will do.
     #[error("this look is lost: {0}")]
     Spoiled(&'static str),

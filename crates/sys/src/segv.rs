@@ -143,7 +143,6 @@ fn next(act: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     unsafe { function(libc::SIGSEGV, act, old) }
 }
 
-/// What the kernel has.
 fn kernels() -> libc::sigaction {
     // SAFETY: zeros are a valid action.
     let mut now = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };

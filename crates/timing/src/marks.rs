@@ -114,7 +114,6 @@ pub enum MarkError {
 }
 
 static OWN_KINDS: Mutex<Vec<String>> = Mutex::new(Vec::new());
-/// How many are collecting.
 static COLLECTING: AtomicUsize = AtomicUsize::new(0);
 static STORE: Mutex<Store> = Mutex::new(Store { marks: Vec::new(), lost: 0 });
 static HOOKS: Mutex<Registered> = Mutex::new(Registered { holders: 0, hooks: Vec::new() });

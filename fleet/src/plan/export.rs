@@ -62,7 +62,6 @@ pub fn export<W: Write + Send>(
     Ok(count)
 }
 
-/// The rows of one hour.
 fn hour(server: &Server, end: i64) -> Result<Vec<Row>, HistoryError> {
     type Curve = BTreeMap<u64, [f64; 3]>;
     let mut found: BTreeMap<(String, String), (Row, Curve)> = BTreeMap::new();

@@ -56,7 +56,6 @@ fn step_up(bytes: f64) -> i32 {
     ((bytes.clamp(LEAST, MOST) / LEAST).log2() * STEPS - 1e-6).ceil() as i32
 }
 
-/// The size of a step.
 fn size(step: i32) -> f64 {
     /// Each is asked for many times an hour of a container.
     static SIZES: LazyLock<Vec<f64>> =

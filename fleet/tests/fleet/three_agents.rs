@@ -233,7 +233,6 @@ impl Fleet {
         }
     }
 
-    /// Kills it.
     fn kill(&mut self, part: Part) {
         match part {
             Part::Agent(number) => {

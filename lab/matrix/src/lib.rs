@@ -42,28 +42,17 @@ use vellum_conformance::library::{command, library};
 
 /// Why the matrix could not be run.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
     /// A file or folder of the matrix's own.
     #[error("{what} {}: {cause}", path.display())]
-    File {
-        /// What was tried.
-        what: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why it failed.
-        cause: std::io::Error,
-    },
+    File { what: &'static str, path: PathBuf, cause: std::io::Error },
     /// The list of programs cannot be read.
     #[error("the list of programs: {0}")]
     List(#[from] toml::de::Error),
     /// A filter is no regular expression.
     #[error("a filter of {row}: {cause}")]
-    Filter {
-        /// The row.
-        row: String,
-        /// What is wrong with it.
-        cause: regex::Error,
-    },
+    Filter { row: String, cause: regex::Error },
     /// Packages can be installed by root only.
     #[error("only root can install packages")]
     NotRoot,

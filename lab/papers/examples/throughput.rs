@@ -14,7 +14,6 @@ use vellum_workset::{Intervals, Page, Ticks};
 /// is in memory.
 const REFERENCES: usize = 8_000_000;
 const ROUNDS: usize = 5;
-/// The goal.
 const GOAL_MILLIONS: f64 = 20.0;
 
 fn main() {

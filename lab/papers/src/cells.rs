@@ -14,7 +14,6 @@ pub(crate) fn cell(name: impl Into<String>, rounds: usize, arms: Vec<Arm>) -> Ce
     Cell { name: name.into(), prepare: None, arms, rounds, together: false }
 }
 
-/// The sheet of a cell.
 pub(crate) fn sheet<'s>(sheets: &'s [Sheet], cell: &str) -> Option<&'s Sheet> {
     sheets.iter().find(|sheet| sheet.cell == cell)
 }

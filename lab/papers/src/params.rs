@@ -8,6 +8,7 @@ pub struct Params(BTreeMap<String, String>);
 
 /// Why a worker gave no figures.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum WorkError {
     /// No such work.
     #[error("there is no work called {0:?}")]
@@ -18,7 +19,6 @@ pub enum WorkError {
     /// A parameter is absent or has a value that the work has no meaning for.
     #[error("the parameter {name} is {value:?}, which this work cannot use")]
     Value {
-        /// The parameter.
         name: &'static str,
         /// What it holds; empty if absent.
         value: String,
@@ -30,25 +30,13 @@ pub enum WorkError {
     #[error(
         "{call} of {bytes} bytes failed: this machine or a limit has too little memory for the experiment"
     )]
-    Memory {
-        /// The call.
-        call: &'static str,
-        /// How much was asked for.
-        bytes: usize,
-    },
+    Memory { call: &'static str, bytes: usize },
     /// A function of `vellum.h` is not in this process.
     #[error("{0} is not there: only Vellum's library brings it")]
     Lacks(&'static str),
     /// Contents were not what had been written.
     #[error("{what} holds {found:#x} instead of {expected:#x}: memory was damaged")]
-    Damaged {
-        /// Where.
-        what: String,
-        /// What is there.
-        found: u64,
-        /// What should be.
-        expected: u64,
-    },
+    Damaged { what: String, found: u64, expected: u64 },
 }
 
 impl Params {

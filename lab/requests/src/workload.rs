@@ -9,7 +9,6 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
-/// A service.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Service {
     name: &'static str,
@@ -81,7 +80,6 @@ const FILES: [(&str, &str); 3] = [
 /// collections and no paging.
 const NODE: (&str, &str) = ("NODE_OPTIONS", "--max-old-space-size=2048 --max-semi-space-size=16");
 
-/// A workload.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Workload {
     /// A program that ends by itself.

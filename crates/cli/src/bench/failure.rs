@@ -13,39 +13,19 @@ use vellum_timing::bench;
 pub(super) enum BenchFailure {
     /// A program is missing beside the separator.
     #[error("there is no program {side} {separator:?}; write COMMAND {} COMMAND", .separator.display())]
-    NoProgram {
-        /// Before or behind.
-        side: &'static str,
-        /// What stands between programs.
-        separator: OsString,
-    },
+    NoProgram { side: &'static str, separator: OsString },
     /// An option that there is not, or no more: the command line takes it for the program.
     #[error("there is no option {0:?}; `vellum bench --help` lists the options (a program of that name: ./{name})", name = .0.display())]
     NoOption(OsString),
     /// Too many programs.
     #[error("{count} programs are too many to compare: {most} at most")]
-    Many {
-        /// How many.
-        count: usize,
-        /// How many can be.
-        most: usize,
-    },
+    Many { count: usize, most: usize },
     /// A parameter that stands for nothing.
     #[error("the parameter {name:?}: {why}")]
-    Parameter {
-        /// Its name.
-        name: String,
-        /// The reason.
-        why: &'static str,
-    },
+    Parameter { name: String, why: &'static str },
     /// Another revision could not be had.
     #[error("the revision {name:?}: {why}")]
-    Revision {
-        /// The name that was given.
-        name: String,
-        /// What went wrong.
-        why: String,
-    },
+    Revision { name: String, why: String },
     /// Options that say two things.
     #[error("{0}")]
     Options(&'static str),
@@ -65,14 +45,7 @@ pub(super) enum BenchFailure {
     Suite(#[from] bench::BenchError),
     /// No case was chosen.
     #[error("no case of the suite {suite} has {only:?} in its name; there are: {names}")]
-    NoCase {
-        /// The suite.
-        suite: String,
-        /// What was looked for.
-        only: String,
-        /// What there is.
-        names: String,
-    },
+    NoCase { suite: String, only: String, names: String },
     /// Figures that cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),

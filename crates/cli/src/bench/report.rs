@@ -25,7 +25,6 @@ pub(super) struct Report {
     pub(super) kind: Kind,
     /// How it was timed.
     pub(super) how: How,
-    /// On what.
     pub(super) machine: Machine,
     /// The programs, A first.
     pub(super) programs: Vec<Program>,
@@ -55,7 +54,6 @@ pub(super) struct Report {
 pub(super) enum Kind {
     /// Programs against each other.
     Versus,
-    /// One program.
     Program,
     /// Operations of this process.
     Suite,
@@ -88,11 +86,9 @@ pub(super) struct How {
     pub(super) counter: Option<&'static str>,
     /// Whether a second order was run, or why not.
     pub(super) order_check: Option<String>,
-    /// The suite.
     pub(super) suite: Option<String>,
 }
 
-/// A program.
 #[derive(Debug, Serialize)]
 pub(super) struct Program {
     /// What it is called here: `A`, `B` and so on.
@@ -112,7 +108,6 @@ pub(super) struct Program {
     pub(super) faults: Option<f64>,
     /// How many runs failed, and were counted all the same.
     pub(super) failures: usize,
-    /// Of how many.
     pub(super) runs: usize,
 }
 

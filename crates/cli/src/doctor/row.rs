@@ -13,7 +13,6 @@ const CURE_FOLLOWS: &str = "; ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
-    /// It is there.
     Works,
     /// Something else takes its place.
     FallsBack,

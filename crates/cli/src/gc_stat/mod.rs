@@ -74,7 +74,6 @@ fn interval(text: &str) -> Result<Duration, String> {
     amount::time(text, &INTERVALS)
 }
 
-/// What was seen.
 #[derive(Debug, Serialize)]
 struct Seen {
     schema: &'static str,

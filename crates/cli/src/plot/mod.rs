@@ -136,12 +136,7 @@ enum PlotFailure {
     #[error(
         "{count} series do not fit into one plot; choose at most {SERIES_MAX} by --grep or --label. There are: {names}"
     )]
-    TooMany {
-        /// How many.
-        count: usize,
-        /// What they are called.
-        names: String,
-    },
+    TooMany { count: usize, names: String },
     /// What was found cannot be drawn together, or not so.
     #[error(transparent)]
     Plot(#[from] PlotError),

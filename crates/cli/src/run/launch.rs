@@ -37,7 +37,6 @@ pub(crate) struct Plan {
     pub(crate) argv: Vec<OsString>,
     /// What keeps the library out of the program, if anything does.
     pub(crate) obstacle: Option<Obstacle>,
-    /// The library.
     pub(crate) library: PathBuf,
     /// The folder of `libgc.so.1`, if the program is to run on Vellum's collector.
     libgc: Option<PathBuf>,

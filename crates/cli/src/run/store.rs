@@ -18,12 +18,7 @@ pub(crate) enum StoreError {
     /// No file can be made there.
     #[error("--store {}: no file can be created there: {}; name a directory that this user may write to, or a new file in one",
         .path.display(), .source)]
-    Refused {
-        /// As the user gave it.
-        path: PathBuf,
-        /// What the kernel says.
-        source: io::Error,
-    },
+    Refused { path: PathBuf, source: io::Error },
 }
 
 /// # Errors

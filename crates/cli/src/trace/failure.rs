@@ -10,33 +10,16 @@ use vellum_workset::trace::TraceError;
 pub(super) enum TraceFailure {
     /// It cannot be opened.
     #[error("trace: cannot open {}: {source}", .path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    Open { path: PathBuf, source: std::io::Error },
     /// It could not be read, or a line was refused.
     #[error("trace: {file}: {source}")]
-    Read {
-        /// The file.
-        file: String,
-        /// What was wrong.
-        source: TraceError,
-    },
+    Read { file: String, source: TraceError },
     /// It holds no references, or no time passes in it.
     #[error(
         "trace: {file} holds no reference string ({references} references in {ticks} ticks); record one with `valgrind \
         --tool=lackey --trace-mem=yes --log-file=FILE PROGRAM`"
     )]
-    Nothing {
-        /// The file.
-        file: String,
-        /// What it holds.
-        references: u64,
-        /// How long it lasts.
-        ticks: u64,
-    },
+    Nothing { file: String, references: u64, ticks: u64 },
     /// The picture could not be drawn.
     #[error(transparent)]
     Plot(#[from] PlotError),

@@ -18,7 +18,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Bad lines that are reported one by one.
 const TOLD_MAX: u64 = 5;
 
-/// What was read.
 pub(super) struct Read {
     /// What the file is called.
     pub(super) name: String,

@@ -59,7 +59,6 @@ pub(super) struct Limit {
     pub(super) bytes: f64,
     /// The part of the program's time that is added.
     pub(super) slowdown: f64,
-    /// Whether it is at least that.
     pub(super) at_least: bool,
 }
 

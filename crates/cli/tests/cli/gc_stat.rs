@@ -237,7 +237,6 @@ fn processes_of_which_nothing_can_be_known() {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).expect("its own folder");
     use std::os::unix::process::CommandExt;
-    /// Nobody's number.
     const NOBODY: u32 = 65_534;
     let output = Command::new(copy).args(["gc-stat", &own]).uid(NOBODY).gid(NOBODY).output();
     let output = output.expect("vellum starts");

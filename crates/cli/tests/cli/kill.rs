@@ -32,7 +32,6 @@ const JOBS: [(&str, &str); 3] = [
     ("busy", "while :; do :; done"),
 ];
 
-/// What is killed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Killed {
     Governor,
@@ -42,7 +41,6 @@ enum Killed {
     AllNext,
 }
 
-/// The guardians of this governor.
 fn guardians(governor: i32) -> Vec<i32> {
     let of_it = |process: &Process| process.parent == governor && process.state != 'Z';
     let all = processes().into_iter().filter(|process| process.name == "vellum-guardian");
@@ -150,7 +148,6 @@ fn table(folder: &Path, groups: Option<&Groups>) -> PathBuf {
     path
 }
 
-/// One moment.
 fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool) {
     let folder = tempfile::tempdir().unwrap();
     let table = table(folder.path(), groups);

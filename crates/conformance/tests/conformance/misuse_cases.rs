@@ -13,7 +13,6 @@ use std::path::Path;
 use std::process::Command;
 use vellum_conformance::{Outcome, Place, plain, served};
 
-/// Cases there are.
 const CASES: usize = 116;
 /// Cases that Vellum catches, at least: as many as glibc 2.36.
 const CAUGHT_MIN: usize = 79;

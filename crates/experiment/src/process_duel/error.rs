@@ -8,6 +8,7 @@ use vellum_timing::clock::ClockError;
 
 /// A duel of processes could not be held, or had to end.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ProcessDuelError {
     /// No clock.
     #[error(transparent)]
@@ -17,12 +18,7 @@ pub enum ProcessDuelError {
     Spawn(#[from] SpawnError),
     /// The input is not there.
     #[error("cannot read the programs' input {path}: {source}")]
-    Input {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Input { path: PathBuf, source: io::Error },
     /// The files that take the output.
     #[error("cannot keep the programs' output: {0}")]
     Output(#[source] io::Error),
@@ -35,9 +31,7 @@ pub enum ProcessDuelError {
     Failed {
         /// The arm: `A`, `A'`, `B` and so on.
         arm: String,
-        /// The program.
         program: String,
-        /// How it ended.
         outcome: Outcome,
         /// The last line on its standard error, if that was kept.
         last: String,
@@ -59,9 +53,7 @@ pub enum ProcessDuelError {
         "{arm} ({program}) wrote something else than the first process did, from byte {at} on; are they to do the same?"
     )]
     Differs {
-        /// The arm.
         arm: String,
-        /// The program.
         program: String,
         /// From this byte on, counted from 0.
         at: u64,

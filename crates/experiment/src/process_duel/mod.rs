@@ -366,7 +366,6 @@ mod tests {
     use std::ffi::OsString;
     use vellum_process::SpawnError;
 
-    /// The shell, with a script.
     pub(super) fn shell(script: &str) -> Command {
         Command {
             program: "/bin/sh".into(),

@@ -28,7 +28,6 @@ const CODE_AT: usize = 0x78;
 /// Where it is mapped: any address a program may have.
 #[cfg(target_arch = "x86_64")]
 const BASE: u64 = 0x0040_0000;
-/// What stands in.
 const STAND_IN: &str = "/bin/true";
 
 /// How often nothing is run.

@@ -36,7 +36,6 @@ pub(crate) enum Step {
     Stop,
 }
 
-/// The table.
 pub(crate) struct Table<V: Plain> {
     places: Buffer<Entry<V>>,
     /// Keys there are.

@@ -331,7 +331,6 @@ impl Thread {
 /// Bytes a record takes.
 pub(crate) const RECORD_BYTES: usize = size_of::<Thread>().next_multiple_of(PAGE);
 
-/// The number of records.
 static RECORDS: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes that all records take.

@@ -27,7 +27,6 @@ use crate::config::PlanName;
 use crate::heap::Heap;
 use crate::plan::contract::Plan;
 
-/// The plan of a heap.
 #[inline]
 pub(crate) fn of(heap: &Heap) -> &'static dyn Plan {
     match heap.config.plan {

@@ -26,7 +26,6 @@ pub fn on_pause(hook: Option<PauseFn>) -> Option<PauseFn> {
     HOOK.set(hook)
 }
 
-/// A pause that is on.
 #[derive(Debug)]
 pub(crate) struct Pause {
     wall_ns: u64,

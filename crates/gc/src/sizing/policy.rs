@@ -25,7 +25,6 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Nothing was found.
     pub(crate) const NOTHING: Found =
         Found { bytes: 0, live: 0, scanned: 0, roots: 0, sparse: 0, young: 0, young_to_copy: 0, cost_ns: 0 };
 }

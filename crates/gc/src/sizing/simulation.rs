@@ -19,7 +19,6 @@ use vellum_pages::PAGE;
 /// A simulated world. Sizes are in pages.
 #[derive(Clone, Copy, Debug)]
 struct World {
-    /// The number of frames.
     frames: usize,
     /// The cost of a fault, in nanoseconds.
     refault_ns: u64,

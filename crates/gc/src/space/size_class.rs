@@ -36,7 +36,6 @@ pub const ALIGN_MAX: usize = BLOCK;
 const EXACT_CLASSES: usize = EXACT_MAX / GRANULE;
 /// Classes to a doubling, above the exact ones.
 const STEPS: usize = 4;
-/// The last class.
 pub(crate) const CLASS_LAST: usize = EXACT_CLASSES + STEPS * (SMALL_MAX / EXACT_MAX).ilog2() as usize;
 
 const _: () = assert!(CLASS_LAST < ATOMIC_FIRST && ATOMIC_FIRST + CLASS_LAST < TYPED_FIRST);

@@ -55,7 +55,6 @@ pub(crate) struct Young {
 }
 
 impl Slot {
-    /// Counts the young of a block.
     pub(crate) fn count_young(&mut self, block: &Block, found: Census) {
         let old = u32::from(block.survivors.replace(found.live as u16)).min(found.allocated);
         if old < found.allocated {

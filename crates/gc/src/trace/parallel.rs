@@ -43,7 +43,6 @@ const LIVE_MIN: u64 = 32 << 20;
 const MARKERS_USUAL: u32 = 4;
 /// Words of a helper's stack (address space).
 const STACK_WORDS: usize = 256 << 10;
-/// Words in a packet.
 const PACKET_WORDS: usize = 254;
 /// Objects traced between two tests whether others need work.
 const SHARE_EVERY: u32 = 512;
@@ -110,7 +109,6 @@ impl lifecycle::Crew for Helper {
     }
 }
 
-/// The number of helpers.
 fn helpers() -> u32 {
     LIVES.iter().filter(|life| life.is_started()).count() as u32
 }

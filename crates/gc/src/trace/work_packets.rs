@@ -30,7 +30,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
 
-/// Packets there are.
 pub(crate) const PACKETS: u32 = 64;
 /// Members there may be.
 pub(crate) const MEMBERS_MAX: u32 = 16;
@@ -41,7 +40,6 @@ const COUNT: u64 = 0xff;
 const CLOSED: u64 = 1 << 16;
 const TRACE_SHIFT: u32 = 32;
 
-/// The number of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trace(u32);
 
@@ -136,7 +134,6 @@ impl Crew {
             && self.word.compare_exchange(word, word | CLOSED, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    /// Whether `this` is over.
     pub(crate) fn is_over(&self, this: Trace) -> bool {
         let word = self.word.load(Ordering::SeqCst);
         word & CLOSED != 0 || trace(word) != this

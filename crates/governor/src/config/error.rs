@@ -6,29 +6,18 @@ use std::path::{Path, PathBuf};
 
 /// A job table that is not taken.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("{}: cannot be read: {source}; name a job table that this user may read", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
     /// The file is no job table by its size.
     #[error("{}: {bytes} bytes: a job table is at most {} bytes", .path.display(), super::TABLE_BYTES_MAX)]
-    TooLong {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
+    TooLong { path: PathBuf, bytes: u64 },
     /// A line says something that cannot be done.
     #[error("{}:{line}: {reason}", .path.display())]
     Line {
-        /// The file.
         path: PathBuf,
-        /// The line, from 1.
         line: usize,
         /// What is wrong there, and the cure.
         reason: String,

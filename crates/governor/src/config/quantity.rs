@@ -15,7 +15,6 @@ pub(crate) fn budget(text: &str) -> Option<Budget> {
     part.or_else(|| bytes().map(|bytes| Budget::Bytes(Bytes(bytes))))
 }
 
-/// A time.
 pub(crate) fn time(text: &str) -> Option<Duration> {
     amount::duration(text).filter(|time| !time.is_zero())
 }

@@ -33,7 +33,6 @@ pub(super) struct Governor {
     pub(super) cap: Option<Spanned<String>>,
 }
 
-/// One job.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Job {

@@ -95,7 +95,6 @@ pub(crate) fn key() -> *const c_void {
     address!("vellum_key")
 }
 
-/// The key.
 #[inline(always)]
 fn key_word() -> usize {
     let word;

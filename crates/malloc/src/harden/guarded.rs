@@ -19,7 +19,6 @@ use vellum_pages::{Misuse, PAGE};
 use vellum_sys::lock::Guarded;
 use vellum_sys::{Lock, map};
 
-/// Slots.
 const SLOTS: usize = 512;
 /// Allocations per sample, on average.
 const RARITY: usize = 500;

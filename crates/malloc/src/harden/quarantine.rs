@@ -19,7 +19,6 @@ use vellum_sys::lock::Guarded;
 const SHUFFLED: usize = 256;
 /// Small blocks in the queue, at most.
 const SMALL_MAX: usize = 8192;
-/// Their bytes.
 const SMALL_BYTES_MAX: usize = 16 << 20;
 /// Large blocks in the queue, at most.
 const LARGE_MAX: usize = 256;

@@ -5,19 +5,13 @@ use thiserror::Error;
 
 /// Why there is no comparison.
 #[derive(Debug, Clone, PartialEq, Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum CompareError {
     /// The arms did not take part in the same rounds.
     #[error(
         "comparing: arm a has {a} rounds, its control {control}, arm b {b}; give each arm one value a round"
     )]
-    Lengths {
-        /// Values of a.
-        a: usize,
-        /// Values of the control.
-        control: usize,
-        /// Values of b.
-        b: usize,
-    },
+    Lengths { a: usize, control: usize, b: usize },
     /// There are no rounds.
     #[error("comparing: there are no rounds; measure at least one, better {TELLING_FROM} or more")]
     NoRounds,
@@ -25,24 +19,10 @@ pub enum CompareError {
     #[error(
         "comparing: round {round} of arm {arm} is {value}; a ratio needs positive times: time more operations at once"
     )]
-    NotPositive {
-        /// Which arm.
-        arm: &'static str,
-        /// Which round, counted from 1.
-        round: usize,
-        /// The value.
-        value: f64,
-    },
+    NotPositive { arm: &'static str, round: usize, value: f64 },
     /// An option without meaning.
     #[error("comparing: {what} is {value}; {cure}")]
-    Option {
-        /// Which option.
-        what: &'static str,
-        /// What it is.
-        value: f64,
-        /// What it should be.
-        cure: &'static str,
-    },
+    Option { what: &'static str, value: f64, cure: &'static str },
 }
 
 pub(super) fn check_options(options: &Options) -> Result<(), CompareError> {

@@ -23,6 +23,7 @@ pub struct LineError {
 
 /// What was wrong with a line. Each says what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Problem {
     /// Bytes that are not UTF-8.
     #[error("this is not text (UTF-8); is the file one of observations?")]
@@ -31,12 +32,7 @@ pub enum Problem {
     #[error(
         "{found:?} has {fields} fields; write NAME:shape:Observation:labels:quantity:unit, with %3A for a colon in a name"
     )]
-    Fields {
-        /// The word.
-        found: String,
-        /// How many fields it has.
-        fields: usize,
-    },
+    Fields { found: String, fields: usize },
     /// A `%` that starts no escape.
     #[error("{0:?} is no escape; write % and two hexadecimal digits of UTF-8, and %25 for % itself")]
     Escape(String),
@@ -48,12 +44,7 @@ pub enum Problem {
     Number(String),
     /// A word that is not a whole number in its range.
     #[error("{found:?} is not a whole number from 0 to {max}")]
-    Whole {
-        /// The word.
-        found: String,
-        /// The largest that can be.
-        max: u64,
-    },
+    Whole { found: String, max: u64 },
     /// A word that is not a mark.
     #[error("{0:?} is not a mark; write start,end,cause in nanoseconds, the end not before the start")]
     Mark(String),
@@ -65,26 +56,13 @@ pub enum Problem {
     Figures,
     /// A quantity that does not belong to a series.
     #[error("{found:?} is not known of observations; write one of {known}, or values of their own (1l)")]
-    Quantity {
-        /// The quantity.
-        found: String,
-        /// Those that are.
-        known: &'static str,
-    },
+    Quantity { found: String, known: &'static str },
     /// A unit other than the only one.
     #[error("{quantity} is in {unit}, not {found:?}; convert the values")]
-    Unit {
-        /// Of what.
-        quantity: &'static str,
-        /// In what it must be.
-        unit: &'static str,
-        /// In what it is.
-        found: String,
-    },
+    Unit { quantity: &'static str, unit: &'static str, found: String },
     /// A word of a base or machine that is not understood.
     #[error("{found:?} does not belong here; write key=value for {keys}, each once")]
     Pair {
-        /// The word.
         found: String,
         /// What may be before the equals sign.
         keys: &'static str,
@@ -97,47 +75,30 @@ pub enum Problem {
     NoBatch,
     /// Several words or none where one belongs.
     #[error("{quantity} is one word, not {found}")]
-    One {
-        /// What.
-        quantity: &'static str,
-        /// How many there are.
-        found: usize,
-    },
+    One { quantity: &'static str, found: usize },
     /// A line that belongs to another that does not come before it.
     #[error(
         "{quantity} belongs to observations of {name:?} with the same labels, which are not right before it; \
          keep a series' lines together, its values (1l) first"
     )]
-    Orphan {
-        /// The quantity.
-        quantity: String,
-        /// The name.
-        name: String,
-    },
+    Orphan { quantity: String, name: String },
     /// The same twice in one series.
     #[error("{0} was already said of these observations; remove one of the two lines")]
     Twice(&'static str),
     /// A column that is longer or shorter than the values.
     #[error("{quantity} has {found} words for {expected} observations; write - where there is no value")]
-    Length {
-        /// The column.
-        quantity: &'static str,
-        /// How many words it has.
-        found: usize,
-        /// How many observations there are.
-        expected: usize,
-    },
+    Length { quantity: &'static str, found: usize, expected: usize },
 }
 
 /// Why reading ended.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ReadError {
     /// The input failed.
     #[error("cannot read the line after line {line}: {source}")]
     Io {
         /// The last line that was read whole.
         line: u64,
-        /// What failed.
         source: io::Error,
     },
     /// A line was wrong and wrong lines are refused.
@@ -147,6 +108,7 @@ pub enum ReadError {
 
 /// Why nothing, or not all, was written.
 #[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages name the fields")]
 pub enum WriteError {
     /// The output failed.
     #[error("cannot write observations: {0}")]
@@ -156,12 +118,7 @@ pub enum WriteError {
     Series(#[from] SeriesError),
     /// Five figures that no values have.
     #[error("summary {name}: no values have the figures {stat:?}; take them from Stat::of")]
-    Figures {
-        /// The summary's name.
-        name: String,
-        /// The figures.
-        stat: Stat,
-    },
+    Figures { name: String, stat: Stat },
 }
 
 /// As much of `word` as a message should hold.

@@ -51,7 +51,6 @@ pub(super) struct Disturbance {
     pub(super) at: f64,
     /// By how much longer they took together, in the unit of the values.
     pub(super) lost: f64,
-    /// Which shell that is.
     pub(super) shell: usize,
 }
 

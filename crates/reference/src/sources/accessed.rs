@@ -179,7 +179,6 @@ fn each(text: &[u8], mut tell: impl FnMut(&Shared<'_>)) -> Option<(Count, Bytes)
 }
 
 impl Mapping<'_> {
-    /// Adds its counts, and tells of it if it is shared; how much of it is shared.
     fn add_to(&self, count: &mut Count, tell: &mut impl FnMut(&Shared<'_>)) -> u64 {
         let shared = self.shared.min(self.resident);
         if shared > 0 {

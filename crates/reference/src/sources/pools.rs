@@ -28,7 +28,6 @@ pub(super) struct Shared<'a> {
     pub(super) line: &'a [u8],
     /// What of it is resident and shared.
     pub(super) resident: u64,
-    /// What of that was referenced.
     pub(super) referenced: u64,
     /// That, with each page divided by how often it is mapped.
     pub(super) part: u64,

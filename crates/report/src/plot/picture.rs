@@ -79,7 +79,6 @@ pub(crate) struct Key {
 /// The sign before a key's label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Swatch {
-    /// A dot of an ink.
     Dot(Ink),
     /// A filled area.
     Area(Ink),

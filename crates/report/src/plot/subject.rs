@@ -71,7 +71,6 @@ pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
     /// In the order in which they were observed.
     pub(crate) values: Vec<Value>,
-    /// How many there were.
     pub(crate) of: usize,
     /// Values in the layers that were taken off.
     outliers: Vec<f64>,

@@ -44,7 +44,6 @@ pub(crate) struct Thinned {
 }
 
 impl Thinned {
-    /// How many shapes.
     pub(crate) fn shapes(&self) -> usize {
         self.dots.len() + self.runs.len() + self.crowds.len() + self.middles.len()
     }

@@ -78,7 +78,6 @@ pub(crate) unsafe fn exit() -> ! {
     }
 }
 
-/// The thread pointer.
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
     // SAFETY: reads a register.

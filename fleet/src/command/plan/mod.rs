@@ -74,7 +74,6 @@ fn size(text: &str) -> Result<u64, String> {
 #[error("no row has a curve that makes sense ({0} were left out); export more hours (vellum plan export)")]
 struct Empty(u64);
 
-/// Plans.
 pub(crate) fn plan(args: &Plan) -> Ended {
     if let Some(What::Export(export)) = &args.what {
         return export::export(export);

@@ -92,7 +92,6 @@ pub(crate) fn address(text: &str) -> Result<Address, String> {
     Address::parse(text, "").map_err(|why| why.to_string())
 }
 
-/// Recommends.
 pub(crate) fn recommend(args: &Recommend) -> Ended {
     match &args.to {
         To::Kubernetes(args) => kubernetes::recommend(args),

@@ -42,7 +42,6 @@ pub(super) struct Systemd {
     dry_run: bool,
 }
 
-/// Recommends.
 pub(super) fn recommend(args: &Systemd) -> Ended {
     let question = Question {
         prometheus: args.prometheus.server()?,

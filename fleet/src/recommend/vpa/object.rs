@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 /// The policy of containers that have none of their own.
 const ANY: &str = "*";
 
-/// An object.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Object {
     pub(super) metadata: Metadata,
@@ -22,7 +21,6 @@ pub(super) struct Object {
     pub(super) status: Option<Status>,
 }
 
-/// Which one it is.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {

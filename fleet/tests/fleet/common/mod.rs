@@ -28,7 +28,6 @@ pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A path as text.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }

@@ -14,10 +14,8 @@ use vellum_measure::Rng;
 /// Lines of the text that is sorted and compressed: 60 bytes each.
 const LINES: u64 = 400_000;
 
-/// A program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
-    /// Its name.
     pub(crate) name: &'static str,
     /// Its command: the first word is looked for in the path.
     pub(crate) words: &'static [&'static str],

@@ -11,7 +11,6 @@ use crate::suite::table;
 use crate::{Cell, Line, Table, Unit};
 use vellum_papers::smith::{Collector, Workshop};
 
-/// The cell.
 pub(super) const CELL: &str = "parallel";
 const CLIENT: &str = "mark";
 const ONE: &str = "markers=1";

@@ -11,7 +11,6 @@ use crate::suite::table;
 use crate::{Against, Cell, Line, Table, Target, Unit};
 use vellum_papers::smith::{Collector, Workshop};
 
-/// The cell.
 pub(super) const CELL: &str = "slices";
 const CLIENT: &str = "trees";
 const AT_ONE_GO: &str = "slice=0";

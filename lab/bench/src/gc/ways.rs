@@ -17,7 +17,6 @@ pub(super) const fn ours(label: &'static str, words: &'static str) -> Way {
     Way { label, is_libgc: false, words }
 }
 
-/// A way of libgc.
 pub(super) const fn libgc(label: &'static str, words: &'static str) -> Way {
     Way { label, is_libgc: true, words }
 }

@@ -84,7 +84,6 @@ impl Found {
     }
 }
 
-/// The goals as a table.
 fn goals(goals: &[Goal]) -> Table {
     let mut grid = Table::plain(&["what", "found", "wanted", "verdict"], 1).titled("Goals");
     for goal in goals {

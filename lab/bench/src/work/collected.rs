@@ -24,7 +24,6 @@ const SWAP_TIMES: u64 = 12;
 /// The longest a run may take, and how often it is looked at.
 const ALLOWED: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(4);
-/// The clients, by number.
 const CLIENTS: [&str; 2] = ["compiler", "sort"];
 
 /// Client `client` for `memory` MiB, doing `scale` percent of its work.

@@ -86,7 +86,6 @@ impl Watch {
         Watch { target, began }
     }
 
-    /// Runs one input.
     pub(crate) fn run(&self, input: &[u8]) -> Result<(), Broken> {
         let _ = self.began.send(Some(input.to_vec()));
         let before = NOW.get();

@@ -19,7 +19,6 @@ const WARM_UP: usize = 100;
 pub(super) enum Path {
     /// By a system call and a conversion from text.
     Slow,
-    /// By this clock.
     Builtin(ClockKind),
     /// By the best clock, with all collectors of the process held off.
     Held,

@@ -20,7 +20,6 @@ const PUBLISHED_US: [f64; 4] = [486.0, 402.0, 9053.0, 499.0];
 /// How much quicker a builtin stamp must be to be worth its name. The source's was 67 times (402 µs and 6
 /// µs).
 const QUICKER_MIN: f64 = 10.0;
-/// Layers shown one by one.
 const LAYERS_SHOWN: usize = 3;
 
 pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Found {

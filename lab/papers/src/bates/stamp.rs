@@ -14,7 +14,6 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The file.
 pub(super) const FILE: &str = "/proc/uptime";
 /// The source's buffer.
 const BUFFER_BYTES: usize = 128;

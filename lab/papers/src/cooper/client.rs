@@ -46,7 +46,6 @@ impl Client {
         CLIENTS.iter().find(|client| client.name == name)
     }
 
-    /// Its words.
     pub(super) fn words(&self, size: Size) -> Vec<String> {
         let work = if self.scales { size.work } else { 100 };
         vec![format!("memory={}", size.memory_mib), format!("scale={work}")]

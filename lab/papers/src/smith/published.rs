@@ -13,7 +13,6 @@ pub(super) struct Basics {
     pub(super) allocated_mb: f64,
     /// Most live data after any collection, KB.
     pub(super) live_kb: f64,
-    /// Collections.
     pub(super) collections: f64,
     /// How long one took, ms.
     pub(super) collection_ms: f64,

@@ -235,7 +235,6 @@ fn supervise(
     }
 }
 
-/// The fault of a run, if it has one.
 fn fault(run: &Run) -> Option<String> {
     let Some(status) = run.status else { return Some("hangs".into()) };
     let is_right = status.success() && run.said.ends_with("done\n");

@@ -14,7 +14,6 @@ pub(crate) fn pictures(place: &Path) -> PathBuf {
     std::env::var_os(PICTURES_ENV).map_or(place.to_path_buf(), PathBuf::from)
 }
 
-/// The browser.
 pub(crate) fn browser() -> Option<PathBuf> {
     let found = |name: &&str| {
         Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status()

@@ -71,7 +71,6 @@ pub(crate) fn report(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("a report")).expect("JSON")
 }
 
-/// A path as text.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }

@@ -81,7 +81,6 @@ pub(crate) fn spill(registers: &mut [usize; REGISTERS]) -> usize {
     stack
 }
 
-/// The thread pointer.
 #[inline(always)]
 pub(crate) fn thread_pointer() -> usize {
     let pointer;

@@ -143,7 +143,6 @@ impl Code {
         self.labels[label.0] = Some(self.instructions.len());
     }
 
-    /// A label here.
     pub(super) fn here(&mut self) -> Label {
         let label = self.label();
         self.place(label);

@@ -67,7 +67,6 @@ impl<'a> Btf<'a> {
         Some(btf)
     }
 
-    /// The number of the function of this name.
     pub(crate) fn function(&self, name: &str) -> Option<u32> {
         self.named(FUNC, name)
     }

@@ -31,7 +31,6 @@ use super::btf::Btf;
 
 /// The function whose iterator calls the program.
 pub(super) const ATTACHED_TO: &str = "bpf_iter_task_vma";
-/// Bytes of the state.
 pub(super) const STATE_BYTES: usize = 136;
 /// Bytes of a table of 512 entries.
 pub(super) const TABLE_BYTES: usize = 4096;

@@ -157,7 +157,6 @@ pub(super) const CRITERION: Task = Task {
     run: criterion::criterion,
 };
 
-/// The task of this name.
 pub(super) fn find(name: &str) -> Option<Task> {
     TASKS.into_iter().chain([CRITERION]).find(|task| task.name == name)
 }

@@ -12,9 +12,7 @@ use std::process::Command;
 use vellum_campaign::Launch;
 use vellum_process::{Image, Obstacle, locate};
 
-/// A row.
 pub(super) struct Row {
-    /// Its name.
     pub(super) name: String,
     /// What was published for the row most like it.
     pub(super) published: &'static str,

@@ -60,7 +60,6 @@ impl Device {
         Some((done, request))
     }
 
-    /// Servers.
     pub(super) fn servers(&self) -> usize {
         self.servers.len()
     }

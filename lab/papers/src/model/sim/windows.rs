@@ -37,9 +37,7 @@ const LOAD_LOW: f64 = 0.4;
 /// One job's window.
 #[derive(Debug)]
 pub(super) enum Chooser {
-    /// The common one.
     Common,
-    /// Its own.
     Own(Manager),
 }
 
