@@ -20,7 +20,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use vellum_reference::{Delay, Options};
 
-/// The most groups.
 const GROUPS_MAX: usize = 4096;
 /// Between two pages.
 const PUBLISH: Duration = Duration::from_secs(2);

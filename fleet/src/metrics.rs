@@ -71,7 +71,6 @@ const LIMIT_NONE: u64 = 1 << 60;
 /// Where the kernel tells of the machine's stalls.
 const MACHINE: &str = "/proc/pressure/memory";
 
-/// The page as text.
 pub(crate) fn render(page: &Arc<Page>) -> String {
     families::page(Told(Arc::clone(page)))
 }

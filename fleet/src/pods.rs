@@ -141,7 +141,6 @@ impl ContainerStatus {
 }
 
 impl Names {
-    /// The names in a list of pods.
     pub(crate) fn parse(json: &[u8]) -> Result<Names, PodsError> {
         let list: PodList = serde_json::from_slice(json)?;
         let mut names = Names::default();

@@ -17,7 +17,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use vellum_governor::{Peer, Stream, Tls};
 
-/// The longest file.
 const FILE_MAX: u64 = 1 << 20;
 /// The protocol that is spoken inside (RFC 7301).
 const PROTOCOL: &[u8] = b"http/1.1";

@@ -8,7 +8,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// The longest token.
 const TOKEN_MAX: u64 = 4096;
 
 /// The token cannot be used.

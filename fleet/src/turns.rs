@@ -41,7 +41,6 @@ const NEWEST: f64 = 0.05;
 /// What asking costs until it is known.
 const ASKING: Duration = Duration::from_micros(100);
 
-/// A group's number.
 pub(crate) type Key = u64;
 
 /// What a step of a watch came to.
@@ -59,7 +58,6 @@ pub(crate) struct Stepped {
     pub(crate) estimate: Duration,
 }
 
-/// One group's place.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     due: Duration,
@@ -85,7 +83,6 @@ pub(crate) struct Turns {
     places: HashMap<Key, Place>,
     waiting: BTreeSet<(Duration, Key)>,
     running: BTreeSet<(Duration, Key)>,
-    /// Cycles begun.
     pub(crate) begun: u64,
 }
 

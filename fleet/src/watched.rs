@@ -27,7 +27,6 @@ const HARDLY: f64 = 0.03;
 /// A group that holds less is watched by what costs nothing to set up; of a larger one the source is chosen.
 const LARGE: Bytes = Bytes(512 << 20);
 
-/// One group.
 #[derive(Debug)]
 pub(crate) struct Watched {
     identity: Identity,

@@ -185,9 +185,7 @@ fn tail(mut said: File) -> io::Result<String> {
 
 /// What every run reads.
 enum Stdin {
-    /// A file, from this position.
     File(u64),
-    /// Nothing.
     Empty,
 }
 

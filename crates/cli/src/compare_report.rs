@@ -42,7 +42,6 @@ impl Arm {
     }
 }
 
-/// One run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Once {
     arm: Arm,
@@ -72,7 +71,6 @@ impl Once {
     }
 }
 
-/// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Metric {

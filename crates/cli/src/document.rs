@@ -9,7 +9,6 @@ use std::time::Duration;
 use vellum_cost::{Cause, Place};
 use vellum_process::Ended;
 
-/// The head of a document.
 #[derive(Debug, Serialize)]
 pub(crate) struct Head<'a> {
     schema: &'static str,
@@ -87,7 +86,6 @@ pub(crate) struct NoDocument {
 /// A document that was saved, and who writes such ones.
 #[derive(Debug)]
 pub(crate) struct Saved<'a> {
-    /// Its file.
     pub(crate) path: &'a Path,
     pub(crate) schema: &'static str,
     /// The command that writes it.

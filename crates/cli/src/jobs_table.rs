@@ -104,7 +104,6 @@ impl Column {
         matches!(self, Column::Job | Column::State)
     }
 
-    /// What it says of `job`.
     pub(crate) fn cell(self, job: &JobSnapshot) -> String {
         let seconds = |seconds| units::time(Duration::from_secs_f64(seconds));
         let known = match self {

@@ -69,7 +69,6 @@ fn main() -> ExitCode {
     ExitCode::from(STATUS.load(Relaxed))
 }
 
-/// The exit status.
 static STATUS: AtomicU8 = AtomicU8::new(FAILED);
 
 extern "C" fn command() {

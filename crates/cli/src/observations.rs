@@ -56,7 +56,6 @@ pub(crate) struct Choice {
 /// A file of observations cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InputError {
-    /// It cannot be opened.
     #[error("cannot open {}: {source}", .path.display())]
     Open { path: PathBuf, source: io::Error },
     /// It could not be read, or a line was refused.

@@ -26,7 +26,6 @@ use core::ptr::null_mut;
 use vellum_pages::Plain;
 use vellum_sys::lock::Guarded;
 
-/// The process's heap.
 pub(crate) static HEAP: Guarded<Heap> = Guarded::new(Heap::new());
 
 /// The parts of a heap. Reached under its lock.

@@ -33,7 +33,6 @@ const PACKETS_MAX: usize = 32;
 /// For how many periods a target holds.
 pub(crate) const VALID_PERIODS: u32 = 5;
 
-/// The advice for a job's processes.
 #[derive(Debug, Clone)]
 pub(crate) struct JobAdvice {
     pub(crate) members: HashSet<Pid>,

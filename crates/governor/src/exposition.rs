@@ -20,7 +20,6 @@ use std::time::Duration;
 pub(crate) const CONNECTIONS_MAX: usize = 8;
 /// For how long the end waits to wake the thread that accepts.
 const WAKE_TIME: Duration = Duration::from_secs(2);
-/// The longest request.
 pub(crate) const REQUEST_BYTES_MAX: usize = 8 << 10;
 /// The most lines of a request's head.
 const HEADERS_MAX: usize = 64;
@@ -54,7 +53,6 @@ pub trait Tls: std::fmt::Debug + Send + Sync {
 /// Whether a request with these credentials (the value of `Authorization`) gets the page.
 pub type Admits = Box<dyn Fn(Option<&[u8]>) -> bool + Send + Sync>;
 
-/// What makes the page.
 type Page = Box<dyn Fn() -> String + Send + Sync>;
 
 /// What the threads share.
@@ -199,7 +197,6 @@ fn respond(stream: &mut impl Write, status: &str, kind: &str, body: &str) -> io:
     stream.flush()
 }
 
-/// The request.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Asked {
     Metrics,

@@ -96,7 +96,6 @@ impl Guardian {
         self.pids.iter().all(|pid| unsafe { libc::waitpid(*pid, null_mut(), libc::WNOHANG) == 0 })
     }
 
-    /// The guardians' own processes.
     pub(crate) fn pids(&self) -> [Pid; GUARDIANS] {
         self.pids.map(Pid)
     }

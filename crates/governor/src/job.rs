@@ -214,7 +214,6 @@ impl Job {
         }
     }
 
-    /// Whether there are processes of it.
     pub(crate) fn is_there(&self) -> bool {
         matches!(self.state, State::Running | State::Suspended)
     }
@@ -545,7 +544,6 @@ fn untouched(watch: &Watcher) -> Vec<Untouched> {
     watch.untouched().map(one).collect()
 }
 
-/// Pages of a curve in bytes.
 fn bytes(pages: f64) -> Bytes {
     Bytes((pages * vellum_reference::PAGE_BYTES as f64) as u64)
 }

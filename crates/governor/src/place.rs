@@ -77,12 +77,10 @@ impl Place {
         if is_ours(&path) { Ok(Place { path, made }) } else { Err(PlaceError::NotOurs(path)) }
     }
 
-    /// The directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The advice socket.
     pub(crate) fn advice(&self) -> PathBuf {
         self.path.join("advice.sock")
     }

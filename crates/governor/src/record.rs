@@ -111,7 +111,6 @@ pub(crate) struct Record {
 unsafe impl Send for Record {}
 
 impl Record {
-    /// The record's file in `directory`.
     pub(crate) fn file(directory: &Path) -> PathBuf {
         directory.join("undo")
     }

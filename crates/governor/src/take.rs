@@ -44,7 +44,6 @@ pub(crate) enum Means {
     PageOut,
     /// `memory.soft_limit_in_bytes` of this control group.
     SoftLimit(PathBuf),
-    /// None.
     Nothing,
 }
 
@@ -76,7 +75,6 @@ impl Means {
         if may_page_out() { Means::PageOut } else { Means::Nothing }
     }
 
-    /// In words, for reports.
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Means::Evict(..) => "evicting old generations",
@@ -208,7 +206,6 @@ impl Mapping {
     }
 }
 
-/// The mappings in the text of `smaps`.
 pub(crate) fn mappings(text: &str) -> impl Iterator<Item = Mapping> + '_ {
     let mut lines = text.lines().peekable();
     std::iter::from_fn(move || {

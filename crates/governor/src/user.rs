@@ -4,7 +4,6 @@ use crate::config::User;
 use std::ffi::CString;
 use std::mem::MaybeUninit;
 
-/// Bytes for one user's record.
 const RECORD_BYTES: usize = 16 << 10;
 /// The most groups a user is given.
 const GROUPS_MAX: usize = 1024;

@@ -13,7 +13,6 @@ use core::sync::atomic::{
     compiler_fence,
 };
 
-/// The mark of what was freed.
 const FREED: usize = 0x9e37_79b9_85eb_ca6b;
 
 /// Makes what was allocated for `bytes` bytes at `base` such an object; what the program sees of it.

@@ -94,7 +94,6 @@ pub(crate) fn look(base: *mut c_void, room: usize) {
     }
 }
 
-/// Looks at all objects.
 pub(crate) fn look_at_all() {
     unsafe extern "C" fn visit(object: *mut c_void, bytes: usize, _: *mut c_void) {
         // Where a thread that has ended since the collection had room left, a header may be that of a larger

@@ -20,7 +20,6 @@ pub(crate) static MARKERS: AtomicU32 = AtomicU32::new(0);
 /// Not 0: collections are made in slices.
 pub(crate) static INCREMENTAL: AtomicI32 = AtomicI32::new(0);
 
-/// Whether the start has begun.
 pub(crate) fn has_begun() -> bool {
     STATE.load(Relaxed) != NOT_YET
 }
@@ -35,7 +34,6 @@ pub(crate) fn started() {
     STATE.store(STARTED, Release);
 }
 
-/// Whether the heap has started.
 pub(crate) fn is_started() -> bool {
     STATE.load(Acquire) >= STARTED
 }

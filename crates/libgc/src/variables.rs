@@ -80,7 +80,6 @@ extern "C" fn null(_bytes: usize) -> *mut c_void {
     null_mut()
 }
 
-/// Whether leaks are looked for.
 pub(crate) fn finds_leaks() -> bool {
     GC_find_leak.load(Relaxed) != 0
 }

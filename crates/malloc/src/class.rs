@@ -97,7 +97,6 @@ pub(crate) const fn class_of(bytes: usize) -> usize {
     if bytes <= EXACT_MAX { bytes.div_ceil(GRANULE) } else { coarse_class_of(bytes) }
 }
 
-/// The bytes of a block of `class`.
 pub(crate) const fn bytes_of(class: usize) -> usize {
     if class < EXACT_CLASSES {
         return if class == 0 { GRANULE } else { class * GRANULE };

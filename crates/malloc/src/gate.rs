@@ -19,7 +19,6 @@ use vellum_sys::thread;
 const OPEN: u32 = 0;
 const CLOSED: u32 = 1;
 
-/// The gate of one heap.
 #[derive(Debug)]
 pub(crate) struct Gate {
     turns: AtomicU32,
@@ -87,7 +86,6 @@ impl Gate {
         self.turns.load(Ordering::Acquire) & 1 != 0
     }
 
-    /// Whether the gate is closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed) != OPEN
     }

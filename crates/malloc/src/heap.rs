@@ -40,7 +40,6 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
 use vellum_pages::{PAGE, Pages, UNIT};
 use vellum_wire::Counter;
 
-/// Bytes a heap takes.
 pub(crate) const HEAP_BYTES: usize = PAGE;
 /// Idle units a heap keeps.
 const SPARES: usize = 8;
@@ -145,7 +144,6 @@ impl Heap {
         Space { base: self.base.get(), bytes: self.bytes.get(), side: self.side.get() }
     }
 
-    /// The unit that a slab describes.
     pub(crate) fn unit_of(&self, slab: &Slab) -> *mut u8 {
         self.space().unit_of(slab)
     }

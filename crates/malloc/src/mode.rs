@@ -111,7 +111,6 @@ pub(crate) fn profiled() -> Option<&'static Hooks> {
     }
 }
 
-/// Whether the hardened mode is on.
 #[inline(always)]
 pub(crate) fn is_hardened() -> bool {
     DOOR.now.load(Relaxed) & MODE == HARDENED

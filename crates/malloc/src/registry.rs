@@ -92,7 +92,6 @@ pub(crate) fn create() -> Option<&'static Heap> {
     }
 }
 
-/// Every heap there is.
 pub(crate) fn all() -> impl Iterator<Item = &'static Heap> {
     let mut next = HEAPS.load(Ordering::Acquire);
     core::iter::from_fn(move || {

@@ -60,7 +60,6 @@ pub(crate) enum Pushed {
 pub(crate) struct RemoteList(AtomicU64);
 
 impl RemoteList {
-    /// An empty list.
     #[cfg(not(loom))]
     pub(crate) const fn new() -> RemoteList {
         RemoteList(AtomicU64::new(0))

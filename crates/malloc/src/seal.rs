@@ -62,7 +62,6 @@ const MARK_SHIFTED: usize = (MARK as usize) << MARK_SHIFT;
 /// What the sum of two addresses stays below.
 const ADDRESSES: usize = 1 << 48;
 
-/// A free block.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -90,7 +89,6 @@ fn key_of(random: usize) -> usize {
     MARK_SHIFTED | (random % (MARK_UNIT - ADDRESSES))
 }
 
-/// `word` mixed with the key.
 #[inline(always)]
 pub(crate) fn keyed(word: usize) -> usize {
     arch::xor_key(word)

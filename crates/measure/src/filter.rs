@@ -195,7 +195,6 @@ mod tests {
     use crate::line::{OnError, Reader, write_entry};
     use proptest::prelude::*;
 
-    /// `text` through `filter`.
     fn run(filter: &Filter, text: &str) -> String {
         let mut out = Vec::new();
         for entry in Reader::new(text.as_bytes(), OnError::Refuse) {

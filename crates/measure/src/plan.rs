@@ -113,7 +113,6 @@ impl Plan {
     }
 }
 
-/// Half of an interval's width, as a logarithm.
 fn half_width(interval: &Interval) -> f64 {
     (interval.high / interval.low).ln() / 2.0
 }

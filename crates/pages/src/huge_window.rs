@@ -51,7 +51,6 @@ const WRITTEN_SAMPLES: usize = map::SAMPLES / 2;
 /// A block's last, partial huge page is granted from this size: less would waste too much of it.
 const TAIL_MIN: usize = HUGE - HUGE / 16;
 
-/// A range of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) start: usize,
@@ -148,7 +147,6 @@ fn is_touched(start: usize, end: usize) -> bool {
     }
 }
 
-/// The windows of a process.
 pub(crate) struct Windows {
     list: [Option<Window>; WINDOWS_MAX],
     proved: usize,
@@ -378,7 +376,6 @@ impl Windows {
 
 /// Room for [`Windows::snapshot`].
 pub(crate) type Snapshot = [Option<Window>; WINDOWS_MAX];
-/// An empty [`Snapshot`].
 pub(crate) const NO_WINDOWS: Snapshot = [None; WINDOWS_MAX];
 
 #[cfg(test)]

@@ -68,7 +68,6 @@ struct Region {
 }
 
 impl State {
-    /// The region from `at` on, as far as `end`.
     fn region(&mut self, at: usize, end: usize) -> Region {
         let all = |owner, end| Region { owner, end, extent: None, away: false };
         if !self.is_init || end <= self.base {

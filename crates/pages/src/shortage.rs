@@ -7,7 +7,6 @@ static SHORT: AtomicBool = AtomicBool::new(false);
 /// Whether there are pages inside units that could go.
 static SPARSE: AtomicBool = AtomicBool::new(false);
 
-/// Memory is short.
 pub(crate) fn note_short() {
     SHORT.store(true, Relaxed);
 }

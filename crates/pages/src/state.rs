@@ -292,7 +292,6 @@ impl State {
         }
     }
 
-    /// The arena that holds `address`.
     pub(crate) fn arena_at(&self, address: usize) -> Option<usize> {
         let index = address.wrapping_sub(self.base) / ARENA_BYTES;
         (self.is_init && index < ARENAS && self.arenas[index].holds(address)).then_some(index)

@@ -18,7 +18,6 @@ pub(crate) type PageNo = u32;
 /// No page.
 pub(crate) const NONE: PageNo = u32::MAX;
 
-/// What an extent is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {

@@ -78,7 +78,6 @@ impl JitMap {
         JitMap { functions }
     }
 
-    /// The function at an address.
     pub(crate) fn name(&self, address: u64) -> Option<&str> {
         let (start, (bytes, name)) = self.functions.range(..=address).next_back()?;
         (address - start < *bytes).then_some(name)

@@ -28,7 +28,6 @@ use std::path::{Path, PathBuf};
 pub const SONAME: &str = "libvellum.so.0";
 const NAME: &str = "libvellum.so";
 const RECORDER: &str = "libvellum_cost.so";
-/// The dynamic linker of i386.
 const I386_LINKER: &str = "/lib/ld-linux.so.2";
 
 /// A library is not there.

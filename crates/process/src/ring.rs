@@ -33,7 +33,6 @@ const SET_OUTPUT: libc::c_ulong = 0x2405;
 const ENABLE: libc::c_ulong = 0x2400;
 /// Asks for its number, which its records bear.
 const ID: libc::c_ulong = 0x8008_2407;
-/// Stops it.
 const DISABLE: libc::c_ulong = 0x2401;
 
 /// `struct perf_event_attr`, version 5 of it.

@@ -54,7 +54,6 @@ pub struct Signals {
     before: libc::sigset_t,
 }
 
-/// One signal that arrived.
 pub(crate) struct Arrived(libc::signalfd_siginfo);
 
 impl Signals {

@@ -83,7 +83,6 @@ pub struct Tree {
     /// Processes that are not of this job.
     others: HashSet<Pid>,
     known: HashMap<Pid, Known>,
-    /// Our own `stat`.
     root_stat: File,
     /// The `children` of our main thread and of the thread that starts the job. Empty on kernels without such
     /// files.

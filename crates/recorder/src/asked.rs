@@ -21,7 +21,6 @@ impl Asked {
         Asked { operation: Operation::of(kind), bytes: possible(bytes) }
     }
 
-    /// An operation that asks for `bytes` bytes.
     #[inline(always)]
     pub(crate) const fn sized(kind: Kind, bytes: usize) -> Asked {
         Asked { operation: Operation::sized(kind, bytes), bytes: possible(bytes) }

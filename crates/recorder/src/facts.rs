@@ -26,7 +26,6 @@ struct Slot {
 pub(crate) struct Facts(AtomicPtr<Slot>);
 
 impl Facts {
-    /// An empty one.
     pub(crate) const fn new() -> Facts {
         Facts(AtomicPtr::new(null_mut()))
     }

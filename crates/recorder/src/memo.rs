@@ -21,7 +21,6 @@ use vellum_wire::cost::Record;
 /// Return addresses beyond the first that a memo has room for.
 pub(crate) const STEPS: usize = 2;
 
-/// Whether a slot of a table is a memo.
 #[inline(always)]
 pub(crate) fn is_memo(slot: &Record) -> bool {
     slot.due.load(Relaxed) == 0

@@ -66,7 +66,6 @@ pub(crate) const EPOCH: u64 = 1 << 32;
 static EPOCHS: AtomicU32 = AtomicU32::new(0);
 /// Cycles in a microsecond; operations that never take less are all timed.
 pub(crate) static CYCLES_PER_US: AtomicU32 = AtomicU32::new(u32::MAX);
-/// Whether whole stacks are wanted.
 pub(crate) static WHOLE_STACKS: AtomicBool = AtomicBool::new(false);
 /// Nothing is to be recorded here.
 static OFF: AtomicBool = AtomicBool::new(false);

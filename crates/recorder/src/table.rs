@@ -91,7 +91,6 @@ pub(crate) fn claim(grains: usize) -> Option<*mut ChunkHead> {
     process::claim(grains, ChunkKind::Table)
 }
 
-/// Makes `table` the thread's.
 pub(crate) fn take(thread: &Thread, table: *mut ChunkHead) {
     // SAFETY: a table is never unmapped.
     let grains = unsafe { &*table }.grains.load(Relaxed) as usize;

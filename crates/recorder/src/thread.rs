@@ -25,7 +25,6 @@ pub(crate) const BUSY: u64 = u64::MAX;
 /// A guard further up than this may be on another stack, which may be unmapped: it is believed.
 const NEAR: usize = 64 << 10;
 
-/// One thread's variables.
 #[repr(C)]
 pub(crate) struct Thread {
     /// The table's head, slot 0; null before the first operation.

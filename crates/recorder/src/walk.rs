@@ -36,7 +36,6 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The caller's frame.
     #[inline(always)]
     fn first(self) -> Frame {
         Frame { pc: self.pc(), sp: self.frame as u64 + 8, bp: self.bp }
@@ -149,7 +148,6 @@ pub(crate) fn begin(asked: Asked, caller: Caller) -> Token {
     Token { record: Some(record), began, entered: true }
 }
 
-/// Ends an operation.
 #[inline(always)]
 pub(crate) fn end(token: Token) {
     let thread = thread::this();
@@ -350,7 +348,6 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
     (known.is_users() && !known.interprets()).then_some(steps)
 }
 
-/// The caller's frame.
 #[inline(always)]
 fn above(frame: Frame, known: Known) -> Option<Frame> {
     // SAFETY: a rule of the running code names words of the stack between its pointer and its end; what a

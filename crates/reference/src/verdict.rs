@@ -337,7 +337,6 @@ mod tests {
         Verdict::of(&seen, &delay).unwrap()
     }
 
-    /// The program's pages under a limit.
     fn pages_under(limit: &Limit) -> f64 {
         let kernel = PEAK.0 / 256 + (192 << 10);
         (limit.bytes - kernel) as f64 / PAGE_BYTES as f64 / (1.0 + crate::RESERVE)

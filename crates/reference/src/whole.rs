@@ -25,7 +25,6 @@ use vellum_workset::History;
 /// Stretches are no shorter than this, in the job's user CPU time.
 const STRETCH_MIN: Duration = Duration::from_millis(20);
 
-/// The account.
 #[derive(Debug)]
 pub(super) struct Whole {
     stretches: History,

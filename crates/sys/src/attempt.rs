@@ -38,7 +38,6 @@ impl Drop for Scratch {
     }
 }
 
-/// The errno that `one` was refused with.
 fn refusal(one: Caps) -> Errno {
     caps::refusal(one).unwrap_or(Errno::NOSYS)
 }

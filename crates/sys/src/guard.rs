@@ -162,7 +162,6 @@ pub fn take(start: usize, end: usize, again: bool, out: &mut [Written]) -> Resul
 /// Where the machine says what kind of access has faulted: word 19 of the general registers, which begin at
 /// byte 40 of the context.
 const ERROR_AT: usize = 40 + 19 * size_of::<u64>();
-/// The access was a write.
 const WRITE: u64 = 2;
 /// `si_code` of an access that the protection forbids.
 const SEGV_ACCERR: c_int = 2;

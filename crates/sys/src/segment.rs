@@ -86,7 +86,6 @@ unsafe fn headers_at(start: usize) -> Option<&'static [libc::Elf64_Phdr]> {
     })
 }
 
-/// The headers of the program that was executed.
 fn headers_of_program() -> Option<&'static [libc::Elf64_Phdr]> {
     // SAFETY: plain calls.
     let [at, size, count] =

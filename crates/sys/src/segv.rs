@@ -168,7 +168,6 @@ fn alone<T>(body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The program's action.
 fn current() -> Action {
     loop {
         let version = VERSION.load(SeqCst);

@@ -94,7 +94,6 @@ pub fn own_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-/// Whether the thread `id` is a helper.
 fn is_a_helper(id: u32) -> bool {
     IDS.iter().any(|place| {
         // SAFETY: null, or a word that lives for ever.

@@ -33,7 +33,6 @@ struct Api {
     ioctls: u64,
 }
 
-/// A range of addresses.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {

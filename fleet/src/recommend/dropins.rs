@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 /// The name of each drop-in.
 pub const FILE: &str = "50-vellum.conf";
-/// The setting.
 const KEY: &str = "MemoryHigh=";
 /// The longest name of a unit, as systemd has it.
 const NAME_MAX: usize = 255;

@@ -18,7 +18,6 @@ pub(crate) fn opaque<T>(mut p: *mut T) -> *mut T {
     p
 }
 
-/// A block of `bytes`.
 #[inline(always)]
 pub(crate) fn malloc(bytes: usize) -> *mut u8 {
     // SAFETY: malloc has no precondition.
@@ -75,7 +74,6 @@ fn exhausted(call: &str, bytes: usize) -> ! {
 pub(crate) struct Block {
     /// Null when there is none.
     pub(crate) at: *mut u8,
-    /// Bytes asked for.
     pub(crate) bytes: usize,
 }
 

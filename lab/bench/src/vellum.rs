@@ -17,7 +17,6 @@ fn find(name: &'static CStr) -> Result<*mut c_void, Failure> {
     Ok(symbol)
 }
 
-/// That the library has a collector.
 pub(crate) fn has_collector() -> Result<(), Failure> {
     find(c"vel_gc_init").map(drop)
 }

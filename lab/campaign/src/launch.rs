@@ -162,7 +162,6 @@ impl Launch {
     }
 }
 
-/// A file in memory, for output.
 fn memory_file() -> std::io::Result<File> {
     Ok(File::from(memfd_create(c"output", MemfdFlags::CLOEXEC)?))
 }

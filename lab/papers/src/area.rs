@@ -7,7 +7,6 @@ use crate::params::WorkError;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Bytes of a page.
 pub(crate) const PAGE: usize = vellum_pages::PAGE;
 /// Bytes of a huge page.
 pub(crate) const HUGE: usize = vellum_pages::HUGE;
@@ -33,7 +32,6 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// A block of `bytes`.
     pub(crate) fn new(bytes: usize, frames: Frames) -> Result<Self, WorkError> {
         let slack = if frames == Frames::Huge { HUGE } else { 0 };
         let populate = if frames == Frames::Populated { libc::MAP_POPULATE } else { 0 };

@@ -16,7 +16,6 @@ pub(crate) const UNIT: &str = "ns";
 /// Readings from which the cost of one reading is found.
 const BASE_READINGS: usize = 101;
 
-/// The counter now.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn now() -> u64 {
@@ -30,7 +29,6 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// The counter now.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn now() -> u64 {

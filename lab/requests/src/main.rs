@@ -53,7 +53,6 @@ use workload::Ready;
 
 /// Name and version of the JSON. A field's meaning never changes; new ones may come.
 const SCHEMA: &str = "vellum-bench.fleet/1";
-/// Rounds of a quick run.
 const ROUNDS_QUICK: usize = 1;
 /// What Vellum recommends in sum, over the recommender's rule.
 const LESS: f64 = 0.75;
@@ -92,7 +91,6 @@ struct Options {
     list: bool,
 }
 
-/// What was found.
 #[derive(Debug, serde::Serialize)]
 struct Finding {
     table: Table,

@@ -99,7 +99,6 @@ pub(crate) enum Absent {
     Io(#[from] io::Error),
 }
 
-/// All of them.
 pub(crate) fn all() -> impl Iterator<Item = Workload> {
     PROGRAMS.into_iter().map(Workload::Program).chain(SERVICES.into_iter().map(Workload::Service))
 }

@@ -34,7 +34,6 @@ pub(super) enum BenchFailure {
         "{0}; --counter valgrind counts instructions wherever valgrind is installed, 4 to 30 times as slowly"
     )]
     Counter(CountError),
-    /// There is no valgrind.
     #[error("--counter valgrind: {0}; install valgrind, or let the processor count (--counter hardware)")]
     Valgrind(LocateError),
     /// Programs could not be timed.
@@ -43,7 +42,6 @@ pub(super) enum BenchFailure {
     /// A suite could not be run.
     #[error(transparent)]
     Suite(#[from] bench::BenchError),
-    /// No case was chosen.
     #[error("no case of the suite {suite} has {only:?} in its name; there are: {names}")]
     NoCase { suite: String, only: String, names: String },
     /// Figures that cannot be compared.

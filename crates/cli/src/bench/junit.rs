@@ -7,7 +7,6 @@ use super::report::Report;
 use std::time::Duration;
 use vellum_report::escape;
 
-/// The whole document.
 pub(super) fn document(report: &Report) -> String {
     let seconds = Duration::from_nanos(report.how.took_ns).as_secs_f64();
     let rows = report.versus.iter().filter(|row| Some(row.metric.name()) == report.how.metric);

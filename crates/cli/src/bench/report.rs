@@ -21,9 +21,7 @@ pub(super) const SCHEMA: &str = "vellum.bench/1";
 pub(super) struct Report {
     pub(super) schema: &'static str,
     pub(super) vellum_version: &'static str,
-    /// What was timed.
     pub(super) kind: Kind,
-    /// How it was timed.
     pub(super) how: How,
     pub(super) machine: Machine,
     /// The programs, A first.
@@ -48,7 +46,6 @@ pub(super) struct Report {
     pub(super) series: Vec<Series>,
 }
 
-/// What was timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
@@ -59,7 +56,6 @@ pub(super) enum Kind {
     Suite,
 }
 
-/// How it was timed.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct How {
     /// The clock of wall times.
@@ -95,7 +91,6 @@ pub(super) struct Program {
     pub(super) arm: String,
     /// A short name for people.
     pub(super) name: String,
-    /// The file.
     pub(super) path: String,
     /// The command as it was given.
     pub(super) command: Vec<String>,
@@ -131,14 +126,12 @@ pub(super) struct Versus {
     pub(super) metric: Metric,
     pub(super) comparison: Comparison,
     pub(super) direction: Direction,
-    /// In words.
     pub(super) verdict: String,
 }
 
 /// What one thing timed is like.
 #[derive(Debug, Serialize)]
 pub(super) struct Subject {
-    /// What it is called.
     pub(super) name: String,
     /// `wall`, `cpu` or `instructions`.
     #[serde(serialize_with = "metric_name")]

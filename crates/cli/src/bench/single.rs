@@ -14,7 +14,6 @@ use vellum_experiment::process_duel::ProcessDuel;
 use vellum_experiment::{ARMS, ArmOrder, arm_name};
 use vellum_measure::{Observation, Series};
 
-/// Describes `chosen`.
 pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report, Failure> {
     let seed = args.seed_or_fresh();
     let called = called(args, chosen);

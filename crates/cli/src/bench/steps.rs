@@ -19,7 +19,6 @@ const SHELL: &str = "/bin/sh";
 pub(super) struct Steps<'a> {
     args: &'a Bench,
     settings: Vec<Setting>,
-    /// How many programs are set up.
     set_up: usize,
 }
 

@@ -153,7 +153,6 @@ fn advice(args: &Bench, report: &Report, rounds: usize, took: Duration) -> Optio
     ))
 }
 
-/// Half an interval's width, as a logarithm.
 fn half_width(ratio: Interval) -> f64 {
     (ratio.high / ratio.low).ln() / 2.0
 }

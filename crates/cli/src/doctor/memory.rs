@@ -13,7 +13,6 @@ use vellum_sys::{environment, host, limits};
 
 /// Whether any user may have the kernel's own page faults reported.
 const UNPRIVILEGED: &str = "/proc/sys/vm/unprivileged_userfaultfd";
-/// The kernel's policy for huge pages.
 const HUGE_POLICY: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// How many mappings a process may have.
 const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";

@@ -50,7 +50,6 @@ impl State {
     }
 }
 
-/// What a feature is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Section {
@@ -75,7 +74,6 @@ impl Section {
     }
 }
 
-/// One feature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Row {
     pub(super) name: &'static str,
@@ -92,7 +90,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A feature that is there.
     pub(super) fn works(section: Section, name: &'static str, what: impl Into<String>) -> Row {
         Row { name, section, state: State::Works, what: what.into(), instead: None, why: None, cure: None }
     }

@@ -239,7 +239,6 @@ fn row(before: &Row, at_ns: u64, now: &Account) -> String {
     table.render("", screen::columns().max(120), Style::of_stdout())
 }
 
-/// The summary as text.
 fn summary(total: &Account) -> String {
     if total.pauses == 0 && total.heap_bytes == 0 {
         return "no collector was used\n".to_owned();

@@ -158,7 +158,6 @@ struct Line<'a, T> {
     what: &'a T,
 }
 
-/// The state as an event.
 #[derive(Serialize)]
 #[serde(tag = "event", rename = "state")]
 struct StateLine<'a> {

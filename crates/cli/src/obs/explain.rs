@@ -21,7 +21,6 @@ use vellum_report::Table;
 use vellum_report::stdout;
 use vellum_report::units::many;
 
-/// The schema of the JSON.
 const SCHEMA: &str = "vellum.obs.explain/1";
 /// What stands before lines of a series.
 const INDENT: &str = "  ";
@@ -66,7 +65,6 @@ struct Document {
     series: Vec<Told>,
 }
 
-/// Explains the series.
 pub(crate) fn obs_explain(args: &Explain) -> Result<u8, Failure> {
     let filter = args.choice.filter(args.grep.as_deref());
     let mut all = Vec::new();

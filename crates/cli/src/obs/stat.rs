@@ -24,7 +24,6 @@ use vellum_report::Style;
 use vellum_report::Table;
 use vellum_report::stdout;
 
-/// The schema of the JSON.
 const SCHEMA: &str = "vellum.obs.stat/1";
 /// The quantile that stands for what an operation takes when nothing disturbs it.
 const LOW: f64 = 0.1;

@@ -79,7 +79,6 @@ pub(crate) fn remark(words: &str) -> String {
     format!("<p class=\"none\">{}</p>\n", escape(words))
 }
 
-/// A plot.
 pub(crate) fn figure(chart: &Chart) -> String {
     format!("<figure>\n{}</figure>\n", chart.inline())
 }

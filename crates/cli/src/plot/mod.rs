@@ -126,13 +126,10 @@ fn bin(text: &str) -> Result<f64, String> {
     width.ok_or_else(|| "the width of a bin is a number above zero".to_owned())
 }
 
-/// There is no plot.
 #[derive(Debug, thiserror::Error)]
 enum PlotFailure {
-    /// Nothing to draw.
     #[error("there are no observations to plot{0}")]
     Nothing(&'static str),
-    /// Too many series.
     #[error(
         "{count} series do not fit into one plot; choose at most {SERIES_MAX} by --grep or --label. There are: {names}"
     )]
@@ -171,7 +168,6 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The series that are asked for.
 fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
     let filter = args.choice.filter(args.grep.as_deref());
     let (mut found, mut summaries, mut read) = (Vec::new(), 0, 0);

@@ -67,7 +67,6 @@ pub(crate) struct Occasion {
 pub(crate) struct Observed {
     /// The program's process.
     pub(crate) pid: Pid,
-    /// When it was started.
     pub(crate) started: SystemTime,
     /// Its end and what the kernel accounted.
     pub(crate) ended: Ended,

@@ -21,13 +21,11 @@ use vellum_wire::Counter;
 const RATE_BARS_MAX: usize = 150;
 /// Points a line is drawn from; a plot has no more columns than that.
 const LINE_POINTS_MAX: usize = 1200;
-/// Processes listed.
 const PROCESSES_MAX: usize = 100;
 /// Samples without which there is nothing to plot over time.
 const SAMPLES_MIN: usize = 3;
 const PAGE_BYTES: f64 = 4096.0;
 
-/// The page.
 pub(crate) fn html(report: &Report) -> String {
     let mut sections = notes(report);
     sections.push_str(&tiles(report));

@@ -16,7 +16,6 @@ pub(crate) const SCHEMA: &str = "vellum.run/1";
 /// The page size a "fault avoided" is reckoned in: Vellum's page, whatever the kernel maps at a time.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
-/// One run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) schema: &'static str,

@@ -26,7 +26,6 @@ use vellum_wire::Counter;
 const NAMES_MAX: usize = 4;
 /// Lines that are named of those that hold memory.
 const HOLDERS_MAX: usize = 5;
-/// Width of the labels' column.
 const LABEL_WIDTH: usize = 9;
 /// Width of each of a line's cells but the last.
 const CELL_WIDTH: usize = 20;
@@ -127,7 +126,6 @@ fn at_peak(lines: &mut Lines, parts: PeakParts) {
     lines.cells("at peak", &cells.map(|(size, name)| format!("{} {name}", bytes(size))).collect::<Vec<_>>());
 }
 
-/// All that was counted.
 fn counted(lines: &mut Lines, report: &Report) {
     lines.text.push_str("\ncounted\n");
     for counter in Counter::ALL {

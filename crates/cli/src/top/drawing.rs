@@ -28,11 +28,9 @@ const LINES_FOR_DETAIL: usize = 18;
 const DETAIL: usize = 12;
 /// Columns of its words, before the chart.
 const WORDS: usize = 40;
-/// Columns of a label there.
 const LABEL: usize = 10;
 /// Columns of the history of stalls.
 const STALLS: usize = 30;
-/// Columns of its label.
 const STALLS_LABEL: usize = 8;
 /// Blocks that fill none to eight eighths of a cell from below.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -15,7 +15,6 @@ pub(super) enum Colour {
     Cyan = 36,
 }
 
-/// How a character looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Look {
     pub(super) colour: Option<Colour>,

@@ -62,7 +62,6 @@ pub(crate) struct Top {
     sockets: Option<PathBuf>,
 }
 
-/// No governor answers.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: no governor answers there ({source}); start one with `vellum govern`, or name its directory with --sockets", .path.display())]
 struct NoGovernor {

@@ -27,13 +27,11 @@ const KEYS_MAX: usize = 1024;
 pub(super) struct Terminal {
     keys: File,
     before: Termios,
-    /// The last picture.
     last: Option<Grid>,
     is_coloured: bool,
 }
 
 impl Terminal {
-    /// Takes the terminal.
     pub(super) fn enter() -> io::Result<Terminal> {
         let stdin = io::stdin();
         let keys = match stdin.is_terminal() {

@@ -8,7 +8,6 @@ use vellum_workset::trace::TraceError;
 /// A trace says nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TraceFailure {
-    /// It cannot be opened.
     #[error("trace: cannot open {}: {source}", .path.display())]
     Open { path: PathBuf, source: std::io::Error },
     /// It could not be read, or a line was refused.

@@ -203,7 +203,6 @@ fn whole(event: &Event) -> Result<u64, CountError> {
     if running_ns < enabled_ns { Err(CountError::Shared { enabled_ns, running_ns }) } else { Ok(value) }
 }
 
-/// The files in valgrind's folder.
 fn files(folder: &Path) -> Result<Vec<PathBuf>, CountError> {
     let failed = |source| CountError::Files { path: folder.to_owned(), source };
     let entries = fs::read_dir(folder).map_err(failed)?;

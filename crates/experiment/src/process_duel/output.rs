@@ -13,7 +13,6 @@ const AT_ONCE: usize = 1 << 16;
 /// Of standard error, so much of the end is looked at for its last line.
 const LAST_WORDS: u64 = 2048;
 
-/// A file in memory, for output.
 fn memory_file() -> io::Result<File> {
     Ok(File::from(memfd_create(c"output", MemfdFlags::CLOEXEC)?))
 }

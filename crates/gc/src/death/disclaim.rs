@@ -33,7 +33,6 @@ use vellum_pages::Plain;
 /// Whether an object that was found dead stays: 0 lets it go.
 pub type DisclaimFn = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void) -> c_int;
 
-/// An object's disclaimer.
 #[derive(Clone, Copy)]
 pub(crate) struct Disclaimer {
     pub function: DisclaimFn,
@@ -202,7 +201,6 @@ impl Disclaimers {
         count
     }
 
-    /// Whether the object is being asked.
     pub(crate) fn is_asked(&self, object: Address) -> bool {
         self.table.get(object).is_some_and(|this| this.asked)
     }

@@ -43,7 +43,6 @@ impl From<bool> for Order {
     }
 }
 
-/// An object's finalizer.
 #[derive(Clone, Copy)]
 pub(crate) struct Finalizer {
     pub function: Function,

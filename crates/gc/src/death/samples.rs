@@ -145,7 +145,6 @@ pub(crate) fn tell_deaths(thread: &'static Thread) {
     }
 }
 
-/// A sample that has moved.
 #[derive(Clone, Copy)]
 struct Moved {
     object: Address,
@@ -169,7 +168,6 @@ impl Samples {
         Samples { live: Table::new(), moved: Buffer::new(), gone: Buffer::new() }
     }
 
-    /// Bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         self.live.bytes()
             + self.moved.capacity() * size_of::<Moved>()

@@ -28,9 +28,7 @@ unsafe impl<V: Plain> Plain for Entry<V> {}
 
 /// What to do with an entry that [`Table::step`] has come to.
 pub(crate) enum Step {
-    /// It stays.
     Keep,
-    /// It goes.
     Remove,
     /// It stays, and is the first of the next step.
     Stop,
@@ -52,7 +50,6 @@ impl<V: Plain> Table<V> {
         Table { places: Buffer::new(), len: 0, used: 0 }
     }
 
-    /// Keys there are.
     pub(crate) fn len(&self) -> usize {
         self.len
     }

@@ -48,7 +48,6 @@ impl Kept {
         self.table.remove(object);
     }
 
-    /// Whether the object of `block` at `object` is kept.
     pub(crate) fn has(&self, block: &Block, object: Address) -> bool {
         block.is_kept() || self.table.get(object).is_some()
     }

@@ -65,7 +65,6 @@ impl Budget {
         Budget { deadline_ns, gives_way, left: PIECE, over: false, objects: None }
     }
 
-    /// A slice of `objects` objects.
     pub(crate) fn of_objects(objects: u32) -> Budget {
         Budget { deadline_ns: u64::MAX, gives_way: false, left: objects, over: false, objects: Some(objects) }
     }

@@ -328,7 +328,6 @@ impl Thread {
     }
 }
 
-/// Bytes a record takes.
 pub(crate) const RECORD_BYTES: usize = size_of::<Thread>().next_multiple_of(PAGE);
 
 static RECORDS: AtomicUsize = AtomicUsize::new(0);

@@ -40,7 +40,6 @@ const APPEL: Constraints = Constraints {
 };
 
 impl PlanName {
-    /// The plan's constraints.
     #[inline]
     pub(crate) const fn constraints(self) -> &'static Constraints {
         match self {

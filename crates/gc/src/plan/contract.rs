@@ -19,7 +19,6 @@ use crate::space::size_class::BLOCK;
 /// The outcome of a collection that is not a whole one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Less {
-    /// Nothing was collected.
     Nothing,
     /// A collection has ended; a whole one must follow.
     NotEnough,

@@ -33,7 +33,6 @@ pub(crate) struct Copying {
     pub beside_new: bool,
 }
 
-/// Room for copies.
 pub(crate) struct Copies {
     /// The choice of the current collection, or else of the last one.
     pub what: Copying,

@@ -45,7 +45,6 @@ const LISTS: usize = 4;
 /// Bytes of a page's record in the page layer.
 const PAGE_RECORD: usize = 16;
 
-/// Bytes taken for a buffer.
 fn taken<T: Plain>(buffer: &Buffer<T>) -> usize {
     buffer.capacity() * size_of::<T>()
 }

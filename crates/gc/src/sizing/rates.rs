@@ -47,7 +47,6 @@ impl Rates {
     }
 }
 
-/// `ns_a_mib` times `bytes`.
 fn scale(ns_a_mib: u64, bytes: usize) -> u64 {
     u64::try_from((u128::from(ns_a_mib) * bytes as u128) >> 20).unwrap_or(u64::MAX)
 }

@@ -190,7 +190,6 @@ impl AddressTable {
         unsafe { self.table.add((address - self.base) >> BLOCK_SHIFT).read() }
     }
 
-    /// The block that `address` lies in.
     #[inline]
     pub(crate) fn block_of(&self, address: usize) -> Option<&'static Block> {
         if address < self.low || address >= self.high {

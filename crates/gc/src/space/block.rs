@@ -204,7 +204,6 @@ impl Block {
         Index(((offset as u64).wrapping_mul(u64::from(self.reciprocal.get())) >> 32) as u32)
     }
 
-    /// The address of an object.
     #[inline(always)]
     pub(crate) fn address(&self, index: Index) -> usize {
         self.base.get() + index.0 as usize * self.size.get()
@@ -248,7 +247,6 @@ impl Block {
         self.region.get() == Region::Old
     }
 
-    /// Whether writes to it are tracked.
     pub(crate) fn is_tracked(&self) -> bool {
         self.region.get() == Region::Tracked
     }
@@ -413,7 +411,6 @@ impl Block {
         None
     }
 
-    /// Objects allocated.
     pub(crate) fn allocated_count(&self) -> u32 {
         (0..self.pairs.get()).map(|pair| self.allocated(pair).get().count_ones()).sum()
     }

@@ -53,7 +53,6 @@ pub(crate) const fn class_of(bytes: usize) -> usize {
     EXACT_CLASSES + doubling * STEPS + step + 1
 }
 
-/// Bytes of an object of `class`.
 #[inline]
 pub(crate) const fn bytes_of(class: usize) -> usize {
     if class <= EXACT_CLASSES {

@@ -75,7 +75,6 @@ pub(crate) enum Which {
 }
 
 impl Which {
-    /// Whether a block is one of them.
     pub(crate) fn is(self, block: &Block) -> bool {
         let scan = block.scan.get();
         match self {

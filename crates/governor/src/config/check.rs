@@ -51,7 +51,6 @@ struct Usual {
 }
 
 impl Checker<'_> {
-    /// Checks all of it.
     pub(super) fn config(&self, table: Table) -> Checked<Config> {
         let Governor {
             budget,

@@ -110,13 +110,11 @@ fn key_word() -> usize {
     word
 }
 
-/// `word` exclusive-or the key.
 #[inline(always)]
 pub(crate) fn xor_key(word: usize) -> usize {
     word ^ key_word()
 }
 
-/// `word` plus the key.
 #[inline(always)]
 pub(crate) fn add_key(word: usize) -> usize {
     word.wrapping_add(key_word())

@@ -98,7 +98,6 @@ pub(crate) fn key() -> *const c_void {
     place
 }
 
-/// `word` exclusive-or the key.
 #[inline(always)]
 pub(crate) fn xor_key(mut word: usize) -> usize {
     // SAFETY: reads the key, which does not change once a block has been handed out.
@@ -108,7 +107,6 @@ pub(crate) fn xor_key(mut word: usize) -> usize {
     word
 }
 
-/// `word` plus the key.
 #[inline(always)]
 pub(crate) fn add_key(mut word: usize) -> usize {
     // SAFETY: as for `xor_key`.

@@ -253,13 +253,11 @@ pub(crate) fn fork_prepare() {
     guarded::lock().lock();
 }
 
-/// After `fork`, in the parent.
 pub(crate) fn fork_parent() {
     guarded::lock().unlock();
     quarantine::lock().unlock();
 }
 
-/// After `fork`, in the child.
 pub(crate) fn fork_child() {
     guarded::lock().reset_after_fork();
     quarantine::lock().reset_after_fork();

@@ -93,7 +93,6 @@ pub fn write_summary(out: &mut impl Write, summary: &Summary) -> Result<(), Writ
     Ok(())
 }
 
-/// Lines of one series.
 struct Lines<'a, W> {
     out: &'a mut W,
     series: &'a Series,
@@ -119,7 +118,6 @@ impl<W: Write> Lines<'_, W> {
     }
 }
 
-/// An observation's value in a column.
 struct Cell<'a>(Column, &'a Observation);
 
 impl fmt::Display for Cell<'_> {

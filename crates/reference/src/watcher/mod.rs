@@ -61,7 +61,6 @@ const RATE_LEAST: f64 = 1e-4;
 const WAKE_MAX: Duration = Duration::from_secs(5);
 /// Waking up may use one part in this many of the budget, so that the rest can be saved for cycles.
 const IDLE_SHARE: f64 = 4.0;
-/// The weight of the newest rate.
 const RATE_NEWEST: f64 = 0.5;
 /// The weight of the newest cost of a step.
 const STEP_NEWEST: f64 = 0.25;

@@ -62,7 +62,6 @@ impl Canvas {
         self.nearest(place).map(|(x, y)| (x / 2, y / 4))
     }
 
-    /// Sets a dot.
     pub(crate) fn dot(&mut self, place: (f64, f64), ink: Ink) {
         if let Some(dot) = self.nearest(place) {
             self.set(dot, ink);

@@ -21,7 +21,6 @@ impl fmt::Display for Rgb {
     }
 }
 
-/// Paper.
 pub(crate) const WHITE: Rgb = Rgb(255, 255, 255);
 
 /// Text and axes.
@@ -85,7 +84,6 @@ pub(crate) fn class(cause: Option<Cause>) -> usize {
 }
 
 impl Ink {
-    /// The ink of a class.
     pub(crate) fn of_class(class: usize) -> Self {
         class
             .checked_sub(1)

@@ -67,7 +67,6 @@ pub(crate) struct Box {
     pub(crate) high: f64,
 }
 
-/// An entry of the key.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) swatch: Swatch,
@@ -80,7 +79,6 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Swatch {
     Dot(Ink),
-    /// A filled area.
     Area(Ink),
     /// A line; in a terminal, the sign it carries.
     Line(Ink, Option<char>),

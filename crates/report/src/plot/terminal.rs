@@ -36,7 +36,6 @@ const NAME_MIN: usize = 12;
 const LEVEL: char = '◂';
 const ZERO: char = '╌';
 
-/// How many columns a text takes.
 pub(super) fn columns(text: &str) -> usize {
     text.width()
 }

@@ -35,7 +35,6 @@ pub(crate) struct Point {
 pub(crate) struct Thinned {
     /// Observations drawn singly.
     pub(crate) dots: Vec<Point>,
-    /// Runs of several.
     pub(crate) runs: Vec<(usize, Box)>,
     /// Runs of class 0 that hold some of a column's middle half.
     pub(crate) crowds: Vec<Box>,

@@ -117,7 +117,6 @@ fn letters(size: f64) -> impl Fn(&str) -> f64 {
     move |text| width(text, size)
 }
 
-/// The picture as a document.
 pub(super) fn svg(picture: &Picture) -> String {
     let layout = &Layout::new(picture);
     let mut pen = Pen::new((layout.width, layout.height));

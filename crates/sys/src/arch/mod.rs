@@ -22,7 +22,6 @@ compile_error!("Vellum runs on x86-64 and aarch64");
 
 /// What a new thread begins with.
 pub(crate) struct Birth {
-    /// The flags of `clone`.
     pub(crate) flags: libc::c_int,
     /// Where its stack begins, downwards.
     pub(crate) stack: *mut u8,

@@ -62,7 +62,6 @@ struct Cluster {
     mode: (u64, usize),
 }
 
-/// The step in the pattern of differences.
 fn step_of(mut differences: Vec<u64>) -> u64 {
     differences.retain(|&difference| difference > GUARD);
     differences.sort_unstable();

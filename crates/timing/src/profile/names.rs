@@ -68,7 +68,6 @@ impl Names {
         }
     }
 
-    /// The name of the program's code at `address`.
     pub(super) fn of_program(&mut self, address: u64) -> Name {
         let Some(found) = self.mappings.iter().find(|one| (one.start..one.end).contains(&address)) else {
             return Name { symbol: format!("{address:#x}"), module: "[unmapped]".to_owned() };
@@ -93,7 +92,6 @@ impl Names {
         Name { symbol: symbol.unwrap_or_else(|| format!("{module}+{in_file:#x}")), module }
     }
 
-    /// The name of the kernel's code at `address`.
     pub(super) fn of_kernel(&mut self, address: u64) -> Name {
         let kernel = self.kernel.get_or_insert_with(|| {
             Kernel::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())

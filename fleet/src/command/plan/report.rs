@@ -9,7 +9,6 @@ use vellum_report::{Table, units};
 const SCHEMA: &str = "vellum.plan/1";
 const HOUR: f64 = 3600.0;
 
-/// A plan.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     schema: &'static str,
@@ -54,7 +53,6 @@ struct Owner {
     lost_cpu_seconds: f64,
 }
 
-/// The plan of a fleet.
 pub(super) fn report(fleet: &Fleet, slowdowns: &[f64], delay: Duration, node: u64) -> Report {
     let (first, last) = fleet.seen.hours.unwrap_or_default();
     let hours = (last - first + 1) as f64;

@@ -44,7 +44,6 @@ struct Named {
     name: String,
 }
 
-/// The workload.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct TargetRef {
     pub(super) kind: String,

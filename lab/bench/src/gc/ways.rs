@@ -4,7 +4,6 @@ use super::cell;
 use crate::{Arm, Cell};
 use vellum_papers::smith::{Build, Collector, Plan, Workshop};
 
-/// An arm.
 pub(super) struct Way {
     pub label: &'static str,
     pub is_libgc: bool,

@@ -95,7 +95,6 @@ pub(super) fn faults(
     Ok(table)
 }
 
-/// The line of a source that bears the mark.
 fn line_of(source: &str, mark: &str) -> u64 {
     let marks = [format!("/* {mark} */"), format!("# {mark}")];
     let at = source.lines().position(|line| marks.iter().any(|mark| line.ends_with(mark)));

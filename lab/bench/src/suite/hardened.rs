@@ -10,7 +10,6 @@ use crate::{Arm, Cell, Peer, Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const HARDENED: &str = "hardened";
-/// The arm of Vellum in its hardened mode.
 const MODE: &str = "vellum-hardened";
 /// The variable that switches it on.
 const VARIABLE: &str = "VELLUM_HARDEN";

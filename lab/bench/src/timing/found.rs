@@ -116,7 +116,6 @@ struct Reader<'a> {
     grids: Vec<Table>,
 }
 
-/// The repeats of one arm.
 #[derive(Clone, Copy)]
 struct Repeats<'a> {
     sheet: &'a Sheet,
@@ -414,7 +413,6 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The columns of [`effect`].
 const EFFECT: [&str; 10] = [
     "tool",
     "repeats",

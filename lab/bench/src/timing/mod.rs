@@ -43,7 +43,6 @@ pub const REPEATS: usize = 10;
 /// The same for `--quick`.
 pub const REPEATS_QUICK: usize = 3;
 
-/// The arm that is Vellum's.
 const VELLUM: &str = "vellum";
 /// The arm in which nothing is planted.
 const UNDISTURBED: &str = "undisturbed";

@@ -61,7 +61,6 @@ impl Params {
         pairs.collect::<Result<_, _>>().map(Self)
     }
 
-    /// The number called `name`, or `default`.
     fn get(&self, name: &str, default: u64) -> u64 {
         self.0.get(name).copied().unwrap_or(default)
     }

@@ -25,7 +25,6 @@ pub(super) struct SlowStamp {
 }
 
 impl SlowStamp {
-    /// Opens the file.
     pub(super) fn open() -> io::Result<SlowStamp> {
         let stamp = SlowStamp { file: File::open(FILE)? };
         // Tries one stamp, so that a failure is known before a thousand are made.

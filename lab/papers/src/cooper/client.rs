@@ -3,7 +3,6 @@
 //! The source had 11 MB free for the heap. Here the memory is a choice, and the clients fit their live data
 //! to it: `memory=` MiB.
 
-/// A benchmark.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {
     /// Its file in `clients/`, and its name in the source's tables.
@@ -41,7 +40,6 @@ impl Size {
 }
 
 impl Client {
-    /// The client of this name.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.name == name)
     }

@@ -46,7 +46,6 @@ struct Has {
     paged: Result<(), String>,
 }
 
-/// The workbench.
 pub(super) struct Lab<'a> {
     pub(super) options: &'a Options,
     pub(super) scale: Scale,
@@ -162,7 +161,6 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// The clients asked for.
     pub(super) fn clients(&self) -> Vec<&'static Client> {
         let asked = |client: &&Client| {
             self.options.client.is_empty() || self.options.client.iter().any(|name| name == client.name)
@@ -231,7 +229,6 @@ impl<'a> Lab<'a> {
         Ready { launch, place, limit, folder: self.options.folder(), number: 0, allowed: ALLOWED }
     }
 
-    /// The memory that a client's heap has.
     pub(super) fn memory(&self, client: &Client) -> u64 {
         self.raised.get(client.name).copied().unwrap_or_else(|| self.size.memory())
     }

@@ -79,7 +79,6 @@ pub(super) struct Ready {
     pub(super) place: Place,
     /// What the process may have, bytes: the cgroup's limit, or the frames.
     pub(super) limit: u64,
-    /// Of the store.
     pub(super) folder: PathBuf,
     /// Tells runs at the same time apart.
     pub(super) number: usize,

@@ -56,7 +56,6 @@ pub(super) struct Appendix {
 }
 
 impl Appendix {
-    /// Whether it is of the original strategy.
     pub(super) fn is_original(&self) -> bool {
         matches!(self.columns[0].parameters, Parameters::Original { .. })
     }

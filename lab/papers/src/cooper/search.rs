@@ -52,7 +52,6 @@ const GRID_FULL: Grid = Grid {
 const PATIENCE: u32 = 4;
 const PATIENCE_MIN: Duration = Duration::from_secs(20);
 
-/// A line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Line {
     key: String,

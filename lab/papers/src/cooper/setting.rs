@@ -172,7 +172,6 @@ impl Mode {
 }
 
 impl After {
-    /// As a client's word has it.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::CopyBack => "copy_back",

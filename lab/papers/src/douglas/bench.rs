@@ -152,7 +152,6 @@ impl<'a> Bench<'a> {
             .then(|| self.launch(None, "back", &[("bytes", (bytes + bytes / 4).to_string())]))
     }
 
-    /// Runs cells.
     pub(crate) fn campaign(&mut self, cells: &[Cell]) -> Vec<Sheet> {
         let campaign = Campaign { seed: self.seed, allowed: ALLOWED, budget: None };
         let (experiment, progress) = (&self.experiment, &mut self.progress);

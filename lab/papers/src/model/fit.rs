@@ -26,7 +26,6 @@ use vellum_workset::{Criterion, Ticks};
 /// Products that differ by less are the same, in pages: a tenth of the last place that is published for X.
 pub const PLACE: f64 = 0.01;
 
-/// Rounds of the fit.
 const ROUNDS_MAX: usize = 400;
 /// How far z and the products may be from the published figures before it counts as much as a product that
 /// bends the wrong way by [`BEND`]: half of the published figures' last place, in pages.

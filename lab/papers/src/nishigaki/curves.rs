@@ -10,7 +10,6 @@ use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use serde_json::json;
 use vellum_workset::{Criterion, Intervals, SAMPLE_PAGES, Ticks};
 
-/// References of the string.
 const REFERENCES: u64 = 80_000_000;
 /// Windows are compared with the truth up to this part of the string: a string begins with empty windows, the
 /// stationary program of the formulas does not.

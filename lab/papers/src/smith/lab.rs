@@ -14,7 +14,6 @@ const ALLOWED: Duration = Duration::from_secs(600);
 /// The message of a client with too little heap: no failure, but a bar missing in Figure 1.
 const TOO_SMALL: &str = "too small";
 
-/// The workbench.
 pub(super) struct Lab<'a> {
     pub(super) scale: Scale,
     pub(super) seed: u64,
@@ -47,7 +46,6 @@ impl<'a> Lab<'a> {
         self.here.iter().copied().filter(|collector| matches!(collector, Collector::Vellum(_))).collect()
     }
 
-    /// Whether this collector is here.
     pub(super) fn has(&self, collector: Collector) -> bool {
         self.here.contains(&collector)
     }
@@ -94,7 +92,6 @@ impl<'a> Lab<'a> {
         (self.progress)(Progress { experiment: &self.experiment, done, total, what });
     }
 
-    /// Runs cells.
     pub(super) fn campaign(&mut self, cells: &[Cell]) -> Vec<Sheet> {
         let campaign = Campaign { seed: self.seed, allowed: ALLOWED, budget: None };
         let (experiment, progress) = (&self.experiment, &mut self.progress);

@@ -16,7 +16,6 @@ pub(super) struct Basics {
     pub(super) collections: f64,
     /// How long one took, ms.
     pub(super) collection_ms: f64,
-    /// Live objects a collection.
     pub(super) live_objects: f64,
 }
 
@@ -25,7 +24,6 @@ pub(super) struct Basics {
 pub(super) struct Roots {
     /// Words that led to an object.
     pub(super) roots: f64,
-    /// Promoted pages.
     pub(super) pages: f64,
     /// Roots a promoted page, averaged over the collections.
     pub(super) a_page: f64,

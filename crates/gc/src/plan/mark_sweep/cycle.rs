@@ -88,7 +88,6 @@ impl Incremental {
 /// The outcome of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// There is more to do.
     More,
     /// The cycle is at its end: a collection has been made.
     Done,

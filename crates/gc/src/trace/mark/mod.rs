@@ -50,7 +50,6 @@ const ADDRESS: usize = (1 << MAP_SHIFT) - 1;
 
 const _: () = assert!(MAPPED_WORDS as u32 == usize::BITS - MAP_SHIFT && MAPPED_WORDS <= objects::STRETCH);
 
-/// The memory of the mark stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackMemory {
     pub start: *mut usize,
@@ -121,7 +120,6 @@ pub(crate) fn give_back_stack(stack: StackMemory, words: usize) {
     }
 }
 
-/// One trace.
 pub(crate) struct Marker<'h, M> {
     space: &'h AddressTable,
     low: usize,

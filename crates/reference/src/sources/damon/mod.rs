@@ -77,7 +77,6 @@ pub struct Damon {
     sample: Option<Sample>,
 }
 
-/// A sample that was begun.
 #[derive(Debug)]
 struct Sample {
     began: Instant,

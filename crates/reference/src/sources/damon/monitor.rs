@@ -115,7 +115,6 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// What a sample has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     /// Bytes of the regions whose page was referenced.
@@ -146,7 +145,6 @@ pub(super) struct Monitor {
 }
 
 impl Monitor {
-    /// Makes one.
     pub(super) fn make() -> Result<Monitor, String> {
         available()?;
         let path = Path::new(KDAMONDS).join("nr_kdamonds");

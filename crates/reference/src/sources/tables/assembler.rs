@@ -119,7 +119,6 @@ impl Code {
         self.wide(to, OF_MAP_VALUE, map as u32, 0);
     }
 
-    /// Calls a helper by its number.
     pub(super) fn helper(&mut self, number: i32) {
         self.put(CALL, R0, 0, 0, number);
     }

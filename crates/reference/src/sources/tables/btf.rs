@@ -104,7 +104,6 @@ impl<'a> Btf<'a> {
         })
     }
 
-    /// Whether the name that `at` points to is this.
     fn is_called(&self, at: usize, name: &str) -> bool {
         let called = || {
             let start = self.strings.checked_add(number(self.bytes, at)? as usize)?;

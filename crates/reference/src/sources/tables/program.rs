@@ -269,7 +269,6 @@ fn forget(code: &mut Code, kept: &[Reg]) {
     }
 }
 
-/// Begins a loop of `turns` turns.
 fn begin(code: &mut Code, kernel: &Kernel, of: i32, turns: i32) {
     counter(code, of);
     code.alu(Alu::Mov, R2, 0);

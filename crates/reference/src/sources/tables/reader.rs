@@ -94,7 +94,6 @@ impl Reader {
     }
 }
 
-/// Loads the program for a kernel.
 fn load(kernel: &Kernel, state: &OwnedFd, table: &OwnedFd) -> Result<OwnedFd, String> {
     let code = program(kernel, state.as_raw_fd(), table.as_raw_fd()).ok_or("the program is too long")?;
     let load = |log: &mut [u8]| vellum_sys::bpf::load_iterator(&code, kernel.attached_to, log);

@@ -56,7 +56,6 @@ fn hold(kernel: Kernel, sizes: [u64; 2], ms: u64, seed: u64) -> Result<(Comparis
     Ok((duel.compare(&Options { low_share: kernel.low_share(), ..Options::default() })?, seconds))
 }
 
-/// What a comparison says.
 pub(super) fn figures(found: &Comparison) -> Metrics {
     let (ratio, control) = (found.headline.ratio, found.headline.control);
     let mut metrics = Metrics::new();

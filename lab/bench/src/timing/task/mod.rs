@@ -171,7 +171,6 @@ pub fn run<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, TaskError> 
     Ok(serde_json::to_string(&metrics).expect("a map of finite numbers is JSON"))
 }
 
-/// What a task was given.
 #[derive(Debug)]
 struct Given(BTreeMap<String, String>);
 

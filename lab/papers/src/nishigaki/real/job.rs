@@ -23,7 +23,6 @@ use std::time::Instant;
 use vellum_measure::Rng;
 use vellum_workset::{Control, Criterion, Demand, Quanta, Ticks};
 
-/// The work's name.
 pub(super) const NAME: &str = "nishigaki-job";
 const PAGE_BYTES: usize = 4096;
 /// A page's part that does not compress, so that the device has something to do.
@@ -45,7 +44,6 @@ const FAR: f64 = 0.9;
 const EASE: u32 = 15;
 /// Pages that are looked at for some to give back, at a sample point.
 const LOOKED_AT: usize = 1024;
-/// The work of a calibration.
 const CALIBRATION: u64 = 20_000_000;
 
 /// Does what the words say and returns the line of figures.
