@@ -15,21 +15,18 @@
 //! | [`run`] | runs a command under a watchdog, with or without Vellum, and reads its board |
 //! | [`program`] | the programs of `c/`, compiled once, and tools |
 //! | [`scenario`] | runs every scenario of such a program both ways and reports all that failed |
-//! | [`group`] | a control group of one's own, removed when dropped |
 //!
 //! A test whose tool or privilege is missing calls [`skip`] with the reason and passes. Nothing is
 //! measured in time; the watchdog's deadlines are there so that a hang is a failure, and are far
 //! from what any scenario needs.
 
-pub mod group;
 pub mod library;
 pub mod program;
 pub mod run;
 pub mod scenario;
 
-pub use group::Group;
 pub use library::library;
 pub use program::{Place, tool};
 pub use run::{Outcome, Seat, plain, same, seated, served, settle};
 pub use scenario::check_all;
-pub use vellum_skip::skip;
+pub use vellum_skip::{Group, skip};

@@ -1,5 +1,5 @@
 //! What tests share: skipped tests, listed; processes of their own ([`alone`], [`again`], [`forked`]); what
-//! `./build` made; C programs, compiled once.
+//! `./build` made; C programs, compiled once; control groups.
 //!
 //! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has
 //! tested nothing. The harness hides the output of tests that pass, so the reason also goes to the
@@ -8,10 +8,12 @@
 
 mod built;
 mod compiled;
+mod group;
 mod process;
 
 pub use built::{built, folder};
 pub use compiled::{Failure, compiled, compiled_by, compiled_or_skip, source};
+pub use group::Group;
 pub use process::{ALONE_ENV, again, alone, forked, role, scale};
 
 use std::fmt::Display;

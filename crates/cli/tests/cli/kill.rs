@@ -11,16 +11,15 @@
 //!
 //! The seed is printed; VELLUM_KILLS sets the number of moments of each kind.
 
-use crate::common::{VELLUM, said, text};
+use crate::common::{PATIENCE, VELLUM, said, text, until};
 use crate::govern::Governing;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vellum_random::Rng;
+use vellum_skip::Group;
 
-/// A hang is one after this.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Moments of each kind, unless asked for more.
 const KILLS: usize = 4;
 const KILLS_ENV: &str = "VELLUM_KILLS";
@@ -91,14 +90,6 @@ fn processes() -> Vec<Process> {
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
 }
 
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
-        std::thread::sleep(Duration::from_millis(3));
-    }
-}
-
 /// Whether no process of the jobs is stopped, and no group frozen.
 fn all_run(jobs: &[i32], groups: &[PathBuf]) -> bool {
     let stopped = |process: &Process| jobs.contains(&process.session) && process.state == 'T';
@@ -109,36 +100,12 @@ fn all_run(jobs: &[i32], groups: &[PathBuf]) -> bool {
     !processes().iter().any(stopped) && !groups.iter().any(frozen)
 }
 
-/// A control group of version 2 for the jobs' groups, removed when dropped.
-struct Groups(PathBuf);
-
-impl Groups {
-    fn make() -> Option<Groups> {
-        let name = format!("vellum-kill-{}", std::process::id());
-        ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].iter().find_map(|top| {
-            let path = Path::new(top).join(&name);
-            std::fs::create_dir(&path).ok()?;
-            let groups = Groups(path);
-            groups.0.join("cgroup.freeze").exists().then_some(groups)
-        })
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            let _ = std::fs::remove_dir(entry.path());
-        }
-        let _ = std::fs::remove_dir(&self.0);
-    }
-}
-
-fn table(folder: &Path, groups: Option<&Groups>) -> PathBuf {
+fn table(folder: &Path, groups: Option<&Group>) -> PathBuf {
     let mut text = "[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"1 s\"\n\
                     longest_suspension = \"500 ms\"\nbudget = \"1 MiB\"\n"
         .to_owned();
     if let Some(groups) = groups {
-        text += &format!("groups = {:?}\n", groups.0);
+        text += &format!("groups = {:?}\n", groups.path());
     }
     for (name, script) in JOBS {
         text += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {script:?}]\n");
@@ -148,7 +115,7 @@ fn table(folder: &Path, groups: Option<&Groups>) -> PathBuf {
     path
 }
 
-fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool) {
+fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) {
     let folder = tempfile::tempdir().unwrap();
     let table = table(folder.path(), groups);
     let mut governing = Governing::start(&table);
@@ -198,7 +165,7 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Groups>, order: bool)
     }
     let paths: Vec<PathBuf> = groups
         .iter()
-        .flat_map(|groups| JOBS.map(|(name, _)| groups.0.join(format!("vellum-{name}"))))
+        .flat_map(|groups| JOBS.map(|(name, _)| groups.path().join(format!("vellum-{name}"))))
         .collect();
     until("all run again", || all_run(&governing.jobs, &paths));
     // Nobody is left who would stop them again.
@@ -227,7 +194,7 @@ fn at_any_moment(killed: Killed) {
     let mut random = Rng::new(vellum_random::test_seed(None));
     let asked = std::env::var(KILLS_ENV).ok().map(|text| text.parse().expect("VELLUM_KILLS is a number"));
     let kills: usize = asked.unwrap_or(KILLS);
-    let groups = Groups::make();
+    let groups = Group::of_groups().ok();
     if groups.is_none() {
         println!("without groups: no control group of version 2 can be made here");
     }

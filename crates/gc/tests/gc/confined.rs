@@ -1,11 +1,11 @@
 //! A heap in a control group that is too small for it, with files' pages and memory from malloc beside it and
 //! nowhere to page to: it collects more often, and is not killed. Needs root, to make the group.
 
-use crate::group::Group;
 use crate::heap::begin_with;
 use std::io::{Read, Write};
 use std::process::Command;
 use vellum_gc as gc;
+use vellum_skip::Group;
 
 const MIB: usize = 1 << 20;
 /// What the group may hold.
@@ -31,8 +31,7 @@ fn make(layout: &'static gc::Layout, next: *mut Node, number: usize) -> *mut Nod
 }
 
 /// The process that is to survive in the group.
-fn inside(plan: gc::Plan, members: &str) {
-    std::fs::write(members, std::process::id().to_string()).expect("entering the group");
+fn inside(plan: gc::Plan) {
     let path = std::env::temp_dir().join(format!("vellum-confined-{}", std::process::id()));
     let mut file = std::fs::File::create(&path).expect("a file");
     let mut piece = vec![1; MIB];
@@ -70,27 +69,26 @@ fn inside(plan: gc::Plan, members: &str) {
 
 #[test]
 fn mark_sweep() {
-    is_not_killed(gc::Plan::MarkSweep, |members| vellum_skip::again(mark_sweep, members));
+    is_not_killed(gc::Plan::MarkSweep, || vellum_skip::again(mark_sweep, "confined"));
 }
 
 #[test]
 fn copying() {
-    is_not_killed(gc::Plan::MostlyCopying, |members| vellum_skip::again(copying, members));
+    is_not_killed(gc::Plan::MostlyCopying, || vellum_skip::again(copying, "confined"));
 }
 
-/// Has `again` run the test again in a group: the role of that process is the group's file of members.
-fn is_not_killed(plan: gc::Plan, again: impl FnOnce(&str) -> Command) {
-    if let Some(members) = vellum_skip::role() {
-        return inside(plan, &members);
+/// Has `again` run the test again in a group.
+fn is_not_killed(plan: gc::Plan, again: impl FnOnce() -> Command) {
+    if vellum_skip::role().is_some() {
+        return inside(plan);
     }
-    let group = match Group::without_swap(&format!("vellum-confined-{plan:?}"), LIMIT) {
+    let group = match Group::limited(LIMIT as u64) {
         Ok(group) => group,
-        Err(why) => {
-            return vellum_skip::skip(format_args!("no control group for memory ({why}): it takes root"));
-        }
+        Err(why) => return vellum_skip::skip(why),
     };
-    let members = group.members();
-    let ended = again(members.to_str().expect("a path in UTF-8")).output().expect("this program again");
+    let mut command = again();
+    group.confine(&mut command);
+    let ended = command.output().expect("this program again");
     let said = String::from_utf8_lossy(&ended.stdout);
     println!("{said}{}", String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success(), "{}", ended.status);

@@ -1,7 +1,6 @@
 //! The collector from outside. A heap is its process's: each test has a process of its own, and the same test
 //! on several heaps is a row for each.
 
-mod group;
 #[macro_use]
 mod heap;
 mod nodes;

@@ -4,10 +4,11 @@
 //! program governs two shells there. The limit is less than the reserve that the whole machine would have.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use vellum_governor::{Config, Event, Governor, Setting};
+use vellum_skip::Group;
 
 /// A hang is one after this.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -66,47 +67,14 @@ fn in_the_group() {
     assert!(!stopped, "{events:#?}");
 }
 
-/// A control group with a limit, removed when dropped.
-struct Group(PathBuf);
-
-impl Group {
-    /// `None` where none can be made.
-    fn make() -> Option<Group> {
-        let name = format!("vellum-container-{}", std::process::id());
-        let places = [
-            ("/sys/fs/cgroup", "memory.max"),
-            ("/sys/fs/cgroup/unified", "memory.max"),
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-        ];
-        places.iter().find_map(|(place, limit)| {
-            let group = Group(Path::new(place).join(&name));
-            std::fs::create_dir(&group.0).ok()?;
-            // A directory of something else that is mounted there has no such file.
-            (group.0.join(limit).exists() && std::fs::write(group.0.join(limit), LIMIT.to_string()).is_ok())
-                .then_some(group)
-        })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // The last process is gone, and the kernel may take a moment to agree.
-        let began = Instant::now();
-        while std::fs::remove_dir(&self.0).is_err() && began.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
-
 #[test]
 fn in_a_container_the_budget_and_the_reserve_are_parts_of_its_limit() {
-    let Some(group) = Group::make() else {
-        return vellum_skip::skip("no control group with a memory limit can be made here");
+    let group = match Group::limited(LIMIT) {
+        Ok(group) => group,
+        Err(why) => return vellum_skip::skip(why),
     };
-    let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.0.display());
-    let program = std::env::current_exe().unwrap();
-    let mut command = Command::new("sh");
-    command.args(["-c", &enter, "sh"]).arg(&program);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    group.confine(&mut command);
     let ended =
         command.args(["--exact", "container::in_the_group", "--ignored", "--nocapture"]).output().unwrap();
     let said = |text: &[u8]| String::from_utf8_lossy(text).into_owned();

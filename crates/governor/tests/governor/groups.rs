@@ -4,10 +4,11 @@
 //! Skipped where there is none, which is on most machines' terms; `.ci/vm` boots a kernel that has all of it.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_governor::{Config, Event, Governor, Setting, State};
 use vellum_reference::generations;
+use vellum_skip::Group;
 
 /// A hang is one after this; the machine may be an emulated one.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -34,58 +35,13 @@ fn hot_and_cold() {
 }
 
 /// A control group for the groups of jobs, removed with all that is in it.
-struct Groups {
-    path: PathBuf,
+fn groups() -> Option<Group> {
+    Group::of_groups_with_memory().map_err(vellum_skip::skip).ok()
 }
 
-impl Groups {
-    fn make(name: &str) -> Option<Groups> {
-        let top = Path::new("/sys/fs/cgroup");
-        let path = top.join(format!("vellum-{name}-{}", std::process::id()));
-        // Not a directory of something else that is mounted there.
-        let controllers = std::fs::read_to_string(top.join("cgroup.controllers")).unwrap_or_default();
-        if !controllers.split_whitespace().any(|controller| controller == "memory") {
-            vellum_skip::skip("there are no control groups of version 2 with memory here");
-            return None;
-        }
-        let made = std::fs::create_dir(&path);
-        let groups = Groups { path };
-        let memory =
-            made.and_then(|()| std::fs::write(groups.path.join("cgroup.subtree_control"), "+memory"));
-        if let Err(why) = memory {
-            vellum_skip::skip(format_args!(
-                "no control group of version 2 with memory can be made here: {why}"
-            ));
-            return None;
-        }
-        Some(groups)
-    }
-
-    fn job(&self, name: &str) -> PathBuf {
-        self.path.join(format!("vellum-{name}"))
-    }
-
-    fn read(&self, job: &str, file: &str) -> String {
-        std::fs::read_to_string(self.job(job).join(file)).unwrap_or_default()
-    }
-}
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        let began = Instant::now();
-        loop {
-            for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
-                if entry.path().is_dir() {
-                    let _ = std::fs::write(entry.path().join("cgroup.kill"), "1");
-                    let _ = std::fs::remove_dir(entry.path());
-                }
-            }
-            if std::fs::remove_dir(&self.path).is_ok() || began.elapsed() > PATIENCE {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
+/// A file of a job's group.
+fn read(groups: &Group, job: &str, file: &str) -> String {
+    std::fs::read_to_string(groups.path().join(format!("vellum-{job}/{file}"))).unwrap_or_default()
 }
 
 struct Set {
@@ -94,11 +50,11 @@ struct Set {
     _folder: tempfile::TempDir,
 }
 
-fn set(groups: &Groups, head: &str, jobs: &[(&str, &[&str])]) -> Set {
+fn set(groups: &Group, head: &str, jobs: &[(&str, &[&str])]) -> Set {
     let folder = tempfile::tempdir().unwrap();
     let mut table = format!(
         "[governor]\nsockets = \"s\"\nperiod = \"200 ms\"\nturn = \"1 s\"\ngroups = {:?}\n",
-        groups.path
+        groups.path()
     );
     table += head;
     for (name, command) in jobs {
@@ -141,7 +97,7 @@ fn pages_idle_beyond_the_window_are_evicted_and_those_in_use_stay() {
     }) {
         return vellum_skip::skip("there is no swap to evict to");
     }
-    let Some(groups) = Groups::make("evict") else { return };
+    let Some(groups) = groups() else { return };
     let program = std::env::current_exe().unwrap();
     let command = [program.to_str().unwrap(), "--exact", "groups::hot_and_cold", "--ignored", "--nocapture"];
     let mut set = set(&groups, BUDGET, &[("program", &command)]);
@@ -160,17 +116,17 @@ fn pages_idle_beyond_the_window_are_evicted_and_those_in_use_stay() {
     // No limit was set on the way, and none is left.
     set.governor.stop();
     for (file, none) in [("memory.max", "max"), ("memory.high", "max"), ("cgroup.freeze", "0")] {
-        assert_eq!(groups.read("program", file).trim(), none, "{file}");
+        assert_eq!(read(&groups, "program", file).trim(), none, "{file}");
     }
-    assert!(!groups.read("program", "cgroup.procs").is_empty(), "it runs on");
+    assert!(!read(&groups, "program", "cgroup.procs").is_empty(), "it runs on");
 }
 
 #[test]
 fn groups_that_do_not_fit_are_frozen_in_turns_emptied_and_thawed() {
-    let Some(groups) = Groups::make("freeze") else { return };
+    let Some(groups) = groups() else { return };
     let shell = ["sh", "-c", FOREVER];
     let mut set = set(&groups, "budget = \"1 MiB\"", &[("a", &shell), ("b", &shell)]);
-    let frozen = |job: &str| groups.read(job, "cgroup.events").contains("frozen 1");
+    let frozen = |job: &str| read(&groups, job, "cgroup.events").contains("frozen 1");
     set.until("one is frozen", |_| frozen("a") || frozen("b"));
     set.until("both had turns", |set| {
         ["a", "b"].iter().all(|name| {

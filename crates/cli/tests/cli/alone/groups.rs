@@ -2,24 +2,13 @@
 //!
 //! Skipped where the kernel or privilege lacks it; `.ci/vm` boots a kernel that has all of it.
 
-use crate::common::VELLUM;
-use std::path::{Path, PathBuf};
+use crate::common::{VELLUM, until};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 use vellum_reference::{Availability, SourceKind};
+use vellum_skip::Group;
 
-/// A hang is one after this; the machine may be an emulated one.
-const PATIENCE: Duration = Duration::from_secs(120);
 const FOREVER: &str = "while :; do :; done";
 const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
-
-fn until(what: &str, mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 struct Running(Child);
 
@@ -72,54 +61,23 @@ fn a_watch_by_damon_that_is_killed_leaves_no_monitor() {
     }
 }
 
-/// A control group for the groups of jobs, removed with all that is in it.
-struct Groups(PathBuf);
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        let began = Instant::now();
-        loop {
-            for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
-                if entry.path().is_dir() {
-                    let _ = std::fs::write(entry.path().join("cgroup.kill"), "1");
-                    let _ = std::fs::remove_dir(entry.path());
-                }
-            }
-            if std::fs::remove_dir(&self.0).is_ok() || began.elapsed() > PATIENCE {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
 #[test]
 fn a_governor_that_is_killed_leaves_no_group_frozen_or_limited() {
-    let top = Path::new("/sys/fs/cgroup");
-    let path = top.join(format!("vellum-killed-{}", std::process::id()));
-    // Not a directory of something else that is mounted there.
-    let controllers = std::fs::read_to_string(top.join("cgroup.controllers")).unwrap_or_default();
-    if !controllers.split_whitespace().any(|controller| controller == "memory") {
-        return vellum_skip::skip("there are no control groups of version 2 with memory here");
-    }
-    let made = std::fs::create_dir(&path);
-    let groups = Groups(path);
-    if let Err(why) = made.and_then(|()| std::fs::write(groups.0.join("cgroup.subtree_control"), "+memory")) {
-        return vellum_skip::skip(format_args!(
-            "no control group of version 2 with memory can be made here: {why}"
-        ));
-    }
+    let groups = match Group::of_groups_with_memory() {
+        Ok(groups) => groups,
+        Err(why) => return vellum_skip::skip(why),
+    };
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("jobs.toml");
     let job = |name: &str| format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", \"{FOREVER}\"]\n");
     let head = format!(
         "[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"2 s\"\nbudget = \"1 MiB\"\ngroups = {:?}\n",
-        groups.0
+        groups.path()
     );
     std::fs::write(&table, head + &job("a") + &job("b")).unwrap();
     let mut governor = Running::start(Command::new(VELLUM).arg("govern").arg(&table).stdout(Stdio::null()));
     let read = |job: &str, file: &str| {
-        std::fs::read_to_string(groups.0.join(format!("vellum-{job}/{file}"))).unwrap_or_default()
+        std::fs::read_to_string(groups.path().join(format!("vellum-{job}/{file}"))).unwrap_or_default()
     };
     let frozen = || ["a", "b"].iter().any(|job| read(job, "cgroup.events").contains("frozen 1"));
     until("one is frozen", frozen);

@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 /// The command under test.
 pub(crate) const VELLUM: &str = env!("CARGO_BIN_EXE_vellum");
@@ -73,6 +74,19 @@ pub(crate) fn report(path: &Path) -> Value {
 
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
+}
+
+/// A hang is one after this; the machine may be an emulated one.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until `done`.
+#[track_caller]
+pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < PATIENCE, "{what}: it does not happen");
+        std::thread::sleep(Duration::from_millis(3));
+    }
 }
 
 /// The C program `source`, compiled by `compiler` with `flags`. All tests share it. `None` skips

@@ -4,7 +4,6 @@
 //! Each program first runs on the C library's memory under the same limit: if that is killed, the
 //! test is wrong.
 
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 use vellum_conformance::{Group, Outcome, Place, plain, served, skip};
 
@@ -21,12 +20,9 @@ fn run(
     with: fn(Command) -> Outcome,
 ) -> Result<Outcome, String> {
     let group = Group::limited(limit << 20)?;
-    let entrance = group.entrance();
     let mut command = Command::new(program);
     command.args([kind, &held.to_string(), "7"]);
-    // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made
-    // before.
-    unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
+    group.confine(&mut command);
     Ok(with(command))
 }
 
@@ -94,15 +90,12 @@ fn frames_stay_below_the_limit() {
     let program = place.program("storm.c", &["-pthread"]);
     let run = |frames: Option<&str>| {
         let group = Group::limited(LIMIT << 20)?;
-        let entrance = group.entrance();
         let mut command = Command::new(&program);
         command.args(["paged", "1"]);
         if let Some(frames) = frames {
             command.env("VELLUM_FRAMES", frames);
         }
-        // SAFETY: opening, writing and closing one file, which a forked child may do; the path was
-        // made before.
-        unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
+        group.confine(&mut command);
         Ok::<Outcome, String>(served(command))
     };
     let unpaged = match run(None) {
@@ -137,11 +130,9 @@ fn drawn(
     with: fn(Command) -> Outcome,
 ) -> Result<(Outcome, u64), String> {
     let group = Group::limited(limit)?;
-    let entrance = group.entrance();
     let mut command = Command::new(Place::new().program("drawn.c", &[]));
     command.arg(seed.to_string()).args(kind);
-    // SAFETY: opening, writing and closing one file, which a forked child may do.
-    unsafe { command.pre_exec(move || std::fs::write(&entrance, "0")) };
+    group.confine(&mut command);
     let outcome = with(command);
     Ok((outcome, group.peak_bytes().ok_or("the group does not tell its peak")?))
 }
