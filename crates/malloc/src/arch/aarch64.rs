@@ -2,7 +2,6 @@
 //! one that publishes others is a release.
 
 use core::arch::asm;
-use core::ffi::c_void;
 use core::ptr::from_ref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed, Ordering::Release};
 use vellum_unwind::Frame;
@@ -11,10 +10,10 @@ use vellum_unwind::Frame;
 /// is in the global offset table.
 macro_rules! variable {
     ($name:literal) => {{
-        let place: *mut *const c_void;
+        let place: *mut *const core::ffi::c_void;
         // SAFETY: computes the address of the thread's own variable; the table does not change.
         unsafe {
-            asm!(
+            core::arch::asm!(
                 concat!("adrp {place}, :gottprel:", $name),
                 concat!("ldr {place}, [{place}, :gottprel_lo12:", $name, "]"),
                 "mrs {pointer}, tpidr_el0",
@@ -31,10 +30,10 @@ macro_rules! variable {
 /// The address of the hidden symbol of that name.
 macro_rules! address {
     ($name:literal) => {{
-        let place: *const c_void;
+        let place: *const core::ffi::c_void;
         // SAFETY: computes an address.
         unsafe {
-            asm!(
+            core::arch::asm!(
                 concat!("adrp {place}, ", $name),
                 concat!("add {place}, {place}, :lo12:", $name),
                 place = out(reg) place,
@@ -45,55 +44,25 @@ macro_rules! address {
     }};
 }
 
-/// What the calling thread's `vellum_heap` holds.
-#[inline(always)]
-pub(crate) fn thread_heap() -> *const c_void {
-    let variable = variable!("vellum_heap");
-    // SAFETY: the thread's own variable.
-    unsafe { variable.read() }
+/// Reads a variable of the calling thread.
+macro_rules! read_variable {
+    ($name:literal) => {{
+        let place: *mut *const core::ffi::c_void = $crate::arch::machine::variable!($name);
+        // SAFETY: the thread's own variable.
+        unsafe { place.read() }
+    }};
 }
 
-/// Writes the calling thread's `vellum_heap`.
-///
-/// # Safety
-/// It always holds a heap.
-#[inline(always)]
-pub(crate) unsafe fn set_thread_heap(heap: *const c_void) {
-    let variable = variable!("vellum_heap");
-    // SAFETY: the thread's own variable.
-    unsafe { variable.write(heap) };
+/// Writes a variable of the calling thread.
+macro_rules! write_variable {
+    ($name:literal, $value:ident) => {{
+        let place: *mut *const core::ffi::c_void = $crate::arch::machine::variable!($name);
+        // SAFETY: the thread's own variable.
+        unsafe { place.write($value) };
+    }};
 }
 
-/// What the calling thread's `vellum_inner_heap` holds.
-#[inline(always)]
-pub(crate) fn inner_heap() -> *const c_void {
-    let variable = variable!("vellum_inner_heap");
-    // SAFETY: the thread's own variable.
-    unsafe { variable.read() }
-}
-
-/// Writes the calling thread's `vellum_inner_heap`.
-///
-/// # Safety
-/// It always holds a heap, or null.
-#[inline(always)]
-pub(crate) unsafe fn set_thread_inner_heap(heap: *const c_void) {
-    let variable = variable!("vellum_inner_heap");
-    // SAFETY: the thread's own variable.
-    unsafe { variable.write(heap) };
-}
-
-/// The address of `vellum_empty_heap`.
-#[inline(always)]
-pub(crate) fn empty_heap() -> *const c_void {
-    address!("vellum_empty_heap")
-}
-
-/// The address of `vellum_key`.
-#[inline(always)]
-pub(crate) fn key() -> *const c_void {
-    address!("vellum_key")
-}
+pub(super) use {address, read_variable, variable, write_variable};
 
 #[inline(always)]
 fn key_word() -> usize {

@@ -5,21 +5,54 @@
 //! `vellum_inner_heap`, `vellum_empty_heap`: [`crate::tls`]; `vellum_key`: [`crate::seal`]) are data, the
 //! same on every machine.
 
-#[cfg(target_arch = "aarch64")]
-mod aarch64;
-#[cfg(target_arch = "x86_64")]
-mod x86_64;
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+mod machine;
 
-#[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{
-    add_key, count_down, empty_heap, here, holds, inner_heap, key, probe, set_thread_heap,
-    set_thread_inner_heap, thread_heap, xor_key,
-};
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{
-    add_key, count_down, empty_heap, here, holds, inner_heap, key, probe, set_thread_heap,
-    set_thread_inner_heap, thread_heap, xor_key,
-};
+use core::ffi::c_void;
+pub(crate) use machine::{add_key, count_down, here, holds, probe, xor_key};
+
+/// What the calling thread's `vellum_heap` holds.
+#[inline(always)]
+pub(crate) fn thread_heap() -> *const c_void {
+    machine::read_variable!("vellum_heap")
+}
+
+/// Writes the calling thread's `vellum_heap`.
+///
+/// # Safety
+/// It always holds a heap.
+#[inline(always)]
+pub(crate) unsafe fn set_thread_heap(heap: *const c_void) {
+    machine::write_variable!("vellum_heap", heap);
+}
+
+/// What the calling thread's `vellum_inner_heap` holds.
+#[inline(always)]
+pub(crate) fn inner_heap() -> *const c_void {
+    machine::read_variable!("vellum_inner_heap")
+}
+
+/// Writes the calling thread's `vellum_inner_heap`.
+///
+/// # Safety
+/// It always holds a heap, or null.
+#[inline(always)]
+pub(crate) unsafe fn set_thread_inner_heap(heap: *const c_void) {
+    machine::write_variable!("vellum_inner_heap", heap);
+}
+
+/// The address of `vellum_empty_heap`.
+#[inline(always)]
+pub(crate) fn empty_heap() -> *const c_void {
+    machine::address!("vellum_empty_heap")
+}
+
+/// The address of `vellum_key`.
+#[inline(always)]
+pub(crate) fn key() -> *const c_void {
+    machine::address!("vellum_key")
+}
 
 #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux")))]
 compile_error!("vellum-malloc reaches its thread's heap on Linux, on x86-64 and aarch64");

@@ -1,102 +1,58 @@
 //! x86-64: thread-local data by `fs`, operands in memory, stores in program order.
 
 use core::arch::asm;
-use core::ffi::c_void;
 use vellum_unwind::Frame;
 
-/// What the calling thread's `vellum_heap` holds.
-#[inline(always)]
-pub(crate) fn thread_heap() -> *const c_void {
-    let heap;
-    // SAFETY: reads the thread's own variable.
-    unsafe {
-        asm!(
-            "mov {heap}, qword ptr [rip + vellum_heap@GOTTPOFF]",
-            "mov {heap}, qword ptr fs:[{heap}]",
-            heap = out(reg) heap,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    heap
+/// Reads a variable of the calling thread.
+macro_rules! read_variable {
+    ($name:literal) => {{
+        let value;
+        // SAFETY: reads the thread's own variable.
+        unsafe {
+            core::arch::asm!(
+                concat!("mov {value}, qword ptr [rip + ", $name, "@GOTTPOFF]"),
+                "mov {value}, qword ptr fs:[{value}]",
+                value = out(reg) value,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        value
+    }};
 }
 
-/// Writes the calling thread's `vellum_heap`.
-///
-/// # Safety
-/// It always holds a heap.
-#[inline(always)]
-pub(crate) unsafe fn set_thread_heap(heap: *const c_void) {
-    // SAFETY: writes the thread's own variable, with a heap by this function's condition.
-    unsafe {
-        asm!(
-            "mov {offset}, qword ptr [rip + vellum_heap@GOTTPOFF]",
-            "mov qword ptr fs:[{offset}], {heap}",
-            offset = out(reg) _,
-            heap = in(reg) heap,
-            options(nostack, preserves_flags),
-        );
-    }
+/// Writes a variable of the calling thread.
+macro_rules! write_variable {
+    ($name:literal, $value:ident) => {
+        // SAFETY: writes the thread's own variable, with what may be there by the caller's condition.
+        unsafe {
+            core::arch::asm!(
+                concat!("mov {offset}, qword ptr [rip + ", $name, "@GOTTPOFF]"),
+                "mov qword ptr fs:[{offset}], {value}",
+                offset = out(reg) _,
+                value = in(reg) $value,
+                options(nostack, preserves_flags),
+            );
+        }
+    };
 }
 
-/// What the calling thread's `vellum_inner_heap` holds.
-#[inline(always)]
-pub(crate) fn inner_heap() -> *const c_void {
-    let heap;
-    // SAFETY: reads the thread's own variable.
-    unsafe {
-        asm!(
-            "mov {heap}, qword ptr [rip + vellum_inner_heap@GOTTPOFF]",
-            "mov {heap}, qword ptr fs:[{heap}]",
-            heap = out(reg) heap,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    heap
+/// The address of the hidden symbol of that name.
+macro_rules! address {
+    ($name:literal) => {{
+        let place;
+        // SAFETY: computes an address.
+        unsafe {
+            core::arch::asm!(
+                concat!("lea {place}, [rip + ", $name, "]"),
+                place = out(reg) place,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        place
+    }};
 }
 
-/// Writes the calling thread's `vellum_inner_heap`.
-///
-/// # Safety
-/// It always holds a heap, or null.
-#[inline(always)]
-pub(crate) unsafe fn set_thread_inner_heap(heap: *const c_void) {
-    // SAFETY: writes the thread's own variable, with what may be there by this function's condition.
-    unsafe {
-        asm!(
-            "mov {offset}, qword ptr [rip + vellum_inner_heap@GOTTPOFF]",
-            "mov qword ptr fs:[{offset}], {heap}",
-            offset = out(reg) _,
-            heap = in(reg) heap,
-            options(nostack, preserves_flags),
-        );
-    }
-}
-
-/// The address of `vellum_empty_heap`.
-#[inline(always)]
-pub(crate) fn empty_heap() -> *const c_void {
-    let heap;
-    // SAFETY: computes an address.
-    unsafe {
-        asm!(
-            "lea {heap}, [rip + vellum_empty_heap]",
-            heap = out(reg) heap,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    heap
-}
-
-/// The address of `vellum_key`.
-#[inline(always)]
-pub(crate) fn key() -> *const c_void {
-    let place;
-    // SAFETY: computes an address.
-    unsafe {
-        asm!("lea {}, [rip + vellum_key]", out(reg) place, options(pure, nomem, nostack, preserves_flags));
-    }
-    place
-}
+pub(super) use {address, read_variable, write_variable};
 
 #[inline(always)]
 pub(crate) fn xor_key(mut word: usize) -> usize {

@@ -3,19 +3,12 @@
 //! One file a machine, each with the same functions. All else of this crate is the same on both: a system
 //! call is made by its number in `libc`, and calls that one machine lacks are not made.
 
-#[cfg(target_arch = "aarch64")]
-mod aarch64;
-#[cfg(target_arch = "x86_64")]
-mod x86_64;
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+mod machine;
 
-#[cfg(target_arch = "aarch64")]
-pub use aarch64::prefetch;
-#[cfg(target_arch = "aarch64")]
-pub(crate) use aarch64::{call, clone, exit, prepare_control, thread_pointer};
-#[cfg(target_arch = "x86_64")]
-pub use x86_64::prefetch;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{call, clone, exit, prepare_control, thread_pointer};
+pub use machine::prefetch;
+pub(crate) use machine::{call, clone, exit, prepare_control, thread_pointer};
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("Vellum runs on x86-64 and aarch64");
