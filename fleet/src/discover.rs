@@ -194,7 +194,11 @@ impl Discovery {
             for gone in self.children(&level).into_iter().filter(|child| !below.contains(name(child))) {
                 self.forget(&gone, changes);
             }
-            if below.is_empty() && self.others && self.has_processes(&level) {
+            let has_processes = || {
+                let members = fs::read(self.root.join(&level).join("cgroup.procs"));
+                members.is_ok_and(|list| !list.is_empty())
+            };
+            if below.is_empty() && self.others && has_processes() {
                 self.unwatch(&level);
                 self.enter(&level, Node::Job(Identity::Other), changes);
                 continue;
@@ -308,10 +312,6 @@ impl Discovery {
             // A directory that is gone has lost its watch already.
             let _ = inotify::remove_watch(watch, *number);
         }
-    }
-
-    fn has_processes(&self, level: &str) -> bool {
-        fs::read(self.root.join(level).join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
     }
 }
 

@@ -402,7 +402,9 @@ impl Job {
         let idle = self.idle();
         let due = decision.take > Bytes(0) && self.state == State::Running;
         // Where idle pages are not known yet, getting nothing does not count as an answer.
-        let known = !due || self.means.age(self.may_age().then_some(idle / 2), idle);
+        // Only between cycles of its watch may others take the same accessed bits.
+        let may_age = self.watch.as_ref().is_some_and(|watch| !watch.in_cycle());
+        let known = !due || self.means.age(may_age.then_some(idle / 2), idle);
         if decision.take > Bytes(0) && known {
             self.asked += 1;
         }
@@ -418,11 +420,6 @@ impl Job {
     fn idle(&self) -> Duration {
         let (Some(watch), Some((judged, _))) = (&self.watch, self.judged) else { return Duration::MAX };
         Duration::from_nanos((judged.point.window / watch.rate()) as u64)
-    }
-
-    /// Whether its watch is between cycles: only then may others take the same accessed bits.
-    fn may_age(&self) -> bool {
-        self.watch.as_ref().is_some_and(|watch| !watch.in_cycle())
     }
 
     /// Takes pages just after a look has shown which have been idle for at least the window at its knee.

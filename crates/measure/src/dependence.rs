@@ -208,14 +208,9 @@ mod tests {
         values
             .iter_mut()
             .filter(|_| noise.unit() < 0.1)
-            .for_each(|value| *value += 300.0 * (noise_of(*value)));
+            .for_each(|value| *value += 300.0 * (*value * 1e4).sin());
         let found = Dependence::of(&values).persistence;
         assert!((found - 0.8).abs() < 0.1, "{found} (seeds 3 and 4)");
-    }
-
-    /// Some deviate that differs from value to value.
-    fn noise_of(value: f64) -> f64 {
-        (value * 1e4).sin()
     }
 
     #[test]

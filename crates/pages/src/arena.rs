@@ -267,7 +267,7 @@ impl Arena {
     }
 
     /// Hands out `pages` pages from `at`, all free, of which the first lies in the extent at `first`.
-    fn take_run(&mut self, first: PageNo, at: PageNo, pages: u32) -> Taken {
+    pub(crate) fn take_run(&mut self, first: PageNo, at: PageNo, pages: u32) -> Taken {
         let end = at + pages;
         if end > self.dumped {
             self.dump_to(end);
@@ -470,11 +470,6 @@ impl Arena {
             None
         });
         found
-    }
-
-    /// Takes exactly `pages` pages from `at`, all within the free extent at `head`.
-    pub(crate) fn take_part(&mut self, head: PageNo, at: PageNo, pages: u32) -> Taken {
-        self.take_run(head, at, pages)
     }
 
     /// Whether the address space between what is mapped and the limit is this arena's alone.

@@ -292,7 +292,7 @@ impl Pages {
                 (Owner::Nobody, Some((arena, head, _))) => {
                     let first = state.arenas[arena].page(at);
                     let pages = ((region.end - at) / PAGE) as u32;
-                    let taken = state.arenas[arena].take_part(head, first, pages);
+                    let taken = state.arenas[arena].take_run(head, first, pages);
                     state.arenas[arena].set_flags(first, flag::CLAIMED | flag::MAPPING | flag::TAINTED);
                     state.book_taken(&taken);
                     if arena == LARGE {

@@ -117,7 +117,8 @@ impl Pages {
             return None;
         }
         // A warm place with room is worth a copy when most of the new block is new.
-        let roomy = pages >= old.pages.saturating_mul(2) && self.has_warm_room(pages);
+        let warm = || self.state.lock().arenas[LARGE].free_pages(Kind::Warm);
+        let roomy = pages >= old.pages.saturating_mul(2) && warm() >= u64::from(pages);
         if kept >= MOVE_MIN && !roomy && old.flags & flag::TAINTED == 0 {
             let (arena, taken) = self.find_pages(pages, align, Use::Empty)?;
             let new = self.spot(arena, taken.start, pages);
@@ -151,11 +152,6 @@ impl Pages {
             state.arenas[arena].address(taken.start + taken.pages),
         );
         self.after_cold(state, &advice, start, end);
-    }
-
-    fn has_warm_room(&self, pages: u32) -> bool {
-        let state = self.state.lock();
-        state.arenas[LARGE].free_pages(Kind::Warm) >= u64::from(pages)
     }
 
     fn spot(&self, arena: usize, page: PageNo, pages: u32) -> Spot {

@@ -165,7 +165,7 @@ impl Model {
             return Ok(());
         }
         // SAFETY: the place was claimed, and what the model has there is replaced.
-        let made = unsafe { map_fixed(low, high - low) };
+        let made = unsafe { vellum_sys::map::renew(low, high - low) }.is_ok();
         prop_assert!(made);
         self.layer.settle_claim(low, high - low);
         let mut gap = low;
@@ -398,15 +398,6 @@ impl Model {
         prop_assert_eq!(slot.get(vellum_wire::Counter::NowLive), live as u64);
         Ok(())
     }
-}
-
-/// Maps fresh memory over a range.
-///
-/// # Safety
-/// Nothing in the range is needed.
-unsafe fn map_fixed(start: usize, len: usize) -> bool {
-    // SAFETY: by this function's condition.
-    unsafe { vellum_sys::map::renew(start, len) }.is_ok()
 }
 
 fn run(config: Config, ops: &[Op]) -> Result<(), TestCaseError> {

@@ -205,7 +205,11 @@ impl<'t> Reader<'t> {
                 Some(_) if tail.is_some() => {
                     return Err(SyntaxError::new(self.place, "one datum only may follow a dot"));
                 }
-                Some('.') if may_have_tail && self.at_lone_dot() && !elements.is_empty() => {
+                Some('.')
+                    if may_have_tail
+                        && self.rest.clone().nth(1).is_none_or(ends_word)
+                        && !elements.is_empty() =>
+                {
                     let place = self.place;
                     self.next();
                     self.skip_space()?;
@@ -217,10 +221,6 @@ impl<'t> Reader<'t> {
                 Some(_) => elements.push(self.datum()?),
             }
         }
-    }
-
-    fn at_lone_dot(&self) -> bool {
-        self.rest.clone().nth(1).is_none_or(ends_word)
     }
 
     fn word(&mut self) -> String {

@@ -317,14 +317,9 @@ fn gates(gates: &[Held]) -> Vec<String> {
     said
 }
 
-/// A case's name without its suite's.
-fn without_suite(name: &str) -> &str {
-    name.split_once('/').map_or(name, |(_, case)| case)
-}
-
 /// What a subject is called in tables.
 fn case(subject: &Subject) -> String {
-    let name = without_suite(&subject.name);
+    let name = subject.name.split_once('/').map_or(&*subject.name, |(_suite, case)| case);
     if subject.batch > 1 { format!("{name} (of {})", subject.batch) } else { name.to_owned() }
 }
 

@@ -14,7 +14,7 @@ use crate::jobs_table::{self, Column};
 use crate::wrap::wrapped_to;
 use std::ops::Range;
 use std::time::Duration;
-use vellum_governor::{JobSnapshot, Snapshot, State};
+use vellum_governor::{JobSnapshot, State};
 use vellum_report::units;
 
 /// Columns between two columns of the table.
@@ -79,7 +79,7 @@ fn draw_sum(grid: &mut Grid, view: &View) {
     let stalls = if state.stalled.is_some() { STALLS.min(width / 3) } else { 0 };
     let history = width - stalls..width;
     let gauge = 0..history.start - stalls.min(STALLS_LABEL);
-    let part = part_held(state);
+    let part = (state.resident_bytes as f64 / state.effective_budget_bytes.max(1) as f64).min(1.0);
     let colour = if state.squeezed || state.braked { Colour::Red } else { Colour::Cyan };
     let start = grid.put(gauge.clone(), 1, &format!("{:>3.0} %", part * 100.0), Look::PLAIN) + 1;
     let filled = start + (gauge.end.saturating_sub(start) as f64 * part) as usize;
@@ -98,10 +98,6 @@ fn draw_sum(grid: &mut Grid, view: &View) {
         let block = EIGHTHS[(steps * 8 / top).min(8) as usize];
         grid.put(x..x + 1, 1, block.encode_utf8(&mut [0; 4]), Look::of(Colour::Red));
     }
-}
-
-fn part_held(state: &Snapshot) -> f64 {
-    (state.resident_bytes as f64 / state.effective_budget_bytes.max(1) as f64).min(1.0)
 }
 
 fn draw_table(grid: &mut Grid, lines: Range<usize>, view: &View) {
@@ -279,7 +275,7 @@ fn draw_keys(grid: &mut Grid, y: usize, view: &View) {
 mod tests {
     use super::*;
     use crate::top::press::Press;
-    use vellum_governor::Untouched;
+    use vellum_governor::{Snapshot, Untouched};
 
     /// Three jobs over some minutes; one of them is chosen.
     fn view() -> View {

@@ -56,10 +56,6 @@ struct Program {
     cleared: usize,
 }
 
-fn leak_list() -> &'static Mutex<Vec<usize>> {
-    Box::leak(Box::default())
-}
-
 impl Program {
     fn new(seed: u64, heap: Heap) -> Program {
         Program {
@@ -68,7 +64,7 @@ impl Program {
             nodes: Vec::new(),
             roots: (0..ROOTS).map(|_| None).collect(),
             weak: HashMap::new(),
-            died: leak_list(),
+            died: Box::leak(Box::default()),
             dead: 0,
             cleared: 0,
         }

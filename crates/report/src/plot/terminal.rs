@@ -86,10 +86,6 @@ fn strong(text: &str, colour: bool) -> String {
     if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-fn tinted(sign: &str, ink: Ink, colour: bool) -> String {
-    if colour { format!("\x1b[38;5;{}m{sign}\x1b[0m", ink.terminal()) } else { sign.to_owned() }
-}
-
 /// A panel's quantity at the left, its count at the right.
 fn head(panel: &Panel, width: usize) -> String {
     let room = width.saturating_sub(columns(&panel.remark) + 2);
@@ -256,7 +252,7 @@ fn key_lines(key: &[Key], width: usize, colour: bool) -> Vec<String> {
             Swatch::Line(Ink::Level, _) => (LEVEL.to_string(), Ink::Level),
             Swatch::Line(ink, sign) => (sign.map_or("─".to_owned(), String::from), ink),
         };
-        let sign = tinted(&sign, ink, colour);
+        let sign = if colour { format!("\x1b[38;5;{}m{sign}\x1b[0m", ink.terminal()) } else { sign };
         if entry.details.is_empty() {
             let text = fit(&entry.label, room, wide);
             let long = columns(&text) + 2;
