@@ -18,55 +18,26 @@ pub(crate) struct Service {
     packages: &'static str,
 }
 
+macro_rules! service {
+    ($name:literal, $needs:expr, $packages:literal) => {
+        Service {
+            name: $name,
+            script: include_str!(concat!("services/", $name, ".sh")),
+            needs: &$needs,
+            packages: $packages,
+        }
+    };
+}
+
 const SERVICES: [Service; 8] = [
-    Service {
-        name: "redis",
-        script: include_str!("services/redis.sh"),
-        needs: &["redis-server", "redis-cli", "redis-benchmark"],
-        packages: "redis-server redis-tools",
-    },
-    Service {
-        name: "postgres",
-        script: include_str!("services/postgres.sh"),
-        needs: &["/usr/lib/postgresql/15/bin/pgbench", "setpriv"],
-        packages: "postgresql-15",
-    },
-    Service {
-        name: "memcached",
-        script: include_str!("services/memcached.sh"),
-        needs: &["memcached", "python3"],
-        packages: "memcached",
-    },
-    Service {
-        name: "nginx",
-        script: include_str!("services/nginx.sh"),
-        needs: &["nginx", "python3"],
-        packages: "nginx-light",
-    },
-    Service {
-        name: "java",
-        script: include_str!("services/java.sh"),
-        needs: &["java", "javac", "python3"],
-        packages: "default-jdk-headless",
-    },
-    Service {
-        name: "node-http",
-        script: include_str!("services/node.sh"),
-        needs: &["node", "python3"],
-        packages: "nodejs",
-    },
-    Service {
-        name: "idle",
-        script: include_str!("services/idle.sh"),
-        needs: &["/usr/lib/python3/dist-packages/numpy", "python3"],
-        packages: "python3-numpy",
-    },
-    Service {
-        name: "prometheus",
-        script: include_str!("services/prometheus.sh"),
-        needs: &["prometheus", "promtool", "python3"],
-        packages: "prometheus",
-    },
+    service!("redis", ["redis-server", "redis-cli", "redis-benchmark"], "redis-server redis-tools"),
+    service!("postgres", ["/usr/lib/postgresql/15/bin/pgbench", "setpriv"], "postgresql-15"),
+    service!("memcached", ["memcached", "python3"], "memcached"),
+    service!("nginx", ["nginx", "python3"], "nginx-light"),
+    service!("java", ["java", "javac", "python3"], "default-jdk-headless"),
+    service!("node-http", ["node", "python3"], "nodejs"),
+    service!("idle", ["/usr/lib/python3/dist-packages/numpy", "python3"], "python3-numpy"),
+    service!("prometheus", ["prometheus", "promtool", "python3"], "prometheus"),
 ];
 
 /// What the scripts use.

@@ -25,59 +25,40 @@ pub(crate) struct Program {
     pub(crate) package: &'static str,
 }
 
+const fn program(
+    name: &'static str,
+    words: &'static [&'static str],
+    input: Option<&'static str>,
+    package: &'static str,
+) -> Program {
+    Program { name, words, input, package }
+}
+
 /// All of them.
 pub(crate) const PROGRAMS: [Program; 12] = [
-    Program { name: "python3", words: &["python3", "dictionary.py"], input: None, package: "python3" },
-    Program { name: "perl", words: &["perl", "hashes.pl"], input: None, package: "perl" },
-    Program { name: "sqlite3", words: &["sqlite3", ""], input: Some("queries.sql"), package: "sqlite3" },
-    Program {
-        name: "g++",
-        words: &["g++", "-O2", "-std=c++17", "-c", "templates.cc", "-o", "templates.o"],
-        input: None,
-        package: "g++",
-    },
-    Program {
-        name: "sort",
-        words: &[
-            "sort",
-            "--parallel=1",
-            "-S",
-            "64M",
-            "-k3",
-            "-k1",
-            "text",
-            "text",
-            "text",
-            "text",
-            "-o",
-            "sorted",
-        ],
-        input: None,
-        package: "coreutils",
-    },
-    Program { name: "xz", words: &["xz", "-4", "-T1", "-c"], input: Some("text"), package: "xz-utils" },
-    Program {
-        name: "guile",
-        words: &["guile", "--no-auto-compile", "lists.scm"],
-        input: None,
-        package: "guile-3.0",
-    },
+    program("python3", &["python3", "dictionary.py"], None, "python3"),
+    program("perl", &["perl", "hashes.pl"], None, "perl"),
+    program("sqlite3", &["sqlite3", ""], Some("queries.sql"), "sqlite3"),
+    program("g++", &["g++", "-O2", "-std=c++17", "-c", "templates.cc", "-o", "templates.o"], None, "g++"),
+    program(
+        "sort",
+        &["sort", "--parallel=1", "-S", "64M", "-k3", "-k1", "text", "text", "text", "text", "-o", "sorted"],
+        None,
+        "coreutils",
+    ),
+    program("xz", &["xz", "-4", "-T1", "-c"], Some("text"), "xz-utils"),
+    program("guile", &["guile", "--no-auto-compile", "lists.scm"], None, "guile-3.0"),
     // Debian's own Python has Debian's numpy.
-    Program {
-        name: "numpy",
-        words: &["/usr/bin/python3", "arrays.py"],
-        input: None,
-        package: "python3-numpy",
-    },
-    Program { name: "node", words: &["node", "objects.js"], input: None, package: "nodejs" },
-    Program { name: "awk", words: &["awk", "-f", "counts.awk", "text"], input: None, package: "mawk" },
-    Program {
-        name: "git",
-        words: &["git", "-C", "repository", "-c", "pack.threads=1", "repack", "-adfq", "--window=40"],
-        input: None,
-        package: "git",
-    },
-    Program { name: "phases", words: &["./phases"], input: None, package: "gcc" },
+    program("numpy", &["/usr/bin/python3", "arrays.py"], None, "python3-numpy"),
+    program("node", &["node", "objects.js"], None, "nodejs"),
+    program("awk", &["awk", "-f", "counts.awk", "text"], None, "mawk"),
+    program(
+        "git",
+        &["git", "-C", "repository", "-c", "pack.threads=1", "repack", "-adfq", "--window=40"],
+        None,
+        "git",
+    ),
+    program("phases", &["./phases"], None, "gcc"),
 ];
 
 /// Makes a repository of the text: a file a few thousand lines, in several versions.
@@ -110,18 +91,11 @@ pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
     }
     text.flush()?;
     // Without git, or a compiler, that program is missing or fails, and is said to.
-    let _ = Command::new("sh")
-        .args(["-c", REPOSITORY])
-        .current_dir(folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    let _ = Command::new("cc")
-        .args(["-O2", "-o", "phases", "phases.c"])
-        .current_dir(folder)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
+    for script in [REPOSITORY, "cc -O2 -o phases phases.c"] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
+        let _ = shell.status();
+    }
     Ok(())
 }
 

@@ -116,60 +116,34 @@ impl Synthetic {
     /// What [`Synthetic::fitted`] fits.
     pub(crate) fn task(self) -> FitTask {
         let rows = [Criterion::ProcessorEfficiency, Criterion::Lifetime].map(|c| self.optimal(c));
-        FitTask { start: self.guess().to_vec(), delay: DELAY, step: STEP, range: RANGE, rows: rows.to_vec() }
+        FitTask { start: self.guess(), delay: DELAY, step: STEP, range: RANGE, rows: rows.to_vec() }
     }
 
     /// First guesses: near z pages, f(T) is the tail at depth z. The rest falls smoothly.
-    fn guess(self) -> &'static [(usize, f64)] {
-        match self {
-            Self::S1 => &[
-                (1, 1.5e-3),
-                (4, 4.9e-4),
-                (7, 2.6e-4),
-                (10, 1.6e-4),
-                (13, 1.1e-4),
-                (18, 7.2e-5),
-                (24, 3.7e-5),
-                (30, 8.6e-6),
-                (34, 4.8e-6),
-                (38, 3.7e-6),
-                (42, 3.0e-6),
-                (45, 2.5e-6),
-                (47, 2.2e-6),
-                (49, 2.0e-6),
-            ],
-            Self::S2 => &[
-                (1, 4.0e-3),
-                (7, 2.5e-3),
-                (13, 1.7e-3),
-                (18, 1.3e-3),
-                (24, 9.0e-4),
-                (28, 9.7e-5),
-                (32, 7.9e-5),
-                (35, 6.6e-5),
-                (38, 5.3e-5),
-                (41, 4.0e-5),
-                (44, 2.6e-5),
-                (46, 1.8e-5),
-                (48, 8.8e-6),
-                (49, 4.4e-6),
-            ],
-            Self::S3 => &[
-                (1, 1.9e-4),
-                (7, 4.8e-5),
-                (8, 4.7e-5),
-                (9, 2.7e-5),
-                (10, 5.1e-6),
-                (11, 5.0e-6),
-                (12, 4.99e-6),
-                (14, 4.98e-6),
-                (16, 4.97e-6),
-                (20, 4.95e-6),
-                (26, 4.9e-6),
-                (34, 4.8e-6),
-                (42, 4.7e-6),
-                (49, 4.6e-6),
-            ],
-        }
+    fn guess(self) -> Vec<(usize, f64)> {
+        let (depths, tails) = match self {
+            Self::S1 => (
+                [1, 4, 7, 10, 13, 18, 24, 30, 34, 38, 42, 45, 47, 49],
+                [
+                    1.5e-3, 4.9e-4, 2.6e-4, 1.6e-4, 1.1e-4, 7.2e-5, 3.7e-5, 8.6e-6, 4.8e-6, 3.7e-6, 3.0e-6,
+                    2.5e-6, 2.2e-6, 2.0e-6,
+                ],
+            ),
+            Self::S2 => (
+                [1, 7, 13, 18, 24, 28, 32, 35, 38, 41, 44, 46, 48, 49],
+                [
+                    4.0e-3, 2.5e-3, 1.7e-3, 1.3e-3, 9.0e-4, 9.7e-5, 7.9e-5, 6.6e-5, 5.3e-5, 4.0e-5, 2.6e-5,
+                    1.8e-5, 8.8e-6, 4.4e-6,
+                ],
+            ),
+            Self::S3 => (
+                [1, 7, 8, 9, 10, 11, 12, 14, 16, 20, 26, 34, 42, 49],
+                [
+                    1.9e-4, 4.8e-5, 4.7e-5, 2.7e-5, 5.1e-6, 5.0e-6, 4.99e-6, 4.98e-6, 4.97e-6, 4.95e-6,
+                    4.9e-6, 4.8e-6, 4.7e-6, 4.6e-6,
+                ],
+            ),
+        };
+        depths.into_iter().zip(tails).collect()
     }
 }

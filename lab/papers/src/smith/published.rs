@@ -19,6 +19,10 @@ pub(super) struct Basics {
     pub(super) live_objects: f64,
 }
 
+const fn basics([allocated_mb, live_kb, collections, collection_ms, live_objects]: [f64; 5]) -> Basics {
+    Basics { allocated_mb, live_kb, collections, collection_ms, live_objects }
+}
+
 /// A row of Table 3: averages a collection. A page had 2 KB.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Roots {
@@ -64,13 +68,7 @@ const fn bdw(mb: u64, bdw: (f64, f64)) -> Times {
 }
 
 pub(super) const CHECKSUM: Published = Published {
-    basics: Basics {
-        allocated_mb: 979.0,
-        live_kb: 4.0,
-        collections: 262.0,
-        collection_ms: 1.0,
-        live_objects: 46.0,
-    },
+    basics: basics([979.0, 4.0, 262.0, 1.0, 46.0]),
     roots: roots(35.0, 5.0, 7.0, 8.0),
     phases: [1.0, 28.0, 4.0, 63.0, 4.0],
     sizes: [0.0, 50.0, 50.0, 0.0, 0.0],
@@ -90,13 +88,7 @@ pub(super) const CHECKSUM: Published = Published {
 };
 
 pub(super) const KNUTH_BENDIX: Published = Published {
-    basics: Basics {
-        allocated_mb: 103.0,
-        live_kb: 1136.0,
-        collections: 15.0,
-        collection_ms: 161.0,
-        live_objects: 84_732.0,
-    },
+    basics: basics([103.0, 1136.0, 15.0, 161.0, 84_732.0]),
     roots: roots(6126.0, 917.0, 7.0, 1358.0),
     phases: [0.0, 45.0, 42.0, 1.0, 12.0],
     sizes: [31.0, 38.0, 31.0, 0.0, 2.0],
@@ -114,13 +106,7 @@ pub(super) const KNUTH_BENDIX: Published = Published {
 };
 
 pub(super) const LEXGEN: Published = Published {
-    basics: Basics {
-        allocated_mb: 75.0,
-        live_kb: 503.0,
-        collections: 19.0,
-        collection_ms: 28.0,
-        live_objects: 28_374.0,
-    },
+    basics: basics([75.0, 503.0, 19.0, 28.0, 28_374.0]),
     roots: roots(175.0, 46.0, 4.0, 112.0),
     phases: [0.0, 7.0, 88.0, 2.0, 3.0],
     sizes: [0.0, 87.0, 4.0, 8.0, 26.0],
@@ -139,13 +125,7 @@ pub(super) const LEXGEN: Published = Published {
 };
 
 pub(super) const LIFE: Published = Published {
-    basics: Basics {
-        allocated_mb: 244.0,
-        live_kb: 14.0,
-        collections: 69.0,
-        collection_ms: 1.0,
-        live_objects: 501.0,
-    },
+    basics: basics([244.0, 14.0, 69.0, 1.0, 501.0]),
     roots: roots(50.0, 7.0, 8.0, 11.0),
     phases: [0.0, 33.0, 18.0, 41.0, 8.0],
     sizes: [0.0, 100.0, 0.0, 0.0, 37.0],
@@ -165,13 +145,7 @@ pub(super) const LIFE: Published = Published {
 };
 
 pub(super) const LOGIC: Published = Published {
-    basics: Basics {
-        allocated_mb: 173.0,
-        live_kb: 30.0,
-        collections: 47.0,
-        collection_ms: 5.0,
-        live_objects: 2951.0,
-    },
+    basics: basics([173.0, 30.0, 47.0, 5.0, 2951.0]),
     roots: roots(234.0, 47.0, 5.0, 67.0),
     phases: [0.0, 36.0, 39.0, 11.0, 14.0],
     sizes: [5.0, 62.0, 31.0, 2.0, 0.0],
@@ -190,13 +164,7 @@ pub(super) const LOGIC: Published = Published {
 };
 
 pub(super) const MERGESORT: Published = Published {
-    basics: Basics {
-        allocated_mb: 328.0,
-        live_kb: 262.0,
-        collections: 98.0,
-        collection_ms: 13.0,
-        live_objects: 26_919.0,
-    },
+    basics: basics([328.0, 262.0, 98.0, 13.0, 26_919.0]),
     roots: roots(36.0, 10.0, 4.0, 7.0),
     phases: [0.0, 3.0, 91.0, 4.0, 2.0],
     sizes: [0.0, 100.0, 0.0, 0.0, 0.0],
@@ -216,13 +184,7 @@ pub(super) const MERGESORT: Published = Published {
 };
 
 pub(super) const PIA: Published = Published {
-    basics: Basics {
-        allocated_mb: 213.0,
-        live_kb: 111.0,
-        collections: 68.0,
-        collection_ms: 8.0,
-        live_objects: 6637.0,
-    },
+    basics: basics([213.0, 111.0, 68.0, 8.0, 6637.0]),
     roots: roots(325.0, 50.0, 6.0, 78.0),
     phases: [0.0, 36.0, 44.0, 6.0, 14.0],
     sizes: [2.0, 80.0, 17.0, 1.0, 53.0],
@@ -242,13 +204,7 @@ pub(super) const PIA: Published = Published {
 };
 
 pub(super) const GROEBNER: Published = Published {
-    basics: Basics {
-        allocated_mb: 1018.0,
-        live_kb: 3713.0,
-        collections: 92.0,
-        collection_ms: 210.0,
-        live_objects: 335_480.0,
-    },
+    basics: basics([1018.0, 3713.0, 92.0, 210.0, 335_480.0]),
     roots: roots(118.0, 304.0, 0.4, 585.0),
     phases: [10.0, 0.0, 88.0, 1.0, 1.0],
     sizes: [0.0, 100.0, 0.0, 0.0, 1.0],
