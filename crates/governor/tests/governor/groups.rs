@@ -3,15 +3,13 @@
 //!
 //! Skipped where there is none, which is on most machines' terms; `.ci/vm` boots a kernel that has all of it.
 
-use std::io::Write;
+use crate::jobs::{PATIENCE, Set};
 use std::path::Path;
-use std::time::{Duration, Instant};
-use vellum_governor::{Config, Event, Governor, Setting, State};
+use std::time::Instant;
+use vellum_governor::{Event, State};
 use vellum_reference::generations;
 use vellum_skip::Group;
 
-/// A hang is one after this; the machine may be an emulated one.
-const PATIENCE: Duration = Duration::from_secs(240);
 const MIB: usize = 1 << 20;
 /// What the program that is governed uses all the time, what it has used once, and what all may have.
 const HOT: usize = 24 * MIB;
@@ -44,46 +42,12 @@ fn read(groups: &Group, job: &str, file: &str) -> String {
     std::fs::read_to_string(groups.path().join(format!("vellum-{job}/{file}"))).unwrap_or_default()
 }
 
-struct Set {
-    governor: Governor,
-    events: Vec<Event>,
-    _folder: tempfile::TempDir,
-}
-
 fn set(groups: &Group, head: &str, jobs: &[(&str, &[&str])]) -> Set {
-    let folder = tempfile::tempdir().unwrap();
-    let mut table = format!(
-        "[governor]\nsockets = \"s\"\nperiod = \"200 ms\"\nturn = \"1 s\"\ngroups = {:?}\n",
-        groups.path()
-    );
-    table += head;
+    let mut table = format!("period = \"200 ms\"\ngroups = {:?}\n{head}\n", groups.path());
     for (name, command) in jobs {
         table += &format!("\n[[job]]\nname = \"{name}\"\ncommand = {command:?}\noutput = \"out\"\n");
     }
-    let config = Config::parse(&table, Path::new("test.toml"), folder.path()).expect("a good table");
-    let governor = Governor::new(config, Setting::default()).expect("a governor");
-    Set { governor, events: Vec::new(), _folder: folder }
-}
-
-impl Set {
-    fn until(&mut self, what: &str, mut done: impl FnMut(&Set) -> bool) {
-        let began = Instant::now();
-        while !done(self) {
-            assert!(
-                began.elapsed() < PATIENCE,
-                "{what}: it does not happen; events: {:#?}; {:#?}",
-                self.events,
-                self.governor.snapshot()
-            );
-            let step = self.governor.step();
-            for event in &step.events {
-                eprintln!("{event}");
-            }
-            let _ = std::io::stderr().flush();
-            self.events.extend(step.events);
-            std::thread::sleep(step.wait.unwrap_or(Duration::from_millis(20)));
-        }
-    }
+    Set::of(&table)
 }
 
 #[test]
@@ -101,20 +65,18 @@ fn pages_idle_beyond_the_window_are_evicted_and_those_in_use_stay() {
     let program = std::env::current_exe().unwrap();
     let command = [program.to_str().unwrap(), "--exact", "groups::hot_and_cold", "--ignored", "--nocapture"];
     let mut set = set(&groups, BUDGET, &[("program", &command)]);
-    let budget = |set: &Set| set.governor.snapshot().budget_bytes;
-    set.until("it holds more than all may have", |set| {
-        set.governor.snapshot().resident_bytes as usize > COLD
-    });
-    set.until("it is taken from", |set| set.governor.snapshot().resident_bytes < budget(set));
+    let budget = |set: &Set| set.snapshot().budget_bytes;
+    set.until("it holds more than all may have", |set| set.snapshot().resident_bytes as usize > COLD);
+    set.until("it is taken from", |set| set.snapshot().resident_bytes < budget(set));
     let by_age =
         |event: &Event| matches!(event, Event::Took { means, .. } if *means == "evicting old generations");
     assert!(set.events.iter().any(by_age), "{:#?}", set.events);
     assert!(!set.events.iter().any(|event| matches!(event, Event::Suspended { .. })), "{:#?}", set.events);
-    let job = set.governor.snapshot().jobs[0].clone();
+    let job = set.snapshot().jobs[0].clone();
     assert_eq!((job.state, job.source.as_deref()), (State::Running, Some("generations")));
     assert!(job.resident_bytes as usize >= HOT, "{job:#?}");
     // No limit was set on the way, and none is left.
-    set.governor.stop();
+    set.stop();
     for (file, none) in [("memory.max", "max"), ("memory.high", "max"), ("cgroup.freeze", "0")] {
         assert_eq!(read(&groups, "program", file).trim(), none, "{file}");
     }
@@ -133,12 +95,12 @@ fn groups_that_do_not_fit_are_frozen_in_turns_emptied_and_thawed() {
             set.events.iter().any(|event| matches!(event, Event::Suspended { job, .. } if job == name))
         })
     });
-    let means = &set.governor.snapshot().jobs[0].means;
+    let means = &set.snapshot().jobs[0].means;
     assert!(["evicting old generations", "memory.reclaim"].contains(&means.as_str()), "{means}");
     if Path::new("/proc/pressure/memory").exists() {
-        set.until("stalls are reported", |set| set.governor.snapshot().stalled.is_some());
+        set.until("stalls are reported", |set| set.snapshot().stalled.is_some());
     }
-    set.governor.stop();
+    set.stop();
     let began = Instant::now();
     while frozen("a") || frozen("b") {
         assert!(began.elapsed() < PATIENCE, "a job stays frozen");

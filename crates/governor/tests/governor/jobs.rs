@@ -4,47 +4,59 @@
 
 use std::path::Path;
 use std::time::{Duration, Instant};
-use vellum_governor::{Config, Event, Governor, Setting, State};
+use vellum_governor::{Config, Event, Governor, Setting, Snapshot, State};
 
-/// A hang is one after this.
-const PATIENCE: Duration = Duration::from_secs(25);
+/// A hang is one after this; the machine may be an emulated one.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
-struct Set {
+/// A governor and what it has said; its jobs end with it.
+pub(crate) struct Set {
     governor: Option<Governor>,
     folder: tempfile::TempDir,
-    events: Vec<Event>,
+    pub(crate) events: Vec<Event>,
 }
 
 /// A governor of `jobs`, with `head` in its table.
 fn set(head: &str, jobs: &[(&str, &str, &str)]) -> Set {
-    let folder = tempfile::tempdir().unwrap();
-    let mut table = format!("[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"1 s\"\n{head}\n");
+    let mut table = format!("period = \"100 ms\"\n{head}\n");
     for (name, script, more) in jobs {
         table += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {script:?}]\n{more}\n");
     }
-    let config = Config::parse(&table, Path::new("test.toml"), folder.path()).expect("a good table");
-    let governor = Governor::new(config, Setting::default()).expect("a governor");
-    Set { governor: Some(governor), folder, events: Vec::new() }
+    Set::of(&table)
 }
 
 impl Set {
-    fn governor(&mut self) -> &mut Governor {
+    /// A governor of this table, behind its first lines.
+    pub(crate) fn of(table: &str) -> Set {
+        let folder = tempfile::tempdir().unwrap();
+        let table = format!("[governor]\nsockets = \"s\"\nturn = \"1 s\"\n{table}");
+        let config = Config::parse(&table, Path::new("test.toml"), folder.path()).expect("a good table");
+        let governor = Governor::new(config, Setting::default()).expect("a governor");
+        Set { governor: Some(governor), folder, events: Vec::new() }
+    }
+
+    pub(crate) fn governor(&mut self) -> &mut Governor {
         self.governor.as_mut().unwrap()
     }
 
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        self.governor.as_ref().unwrap().snapshot()
+    }
+
     /// Steps until `done`.
-    fn until(&mut self, what: &str, mut done: impl FnMut(&Set) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&Set) -> bool) {
         let began = Instant::now();
         while !done(self) {
             assert!(began.elapsed() < PATIENCE, "{what}: it does not happen; events: {:#?}", self.events);
             let step = self.governor().step();
+            step.events.iter().for_each(|event| eprintln!("{event}"));
             self.events.extend(step.events);
             std::thread::sleep(step.wait.unwrap_or(Duration::from_millis(20)));
         }
     }
 
     fn states(&self) -> Vec<State> {
-        self.governor.as_ref().unwrap().snapshot().jobs.iter().map(|job| job.state).collect()
+        self.snapshot().jobs.iter().map(|job| job.state).collect()
     }
 
     fn pid(&self, name: &str) -> i32 {
@@ -60,7 +72,7 @@ impl Set {
     }
 
     /// Stops the governor; the jobs go on.
-    fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.events.extend(self.governor.take().unwrap().stop());
     }
 }
@@ -208,7 +220,7 @@ fn what_grows_without_bound_is_stopped_and_the_urgent_job_runs_on() {
     set.until("it is suspended", |set| {
         set.count(|event| matches!(event, Event::Suspended { job, .. } if job == "grower")) > 0
     });
-    let job = &set.governor().snapshot().jobs[0];
+    let job = &set.snapshot().jobs[0];
     // With swap it is emptied when it is suspended.
     let grown = job.resident_bytes + job.taken_bytes;
     assert!(grown > 30 << 20, "{grown} bytes were within the budget");
@@ -235,18 +247,11 @@ fn jobs_find_the_advice_socket_and_heed_signals_as_programs_do() {
 #[test]
 fn a_process_that_runs_is_adopted_and_left_as_it_was() {
     let mut child = std::process::Command::new("sleep").arg("300").spawn().unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let table = format!(
-        "[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\n[[job]]\nname = \"it\"\npid = {}\n",
-        child.id()
-    );
-    let config = Config::parse(&table, Path::new("test.toml"), folder.path()).unwrap();
-    let mut set =
-        Set { governor: Some(Governor::new(config, Setting::default()).unwrap()), folder, events: vec![] };
+    let mut set = Set::of(&format!("period = \"100 ms\"\n[[job]]\nname = \"it\"\npid = {}\n", child.id()));
     set.until("it is adopted", |set| {
         set.count(|event| matches!(event, Event::Adopted { processes: 1, .. })) > 0
     });
-    set.until("it is seen", |set| set.governor.as_ref().unwrap().snapshot().jobs[0].resident_bytes > 0);
+    set.until("it is seen", |set| set.snapshot().jobs[0].resident_bytes > 0);
     child.kill().unwrap();
     child.wait().unwrap();
     set.until("its end is noticed", |set| set.states() == [State::Ended]);
