@@ -101,9 +101,6 @@ impl<'s> Scope<'s> {
     /// # use vellum_heap::{Heap, Plain};
     /// Heap::get().scope(|scope| scope.alloc(Plain(String::from("text"))).is_ok());
     /// ```
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     #[inline]
     pub fn alloc<T: Object>(&self, value: T) -> Result<Gc<'s, T>, OutOfMemory> {
         const {
@@ -124,9 +121,6 @@ impl<'s> Scope<'s> {
     }
 
     /// A new array of `len` elements, made by `element` of their indices.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     #[inline]
     pub fn alloc_array<T: Object>(
         &self,
@@ -137,9 +131,6 @@ impl<'s> Scope<'s> {
     }
 
     /// A new array with these elements.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     #[inline]
     pub fn alloc_slice<T: Object + Copy>(&self, elements: &[T]) -> Result<Gc<'s, Array<T>>, OutOfMemory> {
         Array::alloc(self, elements.len(), |index| elements[index])

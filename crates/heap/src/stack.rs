@@ -73,9 +73,6 @@ pub struct Stack<F> {
 
 impl<F: Family> Stack<F> {
     /// An empty one.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn new() -> Result<Stack<F>, OutOfMemory> {
         expect_running("a stack is made");
         Ok(Stack { slab: Slab::new(WORDS_MIN)?, len: 0, own: PhantomData })

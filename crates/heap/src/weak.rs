@@ -52,9 +52,6 @@ unsafe impl<T: Object> Sync for Weak<T> {}
 
 impl<T: Object> Weak<T> {
     /// Leads to the handle's object until that dies: before its finalizer runs.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn new(handle: Gc<'_, T>) -> Result<Weak<T>, OutOfMemory> {
         expect_running("a weak reference is made");
         clear_left();

@@ -51,9 +51,6 @@ pub enum AskError {
 
 impl Asked {
     /// Finds where process `pid` is asked.
-    ///
-    /// # Errors
-    /// [`AskError::Door`].
     pub fn of(pid: u32) -> Result<Asked, AskError> {
         let read = |pointer: &[u8; 8], memory: &File| {
             let door = u64::from_ne_bytes(*pointer);

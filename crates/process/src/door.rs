@@ -53,9 +53,6 @@ pub struct Counters {
 
 impl Counters {
     /// Finds the counters of process `pid`.
-    ///
-    /// # Errors
-    /// [`DoorError`].
     pub fn of(pid: u32) -> Result<Counters, DoorError> {
         let read = |bytes: &[u8; ExportedCounters::BYTES], _: &File| ExportedCounters::read(bytes);
         let (memory, slot) = exported(pid, COUNTERS_SYMBOL, File::options().read(true), read)?;

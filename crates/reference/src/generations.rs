@@ -204,9 +204,6 @@ impl GroupGenerations {
 
     /// Takes up to `pages` pages that have not been referenced for `idle` of wall-clock time. The kernel may
     /// take fewer, and of one list a few more.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn evict(&self, idle: Duration, pages: u64) -> io::Result<()> {
         let mut left = pages;
         for list in self.lists()? {

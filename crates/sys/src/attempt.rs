@@ -53,27 +53,18 @@ pub fn lazy_free() -> Result<(), Errno> {
 }
 
 /// [`Caps::HUGE_PAGES`]: whether they may be asked for. The system's own policy may still give none.
-///
-/// # Errors
-/// The kernel's errno.
 pub fn huge_pages() -> Result<(), Errno> {
     let room = Scratch { start: map::reserve_writable(HUGE)?, len: HUGE };
     if map::advise_huge(room.start, HUGE, true) { Ok(()) } else { Err(refusal(Caps::HUGE_PAGES)) }
 }
 
 /// [`Caps::POPULATE`].
-///
-/// # Errors
-/// The kernel's errno.
 pub fn populate() -> Result<(), Errno> {
     let page = Scratch { start: map::reserve_writable(PAGE)?, len: PAGE };
     map::populate(page.start, PAGE)
 }
 
 /// [`Caps::MOVE`]: moves a page.
-///
-/// # Errors
-/// The kernel's errno.
 pub fn move_pages() -> Result<(), Errno> {
     let (from, to) = (Scratch::new(PAGE)?, Scratch::new(PAGE)?);
     // SAFETY: nothing at `to` is needed, and nobody touches it while the inlet is open.
@@ -83,9 +74,6 @@ pub fn move_pages() -> Result<(), Errno> {
 }
 
 /// [`Caps::REMAP`]: moves a page's table entry.
-///
-/// # Errors
-/// The kernel's errno.
 pub fn move_tables() -> Result<(), Errno> {
     let (from, to) = (Scratch::new(PAGE)?, Scratch::new(PAGE)?);
     // SAFETY: both pages are this function's, and nothing in them is needed.
@@ -93,9 +81,6 @@ pub fn move_tables() -> Result<(), Errno> {
 }
 
 /// [`Caps::TRACK`]: finds a page that was written to.
-///
-/// # Errors
-/// The kernel's errno.
 pub fn write_tracking() -> Result<(), Errno> {
     let tracker = Tracker::new()?;
     let page = Scratch::new(PAGE)?;
@@ -105,17 +90,11 @@ pub fn write_tracking() -> Result<(), Errno> {
 }
 
 /// [`Caps::MEMBARRIER`].
-///
-/// # Errors
-/// The kernel's errno.
 pub fn fences() -> Result<(), Errno> {
     if barrier::fence_every_thread() { Ok(()) } else { Err(refusal(Caps::MEMBARRIER)) }
 }
 
 /// [`Caps::PRESSURE`].
-///
-/// # Errors
-/// The kernel's errno.
 pub fn pressure() -> Result<(), Errno> {
     Trigger::set().map(drop).ok_or_else(|| refusal(Caps::PRESSURE))
 }

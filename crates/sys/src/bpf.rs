@@ -126,9 +126,6 @@ pub fn value(bytes: usize) -> Result<OwnedFd, Errno> {
 
 /// Sets a map's value, which has `N` bytes.
 ///
-/// # Errors
-/// What the kernel said.
-///
 /// # Safety
 /// The map was made by [`value`] with `N` bytes: the kernel reads as many as the map has.
 pub unsafe fn set<const N: usize>(map: impl AsFd, bytes: &[u8; N]) -> Result<(), Errno> {
@@ -140,9 +137,6 @@ pub unsafe fn set<const N: usize>(map: impl AsFd, bytes: &[u8; N]) -> Result<(),
 }
 
 /// A map's value, which has `N` bytes.
-///
-/// # Errors
-/// What the kernel said.
 ///
 /// # Safety
 /// The map was made by [`value`] with `N` bytes: the kernel writes as many as the map has.

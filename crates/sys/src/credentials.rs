@@ -64,9 +64,6 @@ impl Change {
     }
 
     /// Makes the call for the calling thread.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn apply(&self) -> Result<(), Errno> {
         let mut args = self.args;
         let header = [self.words[0], 0];

@@ -48,9 +48,6 @@ pub enum What {
 
 /// Calls `see` with each mapping, in the order of addresses; `program` is the path of the program's file.
 /// Lines that are longer than `buffer` end it.
-///
-/// # Errors
-/// What the system said.
 pub fn for_each(buffer: &mut [u8], program: &[u8], mut see: impl FnMut(&Mapping)) -> Result<(), Errno> {
     let file: OwnedFd =
         rustix::fs::open(c"/proc/self/smaps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;

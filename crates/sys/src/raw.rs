@@ -5,9 +5,6 @@ use rustix::io::Errno;
 
 /// Makes the system call `number` with six arguments.
 ///
-/// # Errors
-/// The kernel's errno.
-///
 /// # Safety
 /// As the system call demands of its arguments.
 pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> Result<usize, Errno> {

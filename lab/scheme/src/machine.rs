@@ -53,9 +53,6 @@ pub struct Machine {
 
 impl Machine {
     /// A machine with these procedures, and without a prelude.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn bare(procedures: Vec<&'static Row>) -> Result<Machine, OutOfMemory> {
         let mut machine = Machine {
             symbols: Symbols::default(),

@@ -24,9 +24,6 @@ impl Default for Symbols {
 
 impl Symbols {
     /// The symbol of that name.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn intern<'s>(&mut self, scope: &Scope<'s>, name: &str) -> Result<Value<'s>, OutOfMemory> {
         if let Some(symbol) = self.known.get(name).and_then(|weak| weak.get(scope)) {
             return Ok(symbol);

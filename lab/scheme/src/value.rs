@@ -14,9 +14,6 @@ const LENGTH_MAX: usize = 1 << 16;
 const STRETCH: usize = 32;
 
 /// A list of these values.
-///
-/// # Errors
-/// [`OutOfMemory`].
 pub fn list<'s>(scope: &Scope<'s>, elements: &[&Value<'_>]) -> Result<Value<'s>, OutOfMemory> {
     elements.iter().rev().try_fold(Value::nil(), |rest, element| Value::pair(scope, element, &rest))
 }
@@ -122,9 +119,6 @@ pub fn is_equal(one: &Value<'_>, other: &Value<'_>, depth: usize) -> Result<bool
 }
 
 /// A datum as a value.
-///
-/// # Errors
-/// [`OutOfMemory`].
 pub fn from_datum<'s>(
     symbols: &mut Symbols,
     scope: &Scope<'s>,

@@ -9,9 +9,6 @@ use vellum_pages::PAGE;
 
 /// Adds the words from `start` up to `end` to the roots: they are scanned, as static data is.
 ///
-/// # Errors
-/// [`Refused::OutOfMemory`].
-///
 /// # Safety
 /// The range may be read until it is removed.
 pub unsafe fn add_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
@@ -20,9 +17,6 @@ pub unsafe fn add_roots(start: *const u8, end: *const u8) -> Result<(), Refused>
 
 /// Adds the words from `start` up to `end` to the roots. They are scanned as the pointers of typed objects
 /// are: their objects may move, and they are changed then.
-///
-/// # Errors
-/// [`Refused::OutOfMemory`].
 ///
 /// # Safety
 /// The range may be read and written until it is removed. Each of its words holds a pointer, or a value that
@@ -39,9 +33,6 @@ fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
 /// Adds the words from `start` up to `end` to the roots as long as the calling thread lives: its thread-local
 /// data in a library that was loaded late, or other memory of its own.
 ///
-/// # Errors
-/// [`Refused::OutOfMemory`].
-///
 /// # Safety
 /// The range may be read until it is removed or the thread ends.
 pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
@@ -52,9 +43,6 @@ pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), R
 
 /// Excludes whole words of static data from `start` up to `end` from the roots: they are not scanned from the
 /// next collection on.
-///
-/// # Errors
-/// [`Refused::OutOfMemory`].
 ///
 /// # Safety
 /// No word there is the only one that leads to a live object, until [`include_roots`].

@@ -36,9 +36,6 @@ impl Descriptors {
     }
 
     /// Makes sure that the next `count` descriptors need nothing of the page layer.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub(crate) fn reserve(&mut self, count: usize) -> Result<(), OutOfMemory> {
         let each = descriptor_bytes(PAIRS_MAX as u32, self.bitmaps);
         let mut there = (UNIT - self.used) / each + self.spare.len() * (UNIT / each);

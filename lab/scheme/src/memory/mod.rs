@@ -166,9 +166,6 @@ impl<'s> Value<'s> {
     }
 
     /// An object of slots that have these values.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn of_slots(scope: &Scope<'s>, kind: Kind, slots: &[&Value<'_>]) -> Result<Value<'s>, OutOfMemory> {
         let object = Value::slots(scope, kind, slots.len(), word::UNSPECIFIED)?;
         for (index, slot) in slots.iter().enumerate() {

@@ -104,9 +104,6 @@ impl<'s> Value<'s> {
     }
 
     /// A new pair.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     #[inline(always)]
     pub fn pair(scope: &Scope<'s>, car: &Value<'_>, cdr: &Value<'_>) -> Result<Value<'s>, OutOfMemory> {
         let pair = scope.alloc(Pair { car: Word::new(0), cdr: Word::new(0) })?;
@@ -116,26 +113,17 @@ impl<'s> Value<'s> {
     }
 
     /// A new object of slots, which are that immediate at first.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn slots(scope: &Scope<'s>, kind: Kind, len: usize, fill: u64) -> Result<Value<'s>, OutOfMemory> {
         let slots = scope.alloc_array(len, |_| Word::<Scheme>::new(fill))?;
         Ok(Value(Any::of(slots, kind as u32)))
     }
 
     /// A new text.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn text(scope: &Scope<'s>, kind: Kind, text: &str) -> Result<Value<'s>, OutOfMemory> {
         Ok(Value(Any::of(scope.alloc_slice(text.as_bytes())?, kind as u32)))
     }
 
     /// A new object of bytes.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn bytes(scope: &Scope<'s>, bytes: &[u8]) -> Result<Value<'s>, OutOfMemory> {
         let bytes = scope.alloc_array(bytes.len(), |index| AtomicU8::new(bytes[index]))?;
         Ok(Value(Any::of(bytes, Kind::Bytes as u32)))
@@ -223,9 +211,6 @@ pub struct Weak(vellum_heap::Weak<Array<u8>>);
 
 impl Weak {
     /// Of a symbol.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn new(symbol: &Value<'_>) -> Result<Weak, OutOfMemory> {
         let text = symbol.0.cast::<Array<u8>>().expect("a symbol");
         Ok(Weak(vellum_heap::Weak::new(text)?))
@@ -243,9 +228,6 @@ pub struct Stack(vellum_heap::Stack<Scheme>);
 
 impl Stack {
     /// An empty one.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn new() -> Result<Stack, OutOfMemory> {
         Ok(Stack(vellum_heap::Stack::new()?))
     }
@@ -258,27 +240,18 @@ impl Stack {
     }
 
     /// Adds a value.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     #[inline(always)]
     pub fn push(&mut self, value: &Value<'_>) -> Result<(), OutOfMemory> {
         Ok(self.0.push(value.0)?)
     }
 
     /// Adds a slot's value.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     #[inline(always)]
     pub fn push_slot(&mut self, object: &Value<'_>, index: usize) -> Result<(), OutOfMemory> {
         Ok(self.0.push_word(object.slot(index))?)
     }
 
     /// Adds the value at `index` once more.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     #[inline(always)]
     pub fn push_copy(&mut self, index: usize, scope: &Scope<'_>) -> Result<(), OutOfMemory> {
         Ok(self.0.push_copy(index, scope)?)
@@ -321,9 +294,6 @@ impl Stack {
     }
 
     /// Gives back memory that a deep recursion took.
-    ///
-    /// # Errors
-    /// [`OutOfMemory`].
     pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
         Ok(self.0.shrink()?)
     }

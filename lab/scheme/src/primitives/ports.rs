@@ -41,17 +41,11 @@ thread_local! {
 }
 
 /// Writes to standard output.
-///
-/// # Errors
-/// Those of standard output.
 pub fn put(text: &str) -> std::io::Result<()> {
     OUTPUT.with_borrow_mut(|output| output.write_all(text.as_bytes()))
 }
 
 /// Has all that was written go out.
-///
-/// # Errors
-/// Those of standard output.
 pub fn flush() -> std::io::Result<()> {
     OUTPUT.with_borrow_mut(BufWriter::flush)
 }
