@@ -13,8 +13,9 @@
 
 use super::faults::Faults;
 use super::ledger::{Entry, LedgerFile, MappedModule, Recorded, Times};
-use super::place::{Cause, Causes, Instruction, names};
-use super::script::in_order;
+use super::place::{Cause, Causes, Instruction, Place, names};
+use super::script::{in_order, is_interpreter};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use vellum_process::{Symbols, jit_map};
 use vellum_timing::clock::Clock;
 use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, LINE_BIT, STACK_BIT};
 use vellum_wire::operation::{Kind, Operation};
+use vellum_wire::script::{self, is_package};
 
 /// Forks of forks that are followed to find a module or stack.
 const ANCESTORS_MAX: usize = 64;
@@ -152,6 +154,31 @@ pub struct Profile {
     pub sources: BTreeSet<(Arc<str>, PathBuf)>,
     /// Stacks for a flame graph, when whole stacks were recorded.
     pub flames: Vec<Flame>,
+}
+
+impl Profile {
+    /// The library that a place is in: the system's, a package of an interpreter, or the interpreter. Its
+    /// lines are not the user's.
+    pub fn library<'a>(&'a self, place: &'a Place) -> Option<Cow<'a, str>> {
+        let is_own = |module: &Path| is_interpreter(module) || is_package(&module.to_string_lossy());
+        let file = match place {
+            Place::Line { file, .. } => file,
+            Place::Function { module, .. } | Place::Offset { module, .. } if is_own(Path::new(&**module)) => {
+                return Some(Cow::Borrowed(module));
+            }
+            _ => return place.system_library().map(|module| Cow::Borrowed(&**module)),
+        };
+        if !script::is_users(file) {
+            return Some(Cow::Borrowed(script::library(file)));
+        }
+        let modules = self.sources.range((file.clone(), PathBuf::new())..);
+        let mut modules = modules.take_while(|(source, _)| source == file).map(|(_, module)| module);
+        modules
+            .clone()
+            .all(|module| is_own(module))
+            .then(|| modules.next().map(|module| module.to_string_lossy()))
+            .flatten()
+    }
 }
 
 /// What goes into a profile besides the ledger.

@@ -4,8 +4,8 @@
 /// Lines of an interpreted program on a stack that are recorded.
 pub const SCRIPT_FRAMES_MAX: usize = 64;
 
-/// Where Python keeps its own modules, and packages of others.
-const LIBRARIES: [&str; 4] = ["/lib/python3", "/lib64/python3", "/site-packages/", "/dist-packages/"];
+/// Where Python keeps packages of others, and its own modules.
+const LIBRARIES: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"];
 
 /// Whether a line of such a file is the user's: of no module of Python's own, and of no package.
 #[must_use]
@@ -18,6 +18,14 @@ pub fn is_users(file: &str) -> bool {
 #[must_use]
 pub fn is_package(file: &str) -> bool {
     LIBRARIES.iter().any(|place| file.contains(place))
+}
+
+/// The library that a file of no user belongs to: a package, or the folder of Python's own modules.
+#[must_use]
+pub fn library(file: &str) -> &str {
+    let end = |place: &&str| file.find(*place).map(|at| at + place.len());
+    let Some(named) = LIBRARIES.iter().find_map(end) else { return "<frozen modules>" };
+    &file[..file[named..].find('/').map_or(file.len(), |length| named + length)]
 }
 
 /// Whether a module with such a file name is the interpreter.
@@ -40,5 +48,12 @@ mod tests {
             "/venv/lib/python3.12/site-packages/pandas/io.py",
         ];
         assert!(!others.into_iter().any(is_users));
+        let libraries = [
+            "<frozen modules>",
+            "/usr/lib/python3.11",
+            "/usr/lib/python3/dist-packages/numpy",
+            "/venv/lib/python3.12/site-packages/pandas",
+        ];
+        assert_eq!(others.map(library), libraries);
     }
 }

@@ -4,22 +4,23 @@ use clap::ValueHint;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Run a program, unmodified, and print its source annotated with the cost of its memory operations.
+/// Run a program, unmodified, and print which of its lines pay most for memory, then its annotated source.
 ///
-/// Under each line are the operations it caused: name, count, and mean, smallest, largest time and standard
-/// deviation. Counts are exact. Only some short operations are timed; a ~ marks their times. Build the
-/// program with -g. Exit status: as for vellum run.
+/// First come the twenty dearest lines. Then comes the source: under each line are the operations it caused,
+/// with count, bytes, and mean, smallest, largest time and standard deviation. Counts are exact. Only some
+/// short operations are timed; a ~ marks their times. A library, an interpreter and its packages are summed;
+/// --file shows their lines. Build the program with -g. Exit status: as for vellum run.
 ///
-/// With --diff: compares two runs that were saved with --json.
+/// With --diff: compares two runs that were saved with --json, and marks changes of time that are noise.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  vellum cost -- ./prog args\n  vellum cost -f list.c -- ./prog\n  \
     vellum cost -s --folded out.folded -- ./prog\n  vellum cost --diff old.json new.json")]
 pub(crate) struct Cost {
-    /// Show only source files whose path ends in FILE; may be repeated.
+    /// Show only source files whose path ends in FILE, also those of a library; may be repeated.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Vec<PathBuf>,
 
-    /// Show totals by operation, function and file instead of the source.
+    /// Show totals by line, operation, function and file instead of the source.
     #[arg(short, long)]
     pub(crate) summary: bool,
 

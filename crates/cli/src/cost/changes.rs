@@ -1,7 +1,9 @@
 //! How counts and times have changed from one saved run to another.
 //!
-//! Operations that took more time come first, those that took less last; of those without times, the counts
-//! decide.
+//! Operations that took more time come first, those that took less last; of noise, and of those without times,
+//! the counts decide. Counts are exact. A change of time is noise within two standard errors of both runs' timings and
+//! three times the drift: the median change of the means where the counts are equal, which are mostly lines
+//! that nobody changed. Three times the median is two standard deviations.
 
 use super::json::SCHEMA;
 use super::words::labelled;
@@ -9,17 +11,19 @@ use crate::document::{Saved, cause};
 use crate::failure::Failure;
 use crate::named::name;
 use crate::screen;
+use crate::wrap::wrapped_to;
 use serde_json::Value;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vellum_cost::Cause;
-use vellum_measure::Unit;
+use vellum_measure::{Unit, median};
 use vellum_report::units::{count, many};
 use vellum_report::{Style, Table, stdout};
 use vellum_wire::operation::Kind;
 
 /// Columns of the table beside its names.
-const FIGURES_WIDTH: usize = 62;
+const FIGURES_WIDTH: usize = 69;
 
 /// A place and an operation, in words.
 type What = (Cause, String);
@@ -29,6 +33,15 @@ type What = (Cause, String);
 struct Sum {
     count: u64,
     total_ns: Option<f64>,
+    /// The square of that time's standard error.
+    variance: f64,
+    is_scaled: bool,
+}
+
+impl Sum {
+    fn mean_ns(&self) -> Option<f64> {
+        self.total_ns.map(|ns| ns / self.count as f64).filter(|ns| *ns > 0.0)
+    }
 }
 
 /// An operation of which there were more or fewer, or which took more or less time.
@@ -47,6 +60,20 @@ impl Change {
     fn ns(&self) -> f64 {
         self.new.total_ns.unwrap_or(0.0) - self.old.total_ns.unwrap_or(0.0)
     }
+
+    /// Whether its time is within noise, if times are known.
+    fn is_noise(&self, drift: f64) -> Option<bool> {
+        let more = [self.old.total_ns, self.new.total_ns].into_iter().flatten().reduce(f64::max)?;
+        let error = (self.old.variance + self.new.variance).sqrt();
+        Some(self.ns().abs() <= 2.0 * error + 3.0 * drift * more)
+    }
+}
+
+/// The median change of the mean times of operations whose counts are equal.
+fn drift(changes: &[Change]) -> f64 {
+    let equal = changes.iter().filter(|change| change.count() == 0);
+    let means = equal.filter_map(|change| change.old.mean_ns().zip(change.new.mean_ns()));
+    median(&means.map(|(old, new)| (new / old).ln().abs()).collect::<Vec<f64>>()).unwrap_or(0.0)
 }
 
 /// Shows what has changed, on standard output.
@@ -66,7 +93,14 @@ fn item(entry: &Value) -> Option<(What, Sum)> {
     let max = entry["size_max_bytes"].as_u64().and_then(|bytes| usize::try_from(bytes).ok());
     let has_sizes = max.is_some() || !entry["size_above_bytes"].is_null();
     let operation = labelled(*kind, has_sizes.then_some(max));
-    let sum = Sum { count: entry["count"].as_u64()?, total_ns: entry["times"]["total_ns"].as_f64() };
+    let (count, times) = (entry["count"].as_u64()?, &entry["times"]);
+    let deviation = times["std_ns"].as_f64().unwrap_or(0.0) * count as f64;
+    let sum = Sum {
+        count,
+        total_ns: times["total_ns"].as_f64(),
+        variance: deviation * deviation / times["timed"].as_f64().unwrap_or(1.0).max(1.0),
+        is_scaled: entry["count_is_scaled"] == true,
+    };
     Some(((cause(entry)?, operation), sum))
 }
 
@@ -77,12 +111,19 @@ fn between(old: Vec<(What, Sum)>, new: Vec<(What, Sum)>) -> Vec<Change> {
         for (what, item) in items {
             let sum = &mut both.entry(what).or_default()[at];
             sum.count = sum.count.saturating_add(item.count);
+            sum.variance += item.variance;
+            sum.is_scaled |= item.is_scaled;
             sum.total_ns = [sum.total_ns, item.total_ns].into_iter().flatten().reduce(|a, b| a + b);
         }
     }
     let changes = both.into_iter().map(|(what, [old, new])| Change { what, old, new });
     let mut changes: Vec<Change> = changes.filter(|change| change.old != change.new).collect();
-    changes.sort_by(|a, b| b.ns().total_cmp(&a.ns()).then(b.count().cmp(&a.count())));
+    let drift = drift(&changes);
+    let key = |change: &Change| {
+        let ns = if change.is_noise(drift) == Some(true) { 0.0 } else { change.ns() };
+        (ns, change.count() as f64, change.ns())
+    };
+    changes.sort_by(|a, b| key(b).partial_cmp(&key(a)).unwrap_or(Ordering::Equal));
     changes
 }
 
@@ -91,7 +132,9 @@ fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
     if changes.is_empty() {
         return "nothing has changed\n".to_owned();
     }
-    let mut table = Table::plain(&["operation", "count was", "is", "time was", "is", "change"], 1);
+    let table = Table::plain(&["operation", "count was", "is", "time was", "is", "change", ""], 1);
+    let mut table = table.with_words_last();
+    let drift = drift(changes);
     let hidden = changes.len().saturating_sub(top);
     let first = top.div_ceil(2).min(changes.len());
     let shown = changes.iter().enumerate().filter(|(at, _)| *at < first || *at >= first + hidden);
@@ -110,6 +153,11 @@ fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
             time(change.old),
             time(change.new),
             changed,
+            match change.is_noise(drift) {
+                Some(true) => "noise".to_owned(),
+                None if change.old.is_scaled || change.new.is_scaled => "scaled".to_owned(),
+                _ => String::new(),
+            },
         ]);
     }
     let mut text = table.render("", width, style);
@@ -122,6 +170,16 @@ fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
         "{rest}in all {operations} operations, {}\n",
         signed(ns, &|ns| Unit::Nanoseconds.scaled(ns))
     );
+    let timed: Vec<bool> = changes.iter().filter_map(|change| change.is_noise(drift)).collect();
+    let noise = timed.iter().filter(|is_noise| **is_noise).count() as u64;
+    let words = format!(
+        "{} of {} changes of time are noise: between these runs mean times drifted by {:.0} %; counts are \
+         exact, but those marked \"scaled\"",
+        count(noise),
+        count(timed.len() as u64),
+        drift.exp_m1() * 100.0
+    );
+    text += &(wrapped_to(&words, 0, width).join("\n") + "\n");
     text
 }
 
@@ -138,7 +196,8 @@ mod tests {
         json!({
             "place": {"kind": "line", "file": "/a/list.c", "line": line, "function": "push"}, "via": null,
             "operation": operation, "size_max_bytes": (operation == "malloc").then_some(64),
-            "size_above_bytes": null, "count": count, "times": total_ns.map(|ns| json!({"total_ns": ns})),
+            "size_above_bytes": null, "count": count,
+            "times": total_ns.map(|ns| json!({"total_ns": ns, "std_ns": 0.5 * ns / count as f64, "timed": count})),
         })
     }
 
@@ -149,19 +208,24 @@ mod tests {
             entry(2, "free", 10, Some(9000.0)),
             entry(3, "fault_minor", 5, None),
             entry(4, "free", 7, Some(70.0)),
+            entry(5, "free", 100, Some(1000.0)),
         ];
         let new = [
             entry(1, "malloc", 30, Some(5100.0)),
             entry(3, "fault_minor", 8, None),
             entry(4, "free", 7, Some(70.0)),
+            entry(5, "free", 100, Some(1100.0)),
         ];
         let read = |items: &[Value]| items.iter().map(|entry| item(entry).unwrap()).collect();
         let changes = between(read(&old), read(&new));
         let seen: Vec<(i64, f64)> = changes.iter().map(|change| (change.count(), change.ns())).collect();
-        assert_eq!(seen, [(20, 5000.0), (3, 0.0), (-10, -9000.0)]);
+        assert_eq!(seen, [(20, 5000.0), (3, 0.0), (0, 100.0), (-10, -9000.0)]);
+        let noise: Vec<Option<bool>> = changes.iter().map(|change| change.is_noise(0.0)).collect();
+        assert_eq!(noise, [Some(false), None, Some(true), Some(false)]);
+        assert_eq!([0.0, 0.6].map(|drift| changes[3].is_noise(drift)), [Some(false), Some(true)]);
         let text = table(&changes, 2, 120, Style::plain());
         assert!(text.contains("malloc(≤64 B) push list.c:1") && text.contains("+5.00 µs"), "{text}");
-        assert!(text.contains("with 1 more line, in all +13 operations, -4.00 µs"), "{text}");
+        assert!(text.contains("with 2 more lines, in all +13 operations, -3.90 µs"), "{text}");
         assert!(!text.contains("page fault"), "{text}");
         assert_eq!(table(&[], 2, 80, Style::plain()), "nothing has changed\n");
     }

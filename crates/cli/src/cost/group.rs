@@ -17,17 +17,20 @@ pub(crate) struct Group {
     covered: f64,
     timed: u64,
     /// Nanoseconds, all together.
-    pub(crate) total_ns: f64,
+    total_ns: f64,
     squares: f64,
     min: f64,
     max: f64,
+    /// Nanoseconds that they cost, those of page faults with them.
+    pub(crate) cost_ns: f64,
     /// Disturbed ones among the timed.
     pub(crate) disturbed: u64,
 }
 
 impl Group {
-    /// Takes `item` in.
-    pub(crate) fn add(&mut self, item: &Item) {
+    /// Takes `item` in, which cost this.
+    pub(crate) fn add(&mut self, item: &Item, cost_ns: f64) {
+        self.cost_ns += cost_ns;
         self.count += item.count;
         self.bytes = [self.bytes, item.bytes].into_iter().flatten().reduce(u64::saturating_add);
         self.disturbed += item.disturbed.count;
@@ -39,6 +42,11 @@ impl Group {
         self.covered += weight;
         self.total_ns += weight * times.mean;
         self.squares += weight * (times.std * times.std + times.mean * times.mean);
+    }
+
+    /// Whether only some of those with times were timed.
+    pub(crate) fn is_sampled(&self) -> bool {
+        (self.timed as f64) < self.covered
     }
 
     /// The times of all, if any are known.
@@ -73,13 +81,13 @@ mod tests {
     #[test]
     fn a_group_is_weighed_by_exact_counts() {
         let mut group = Group::default();
-        group.add(&item(3, 10.0, 0.0));
-        group.add(&item(1, 50.0, 0.0));
+        group.add(&item(3, 10.0, 0.0), 30.0);
+        group.add(&item(1, 50.0, 0.0), 50.0);
         let times = group.times().unwrap();
         assert_eq!((group.count, times.n, times.mean, times.min, times.max), (4, 4, 20.0, 10.0, 50.0));
         // Three tens and a fifty.
         assert!((times.std - 300f64.sqrt()).abs() < 1e-9);
-        assert_eq!(group.total_ns, 80.0);
+        assert_eq!((group.total_ns, group.cost_ns), (80.0, 80.0));
         assert_eq!(group.bytes, Some(100), "of those that said");
         assert_eq!((Group::default().times(), Group::default().bytes), (None, None));
     }

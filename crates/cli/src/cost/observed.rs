@@ -4,7 +4,7 @@ use crate::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vellum_cost::Profile;
+use vellum_cost::{Item, Profile};
 use vellum_process::Ended;
 
 /// The observations of one run.
@@ -27,6 +27,25 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
+    /// Nanoseconds that an item's operations took together. A page fault costs what one of fresh memory
+    /// costs, but one inside a timed operation is in that operation's time.
+    pub(crate) fn cost_ns(&self, item: &Item) -> f64 {
+        let is_inside = |via: &str| {
+            ["the allocator", "malloc", "calloc", "realloc"].contains(&via.trim_start_matches("__libc_"))
+                || via.starts_with("operator new")
+        };
+        let each = || match item.cause.via.as_deref() {
+            Some(via) if is_inside(via) => 0.0,
+            _ => self.profile.minor_fault_ns.unwrap_or(0.0),
+        };
+        item.total_ns().unwrap_or_else(|| item.count as f64 * each())
+    }
+
+    /// The same of all items.
+    pub(crate) fn all_ns(&self) -> f64 {
+        self.profile.items.iter().map(|item| self.cost_ns(item)).sum()
+    }
+
     /// How the program ended.
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome::of(self.ended.outcome)

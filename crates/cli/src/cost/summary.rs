@@ -1,4 +1,6 @@
-//! Sums by operation, by function and by file.
+//! Sums, the dearest first: by line, by operation, by function and by file.
+//!
+//! A library is one line of each sum, whatever of it is known.
 
 use super::closing::closing;
 use super::group::Group;
@@ -6,82 +8,141 @@ use super::observed::Observed;
 use super::words::{bytes_column, label, times_columns};
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 use vellum_cost::{Item, Place};
 use vellum_measure::Unit;
+use vellum_report::table::shortened as shortened_end;
 use vellum_report::units::count;
 use vellum_report::{Style, Table};
 
-/// Functions and files that are listed.
-const ROWS_MAX: usize = 25;
+/// Lines, functions and files that are listed.
+const ROWS_MAX: usize = 20;
 /// The longest name, and the shortest that one is cut to.
 const NAME_WIDTH: usize = 44;
 const NAME_MIN: usize = 12;
+/// Columns of a function's name behind its line.
+const FUNCTION_WIDTH: usize = 24;
+/// The least share of all that is listed.
+const SHARE_MIN: f64 = 0.001;
 
 /// The summary.
 pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String {
-    let items = &observed.profile.items;
-    let mut text = String::new();
-    let mut table = |title: &str, name: &dyn Fn(&Item) -> Option<String>| {
-        let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-        for item in items {
-            if let Some(name) = name(item) {
-                groups.entry(name).or_default().add(item);
-            }
-        }
-        text.push_str(&rows(title, groups, style, width));
+    let mut text = dearest(observed, &|_| true, style, width);
+    let library = |item: &Item| observed.profile.library(&item.cause.place).map(|name| name.into_owned());
+    let mut table = |title: &str, name: &dyn Fn(&Item) -> String| {
+        text.push_str(&sums(title, observed, &|item| Some(name(item)), style, width));
     };
-    table("by operation", &|item| Some(label(item.operation)));
+    table("by operation", &|item| label(item.operation));
     table("by function", &|item| match &item.cause.place {
-        place if place.system_library().is_some() => place.system_library().map(ToString::to_string),
-        Place::Line { function, file, line } if function.is_empty() => Some(format!("{file}:{line}")),
-        Place::Line { function, .. } | Place::Function { function, .. } => Some(function.to_string()),
-        other => Some(other.to_string()),
+        _ if let Some(library) = library(item) => library,
+        Place::Line { function, file, line } if function.is_empty() => format!("{file}:{line}"),
+        Place::Line { function, .. } | Place::Function { function, .. } => function.to_string(),
+        other => other.to_string(),
     });
     table("by file", &|item| match &item.cause.place {
-        Place::Line { file, .. } => Some(file.to_string()),
-        Place::Function { module, .. } | Place::Offset { module, .. } => Some(format!("{module} (no lines)")),
-        Place::Unknown => Some(Place::Unknown.to_string()),
+        Place::Line { file, .. } => library(item).unwrap_or_else(|| file.to_string()),
+        Place::Function { module, .. } | Place::Offset { module, .. } => format!("{module} (no lines)"),
+        Place::Unknown => Place::Unknown.to_string(),
     });
     text + &closing(observed, style, width)
 }
 
-/// A table, the dearest first.
-fn rows(title: &str, groups: BTreeMap<String, Group>, style: Style, width: usize) -> String {
+/// The dearest lines of the files that are wanted; beside them, where all are, libraries and functions
+/// without lines.
+pub(crate) fn dearest(
+    observed: &Observed,
+    is_wanted: &dyn Fn(&Item) -> bool,
+    style: Style,
+    width: usize,
+) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let name = |item: &Item| match &item.cause.place {
+        place if let Some(library) = observed.profile.library(place) => library.into_owned(),
+        Place::Line { file, line, function } => {
+            let file = Path::new(&**file);
+            let file = file.strip_prefix(&here).unwrap_or(file).display();
+            format!("{file}:{line} {}", shortened_end(function, FUNCTION_WIDTH)).trim_end().to_owned()
+        }
+        place => place.to_string(),
+    };
+    sums("dearest lines", observed, &|item| is_wanted(item).then(|| name(item)), style, width)
+}
+
+/// A table of the sums of items by their names, the dearest first.
+fn sums(
+    title: &str,
+    observed: &Observed,
+    name: &dyn Fn(&Item) -> Option<String>,
+    style: Style,
+    width: usize,
+) -> String {
+    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    for item in &observed.profile.items {
+        if let Some(name) = name(item) {
+            groups.entry(name).or_default().add(item, observed.cost_ns(item));
+        }
+    }
     let mut groups: Vec<(String, Group)> = groups.into_iter().collect();
-    groups.sort_by(|(_, a), (_, b)| b.total_ns.total_cmp(&a.total_ns).then(b.count.cmp(&a.count)));
-    // Where a line is short, the deviation goes first: names are worth more.
-    let whole = table(title, &groups, NAME_WIDTH, true);
+    groups.sort_by(|(_, a), (_, b)| b.cost_ns.total_cmp(&a.cost_ns).then(b.count.cmp(&a.count)));
+    // Without a clock the counts decide.
+    let all = observed.all_ns();
+    let operations: f64 = observed.profile.items.iter().map(|item| item.count as f64).sum();
+    let share = |group: &Group| match all {
+        0.0 => group.count as f64 / operations,
+        _ => group.cost_ns / all,
+    };
+    let listed = groups.iter().take_while(|(_, group)| share(group) >= SHARE_MIN).count().min(ROWS_MAX);
+    let (rows, others) = groups.split_at(listed.max(1).min(groups.len()));
+    // Where a line is short, all but the means goes first: names are worth more.
+    let whole = table(title, rows, &share, NAME_WIDTH, true);
     let table = if whole.width("") <= width {
         whole
     } else {
-        let names = (NAME_MIN..NAME_WIDTH).rev().step_by(2);
-        let narrow = names.map(|wide| table(title, &groups, wide, false));
+        let names = (NAME_MIN..NAME_WIDTH).rev();
+        let narrow = names.map(|wide| table(title, rows, &share, wide, false));
         narrow.into_iter().find(|table| table.width("") <= width).unwrap_or(whole)
     };
-    let more = groups.len().saturating_sub(ROWS_MAX);
     let mut text = table.render("", width, style);
-    if more > 0 {
-        let left: u64 = groups[ROWS_MAX..].iter().map(|(_, group)| group.count).sum();
-        let _ = writeln!(text, "and {} more with {} operations", count(more as u64), count(left));
+    if !others.is_empty() {
+        let left: u64 = others.iter().map(|(_, group)| group.count).sum();
+        let part: f64 = others.iter().map(|(_, group)| share(group)).sum::<f64>() * 100.0;
+        let _ = writeln!(
+            text,
+            "and {} more: {part:.1} %, {} operations",
+            count(others.len() as u64),
+            count(left)
+        );
     }
     text.push('\n');
     text
 }
 
 /// The rows, with names of at most this width, and with all that is known or what fits.
-fn table(title: &str, groups: &[(String, Group)], wide: usize, is_whole: bool) -> Table {
-    let heads = [title, "count", "bytes", "in all", "mean", "min", "max", "std", ""];
-    let heads = if is_whole { &heads[..] } else { &heads[..7] };
+fn table(
+    title: &str,
+    groups: &[(String, Group)],
+    share: &dyn Fn(&Group) -> f64,
+    wide: usize,
+    is_whole: bool,
+) -> Table {
+    let heads = [title, "share", "cost", "count", "bytes", "mean", "min", "max", "std", ""];
+    let heads = if is_whole { &heads[..] } else { &heads[..6] };
     let mut table = Table::plain(heads, 1);
     if is_whole {
         table = table.with_words_last();
     }
-    for (name, group) in groups.iter().take(ROWS_MAX) {
-        let mut row = vec![shortened(name, wide), count(group.count), bytes_column(group.bytes)];
+    for (name, group) in groups {
+        let is_sampled = group.is_sampled();
+        let cost = Unit::Nanoseconds.scaled(group.cost_ns);
+        let mut row = vec![
+            shortened(name, wide),
+            format!("{:.1} %", share(group) * 100.0),
+            format!("{}{cost}", if is_sampled { "~" } else { "" }),
+            count(group.count),
+            bytes_column(group.bytes),
+        ];
         if let Some(times) = group.times() {
-            let mark = if times.n < group.count { "~" } else { "" };
-            row.push(format!("{mark}{}", Unit::Nanoseconds.scaled(group.total_ns)));
-            row.extend(times_columns(&times, times.n < group.count));
+            row.extend(times_columns(&times, is_sampled));
             row.extend((group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed))));
         }
         row.truncate(heads.len());

@@ -19,6 +19,7 @@
 use super::closing::closing;
 use super::group::Group;
 use super::observed::Observed;
+use super::summary::dearest;
 use super::words::{bytes_column, label, times_columns};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -36,8 +37,10 @@ use vellum_wire::operation::Operation;
 const CONTEXT: u32 = 2;
 /// Files larger than this are not read for their lines.
 const SOURCE_BYTES_MAX: u64 = 32 << 20;
-/// Places without a source line that are listed.
-const PLACES_MAX: usize = 40;
+/// Libraries and places without a source line that are listed.
+const PLACES_MAX: usize = 20;
+/// The least share of all costs that such a place is listed for.
+const SHARE_MIN: f64 = 0.01;
 /// Width of line numbers.
 const NUMBER_WIDTH: usize = 6;
 /// What stands before an operation's name.
@@ -58,36 +61,81 @@ const GAP: usize = 3;
 
 /// The whole report, in lines of at most `width` columns.
 pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style, width: usize) -> String {
-    let mut text = String::new();
     let page = Page { style, width };
-    let mut files: BTreeMap<Arc<str>, BTreeMap<u32, Vec<&Item>>> = BTreeMap::new();
-    let mut elsewhere: Vec<&Item> = Vec::new();
-    for item in &observed.profile.items {
-        match &item.cause.place {
-            Place::Line { file, line, .. } => {
-                files.entry(file.clone()).or_default().entry(*line).or_default().push(item);
-            }
-            _ => elsewhere.push(item),
-        }
-    }
+    let mut files: BTreeMap<&Arc<str>, Source<'_>> = BTreeMap::new();
+    let mut places: BTreeMap<String, Elsewhere> = BTreeMap::new();
     let wanted = |file: &str| only.is_empty() || only.iter().any(|only| Path::new(file).ends_with(only));
-    let is_any_shown = files.keys().any(|file| wanted(file)) || (only.is_empty() && !elsewhere.is_empty());
-    if is_any_shown {
+    for item in &observed.profile.items {
+        let cost_ns = observed.cost_ns(item);
+        let library = observed.profile.library(&item.cause.place);
+        let place = match (&item.cause.place, &library) {
+            (Place::Line { file, line, .. }, _) if !only.is_empty() || library.is_none() => {
+                let source = files.entry(file).or_insert_with(|| Source::of(file));
+                if !only.is_empty() || source.text.is_some() {
+                    source.cost_ns += cost_ns;
+                    source.lines.entry(*line).or_default().push(item);
+                    continue;
+                }
+                format!("{file} (its text is not here)")
+            }
+            (_, Some(library)) => library.to_string(),
+            (place, None) => place.to_string(),
+        };
+        let place = places.entry(place).or_default();
+        place.cost_ns += cost_ns;
+        place.count += item.count;
+        // Of a library there are as many ways as instructions.
+        let via = item.cause.via.as_deref().filter(|_| library.is_none());
+        let (group, is_scaled) = place.rows.entry(named(item.operation, via)).or_default();
+        group.add(item, cost_ns);
+        *is_scaled |= item.is_scaled;
+    }
+    let is_line_wanted = |item: &Item| match &item.cause.place {
+        Place::Line { file, .. } => wanted(file),
+        _ => only.is_empty(),
+    };
+    let mut text = String::new();
+    if observed.profile.items.iter().any(is_line_wanted) {
+        text.push_str(&dearest(observed, &is_line_wanted, style, width));
         text.push_str(&page.header());
     }
-    for (file, lines) in files.iter().filter(|(file, _)| wanted(file)) {
-        page.source(&mut text, file, lines, observed.newer.get(file).map(PathBuf::as_path));
+    let mut shown: Vec<_> = files.iter().filter(|(file, of)| wanted(file) && !of.lines.is_empty()).collect();
+    shown.sort_by(|(_, a), (_, b)| b.cost_ns.total_cmp(&a.cost_ns));
+    for (file, source) in shown {
+        page.source(&mut text, file, source, observed.newer.get(&**file).map(PathBuf::as_path));
     }
-    if only.is_empty() && !elsewhere.is_empty() {
-        page.without_lines(&mut text, &elsewhere);
+    if only.is_empty() && !places.is_empty() {
+        page.without_lines(&mut text, observed, places);
     }
-    for only in only.iter().filter(|only| !files.keys().any(|file| Path::new(&**file).ends_with(only))) {
-        let there: Vec<&str> = files.keys().map(|file| &**file).collect();
+    for only in only.iter().filter(|only| !files.keys().any(|file| Path::new(&***file).ends_with(only))) {
+        let there: Vec<&str> = files.keys().map(|file| &***file).collect();
         let _ =
             writeln!(text, "no operations in {}; there are some in: {}", only.display(), there.join(", "));
     }
     text.push_str(&closing(observed, style, width));
     text
+}
+
+/// A source file with operations.
+struct Source<'a> {
+    text: Option<String>,
+    lines: BTreeMap<u32, Vec<&'a Item>>,
+    cost_ns: f64,
+}
+
+impl Source<'_> {
+    fn of(file: &str) -> Self {
+        Self { text: read(file), lines: BTreeMap::new(), cost_ns: 0.0 }
+    }
+}
+
+/// A library, a file without text, or a function without lines: its operations by their names, and whether
+/// their counts are scaled.
+#[derive(Default)]
+struct Elsewhere {
+    rows: BTreeMap<String, (Group, bool)>,
+    count: u64,
+    cost_ns: f64,
 }
 
 /// How the report looks.
@@ -124,23 +172,16 @@ impl Page {
 
     /// One file's lines, with their operations; the module is named if the file was changed after the module
     /// was built.
-    fn source(
-        self,
-        text: &mut String,
-        file: &str,
-        lines: &BTreeMap<u32, Vec<&Item>>,
-        newer_than: Option<&Path>,
-    ) {
+    fn source(self, text: &mut String, file: &str, source: &Source<'_>, newer_than: Option<&Path>) {
         let _ = writeln!(text, "\n{}", self.style.bold(&format!("-- {file}")));
         if let Some(module) = newer_than {
             let _ = writeln!(text, "    (newer than {}: lines may have moved)", module.display());
         }
-        let contents = read(file);
+        let Source { text: contents, lines, .. } = source;
         if contents.is_none() {
             text.push_str("    (the source is not here: line numbers only)\n");
         }
-        let there: Vec<&str> =
-            contents.as_deref().map(|contents| contents.lines().collect()).unwrap_or_default();
+        let there: Vec<&str> = contents.iter().flat_map(|contents| contents.lines()).collect();
         let mut shown = 0;
         for (&number, items) in lines {
             let from = number.saturating_sub(CONTEXT).max(shown + 1);
@@ -161,7 +202,7 @@ impl Page {
                     for item in items {
                         let name = named(item.operation, item.cause.via.as_deref());
                         let mut group = Group::default();
-                        group.add(item);
+                        group.add(item, 0.0);
                         text.push_str(&self.row(&name, &group, item.is_scaled, item.times.as_ref()));
                     }
                 }
@@ -170,40 +211,26 @@ impl Page {
         }
     }
 
-    /// Operations of which no source line is known, by place.
-    fn without_lines(self, text: &mut String, items: &[&Item]) {
-        let _ = writeln!(text, "\n{}", self.style.bold("-- without source lines"));
-        let mut places: BTreeMap<String, BTreeMap<String, (Group, bool)>> = BTreeMap::new();
-        for item in items {
-            let place = item
-                .cause
-                .place
-                .system_library()
-                .map_or_else(|| item.cause.place.to_string(), |module| module.to_string());
-            // In a system's library there are as many ways as instructions.
-            let via = item.cause.via.as_deref().filter(|_| item.cause.place.system_library().is_none());
-            let (group, is_scaled) =
-                places.entry(place).or_default().entry(named(item.operation, via)).or_default();
-            group.add(item);
-            *is_scaled |= item.is_scaled;
-        }
-        let total =
-            |rows: &BTreeMap<String, (Group, bool)>| rows.values().map(|(group, _)| group.count).sum::<u64>();
-        let mut places: Vec<_> = places.into_iter().collect();
-        places.sort_by_key(|(_, rows)| std::cmp::Reverse(total(rows)));
-        let more = places.len().saturating_sub(PLACES_MAX);
-        for (place, rows) in places.iter().take(PLACES_MAX) {
+    /// Operations of which no line is listed, by place, the dearest first.
+    fn without_lines(self, text: &mut String, observed: &Observed, places: BTreeMap<String, Elsewhere>) {
+        let _ = writeln!(text, "\n{}", self.style.bold("-- libraries, and code without source lines"));
+        let mut places: Vec<(String, Elsewhere)> = places.into_iter().collect();
+        places.sort_by(|(_, a), (_, b)| b.cost_ns.total_cmp(&a.cost_ns).then(b.count.cmp(&a.count)));
+        let least = SHARE_MIN * observed.all_ns();
+        let listed = places.iter().take(PLACES_MAX).take_while(|(_, of)| of.cost_ns >= least).count();
+        let (shown, more) = places.split_at(listed);
+        for (place, of) in shown {
             let _ = writeln!(text, "  {place}");
-            for (name, (group, is_scaled)) in rows {
+            for (name, (group, is_scaled)) in &of.rows {
                 text.push_str(&self.row(name, group, *is_scaled, group.times().as_ref()));
             }
         }
-        if more > 0 {
-            let left: u64 = places[PLACES_MAX..].iter().map(|(_, rows)| total(rows)).sum();
+        if !more.is_empty() {
+            let left: u64 = more.iter().map(|(_, of)| of.count).sum();
             let _ = writeln!(
                 text,
                 "  and {} more places with {} operations (all are in the JSON)",
-                count(more as u64),
+                count(more.len() as u64),
                 count(left)
             );
         }

@@ -457,6 +457,11 @@ fn the_source_is_annotated_summed_and_drawn() {
     let wide = says.lines().filter(|line| line.chars().count() > 80 && !line.contains('/'));
     assert_eq!(wide.count(), 0, "80 columns where there is no terminal: {says}");
     assert!(!says.contains("without source lines"), "only the file that was asked for: {says}");
+    let dearest = lines.iter().take_while(|line| !line.is_empty() && !line.starts_with("and ")).skip(1);
+    let share = |line: &str| line.split_once(" %")?.0.rsplit(' ').next()?.parse().ok();
+    let shares: Vec<f64> = dearest.filter_map(|line| share(line)).collect();
+    assert!(lines[0].starts_with("dearest lines ") && shares.len() > 5, "{says}");
+    assert!(shares.is_sorted_by(|a, b| a >= b) && shares.iter().sum::<f64>() < 100.5, "{says}");
 
     let flames = std::fs::read_to_string(&folded).unwrap();
     let stack = flames.lines().find(|line| line.contains(";called;inlined;malloc(")).expect(&flames);
@@ -516,6 +521,10 @@ fn lines_of_python_are_counted_exactly() {
             measured(&["--folded", text(&folded)], &[text(&python), text(&script)], place.path());
         assert!(output.status.success(), "{version}: {}", said(&output));
         assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1 300000\n");
+        let says = said(&output);
+        let listed: Vec<&str> = says.lines().filter(|line| line.starts_with("-- ")).collect();
+        let script_only = [&*format!("-- {}", text(&script)), "-- libraries, and code without source lines"];
+        assert_eq!(listed, script_only, "the interpreter's lines are a library's");
         let big = |item: &&Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
         let mut counts = Counts::new();
         for item in report["items"].as_array().unwrap().iter().filter(big) {
@@ -571,6 +580,7 @@ fn two_runs_are_compared() {
     let changed = diff(&saved[0], &saved[1]);
     let shown = String::from_utf8_lossy(&changed.stdout).into_owned();
     assert!(changed.status.success() && shown.contains("alloc_heavy.c:"), "{}", said(&changed));
+    assert!(shown.contains(" changes of time are noise: "), "{shown}");
     assert_eq!(String::from_utf8_lossy(&diff(&saved[0], &saved[0]).stdout), "nothing has changed\n");
     let refused = diff(&saved[0], &program);
     assert!(!refused.status.success() && said(&refused).contains("vellum cost --json FILE"));
