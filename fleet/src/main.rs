@@ -15,7 +15,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use vellum_report::OutputError;
-use vellum_report::exit::FAILED;
+use vellum_report::exit;
 
 /// The exit status of a command, or why it has no result.
 type Ended = Result<u8, Box<dyn Error>>;
@@ -43,12 +43,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args: Args = match exit::arguments() {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
-        }
+        Err(status) => return ExitCode::from(status),
     };
     let ended = match args.command {
         Command::Agent(args) => command::agent::agent(&args),
@@ -56,10 +53,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => command::plan::plan(&args),
         Command::Man { directory } => man(&directory),
     };
-    ExitCode::from(ended.unwrap_or_else(|why| {
-        say!("vellum: {why}");
-        FAILED
-    }))
+    ExitCode::from(exit::status(ended.unwrap_or_else(exit::failed)))
 }
 
 /// Writes `vellum-agent.1` and so on: the pages of `vellum`'s subcommands, which `vellum man` has not.

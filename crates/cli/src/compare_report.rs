@@ -7,11 +7,10 @@ use crate::run::report::Attachment;
 use crate::text::shown_shortly;
 use crate::wrap::wrapped;
 use serde::Serialize;
-use std::io::Write;
 use std::time::Duration;
 use vellum_measure::{CONFIDENCE, Direction, Interval, median, paired_ratio};
 use vellum_report::units::{bytes, count, many, time};
-use vellum_report::{Style, Table};
+use vellum_report::{Style, Table, stderr};
 
 /// The schema's name and version.
 const SCHEMA: &str = "vellum.compare/1";
@@ -254,7 +253,7 @@ fn row(metric: Metric, runs: &[Once], seed: u64) -> Row {
 
 /// Prints the table to standard error in one write.
 pub(crate) fn print(comparison: &Comparison, style: Style) {
-    let _ = std::io::stderr().lock().write_all(render(comparison, style).as_bytes());
+    stderr::write(format_args!("{}", render(comparison, style)));
 }
 
 /// The report, at most 80 columns wide.

@@ -105,9 +105,10 @@ impl Saved<'_> {
     ) -> Result<Vec<T>, NoDocument> {
         let failed = |what: String| NoDocument { path: self.path.to_path_buf(), what, maker: self.maker };
         let text = std::fs::read(self.path).map_err(|error| failed(error.to_string()))?;
-        let document: Value = serde_json::from_slice(&text).map_err(|error| failed(error.to_string()))?;
+        let document: Value =
+            serde_json::from_slice(&text).map_err(|_| failed("it is not JSON".to_owned()))?;
         if document["schema"] != self.schema {
-            return Err(failed(format!("it has not the schema {}", self.schema)));
+            return Err(failed(format!("its schema is not {}", self.schema)));
         }
         let entries = document[list].as_array().ok_or_else(|| failed(format!("it has no {list}")))?;
         let each =

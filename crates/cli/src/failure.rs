@@ -7,7 +7,6 @@
 
 use std::error::Error;
 use std::io;
-use std::path::PathBuf;
 use vellum_governor::StopError;
 use vellum_process::library::LibraryError;
 use vellum_process::{BoardError, LocateError, SignalError, SpawnError};
@@ -49,8 +48,8 @@ pub(crate) enum Failure {
     #[error("cannot wait for the program ({0}); its own exit status is lost")]
     Wait(#[source] io::Error),
     /// A report could not be written.
-    #[error("cannot write {}: {source}", .path.display())]
-    Output { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// A file that a run of a comparison needs could not be opened.
     #[error("cannot open {what} for a run of the comparison: {source}")]
     Open { what: &'static str, source: io::Error },
@@ -70,12 +69,6 @@ pub(crate) enum Failure {
     /// A failure that only one subcommand can meet.
     #[error("{0}")]
     Subcommand(#[source] Box<dyn Error>),
-}
-
-impl From<OutputError> for Failure {
-    fn from(OutputError { path, source }: OutputError) -> Failure {
-        Failure::Output { path, source }
-    }
 }
 
 impl Failure {

@@ -59,10 +59,10 @@ mod watch;
 mod working_set_text;
 mod wrap;
 
-use clap::Parser;
 use failure::FAILED;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use vellum_report::exit;
 
 fn main() -> ExitCode {
     vellum_process::on_enough_stack(command);
@@ -76,12 +76,9 @@ extern "C" fn command() {
 }
 
 fn status() -> u8 {
-    let args = match args::Args::try_parse() {
+    let args: args::Args = match exit::arguments() {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print();
-            return if error.use_stderr() { FAILED } else { 0 };
-        }
+        Err(status) => return status,
     };
     let ended = match args.command {
         args::Command::Run(run) if run.compare.is_some() => compare::compare(&run),
@@ -103,17 +100,8 @@ fn status() -> u8 {
         args::Command::Completions { shell } => shell::completions(shell),
         args::Command::Man { directory } => shell::man(directory.as_deref()),
     };
-    match ended {
-        Ok(status) => status,
-        Err(failure) => {
-            say!("error: {}", plain(&failure.to_string()));
-            failure.status()
-        }
-    }
-}
-
-/// A message without the system's number of an error, whose words stand before it.
-fn plain(message: &str) -> String {
-    let (before, after) = message.split_once(" (os error ").unwrap_or((message, ")"));
-    format!("{before}{}", after.split_once(')').map_or("", |(_, rest)| rest))
+    exit::status(ended.unwrap_or_else(|failure| {
+        exit::failed(&failure);
+        failure.status()
+    }))
 }

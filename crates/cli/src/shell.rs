@@ -4,7 +4,7 @@ use crate::args::Args;
 use crate::failure::Failure;
 use clap::CommandFactory;
 use std::path::Path;
-use vellum_report::stdout;
+use vellum_report::{OutputError, stdout};
 
 /// Prints what `--version` does.
 pub(crate) fn version() -> Result<u8, Failure> {
@@ -22,16 +22,16 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
 
 /// Writes every manual page into `directory`, or the main one to standard output.
 pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
+    let failed =
+        |source| OutputError { path: directory.unwrap_or(Path::new("the manual page")).into(), source };
     match directory {
         None => {
             let mut text = Vec::new();
-            let rendered = clap_mangen::Man::new(Args::command()).render(&mut text);
-            rendered.map_err(|source| Failure::Output { path: "the manual page".into(), source })?;
+            clap_mangen::Man::new(Args::command()).render(&mut text).map_err(failed)?;
             stdout::write_all(&text)?;
             Ok(0)
         }
         Some(directory) => {
-            let failed = |source| Failure::Output { path: directory.to_path_buf(), source };
             std::fs::create_dir_all(directory).map_err(failed)?;
             clap_mangen::generate_to(Args::command(), directory).map_err(failed)?;
             Ok(0)

@@ -6,7 +6,7 @@
 //! kernel: faults by stack ──────────┘
 //! ```
 //!
-//! Invariants: the counts of all items add up to the totals; an item's times are of [`Item::timed`]
+//! Invariants: the counts of all items add up to the totals; an item's times are of `n` timed
 //! operations, weighed to stand for all of them, with the base subtracted. Long timings that the recorder put
 //! aside are disturbances ([`Disturbed`]) if they are few among short ones; else they are times like the
 //! others.
@@ -55,16 +55,6 @@ pub struct Item {
 }
 
 impl Item {
-    /// Operations timed.
-    pub fn timed(&self) -> u64 {
-        self.times.map_or(0, |times| times.n)
-    }
-
-    /// Whether only some of the operations were timed.
-    pub fn is_sampled(&self) -> bool {
-        self.times.is_some_and(|times| times.n < self.count)
-    }
-
     /// Nanoseconds that all of them took together, as far as is known.
     pub fn total_ns(&self) -> Option<f64> {
         self.times.map(|times| times.mean * self.count as f64)

@@ -35,8 +35,8 @@ pub enum JsonError {
     /// The input or output failed.
     #[error("cannot read or write observations as JSON: {0}")]
     Io(#[from] io::Error),
-    /// No JSON, or none of series. The message has line and column.
-    #[error("these are no observations in JSON: {0}")]
+    /// No JSON, or none of series.
+    #[error("these are not observations in JSON (line {}, column {})", .0.line(), .0.column())]
     Invalid(#[from] serde_json::Error),
     /// A document of another kind.
     #[error("the document's schema is {0:?}, not {SCHEMA:?}; was it written by another program or version?")]

@@ -26,10 +26,10 @@ pub enum Target {
 #[derive(Debug, thiserror::Error)]
 pub enum TargetError {
     /// No such process.
-    #[error("process {0}: there is none; `ps -e` lists those that run")]
+    #[error("there is no process {0}; `ps -e` lists those that run")]
     NoProcess(Pid),
     /// No process of this name.
-    #[error("\"{name}\": no process of {} has this name; give the name as `ps -o comm` shows it, or a pid", whose(*.all))]
+    #[error("no process{} is called \"{name}\"; give a pid, or a name as `ps -o comm` shows it", if *.all { "" } else { " of yours" })]
     NoName {
         /// The name.
         name: String,
@@ -49,10 +49,6 @@ pub enum TargetError {
     /// `/proc` cannot be read.
     #[error("/proc: {0}; watching needs it mounted")]
     Proc(#[source] io::Error),
-}
-
-fn whose(all: bool) -> &'static str {
-    if all { "anybody" } else { "yours" }
 }
 
 impl Target {

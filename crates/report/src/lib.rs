@@ -10,7 +10,7 @@
 //! | [`plot`] | pictures of observations and of computed curves, as SVG and in a terminal |
 //! | [`Style`] | colour, on terminals only |
 //! | [`Output`], [`stdout`] | files written whole or not at all; standard output that its reader may close |
-//! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; exit statuses |
+//! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; how commands begin and end |
 //!
 //! Values of a [`vellum_measure::Unit`] are printed by that type; [`units`] has the kinds that are plain
 //! Rust types.

@@ -1,18 +1,29 @@
-//! Lines on standard error that must not end the program.
+//! Text on standard error that must not end the program.
 //!
 //! `eprintln!` panics when standard error is full or closed. A program that panics here ends by a signal,
-//! which its user would take for the result. A line that cannot be written is lost; the exit status still
-//! tells of the failure.
+//! which its user would take for the result. Text that cannot be written is lost, and [`is_lost`] reports it
+//! for the exit status. A reader that has closed its pipe wants no more: nothing is lost then.
 
 use std::fmt::Arguments;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Writes a text as it is.
 pub fn write(text: Arguments<'_>) {
-    let _ = std::io::stderr().lock().write_fmt(text);
+    let written = std::io::stderr().lock().write_fmt(text);
+    if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
+        LOST.store(true, Relaxed);
+    }
 }
 
-/// `eprintln!` that ignores errors.
+/// Whether a text could not be written.
+pub fn is_lost() -> bool {
+    LOST.load(Relaxed)
+}
+
+/// `eprintln!` that does not panic.
 #[macro_export]
 macro_rules! say {
     ($($words:tt)*) => { $crate::stderr::write(format_args!("{}\n", format_args!($($words)*))) };

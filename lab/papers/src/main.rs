@@ -21,17 +21,13 @@ use vellum_papers::smith::{self, WorkshopError};
 use vellum_papers::{Common, Finding, Progress, write_figures};
 use vellum_process::Interrupt;
 use vellum_process::library::{self, LibraryError};
+use vellum_report::exit::{self, SIGNALLED};
 use vellum_report::{Output, OutputError, stdout};
 
 /// The word that makes this executable a worker.
 const WORKER: &str = "work";
 /// Between redraws of the bar's clock.
 const REDRAW: Duration = Duration::from_millis(250);
-
-/// The exit status when there is no result.
-const FAILED: u8 = 125;
-/// The exit status of a process that a signal ended is this and its number, as shells have it.
-const SIGNALLED: u8 = 128;
 
 /// Why there is no result.
 #[derive(Debug, thiserror::Error)]
@@ -54,22 +50,11 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
+    let args: Args = match exit::arguments() {
         Ok(args) => args,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { FAILED } else { 0 });
-        }
+        Err(status) => return ExitCode::from(status),
     };
-    ExitCode::from(papers(&args.source).unwrap_or_else(|failure| {
-        say(&format!("vellum: {failure}"));
-        FAILED
-    }))
-}
-
-/// A failed write is ignored; the exit status still tells.
-fn say(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    ExitCode::from(exit::status(papers(&args.source).unwrap_or_else(exit::failed)))
 }
 
 /// Runs what was asked for. Goals that are missed are printed and are no failure.
@@ -90,10 +75,7 @@ fn worker(name: &str, words: &[String]) -> u8 {
             println!("{line}");
             0
         }
-        Err(error) => {
-            say(&error.to_string());
-            FAILED
-        }
+        Err(error) => exit::failed(error),
     }
 }
 

@@ -37,13 +37,12 @@ use crate::failure::{FAILED, Failure, SIGNALLED};
 use crate::screen;
 use failure::BenchFailure;
 use report::Report;
-use std::io::Write;
 use std::path::PathBuf;
 use vellum_measure::line::write_series;
 use vellum_process::Interrupt;
+use vellum_report::Output;
 use vellum_report::Style;
-use vellum_report::stdout;
-use vellum_report::{Output, OutputError};
+use vellum_report::{stderr, stdout};
 
 /// The exit status when something is shown to be slower than allowed.
 const SLOWER: u8 = 1;
@@ -127,8 +126,8 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     // Results are written before the report is, and each file regardless of the others.
     let kept = files.write(&report);
     let told = if text_to_stderr {
-        let written = std::io::stderr().lock().write_all(text.as_bytes());
-        written.map_err(|source| OutputError { path: "standard error".into(), source })
+        stderr::write(format_args!("{text}"));
+        Ok(())
     } else {
         stdout::write_all(text.as_bytes())
     };

@@ -1,9 +1,9 @@
 //! How counts and times have changed from one saved run to another.
 //!
-//! Operations that took more time come first, those that took less last; of noise, and of those without times,
-//! the counts decide. Counts are exact. A change of time is noise within two standard errors of both runs' timings and
-//! three times the drift: the median change of the means where the counts are equal, which are mostly lines
-//! that nobody changed. Three times the median is two standard deviations.
+//! Operations that took more time come first, those that took less last; of noise, and of those without
+//! times, the counts decide. Counts are exact. A change of time is noise within two standard errors of both
+//! runs' timings and three times the drift: the median change of the means where the counts are equal, which
+//! are mostly lines that nobody changed. Three times the median is two standard deviations.
 
 use super::json::SCHEMA;
 use super::words::labelled;

@@ -6,7 +6,7 @@ use crate::wrap::wrapped_to;
 use std::fmt::Write;
 use vellum_measure::Unit;
 use vellum_report::Style;
-use vellum_report::units::{count, time};
+use vellum_report::units::{count, many, time};
 
 /// Columns before the words.
 const INDENT: usize = 13;
@@ -32,37 +32,22 @@ pub(crate) fn closing(observed: &Observed, style: Style, width: usize) -> String
             let _ = writeln!(text, "  {} {words}", style.label(&format!("{label:<10}")));
         }
     };
+    let ns = |value| Unit::Nanoseconds.scaled(value);
     if profile.operations > 0 {
-        let from = if profile.processes == 1 {
-            "1 process"
-        } else {
-            &format!("{} processes", count(profile.processes))
-        };
-        line(
-            "operations",
-            format!(
-                "{} of {from}, {} with a source line; {} timed",
-                count(profile.operations),
-                share(profile.on_lines, profile.operations),
-                count(profile.timed)
-            ),
-        );
+        let (all, from) = (count(profile.operations), many(profile.processes, "process"));
+        let (on_lines, timed) = (share(profile.on_lines, profile.operations), count(profile.timed));
+        line("operations", format!("{all} of {from}, {on_lines} with a source line; {timed} timed"));
     }
-    if profile.disturbed.count > 0 {
-        line(
-            "",
-            format!(
-                "{} of the timed were disturbed, for {} in all: in no mean",
-                count(profile.disturbed.count),
-                Unit::Nanoseconds.scaled(profile.disturbed.total_ns)
-            ),
-        );
+    let disturbed = profile.disturbed;
+    if disturbed.count > 0 {
+        let (number, all) = (count(disturbed.count), ns(disturbed.total_ns));
+        line("", format!("{number} of the timed were disturbed, for {all} in all: in no mean"));
     }
     if let Some(faults) = &profile.faults {
-        let placed = profile.faults_placed;
         let mut words = format!("{} minor, {} major", count(faults.minor), count(faults.major));
-        if placed > 0 {
-            let _ = write!(words, ", {} with a source line", share(profile.faults_on_lines, placed));
+        if profile.faults_placed > 0 {
+            let part = share(profile.faults_on_lines, profile.faults_placed);
+            let _ = write!(words, ", {part} with a source line");
         }
         if faults.own > 0 {
             let _ = write!(words, "; {} of them the recorder's own", count(faults.own));
@@ -72,43 +57,20 @@ pub(crate) fn closing(observed: &Observed, style: Style, width: usize) -> String
         }
         line("faults", words);
         if let Some(each) = profile.minor_fault_ns {
-            line(
-                "",
-                format!(
-                    "a fault of fresh memory costs {} here, measured apart",
-                    Unit::Nanoseconds.scaled(each)
-                ),
-            );
+            line("", format!("a fault of fresh memory costs {} here, measured apart", ns(each)));
         }
     }
     if let Some(own) = &profile.own {
         line("base", format!("{}; its smallest is subtracted", own.base.describe()));
-        line(
-            "recording",
-            format!(
-                "{} to count an operation, {} to time one too; {} in all, of {}",
-                Unit::Nanoseconds.scaled(own.count_ns),
-                Unit::Nanoseconds.scaled(own.timed_ns),
-                Unit::Nanoseconds.scaled(own.total_ns),
-                time(observed.ended.wall)
-            ),
-        );
-        line(
-            "",
-            format!(
-                "{} of that to attach, look up, walk and ask, over all threads",
-                Unit::Nanoseconds.scaled(own.rare_ns)
-            ),
-        );
+        let [each, timed, all, rare] = [own.count_ns, own.timed_ns, own.total_ns, own.rare_ns].map(ns);
+        let wall = time(observed.ended.wall);
+        let costs = format!("{each} to count an operation, {timed} to time one too; {all} in all, of {wall}");
+        line("recording", costs);
+        line("", format!("{rare} of that to attach, look up, walk and ask, over all threads"));
     }
     if profile.early > 0 {
-        line(
-            "",
-            format!(
-                "{} operations of the loader came before anything could be recorded",
-                count(profile.early)
-            ),
-        );
+        let early = count(profile.early);
+        line("", format!("{early} operations of the loader came before anything could be recorded"));
     }
     for note in &observed.notes {
         for (at, words) in wrapped_to(note, INDENT, width).into_iter().enumerate() {

@@ -25,12 +25,15 @@ pub(crate) struct Group {
     pub(crate) cost_ns: f64,
     /// Disturbed ones among the timed.
     pub(crate) disturbed: u64,
+    /// Whether the count is in part a share of a total.
+    pub(crate) is_scaled: bool,
 }
 
 impl Group {
     /// Takes `item` in, which cost this.
     pub(crate) fn add(&mut self, item: &Item, cost_ns: f64) {
         self.cost_ns += cost_ns;
+        self.is_scaled |= item.is_scaled;
         self.count += item.count;
         self.bytes = [self.bytes, item.bytes].into_iter().flatten().reduce(u64::saturating_add);
         self.disturbed += item.disturbed.count;

@@ -16,7 +16,7 @@ mod words;
 pub(crate) use args::Cost;
 
 use crate::environment::{append, edit, move_to_front, preload_companions, prepend};
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::gc_account::Account;
 use crate::screen;
 use observed::Observed;
@@ -32,8 +32,8 @@ use vellum_cost::{
 use vellum_process::Symbols;
 use vellum_process::library;
 use vellum_process::{BoardFile, Child, Command, Ended, Image, Obstacle, Signals, locate};
-use vellum_report::Output;
-use vellum_report::Style;
+use vellum_report::exit::failed;
+use vellum_report::{Output, Style};
 use vellum_timing::clock::{Clock, ClockKind};
 use vellum_wire::cost::LEDGER_ENV;
 use vellum_wire::{Attach, BOARD_ENV};
@@ -76,19 +76,16 @@ pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
     if report.is_none() {
         vellum_report::stderr::write(format_args!("{}", text()));
     }
-    let mut status = observed.ended.outcome.shell_status();
     let flames = || flames(&observed.profile);
     let json_text = || json::render(&observed);
     let outputs: [(Option<Output>, &dyn Fn() -> String); 3] =
         [(report, &text), (json, &json_text), (folded, &flames)];
     for (output, make) in outputs {
         if let Some(Err(failure)) = output.map(|output| output.write(make())) {
-            say!("vellum: {failure}");
-            // The program's own failure says more than ours.
-            status = if status == 0 { FAILED } else { status };
+            failed(failure);
         }
     }
-    Ok(status)
+    Ok(observed.ended.outcome.shell_status())
 }
 
 fn observe(

@@ -27,10 +27,10 @@ const SHARE_MIN: f64 = 0.001;
 
 /// The summary.
 pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String {
-    let mut text = dearest(observed, &|_| true, style, width);
+    let mut text = dearest(observed, &|_| true, (style, width));
     let library = |item: &Item| observed.profile.library(&item.cause.place).map(|name| name.into_owned());
     let mut table = |title: &str, name: &dyn Fn(&Item) -> String| {
-        text.push_str(&sums(title, observed, &|item| Some(name(item)), style, width));
+        text.push_str(&sums(title, observed, (style, width), &|item| Some(name(item))));
     };
     table("by operation", &|item| label(item.operation));
     table("by function", &|item| match &item.cause.place {
@@ -52,8 +52,7 @@ pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String 
 pub(crate) fn dearest(
     observed: &Observed,
     is_wanted: &dyn Fn(&Item) -> bool,
-    style: Style,
-    width: usize,
+    look: (Style, usize),
 ) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let name = |item: &Item| match &item.cause.place {
@@ -65,16 +64,15 @@ pub(crate) fn dearest(
         }
         place => place.to_string(),
     };
-    sums("dearest lines", observed, &|item| is_wanted(item).then(|| name(item)), style, width)
+    sums("dearest lines", observed, look, &|item| is_wanted(item).then(|| name(item)))
 }
 
 /// A table of the sums of items by their names, the dearest first.
 fn sums(
     title: &str,
     observed: &Observed,
+    (style, width): (Style, usize),
     name: &dyn Fn(&Item) -> Option<String>,
-    style: Style,
-    width: usize,
 ) -> String {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     for item in &observed.profile.items {
@@ -94,41 +92,30 @@ fn sums(
     let listed = groups.iter().take_while(|(_, group)| share(group) >= SHARE_MIN).count().min(ROWS_MAX);
     let (rows, others) = groups.split_at(listed.max(1).min(groups.len()));
     // Where a line is short, all but the means goes first: names are worth more.
-    let whole = table(title, rows, &share, NAME_WIDTH, true);
+    let heads = [title, "share", "cost", "count", "bytes", "mean", "min", "max", "std", ""];
+    let whole = table(&heads, rows, &share, NAME_WIDTH);
     let table = if whole.width("") <= width {
         whole
     } else {
         let names = (NAME_MIN..NAME_WIDTH).rev();
-        let narrow = names.map(|wide| table(title, rows, &share, wide, false));
+        let narrow = names.map(|wide| table(&heads[..6], rows, &share, wide));
         narrow.into_iter().find(|table| table.width("") <= width).unwrap_or(whole)
     };
     let mut text = table.render("", width, style);
     if !others.is_empty() {
         let left: u64 = others.iter().map(|(_, group)| group.count).sum();
         let part: f64 = others.iter().map(|(_, group)| share(group)).sum::<f64>() * 100.0;
-        let _ = writeln!(
-            text,
-            "and {} more: {part:.1} %, {} operations",
-            count(others.len() as u64),
-            count(left)
-        );
+        let (more, left) = (count(others.len() as u64), count(left));
+        let _ = writeln!(text, "and {more} more: {part:.1} %, {left} operations");
     }
     text.push('\n');
     text
 }
 
 /// The rows, with names of at most this width, and with all that is known or what fits.
-fn table(
-    title: &str,
-    groups: &[(String, Group)],
-    share: &dyn Fn(&Group) -> f64,
-    wide: usize,
-    is_whole: bool,
-) -> Table {
-    let heads = [title, "share", "cost", "count", "bytes", "mean", "min", "max", "std", ""];
-    let heads = if is_whole { &heads[..] } else { &heads[..6] };
+fn table(heads: &[&str], groups: &[(String, Group)], share: &dyn Fn(&Group) -> f64, wide: usize) -> Table {
     let mut table = Table::plain(heads, 1);
-    if is_whole {
+    if heads.ends_with(&[""]) {
         table = table.with_words_last();
     }
     for (name, group) in groups {

@@ -30,7 +30,6 @@ use vellum_report::table::{columns, shortened};
 use vellum_report::units::count;
 
 use vellum_cost::{Item, Place};
-use vellum_measure::Stat;
 use vellum_wire::operation::Operation;
 
 /// Lines shown around one that has operations.
@@ -63,17 +62,20 @@ const GAP: usize = 3;
 pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style, width: usize) -> String {
     let page = Page { style, width };
     let mut files: BTreeMap<&Arc<str>, Source<'_>> = BTreeMap::new();
-    let mut places: BTreeMap<String, Elsewhere> = BTreeMap::new();
+    let mut places: BTreeMap<String, Rows<'_>> = BTreeMap::new();
     let wanted = |file: &str| only.is_empty() || only.iter().any(|only| Path::new(file).ends_with(only));
     for item in &observed.profile.items {
         let cost_ns = observed.cost_ns(item);
         let library = observed.profile.library(&item.cause.place);
+        let via = item.cause.via.as_deref();
         let place = match (&item.cause.place, &library) {
             (Place::Line { file, line, .. }, _) if !only.is_empty() || library.is_none() => {
-                let source = files.entry(file).or_insert_with(|| Source::of(file));
+                let source =
+                    files.entry(file).or_insert_with(|| Source { text: read(file), ..Source::default() });
                 if !only.is_empty() || source.text.is_some() {
                     source.cost_ns += cost_ns;
-                    source.lines.entry(*line).or_default().push(item);
+                    let rows = source.lines.entry(*line).or_default();
+                    rows.entry((via, item.operation)).or_default().add(item, cost_ns);
                     continue;
                 }
                 format!("{file} (its text is not here)")
@@ -81,14 +83,9 @@ pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style, width:
             (_, Some(library)) => library.to_string(),
             (place, None) => place.to_string(),
         };
-        let place = places.entry(place).or_default();
-        place.cost_ns += cost_ns;
-        place.count += item.count;
         // Of a library there are as many ways as instructions.
-        let via = item.cause.via.as_deref().filter(|_| library.is_none());
-        let (group, is_scaled) = place.rows.entry(named(item.operation, via)).or_default();
-        group.add(item, cost_ns);
-        *is_scaled |= item.is_scaled;
+        let way = (via.filter(|_| library.is_none()), item.operation);
+        places.entry(place).or_default().entry(way).or_default().add(item, cost_ns);
     }
     let is_line_wanted = |item: &Item| match &item.cause.place {
         Place::Line { file, .. } => wanted(file),
@@ -96,10 +93,11 @@ pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style, width:
     };
     let mut text = String::new();
     if observed.profile.items.iter().any(is_line_wanted) {
-        text.push_str(&dearest(observed, &is_line_wanted, style, width));
+        text.push_str(&dearest(observed, &is_line_wanted, (style, width)));
         text.push_str(&page.header());
     }
-    let mut shown: Vec<_> = files.iter().filter(|(file, of)| wanted(file) && !of.lines.is_empty()).collect();
+    let mut shown: Vec<_> =
+        files.iter().filter(|(file, source)| wanted(file) && !source.lines.is_empty()).collect();
     shown.sort_by(|(_, a), (_, b)| b.cost_ns.total_cmp(&a.cost_ns));
     for (file, source) in shown {
         page.source(&mut text, file, source, observed.newer.get(&**file).map(PathBuf::as_path));
@@ -116,25 +114,14 @@ pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style, width:
     text
 }
 
+/// What a place called, and its operations.
+type Rows<'a> = BTreeMap<(Option<&'a str>, Operation), Group>;
+
 /// A source file with operations.
+#[derive(Default)]
 struct Source<'a> {
     text: Option<String>,
-    lines: BTreeMap<u32, Vec<&'a Item>>,
-    cost_ns: f64,
-}
-
-impl Source<'_> {
-    fn of(file: &str) -> Self {
-        Self { text: read(file), lines: BTreeMap::new(), cost_ns: 0.0 }
-    }
-}
-
-/// A library, a file without text, or a function without lines: its operations by their names, and whether
-/// their counts are scaled.
-#[derive(Default)]
-struct Elsewhere {
-    rows: BTreeMap<String, (Group, bool)>,
-    count: u64,
+    lines: BTreeMap<u32, Rows<'a>>,
     cost_ns: f64,
 }
 
@@ -183,7 +170,7 @@ impl Page {
         }
         let there: Vec<&str> = contents.iter().flat_map(|contents| contents.lines()).collect();
         let mut shown = 0;
-        for (&number, items) in lines {
+        for (&number, rows) in lines {
             let from = number.saturating_sub(CONTEXT).max(shown + 1);
             if shown > 0 && from > shown + 1 {
                 let _ = writeln!(text, "{:>NUMBER_WIDTH$}", "...");
@@ -199,12 +186,7 @@ impl Page {
                     let _ = writeln!(text, "{line:>NUMBER_WIDTH$}");
                 }
                 if line == number {
-                    for item in items {
-                        let name = named(item.operation, item.cause.via.as_deref());
-                        let mut group = Group::default();
-                        group.add(item, 0.0);
-                        text.push_str(&self.row(&name, &group, item.is_scaled, item.times.as_ref()));
-                    }
+                    self.rows(text, rows);
                 }
             }
             shown = until.max(number);
@@ -212,41 +194,48 @@ impl Page {
     }
 
     /// Operations of which no line is listed, by place, the dearest first.
-    fn without_lines(self, text: &mut String, observed: &Observed, places: BTreeMap<String, Elsewhere>) {
+    fn without_lines(self, text: &mut String, observed: &Observed, places: BTreeMap<String, Rows<'_>>) {
         let _ = writeln!(text, "\n{}", self.style.bold("-- libraries, and code without source lines"));
-        let mut places: Vec<(String, Elsewhere)> = places.into_iter().collect();
-        places.sort_by(|(_, a), (_, b)| b.cost_ns.total_cmp(&a.cost_ns).then(b.count.cmp(&a.count)));
+        let summed = places.into_iter().map(|(place, rows)| {
+            let cost_ns: f64 = rows.values().map(|group| group.cost_ns).sum();
+            (cost_ns, rows.values().map(|group| group.count).sum::<u64>(), place, rows)
+        });
+        let mut places: Vec<_> = summed.collect();
+        places.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         let least = SHARE_MIN * observed.all_ns();
-        let listed = places.iter().take(PLACES_MAX).take_while(|(_, of)| of.cost_ns >= least).count();
-        let (shown, more) = places.split_at(listed);
-        for (place, of) in shown {
+        let listed = places.iter().take(PLACES_MAX).take_while(|place| place.0 >= least).count();
+        for (_, _, place, rows) in &places[..listed] {
             let _ = writeln!(text, "  {place}");
-            for (name, (group, is_scaled)) in &of.rows {
-                text.push_str(&self.row(name, group, *is_scaled, group.times().as_ref()));
-            }
+            self.rows(text, rows);
         }
-        if !more.is_empty() {
-            let left: u64 = more.iter().map(|(_, of)| of.count).sum();
-            let _ = writeln!(
-                text,
-                "  and {} more places with {} operations (all are in the JSON)",
-                count(more.len() as u64),
-                count(left)
-            );
+        let left: u64 = places[listed..].iter().map(|place| place.1).sum();
+        if left > 0 {
+            let more = count((places.len() - listed) as u64);
+            let left = count(left);
+            let _ = writeln!(text, "  and {more} more places with {left} operations (all are in the JSON)");
+        }
+    }
+
+    /// Operations, a line each.
+    fn rows(self, text: &mut String, rows: &Rows<'_>) {
+        for ((via, operation), group) in rows {
+            let via = via.map(|via| format!(" in {via}")).unwrap_or_default();
+            text.push_str(&self.row(&format!("{}{via}", label(*operation)), group));
         }
     }
 
     /// An operation's line.
-    fn row(self, name: &str, group: &Group, is_scaled: bool, times: Option<&Stat>) -> String {
-        let (wide, sure) = (self.name_width(), if is_scaled { "~" } else { "" });
-        let counted = format!("{sure}{}", count(group.count));
+    fn row(self, name: &str, group: &Group) -> String {
+        let wide = self.name_width();
+        let counted = format!("{}{}", if group.is_scaled { "~" } else { "" }, count(group.count));
         let name = shortened(name, wide);
         let mut line = format!("{MARK}{name}{:pad$}", "", pad = wide - columns(&name));
         let bytes = bytes_column(group.bytes);
-        let Some(times) = times else { return format!("{line}{}\n", self.figures(&counted, &bytes, &[])) };
-        let is_sampled = times.n < group.count;
-        line += &self.figures(&counted, &bytes, &times_columns(times, is_sampled));
-        let timed = is_sampled.then(|| format!("timed {}", count(times.n)));
+        let Some(times) = group.times() else {
+            return format!("{line}{}\n", self.figures(&counted, &bytes, &[]));
+        };
+        line += &self.figures(&counted, &bytes, &times_columns(&times, group.is_sampled()));
+        let timed = group.is_sampled().then(|| format!("timed {}", count(times.n)));
         let disturbed = (group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed)));
         let said = timed.into_iter().chain(disturbed).collect::<Vec<_>>().join(", ");
         let gap = if columns(&line) + GAP + columns(&said) > self.width {
@@ -263,12 +252,6 @@ impl Page {
             line.trim_end().replace('\t', "    ").chars().filter(|c| !c.is_control()).collect();
         shortened(&plain, self.width.saturating_sub(NUMBER_WIDTH + 2))
     }
-}
-
-/// An operation's name, and what the line called that did it.
-fn named(operation: Operation, via: Option<&str>) -> String {
-    let via = via.map(|via| format!(" in {via}")).unwrap_or_default();
-    format!("{}{via}", label(operation))
 }
 
 fn read(file: &str) -> Option<String> {

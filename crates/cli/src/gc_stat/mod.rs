@@ -20,11 +20,8 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 use vellum_governor::Stop;
 use vellum_process::{BoardFile, Child, Command, Counters, DoorError, Signals};
-use vellum_report::Style;
-use vellum_report::Table;
-use vellum_report::amount;
-use vellum_report::stdout;
 use vellum_report::units::{bytes, count, time};
+use vellum_report::{OutputError, Style, Table, amount, stderr, stdout};
 
 /// The schema of the JSON and its version.
 const SCHEMA: &str = "vellum.gc-stat/1";
@@ -150,7 +147,7 @@ fn of_command(args: &GcStat) -> Result<u8, Failure> {
     let seen = rows.seen(pid, args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect());
     match &args.json {
         Some(path) => write_json(path, &seen)?,
-        None => drop(std::io::stderr().lock().write_all(summary(&seen.total).as_bytes())),
+        None => stderr::write(format_args!("{}", summary(&seen.total))),
     }
     Ok(ended.outcome.shell_status())
 }
@@ -196,7 +193,7 @@ impl Rows {
             let lines =
                 if self.looks == 1 { lines } else { lines.lines().skip(1).collect::<String>() + "\n" };
             out.write_all(lines.as_bytes())
-                .map_err(|source| Failure::Output { path: "the table".into(), source })?;
+                .map_err(|source| Failure::Output(OutputError { path: "the table".into(), source }))?;
         }
         self.note(Row { at_ns, account });
         Ok(())

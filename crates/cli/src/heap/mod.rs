@@ -104,7 +104,7 @@ fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, mut 
     vellum_report::stderr::write(format_args!("{shown}"));
     for (output, format) in outputs {
         if let Err(failure) = write(output, format, observed, args) {
-            say!("vellum: {failure}");
+            vellum_report::exit::failed(failure);
             // The program's own failure says more than ours.
             status = if status == 0 { FAILED } else { status };
         }

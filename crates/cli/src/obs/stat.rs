@@ -20,9 +20,7 @@ use serde::Serialize;
 use std::io::Write;
 use vellum_measure::line::{Entry, write_summary};
 use vellum_measure::{Layers, Summary, Unit, quantile};
-use vellum_report::Style;
-use vellum_report::Table;
-use vellum_report::stdout;
+use vellum_report::{OutputError, Style, Table, stdout};
 
 const SCHEMA: &str = "vellum.obs.stat/1";
 /// The quantile that stands for what an operation takes when nothing disturbs it.
@@ -106,7 +104,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
             Format::Json => vellum_report::json(&Document { schema: SCHEMA, layers: args.outliers, rows }),
             Format::Lines => String::new(),
         };
-        let failed = |source| Failure::Output { path: "standard output".into(), source };
+        let failed = |source| Failure::Output(OutputError { path: "standard output".into(), source });
         out.write_all(text.as_bytes()).map_err(failed)?;
         Ok(written)
     })?;

@@ -16,10 +16,9 @@
 use rustix::fs::fstat;
 use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, isatty, tcgetattr, tcgetpgrp, tcgetwinsize};
-use std::io::Write;
 use std::time::Duration;
 use vellum_process::{Meanwhile, Now};
-use vellum_report::units;
+use vellum_report::{stderr, units};
 
 /// A run shorter than this has no live line.
 const LIVE_AFTER: Duration = Duration::from_secs(1);
@@ -162,7 +161,7 @@ fn terminal_is_ours() -> bool {
 
 /// Writes in one call, so that nothing of the program's comes between. A terminal that is gone shows nothing.
 fn put(text: &str) {
-    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    stderr::write(format_args!("{text}"));
 }
 
 #[cfg(test)]

@@ -20,8 +20,9 @@ mod working_set;
 
 pub(crate) use args::Run;
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use launch::{Occasion, Plan};
+use vellum_report::exit::failed;
 use vellum_report::{Output, Style};
 
 /// Runs the command once, reports, and returns the program's exit status.
@@ -36,14 +37,10 @@ pub(crate) fn run(args: &Run) -> Result<u8, Failure> {
     if !args.quiet {
         text::print(&report, args.verbose, Style::of_stderr());
     }
-    let mut status = observed.ended.outcome.shell_status();
     for (output, make) in [(json, vellum_report::json as fn(&_) -> String), (html, page::html)] {
-        let written = output.map_or(Ok(()), |output| output.write(make(&report)));
-        // The program's own failure says more than ours.
-        if let Err(failure) = written {
-            say!("vellum: {failure}");
-            status = if status == 0 { FAILED } else { status };
+        if let Some(Err(failure)) = output.map(|output| output.write(make(&report))) {
+            failed(failure);
         }
     }
-    Ok(status)
+    Ok(observed.ended.outcome.shell_status())
 }

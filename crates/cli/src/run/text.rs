@@ -15,11 +15,10 @@ use crate::heap;
 use crate::text::{ending, shown_shortly};
 use crate::working_set_text::{cost, grain, meaning, recommended};
 use crate::wrap::{COLUMNS, wrapped};
-use std::io::Write;
 use std::time::Duration;
 use vellum_reference::Window;
-use vellum_report::Style;
 use vellum_report::units::{bytes, count, many, time};
+use vellum_report::{Style, stderr};
 use vellum_wire::Counter;
 
 /// Names of strangers and survivors that are spelled out.
@@ -34,7 +33,7 @@ const INDENT: usize = 2;
 
 /// Prints the report to standard error in one write.
 pub(crate) fn print(report: &Report, is_verbose: bool, style: Style) {
-    let _ = std::io::stderr().lock().write_all(render(report, is_verbose, style).as_bytes());
+    stderr::write(format_args!("{}", render(report, is_verbose, style)));
 }
 
 /// The report as text: a dozen lines at most, or all of it.

@@ -27,9 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use terminal::Terminal;
 use vellum_governor::{Snapshot, Stop, state_socket, usual_place};
-use vellum_report::Style;
-use vellum_report::json;
-use vellum_report::stdout;
+use vellum_report::{OutputError, Style, json, stdout};
 use view::View;
 
 /// How often keys and the terminal's size are checked at least.
@@ -123,7 +121,7 @@ fn write(out: &mut stdout::Out, state: &Snapshot, as_json: bool) -> Result<(), F
         ),
     };
     out.write_all(text.as_bytes())
-        .map_err(|source| Failure::Output { path: "standard output".into(), source })
+        .map_err(|source| Failure::Output(OutputError { path: "standard output".into(), source }))
 }
 
 /// The terminal, while it is ours.

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use vellum_report::Output;
+use vellum_report::{Output, OutputError};
 use vellum_workset::trace::{PageSize, PageTraceWriter, Reference, TimeUnit, Trace, TraceError};
 use vellum_workset::{Intervals, Ticks};
 
@@ -100,19 +100,19 @@ impl Save {
         let path = path.to_path_buf();
         match writer {
             Ok(writer) => Ok(Save { writer, output, path }),
-            Err(source) => Err(Failure::Output { path, source }),
+            Err(source) => Err(Failure::Output(OutputError { path, source })),
         }
     }
 
     fn write(&mut self, reference: Reference) -> Result<(), Failure> {
         let written = self.writer.write(reference);
-        written.map_err(|source| Failure::Output { path: self.path.clone(), source })
+        written.map_err(|source| Failure::Output(OutputError { path: self.path.clone(), source }))
     }
 
     fn finish(self) -> Result<(), Failure> {
         let path = self.path;
         let flushed = self.writer.into_inner().flush();
-        flushed.map_err(|source| Failure::Output { path, source })?;
+        flushed.map_err(|source| Failure::Output(OutputError { path, source }))?;
         Ok(self.output.place()?)
     }
 }

@@ -225,7 +225,7 @@ impl<'a> Session<'a> {
     fn report(&self, events: &[Event]) {
         for event in events {
             match event {
-                Event::Lost { pid, why } => say!("vellum: process {pid} is not watched: {why}"),
+                Event::Lost { pid, why } => say!("error: cannot watch process {pid}: {why}"),
                 Event::Restarted if self.drawn.is_none() => {
                     say!("vellum: the process has executed another program: the watch starts again");
                 }

@@ -87,8 +87,8 @@ pub(crate) enum RecordError {
     Open { path: PathBuf, source: std::io::Error },
     #[error("{}: not a recorded watch ({why}); `vellum watch --record FILE` writes one", .path.display())]
     Other { path: PathBuf, why: String },
-    #[error("{}: line {line}: {why}; the lines before it can be read: cut the file there", .path.display())]
-    Line { path: PathBuf, line: usize, why: String },
+    #[error("{}: line {line} is not a measurement; the lines before it can be read: cut the file there", .path.display())]
+    Line { path: PathBuf, line: usize },
     #[error("{}: cannot be written: {source}; the lines recorded before are complete", .path.display())]
     Write { path: PathBuf, source: std::io::Error },
 }
@@ -138,7 +138,8 @@ impl Recorded {
             text.by_ref().take(LINE_MAX).read_until(b'\n', line).map_err(failed)
         };
         next(&mut line)?;
-        let header: Header = serde_json::from_slice(&line).map_err(|error| other(error.to_string()))?;
+        let header: Header = serde_json::from_slice(&line)
+            .map_err(|_| other("its first line is not the header of one".to_owned()))?;
         if header.schema != SCHEMA {
             return Err(other(format!("its schema is \"{}\", not \"{SCHEMA}\"", header.schema)));
         }
@@ -147,13 +148,8 @@ impl Recorded {
             match serde_json::from_slice(&line) {
                 Ok(frame) => recorded.frames.push(frame),
                 Err(_) if line.last() != Some(&b'\n') => recorded.cut = true,
-                Err(error) => {
-                    let number = recorded.frames.len() + 2;
-                    return Err(RecordError::Line {
-                        path: path.to_owned(),
-                        line: number,
-                        why: error.to_string(),
-                    });
+                Err(_) => {
+                    return Err(RecordError::Line { path: path.to_owned(), line: recorded.frames.len() + 2 });
                 }
             }
         }

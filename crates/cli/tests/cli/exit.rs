@@ -72,10 +72,43 @@ fn our_own_failures_are_125() {
         .unwrap();
     assert_eq!(by_variable.status.code(), Some(125));
     assert!(said(&by_variable).contains("/no/such/other.so"), "{}", said(&by_variable));
-    let usage = Command::new(common::VELLUM).args(["run", "--no-such-option", "true"]).output().unwrap();
-    assert_eq!(usage.status.code(), Some(125));
-    let nothing = Command::new(common::VELLUM).args(["run"]).output().unwrap();
-    assert_eq!(nothing.status.code(), Some(125));
+    for (line, wanted) in [
+        ("run", "the following required arguments were not provided"),
+        ("bogus", "unrecognized subcommand 'bogus'"),
+        ("run --no-such-option true", "unexpected argument '--no-such-option'"),
+        ("run --decay abc true", "'abc' for '--decay <MS>': write a whole number\n"),
+        ("run --decay=-1 true", "'-1' for '--decay <MS>': write a whole number from 0 to 4294967295\n"),
+        ("plot --width=99999999999999999999", "for '--width <COLUMNS>': write a smaller whole number\n"),
+        ("cost --diff /etc/passwd /etc/passwd", "/etc/passwd: it is not JSON; name two files"),
+    ] {
+        let ended = Command::new(common::VELLUM).args(line.split(' ')).output().unwrap();
+        let message = said(&ended);
+        assert_eq!(ended.status.code(), Some(125), "{line}: {message}");
+        assert!(message.starts_with("error: ") && message.contains(wanted), "{line}: {message}");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_125_and_a_closed_pipe_is_quiet() {
+    let sh = |script: String| {
+        let ended = Command::new("bash").args(["-c", &script]).output().unwrap();
+        (ended.status.code(), said(&ended))
+    };
+    for line in ["--help >", "run --help >", "--version >", "version >", "man >", "bench -t 20ms -- true >"] {
+        let (status, message) = sh(format!("{} {line}/dev/full", common::VELLUM));
+        assert_eq!(status, Some(125), "{line}");
+        assert!(
+            message.ends_with("error: cannot write standard output: No space left on device\n"),
+            "{message}"
+        );
+    }
+    for (line, status) in [("true", 125), ("sh -c 'exit 3'", 3)] {
+        assert_eq!(sh(format!("{} run -- {line} 2>/dev/full", common::VELLUM)).0, Some(status), "{line}");
+    }
+    for line in ["run --help", "completions bash"] {
+        let piped = format!("{} {line} | head -1 >/dev/null; exit ${{PIPESTATUS[0]}}", common::VELLUM);
+        assert_eq!(sh(piped), (Some(0), String::new()), "{line}");
+    }
 }
 
 #[test]

@@ -150,9 +150,12 @@ fn json_is_an_object_a_line_and_ends_with_the_program() {
 #[test]
 fn what_cannot_be_watched_is_refused_with_a_cure() {
     for (arguments, words) in [
-        (&["no such program ever"][..], "ps -o comm"),
-        (&["2147483647"], "there is none"),
-        (&["/etc/passwd"], "not a recorded watch"),
+        (
+            &["no such program ever"][..],
+            " is called \"no such program ever\"; give a pid, or a name as `ps -o comm`",
+        ),
+        (&["2147483647"], "error: there is no process 2147483647; "),
+        (&["/etc/passwd"], "not a recorded watch (its first line is not the header of one)"),
         (&["--cgroup", "/proc/self"], "cgroup.procs"),
         (&["1", "--period", "1ms"], "the shortest is 100ms"),
         (&["1", "--delta", "1ms"], "from 50ms"),
