@@ -171,12 +171,11 @@ fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
         signed(ns, &|ns| Unit::Nanoseconds.scaled(ns))
     );
     let timed: Vec<bool> = changes.iter().filter_map(|change| change.is_noise(drift)).collect();
-    let noise = timed.iter().filter(|is_noise| **is_noise).count() as u64;
+    let noise = timed.iter().filter(|is_noise| **is_noise).count();
+    let [noise, all] = [noise, timed.len()].map(|number| count(number as u64));
     let words = format!(
-        "{} of {} changes of time are noise: between these runs mean times drifted by {:.0} %; counts are \
-         exact, but those marked \"scaled\"",
-        count(noise),
-        count(timed.len() as u64),
+        "{noise} of {all} changes of time are noise: between these runs mean times drifted by {:.0} %; \
+         counts are exact, but those marked \"scaled\"",
         drift.exp_m1() * 100.0
     );
     text += &(wrapped_to(&words, 0, width).join("\n") + "\n");

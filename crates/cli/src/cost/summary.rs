@@ -27,7 +27,7 @@ const SHARE_MIN: f64 = 0.001;
 
 /// The summary.
 pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String {
-    let mut text = dearest(observed, &|_| true, (style, width));
+    let mut text = dearest(observed, None, (style, width));
     let library = |item: &Item| observed.profile.library(&item.cause.place).map(|name| name.into_owned());
     let mut table = |title: &str, name: &dyn Fn(&Item) -> String| {
         text.push_str(&sums(title, observed, (style, width), &|item| Some(name(item))));
@@ -47,16 +47,16 @@ pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String 
     text + &closing(observed, style, width)
 }
 
-/// The dearest lines of the files that are wanted; beside them, where all are, libraries and functions
-/// without lines.
-pub(crate) fn dearest(
-    observed: &Observed,
-    is_wanted: &dyn Fn(&Item) -> bool,
-    look: (Style, usize),
-) -> String {
+/// What lines of files may be wanted alone.
+pub(crate) type Wanted<'a> = Option<&'a dyn Fn(&Item) -> bool>;
+
+/// The dearest of the lines that are wanted; of all lines, libraries, and functions without lines otherwise.
+pub(crate) fn dearest(observed: &Observed, wanted: Wanted<'_>, look: (Style, usize)) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let name = |item: &Item| match &item.cause.place {
-        place if let Some(library) = observed.profile.library(place) => library.into_owned(),
+        place if let (None, Some(library)) = (wanted, observed.profile.library(place)) => {
+            library.into_owned()
+        }
         Place::Line { file, line, function } => {
             let file = Path::new(&**file);
             let file = file.strip_prefix(&here).unwrap_or(file).display();
@@ -64,6 +64,7 @@ pub(crate) fn dearest(
         }
         place => place.to_string(),
     };
+    let is_wanted = |item: &Item| wanted.is_none_or(|is_wanted| is_wanted(item));
     sums("dearest lines", observed, look, &|item| is_wanted(item).then(|| name(item)))
 }
 
@@ -84,7 +85,7 @@ fn sums(
     groups.sort_by(|(_, a), (_, b)| b.cost_ns.total_cmp(&a.cost_ns).then(b.count.cmp(&a.count)));
     // Without a clock the counts decide.
     let all = observed.all_ns();
-    let operations: f64 = observed.profile.items.iter().map(|item| item.count as f64).sum();
+    let operations = groups.iter().map(|(_, group)| group.count).sum::<u64>() as f64;
     let share = |group: &Group| match all {
         0.0 => group.count as f64 / operations,
         _ => group.cost_ns / all,

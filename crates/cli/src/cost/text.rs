@@ -19,7 +19,7 @@
 use super::closing::closing;
 use super::group::Group;
 use super::observed::Observed;
-use super::summary::dearest;
+use super::summary::{Wanted, dearest};
 use super::words::{bytes_column, label, times_columns};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -87,13 +87,11 @@ pub(crate) fn render(observed: &Observed, only: &[PathBuf], style: Style, width:
         let way = (via.filter(|_| library.is_none()), item.operation);
         places.entry(place).or_default().entry(way).or_default().add(item, cost_ns);
     }
-    let is_line_wanted = |item: &Item| match &item.cause.place {
-        Place::Line { file, .. } => wanted(file),
-        _ => only.is_empty(),
-    };
+    let of_wanted = |item: &Item| matches!(&item.cause.place, Place::Line { file, .. } if wanted(file));
+    let wanted_lines: Wanted<'_> = if only.is_empty() { None } else { Some(&of_wanted) };
     let mut text = String::new();
-    if observed.profile.items.iter().any(is_line_wanted) {
-        text.push_str(&dearest(observed, &is_line_wanted, (style, width)));
+    if observed.profile.items.iter().any(|item| only.is_empty() || of_wanted(item)) {
+        text.push_str(&dearest(observed, wanted_lines, (style, width)));
         text.push_str(&page.header());
     }
     let mut shown: Vec<_> =

@@ -525,6 +525,8 @@ fn lines_of_python_are_counted_exactly() {
         let listed: Vec<&str> = says.lines().filter(|line| line.starts_with("-- ")).collect();
         let script_only = [&*format!("-- {}", text(&script)), "-- libraries, and code without source lines"];
         assert_eq!(listed, script_only, "the interpreter's lines are a library's");
+        let of_one = said(&cost(&["-f", "<frozen os>"]).args([text(&python), "-c", ""]).output().unwrap());
+        assert!(of_one.contains("<frozen os>:") && of_one.contains("\n-- <frozen os>\n"), "{of_one}");
         let big = |item: &&Value| item["operation"] == "malloc" && item["size_max_bytes"] == 256 << 10;
         let mut counts = Counts::new();
         for item in report["items"].as_array().unwrap().iter().filter(big) {
