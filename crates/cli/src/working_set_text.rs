@@ -1,17 +1,13 @@
-//! A working set in words, for `vellum watch` and `vellum run`: grain, knee, memory to give, cost.
+//! A working set in words, for `vellum watch` and `vellum run`: grain, knee, memory recommended, cost.
 
 use std::time::Duration;
 use vellum_reference::{Delay, Device, Frame, Grain, Ground, Kind, Limit, Wanting};
 use vellum_report::units::{bytes, count, many, time};
 
-/// Fewer cycles are said to be few beside what they are the ground of.
-const CYCLES_ENOUGH: u64 = 3;
-/// With fewer nothing less than all is promised.
-const CYCLES_PROMISE: u64 = 2;
-/// A limit this much above the peak of resident memory counts files' pages in the kernel's cache.
-const MORE_THAN_PEAK: f64 = 1.25;
 /// A job that uses less than this part of a processor hardly runs.
 const HARDLY: f64 = 0.05;
+/// A slowdown that may be this many times more or less is not known.
+const KNOWN: f64 = 2.0;
 /// Longer than this is not worth a figure.
 const WAITED_MAX: Duration = Duration::from_secs(3600);
 
@@ -28,33 +24,42 @@ pub(crate) fn grain(grain: Grain) -> Option<String> {
 }
 
 /// The memory recommended, in one sentence. `None` without a curve.
-pub(crate) fn recommended(frame: &Frame) -> Option<String> {
+pub(crate) fn recommended(frame: &Frame, delay: Option<&Delay>) -> Option<String> {
     let verdict = frame.verdict.as_ref()?;
-    if frame.cycles < CYCLES_ENOUGH && !verdict.growing {
-        let more = (CYCLES_ENOUGH - frame.cycles) * verdict.longest_window_ns as u64;
-        let enough = time(Duration::from_nanos(frame.clock_ns + more));
-        return Some(format!("too short to recommend memory: run it for about {enough} of CPU time"));
+    if !frame.is_enough() {
+        return Some(too_short(frame.enough_ns));
     }
     let size = bytes(verdict.give.bytes);
-    let cached = verdict.give.bytes as f64 > frame.peak_bytes as f64 * MORE_THAN_PEAK;
-    let all = if cached { "all that it had, the files that it read included" } else { "all that it had" };
-    Some(match verdict.ground {
-        Ground::Curve => {
-            format!("{size} recommended: about {} slower than with {all}", percent(verdict.give.slowdown))
-        }
-        Ground::All if verdict.growing => {
-            format!("at least {size} recommended, {all}: it was still growing")
-        }
-        Ground::All => format!("{size} recommended, {all}: nothing shows that less would do"),
-    })
+    if verdict.growing {
+        return Some(format!("at least {size} recommended: it is still growing"));
+    }
+    let mut words = format!("{size} recommended");
+    if verdict.files_bytes > 0 {
+        words += &format!(", {} of it for files that it reads again", bytes(verdict.files_bytes));
+    }
+    if verdict.ground == Ground::Curve
+        && let Some(Delay { device: Device::File { swap: false, .. }, .. }) = delay
+    {
+        words += ", with swap for the rest";
+    }
+    Some(words + ": the smallest limit known to cost at most 2 % of its time")
 }
 
-/// The meaning of a curve: the knee, the memory to give, the slowdown with less, and S.
+/// That the program did not run for long enough.
+pub(crate) fn too_short(enough_ns: u64) -> String {
+    let enough = match enough_ns / 1_000_000_000 {
+        seconds if seconds < 60 => format!("{seconds} s"),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    };
+    format!("too short to recommend memory: run it for about {enough} of CPU time")
+}
+
+/// The meaning of a curve: the knee, the slowdown with less memory than recommended, and S.
 pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     if let Some(verdict) = &frame.verdict {
         let knee = &verdict.knee;
-        let (size, window) = (bytes(knee.bytes), time(Duration::from_nanos(knee.window_ns as u64)));
+        let (size, window) = (bytes(knee.bytes), nanos(knee.window_ns as u64));
         let mut found = match knee.kind {
             Kind::Knee => format!("{size}, in a window of {window}"),
             Kind::NeedsNothingMore => {
@@ -66,33 +71,10 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
             found += &format!(" (95 %: {} to {})", bytes(low), bytes(high));
         }
         lines.push(("knee", found));
-        let longest = time(Duration::from_nanos(verdict.longest_window_ns as u64));
-        let mut give = match verdict.ground {
-            Ground::Curve => {
-                let slower = percent(verdict.give.slowdown);
-                let mut words = bytes(verdict.give.bytes);
-                if let (Some(low), Some(high)) = (verdict.give_low_bytes, verdict.give_high_bytes) {
-                    words += &format!(" (95 %: {} to {})", bytes(low), bytes(high));
-                }
-                words + &format!(": about {slower} slower than with all")
-            }
-            Ground::All if verdict.growing => {
-                format!("at least {}, all it had: it was still growing", bytes(verdict.give.bytes))
-            }
-            Ground::All if frame.cycles < CYCLES_PROMISE => format!(
-                "{}, all it had: one cycle is too little to recommend less",
-                bytes(verdict.give.bytes)
-            ),
-            Ground::All => format!(
-                "{}, all it had: a limit smaller by an eighth or more would cost over 2 %",
-                bytes(verdict.give.bytes)
-            ),
-        };
-        if (CYCLES_PROMISE..CYCLES_ENOUGH).contains(&frame.cycles) {
-            give += &format!("; judged by {} of at most {longest}", many(frame.cycles, "cycle"));
+        let known = less(&verdict.less);
+        if !known.is_empty() {
+            lines.push(("less", known));
         }
-        lines.push(("give", give));
-        lines.push(("less", less(&verdict.less)));
     }
     if let Some(delay) = delay {
         lines.push(("delay", delay_words(delay)));
@@ -105,19 +87,14 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
     lines
 }
 
+/// The slowdown under smaller limits, where it is known to a factor of [`KNOWN`].
 fn less(limits: &[Limit]) -> String {
-    let words = limits.iter().map(|limit| {
-        let at_least = if limit.at_least { "at least " } else { "" };
-        let slowdown = match (limit.low, limit.high) {
-            // A range that is read as one figure is one.
-            (Some(low), Some(high)) if percent(low) != percent(high) => {
-                format!("{} (95 %: {} to {})", percent(limit.slowdown), percent(low), percent(high))
-            }
-            _ => percent(limit.slowdown),
-        };
-        format!("at {} {at_least}+{slowdown}", bytes(limit.bytes))
-    });
-    words.collect::<Vec<_>>().join(", ")
+    let known = |limit: &&Limit| {
+        let within = |low, high| low * KNOWN >= limit.slowdown && high <= limit.slowdown * KNOWN;
+        !limit.at_least && limit.low.zip(limit.high).is_some_and(|(low, high)| within(low, high))
+    };
+    let words = |limit: &Limit| format!("at {} +{}", bytes(limit.bytes), percent(limit.slowdown));
+    limits.iter().filter(known).map(words).collect::<Vec<_>>().join(", ")
 }
 
 fn percent(part: f64) -> String {
@@ -126,50 +103,46 @@ fn percent(part: f64) -> String {
 }
 
 fn delay_words(delay: &Delay) -> String {
-    let each = time(Duration::from_nanos(delay.mean_ns as u64));
-    match &delay.device {
-        Device::Given => format!("{each} a fault, as given"),
-        Device::Swap { name } => {
-            format!(
-                "{each} a fault, measured on swap {name} ({}, paging out counted in)",
-                many(delay.faults as u64, "fault")
-            )
+    let (place, more) = match &delay.device {
+        Device::Given => return format!("{} a fault, as given", nanos(delay.mean_ns as u64)),
+        Device::Swap { name } => (format!("swap {name}"), "paging out counted in"),
+        Device::File { directory, swap: true } => {
+            (format!("files in {}", directory.display()), "swap could not be measured")
         }
-        Device::File { directory, swap: true } => format!(
-            "{each} a fault, measured on files in {} ({}); swap could not be measured",
-            directory.display(),
-            many(delay.faults as u64, "fault")
+        Device::File { directory, swap: false } => (
+            format!("files in {}", directory.display()),
+            "there is no swap, so a limit below the memory that it has written kills",
         ),
-        Device::File { directory, swap: false } => format!(
-            "{each} a fault, measured on files in {} ({}); there is no swap, so a limit below the memory that it has written kills",
-            directory.display(),
-            many(delay.faults as u64, "fault")
-        ),
-    }
+    };
+    let faults = many(delay.faults as u64, "fault");
+    format!("{} a fault, measured on {place} ({faults}); {more}", nanos(delay.mean_ns as u64))
+}
+
+/// A time in words.
+fn nanos(ns: u64) -> String {
+    time(Duration::from_nanos(ns))
 }
 
 /// The cost of the watch, in words.
 pub(crate) fn cost(frame: &Frame) -> String {
-    let nanos = Duration::from_nanos;
     let cost = &frame.cost;
     let mut text = format!(
         "{:.2} % of its CPU time ({} ours, {} its own), longest stall {}",
         cost.share * 100.0,
-        time(nanos(cost.cpu_ns)),
-        time(nanos(cost.imposed_ns)),
-        time(nanos(cost.longest_stall_ns)),
+        nanos(cost.cpu_ns),
+        nanos(cost.imposed_ns),
+        nanos(cost.longest_stall_ns),
     );
     if hardly_runs(frame) {
         text += &format!("; {:.3} % of one processor", cost.of_processor * 100.0);
     }
     if cost.ahead_ns > 0 {
-        text += &format!(
-            "; {} ahead of the budget, for the first curve, repaid while the watch goes on",
-            time(nanos(cost.ahead_ns))
-        );
+        let ahead = nanos(cost.ahead_ns);
+        text +=
+            &format!("; {ahead} ahead of the budget, for the first cycles, repaid while the watch goes on");
     }
     if let Some(first) = frame.first_curve_ns {
-        text += &format!("; first curve after {}", time(nanos(first)));
+        text += &format!("; first curve after {}", nanos(first));
     }
     text + &match frame.cycles {
         _ if frame.curve.is_empty() => String::new(),
@@ -183,42 +156,73 @@ pub(crate) fn hardly_runs(frame: &Frame) -> bool {
     (frame.clock_ns as f64) < frame.at_ns as f64 * HARDLY
 }
 
-/// The time that a first curve still needs, or would have needed if the job had not `ended`.
-pub(crate) fn curve_in(wanting: Option<Wanting>, ended: bool) -> String {
-    let Some(wanting) = wanting else { return "the program has used too little CPU time".to_owned() };
-    let cpu = time(Duration::from_nanos(wanting.cpu_ns));
-    let wall = Duration::from_nanos(wanting.wall_ns);
-    match ended {
-        true => format!("it needed about {cpu} more of CPU time"),
-        false if wall > WAITED_MAX => {
-            format!("about {cpu} more of its CPU time are needed, and it hardly runs")
-        }
-        false => {
-            format!(
-                "about {cpu} more of its CPU time are needed, {} at the rate at which it runs",
-                time(wall)
-            )
-        }
-    }
+/// The time that a recommendation still needs, or would have needed if the job has `ended`.
+pub(crate) fn curve_in(wanting: Wanting, ended: bool) -> String {
+    let at_its_rate = match Duration::from_nanos(wanting.wall_ns) {
+        _ if ended => String::new(),
+        wall if wall > WAITED_MAX => ", and it hardly runs".to_owned(),
+        wall => format!(", {} at the rate at which it runs", time(wall)),
+    };
+    format!("about {} more of its CPU time needed{at_its_rate}", nanos(wanting.cpu_ns))
 }
 
 /// What was not touched for how long, and the memory to give by that.
 pub(crate) fn by_age(frame: &Frame) -> Vec<(&'static str, String)> {
-    let nanos = Duration::from_nanos;
     let mut lines = Vec::new();
-    let ages =
-        frame.ages.iter().map(|age| format!("{} for {}", bytes(age.bytes), time(nanos(age.untouched_ns))));
+    let ages = frame.ages.iter().map(|age| format!("{} for {}", bytes(age.bytes), nanos(age.untouched_ns)));
     if !frame.ages.is_empty() {
         lines.push(("untouched", ages.collect::<Vec<_>>().join(", ")));
     }
     if let Some(given) = frame.give_by_age {
-        let label = if frame.verdict.is_none() { "give" } else { "by age" };
-        let within = time(nanos(given.touched_within_ns));
+        let within = nanos(given.touched_within_ns);
         let size = bytes(given.bytes);
         lines.push((
-            label,
+            "by age",
             format!("{size} hold the memory touched within {within}; the rest must be read back when needed"),
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recorded moment after 4 s, where 5 s are asked for.
+    const MOMENT: &str = r#"{"at_ns":0,"clock_ns":4000000000,"enough_ns":5000000000,"processes":0,"resident_bytes":0,
+        "swapped_bytes":0,"shared_bytes":0,"peak_bytes":200000000,"grain":{"pages":"base"},"cycles":2,"curve":[],
+        "cost":{"cpu_ns":0,"imposed_ns":0,"longest_stall_ns":0,"share":0.0},
+        "verdict":{"knee":{"kind":"knee","window_ns":1e8,"bytes":1,"waiting":0.0},"longest_window_ns":8e8,"ground":"curve",
+        "growing":false,"files_bytes":0,"give":{"bytes":47185920,"slowdown":0.02,"at_least":false,"low":0.02,"high":0.02},
+        "less":[{"bytes":41943040,"slowdown":0.1,"at_least":false,"low":0.05,"high":0.2},
+        {"bytes":20971520,"slowdown":0.1,"at_least":false,"low":0.05,"high":0.3}]}}"#;
+
+    #[test]
+    fn one_sentence_whatever_the_ground_and_one_time_whatever_was_missing() {
+        let device = Device::File { directory: "/tmp".into(), swap: false };
+        let delay = Delay { device, ..Delay::given(Duration::ZERO) };
+        let said = |changes: &[(&str, &str)]| {
+            let change = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+            serde_json::from_str(&changes.iter().fold(MOMENT.to_owned(), change)).unwrap()
+        };
+        let short = "too short to recommend memory: run it for about 5 s of CPU time";
+        let known = ": the smallest limit known to cost at most 2 % of its time";
+        let (all, growing) = ((":\"curve", ":\"all"), ("g\":false", "g\":true"));
+        for (changes, words, end) in [
+            (&[("4000", "3999")][..], "", short),
+            (&[("s\":2,", "s\":1,"), growing], "", short),
+            (&[], "45.0 MiB recommended, with swap for the rest", known),
+            (&[all], "45.0 MiB recommended", known),
+            (
+                &[all, ("s_bytes\":0,\"give", "s_bytes\":9,\"give")],
+                "45.0 MiB recommended, 9 B of it for files that it reads again",
+                known,
+            ),
+            (&[growing], "at least 45.0 MiB recommended", ": it is still growing"),
+        ] {
+            let frame: Frame = said(changes);
+            assert_eq!(recommended(&frame, Some(&delay)), Some(format!("{words}{end}")));
+            assert!(meaning(&frame, None).contains(&("less", "at 40.0 MiB +10 %".to_owned())));
+        }
+    }
 }

@@ -12,8 +12,12 @@
 //! of one processor. A cycle is paid for halfway through, so that spending early in it is never far above the
 //! budget.
 //!
-//! *The burst.* Until there is a curve, the account may be ahead of the budget: by [`BURST_FACTOR`], up to a
-//! given time in all. It is repaid: the next cycle waits until the budget has caught up.
+//! *The burst.* For the first two cycles the account may be ahead of the budget: by the factors of [`BURST`],
+//! up to a given time. The second waits longer than the first, so that the two show different times of the
+//! run. It is repaid: the next cycle waits until the budget has caught up.
+//!
+//! *Long enough* for a recommendation is a run in which two cycles can be paid for ([`Budget::enough`]): two
+//! samples are the fewest that differ. Only the size of the job counts, so its runs get one answer.
 //!
 //! The account is incomplete: a look leaves caches and translations cold, which the job pays for later.
 //! Beside an unwatched job a watched one was 1.0 to 1.3 % slower where the account had 0.6 to 0.9 %
@@ -33,8 +37,12 @@ const CALL_NS: f64 = 15_000.0;
 const UNSEEN: f64 = 1.8;
 /// The weight of the newest measurement.
 const NEWEST: f64 = 0.3;
-/// How far ahead of the budget the first curve may be.
-const BURST_FACTOR: f64 = 10.0;
+/// How many times what the budget pays the first cycle, and the second, may have cost.
+const BURST: [f64; 2] = [10.0, 5.0];
+/// A busy machine makes looking this much dearer. A run is asked to be as much longer again …
+pub(crate) const MARGIN: f64 = 1.2;
+/// … and for one of these times, in seconds or minutes.
+const ASKED: [u64; 6] = [2, 3, 5, 10, 20, 30];
 /// The wall-clock time that a cycle may be paid for ahead.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
@@ -45,7 +53,7 @@ pub(crate) struct Parts {
     pub(crate) share: f64,
     /// Of one processor, if that is more.
     pub(crate) idle: f64,
-    /// What the first curve may take ahead.
+    /// What the first two cycles may take ahead.
     pub(crate) burst: Duration,
 }
 
@@ -60,8 +68,8 @@ pub(crate) struct Budget {
     pub(crate) imposed: Duration,
     clear_ns: f64,
     count_ns: f64,
-    /// Whether there is no curve yet, for which the account may be ahead.
-    pub(crate) is_first: bool,
+    /// Cycles so far; the first counts once it has given a curve.
+    pub(crate) cycles: u64,
 }
 
 /// How much time has passed, or is to.
@@ -106,7 +114,7 @@ impl Budget {
         let count_ns = count.as_nanos() as f64;
         let parts = Parts { share: parts.share / UNSEEN, idle: parts.idle / UNSEEN, ..parts };
         let (cpu, imposed) = (Duration::ZERO, Duration::ZERO);
-        Budget { parts, cpu, imposed, clear_ns: CLEAR_NS, count_ns, is_first: true }
+        Budget { parts, cpu, imposed, clear_ns: CLEAR_NS, count_ns, cycles: 0 }
     }
 
     /// All that was spent.
@@ -128,29 +136,50 @@ impl Budget {
 
     /// When a cycle can be paid for: at the earlier of two times.
     pub(crate) fn affordable_at(&self, size: Size, cycle: Plan) -> Passed {
-        let Plan { looks, clearings, looks_clear, length } = cycle;
+        let Passed { clock, wall } = cycle.length;
+        let ahead = Passed { clock: clock / 2, wall: (wall / 2).min(AHEAD_MAX) };
+        let cost = self.cost(size, cycle);
+        // A busy machine makes looks dearer. The second cycle comes in time all the same, and later ones wait.
+        let spent = if self.cycles == 1 { cost } else { self.spent().as_secs_f64() };
+        self.earned_at(spent + cost, ahead)
+    }
+
+    /// The job's CPU time after which a run is long enough for a recommendation, in one of few round times.
+    /// `cycle` is the first, of a job of this size, and `looked` until its second look.
+    pub(crate) fn enough(&self, count: Duration, size: Size, cycle: Plan, looked: Duration) -> Duration {
+        // No cost that was measured in this run counts, so that the next has the same answer.
+        let mut fresh = Budget { parts: self.parts, ..Budget::new(self.parts, count) };
+        let first = fresh.affordable_at(size, cycle).clock + cycle.length.clock;
+        fresh.cycles = 1;
+        let needed = (fresh.affordable_at(size, cycle).clock.max(first) + looked).mul_f64(MARGIN * MARGIN);
+        let mut asked = [1, 60].into_iter().flat_map(|unit| ASKED.map(|n| Duration::from_secs(n * unit)));
+        asked.find(|asked| *asked >= needed).unwrap_or(needed)
+    }
+
+    /// What a cycle costs, in seconds.
+    fn cost(&self, size: Size, cycle: Plan) -> f64 {
+        let Plan { looks, clearings, looks_clear, .. } = cycle;
         let (looks, clearings) = (f64::from(looks), f64::from(clearings));
         let calls = (looks + clearings) * size.processes * CALL_NS;
         let pages = size.entries * (clearings * self.clear_ns + looks * self.count_ns);
         let imposed = size.imposed.as_secs_f64() * if looks_clear { clearings + looks } else { clearings };
-        let cost = (calls + pages) / 1e9 + imposed;
-        let ahead = Passed { clock: length.clock / 2, wall: (length.wall / 2).min(AHEAD_MAX) };
-        self.earned_at(cost, ahead)
+        (calls + pages) / 1e9 + imposed
     }
 
     /// When one count, without a cycle, can be paid for.
     pub(crate) fn count_affordable_at(&self, size: Size) -> Passed {
         let cost = (size.processes * CALL_NS + size.entries * self.count_ns) / 1e9;
-        self.earned_at(cost, Passed { clock: Duration::ZERO, wall: Duration::ZERO })
+        let needed = self.spent().as_secs_f64() + cost;
+        self.earned_at(needed, Passed { clock: Duration::ZERO, wall: Duration::ZERO })
     }
 
-    /// When this many seconds more can be paid for, if the budget of the time `ahead` may be used.
-    fn earned_at(&self, cost: f64, ahead: Passed) -> Passed {
-        let needed = self.spent().as_secs_f64() + cost;
+    /// When this many seconds can be paid for in all, if the budget of the time `ahead` may be used.
+    fn earned_at(&self, needed: f64, ahead: Passed) -> Passed {
         let at = |part: f64, ahead: Duration| {
             let regular = needed / part - ahead.as_secs_f64();
-            let burst = self.is_first && needed <= self.parts.burst.as_secs_f64();
-            let earliest = if burst { regular.min(needed / (part * BURST_FACTOR)) } else { regular };
+            let borrowed = (needed - self.parts.burst.as_secs_f64()) / part;
+            let factor = BURST.get(self.cycles as usize).copied().unwrap_or(1.0);
+            let earliest = regular.min((needed / (part * factor)).max(borrowed));
             Duration::try_from_secs_f64(earliest.max(0.0)).unwrap_or(Duration::MAX)
         };
         Passed { clock: at(self.parts.share, ahead.clock), wall: at(self.parts.idle, ahead.wall) }
@@ -158,17 +187,18 @@ impl Budget {
 
     /// A clearing took this.
     pub(crate) fn cleared(&mut self, entries: f64, cpu: Duration) {
-        learn(&mut self.clear_ns, entries, cpu);
+        learn(&mut self.clear_ns, self.cycles, entries, cpu);
     }
 
     /// A count took this.
     pub(crate) fn counted(&mut self, entries: f64, cpu: Duration) {
-        learn(&mut self.count_ns, entries, cpu);
+        learn(&mut self.count_ns, self.cycles, entries, cpu);
     }
 }
 
-fn learn(a_page: &mut f64, entries: f64, cpu: Duration) {
-    if entries >= 1.0 {
+/// Nothing is learnt before the second cycle, whose time is fixed.
+fn learn(a_page: &mut f64, cycles: u64, entries: f64, cpu: Duration) {
+    if entries >= 1.0 && cycles > 1 {
         let net = (cpu.as_nanos() as f64 - CALL_NS).max(0.0) / entries;
         *a_page += NEWEST * (net - *a_page);
     }
@@ -236,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_curve_comes_ahead_and_the_rest_repays_it() {
+    fn the_first_two_cycles_come_ahead_and_the_rest_repays_it() {
         let burst = Duration::from_millis(60);
         let parts = Parts { share: 0.01, idle: 0.0005, burst };
         let mut budget = Budget::new(parts, Duration::from_nanos(70));
@@ -247,18 +277,35 @@ mod tests {
         budget.cpu = Duration::from_millis(29);
         let ahead = budget.ahead(passed(900, 900));
         assert!((Duration::from_millis(23)..Duration::from_millis(25)).contains(&ahead), "{ahead:?}");
-        budget.is_first = false;
-        let at = budget.affordable_at(size(50_000.0), cycle).clock.as_secs_f64();
-        assert!((10.0..10.6).contains(&at), "both must have been earned: {at}");
+        // The second comes when a fifth of both has been earned, later ones when all has that was spent.
+        for (cycles, spent, seconds) in [(1, 29, 2.0..2.15), (1, 500, 2.0..2.15), (2, 29, 10.0..10.6)] {
+            (budget.cycles, budget.cpu) = (cycles, Duration::from_millis(spent));
+            let at = budget.affordable_at(size(50_000.0), cycle).clock.as_secs_f64();
+            assert!(seconds.contains(&at), "{cycles} cycles: {at}");
+        }
         assert_eq!(budget.ahead(passed(6000, 6000)), Duration::ZERO);
-        // A dearer cycle waits for the budget.
+        // A dearer cycle waits until no more than the burst is missing: 149 ms less 60 are earned in 16 s.
         let fresh = Budget::new(parts, Duration::from_nanos(70));
-        assert!(fresh.affordable_at(size(GIB_PAGES), cycle).clock > Duration::from_secs(25));
+        let at = fresh.affordable_at(size(GIB_PAGES), cycle).clock.as_secs_f64();
+        assert!((15.9..16.2).contains(&at), "{at}");
+    }
+
+    #[test]
+    fn a_run_is_long_enough_by_its_size_whatever_looking_at_it_cost() {
+        let parts = Parts { share: 0.008, idle: 0.0005, burst: Duration::from_millis(60) };
+        let count = Duration::from_nanos(70);
+        let mut budget = Budget::new(parts, count);
+        for (clear_ns, cycles) in [(CLEAR_NS, 0), (900.0, 2)] {
+            (budget.clear_ns, budget.cpu, budget.cycles) = (clear_ns, Duration::from_secs(cycles), cycles);
+            let of =
+                |mib: f64| budget.enough(count, size(mib * 256.0), plan(4, 800), Duration::from_millis(200));
+            assert_eq!([1.0, 50.0, 170.0, 300.0, 1024.0].map(|mib| of(mib).as_secs()), [2, 2, 5, 10, 120]);
+        }
     }
 
     #[test]
     fn the_cost_of_a_page_is_learnt() {
-        let mut budget = new(0.01);
+        let mut budget = Budget { cycles: 2, ..new(0.01) };
         for _ in 0..40 {
             budget.cleared(1e5, Duration::from_millis(40));
         }

@@ -3,6 +3,8 @@
 //! Field names are those of the JSON that `vellum watch` and `vellum run` write (docs/watch.md). A field
 //! never changes its meaning.
 
+use crate::advice::CYCLES_MIN;
+use crate::budget::MARGIN;
 use crate::delay::Delay;
 use crate::verdict::{ByAge, Verdict};
 use crate::watcher::{Grain, PAGE_BYTES, Watcher};
@@ -33,7 +35,7 @@ pub struct Disturbance {
     /// All of it as a part of one processor.
     #[serde(default)]
     pub of_processor: f64,
-    /// What of it the first curve has taken ahead of the budget, and the rest of the watch is to repay.
+    /// What of it the first cycles have taken ahead of the budget, and the rest of the watch is to repay.
     #[serde(default)]
     pub ahead_ns: u64,
 }
@@ -47,7 +49,7 @@ pub struct Age {
     pub bytes: u64,
 }
 
-/// What is missing for a first curve.
+/// What is missing for a recommendation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanting {
     /// User CPU time of the job.
@@ -87,8 +89,11 @@ pub struct Frame {
     pub ages: Vec<Age>,
     /// The memory to give by the longest age known, if that is long enough.
     pub give_by_age: Option<ByAge>,
-    /// What is missing for a first curve; `None` if there is one.
+    /// What is missing for a recommendation while there is no curve.
     pub curve_in: Option<Wanting>,
+    /// User CPU time of a run that is long enough for a recommendation.
+    #[serde(default)]
+    pub enough_ns: u64,
     /// By what the curve was corrected after a proof, in the verdict; 1 if it was not.
     #[serde(default = "uncorrected")]
     pub correction: f64,
@@ -116,6 +121,14 @@ pub fn windows(curve: &vellum_workset::Curve) -> Vec<Window> {
     curve.points().iter().map(window).collect()
 }
 
+impl Frame {
+    /// Whether the watch has been long enough for a recommendation.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.cycles >= CYCLES_MIN && self.clock_ns as f64 * MARGIN >= self.enough_ns as f64
+    }
+}
+
 impl Watcher {
     /// The watch as it stands, with what it means at `delay`, if S is known.
     #[must_use]
@@ -123,6 +136,9 @@ impl Watcher {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (latest, cost) = (self.latest(), self.cost());
         let windows = self.curve().as_ref().map(windows);
+        let left = self.enough().saturating_sub(self.clock());
+        let wanting = Wanting { cpu_ns: nanos(left), wall_ns: nanos(self.wall(left)) };
+        let curve_in = windows.is_none().then_some(wanting);
         Frame {
             at_ns: nanos(self.elapsed()),
             clock_ns: nanos(self.clock()),
@@ -140,9 +156,8 @@ impl Watcher {
                 .map(|(age, found)| Age { untouched_ns: nanos(age), bytes: found.untouched.0 })
                 .collect(),
             give_by_age: self.give_by_age(),
-            curve_in: self
-                .missing()
-                .map(|missing| Wanting { cpu_ns: nanos(missing.clock), wall_ns: nanos(missing.wall) }),
+            curve_in,
+            enough_ns: nanos(self.enough()),
             correction: self.correction(),
             cost: Disturbance {
                 cpu_ns: nanos(cost.cpu),

@@ -73,7 +73,7 @@ mod verdict;
 mod watcher;
 mod whole;
 
-pub use advice::RESERVE;
+pub use advice::{CYCLES_MIN, RESERVE};
 pub use delay::{Delay, DelayError, Device};
 pub use event::Event;
 pub use frame::{Age, Disturbance, Frame, Wanting, Window, windows};

@@ -13,7 +13,7 @@ pub const DELTA_MAX: Duration = Duration::from_secs(3600);
 pub const BUDGET: f64 = 0.01;
 /// … or of one processor, if that is more: a job that hardly runs is watched by that.
 pub const IDLE_BUDGET: f64 = 0.0005;
-/// CPU time that the first curve may take ahead of both; the rest of the watch repays it.
+/// CPU time that the first two cycles may take ahead of both; the rest of the watch repays it.
 pub const BURST: Duration = Duration::from_millis(60);
 /// Windows looked at, unless asked otherwise: Δ, 2Δ, … 2048Δ.
 pub const WINDOWS: u32 = 12;
@@ -33,7 +33,7 @@ pub struct Options {
     pub budget: f64,
     /// The part of one processor that it may cost, if that is more.
     pub idle_budget: f64,
-    /// What the first curve may cost ahead of that, in CPU time.
+    /// What the first two cycles may cost ahead of that, in CPU time.
     pub burst: Duration,
     /// α: the weight of the past from sample to sample; 1 keeps all.
     pub alpha: f64,

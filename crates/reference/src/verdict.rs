@@ -65,18 +65,6 @@ pub enum Kind {
     TakesAll,
 }
 
-impl Kind {
-    /// In a few words.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Kind::Knee => "knee",
-            Kind::NeedsNothingMore => "needs nothing more",
-            Kind::TakesAll => "takes all it is given",
-        }
-    }
-}
-
 /// The window worth giving, and how sure that is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
@@ -121,6 +109,9 @@ pub struct Verdict {
     pub give: Limit,
     /// On what ground.
     pub ground: Ground,
+    /// The part of it that is for files that the job reads again and again.
+    #[serde(default)]
+    pub files_bytes: u64,
     /// The interval of `give`: the limits that cost what was agreed to if the cost is the least, and the
     /// most, that it may be. `None` where all is given since nothing less can be promised.
     pub give_low_bytes: Option<u64>,
@@ -190,7 +181,7 @@ impl Watcher {
             shared: self.latest().shared,
             processes: self.most_processes(),
             transferred: self.transferred(),
-            transferred_since: self.transferred_since(),
+            read_since: self.read_since(),
             files: self.charged().files(),
             kernel: self.charged().kernel(),
         }
@@ -290,6 +281,7 @@ impl Verdict {
             knee: Knee::new(&knee(&curve, &demand), spread(seen.history, &demand, SEED).as_ref()),
             give: limit(give),
             ground,
+            files_bytes: known.cache(),
             give_low_bytes: interval.map(|[low, _]| low.0),
             give_high_bytes: interval.map(|[_, high]| high.0),
             growing: seen.growing,

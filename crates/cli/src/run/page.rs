@@ -7,7 +7,7 @@ use super::text::measured;
 use super::working_set::WorkingSet;
 use crate::heap;
 use crate::page::{self, Page, figure};
-use crate::working_set_text::{grain, meaning};
+use crate::working_set_text::{grain, meaning, recommended};
 use std::fmt::Write;
 use std::time::Duration;
 use vellum_measure::Unit;
@@ -163,11 +163,12 @@ fn working_set(set: &WorkingSet) -> String {
     let x = Quantity::new("window of user CPU time", Unit::Nanoseconds, Scaling::Even);
     let y = Quantity::new("memory", Unit::Bytes, Scaling::Even);
     let mut chart = Chart::new("Working set", x, y).with(Shape::Line, "referenced on average", &points);
-    if let Some(verdict) = &set.frame.verdict {
+    if let Some(verdict) = set.frame.verdict.as_ref().filter(|_| set.frame.is_enough()) {
         let give = verdict.give.bytes as f64;
-        chart = chart.with(Shape::Line, "memory to give", &[(0.0, give), (end.window_ns as f64, give)]);
+        chart = chart.with(Shape::Line, "recommended", &[(0.0, give), (end.window_ns as f64, give)]);
     }
     let mut words = meaning(&set.frame, set.delay.as_ref());
+    words.extend(recommended(&set.frame, set.delay.as_ref()).map(|words| ("memory", words)));
     words.extend(grain(set.frame.grain).map(|words| ("grain", words)));
     let items: String = words
         .iter()

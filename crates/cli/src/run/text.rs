@@ -76,7 +76,7 @@ pub(crate) fn render(report: &Report, is_verbose: bool, style: Style) -> String 
         pages(&mut lines, report);
     }
     if let Some(set) = &report.working_set {
-        if let Some(words) = recommended(&set.frame) {
+        if let Some(words) = recommended(&set.frame, set.delay.as_ref()) {
             lines.wrapped("memory", &words);
         }
         if is_verbose {

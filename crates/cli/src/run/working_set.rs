@@ -5,6 +5,7 @@
 //!
 //! S is measured after the program has ended, and only if there is a curve: the run is not disturbed.
 
+use crate::working_set_text::too_short;
 use serde::Serialize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -69,15 +70,10 @@ impl References {
             return Err("no working-set curve: its thread could not be started".to_owned());
         };
         let watched = watched.map_err(|why| format!("no working-set curve: {why}"))?;
-        let short = |enough: Duration| {
-            let enough = vellum_report::units::time(enough.max(ENOUGH_MIN));
-            format!("too short to recommend memory: run it for about {enough} of CPU time")
-        };
-        let mut watcher = watched.ok_or_else(|| short(ENOUGH_MIN))?;
+        let Some(mut watcher) = watched else { return Err(too_short(ENOUGH_MIN.as_nanos() as u64)) };
         watcher.finish();
         if watcher.curve().is_none() {
-            let wanting = watcher.frame(None).curve_in.map_or(0, |wanting| wanting.cpu_ns);
-            return Err(short(watcher.clock() + Duration::from_nanos(wanting)));
+            return Err(too_short(watcher.frame(None).enough_ns));
         }
         // Without S there is a curve all the same.
         let delay = Delay::measure().ok();

@@ -65,8 +65,8 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "0.05%")]
     pub(super) idle_budget: f64,
 
-    /// The CPU time that the first curve may take ahead of the budget; the rest of the watch repays it. 0s
-    /// for none.
+    /// The CPU time that the first two cycles may take ahead of the budget; the rest of the watch repays it.
+    /// 0s for none.
     #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "60ms")]
     pub(super) burst: Duration,
 

@@ -26,7 +26,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_process::{Interrupt, Pid};
-use vellum_reference::{Availability, Delay, Event, Frame, SourceKind, Target, Watcher};
+use vellum_reference::{Availability, CYCLES_MIN, Delay, Event, Frame, SourceKind, Target, Watcher};
 use vellum_report::Style;
 use vellum_report::stdout;
 
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
         }
         let Some(prover) = &mut self.prover else {
             // Advice that rests on one cycle is all that it holds: nothing to prove.
-            if self.watcher.history().samples() >= prove::CYCLES_MIN {
+            if self.watcher.history().samples() >= CYCLES_MIN {
                 let begun = Prover::begin(self.watcher.target(), &self.watcher, delay);
                 self.prover = Some(begun.map_err(WatchFailure::from)?);
             }

@@ -1,19 +1,7 @@
-//! A watch in words and bars.
-//!
-//! ```text
-//! vellum watch: python3 (pid 4711): 12.3 s of its CPU time watched in 12.4 s
-//!   resident  412 MiB   peak 430 MiB   3 processes
-//!   source    accessed bits (clear_refs, smaps_rollup), interval 100 ms, 4 KiB pages
-//!   curve       window   working set                                faults a second
-//!               100 ms       120 MiB  ##########                              1,234
-//!   knee      250 MiB in a window of 1.60 s (95 %: 240 to 260 MiB)
-//!   give      260 MiB: 1.9 % slower than with all
-//!   less      at 234 MiB +5 %, at 208 MiB +12 %, ...
-//!   untouched 200 MiB for 1 s, 180 MiB for 10 s, 150 MiB for 1 min
-//! ```
+//! A watch in words and bars, as docs/watch.md shows it.
 
 use super::record::Header;
-use crate::working_set_text::{by_age, cost, curve_in, grain, hardly_runs, meaning};
+use crate::working_set_text::{by_age, cost, curve_in, grain, hardly_runs, meaning, recommended};
 use crate::wrap::wrapped;
 use std::time::Duration;
 use vellum_reference::{Frame, Kind, SourceKind};
@@ -46,14 +34,17 @@ pub(super) fn whole(header: &Header, frame: &Frame, style: Style) -> String {
     for (at, words) in curve(frame).into_iter().enumerate() {
         line(if at == 0 { "curve" } else { "" }, &words);
     }
+    if let Some(words) = recommended(frame, header.delay.as_ref()) {
+        line("memory", &words);
+    }
     for (label, words) in meaning(frame, header.delay.as_ref()) {
         line(label, &words);
     }
     for (label, words) in by_age(frame) {
         line(label, &words);
     }
-    if frame.curve.is_empty() {
-        line("curve", &format!("none: {}", curve_in(frame.curve_in, frame.processes == 0)));
+    if let Some(wanting) = frame.curve_in {
+        line("curve", &format!("none: {}", curve_in(wanting, frame.processes == 0)));
     }
     line("cost", &cost(frame));
     if let Some(caveat) = &frame.caveat {
@@ -86,10 +77,10 @@ pub(super) fn line(frame: &Frame) -> String {
     }
     if let Some(verdict) = &frame.verdict {
         cells.push(format!("{} {}", short(verdict.knee.kind), bytes(verdict.knee.bytes)));
-        cells.push(format!("give {}", bytes(verdict.give.bytes)));
-    }
-    if let (None, Some(given)) = (&frame.verdict, frame.give_by_age) {
-        cells.push(format!("give {}", bytes(given.bytes)));
+        let recommended = frame.is_enough().then(|| format!("recommended {}", bytes(verdict.give.bytes)));
+        cells.extend(recommended);
+    } else if let Some(given) = frame.give_by_age {
+        cells.push(format!("by age {}", bytes(given.bytes)));
     }
     cells.push(match hardly_runs(frame) {
         true => format!("cost {:.3} % of a processor", frame.cost.of_processor * 100.0),

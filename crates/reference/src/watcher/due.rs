@@ -3,7 +3,7 @@
 //!
 //! Invariant: a cycle that is begun has been cleared; a spoiled one is dropped whole.
 
-use super::{AGES, IDLE_SHARE, Missing, PAGE_BYTES, RATE_LEAST, WAIT_MAX, WAIT_MIN, WAKE_MAX, Watcher};
+use super::{AGES, IDLE_SHARE, PAGE_BYTES, RATE_LEAST, WAIT_MAX, WAIT_MIN, WAKE_MAX, Watcher};
 use crate::budget::{Passed, Plan, Size};
 use crate::event::Event;
 use crate::options::{FIRST_LOOKS, WINDOWS_MAX, WatchError};
@@ -81,7 +81,7 @@ impl Watcher {
             }
         }
         let windows = self.next_windows();
-        let affordable = self.affordable_at(windows);
+        let affordable = self.budget.affordable_at(self.size(), self.plan(windows));
         if !self.passed().reaches(affordable) {
             let wait = self.until_paid(affordable);
             let now = self.elapsed();
@@ -144,8 +144,17 @@ impl Watcher {
         let past = self.ages.are_past(self.elapsed());
         past && AGES.last().is_some_and(|longest| self.wall(window) > *longest)
     }
-    /// The time at which a cycle of `windows` windows can be paid for.
-    fn affordable_at(&self, windows: u32) -> Passed {
+    /// The user CPU time of a run of this job that is long enough for a recommendation: a round figure, by
+    /// the most memory that it held.
+    pub(crate) fn enough(&self) -> Duration {
+        let entries = self.source.visits(entries(self.peak(), Bytes(0)));
+        // Half of its pages are taken to be in use.
+        let imposed = self.source.penalty_a_page().mul_f64(entries / 2.0);
+        let size = Size { entries, processes: 1.0, imposed };
+        let plan = Plan { looks: FIRST_LOOKS, ..self.plan(FIRST_LOOKS) };
+        self.budget.enough(self.source.count_a_page(), size, plan, self.window(1))
+    }
+    fn plan(&self, windows: u32) -> Plan {
         // Each clearing's last look is the longest, and the cycle is all of these.
         let looks = self.source.looks().min(windows);
         let ends = (0..windows).filter(|window| (window + 1) % looks == 0 || window + 1 == windows);
@@ -160,27 +169,11 @@ impl Watcher {
             0
         };
         let length = Passed { clock, wall };
-        self.budget
-            .affordable_at(self.size(), Plan { looks: windows + of_ages, clearings, looks_clear, length })
+        Plan { looks: windows + of_ages, clearings, looks_clear, length }
     }
     /// Whether looks at any time after a clearing tell what was touched since.
     fn tells_ages(&self) -> bool {
         self.source.looks() == u32::MAX && !self.source.is_timed()
-    }
-    /// What is missing for a first curve: the time until the cycle can be paid for, and its first two
-    /// windows.
-    pub(super) fn missing_now(&self) -> Missing {
-        let (now, two) = (self.passed(), self.window(1));
-        if let Some(cycle) = &self.cycle {
-            let clock = (cycle.began + two).saturating_sub(now.clock);
-            return Missing { clock, wall: self.wall(clock) };
-        }
-        let due = self.affordable_at(FIRST_LOOKS);
-        let by_clock = due.clock.saturating_sub(now.clock);
-        let wall = self.wall(by_clock).min(due.wall.saturating_sub(now.wall));
-        // The time that passes may pay for it before the job's own does.
-        let used = Duration::try_from_secs_f64(wall.as_secs_f64() * self.rate).unwrap_or(by_clock);
-        Missing { clock: by_clock.min(used) + two, wall: wall.saturating_add(self.wall(two)) }
     }
     /// How many windows the next cycle looks at.
     fn next_windows(&self) -> u32 {
@@ -251,9 +244,11 @@ impl Watcher {
         let visited = self.source.visits(entries(sum.resident, sum.huge));
         self.budget.counted(visited, done.spent.cpu + done.spent.elsewhere);
         self.latest = sum;
-        let transferred: u64 = self.job.members().keys().filter_map(|pid| transferred(*pid)).sum();
-        self.transferred = self.transferred.max(Bytes(transferred));
-        self.transferred_before.get_or_insert(Bytes(transferred));
+        let by_calls = self.job.members().keys().filter_map(|pid| transferred(*pid));
+        let (read, written) = by_calls.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        self.transferred = self.transferred.max(Bytes(read + written));
+        self.read = self.read.max(Bytes(read));
+        self.read_before.get_or_insert(Bytes(read));
         self.charged.look(self.job.target(), self.job.members().keys().copied());
         self.peak = self.peak.max(sum.resident + sum.swapped);
         let private = sum.resident.0.saturating_sub(sum.shared.0);
@@ -319,8 +314,8 @@ impl Watcher {
             true => self.aged(events),
             false => events.push(Event::Looked { window, pages }),
         }
-        if self.budget.is_first && self.known().mean().is_some() {
-            self.budget.is_first = false;
+        if self.budget.cycles == 0 && self.known().mean().is_some() {
+            self.budget.cycles = 1;
             self.first_curve.get_or_insert(self.began.elapsed());
         }
         Ok(())
@@ -338,6 +333,7 @@ impl Watcher {
         let Some(cycle) = self.cycle.take() else { return };
         self.whole.cycle(at_common_windows(&self.history, &cycle), self.held());
         if push(&mut self.history, &cycle) {
+            self.budget.cycles = self.history.samples();
             events.push(Event::Cycle { samples: self.history.samples() });
         }
     }
@@ -380,11 +376,11 @@ fn clearings(source: &dyn Source, looked: u32) -> u32 {
 }
 
 /// What a process has read and written by calls since it began; `None` if we may not know.
-fn transferred(pid: Pid) -> Option<u64> {
+fn transferred(pid: Pid) -> Option<(u64, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
     let number =
         |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-    Some(number("rchar:")? + number("wchar:")?)
+    Some((number("rchar:")?, number("wchar:")?))
 }
 
 /// Page-table entries that map this much, of which `huge` is in huge pages.
@@ -492,19 +488,6 @@ mod tests {
         assert_eq!(events, [Event::Cycle { samples: 1 }]);
         assert_eq!(watcher.latest(), held, "it did not shrink to nothing");
         assert_eq!(watcher.curve().unwrap().last().pages, 170.0);
-    }
-
-    #[test]
-    fn what_a_first_curve_needs_is_known_from_the_first_step_on() {
-        let idle = Idle::start();
-        let Some(mut watcher) = idle.watcher() else { return };
-        assert!(watcher.missing().is_some());
-        watcher.step().unwrap();
-        let missing = watcher.missing().unwrap();
-        assert!(missing.clock >= Duration::from_millis(150) && missing.wall >= missing.clock, "{missing:?}");
-        watcher.rate = 0.001;
-        let idle = watcher.missing_now();
-        assert!(idle.wall > missing.wall * 100, "a job that hardly runs takes longer: {idle:?}");
     }
 
     #[test]

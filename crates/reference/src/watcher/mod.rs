@@ -89,17 +89,8 @@ pub struct Cost {
     pub share: f64,
     /// All of it, as a part of one processor.
     pub of_processor: f64,
-    /// What of it the first curve has taken ahead of the budget, and the rest of the watch is to repay.
+    /// What of it the first cycles have taken ahead of the budget, and the rest of the watch is to repay.
     pub ahead: Duration,
-}
-
-/// What is still missing for a first curve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missing {
-    /// Of the job's user CPU time.
-    pub(crate) clock: Duration,
-    /// Of wall-clock time, at the rate at which it has run.
-    pub(crate) wall: Duration,
 }
 
 /// In which pages the answer is.
@@ -136,14 +127,14 @@ pub struct Watcher {
     cycle: Option<Cycle>,
     ages: Ages,
     budget: Budget,
-    missing: Option<Missing>,
     latest: Count,
     peak: Bytes,
     most_processes: u64,
     /// The most that its processes had read and written by calls at any look.
     transferred: Bytes,
-    /// What they had at the first.
-    transferred_before: Option<Bytes>,
+    /// The most that they had read by calls, and what they had at the first look.
+    read: Bytes,
+    read_before: Option<Bytes>,
     charged: Charged,
     growth: Growth,
     correction: f64,
@@ -179,12 +170,12 @@ impl Watcher {
             whole: Whole::new(windows, Duration::ZERO),
             cycle: None,
             ages: Ages::default(),
-            missing: Some(Missing { clock: options.delta * 2, wall: options.delta * 2 }),
             latest: Count::default(),
             peak: Bytes(0),
             most_processes: 0,
             transferred: Bytes(0),
-            transferred_before: None,
+            read: Bytes(0),
+            read_before: None,
             charged: Charged::default(),
             growth: Growth::default(),
             correction: 1.0,
@@ -218,9 +209,7 @@ impl Watcher {
             self.ended = true;
             None
         } else {
-            let wait = self.advance(&mut events)?;
-            self.missing = self.budget.is_first.then(|| self.missing_now());
-            Some(wait)
+            Some(self.advance(&mut events)?)
         };
         let spent = thread_cpu().saturating_sub(cpu);
         if events.is_empty() {
@@ -328,10 +317,9 @@ impl Watcher {
         self.transferred
     }
 
-    /// The part of that since the watch began.
-    pub(super) fn transferred_since(&self) -> Bytes {
-        let before = self.transferred_before.unwrap_or_default();
-        Bytes(self.transferred.0.saturating_sub(before.0))
+    /// What they have read by calls since the watch began.
+    pub(super) fn read_since(&self) -> Bytes {
+        Bytes(self.read.0.saturating_sub(self.read_before.unwrap_or_default().0))
     }
 
     /// What its group would be charged beside the pages of its processes.
@@ -450,10 +438,11 @@ impl Watcher {
             }
         }
         if another {
-            (self.cycle, self.ages, self.budget.is_first) = (None, Ages::default(), true);
+            (self.cycle, self.ages, self.budget.cycles) = (None, Ages::default(), 0);
             self.history.restart();
             self.whole = Whole::new(self.history.windows().to_vec(), self.job.clock());
             (self.peak, self.transferred, self.latest) = (Bytes(0), Bytes(0), Count::default());
+            (self.read, self.read_before) = (Bytes(0), None);
             (self.charged, self.growth) = (Charged::default(), Growth::default());
             events.push(Event::Restarted);
         }
@@ -486,12 +475,6 @@ impl Watcher {
         Passed { clock: self.job.clock(), wall: self.elapsed() }
     }
 
-    /// What was still missing for a first curve at the last step at which the job was there; `None` if
-    /// there is a curve.
-    pub(crate) fn missing(&self) -> Option<Missing> {
-        self.missing.filter(|_| self.curve().is_none())
-    }
-
     /// Resident memory that was not touched for each of the [`AGES`] that are known, in rising order.
     pub fn untouched(&self) -> impl Iterator<Item = (Duration, Bytes)> {
         self.ages().map(|(age, found)| (age, found.untouched))
@@ -503,7 +486,7 @@ impl Watcher {
     }
 
     /// The wall-clock time in which the job's clock will advance by this.
-    fn wall(&self, clock: Duration) -> Duration {
+    pub(crate) fn wall(&self, clock: Duration) -> Duration {
         let seconds = clock.as_secs_f64() / self.rate.max(RATE_LEAST);
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }

@@ -66,9 +66,6 @@ pub(super) struct Held {
     pub(super) cut: bool,
 }
 
-/// Advice rests on as many cycles at least.
-pub(super) const CYCLES_MIN: u64 = 2;
-
 /// The end of a proof.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Proof {
