@@ -29,12 +29,14 @@ mod profile;
 #[doc(hidden)]
 pub mod readers;
 mod script;
+mod wrappers;
 
 pub use answers::Answers;
 pub use faults::{FaultReader, FaultWatch, Faults, minor_fault_ns};
 pub use held::{HeldFile, HeldStack, Holder, Holding, Resident, ResidentClass};
 pub use ledger::{Asides, Entry, LedgerFile, MappedModule, Recorded, Times};
 pub use perf::Refused;
-pub use place::{Cause, Causes, Instruction, Place, names};
+pub use place::{Cause, Causes, Instruction, Place, Spot, is_entry, is_languages, is_standard, names};
 pub use profile::{Disturbed, Flame, Item, Own, Profile, Sources, profile};
 pub use script::{ScriptLine, in_order};
+pub use wrappers::Wrappers;

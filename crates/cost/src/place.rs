@@ -11,8 +11,12 @@
 //! The place is the innermost line that a user wrote. What that line called, if it did not do the operation
 //! itself, is named beside it. Where there is no such line: the innermost function of an executable without
 //! debug information; else of a library that is not the system's; else the innermost function of all.
+//!
+//! [`Causes::hiding`] passes wrappers over, and prefers a function of a library that has a name to one of an
+//! executable that has none, or is `main`: it says more.
 
 use crate::script::{ScriptLine, is_interpreter};
+use crate::wrappers::Wrappers;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -107,10 +111,14 @@ pub struct Cause {
     pub via: Option<Arc<str>>,
 }
 
+/// Where on a stack a place lies: its instruction, and which of that one's functions.
+pub type Spot = (usize, usize);
+
 /// Finds causes, each stack's once.
 #[derive(Debug, Default)]
 pub struct Causes {
-    known: HashMap<Vec<Instruction>, Cause>,
+    known: HashMap<Vec<Instruction>, (Cause, Spot)>,
+    hidden: Option<Wrappers>,
     texts: HashMap<Box<str>, Arc<str>>,
     sources: BTreeSet<(Arc<str>, PathBuf)>,
 }
@@ -121,23 +129,45 @@ impl Causes {
         &self.sources
     }
 
+    /// Causes that are no wrappers, as far as there is another function on the stack.
+    #[must_use]
+    pub fn hiding(wrappers: Wrappers) -> Causes {
+        Causes { hidden: Some(wrappers), ..Causes::default() }
+    }
+
     /// What caused an operation whose stack is `stack`, innermost first.
     pub fn cause(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Cause {
+        self.find(stack, symbols).0
+    }
+
+    /// The same, with where on the stack the place lies.
+    pub fn find(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> (Cause, Spot) {
         if let Some(known) = self.known.get(stack) {
             return known.clone();
         }
-        let cause = self.by_line(stack, symbols).unwrap_or_else(|| self.by_module(stack, symbols));
-        self.known.insert(stack.to_vec(), cause.clone());
-        cause
+        let mut found = self.by_line(stack, symbols).unwrap_or_else(|| self.by_module(stack, symbols));
+        // Requests that come by different wrappers, or by functions without names, are of one place.
+        let file = match &found.0.place {
+            Place::Function { module, .. } | Place::Offset { module, .. } => module.rsplit('/').next(),
+            Place::Line { .. } | Place::Unknown => None,
+        };
+        let is_folded = |via: &str| self.is_hidden(Some(via)) || self.hidden.is_some() && file == Some(via);
+        found.0.via = found.0.via.filter(|via| !is_folded(via));
+        self.known.insert(stack.to_vec(), found.clone());
+        found
     }
 
-    fn by_line(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Option<Cause> {
+    fn is_hidden(&self, name: Option<&str>) -> bool {
+        name.zip(self.hidden.as_ref()).is_some_and(|(name, hidden)| hidden.has(name))
+    }
+
+    fn by_line(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Option<(Cause, Spot)> {
         let mut called: Option<String> = None;
         let is_script = stack.iter().any(|at| at.line.is_some());
-        for instruction in stack {
+        for (index, instruction) in stack.iter().enumerate() {
             if let Some(line) = &instruction.line {
-                if line.is_users() {
-                    return Some(self.script(line, called));
+                if line.is_users() && !self.is_hidden(Some(&line.function)) {
+                    return Some((self.script(line, called), (index, 0)));
                 }
                 called = Some(line.function.to_string());
                 continue;
@@ -150,8 +180,8 @@ impl Causes {
             if is_jit_map(module) {
                 let name = outermost_name(&symbols.functions(module, instruction.address));
                 let Some(name) = name else { continue };
-                if !made_is_library(&name) {
-                    return Some(self.made(module, &name, called));
+                if !made_is_library(&name) && !self.is_hidden(Some(&name)) {
+                    return Some((self.made(module, &name, called), (index, 0)));
                 }
                 called = Some(name);
                 continue;
@@ -167,15 +197,16 @@ impl Causes {
             // Nor are those of a package's libraries, also if the user built them.
             let is_package = is_script && is_package(&module.to_string_lossy());
             let may_be_users = symbols.standing(module) == Standing::Lines && !is_package;
-            for function in symbols.functions(module, instruction.address).iter() {
+            for (inner, function) in symbols.functions(module, instruction.address).iter().enumerate() {
                 if let (true, true, Some(file), Some(line)) =
                     (may_be_users, function.is_users(), &function.file, function.line)
+                    && !self.is_hidden(function.name.as_deref())
                 {
                     let name = self.text(function.name.as_deref().unwrap_or_default());
                     self.sources.insert((file.clone(), module.to_path_buf()));
                     let place = Place::Line { file: file.clone(), line, function: name };
                     let via = called.map(|name| self.text(&name));
-                    return Some(Cause { place, via });
+                    return Some((Cause { place, via }, (index, inner)));
                 }
                 called = shown(module, &function.name);
             }
@@ -196,19 +227,47 @@ impl Causes {
         Cause { place, via: called.map(|name| self.text(&name)) }
     }
 
-    fn by_module(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Cause {
+    fn by_module(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> (Cause, Spot) {
         // None of them the user's: the innermost.
-        if let Some(line) = stack.iter().find_map(|at| at.line.as_ref()) {
-            return self.script(line, None);
+        if let Some((index, line)) =
+            stack.iter().enumerate().find_map(|(index, at)| Some((index, at.line.as_ref()?)))
+        {
+            return (self.script(line, None), (index, 0));
         }
-        let standing = |symbols: &mut Symbols, at: &Instruction| {
-            at.module.as_deref().map(|module| symbols.standing(module))
+        let name = |symbols: &mut Symbols, at: &Instruction| {
+            outermost_name(&symbols.functions(at.module.as_deref()?, at.address))
         };
-        let bare = stack.iter().position(|at| standing(symbols, at) == Some(Standing::Bare));
-        let own = || {
-            stack.iter().position(|at| at.module.as_deref().is_some_and(|module| !is_systems_library(module)))
+        let is_in = |at: &Instruction, kind: fn(&Path) -> bool| at.module.as_deref().is_some_and(kind);
+        let is_hidden = |at: &Instruction| {
+            let name = self.hidden.as_ref().and_then(|_| name(symbols, at));
+            self.is_hidden(name.as_deref()) || name.is_some_and(|name| is_standard(&name))
         };
-        let index = bare.or_else(own).unwrap_or(0);
+        let hidden: Vec<bool> = stack.iter().map(is_hidden).collect();
+        let open = |from: &[Instruction], is: &mut dyn FnMut(&Instruction) -> bool| {
+            from.iter().zip(&hidden).position(|(at, is_hidden)| !is_hidden && is(at))
+        };
+        let mut is_bare = |at: &Instruction| {
+            at.module.as_deref().is_some_and(|module| symbols.standing(module) == Standing::Bare)
+        };
+        let bare = open(stack, &mut is_bare);
+        let mut says_much = |at: &Instruction| {
+            !is_in(at, is_languages)
+                && name(symbols, at).is_some_and(|name| name != "main" && !is_entry(&name))
+        };
+        let named = self.hidden.as_ref().and(bare).and_then(|bare| match says_much(&stack[bare]) {
+            true => Some(bare),
+            false => open(&stack[..bare], &mut says_much).or_else(|| open(stack, &mut says_much)),
+        });
+        let own = || open(stack, &mut |at| is_in(at, |module| !is_systems_library(module)));
+        let other = || self.hidden.as_ref().and_then(|_| open(stack, &mut |at| !is_in(at, is_own_library)));
+        let index = named.or(bare).or_else(own).or_else(other).unwrap_or(0);
+        let cause = self.of_function(stack, index, symbols);
+        let module = stack.get(index).and_then(|at| Some((at.module.as_deref()?, at.address)));
+        let functions = module.map_or(0, |(module, address)| symbols.functions(module, address).len());
+        (cause, (index, functions.saturating_sub(1)))
+    }
+
+    fn of_function(&mut self, stack: &[Instruction], index: usize, symbols: &mut Symbols) -> Cause {
         let Some(at) = stack.get(index) else {
             return Cause { place: Place::Unknown, via: None };
         };
@@ -239,6 +298,31 @@ impl Causes {
         self.texts.insert(text.into(), new.clone());
         new
     }
+}
+
+/// Libraries of languages: their functions say less than the addresses that call them.
+const LANGUAGES: [&str; 7] =
+    ["libc.so", "libc-", "ld-", "libstdc++.so", "libc++.so", "libgcc_s.so", "libpthread"];
+/// How names of functions begin that standard libraries leave in programs.
+const STANDARD: [&str; 7] = ["std::", "<std::", "core::", "<core::", "alloc::", "<alloc::", "__gnu_cxx::"];
+/// Functions with which programs and threads begin, before their own.
+const ENTRIES: [&str; 6] =
+    ["_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone", "clone3"];
+
+/// Whether a module is the C library, or another language's.
+pub fn is_languages(module: &Path) -> bool {
+    let name = module.file_name().unwrap_or_default().to_string_lossy();
+    is_own_library(module) || LANGUAGES.iter().any(|library| name.starts_with(library))
+}
+
+/// Whether a program or a thread begins in the function of that name, before its own functions.
+pub fn is_entry(name: &str) -> bool {
+    ENTRIES.contains(&name)
+}
+
+/// Whether a function of that name is one of a standard library of C++ or Rust.
+pub fn is_standard(name: &str) -> bool {
+    STANDARD.iter().any(|begin| name.starts_with(begin))
 }
 
 fn outermost_name(functions: &[Function]) -> Option<String> {
