@@ -202,7 +202,7 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
         _ => return Err(EINVAL),
     };
     if let Some(hooks) = mode::profiled() {
-        (hooks.unmapped)(start);
+        (hooks.unmapped)(start, end);
     }
     let mut at = start;
     while at < end {
@@ -315,8 +315,9 @@ pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: 
     if flags & libc::MREMAP_DONTUNMAP == 0
         && old != 0
         && let (Ok(to), Some(hooks)) = (outcome, mode::profiled())
+        && (may_be_ours(addr as usize, old) || may_be_ours(to, new))
     {
-        (hooks.remapped)(addr as usize, to, new);
+        (hooks.remapped)(addr as usize, to, [old, new]);
     }
     outcome
 }

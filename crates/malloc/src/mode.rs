@@ -40,10 +40,10 @@ pub(crate) struct Hooks {
     pub(crate) resized_small: fn(usize, *mut u8, [usize; 2]),
     /// Samples a new mapping of the program at the given address and of the given size, if it is due.
     pub(crate) mapped: fn(usize, usize),
-    /// Forgets a sampled mapping whose first page is unmapped.
-    pub(crate) unmapped: fn(usize),
+    /// Takes pages that are unmapped, from an address to another, out of sampled mappings.
+    pub(crate) unmapped: fn(usize, usize),
     /// Notes that a mapping has another address and size.
-    pub(crate) remapped: fn(usize, usize, usize),
+    pub(crate) remapped: fn(usize, usize, [usize; 2]),
     /// Around a `fork`.
     pub(crate) fork_prepare: fn(),
     /// See `fork_prepare`.

@@ -173,12 +173,17 @@ impl Held {
         Self::rise(all, sum);
     }
 
-    /// Adds what was taken away a moment ago, in another size: it counts as allocated once.
-    pub fn regain(&self, all: &Held, amount: Amount) {
+    /// Adds what was taken away a moment ago, in another size, by which it has `grown`: only that counts as
+    /// allocated.
+    pub fn regain(&self, all: &Held, amount: Amount, grown: u64) {
         self.note(all.peak.load(Relaxed));
         self.now.set(self.now.get().plus(amount));
         let sum = all.now.get().plus(amount);
         all.now.set(sum);
+        for held in [self, all] {
+            let grown = Amount { bytes: grown, ..Amount::default() };
+            held.ever.set(held.ever.get().plus(grown));
+        }
         Self::rise(all, sum);
     }
 

@@ -4,14 +4,11 @@
 //! (Knuth, *The Art of Computer Programming*, vol. 3, 6.4, algorithm R), so that it holds no tombs. It lies
 //! in memory of its own, twice as long each time it is full. A forked child has a copy.
 
-use vellum_sys::map;
+use vellum_sys::{PAGE, map};
 use vellum_wire::held::Amount;
 
 /// Blocks there is room for at first.
 const FIRST_SLOTS: usize = 1 << 10;
-
-/// Stands for the neighbours of a mapping of the program.
-pub(super) const MAPPED: u32 = u32::MAX;
 
 /// A sampled block.
 #[repr(C)]
@@ -27,7 +24,7 @@ pub(super) struct Sample {
     pub(super) stack: u32,
     /// Which of the process's parts that entry is in: see `super::part`.
     pub(super) generation: u32,
-    /// Its size class; 0 for a large block.
+    /// Its size class; 0 for a large block; of a mapping, its pages.
     pub(super) class: u32,
     /// The unit, counted from 1, of the slab that it would have been in were it not sampled; 0 if that is not
     /// known.
@@ -38,9 +35,17 @@ impl Sample {
     const EMPTY: Sample =
         Sample { address: 0, bytes: 0, blocks: 0, stack: 0, generation: 0, class: 0, neighbours: 0 };
 
-    /// Whether it is a mapping of the program.
-    pub(super) fn is_mapping(&self) -> bool {
-        self.class == 0 && self.neighbours == MAPPED
+    /// Where it ends, if it is a mapping.
+    pub(super) fn end(&self) -> u64 {
+        self.address + u64::from(self.class) * PAGE as u64
+    }
+
+    /// The part of a mapping from `from` to `to`; `None` if it is empty.
+    pub(super) fn part(&self, from: u64, to: u64) -> Option<Sample> {
+        let pages = to.checked_sub(from)? / PAGE as u64;
+        let bytes = u128::from(self.bytes) * u128::from(pages) / u128::from(self.class.max(1));
+        let part = Sample { address: from, bytes: bytes as u64, class: pages as u32, ..*self };
+        (pages > 0).then_some(part)
     }
 
     pub(super) fn amount(&self) -> Amount {

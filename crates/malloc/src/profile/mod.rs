@@ -31,8 +31,8 @@
 //! A sampled small block comes from a heap that is no thread's. So each thread's `free` takes it for another
 //! thread's and comes to the slow path, which sees whose it is. A sampled large block has a mark in the word
 //! that remembers it (`crate::large`). The program's mappings that are served (`crate::mmap`) have no mark:
-//! they are looked up when they are unmapped. Not sampled are paged memory, and what the
-//! C library's loader took before the profile began.
+//! they are in a table of their own, which is searched when pages are unmapped. Not sampled are paged memory,
+//! and what the C library's loader took before the profile began.
 //!
 //! # Signal handlers, forks, threads
 //! The lock is taken for moments, mostly inside the thread's gate, and never waited for without end: an
@@ -66,7 +66,7 @@ use core::sync::atomic::{
     AtomicI64, AtomicPtr, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use live::{Live, MAPPED, Sample};
+use live::{Live, Sample};
 use lock::{enter_sample, inside, state_for_sample, try_state};
 use misuse::Fault;
 use part::Part;
@@ -81,6 +81,7 @@ use vellum_wire::held::{Amount, INTERVAL_MAX};
 
 struct State {
     live: Live,
+    mapped: Live,
     part: Part,
     tables: *mut Tables,
 }
@@ -89,7 +90,7 @@ struct State {
 unsafe impl Send for State {}
 
 static STATE: Guarded<State> =
-    Guarded::new(State { live: Live::new(), part: Part::new(), tables: null_mut() });
+    Guarded::new(State { live: Live::new(), mapped: Live::new(), part: Part::new(), tables: null_mut() });
 /// The heap of sampled small blocks.
 static APART: AtomicPtr<Heap> = AtomicPtr::new(null_mut());
 /// Bytes between samples, on average.
@@ -248,37 +249,42 @@ fn consider(block: *mut u8, bytes: usize) {
 /// Samples a new mapping of the program, if it is due.
 #[cold]
 fn mapped(start: usize, bytes: usize) {
-    let whole = round_up(bytes, PAGE);
-    if is_due(whole) {
-        let address = core::ptr::with_exposed_provenance_mut(start);
-        enter_sample(|state| _ = state.record(address, bytes, whole, [0, MAPPED]));
+    if is_due(round_up(bytes, PAGE)) {
+        enter_sample(|state| state.record_mapping(start, bytes));
     }
 }
 
-/// Forgets a mapping, whose first page the program gives up: the rest of it is not known any more.
+/// Takes the pages from `start` to `end` out of the mappings.
 #[cold]
-fn unmapped(start: usize) {
+fn unmapped(start: usize, end: usize) {
+    let (start, end) = (start as u64, end as u64);
     inside(|state| {
-        if state.live.get(start as u64).is_some_and(|sample| sample.is_mapping()) {
-            state.forget(core::ptr::with_exposed_provenance_mut(start));
+        let is_cut = |sample: &&Sample| sample.address < end && start < sample.end();
+        loop {
+            let old = state.mapped.samples().find(is_cut).map(|sample| sample.address);
+            let Some(old) = old.and_then(|address| state.mapped.remove(address)) else { return };
+            let rest = [old.part(old.address, start), old.part(end, old.end())];
+            state.replace(&old, rest);
         }
     });
 }
 
-/// Notes that a mapping has another place and length.
+/// Notes that a mapping of `old` bytes has another place and length.
 #[cold]
-fn remapped(from: usize, to: usize, bytes: usize) {
+fn remapped(from: usize, to: usize, [old, bytes]: [usize; 2]) {
+    let (mut is_known, whole) = (false, round_up(bytes, PAGE));
     inside(|state| {
-        let is_one = state.live.get(from as u64).is_some_and(|sample| sample.is_mapping());
-        let Some(old) = is_one.then(|| state.live.remove(from as u64)).flatten() else { return };
-        let amount = stands_for(INTERVAL.load(Relaxed), bytes, round_up(bytes, PAGE));
-        let new = Sample { address: to as u64, bytes: amount.bytes, ..old };
-        state.resize(&old, &new);
-        // What one block was taken out for, another fits in.
-        if let Some(stale) = state.live.insert(new) {
-            state.count_sample(&stale, false);
-        }
+        let Some(old) = state.mapped.remove(from as u64) else { return };
+        is_known = true;
+        let pages = (whole / PAGE) as u32;
+        let grown = stands_for(INTERVAL.load(Relaxed), bytes, whole);
+        let bytes = if pages > old.class { grown.bytes } else { old.bytes };
+        state.replace(&old, [Some(Sample { address: to as u64, bytes, class: pages, ..old }), None]);
     });
+    // Points may lie on the bytes that were added.
+    if !is_known && bytes > old && is_due(whole - old) {
+        enter_sample(|state| state.record_mapping(to, bytes));
+    }
 }
 
 /// A sample that was entered.
@@ -294,21 +300,54 @@ impl State {
     /// Remembers a block of `whole` bytes, of which `bytes` were asked for, of this class and with such
     /// neighbours ([`Sample`]). False if it could not be.
     fn record(&mut self, block: *mut u8, bytes: usize, whole: usize, of: [u32; 2]) -> bool {
-        let Some(Entered { stack, generation, amount }) = self.enter(bytes, whole) else { return false };
-        if !self.live.reserve() {
+        let Some(sample) = self.sample(block as usize, bytes, whole, of) else { return false };
+        let is_there = self.insert(sample, false);
+        if is_there {
+            probes::alloc(sample.address, bytes as u64, sample.bytes);
+            self.count_sample(&sample, true);
+        }
+        is_there
+    }
+
+    fn record_mapping(&mut self, start: usize, bytes: usize) {
+        let whole = round_up(bytes, PAGE);
+        let Some(sample) = self.sample(start, bytes, whole, [(whole / PAGE) as u32, 0]) else { return };
+        if self.insert(sample, true) {
+            self.count_sample(&sample, true);
+        }
+    }
+
+    fn sample(&mut self, at: usize, bytes: usize, whole: usize, of: [u32; 2]) -> Option<Sample> {
+        let Entered { stack, generation, amount } = self.enter(bytes, whole)?;
+        let (Amount { bytes, blocks, .. }, [class, neighbours]) = (amount, of);
+        Some(Sample { address: at as u64, bytes, blocks, stack, generation, class, neighbours })
+    }
+
+    /// Puts a sample into its table, in the place of one that is stale. False if there is no room.
+    fn insert(&mut self, sample: Sample, is_mapping: bool) -> bool {
+        let table = if is_mapping { &mut self.mapped } else { &mut self.live };
+        if !table.reserve() {
             self.part.head().lost.fetch_add(1, Relaxed);
             return false;
         }
-        probes::alloc(block as u64, bytes as u64, amount.bytes);
-        let (bytes, blocks) = (amount.bytes, amount.blocks);
-        let [class, neighbours] = of;
-        let address = block as u64;
-        let sample = Sample { address, bytes, blocks, stack, generation, class, neighbours };
-        if let Some(old) = self.live.insert(sample) {
-            self.count_sample(&old, false);
+        if let Some(stale) = table.insert(sample) {
+            self.count_sample(&stale, false);
         }
-        self.count_sample(&sample, true);
         true
+    }
+
+    /// Counts and remembers what is left of a mapping that was taken out of the table, in one or two parts.
+    fn replace(&mut self, old: &Sample, rest: [Option<Sample>; 2]) {
+        self.count_sample(old, false);
+        let Some(generation) = self.part.generation() else { return };
+        for (at, sample) in rest.into_iter().flatten().enumerate() {
+            // Both parts are of one block.
+            let sample = Sample { blocks: if at == 0 { sample.blocks } else { 0 }, ..sample };
+            if self.insert(sample, true) && sample.generation == generation {
+                let grown = sample.bytes.saturating_sub(old.bytes);
+                self.part.stack(sample.stack).held.regain(&self.part.head().held, sample.amount(), grown);
+            }
+        }
     }
 
     /// Enters the calling thread's stack for a block of `whole` bytes, of which `bytes` were asked for.
@@ -335,8 +374,8 @@ impl State {
         let (generation, base) = (self.part.generation()?, self.part.base());
         // SAFETY: as in `record`.
         let tables = unsafe { self.tables.as_mut() }?;
-        let own = [(core::ptr::from_ref(tables) as usize, size_of::<Tables>()), self.live.range()];
-        tables.desk.count(&self.part.head().resident, own, base);
+        let at = (core::ptr::from_ref(tables) as usize, size_of::<Tables>());
+        tables.desk.count(&self.part.head().resident, [at, self.live.range(), self.mapped.range()], base);
         for at in tables.entries() {
             self.part.stack(at).pins.store(0, Relaxed);
         }
@@ -464,10 +503,9 @@ impl State {
     /// Counts a block as `new` that was counted as `old`.
     fn resize(&self, old: &Sample, new: &Sample) {
         if self.part.generation() == Some(old.generation) {
-            let all = &self.part.head().held;
-            let held = &self.part.stack(old.stack).held;
+            let (all, held) = (&self.part.head().held, &self.part.stack(old.stack).held);
             held.change(all, old.amount(), false);
-            held.regain(all, new.amount());
+            held.regain(all, new.amount(), new.bytes.saturating_sub(old.bytes));
         }
     }
 }

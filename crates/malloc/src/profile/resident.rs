@@ -65,7 +65,7 @@ pub(super) struct Desk {
 impl Desk {
     /// Counts, and writes the result to `resident`. `own` are ranges of the profile's tables, and `part` is
     /// where its file is mapped.
-    pub(super) fn count(&mut self, resident: &Resident, own: [(usize, usize); 2], part: usize) {
+    pub(super) fn count(&mut self, resident: &Resident, own: [(usize, usize); 3], part: usize) {
         let in_slabs = self.count_slabs();
         let mut kinds = [0u64; KINDS];
         let (span, marked) = self.count_mappings(&mut kinds, part);
