@@ -1,26 +1,57 @@
 //! Causes of operations in words, for the first column of a table.
 
+use std::collections::HashMap;
 use vellum_cost::{Cause, Place};
 use vellum_report::table::shortened;
 
 /// Columns that a function's name has at the least.
 const FUNCTION_MIN: usize = 7;
+/// Parts of a path that are tried to tell two files apart.
+const PARTS_MAX: usize = 6;
 
 /// A cause in words: the function, its line, and what it called. Where there is no room for all, of what was
 /// called nothing is said, and functions' names are cut: the line is what one looks for.
 pub(crate) fn name(cause: &Cause, room: usize) -> String {
-    let via = cause.via.as_deref().filter(|via| *via != "the allocator");
-    let via = via.map(|via| format!(" by {via}")).unwrap_or_default();
-    let Place::Line { file, line, function } = &cause.place else {
-        return format!("{}{via}", cause.place);
-    };
-    let place = format!(" {}:{line}", file.rsplit('/').next().unwrap_or(file));
-    let whole = format!("{function}{place}{via}");
+    let whole = whole(cause, 1);
+    let Place::Line { file, line, function } = &cause.place else { return whole };
     if whole.chars().count() <= room {
         return whole;
     }
+    let place = format!(" {}:{line}", tail(file, 1));
     let left = room.saturating_sub(place.chars().count()).max(FUNCTION_MIN);
     format!("{}{place}", shortened(function, left))
+}
+
+/// Names of several. Beside those that would be equal stands as much as tells them apart: what they called,
+/// or more of their files' paths.
+pub(crate) fn names(causes: &[&Cause], room: usize) -> Vec<String> {
+    let mut names: Vec<String> = causes.iter().map(|cause| name(cause, room)).collect();
+    for parts in 1..=PARTS_MAX {
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        names.iter().for_each(|name| *seen.entry(name).or_default() += 1);
+        let equal: Vec<bool> = names.iter().map(|name| seen[&**name] > 1).collect();
+        for ((name, cause), _) in names.iter_mut().zip(causes).zip(&equal).filter(|(_, equal)| **equal) {
+            *name = whole(cause, parts);
+        }
+    }
+    names
+}
+
+/// A cause in full, with the last `parts` of its file's path.
+fn whole(cause: &Cause, parts: usize) -> String {
+    let via = cause.via.as_deref().filter(|via| *via != "the allocator");
+    let via = via.map(|via| format!(" by {via}")).unwrap_or_default();
+    match &cause.place {
+        Place::Line { file, line, function } => format!("{function} {}:{line}{via}", tail(file, parts)),
+        Place::Function { module, function } => format!("{function} ({}){via}", tail(module, parts)),
+        Place::Offset { module, offset } => format!("{}+{offset:#x}{via}", tail(module, parts)),
+        Place::Unknown => format!("{}{via}", cause.place),
+    }
+}
+
+/// The last parts of a path.
+fn tail(path: &str, parts: usize) -> &str {
+    path.rmatch_indices('/').nth(parts - 1).map_or(path, |(at, _)| &path[at + 1..])
 }
 
 #[cfg(test)]
@@ -39,5 +70,16 @@ mod tests {
             "a_long… held.c:41",
         ];
         assert_eq!(names, wanted);
+    }
+    #[test]
+    fn names_that_would_be_equal_are_told_apart() {
+        let at = |module: &str, via: Option<&str>| Cause {
+            place: Place::Function { module: module.into(), function: "init".into() },
+            via: via.map(Into::into),
+        };
+        let causes =
+            [at("/a/x/l.so", None), at("/b/x/l.so", None), at("/c.so", None), at("/c.so", Some("f"))];
+        let wanted = ["init (a/x/l.so)", "init (b/x/l.so)", "init (c.so)", "init (c.so) by f"];
+        assert_eq!(names(&causes.each_ref(), 20), wanted);
     }
 }

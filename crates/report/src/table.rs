@@ -1,5 +1,7 @@
 //! Tables: aligned columns for people, objects with named fields for programs.
 //!
+//! A row of one cell spans all columns.
+//!
 //! Words are read from the left, figures line up at the right. A table that would be wider than its place
 //! shortens its first column, never its figures. Control characters become question marks.
 
@@ -115,6 +117,9 @@ impl Table {
         }
         let left: Vec<bool> = (0..self.columns.len()).map(|at| self.is_left(at)).collect();
         let line = |cells: &Vec<String>| {
+            if let ([cell], true) = (&cells[..], widths.len() > 1) {
+                return format!("{indent}{}", shortened(cell, width.saturating_sub(indent.width())));
+            }
             let padded = cells.iter().zip(&widths).zip(&left).map(|((cell, wide), left)| {
                 let cell = shortened(cell, *wide);
                 let pad = " ".repeat(wide - cell.width());
@@ -158,7 +163,11 @@ impl Table {
         let line = |(at, cells): (usize, &Vec<String>)| {
             let tag = if at < heads { "th" } else { "td" };
             let cell = |(at, text): (usize, &String)| {
-                let class = if self.is_left(at) { "" } else { " class=\"n\"" };
+                let class = match self.is_left(at) {
+                    _ if cells.len() == 1 => format!(" colspan=\"{}\"", self.columns.len()),
+                    true => String::new(),
+                    false => " class=\"n\"".to_owned(),
+                };
                 format!("<{tag}{class}>{}</{tag}>", escape(text))
             };
             let cells: String = cells.iter().enumerate().map(cell).collect();
@@ -190,7 +199,10 @@ impl Table {
 /// How wide each column is.
 fn widths(lines: &[Vec<String>]) -> Vec<usize> {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
-    let cells = |at: usize| lines.iter().filter_map(move |line| line.get(at));
+    let cells = move |at: usize| {
+        let lines = lines.iter().filter(move |line| line.len() > 1 || columns == 1);
+        lines.filter_map(move |line| line.get(at))
+    };
     (0..columns).map(|at| cells(at).map(|cell| cell.width()).max().unwrap_or(0)).collect()
 }
 

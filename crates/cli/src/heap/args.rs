@@ -1,12 +1,14 @@
 //! `vellum heap` on the command line.
 
+use super::scope::Scope;
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use vellum_cost::Holding;
 use vellum_report::amount;
-use vellum_wire::held::{INTERVAL_MAX, INTERVAL_MIN};
+use vellum_wire::held::{Amount, INTERVAL_MAX, INTERVAL_MIN};
 
 /// Times that are accepted.
 const TIMES: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(365 * 24 * 3600);
@@ -44,11 +46,18 @@ pub(crate) struct Heap {
     #[arg(long, value_name = "FORMAT", requires = "output")]
     pub(crate) format: Option<Format>,
 
-    /// What folded stacks and the flame graph show.
+    /// What folded stacks, the flame graph and the lines of callers show.
     #[arg(long, value_name = "WHEN", default_value = "peak")]
     pub(crate) of: When,
 
-    /// Show at most this number of lines in each table.
+    /// Show who called whom from where the program begins, not from the lines that asked for memory.
+    #[arg(long)]
+    pub(crate) callees: bool,
+
+    #[command(flatten)]
+    pub(crate) scope: Scope,
+
+    /// Show at most this number of lines in each table, callers aside.
     #[arg(short = 'n', long, value_name = "LINES", default_value_t = 15)]
     pub(crate) top: usize,
 
@@ -128,6 +137,26 @@ pub(crate) enum When {
     End,
     /// What was ever allocated.
     Ever,
+}
+
+impl When {
+    /// That part of a holding.
+    pub(crate) fn of(self, holding: &Holding) -> Amount {
+        match self {
+            When::Peak => holding.peak,
+            When::End => holding.now,
+            When::Ever => holding.ever,
+        }
+    }
+
+    /// The same in words.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            When::Peak => "held at the peak",
+            When::End => "held at the end",
+            When::Ever => "allocated in all",
+        }
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

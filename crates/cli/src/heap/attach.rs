@@ -7,6 +7,7 @@
 use super::args::Heap;
 use super::changes::{self, Change};
 use super::observed::{self, End, Named, Observed};
+use super::scope::Scope;
 use super::{NoFile, outputs, report};
 use crate::failure::Failure;
 use crate::screen;
@@ -50,7 +51,8 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let command = command_of(pid);
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     let began = Instant::now();
-    let mut growth = Growth { symbols: Symbols::default(), last: Vec::new(), shown: began };
+    let mut growth =
+        Growth { scope: args.scope.clone(), symbols: Symbols::default(), last: Vec::new(), shown: began };
     let is_running = loop {
         let left = args.time.map(|time| time.saturating_sub(began.elapsed()));
         if stop.wait(left.map_or(TICK, |left| left.min(TICK))) || left.is_some_and(|left| left.is_zero()) {
@@ -67,11 +69,13 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     group.all_do(Ask::Account);
     // Before they stop: then they are as they were seen.
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
-    let notes = group.notes(before, &holders.iter().map(|holder| holder.lost).sum());
+    let mut notes = group.notes(before, &holders.iter().map(|holder| holder.lost).sum());
     group.withdraw();
     group.all_do(Ask::End);
     place.remove();
-    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut growth.symbols);
+    let named = observed::named(&mut holders, &mut growth.symbols, &args.scope);
+    let Named { stacks, sites, pinned } = named;
+    notes.extend(args.scope.note(&holders));
     let end = End::Looked { wall, is_running };
     let observed =
         Observed { command, program, end, interval: args.interval, holders, stacks, sites, pinned, notes };
@@ -239,6 +243,7 @@ fn descendants(root: u32) -> Vec<u32> {
 
 /// What grows while it is looked at.
 struct Growth {
+    scope: Scope,
     symbols: Symbols,
     last: Vec<(Cause, Holding)>,
     shown: Instant,
@@ -247,7 +252,7 @@ struct Growth {
 impl Growth {
     fn show(&mut self, held: &HeldFile, began: Instant, top: usize) -> Result<(), Failure> {
         let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
-        let Named { sites, .. } = observed::named(&mut holders, &mut self.symbols);
+        let Named { sites, .. } = observed::named(&mut holders, &mut self.symbols, &self.scope);
         let now = |sites: &[(Cause, Holding)]| {
             sites.iter().map(|(cause, holding)| (cause.clone(), holding.now)).collect()
         };

@@ -87,12 +87,7 @@ fn signed(value: i64, shown: fn(u64) -> String) -> String {
 pub(super) fn diff(args: &Heap, old: &Path, new: &Path) -> Result<u8, Failure> {
     let [old, new] = [old, new].map(|path| sites(path, args.of));
     let changes = Change::between(old?, new?);
-    let title = match args.of {
-        When::Peak => "held at the peak",
-        When::End => "held at the end",
-        When::Ever => "allocated in all",
-    };
-    let text = table(&changes, title, args.top, screen::columns(), Style::of_stdout());
+    let text = table(&changes, args.of.words(), args.top, screen::columns(), Style::of_stdout());
     stdout::write_all(text.trim_start().as_bytes())?;
     Ok(0)
 }

@@ -5,10 +5,9 @@
 //! out: deep stacks of little would make the picture high.
 
 use super::args::When;
-use super::folded::shown;
 use super::observed::{Observed, names};
+use super::tree::Node;
 use crate::text::shown_command;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use vellum_report::escape;
 use vellum_report::units::bytes;
@@ -25,26 +24,10 @@ const TEXT_WIDTH_MIN: f64 = 24.0;
 /// A letter's width, about.
 const LETTER: f64 = 6.6;
 
-/// A function, and what it called.
-#[derive(Default)]
-struct Node<'a> {
-    bytes: u64,
-    callees: BTreeMap<&'a str, Node<'a>>,
-}
-
-impl<'a> Node<'a> {
-    fn add(&mut self, names: &[&'a str], bytes: u64) {
-        self.bytes += bytes;
-        if let Some((first, rest)) = names.split_first() {
-            self.callees.entry(first).or_default().add(rest, bytes);
-        }
-    }
-
-    /// The rows it takes, as far as its boxes are drawn.
-    fn rows(&self, scale: f64) -> usize {
-        let drawn = self.callees.values().filter(|callee| callee.bytes as f64 * scale >= WIDTH_MIN);
-        1 + drawn.map(|callee| callee.rows(scale)).max().unwrap_or(0)
-    }
+/// The rows that a function takes, as far as its boxes are drawn.
+fn rows(node: &Node<'_>, scale: f64) -> usize {
+    let drawn = node.next.values().filter(|callee| callee.amount.bytes as f64 * scale >= WIDTH_MIN);
+    1 + drawn.map(|callee| rows(callee, scale)).max().unwrap_or(0)
 }
 
 /// A warm colour that is a name's own.
@@ -62,18 +45,18 @@ struct Drawing {
 
 impl Drawing {
     fn draw(&mut self, name: &str, node: &Node<'_>, left: f64, depth: usize) {
-        let width = node.bytes as f64 * self.scale;
+        let width = node.amount.bytes as f64 * self.scale;
         if width < WIDTH_MIN {
             return;
         }
         let top = self.bottom - ROW * (depth + 1) as f64;
-        let share = node.bytes as f64 / self.whole.max(1) as f64 * 100.0;
+        let share = node.amount.bytes as f64 / self.whole.max(1) as f64 * 100.0;
         let _ = write!(
             self.svg,
             "<g><title>{}: {} ({share:.1} %)</title><rect x=\"{left:.1}\" y=\"{top:.1}\" \
              width=\"{width:.1}\" height=\"{:.1}\" rx=\"2\" fill=\"{}\"/>",
             escape(&name.replace(char::is_control, "?")),
-            bytes(node.bytes),
+            bytes(node.amount.bytes),
             ROW - 1.0,
             colour(name)
         );
@@ -94,9 +77,9 @@ impl Drawing {
         }
         self.svg.push_str("</g>\n");
         let mut at = left;
-        for (name, callee) in &node.callees {
+        for (name, callee) in &node.next {
             self.draw(name, callee, at, depth + 1);
-            at += callee.bytes as f64 * self.scale;
+            at += callee.amount.bytes as f64 * self.scale;
         }
     }
 }
@@ -105,24 +88,20 @@ impl Drawing {
 fn boxes(observed: &Observed, when: When, heading: f64) -> (String, u64, f64) {
     let mut root = Node::default();
     for stack in &observed.stacks {
-        root.add(&names(stack), shown(&stack.holding, when).bytes);
+        root.add(names(stack), when.of(&stack.holding));
     }
-    let scale = (WIDTH - 2.0 * MARGIN) / root.bytes.max(1) as f64;
-    let height = heading + ROW * root.rows(scale) as f64 + MARGIN;
-    let mut drawing = Drawing { svg: String::new(), scale, whole: root.bytes, bottom: height - MARGIN };
+    let scale = (WIDTH - 2.0 * MARGIN) / root.amount.bytes.max(1) as f64;
+    let height = heading + ROW * rows(&root, scale) as f64 + MARGIN;
+    let mut drawing =
+        Drawing { svg: String::new(), scale, whole: root.amount.bytes, bottom: height - MARGIN };
     drawing.draw("all", &root, MARGIN, 0);
-    (drawing.svg, root.bytes, height)
+    (drawing.svg, root.amount.bytes, height)
 }
 
 /// The picture as a file.
 pub(crate) fn render(observed: &Observed, when: When) -> String {
     let (boxes, whole, height) = boxes(observed, when, HEADING);
-    let what = match when {
-        When::Peak => "held at the peak",
-        When::End => "held at the end",
-        When::Ever => "allocated in all",
-    };
-    let heading = format!("{}: {what}, {}", shown_command(&observed.command), bytes(whole));
+    let heading = format!("{}: {}, {}", shown_command(&observed.command), when.words(), bytes(whole));
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\">\n<style>text{{font:11px monospace}}\

@@ -4,23 +4,12 @@ use super::args::When;
 use super::observed::{Stacked, names};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use vellum_cost::Holding;
-use vellum_wire::held::Amount;
-
-/// What is shown of a holding.
-pub(crate) fn shown(holding: &Holding, when: When) -> Amount {
-    match when {
-        When::Peak => holding.peak,
-        When::End => holding.now,
-        When::Ever => holding.ever,
-    }
-}
 
 /// The lines.
 pub(crate) fn render(stacks: &[Stacked], when: When) -> String {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for stack in stacks {
-        let bytes = shown(&stack.holding, when).bytes;
+        let bytes = when.of(&stack.holding).bytes;
         if bytes > 0 {
             let names: Vec<String> = names(stack).iter().map(|name| name.replace([';', '\n'], ":")).collect();
             *lines.entry(names.join(";")).or_default() += bytes;

@@ -67,6 +67,8 @@ struct Site<'a> {
 
 #[derive(Serialize)]
 struct Stack<'a> {
+    site: usize,
+    callers: Vec<&'a str>,
     frames: Vec<Frame<'a>>,
     held: Held,
 }
@@ -146,5 +148,6 @@ fn stack(stack: &Stacked) -> Stack<'_> {
             address: level.address,
         })
     });
-    Stack { frames: frames.collect(), held: held(&stack.holding) }
+    let (site, callers) = (stack.site, stack.callers.iter().map(|(label, _)| &**label).collect());
+    Stack { site, callers, frames: frames.collect(), held: held(&stack.holding) }
 }

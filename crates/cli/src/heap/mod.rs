@@ -14,11 +14,14 @@ mod observed;
 pub(crate) mod page;
 mod pprof;
 mod resident;
+mod scope;
 mod tables;
 pub(crate) mod text;
+mod tree;
 
 pub(crate) use args::Heap;
 pub(crate) use observed::Observed;
+pub(crate) use scope::Scope;
 
 use crate::environment::{append, edit, preload_companions, prepend};
 use crate::failure::{FAILED, Failure};
@@ -100,7 +103,7 @@ fn outputs(args: &Heap) -> Result<Vec<(Output, Format)>, Failure> {
 
 /// Shows and writes the report. The exit status: `status`, unless that is 0 and something failed.
 fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, mut status: u8) -> u8 {
-    let shown = text::render(observed, args.top, screen::columns_of_stderr(), Style::of_stderr());
+    let shown = text::render(observed, args, screen::columns_of_stderr(), Style::of_stderr());
     vellum_report::stderr::write(format_args!("{shown}"));
     for (output, format) in outputs {
         if let Err(failure) = write(output, format, observed, args) {
@@ -114,7 +117,7 @@ fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, mut 
 
 fn write(output: Output, format: Format, observed: &Observed, args: &Heap) -> Result<(), Failure> {
     let content = match format {
-        Format::Text => text::render(observed, args.top, screen::COLUMNS, Style::plain()).into_bytes(),
+        Format::Text => text::render(observed, args, screen::COLUMNS, Style::plain()).into_bytes(),
         Format::Folded => folded::render(&observed.stacks, args.of).into_bytes(),
         Format::Html => page::html(observed).into_bytes(),
         Format::Json => json::render(observed).into_bytes(),
@@ -149,7 +152,8 @@ fn observe(
     board.remove();
     drop(signals);
     let ended = ended.map_err(Failure::Wait)?;
-    let run = Run { command: &args.command, program, obstacle, serving, processes: pids, ended };
+    let scope = args.scope.clone();
+    let run = Run { command: &args.command, program, obstacle, serving, processes: pids, ended, scope };
     run.profile(&held, args.interval)
 }
 
@@ -164,14 +168,18 @@ pub(crate) struct Run<'a> {
     /// The processes that the library entered.
     pub(crate) processes: usize,
     pub(crate) ended: Ended,
+    /// What of it is reported.
+    pub(crate) scope: Scope,
 }
 
 impl Run<'_> {
     /// What was kept in the file, with names.
     pub(crate) fn profile(self, held: &HeldFile, interval: u64) -> Result<Observed, Failure> {
         let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
-        let notes = notes(&holders, self.obstacle, self.serving, self.processes);
-        let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut Symbols::default());
+        let mut notes = notes(&holders, self.obstacle, self.serving, self.processes);
+        let named = observed::named(&mut holders, &mut Symbols::default(), &self.scope);
+        let Named { stacks, sites, pinned } = named;
+        notes.extend(self.scope.note(&holders));
         let command = self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         let (program, end) = (self.program.to_path_buf(), End::Ended(self.ended));
         Ok(Observed { command, program, end, interval, holders, stacks, sites, pinned, notes })

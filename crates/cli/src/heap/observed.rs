@@ -1,11 +1,15 @@
 //! The observations of one run of `vellum heap`, from which all of its outputs are made.
 
+use super::scope::Scope;
 use crate::outcome::Outcome;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use vellum_cost::{Cause, Causes, Holder, Holding, Instruction, Resident, in_order};
+use vellum_cost::{
+    Cause, Causes, Holder, Holding, Instruction, Resident, Spot, in_order, is_entry, is_languages,
+    is_standard,
+};
 use vellum_process::{Ended, Function, Symbols, is_own_library};
 use vellum_wire::held::{Amount, BLOCK};
 
@@ -62,6 +66,11 @@ pub(crate) struct Level {
 pub(crate) struct Stacked {
     pub(crate) levels: Vec<Level>,
     pub(crate) holding: Holding,
+    /// The number of the site that it belongs to.
+    pub(crate) site: usize,
+    /// The functions that called the site's, innermost first, as far as `main`: each with its line, and the
+    /// length of its name alone.
+    pub(crate) callers: Vec<(String, usize)>,
 }
 
 impl Observed {
@@ -127,36 +136,88 @@ pub(crate) struct Named {
     pub(crate) pinned: Vec<(Cause, u64)>,
 }
 
-/// Takes the stacks of all processes, and gives them names.
-pub(crate) fn named(holders: &mut [Holder], symbols: &mut Symbols) -> Named {
+/// Takes the stacks of all processes, and gives those of the scope names.
+pub(crate) fn named(holders: &mut Vec<Holder>, symbols: &mut Symbols, scope: &Scope) -> Named {
     let mut sums: HashMap<Vec<Instruction>, (Holding, u64)> = HashMap::new();
-    for held in holders.iter_mut().flat_map(|holder| std::mem::take(&mut holder.stacks)) {
-        let (sum, pins) = sums.entry(in_order(held.stack, symbols)).or_default();
-        *sum = sum.plus(held.holding);
-        *pins = pins.saturating_add(held.pins);
-    }
-    let mut causes = Causes::default();
-    let mut sites: BTreeMap<Cause, Holding> = BTreeMap::new();
-    let mut pinned: BTreeMap<Cause, u64> = BTreeMap::new();
-    let mut stacks: Vec<Stacked> = Vec::new();
-    for (stack, (holding, pins)) in sums {
-        let cause = causes.cause(&stack, symbols);
-        if pins > 0 {
-            *pinned.entry(cause.clone()).or_default() += pins;
+    holders.retain(|holder| scope.has_process(holder.pid));
+    for holder in holders {
+        if scope.is_of_stacks() {
+            (holder.holding, holder.resident) = (Holding::default(), None);
         }
-        let site = sites.entry(cause).or_default();
-        *site = site.plus(holding);
+        for held in std::mem::take(&mut holder.stacks) {
+            let stack = in_order(held.stack, symbols);
+            if scope.is_of_stacks() {
+                if !scope.has_stack(&stack, symbols) {
+                    continue;
+                }
+                holder.holding = holder.holding.plus(held.holding);
+            }
+            let (sum, pins) = sums.entry(stack).or_default();
+            *sum = sum.plus(held.holding);
+            *pins = pins.saturating_add(held.pins);
+        }
+    }
+    let mut causes = Causes::hiding(scope.wrappers());
+    let mut found: BTreeMap<Cause, (Holding, u64, Vec<Stacked>)> = BTreeMap::new();
+    for (stack, (holding, pins)) in sums {
+        let (cause, (index, function)) = causes.find(&stack, symbols);
+        let site = found.entry(cause).or_default();
+        (site.0, site.1) = (site.0.plus(holding), site.1 + pins);
         let own = |at: &&Instruction| at.module.as_deref().is_some_and(is_own_library);
-        let levels = stack.iter().skip_while(own).map(|at| level(at, symbols)).collect();
-        stacks.push(Stacked { levels, holding });
+        let own = stack.iter().take_while(own).count();
+        let levels: Vec<Level> = stack[own..].iter().map(|at| level(at, symbols)).collect();
+        let callers = callers(&levels, (index.saturating_sub(own), function));
+        site.2.push(Stacked { levels, holding, site: 0, callers });
     }
     let key = |holding: &Holding| std::cmp::Reverse((holding.peak.bytes, holding.ever.bytes));
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(_, (holding, ..))| key(holding));
+    let (mut stacks, mut sites, mut pinned) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, (cause, (holding, pins, of))) in found.into_iter().enumerate() {
+        stacks.extend(of.into_iter().map(|stack| Stacked { site: number, ..stack }));
+        if pins > 0 {
+            pinned.push((cause.clone(), pins));
+        }
+        sites.push((cause, holding));
+    }
     stacks.sort_by(|a, b| key(&a.holding).cmp(&key(&b.holding)).then_with(|| names(a).cmp(&names(b))));
-    let mut sites: Vec<_> = sites.into_iter().collect();
-    sites.sort_by_key(|(_, holding)| key(holding));
-    let mut pinned: Vec<_> = pinned.into_iter().collect();
     pinned.sort_by_key(|(_, pins)| std::cmp::Reverse(*pins));
     Named { stacks, sites, pinned }
+}
+
+/// The functions outside of that one, as far as the program's own go.
+fn callers(levels: &[Level], (index, function): Spot) -> Vec<(String, usize)> {
+    let outer = levels.iter().enumerate().skip(index).flat_map(|(at, level)| {
+        let inlined = if at == index { function + 1 } else { 0 };
+        level.functions.iter().skip(inlined).map(move |function| (level, function))
+    });
+    let mut outer: Vec<_> = outer.collect();
+    let name = |function: &Function| function.name.clone().unwrap_or_default();
+    let is_script = |level: &Level| level.module.is_none() && level.address == 0;
+    let is_first = |(level, function): &(&Level, &Function)| is_script(level) || name(function) == "main";
+    let first = outer.iter().rposition(is_first).map(|first| first + 1);
+    let entry = || outer.iter().position(|(_, function)| is_entry(&name(function)));
+    outer.truncate(first.or_else(entry).unwrap_or(outer.len()));
+    while first.is_none()
+        && outer.last().is_some_and(|(level, _)| level.module.as_deref().is_some_and(is_languages))
+    {
+        outer.pop();
+    }
+    // Beside names of the same file, addresses say nothing.
+    let is_named = |(level, function): &(&Level, &Function)| {
+        name(function) != offset_name(level.module.as_deref(), level.address)
+    };
+    let named: HashSet<_> = outer.iter().filter(|at| is_named(at)).map(|(level, _)| &level.module).collect();
+    outer.retain(|at| (is_named(at) || !named.contains(&at.0.module)) && !is_standard(&name(at.1)));
+    let label = |(_, function): &(&Level, &Function)| match (&function.file, function.line) {
+        (Some(file), Some(line)) if function.is_users() => {
+            format!("{} {}:{line}", name(function), file.rsplit('/').next().unwrap_or(file))
+        }
+        _ => name(function),
+    };
+    let mut labels: Vec<_> = outer.iter().map(|at| (label(at), name(at.1).len())).collect();
+    labels.dedup();
+    labels
 }
 
 fn level(at: &Instruction, symbols: &mut Symbols) -> Level {
@@ -171,13 +232,15 @@ fn level(at: &Instruction, symbols: &mut Symbols) -> Level {
         functions.push(Function::default());
     }
     for function in functions.iter_mut().filter(|function| function.name.is_none()) {
-        let file = at.module.as_deref().and_then(Path::file_name);
-        function.name = Some(match file {
-            Some(file) => format!("{}+{:#x}", file.to_string_lossy(), at.address),
-            None => "?".to_owned(),
-        });
+        function.name = Some(offset_name(at.module.as_deref(), at.address));
     }
     Level { module: at.module.clone(), address: at.address, functions }
+}
+
+/// The name of a function that has none.
+fn offset_name(module: Option<&Path>, address: u64) -> String {
+    let file = module.and_then(Path::file_name);
+    file.map_or_else(|| "?".to_owned(), |file| format!("{}+{address:#x}", file.to_string_lossy()))
 }
 
 /// The names on a stack, outermost first: functions with those inlined into them.

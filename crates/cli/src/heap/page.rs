@@ -4,10 +4,10 @@
 use super::args::When;
 use super::json::SCHEMA;
 use super::observed::{Observed, blocks};
-use super::tables::{self, Shown};
+use super::tables::{self, Shown, Tree};
 use super::{flame, resident};
 use crate::page::{self, Page};
-use vellum_cost::{Holding, Resident};
+use vellum_cost::Resident;
 use vellum_report::units::{bytes, count, many, size, time};
 use vellum_wire::held::Amount;
 
@@ -48,9 +48,9 @@ fn tiles(observed: &Observed) -> String {
 /// The sections on who holds memory, and on where resident memory is.
 pub(crate) fn sections(observed: &Observed) -> String {
     let now = if observed.is_running() { "Held now" } else { "Held at the end" };
-    let mut html = held(observed, "Held at the peak", When::Peak, |holding| holding.peak);
-    html.push_str(&held(observed, now, When::End, |holding| holding.now));
-    if let Some(sites) = tables::sites(observed, "line", |holding| holding.ever, LINES_MAX, NAME_MAX) {
+    let mut html = held(observed, "Held at the peak", When::Peak);
+    html.push_str(&held(observed, now, When::End));
+    if let Some(sites) = tables::sites(observed, "line", When::Ever, Tree::Callers, (LINES_MAX, NAME_MAX)) {
         html.push_str(&page::section("All allocations, freed blocks included", &shown(&sites)));
     }
     let tables = resident::tables(observed, LINES_MAX, NAME_MAX);
@@ -64,8 +64,8 @@ pub(crate) fn sections(observed: &Observed) -> String {
     html
 }
 
-fn held(observed: &Observed, title: &str, when: When, of: fn(&Holding) -> Amount) -> String {
-    let content = match tables::sites(observed, "line", of, LINES_MAX, NAME_MAX) {
+fn held(observed: &Observed, title: &str, when: When) -> String {
+    let content = match tables::sites(observed, "line", when, Tree::Callers, (LINES_MAX, NAME_MAX)) {
         Some(sites) => flame::inline(observed, when) + &shown(&sites),
         None => page::remark("Nothing."),
     };

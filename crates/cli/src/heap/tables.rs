@@ -1,16 +1,25 @@
 //! The tables of a profile: its processes, and the lines that hold most. The terminal, files and the page
 //! show the same ones.
 
+use super::args::When;
 use super::observed::{Observed, blocks, error};
-use crate::named::name;
+use super::tree::{Line, Node};
+use crate::named::names;
 use std::cmp::Reverse;
-use vellum_cost::{Cause, Holding};
+use vellum_cost::Cause;
 use vellum_report::Table;
 use vellum_report::units::{bytes, count, many};
 use vellum_wire::held::Amount;
 
 /// Processes that are listed.
 const PROCESSES_MAX: usize = 15;
+
+/// Lines of callers below those that hold memory.
+const CALLERS_MAX: usize = 10;
+/// A branch has a line from this part of all bytes on.
+const SHARE_MIN: u64 = 50;
+/// Columns of a table beside its names.
+pub(super) const FIGURES_WIDTH: usize = 42;
 
 /// A table, and a word on what it leaves out.
 pub(super) type Shown = (Table, Option<String>);
@@ -36,36 +45,90 @@ pub(super) fn processes(observed: &Observed) -> Option<Shown> {
     Some((table, (more > 0).then(|| format!("and {} more", count(more as u64)))))
 }
 
-/// The lines that hold most, under a title, with names of at most `room` columns; `None` where none holds
-/// any.
+/// Which way the lines below a line go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tree {
+    /// There are none.
+    Flat,
+    /// From the lines that asked for memory to their callers.
+    Callers,
+    /// From where the program begins to the lines that asked for memory.
+    Callees,
+}
+
+/// The lines that hold most, under a title, with names of at most `room` columns, and the heaviest ways to
+/// them, of at most `room` and `FIGURES_WIDTH` together; `None` where none holds any.
 pub(super) fn sites(
     observed: &Observed,
     title: &str,
-    of: fn(&Holding) -> Amount,
-    top: usize,
-    room: usize,
+    when: When,
+    tree: Tree,
+    (top, room): (usize, usize),
 ) -> Option<Shown> {
-    let mut sites: Vec<(&Cause, Amount)> =
-        observed.sites.iter().map(|(cause, holding)| (cause, of(holding))).collect();
-    sites.retain(|(_, amount)| amount.samples > 0);
-    sites.sort_by_key(|(_, amount)| Reverse(amount.bytes));
-    let all: u64 = sites.iter().map(|(_, amount)| amount.bytes).sum();
-    if sites.is_empty() {
+    let causes: Vec<&Cause> = observed.sites.iter().map(|(cause, _)| cause).collect();
+    let names = names(&causes, room);
+    let mut root = Node::default();
+    for stack in observed.stacks.iter().filter(|stack| when.of(&stack.holding).samples > 0) {
+        let (site, amount) = (&*names[stack.site], when.of(&stack.holding));
+        match tree {
+            Tree::Flat => root.add([site], amount),
+            Tree::Callers => {
+                root.add([site].into_iter().chain(stack.callers.iter().map(|(label, _)| &**label)), amount);
+            }
+            Tree::Callees => {
+                let outer = stack.callers.iter().rev().map(|(label, name)| &label[..*name]);
+                root.add(outer.chain([site]), amount);
+            }
+        }
+    }
+    let (arrow, title) = match tree {
+        Tree::Flat => (' ', title.to_owned()),
+        Tree::Callers => ('←', format!("{title} (← called by)")),
+        Tree::Callees => ('→', format!("{title} (→ calls)")),
+    };
+    let roots = root.heaviest(0);
+    if roots.is_empty() {
         return None;
     }
-    let mut table = Table::plain(&[title, "bytes", "share", "±", "blocks"], 1);
-    for (cause, amount) in sites.iter().take(top) {
-        table.row(vec![
-            name(cause, room),
-            bytes(amount.bytes),
-            format!("{:.1} %", amount.bytes as f64 / all.max(1) as f64 * 100.0),
-            format!("{:.0} %", error(*amount) * 100.0),
-            count(blocks(*amount)),
-        ]);
+    let shown = &roots[..top.min(roots.len())];
+    let branches = branches(shown, root.amount.bytes);
+    let mut table = Table::plain(&[&title, "bytes", "share", "±", "blocks"], 1);
+    let row = |name: String, amount: Amount| {
+        let share = format!("{:.1} %", amount.bytes as f64 / root.amount.bytes.max(1) as f64 * 100.0);
+        let error = format!("{:.0} %", error(amount) * 100.0);
+        vec![name, bytes(amount.bytes), share, error, count(blocks(amount))]
+    };
+    for ((name, node), branches) in shown.iter().zip(&branches) {
+        table.row(row((*name).to_owned(), node.amount));
+        for line in branches {
+            table.row(match line.amount {
+                Some(amount) => row(line.text(arrow, room), amount),
+                None => vec![line.text(arrow, room + FIGURES_WIDTH)],
+            });
+        }
     }
-    let rest = sites.get(top..).filter(|rest| !rest.is_empty()).map(|rest| {
-        let left = rest.iter().map(|(_, amount)| amount.bytes).sum();
+    let rest = roots.get(top..).filter(|rest| !rest.is_empty()).map(|rest| {
+        let left = rest.iter().map(|(_, node)| node.amount.bytes).sum();
         format!("and {} with {}", many(rest.len() as u64, "more line"), bytes(left))
     });
     Some((table, rest))
+}
+
+/// The lines below each of the `roots`: the heaviest, so that they are not too many together.
+fn branches<'a>(roots: &[(&str, &Node<'a>)], all: u64) -> Vec<Vec<Line<'a>>> {
+    let mut least = all.div_ceil(SHARE_MIN).max(1);
+    loop {
+        let below = roots.iter().map(|(_, node)| {
+            let mut lines = Vec::new();
+            if node.amount.bytes >= least {
+                node.below(1, least, &mut lines);
+            }
+            lines
+        });
+        let below: Vec<_> = below.collect();
+        if below.iter().map(Vec::len).sum::<usize>() <= CALLERS_MAX {
+            return below;
+        }
+        least += least.div_ceil(4);
+    }
 }

@@ -1,12 +1,13 @@
 //! The report for people: sums, and the lines that hold most at the peak, at the end, and that allocate most.
 
+use super::args::{Heap, When};
 use super::observed::{Observed, blocks};
 use super::resident;
-use super::tables::{self, Shown};
+use super::tables::{self, Shown, Tree};
 use crate::text::{ending, shown_command};
 use crate::wrap::wrapped;
 use std::fmt::Write;
-use vellum_cost::Holding;
+use vellum_cost::{Cause, Holding};
 use vellum_report::Style;
 use vellum_report::units::{bytes, count, many, size};
 use vellum_wire::held::Amount;
@@ -14,11 +15,9 @@ use vellum_wire::held::Amount;
 /// Columns of a label, and of what stands before the words behind one.
 const LABEL_WIDTH: usize = 10;
 const LABELLED: usize = LABEL_WIDTH + 3;
-/// Columns of a table beside its names.
-const FIGURES_WIDTH: usize = 42;
 
 /// The report.
-pub(crate) fn render(observed: &Observed, top: usize, width: usize, style: Style) -> String {
+pub(crate) fn render(observed: &Observed, args: &Heap, width: usize, style: Style) -> String {
     let sum = observed.sum();
     let mut text = String::new();
     let head = format!("vellum heap: {}", shown_command(&observed.command));
@@ -51,35 +50,37 @@ pub(crate) fn render(observed: &Observed, top: usize, width: usize, style: Style
     if let Some(processes) = tables::processes(observed) {
         text.push_str(&shown(&processes, width, style));
     }
-    type Of = fn(&Holding) -> Amount;
-    let held: [(&str, Of); 3] = [
-        ("held at the peak", |holding| holding.peak),
-        (held_now, |holding| holding.now),
-        ("allocated in all", |holding| holding.ever),
-    ];
-    for (title, of) in held {
-        text.push_str(&sites(observed, title, of, top, width, style));
+    let tree = if args.callees { Tree::Callees } else { Tree::Callers };
+    for (title, when) in
+        [("held at the peak", When::Peak), (held_now, When::End), ("allocated in all", When::Ever)]
+    {
+        let tree = if when == args.of { tree } else { Tree::Flat };
+        text.push_str(&sites(observed, title, (when, tree), args.top, width, style));
     }
-    text + &resident(observed, top, width, style)
+    text + &resident(observed, args.top, width, style)
 }
 
 /// Who holds memory, and where resident memory is: a part of the report of `vellum run`.
 pub(crate) fn part(observed: &Observed, top: usize, width: usize, style: Style) -> String {
-    let mut text = sites(observed, "held at the peak", |holding| holding.peak, top, width, style);
-    text.push_str(&sites(observed, "held at the end", |holding| holding.now, top, width, style));
+    let mut text = sites(observed, "held at the peak", (When::Peak, Tree::Callers), top, width, style);
+    text.push_str(&sites(observed, "held at the end", (When::End, Tree::Flat), top, width, style));
     text + &resident(observed, top, width, style)
 }
 
 fn sites(
     observed: &Observed,
     title: &str,
-    of: fn(&Holding) -> Amount,
+    (when, tree): (When, Tree),
     top: usize,
     width: usize,
     style: Style,
 ) -> String {
-    let room = width.saturating_sub(FIGURES_WIDTH);
-    match tables::sites(observed, title, of, top, room) {
+    let is_peaks = |(_, holding): &(Cause, Holding)| when.of(holding) == holding.peak;
+    let room = width.saturating_sub(tables::FIGURES_WIDTH);
+    match tables::sites(observed, title, when, tree, (top, room)) {
+        Some(_) if tree == Tree::Flat && when != When::Peak && observed.sites.iter().all(is_peaks) => {
+            format!("\n{title}: the same\n")
+        }
         Some(sites) => shown(&sites, width, style),
         None => format!("\n{title}: nothing\n"),
     }

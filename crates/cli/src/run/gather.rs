@@ -77,6 +77,7 @@ fn heap(plan: &Plan, observed: &Observed, at: &Attachment) -> Result<Option<heap
         serving: at.serving_processes > 0,
         processes: usize::try_from(at.seated_processes).unwrap_or(usize::MAX),
         ended: observed.ended,
+        scope: heap::Scope::default(),
     };
     run.profile(held, interval).map(Some)
 }

@@ -1,0 +1,99 @@
+//! Stacks as a tree: the boxes of a flame graph, and the lines of callers on the terminal and the page.
+//!
+//! Lines leave out branches below a share of all. A function with one caller of weight shares a line with it:
+//!
+//! ```text
+//! site            30.0 MiB
+//!   ← a ← b                    one caller each: the figures are the site's
+//!     ← c         20.0 MiB
+//!     ← d ← main  10.0 MiB
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use vellum_report::table::columns;
+use vellum_wire::held::Amount;
+
+/// Of a node, the share that its heaviest branch has at the least where the others are not worth a line.
+const SOLE_PERCENT: u64 = 95;
+/// Columns of an indent.
+const INDENT: usize = 2;
+
+/// A function, what passed through it, and the functions one step further.
+#[derive(Debug, Default)]
+pub(super) struct Node<'a> {
+    pub(super) amount: Amount,
+    pub(super) next: BTreeMap<&'a str, Node<'a>>,
+}
+
+/// A line of the tree: functions, each one step further than the one before.
+#[derive(Debug)]
+pub(super) struct Line<'a> {
+    depth: usize,
+    names: Vec<&'a str>,
+    /// `None` where it is that of the line above.
+    pub(super) amount: Option<Amount>,
+}
+
+impl<'a> Node<'a> {
+    pub(super) fn add(&mut self, names: impl IntoIterator<Item = &'a str>, amount: Amount) {
+        self.amount = self.amount.plus(amount);
+        let mut at = self;
+        for name in names {
+            at = at.next.entry(name).or_default();
+            at.amount = at.amount.plus(amount);
+        }
+    }
+
+    /// The next functions of at least `least` bytes, most first.
+    pub(super) fn heaviest(&self, least: u64) -> Vec<(&'a str, &Node<'a>)> {
+        let next = self.next.iter().map(|(name, node)| (*name, node));
+        let mut next: Vec<_> = next.filter(|(_, node)| node.amount.bytes >= least).collect();
+        next.sort_by_key(|(_, node)| Reverse(node.amount.bytes));
+        next
+    }
+
+    /// The functions from here on that have nothing of weight beside them, and the last of them.
+    fn chain(&self, least: u64) -> (Vec<&'a str>, &Node<'a>) {
+        let (mut names, mut at) = (Vec::new(), self);
+        while let [(name, next)] = at.heaviest(least)[..]
+            && next.amount.bytes / SOLE_PERCENT >= at.amount.bytes / 100
+        {
+            names.push(name);
+            at = next;
+        }
+        (names, at)
+    }
+
+    /// The lines below that of this function.
+    pub(super) fn below(&self, depth: usize, least: u64, lines: &mut Vec<Line<'a>>) {
+        let (names, end) = self.chain(least);
+        let is_sole = !names.is_empty();
+        if is_sole {
+            lines.push(Line { depth, names, amount: None });
+        }
+        for (name, node) in end.heaviest(least) {
+            let (chain, end) = node.chain(least);
+            let depth = depth + usize::from(is_sole);
+            lines.push(Line { depth, names: [vec![name], chain].concat(), amount: Some(node.amount) });
+            // What remains forks: each of its branches has figures.
+            end.below(depth + 1, least, lines);
+        }
+    }
+}
+
+impl Line<'_> {
+    /// Its functions behind arrows, as many as `room` columns have room for.
+    pub(super) fn text(&self, arrow: char, room: usize) -> String {
+        let mut text = " ".repeat(INDENT * self.depth);
+        for (at, name) in self.names.iter().enumerate() {
+            let step = format!("{}{arrow} {name}", if at == 0 { "" } else { " " });
+            let more = if at + 1 < self.names.len() { INDENT + 2 } else { 0 };
+            if at > 0 && columns(&text) + columns(&step) + more > room {
+                return format!("{text} {arrow} …");
+            }
+            text += &step;
+        }
+        text
+    }
+}
