@@ -5,6 +5,8 @@ use crate::outcome::Outcome;
 /// Characters of a command that are shown, and where it shares a line of 80 columns.
 const COMMAND_MAX: usize = 100;
 const COMMAND_SHORT: usize = 50;
+/// Names of processes that are spelled out.
+const NAMES_MAX: usize = 4;
 
 /// The command on one line, as a shell would take it, cut where it gets long.
 pub(crate) fn shown_command(words: &[String]) -> String {
@@ -42,5 +44,27 @@ pub(crate) fn ending(outcome: &Outcome) -> String {
         }
         Outcome::Running => "runs on".to_owned(),
         Outcome::Gone => "has ended".to_owned(),
+    }
+}
+
+/// The first few of `names`, and how many more there are.
+pub(crate) fn some(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = names.len().saturating_sub(NAMES_MAX);
+    let mut list: Vec<String> = names.take(NAMES_MAX).collect();
+    if more > 0 {
+        list.push(format!("{more} more"));
+    }
+    list.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_names_are_cut() {
+        let names = |n: usize| some((0..n).map(|i| format!("p{i}")).collect::<Vec<_>>().into_iter());
+        assert_eq!(names(2), "p0, p1");
+        assert_eq!(names(6), "p0, p1, p2, p3, 2 more");
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct Heap {
 
     /// Compare two profiles saved as JSON: what has grown, of what --of says.
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["command", "output", "time", "every"])]
+        conflicts_with_all = ["command", "output", "time", "every", "hide", "function", "module", "pid"])]
     pub(crate) diff: Vec<PathBuf>,
 
     /// The program and its arguments; or the number of a process (./4711 for a program of such a name).

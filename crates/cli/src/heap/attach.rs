@@ -8,8 +8,9 @@ use super::args::Heap;
 use super::changes::{self, Change};
 use super::observed::{self, End, Named, Observed};
 use super::scope::Scope;
-use super::{NoFile, outputs, report};
+use super::{lost, outputs, report};
 use crate::failure::Failure;
+use crate::run::launch::NoFile;
 use crate::screen;
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions, TryLockError};
@@ -69,16 +70,16 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     group.all_do(Ask::Account);
     // Before they stop: then they are as they were seen.
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
-    let mut notes = group.notes(before, &holders.iter().map(|holder| holder.lost).sum());
+    let mut notes = group.notes(before);
+    notes.extend(lost(&holders));
     group.withdraw();
     group.all_do(Ask::End);
     place.remove();
-    let named = observed::named(&mut holders, &mut growth.symbols, &args.scope);
-    let Named { stacks, sites, pinned } = named;
+    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut growth.symbols, &args.scope);
     notes.extend(args.scope.note(&holders));
     let end = End::Looked { wall, is_running };
-    let observed =
-        Observed { command, program, end, interval: args.interval, holders, stacks, sites, pinned, notes };
+    let (interval, curve) = (args.interval, Vec::new());
+    let observed = Observed { command, program, end, interval, holders, stacks, sites, pinned, notes, curve };
     Ok(report(args, &observed, outputs, 0))
 }
 
@@ -190,7 +191,7 @@ impl Group {
     }
 
     /// What a reader needs to know.
-    fn notes(&self, before: u64, lost: &u64) -> Vec<String> {
+    fn notes(&self, before: u64) -> Vec<String> {
         let mut notes = vec![format!(
             "process {} had {} in use when this began, of which no line is known",
             self.root,
@@ -202,11 +203,6 @@ impl Group {
             notes.push(format!(
                 "{silent} of {} processes asked their allocator for no new memory, and were not sampled",
                 self.members.len()
-            ));
-        }
-        if *lost > 0 {
-            notes.push(format!(
-                "{lost} samples are missing: too many at a time, or no room; use a longer --interval"
             ));
         }
         notes

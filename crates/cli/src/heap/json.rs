@@ -29,6 +29,8 @@ struct Body<'a> {
     processes: Vec<Process<'a>>,
     resident: Option<resident::Document>,
     notes: &'a [String],
+    freed_bytes: u64,
+    resident_over_time: &'a [(u64, u64)],
     sites: Vec<Site<'a>>,
     stacks: Vec<Stack<'a>>,
 }
@@ -118,6 +120,8 @@ fn body(observed: &Observed) -> Body<'_> {
         processes: observed.holders.iter().map(process_of).collect(),
         resident: resident::document(observed),
         notes: &observed.notes,
+        freed_bytes: observed.freed(),
+        resident_over_time: &observed.curve,
         sites: observed.sites.iter().map(|(cause, holding)| site(cause, holding, pinned(cause))).collect(),
         stacks: observed.stacks.iter().map(stack).collect(),
     }

@@ -23,29 +23,26 @@ pub(crate) use args::Heap;
 pub(crate) use observed::Observed;
 pub(crate) use scope::Scope;
 
-use crate::environment::{append, edit, preload_companions, prepend};
 use crate::failure::{FAILED, Failure};
+use crate::run::Run;
+use crate::run::launch::{NoFile, Observed as Seen, Occasion, Plan};
 use crate::screen;
+use crate::text::some;
 use args::Format;
 use observed::{End, Named};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
-use vellum_cost::{HeldFile, Holder};
-use vellum_process::library;
-use vellum_process::{BoardFile, Child, Command, Ended, Image, Obstacle, Signals, Symbols, locate};
+use vellum_cost::Holder;
+use vellum_process::{Pid, Symbols};
+use vellum_report::units::{bytes, many};
 use vellum_report::{Output, Style};
-use vellum_wire::held::HELD_ENV;
-use vellum_wire::{Attach, BOARD_ENV};
+use vellum_wire::{Attach, Counter};
 
-/// How often the board's memory is reserved ahead.
-const TICK: Duration = Duration::from_millis(100);
-
-/// The file was not made or cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot make a file for the profile ({0}); make some room in /dev/shm")]
-struct NoFile(#[source] std::io::Error);
+/// Resident memory from which on it is worth a note that little of it is known, and how little.
+const MAPPED_MIN: u64 = 16 << 20;
+/// See [`MAPPED_MIN`].
+const MAPPED_PART: u64 = 8;
 
 /// The format of a file is not known.
 #[derive(Debug, thiserror::Error)]
@@ -71,23 +68,30 @@ pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
     if let Some(pid) = args.pid() {
         return attach::attach(args, pid);
     }
-    let program = locate(&args.command[0], std::env::var_os("PATH").as_deref());
-    if let (Err(_), [first, second, ..]) = (&program, &args.command[..])
+    let outputs = outputs(args)?;
+    let (command, lib, heap) = (args.command.clone(), args.lib.clone(), Some(args.interval));
+    let plan = Plan::new(&Run { command, lib, heap, ..Run::default() });
+    if let (Err(Failure::Locate(_)), [first, second, ..]) = (&plan, &args.command[..])
         && first.to_str().is_some_and(|word| word.parse::<u32>().is_ok())
         && second.as_encoded_bytes().starts_with(b"-")
     {
         let options: Vec<_> = args.command[1..].iter().map(|word| word.to_string_lossy()).collect();
         return Err(Failure::of(OptionsBehind(first.clone(), options.join(" "))));
     }
-    let program = program?;
-    let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);
-    let vellum = library::find(args.lib.as_deref())?;
-    let outputs = outputs(args)?;
-    let observed = observe(args, &program, obstacle, &vellum)?;
-    let status = match &observed.end {
-        End::Ended(ended) => ended.outcome.shell_status(),
-        End::Looked { .. } => 0,
+    let plan = plan?;
+    let seen = plan.launch(Occasion { on_vellum: true, must_sample: true, ..Occasion::default() })?;
+    let status = seen.ended.outcome.shell_status();
+    let Some(mut observed) = profile(&plan, &seen, &args.scope)? else { return Ok(status) };
+    let mut note = |number: usize, what: &str, names: String| {
+        if number > 0 {
+            observed.notes.push(format!("{} {what}: {names}", many(number as u64, "process")));
+        }
     };
+    let (strangers, alive) = (&seen.sampled.strangers, &seen.sampled.survivors);
+    let number = strangers.iter().map(|stranger| stranger.count as usize).sum();
+    note(number, "not profiled", some(strangers.iter().map(|stranger| stranger.comm.clone())));
+    let names = some(alive.iter().map(|(pid, name)| format!("{name} (pid {pid})")));
+    note(alive.len(), "still running, profiled until now", names);
     Ok(report(args, &observed, outputs, status))
 }
 
@@ -102,11 +106,21 @@ fn outputs(args: &Heap) -> Result<Vec<(Output, Format)>, Failure> {
 }
 
 /// Shows and writes the report. The exit status: `status`, unless that is 0 and something failed.
-fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, mut status: u8) -> u8 {
+fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, status: u8) -> u8 {
     let shown = text::render(observed, args, screen::columns_of_stderr(), Style::of_stderr());
     vellum_report::stderr::write(format_args!("{shown}"));
+    written(outputs, status, |format| content(format, observed, args))
+}
+
+/// Writes the files. The exit status is as for [`report`].
+fn written(
+    outputs: Vec<(Output, Format)>,
+    mut status: u8,
+    content: impl Fn(Format) -> Result<Vec<u8>, Failure>,
+) -> u8 {
     for (output, format) in outputs {
-        if let Err(failure) = write(output, format, observed, args) {
+        let written = content(format).and_then(|content| Ok(output.write(content)?));
+        if let Err(failure) = written {
             vellum_report::exit::failed(failure);
             // The program's own failure says more than ours.
             status = if status == 0 { FAILED } else { status };
@@ -115,122 +129,91 @@ fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, mut 
     status
 }
 
-fn write(output: Output, format: Format, observed: &Observed, args: &Heap) -> Result<(), Failure> {
-    let content = match format {
+fn content(format: Format, observed: &Observed, args: &Heap) -> Result<Vec<u8>, Failure> {
+    Ok(match format {
         Format::Text => text::render(observed, args, screen::COLUMNS, Style::plain()).into_bytes(),
         Format::Folded => folded::render(&observed.stacks, args.of).into_bytes(),
         Format::Html => page::html(observed).into_bytes(),
         Format::Json => json::render(observed).into_bytes(),
         Format::Pprof => pprof::render(observed).map_err(|error| Failure::of(NoFile(error)))?,
         Format::Svg => flame::render(observed, args.of).into_bytes(),
+    })
+}
+
+/// What was kept of a run, with names; `None` if it had no file for it.
+pub(crate) fn profile(plan: &Plan, seen: &Seen, scope: &Scope) -> Result<Option<Observed>, Failure> {
+    let Some((held, interval)) = seen.held.as_ref().zip(plan.heap) else { return Ok(None) };
+    let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+    let mut notes = notes(&holders, plan, seen);
+    let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut Symbols::default(), scope);
+    notes.extend(scope.note(&holders));
+    let command = plan.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (program, end) = (plan.program.clone(), End::Ended(seen.ended));
+    let points = seen.sampled.series.points().iter();
+    let curve = points.map(|point| (point.at.as_nanos() as u64, point.resident.0)).collect();
+    Ok(Some(Observed { command, program, end, interval, holders, stacks, sites, pinned, notes, curve }))
+}
+
+/// A note on processes that the profile does not have to their end.
+fn left(holders: &[Holder], survivors: &[(Pid, String)]) -> Option<String> {
+    let goes_on = |(at, holder): &(usize, &Holder)| {
+        // A program that was executed in its place has a part of its own.
+        holders[at + 1..].iter().any(|later| later.pid == holder.pid)
+            || survivors.iter().any(|(pid, _)| pid.0 as u32 == holder.pid)
     };
-    Ok(output.write(content)?)
-}
-
-fn observe(
-    args: &Heap,
-    program: &Path,
-    obstacle: Option<Obstacle>,
-    vellum: &Path,
-) -> Result<Observed, Failure> {
-    let signals = Signals::hold()?;
-    let board = BoardFile::create()?;
-    let held = held_file(&board, args.interval)?;
-    let preloads = !obstacle.is_some_and(Obstacle::forbids_preload);
-    let env = if preloads { environment(&board, &held, vellum)? } else { std::env::vars_os().collect() };
-    let command = Command {
-        program: program.to_path_buf(),
-        argv: args.command.clone(),
-        env,
-        stdio: [None, None, None],
-    };
-    let child = Child::spawn(&command, &signals)?;
-    let ended = child.wait(Some(TICK), |_| board.reserve_ahead());
-    // From here on nobody may be kept from ending us, and nothing of ours may be left behind.
-    let serving = board.claimed().iter().any(|slot| slot.attach() == Attach::Serving);
-    let pids = board.claimed().iter().filter(|slot| slot.pid.load(Relaxed) != 0).count();
-    board.remove();
-    drop(signals);
-    let ended = ended.map_err(Failure::Wait)?;
-    let scope = args.scope.clone();
-    let run = Run { command: &args.command, program, obstacle, serving, processes: pids, ended, scope };
-    run.profile(&held, args.interval)
-}
-
-/// A run of a program that has ended, of which a profile was kept.
-pub(crate) struct Run<'a> {
-    pub(crate) command: &'a [OsString],
-    pub(crate) program: &'a Path,
-    /// Why the library could not enter it.
-    pub(crate) obstacle: Option<Obstacle>,
-    /// Whether one of its processes allocated from Vellum.
-    pub(crate) serving: bool,
-    /// The processes that the library entered.
-    pub(crate) processes: usize,
-    pub(crate) ended: Ended,
-    /// What of it is reported.
-    pub(crate) scope: Scope,
-}
-
-impl Run<'_> {
-    /// What was kept in the file, with names.
-    pub(crate) fn profile(self, held: &HeldFile, interval: u64) -> Result<Observed, Failure> {
-        let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
-        let mut notes = notes(&holders, self.obstacle, self.serving, self.processes);
-        let named = observed::named(&mut holders, &mut Symbols::default(), &self.scope);
-        let Named { stacks, sites, pinned } = named;
-        notes.extend(self.scope.note(&holders));
-        let command = self.command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        let (program, end) = (self.program.to_path_buf(), End::Ended(self.ended));
-        Ok(Observed { command, program, end, interval, holders, stacks, sites, pinned, notes })
-    }
-}
-
-/// A file for the profile of processes that are given its path, beside the board.
-pub(crate) fn held_file(board: &BoardFile, interval: u64) -> Result<HeldFile, Failure> {
-    let directory = board.path().parent().unwrap_or(Path::new("/"));
-    HeldFile::create(directory, interval).map_err(|error| Failure::of(NoFile(vellum_process::named(error))))
-}
-
-/// Our environment, and what makes the program sample.
-fn environment(
-    board: &BoardFile,
-    held: &HeldFile,
-    vellum: &Path,
-) -> Result<Vec<(OsString, OsString)>, Failure> {
-    let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    let vellum = board.preloadable(vellum).map_err(Failure::Link)?;
-    edit(&mut env, "LD_PRELOAD", |old| prepend(vellum.as_os_str(), old));
-    preload_companions(&mut env);
-    edit(&mut env, BOARD_ENV, |_| board.path().into());
-    edit(&mut env, HELD_ENV, |_| held.path().into());
-    // As for `vellum run`: a program built with AddressSanitizer, started by ours, would refuse to run.
-    edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));
-    Ok(env)
+    let uncounted = holders.iter().enumerate().filter(|(_, holder)| holder.resident.is_none());
+    let left: Vec<&Holder> = uncounted.filter(|at| !goes_on(at)).map(|(_, holder)| holder).collect();
+    let names = some(left.iter().map(|holder| format!("{} (pid {})", holder.name, holder.pid)));
+    (!left.is_empty()).then(|| {
+        let number = many(left.len() as u64, "process");
+        format!("{number} left by _exit, a signal, or for a program that is not profiled: {names}")
+    })
 }
 
 /// Notes that a reader needs to judge the report.
-fn notes(holders: &[Holder], obstacle: Option<Obstacle>, serving: bool, processes: usize) -> Vec<String> {
+fn notes(holders: &[Holder], plan: &Plan, seen: &Seen) -> Vec<String> {
+    let slots = seen.board.as_deref().map(|board| board.claimed()).unwrap_or_default();
+    let serving = slots.iter().any(|slot| slot.attach() == Attach::Serving);
+    let processes = slots.iter().filter(|slot| slot.pid.load(Relaxed) != 0).count();
     let mut notes = Vec::new();
+    let resident = seen.ended.usage.largest_process.0;
+    let known = slots.iter().map(|slot| slot.get(Counter::PeakLive)).max().unwrap_or(0);
+    let left = left(holders, &seen.sampled.survivors);
+    let is_alone = left.is_none() && seen.sampled.strangers.is_empty();
+    let is_elsewhere = serving && is_alone && resident >= MAPPED_MIN && known < resident / MAPPED_PART;
+    if is_elsewhere {
+        notes.push(format!(
+            "the program maps its memory itself (mmap, sbrk): of {} resident, at most {} came from malloc and \
+             mappings of 64 KiB to 256 MiB, which alone are in a profile",
+            bytes(resident),
+            bytes(known)
+        ));
+    }
     if holders.is_empty() {
-        notes.push(match obstacle {
-            Some(obstacle) => format!("the program could not be profiled: it is {}", obstacle.words()),
-            None if processes == 0 => {
-                "the program could not be profiled: Vellum did not report (was LD_PRELOAD changed?)"
-                    .to_owned()
-            }
-            None if !serving => "nothing was sampled: the program has an allocator of its own".to_owned(),
-            None => "nothing was sampled: the program allocated too little, or is hardened".to_owned(),
+        notes.extend(match plan.obstacle {
+            _ if is_elsewhere => None,
+            Some(obstacle) => Some(format!("the program could not be profiled: it is {}", obstacle.words())),
+            None => Some(
+                match processes {
+                    0 => "the program could not be profiled: Vellum did not report (was LD_PRELOAD changed?)",
+                    _ if !serving => "nothing was sampled: the program has an allocator of its own",
+                    _ => "nothing was sampled: the program allocated too little, or is hardened",
+                }
+                .to_owned(),
+            ),
         });
     }
+    notes.extend(left);
     if holders.len() > 1 {
         notes.push("sums are over processes, whose peaks need not have been at one time".to_owned());
     }
-    let lost: u64 = holders.iter().map(|holder| holder.lost).sum();
-    if lost > 0 {
-        notes.push(format!(
-            "{lost} samples are missing: too many at a time, or no room; use a longer --interval"
-        ));
-    }
+    notes.extend(lost(holders));
     notes
+}
+
+/// A note on samples that are missing.
+fn lost(holders: &[Holder]) -> Option<String> {
+    let lost: u64 = holders.iter().map(|holder| holder.lost).sum();
+    let why = "too many at a time, or no room; use a longer --interval";
+    (lost > 0).then(|| format!("{lost} samples are missing: {why}"))
 }

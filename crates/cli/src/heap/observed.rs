@@ -34,6 +34,8 @@ pub(crate) struct Observed {
     pub(crate) pinned: Vec<(Cause, u64)>,
     /// Things to know about the report, in words.
     pub(crate) notes: Vec<String>,
+    /// Nanoseconds since the start, and bytes of all processes that were resident then.
+    pub(crate) curve: Vec<(u64, u64)>,
 }
 
 /// The moment at which it was looked at last.
@@ -94,6 +96,12 @@ impl Observed {
     /// Whether the program still runs.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.end, End::Looked { is_running: true, .. })
+    }
+
+    /// Bytes that were allocated and are not in use any more.
+    pub(crate) fn freed(&self) -> u64 {
+        let sum = self.sum();
+        sum.ever.bytes.saturating_sub(sum.now.bytes)
     }
 
     /// All processes together; their peaks need not have been at one time.

@@ -7,14 +7,21 @@ use super::tables::{self, Shown, Tree};
 use crate::text::{ending, shown_command};
 use crate::wrap::wrapped;
 use std::fmt::Write;
+use std::time::Duration;
 use vellum_cost::{Cause, Holding};
 use vellum_report::Style;
-use vellum_report::units::{bytes, count, many, size};
+use vellum_report::units::{bytes, count, many, size, time};
 use vellum_wire::held::Amount;
 
 /// Columns of a label, and of what stands before the words behind one.
 const LABEL_WIDTH: usize = 10;
 const LABELLED: usize = LABEL_WIDTH + 3;
+
+/// Steps of the curve of resident memory, and the samples that it needs.
+const CURVE_STEPS: usize = 30;
+const CURVE_SAMPLES: usize = 8;
+/// Blocks that fill one to eight eighths of a cell.
+const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// The report.
 pub(crate) fn render(observed: &Observed, args: &Heap, width: usize, style: Style) -> String {
@@ -34,7 +41,11 @@ pub(crate) fn render(observed: &Observed, args: &Heap, width: usize, style: Styl
     let (now, held_now) =
         if observed.is_running() { ("now", "held now") } else { ("at the end", "held at the end") };
     line(label(now), &said(sum.now));
-    line(label("allocated"), &said(sum.ever));
+    let freed = bytes(observed.freed());
+    line(label("allocated"), &format!("{}, {freed} of them freed", said(sum.ever)));
+    if let Some(curve) = curve(&observed.curve) {
+        line(label("resident"), &curve);
+    }
     line(
         label("samples"),
         &format!(
@@ -58,6 +69,25 @@ pub(crate) fn render(observed: &Observed, args: &Heap, width: usize, style: Styl
         text.push_str(&sites(observed, title, (when, tree), args.top, width, style));
     }
     text + &resident(observed, args.top, width, style)
+}
+
+/// Resident memory over time, if there are samples enough.
+fn curve(samples: &[(u64, u64)]) -> Option<String> {
+    let ((end, _), most) = (samples.last()?, samples.iter().map(|(_, bytes)| *bytes).max()?);
+    let mut steps = [0; CURVE_STEPS];
+    for (at, bytes) in samples {
+        let step = &mut steps[(at * (CURVE_STEPS as u64 - 1) / end.max(&1)) as usize];
+        *step = (*step).max(*bytes);
+    }
+    let mut last = 0;
+    let curve = steps.iter().map(|&step| {
+        // Between samples it was what it had been.
+        last = if step > 0 { step } else { last };
+        EIGHTHS[(last * 7).div_ceil(most.max(1)) as usize]
+    });
+    let curve: String = curve.collect();
+    let time = time(Duration::from_nanos(*end));
+    (samples.len() >= CURVE_SAMPLES).then(|| format!("{curve} up to {} in {time}", bytes(most)))
 }
 
 /// Who holds memory, and where resident memory is: a part of the report of `vellum run`.

@@ -25,7 +25,7 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
     let largest = usage.largest_process.0;
     let peak_bytes = series.peak().map_or(largest, |peak| peak.0.max(largest));
     let attachment = attachment(plan, observed, slots);
-    let heap = heap(plan, observed, &attachment)?;
+    let heap = heap::profile(plan, observed, &heap::Scope::default())?;
     Ok(Report {
         schema: SCHEMA,
         vellum_version: env!("CARGO_PKG_VERSION"),
@@ -66,20 +66,6 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
         missing: missing(observed),
         samples: samples(series.points()),
     })
-}
-
-fn heap(plan: &Plan, observed: &Observed, at: &Attachment) -> Result<Option<heap::Observed>, Failure> {
-    let Some((held, interval)) = observed.held.as_ref().zip(plan.heap) else { return Ok(None) };
-    let run = heap::Run {
-        command: &plan.argv,
-        program: &plan.program,
-        obstacle: plan.obstacle,
-        serving: at.serving_processes > 0,
-        processes: usize::try_from(at.seated_processes).unwrap_or(usize::MAX),
-        ended: observed.ended,
-        scope: heap::Scope::default(),
-    };
-    run.profile(held, interval).map(Some)
 }
 
 /// How the program ended.

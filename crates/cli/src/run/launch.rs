@@ -10,10 +10,9 @@ use super::store;
 use super::working_set::{References, WorkingSet};
 use crate::environment::{append, edit, preload_companions, prepend};
 use crate::failure::Failure;
-use crate::heap::held_file;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use vellum_cost::HeldFile;
@@ -56,6 +55,8 @@ pub(crate) struct Occasion {
     pub(crate) live: bool,
     /// Whether the working set is watched.
     pub(crate) watch: bool,
+    /// Whether it is run for its samples alone.
+    pub(crate) must_sample: bool,
     /// Whether it is compared with a run that has no board to find its strays by.
     pub(crate) compared: bool,
     /// What becomes descriptors 0, 1 and 2; `None` is ours.
@@ -80,9 +81,23 @@ pub(crate) struct Observed {
     pub(crate) held: Option<HeldFile>,
 }
 
-/// What was made, or else a word of why the program runs without it.
-fn or_without<T>(what: &str, made: Result<T, Failure>) -> Option<T> {
-    made.map_err(|failure| say!("vellum: error: {failure}; the program runs without {what}")).ok()
+/// The file of a profile was not made or cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot make a file for the profile ({0}); make some room in /dev/shm")]
+pub(crate) struct NoFile(#[source] pub(crate) std::io::Error);
+
+/// A file for the profile of processes that are given its path, beside the board.
+fn held_file(board: &BoardFile, interval: u64) -> Result<HeldFile, Failure> {
+    let directory = board.path().parent().unwrap_or(Path::new("/"));
+    HeldFile::create(directory, interval).map_err(|error| Failure::of(NoFile(vellum_process::named(error))))
+}
+
+/// What was made, or else a word of why the program runs without it; an error where it `must` not.
+fn or_without<T>(what: &str, must: bool, made: Result<T, Failure>) -> Result<Option<T>, Failure> {
+    if must {
+        return made.map(Some);
+    }
+    Ok(made.map_err(|failure| say!("vellum: error: {failure}; the program runs without {what}")).ok())
 }
 
 impl Plan {
@@ -130,11 +145,15 @@ impl Plan {
         let signals = Signals::hold()?;
         let mut board = None;
         if occasion.on_vellum {
-            board = or_without("Vellum", BoardFile::create().map_err(Failure::from)).map(Arc::new);
+            board = or_without("Vellum", occasion.must_sample, BoardFile::create().map_err(Failure::from))?
+                .map(Arc::new);
         }
-        let held = board.as_deref().zip(self.heap);
-        let held = held
-            .and_then(|(board, interval)| or_without("samples of its blocks", held_file(board, interval)));
+        let held = match board.as_deref().zip(self.heap) {
+            Some((board, interval)) => {
+                or_without("samples of its blocks", occasion.must_sample, held_file(board, interval))?
+            }
+            None => None,
+        };
         let mut env = self.environment(board.as_deref())?;
         if let Some(held) = held.as_ref().filter(|_| self.preloads()) {
             edit(&mut env, HELD_ENV, |_| held.path().into());

@@ -12,7 +12,7 @@
 use super::report::{PAGE_BYTES, PeakParts, Report, Standing};
 use super::working_set::WorkingSet;
 use crate::heap;
-use crate::text::{ending, shown_shortly};
+use crate::text::{ending, shown_shortly, some};
 use crate::working_set_text::{cost, grain, meaning, recommended};
 use crate::wrap::{COLUMNS, wrapped};
 use std::time::Duration;
@@ -21,8 +21,6 @@ use vellum_report::units::{bytes, count, many, time};
 use vellum_report::{Style, stderr};
 use vellum_wire::Counter;
 
-/// Names of strangers and survivors that are spelled out.
-const NAMES_MAX: usize = 4;
 /// Lines that are named of those that hold memory.
 const HOLDERS_MAX: usize = 5;
 const LABEL_WIDTH: usize = 9;
@@ -277,16 +275,6 @@ fn notes(lines: &mut Lines, report: &Report) {
     }
 }
 
-/// The first few of `names`, and how many more there are.
-fn some(names: impl ExactSizeIterator<Item = String>) -> String {
-    let more = names.len().saturating_sub(NAMES_MAX);
-    let mut list: Vec<String> = names.take(NAMES_MAX).collect();
-    if more > 0 {
-        list.push(format!("{more} more"));
-    }
-    list.join(", ")
-}
-
 struct Lines {
     text: String,
     style: Style,
@@ -384,12 +372,5 @@ counted
         assert!(text.lines().nth(1).is_some_and(|line| line.ends_with(": try --frames 16M")), "{text}");
         report.pages.counters.insert(Counter::PagedWaitNs.name(), 1);
         assert!(!render(&report, false, Style::plain()).contains("try --frames"));
-    }
-
-    #[test]
-    fn lists_of_names_are_cut() {
-        let names = |n: usize| some((0..n).map(|i| format!("p{i}")).collect::<Vec<_>>().into_iter());
-        assert_eq!(names(2), "p0, p1");
-        assert_eq!(names(6), "p0, p1, p2, p3, 2 more");
     }
 }

@@ -19,6 +19,7 @@ mod govern;
 mod heap;
 mod heap_collected;
 mod heap_page;
+mod heap_report;
 mod heap_storms;
 mod install;
 mod instructions;

@@ -1,0 +1,75 @@
+//! The report of `vellum heap`: who asked for memory, of what was chosen, and what it has not.
+
+use crate::common::held::{compiled, heap};
+use crate::common::{report, said, text};
+use serde_json::Value;
+use std::path::Path;
+
+const MEBI: f64 = 1048576.0;
+
+/// Who asked for memory, seen through the functions that pass requests on, and of what is chosen alone.
+#[test]
+fn wrappers_are_folded_and_callers_shown() {
+    let place = tempfile::tempdir().unwrap();
+    let [Some(program), Some(bare)] = [&[][..], &["-g0"]].map(|flags| compiled("wrapped.c", flags)) else {
+        return;
+    };
+    let exact = |program: &Path, options: &[&str]| {
+        let output =
+            heap(&[&["-i", "1", "-o", "heap.json"], options].concat(), &[text(program)], place.path());
+        assert!(output.status.success(), "{}", said(&output));
+        // Words and figures without what depends on widths.
+        let shown = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
+        (shown, report(&place.path().join("heap.json")))
+    };
+    for (program, options, wanted) in [
+        (&program, &[][..], &["parse wrapped.c:20 30.0 MiB", "pool_get wrapped.c:16 12.0 MiB"][..]),
+        (&program, &[], &["← load wrapped.c:28 ← … 20.0 MiB", "← render wrapped.c:25 ← main"]),
+        (&program, &["--hide", "^pool_"], &["render wrapped.c:25 12.0 MiB"]),
+        (&program, &["--callees"], &["→ load → parse wrapped.c:20 20.0 MiB"]),
+        (&program, &["--function", "load$"], &["peak 30.0 MiB in 30 blocks", "--function 'load$'"]),
+        (&program, &["--function", "^load", "--module", "wrapped"], &["peak 20.0 MiB in 20 blocks"]),
+        (&program, &["--pid", "1"], &["peak 0 B", "no sample matches: --pid 1"]),
+        (&bare, &[], &["parse (wrapped) 30.0 MiB", "← reload ← main 10.0 MiB"]),
+    ] {
+        let (shown, document) = exact(program, options);
+        for wanted in wanted {
+            assert!(shown.contains(wanted), "{options:?}: {wanted}: {shown}");
+        }
+        assert!(!shown.contains("xmalloc"), "{options:?}: {shown}");
+        // The tree can be made of the document.
+        let stacks = document["stacks"].as_array().unwrap();
+        for (number, site) in document["sites"].as_array().unwrap().iter().enumerate() {
+            let of = stacks.iter().filter(|stack| stack["site"] == number);
+            let sum: u64 = of.map(|stack| stack["held"]["peak"]["bytes"].as_u64().unwrap()).sum();
+            assert_eq!(site["held"]["peak"]["bytes"], sum);
+        }
+    }
+}
+
+#[test]
+fn mappings_are_held_as_far_as_they_are_mapped() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(program) = compiled("mapped.c", &[]) else { return };
+    for (word, notes) in [
+        (None, &[][..]),
+        (Some("gone"), &["1 process left by _exit, a signal, or for a program that is not profiled: mapped"]),
+        (Some("large"), &["the program maps its memory itself"]),
+    ] {
+        let words: Vec<&str> = [text(&program)].into_iter().chain(word).collect();
+        let output = heap(&["-o", "heap.json"], &words, place.path());
+        let document = report(&place.path().join("heap.json"));
+        let told: Vec<&str> =
+            document["notes"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        assert_eq!(told.len(), notes.len(), "{}", said(&output));
+        assert!(told.iter().zip(notes).all(|(told, wanted)| told.starts_with(wanted)), "{told:?}");
+        let mapped = if word == Some("large") { 0.0 } else { f64::from(24 + 12 + 2 + 32 * 8) * MEBI };
+        assert!(
+            (document["sum"]["end"]["bytes"].as_f64().unwrap() - mapped).abs() <= 100.0,
+            "{}",
+            said(&output)
+        );
+        let [ever, freed] = [&document["sum"]["ever"]["bytes"], &document["freed_bytes"]].map(Value::as_f64);
+        assert_eq!(ever.unwrap() - freed.unwrap(), document["sum"]["end"]["bytes"].as_f64().unwrap());
+    }
+}
