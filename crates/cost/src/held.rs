@@ -59,6 +59,19 @@ impl Holding {
     }
 }
 
+impl Holding {
+    /// What there is more of than in `other`; nothing where there is less.
+    #[must_use]
+    pub fn above(self, other: Holding) -> Holding {
+        let above = |new: Amount, old: Amount| match new.bytes.checked_sub(old.bytes) {
+            None | Some(0) => Amount::default(),
+            Some(bytes) => Amount { bytes, blocks: new.blocks.saturating_sub(old.blocks), ..new },
+        };
+        let (now, peak) = (above(self.now, other.now), above(self.peak, other.peak));
+        Holding { now, peak, ever: above(self.ever, other.ever) }
+    }
+}
+
 /// A stack, and what it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldStack {

@@ -73,9 +73,9 @@ pub(crate) struct Heap {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) every: Option<Duration>,
 
-    /// Compare two profiles saved as JSON: what has grown, of what --of says.
+    /// Compare two profiles saved as JSON: what has grown, of what --of says. With -o, write the growth.
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["command", "output", "time", "every", "hide", "function", "module", "pid"])]
+        conflicts_with_all = ["command", "time", "every", "hide", "function", "module", "pid"])]
     pub(crate) diff: Vec<PathBuf>,
 
     /// The program and its arguments; or the number of a process (./4711 for a program of such a name).

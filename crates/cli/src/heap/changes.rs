@@ -1,7 +1,9 @@
 //! What has grown between two moments: of a process that is looked at, or of two saved profiles.
 
-use super::args::{Heap, When};
+use super::args::{Format, Heap};
 use super::json::SCHEMA;
+use super::observed::{End, Level, Observed, Stacked, names};
+use super::{content, outputs, written};
 use crate::document::{Saved, cause};
 use crate::failure::Failure;
 use crate::named::name;
@@ -9,11 +11,13 @@ use crate::screen;
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::path::Path;
-use vellum_cost::Cause;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vellum_cost::{Cause, Holder, Holding};
+use vellum_process::Function;
 use vellum_report::units::{bytes, count, many};
 use vellum_report::{Style, Table, stdout};
-use vellum_wire::held::{Amount, BLOCK};
+use vellum_wire::held::{Amount, BLOCK, INTERVAL_USUAL};
 
 /// Columns of a table beside its names.
 const FIGURES_WIDTH: usize = 46;
@@ -83,34 +87,108 @@ fn signed(value: i64, shown: fn(u64) -> String) -> String {
     format!("{sign}{}", shown(value.unsigned_abs()))
 }
 
-/// Shows what has grown from one saved profile to the other, on standard output.
-pub(super) fn diff(args: &Heap, old: &Path, new: &Path) -> Result<u8, Failure> {
-    let [old, new] = [old, new].map(|path| sites(path, args.of));
-    let changes = Change::between(old?, new?);
-    let text = table(&changes, args.of.words(), args.top, screen::columns(), Style::of_stdout());
-    stdout::write_all(text.trim_start().as_bytes())?;
-    Ok(0)
+/// Shows what has grown from one saved profile to the other, on standard output, and writes the growth.
+pub(super) fn diff(args: &Heap, paths: [&Path; 2]) -> Result<u8, Failure> {
+    let outputs = outputs(args)?;
+    let both = paths.map(|path| Saved { path, schema: SCHEMA, maker: "vellum heap -o FILE.json" });
+    let [old, new] = both.each_ref().map(|saved| saved.entries("sites", site).map_err(Failure::of));
+    let sites = [old?, new?];
+    let of = |sites: &[(Cause, Holding)]| {
+        sites.iter().map(|(cause, holding)| (cause.clone(), args.of.of(holding))).collect()
+    };
+    let changes = Change::between(of(&sites[0]), of(&sites[1]));
+    let shown =
+        |width, style| table(&changes, args.of.words(), args.top, width, style).trim_start().to_owned();
+    stdout::write_all(shown(screen::columns(), Style::of_stdout()).as_bytes())?;
+    if outputs.is_empty() {
+        return Ok(0);
+    }
+    let [old, new] = both.each_ref().map(|saved| saved.entries("stacks", stack).map_err(Failure::of));
+    let observed = growth(paths, sites, [old?, new?]);
+    Ok(written(outputs, 0, |format| match format {
+        Format::Text => Ok(shown(screen::COLUMNS, Style::plain()).into_bytes()),
+        format => content(format, &observed, args),
+    }))
 }
 
-/// What the lines of a saved profile hold.
-fn sites(path: &Path, when: When) -> Result<Vec<(Cause, Amount)>, Failure> {
-    let saved = Saved { path, schema: SCHEMA, maker: "vellum heap -o FILE.json" };
-    saved.entries("sites", |entry| site(entry, when)).map_err(Failure::of)
+/// What has grown, as if a program held it: sites and stacks that shrank hold nothing.
+fn growth(paths: [&Path; 2], sites: [Vec<(Cause, Holding)>; 2], stacks: [Vec<Stacked>; 2]) -> Observed {
+    let mut grown: BTreeMap<Cause, [Holding; 2]> = BTreeMap::new();
+    // Functions, without lines: these move when a source is edited.
+    let mut by_names: BTreeMap<(Cause, Vec<String>), (Stacked, [Holding; 2])> = BTreeMap::new();
+    for (at, (sites, stacks)) in sites.into_iter().zip(stacks).enumerate() {
+        for stack in stacks {
+            let Some((cause, _)) = sites.get(stack.site) else { continue };
+            let functions = names(&stack).into_iter().map(str::to_owned).collect();
+            let holding = stack.holding;
+            let known = by_names.entry((cause.clone(), functions)).or_insert((stack, Default::default()));
+            known.1[at] = known.1[at].plus(holding);
+        }
+        for (cause, holding) in sites {
+            let sum = &mut grown.entry(cause).or_default()[at];
+            *sum = sum.plus(holding);
+        }
+    }
+    let grown = grown.into_iter().map(|(cause, [old, new])| (cause, new.above(old)));
+    let grown: Vec<_> = grown.filter(|(_, holding)| *holding != Holding::default()).collect();
+    let stacks = by_names.into_iter().filter_map(|((cause, _), (stack, [old, new]))| {
+        let site = grown.iter().position(|(site, _)| *site == cause)?;
+        Some(Stacked { site, holding: new.above(old), ..stack })
+    });
+    let stacks: Vec<_> = stacks.filter(|stack| stack.holding != Holding::default()).collect();
+    let holding = stacks.iter().fold(Holding::default(), |sum, stack| sum.plus(stack.holding));
+    let holders = vec![Holder { holding, ..Holder::default() }];
+    let command =
+        ["diff".to_owned()].into_iter().chain(paths.map(|path| path.display().to_string())).collect();
+    let end = End::Looked { wall: Duration::ZERO, is_running: false };
+    let notes = vec!["growth from one profile to another: what shrank is not shown".to_owned()];
+    let (program, interval, pinned, curve) = (PathBuf::new(), INTERVAL_USUAL, Vec::new(), Vec::new());
+    Observed { command, program, end, interval, holders, stacks, sites: grown, pinned, notes, curve }
 }
 
-fn site(entry: &Value, when: When) -> Option<(Cause, Amount)> {
-    let key = match when {
-        When::Peak => "peak",
-        When::End => "end",
-        When::Ever => "ever",
+/// A site of a saved profile.
+fn site(entry: &Value) -> Option<(Cause, Holding)> {
+    Some((cause(entry)?, holding(entry)?))
+}
+
+/// What an entry of a saved profile holds.
+fn holding(entry: &Value) -> Option<Holding> {
+    let amount = |key: &str| {
+        let figure = |name: &str| entry["held"][key][name].as_u64();
+        let blocks = figure("blocks")?.saturating_mul(BLOCK);
+        Some(Amount { bytes: figure("bytes")?, blocks, samples: figure("samples")? })
     };
-    let figure = |name: &str| entry["held"][key][name].as_u64();
-    let amount = Amount {
-        bytes: figure("bytes")?,
-        blocks: figure("blocks")?.saturating_mul(BLOCK),
-        samples: figure("samples")?,
+    Some(Holding { now: amount("end")?, peak: amount("peak")?, ever: amount("ever")? })
+}
+
+/// A stack of a saved profile.
+fn stack(entry: &Value) -> Option<Stacked> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let frames = entry["frames"].as_array()?;
+    // Functions that are inlined into each other are of one instruction.
+    let is_one = |a: &Value, b: &Value| {
+        !a["module"].is_null() && [&a["module"], &a["address"]] == [&b["module"], &b["address"]]
     };
-    Some((cause(entry)?, amount))
+    let level = |frames: &[Value]| {
+        let function = |frame: &Value| Function {
+            name: text(&frame["function"]),
+            file: text(&frame["file"]).map(Into::into),
+            line: frame["line"].as_u64().and_then(|line| line.try_into().ok()),
+        };
+        let module = text(&frames[0]["module"]).map(|module| Path::new(&module).into());
+        let address = frames[0]["address"].as_u64()?;
+        Some(Level { module, address, functions: frames.iter().map(function).collect() })
+    };
+    let callers = entry["callers"].as_array()?.iter().map(|label| {
+        let label = label.as_str()?;
+        Some((label.to_owned(), label.find(' ').unwrap_or(label.len())))
+    });
+    Some(Stacked {
+        levels: frames.chunk_by(is_one).map(level).collect::<Option<_>>()?,
+        holding: holding(entry)?,
+        site: usize::try_from(entry["site"].as_u64()?).ok()?,
+        callers: callers.collect::<Option<_>>()?,
+    })
 }
 
 #[cfg(test)]
@@ -135,15 +213,5 @@ mod tests {
         assert_eq!(seen, [(40, 4), (10, 1), (-70, -7)]);
         let text = table(&changes, "held", 2, 80, Style::plain());
         assert!(text.contains("f a.c:2") && text.contains("with 1 more line, in all -20 B"), "{text}");
-    }
-
-    #[test]
-    fn sites_are_read_as_they_are_written() {
-        let entry = serde_json::json!({
-            "place": {"kind": "line", "file": "a.c", "line": 7, "function": "f"}, "via": null,
-            "held": {"end": {"bytes": 100, "blocks": 10, "samples": 1}},
-        });
-        assert_eq!(site(&entry, When::End), Some((at(7), amount(100))));
-        assert_eq!(site(&entry, When::Peak), None);
     }
 }

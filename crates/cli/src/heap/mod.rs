@@ -63,7 +63,7 @@ struct OptionsBehind(OsString, String);
 /// Runs the command once, reports, and returns the program's exit status.
 pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
     if let [old, new] = &args.diff[..] {
-        return changes::diff(args, old, new);
+        return changes::diff(args, [old, new]);
     }
     if let Some(pid) = args.pid() {
         return attach::attach(args, pid);

@@ -1,9 +1,10 @@
 //! The report of `vellum heap`: who asked for memory, of what was chosen, and what it has not.
 
 use crate::common::held::{compiled, heap};
-use crate::common::{report, said, text};
+use crate::common::{VELLUM, report, said, text};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
 
 const MEBI: f64 = 1048576.0;
 
@@ -45,6 +46,21 @@ fn wrappers_are_folded_and_callers_shown() {
             assert_eq!(site["held"]["peak"]["bytes"], sum);
         }
     }
+    // What has grown, in every format.
+    exact(&program, &["--function", "load$", "-o", "old.json"]);
+    exact(&program, &["-o", "new.json"]);
+    let files = ["d.txt", "d.html", "d.svg", "d.folded", "d.json", "d.pb.gz"];
+    let mut command = Command::new(VELLUM);
+    command.args(["heap", "--diff", "old.json", "new.json"]).args(files.iter().flat_map(|file| ["-o", file]));
+    let output = command.current_dir(place.path()).output().expect("vellum starts");
+    assert!(output.status.success(), "{}", said(&output));
+    for file in &files[..5] {
+        let written = std::fs::read_to_string(place.path().join(file)).unwrap();
+        assert!(written.contains("pool_get"), "{file}: {written}");
+        assert!(!written.contains("load"), "{file}: {written}");
+    }
+    assert_eq!(report(&place.path().join("d.json"))["sum"]["peak"]["bytes"], 12 << 20);
+    assert!(place.path().join("d.pb.gz").exists());
 }
 
 #[test]
