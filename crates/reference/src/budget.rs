@@ -139,7 +139,7 @@ impl Budget {
         let Passed { clock, wall } = cycle.length;
         let ahead = Passed { clock: clock / 2, wall: (wall / 2).min(AHEAD_MAX) };
         let cost = self.cost(size, cycle);
-        // A busy machine makes looks dearer. The second cycle comes in time all the same, and later ones wait.
+        // A busy machine makes looks dearer: the second cycle does not wait for that, later ones do.
         let spent = if self.cycles == 1 { cost } else { self.spent().as_secs_f64() };
         self.earned_at(spent + cost, ahead)
     }

@@ -17,8 +17,8 @@ const BETWEEN: Duration = Duration::from_millis(10);
 pub struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group that may use `bytes` bytes of memory and no swap, below the test's own: what holds for the
-    /// test holds for it.
+    /// Makes a group that may use `bytes` bytes of memory and no swap, below the test's own: what holds for
+    /// the test holds for it.
     ///
     /// # Errors
     /// Why none can be made here, in words for a skipped test.
@@ -74,7 +74,7 @@ impl Group {
     pub fn confine(&self, command: &mut Command) {
         use std::os::unix::process::CommandExt;
         let members = self.0.join("cgroup.procs");
-        // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made before.
+        // SAFETY: opening, writing and closing one file, which a forked child may do; the path is made.
         unsafe { command.pre_exec(move || fs::write(&members, "0")) };
     }
 
