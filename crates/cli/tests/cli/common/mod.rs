@@ -67,6 +67,12 @@ pub(crate) fn out_of_success(output: &Output) -> String {
     out(output)
 }
 
+/// Checks that Vellum has refused, and that it says `why`.
+#[track_caller]
+pub(crate) fn refused(ended: &Output, why: &str) {
+    assert!(ended.status.code() == Some(125) && said(ended).contains(why), "{why}: {ended:?}");
+}
+
 /// The JSON report in `path`.
 pub(crate) fn report(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("a report")).expect("JSON")
