@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     /// A recorded moment after 4 s, where 5 s are asked for.
-    const MOMENT: &str = r#"{"at_ns":0,"clock_ns":4000000000,"enough_ns":5000000000,"processes":0,"resident_bytes":0,
+    const MOMENT: &str = r#"{"at_ns":0,"clock_ns":4200000000,"enough_ns":5000000000,"processes":0,"resident_bytes":0,
         "swapped_bytes":0,"shared_bytes":0,"peak_bytes":200000000,"grain":{"pages":"base"},"cycles":2,"curve":[],
         "cost":{"cpu_ns":0,"imposed_ns":0,"longest_stall_ns":0,"share":0.0},
         "verdict":{"knee":{"kind":"knee","window_ns":1e8,"bytes":1,"waiting":0.0},"longest_window_ns":8e8,"ground":"curve",
@@ -209,7 +209,7 @@ mod tests {
         let known = ": the smallest limit known to cost at most 2 % of its time";
         let (all, growing) = ((":\"curve", ":\"all"), ("g\":false", "g\":true"));
         for (changes, words, end) in [
-            (&[("4000", "3999")][..], "", short),
+            (&[("4200", "4100")][..], "", short),
             (&[("s\":2,", "s\":1,"), growing], "", short),
             (&[], "45.0 MiB recommended, with swap for the rest", known),
             (&[all], "45.0 MiB recommended", known),

@@ -293,12 +293,12 @@ mod tests {
         for (text, message) in [
             ("{".to_owned(), "line 1 column 1"),
             (json!({"schema": "vellum.run/1", "series": 3}).to_string(), "schema is \"vellum.run/1\""),
-            (series(json!({"value": [1, null]}), json!({})), "invalid type: null"),
+            (series(json!({"value": [1, null]}), json!({})), "these are not observations in JSON (line 1"),
             (
                 series(json!({"value": [1], "minor": [1, 2]}), json!({})),
                 "series X: minor has 2 entries for 1 of value",
             ),
-            (series(json!({"value": [1], "minor": [-1]}), json!({})), "invalid value: integer `-1`"),
+            (series(json!({"value": [1], "minor": [-1]}), json!({})), "these are not observations in JSON (line 1"),
             (series(value.clone(), json!({"batch": 0})), "series X: its batch is 0"),
             (series(value, backwards), "mark 1 ends at 1 ns"),
         ] {
