@@ -2,7 +2,6 @@
 //!
 //! | module | what it runs |
 //! | --- | --- |
-//! | `bytes` | readers of what others have written, with bytes that nobody meant |
 //! | `plan`, `slurm`, `examples` | the library alone; Lua, promtool and Polars where they are installed |
 //! | `commands`, `agent`, `agent_tls` | `vellum-fleet` on jobs of the test, asked by curl |
 //! | `prometheus`, `vpa` | a real Prometheus and API server, and servers that fail in every way |
@@ -12,7 +11,6 @@
 
 mod agent;
 mod agent_tls;
-mod bytes;
 mod commands;
 mod common;
 mod examples;

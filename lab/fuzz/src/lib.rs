@@ -17,6 +17,7 @@
 //! `CONTRIBUTING.md`. Nothing depends on this crate.
 
 mod elf;
+mod fleet;
 mod govern;
 mod kernel;
 mod measured;
@@ -25,6 +26,7 @@ mod split;
 mod wire;
 
 pub use elf::{demangle, elf_image, elf_symbols, unwind};
+pub use fleet::{node, recommend};
 pub use govern::{http_request, jobs, state};
 pub use kernel::{btf, cgroups, perf_ring, procfs, symbol_texts};
 pub use measured::{json, observations, trace, watch};
@@ -56,9 +58,11 @@ pub const TARGETS: &[Target] = &[
     Target { name: "jobs", run: jobs, words: govern::JOBS_WORDS },
     Target { name: "json", run: json, words: measured::JSON_WORDS },
     Target { name: "ledger", run: ledger, words: &["VELLUM\0C"] },
+    Target { name: "node", run: node, words: fleet::NODE_WORDS },
     Target { name: "observations", run: observations, words: measured::LINE_WORDS },
     Target { name: "perf_ring", run: perf_ring, words: &["\0\0\0\0\0\0\0\0", "/bin/sh"] },
     Target { name: "procfs", run: procfs, words: kernel::PROC_WORDS },
+    Target { name: "recommend", run: recommend, words: fleet::RECOMMEND_WORDS },
     Target { name: "sizes", run: sizes, words: sizes::WORDS },
     Target { name: "state", run: state, words: govern::STATE_WORDS },
     Target { name: "symbol_texts", run: symbol_texts, words: kernel::MAPS_WORDS },

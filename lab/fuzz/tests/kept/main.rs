@@ -95,8 +95,8 @@ macro_rules! each {
 }
 
 each! {
-    advice board btf cgroups demangle elf_image elf_symbols held http_request jobs json ledger observations perf_ring procfs
-    sizes state symbol_texts trace unwind watch
+    advice board btf cgroups demangle elf_image elf_symbols held http_request jobs json ledger node observations perf_ring
+    procfs recommend sizes state symbol_texts trace unwind watch
 }
 
 /// A target has a test, a corpus of files that can be looked at, a program for cargo-fuzz and a row in the
