@@ -27,6 +27,6 @@ pub mod scenario;
 
 pub use library::library;
 pub use program::{Place, tool};
-pub use run::{Outcome, Seat, plain, same, seated, served, settle};
+pub use run::{Outcome, Seat, plain, same, seated, served, settle, with_args};
 pub use scenario::check_all;
 pub use vellum_skip::{Group, skip};

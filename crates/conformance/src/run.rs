@@ -7,6 +7,7 @@
 
 use crate::library::library;
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -157,6 +158,13 @@ pub fn same(make: impl Fn() -> Command) -> Outcome {
     assert!(with.stderr == without.stderr, "with Vellum:\n{with}\nwithout:\n{without}");
     assert_eq!(with.attach(), Attach::Serving, "{with}");
     with
+}
+
+/// `program` with these arguments.
+pub fn with_args(program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
 }
 
 /// Takes out of `command`'s environment what would make two runs differ, unless the command sets it

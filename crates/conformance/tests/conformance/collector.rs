@@ -2,11 +2,10 @@
 //! library.
 
 use std::path::PathBuf;
-use std::process::Command;
 use vellum_conformance::library::library;
-use vellum_conformance::plain;
 use vellum_conformance::program::{header, sources};
 use vellum_conformance::scenario::names;
+use vellum_conformance::{plain, with_args};
 
 /// The programs, and how many scenarios each has: what every heap does, and what moves.
 const COLLECTOR: (&str, usize) = ("collector", 14);
@@ -18,9 +17,7 @@ fn scenarios((source, scenarios): (&str, usize), compiler: &str, dialect: &str) 
     let names = names(&program);
     assert_eq!(names.len(), scenarios, "{names:?}");
     for name in names {
-        let mut command = Command::new(&program);
-        command.arg(name);
-        plain(command).succeeded();
+        plain(with_args(&program, &[&name])).succeeded();
     }
 }
 
@@ -78,8 +75,8 @@ fn at_random_collection_points((source, _): (&str, usize), points: &str) {
     let program = compiled(source, "cc", "c11");
     let names = names(&program);
     for name in names.iter().filter(|name| !SETTINGS_OF_THEIR_OWN.contains(&name.as_str())) {
-        let mut command = Command::new(&program);
-        command.arg(name).env("VELLUM_GC_EAGER", points);
+        let mut command = with_args(&program, &[name]);
+        command.env("VELLUM_GC_EAGER", points);
         plain(command).succeeded();
     }
 }

@@ -2,7 +2,7 @@
 //! for pages as programs do, and programs stay within what was said.
 
 use std::process::Command;
-use vellum_conformance::{plain, served, skip, tool};
+use vellum_conformance::{plain, served, skip, tool, with_args};
 use vellum_wire::Counter;
 
 /// What a process may have in memory beside its frames, in KiB.
@@ -77,12 +77,7 @@ fn python_with(library: Option<&str>, program: &str, frames_mib: u64) {
             return skip(format!("no {library} for python3"));
         }
     }
-    let make = || {
-        let mut command = Command::new(&python);
-        command.args(["-c", &format!("{program}{PEAK}")]);
-        command
-    };
-    bounded(make, frames_mib);
+    bounded(|| with_args(&python, &["-c", &format!("{program}{PEAK}")]), frames_mib);
 }
 
 #[test]
@@ -122,10 +117,5 @@ select a, b, c from t where c between 1000 and 1040 order by c, a;
 .shell grep VmHWM /proc/$PPID/status
 ";
     std::fs::write(&script, text).expect("a file");
-    let make = || {
-        let mut command = Command::new(&sqlite);
-        command.args([":memory:", &format!(".read {}", script.display())]);
-        command
-    };
-    bounded(make, 16);
+    bounded(|| with_args(&sqlite, &[":memory:", &format!(".read {}", script.display())]), 16);
 }

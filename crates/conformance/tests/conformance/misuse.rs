@@ -3,16 +3,14 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use vellum_conformance::{Place, plain, served};
+use vellum_conformance::{Place, plain, served, with_args};
 
 const ABORTED: i32 = 6;
 /// Lines of a stack, at most.
 const FRAMES_MAX: usize = 16;
 
 fn complaint(program: &std::path::Path, scenario: &str) -> Option<String> {
-    let mut command = Command::new(program);
-    command.arg(scenario);
-    let outcome = served(command);
+    let outcome = served(with_args(program, &[scenario]));
     let text = outcome.text();
     let address = text.lines().next().unwrap_or_default();
     let mut lines = outcome.stderr.lines();

@@ -5,7 +5,7 @@ use std::process::Command;
 use vellum_conformance::library::{command, library};
 use vellum_conformance::program::header;
 use vellum_conformance::scenario::{check_all_with, check_one};
-use vellum_conformance::{Place, plain, served, skip};
+use vellum_conformance::{Place, plain, served, skip, with_args};
 
 /// Programs linked with the library, and how many scenarios each has.
 const LINKED: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
@@ -92,9 +92,7 @@ fn random_mappings() {
     let place = Place::new();
     let Some(compiler) = compiler(&place) else { return };
     let program = compiled(&place, compiler, "mapfuzz", &[]);
-    let mut command = Command::new(program);
-    command.args(["1", "200"]);
-    served(command).succeeded();
+    served(with_args(program, &["1", "200"])).succeeded();
 }
 
 /// `vellum run`, `cost` and `heap` enter them as they do others.
@@ -133,9 +131,7 @@ fn the_collector() {
         let names = plain(Command::new(&program)).succeeded().text();
         assert_eq!(names.lines().count(), scenarios, "{names}");
         for scenario in names.lines() {
-            let mut command = Command::new(&program);
-            command.arg(scenario);
-            plain(command).succeeded();
+            plain(with_args(&program, &[scenario])).succeeded();
         }
     }
 }

@@ -5,14 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::command as vellum;
 use vellum_conformance::program::sources;
-use vellum_conformance::{Outcome, Place, library, plain, same, served, skip, tool};
+use vellum_conformance::{Outcome, Place, library, plain, same, served, skip, tool, with_args as with};
 use vellum_wire::Attach;
-
-fn with(program: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(program);
-    command.args(arguments);
-    command
-}
 
 #[test]
 fn a_debugger_runs_a_served_program() {
@@ -118,13 +112,14 @@ fn address_sanitizer_as_a_library() {
     let Some(vellum) = vellum() else {
         return skip("the command vellum is not built beside the library");
     };
-    let mut command = Command::new(&vellum);
-    command.args(["run", "--lib"]).arg(library()).arg("--").arg(&program);
-    let clean = plain(command).succeeded();
+    let run = |arguments: &[&str]| {
+        let mut command = with(&vellum, &["run", "--lib"]);
+        command.arg(library()).arg("--").arg(&program).args(arguments);
+        plain(command)
+    };
+    let clean = run(&[]).succeeded();
     assert_eq!(clean.text(), "121\n", "{clean}");
-    let mut command = Command::new(&vellum);
-    command.args(["run", "--lib"]).arg(library()).arg("--").arg(&program).arg("overflow");
-    let overflow = plain(command);
+    let overflow = run(&["overflow"]);
     assert!(overflow.stderr.contains("heap-buffer-overflow"), "{overflow}");
 }
 
@@ -162,22 +157,14 @@ fn sanitizers_as_libraries_have_every_request() {
             skip(format_args!("{compiler} makes no program with {flag} here"));
             continue;
         };
-        let direct = || {
-            let mut command = with(&program, &[]);
-            // It refuses any other library before it, unless asked not to look.
-            command
-                .env("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0")
-                .env("LSAN_OPTIONS", "detect_leaks=0");
+        // It refuses any other library before it, unless asked not to look.
+        let blind = |mut command: Command| {
+            command.env("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0");
+            command.env("LSAN_OPTIONS", "detect_leaks=0");
             command
         };
-        let shell = || {
-            let mut command = Command::new("sh");
-            command.arg("-c").arg(format!("'{}'; exit $?", program.display()));
-            command
-                .env("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0")
-                .env("LSAN_OPTIONS", "detect_leaks=0");
-            command
-        };
+        let direct = || blind(with(&program, &[]));
+        let shell = || blind(with("sh", &["-c", &format!("'{}'; exit $?", program.display())]));
         let without = plain(direct());
         if !without.status.success() {
             skip(format_args!("{flag} does not run here: {without}"));
@@ -196,25 +183,16 @@ fn sanitizers_as_libraries_have_every_request() {
     }
 }
 
+/// The second one's is not ready before the program has begun, and is asked for nothing until then.
 #[test]
 fn a_program_with_its_own_allocator_keeps_it() {
-    let place = Place::new();
-    let program = place.program("own.c", &[]);
-    let without = plain(Command::new(&program)).succeeded();
-    let outcome = served(Command::new(&program)).succeeded();
-    assert_eq!(outcome.stdout, without.stdout);
-    assert_eq!((outcome.stderr.as_str(), outcome.attach()), ("", Attach::OwnAllocator), "{outcome}");
-}
-
-/// Nothing is asked of a program's own allocator before the program has begun.
-#[test]
-fn an_allocator_that_is_not_ready_is_left_alone() {
-    let place = Place::new();
-    let program = place.program("unready.c", &[]);
-    let without = plain(Command::new(&program)).succeeded();
-    let outcome = served(Command::new(&program)).succeeded();
-    assert_eq!(outcome.stdout, without.stdout);
-    assert_eq!((outcome.stderr.as_str(), outcome.attach()), ("", Attach::OwnAllocator), "{outcome}");
+    for source in ["own.c", "unready.c"] {
+        let program = Place::new().program(source, &[]);
+        let without = plain(Command::new(&program)).succeeded();
+        let outcome = served(Command::new(&program)).succeeded();
+        assert_eq!(outcome.stdout, without.stdout);
+        assert_eq!((outcome.stderr.as_str(), outcome.attach()), ("", Attach::OwnAllocator), "{outcome}");
+    }
 }
 
 /// A library of `c/SOURCE`: its folder, as an option for the linker and as itself.

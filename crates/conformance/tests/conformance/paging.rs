@@ -3,7 +3,7 @@
 
 use std::process::Command;
 use vellum_conformance::scenario::check_all_with;
-use vellum_conformance::{Place, plain, served, skip, tool};
+use vellum_conformance::{Place, plain, served, skip, tool, with_args};
 use vellum_wire::Counter;
 
 /// A quarter of each block of the program, an eighth of all.
@@ -89,11 +89,7 @@ for turn in range(4):
     print([hashlib.sha256(b).hexdigest()[:8] for b in blocks])
 ";
     for (kind, share) in [("text", "50%"), ("text", "off"), ("noise", "50%")] {
-        let make = || {
-            let mut command = Command::new(&python);
-            command.args(["-c", program, kind]);
-            command
-        };
+        let make = || with_args(&python, &["-c", program, kind]);
         let without = plain(make()).succeeded();
         let mut paged = make();
         // Big blocks alone, so that what is paged is what the program says.
@@ -128,12 +124,8 @@ fn sort() {
         })
         .collect();
     std::fs::write(&input, lines).expect("a file");
-    let make = || {
-        let mut command = Command::new(&sort);
-        command.args(["--parallel=2", "-S", "32M"]).arg(&input);
-        command
-    };
-    same_paged(make, "4M", "4M");
+    let input = input.to_str().expect("a plain path");
+    same_paged(|| with_args(&sort, &["--parallel=2", "-S", "32M", input]), "4M", "4M");
 }
 
 /// A store with no room is an error when memory is asked for, and a crash leaves nothing behind.

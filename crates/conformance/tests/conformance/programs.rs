@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use vellum_conformance::{Place, plain, same, served, skip, tool};
+use vellum_conformance::{Place, plain, same, served, skip, tool, with_args};
 use vellum_wire::Attach;
 
 /// Tests of one program, each with other variables in its environment.
@@ -331,11 +331,7 @@ kill -TERM $$
 
 #[test]
 fn a_pipeline_of_small_programs_and_a_signal() {
-    let run = || {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", SHELL]);
-        command
-    };
+    let run = || with_args("/bin/sh", &["-c", SHELL]);
     let (without, with) = (plain(run()), served(run()));
     assert_eq!((with.status, with.text(), &with.stderr), (without.status, without.text(), &without.stderr));
     assert!(!without.status.success(), "it ends itself by a signal: {without}");

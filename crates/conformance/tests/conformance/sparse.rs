@@ -1,8 +1,7 @@
 //! Pages among survivors: slabs of which little is in use give back the rest. Pages that a program does not
 //! touch: they stay away, however often their block is freed and had again.
 
-use std::process::Command;
-use vellum_conformance::{Outcome, Place, served};
+use vellum_conformance::{Outcome, Place, served, with_args};
 use vellum_wire::Counter;
 
 vellum_conformance::scenarios! { scenarios: "sparse.c", ["-pthread"], [];
@@ -21,8 +20,7 @@ vellum_conformance::scenarios! { untouched: "untouched.c", ["-pthread"], [];
 #[test]
 fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
     let place = Place::new();
-    let mut command = Command::new(place.program("sparse.c", &["-pthread"]));
-    command.arg("survive");
+    let command = with_args(place.program("sparse.c", &["-pthread"]), &["survive"]);
     blocks_are_told_from_slabs(&served(command).succeeded());
 }
 
@@ -30,8 +28,7 @@ fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
 #[test]
 fn the_board_tells_blocks_from_slabs_while_a_process_lives() {
     let place = Place::new();
-    let mut command = Command::new(place.program("sparse.c", &["-pthread"]));
-    command.arg("survive-killed");
+    let mut command = with_args(place.program("sparse.c", &["-pthread"]), &["survive-killed"]);
     command.args([Counter::NowInUse, Counter::NowReturned].map(|counter| (counter as usize).to_string()));
     let run = served(command);
     assert_eq!(run.stderr, "", "{run}");

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use vellum_conformance::{Outcome, Place, plain, served};
+use vellum_conformance::{Outcome, Place, plain, served, with_args};
 use vellum_sys::Caps;
 
 /// A seed for this run, and how to run it again.
@@ -36,9 +36,7 @@ fn threads_forks_and_random_lifetimes() {
     let place = Place::new();
     let program = place.program("stress.c", &["-pthread"]);
     let seed = seed();
-    let mut command = Command::new(&program);
-    command.args([&seed, "2", "2000", "2"]);
-    plain(command).succeeded();
+    plain(with_args(&program, &[&seed, "2", "2000", "2"])).succeeded();
     stress(&program, &seed, [2, 40_000, 10], &[]);
     stress(&program, &seed, [8, 10_000, 10], &[]);
 }
