@@ -21,7 +21,6 @@ struct Companion {
 const FLEET: Companion = Companion { program: "vellum-fleet", build: "fleet/build" };
 const PAPERS: Companion = Companion { program: "vellum-papers", build: "lab/build" };
 
-/// The program is not there.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot find {program} beside {} (build it with {build})", .command.display())]
 struct Missing {

@@ -40,7 +40,6 @@ const PAIRS_CHOSEN_MAX: u32 = 60;
 /// How much of a failed run's standard error is shown.
 const SAID_MAX: u64 = 4096;
 
-/// Runs the comparison and prints it.
 pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
     let plan = Plan::new(args)?;
     let json = args.json.as_deref().map(Output::prepare).transpose()?;

@@ -12,9 +12,7 @@ use vellum_measure::{CONFIDENCE, Direction, Interval, median, paired_ratio};
 use vellum_report::units::{bytes, count, many, time};
 use vellum_report::{Style, Table, stderr};
 
-/// The schema's name and version.
 const SCHEMA: &str = "vellum.compare/1";
-/// Drawings of the bootstrap.
 const RESAMPLES: usize = 2000;
 /// What stands before a line.
 const INDENT: &str = "  ";
@@ -174,7 +172,6 @@ impl Verdict {
     }
 }
 
-/// The whole result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Comparison {
     schema: &'static str,

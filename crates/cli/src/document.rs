@@ -52,7 +52,6 @@ impl<'a> Head<'a> {
     }
 }
 
-/// A place in a program.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Where<'a> {

@@ -60,7 +60,6 @@ pub(crate) enum Failure {
         how: String,
         /// The end of what it wrote to standard error, if that was not shown.
         said: String,
-        /// The exit status to pass on.
         status: u8,
     },
     /// A signal ended a comparison before there was anything to compare.

@@ -114,7 +114,6 @@ impl Account {
 
     /// The histogram of pauses, a line a bucket that has any.
     pub(crate) fn bars(&self) -> String {
-        /// Characters of the longest bar.
         const BAR: u64 = 40;
         let most = self.histogram.iter().copied().max().unwrap_or(0).max(1);
         let mut text = String::new();

@@ -19,7 +19,6 @@ use vellum_measure::filter::Filter;
 use vellum_measure::json::{self, JsonError};
 use vellum_measure::line::{Entry, OnError, ReadError, Reader, Skipped};
 
-/// Bytes read at once.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Bad lines of a file that are reported one by one.
 const TOLD_MAX: usize = 5;

@@ -3,7 +3,6 @@
 use serde::Serialize;
 use std::ffi::CStr;
 
-/// How the program ended.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Outcome {
@@ -21,7 +20,6 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// An end, for reports.
     pub(crate) fn of(outcome: vellum_process::Outcome) -> Outcome {
         match outcome {
             vellum_process::Outcome::Exited(status) => Outcome::Exited { status },

@@ -34,7 +34,6 @@ fn shown(words: &[String], most: usize) -> String {
     }
 }
 
-/// How the program ended, in words.
 pub(crate) fn ending(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Exited { status } => format!("exit status {status}"),

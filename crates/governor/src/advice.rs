@@ -22,7 +22,6 @@ use std::time::Duration;
 use vellum_process::{Bytes, Pid};
 use vellum_wire::advice::{MESSAGE_BYTES, Report, Target, Urgency};
 
-/// The most peers at once.
 pub(crate) const PEERS_MAX: usize = 1024;
 /// For how many periods a peer may be of no job: it may have been started just now.
 pub(crate) const STRANGER_PERIODS: u32 = 3;

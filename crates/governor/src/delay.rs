@@ -24,7 +24,6 @@ const NEWEST: f64 = 0.3;
 /// No fault costs less than this or more than that.
 const BOUNDS: [f64; 2] = [1e-6, 0.1];
 
-/// The delay of one job's faults.
 #[derive(Debug, Clone)]
 pub(crate) struct Delay {
     device: Duration,

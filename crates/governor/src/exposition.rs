@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The most connections at once.
 pub(crate) const CONNECTIONS_MAX: usize = 8;
 /// For how long the end waits to wake the thread that accepts.
 const WAKE_TIME: Duration = Duration::from_secs(2);

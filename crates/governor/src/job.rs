@@ -498,7 +498,6 @@ impl Job {
         self.remove_group();
     }
 
-    /// Its state for others.
     pub(crate) fn snapshot(&self, clients: usize) -> JobSnapshot {
         let suspended = self.suspended_for + self.suspended.map_or(Duration::ZERO, |since| since.elapsed());
         let latest = self.watch.as_ref().map(Watcher::latest);

@@ -99,7 +99,6 @@ impl Census {
         members
     }
 
-    /// The first members of a job that is adopted.
     pub(crate) fn adopt(&self, pid: Pid) -> Members {
         self.all.get(&pid).map(|stat| (pid, stat.started_ticks)).into_iter().collect()
     }

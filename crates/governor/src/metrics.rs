@@ -49,7 +49,6 @@ impl MetricsServer {
         Ok(MetricsServer { exposition: Exposition::start(address, None, None, page)?, latest })
     }
 
-    /// Where it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.exposition.address()
     }
@@ -60,7 +59,6 @@ impl MetricsServer {
     }
 }
 
-/// The state as text.
 pub(crate) fn render(snapshot: &Arc<Snapshot>) -> String {
     families::page(Told(Arc::clone(snapshot)))
 }
@@ -147,7 +145,6 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
 
-    /// The page that is served.
     fn ask(address: SocketAddr) -> String {
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();

@@ -36,7 +36,6 @@ pub(crate) const GUARDIANS: usize = 2;
 /// The longest path of a file to put back, and the longest content.
 pub(crate) const PATH_BYTES: usize = 512;
 const CONTENT_BYTES: usize = 32;
-/// The length of a boot's name.
 const BOOT_BYTES: usize = 40;
 /// Says that a file is a record of this layout: a new one gets a new number.
 const LAYOUT: u64 = u64::from_be_bytes(*b"vlmundo1");
@@ -100,7 +99,6 @@ impl Recovered {
 /// The record could not be had: which call failed, and why.
 pub(crate) type Failed = (&'static str, io::Error);
 
-/// The mapped file.
 #[derive(Debug)]
 pub(crate) struct Record {
     table: NonNull<Table>,
@@ -215,7 +213,6 @@ impl Drop for Record {
 }
 
 impl Table {
-    /// Records who guards.
     pub(crate) fn guarded_by(&self, guardians: [libc::pid_t; GUARDIANS]) {
         for (entry, pid) in self.guardians.iter().zip(guardians) {
             entry.started.store(born(pid).unwrap_or(0), Ordering::Relaxed);

@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags, SocketType};
 use std::os::fd::OwnedFd;
 
-/// The most peers at once.
 pub(crate) const PEERS_MAX: usize = 64;
 /// For how many periods a peer may read nothing.
 pub(crate) const STUCK_PERIODS: u32 = 10;

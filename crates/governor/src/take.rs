@@ -33,7 +33,6 @@ const CALL_BYTES: u64 = 4 << 20;
 /// With less swap free than this there is no place for anything.
 pub(crate) const SWAP_MIN: Bytes = Bytes(16 << 20);
 
-/// By what means memory is taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Means {
     /// The generations of a control group, and its `memory.reclaim`.

@@ -3,7 +3,6 @@
 use crate::say;
 use core::ffi::{CStr, c_uint};
 
-/// What the environment asks for.
 #[derive(Default, Clone, Copy)]
 pub(crate) struct Wishes {
     pub maximum_bytes: Option<usize>,

@@ -38,7 +38,6 @@ pub type MarkProc = unsafe extern "C" fn(
 /// Kinds there are at most; the first five are libgc's own.
 pub(crate) const KINDS: usize = 16;
 const FIRST_KIND: usize = 5;
-/// Mark procedures there are at most.
 const PROCEDURES: usize = 64;
 /// The first of these are numbered by the caller.
 const RESERVED: u32 = 8;

@@ -21,7 +21,6 @@ pub(crate) fn heap_started() {
 /// The handle of the thread whose stack is [`GC_stackbottom`]'s.
 pub(crate) static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// The calling thread's handle.
 pub(crate) fn handle() -> *mut c_void {
     // SAFETY: may be called on any thread.
     unsafe { vel::vel_gc_thread() }

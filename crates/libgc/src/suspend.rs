@@ -29,7 +29,6 @@ fn entry(thread: libc::pthread_t) -> *mut Entry {
     this
 }
 
-/// Calls `work` with the lock held.
 fn locked<R>(work: impl FnOnce() -> R) -> R {
     start::ensure();
     lock::GC_alloc_lock();

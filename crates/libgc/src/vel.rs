@@ -44,7 +44,6 @@ pub(crate) const BY_PROCEDURE: c_int = 3;
 /// A flag beside them.
 pub(crate) const KEPT: c_int = 4;
 
-/// The longest object of a type.
 pub(crate) const TYPE_MAX: usize = 4096;
 pub(crate) const GRANULE: usize = 16;
 const INLINE_MAX: usize = 512;
@@ -230,7 +229,6 @@ pub(crate) fn alloc_typed(layout: &Layout) -> *mut c_void {
     unsafe { vel_gc_slow_type(layout) }
 }
 
-/// The heap's figures.
 pub(crate) fn stats() -> Stats {
     let mut stats = Stats::default();
     // SAFETY: as many bytes as there are.

@@ -16,7 +16,6 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Signals whose disposition is recorded, at the bits from 0 on.
 const RECORDED: [libc::c_int; 3] = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGXFSZ];
-/// The stack that a command needs.
 const STACK_BYTES: usize = 4 << 20;
 /// Bits of the closed standard descriptors 0, 1 and 2.
 const CLOSED: [u32; 3] = [8, 16, 32];

@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of a list that are read.
 const BYTES_MAX: u64 = 1 << 26;
-/// Letters of a name that are kept.
 const NAME_MAX: usize = 200;
 
 /// The list that process wrote, if it is there.

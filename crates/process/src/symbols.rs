@@ -37,11 +37,9 @@ const SYSTEM_SOURCES: &[&str] =
 const PACKAGE_SOURCES: &[&str] = &["/.cargo/registry/", "/.rustup/toolchains/", "/rustlib/src/"];
 /// Our own headers, wherever they are: the user did not write what is inlined from them.
 const OWN_HEADERS: &[&str] = &["/vellum.h", "/vellum_gc.h"];
-/// Where systems keep their libraries.
 const SYSTEM_LIBRARIES: &[&str] = &["/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/"];
 /// Our runtime, and the collector's interfaces over it, by how their files' names begin.
 const RUNTIME: [&str; 3] = ["libvellum.so", "libgc.so", "libgccpp.so"];
-/// The library that records.
 const RECORDER: &str = "libvellum_cost.so";
 /// Where separate debug files are kept.
 const DEBUG_ROOT: &str = "/usr/lib/debug";

@@ -267,7 +267,6 @@ impl Tree {
         Stat::parse(read_again(&mut self.text, &self.root_stat)?)
     }
 
-    /// Our own children.
     fn below_root(&mut self) -> Vec<Pid> {
         let mut pids = Vec::new();
         for file in &self.root_children {

@@ -21,7 +21,6 @@ use vellum_wire::script::is_interpreter;
 
 /// Modules that are known at a time; a program with more has the rest's instructions looked up each time.
 const MODULES_MAX: usize = 1024;
-/// The longest path, with its end.
 const PATH_MAX: usize = 4096;
 
 struct Entry {

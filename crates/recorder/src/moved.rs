@@ -56,7 +56,6 @@ fn moved_bytes() -> Option<u64> {
     })
 }
 
-/// This process's slot on the board.
 fn find() -> Option<&'static Slot> {
     let path = vellum_sys::environment::variable(c"VELLUM_BOARD")?;
     let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;

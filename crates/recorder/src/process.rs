@@ -27,7 +27,6 @@ use vellum_wire::cost::{
 const LOG_GRAINS: usize = 4;
 /// `MADV_POPULATE_WRITE`: Linux 5.14.
 const POPULATE_WRITE: i32 = 23;
-/// `MADV_WIPEONFORK`.
 const WIPE_ON_FORK: i32 = 18;
 
 /// What a forked child must not inherit.

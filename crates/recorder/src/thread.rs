@@ -64,7 +64,6 @@ global_asm!(
     busy = const BUSY,
 );
 
-/// The calling thread's variables.
 #[inline(always)]
 pub(crate) fn this() -> &'static Thread {
     let thread: *const Thread;
@@ -124,7 +123,6 @@ impl Thread {
         self.now.set(self.word.get());
     }
 
-    /// Gives the table up.
     pub(crate) fn forget_table(&self) {
         self.table.set(core::ptr::null_mut());
         self.word.set(BUSY);

@@ -57,7 +57,6 @@ pub(crate) struct Parts {
     pub(crate) burst: Duration,
 }
 
-/// A running account.
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
     /// What the account may reach.
@@ -98,7 +97,6 @@ pub(crate) struct Size {
     pub(crate) imposed: Duration,
 }
 
-/// What a cycle will be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) looks: u32,

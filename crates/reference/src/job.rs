@@ -38,7 +38,6 @@ const LIST_SHARE: u32 = 200;
 const IDLE_LIST_SHARE: u32 = 10_000;
 const IDLE_LIST_MAX: Duration = Duration::from_secs(10);
 
-/// One process of the job.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
     pub(crate) name: String,
@@ -95,7 +94,6 @@ impl Job {
         self.clock
     }
 
-    /// Minor faults since then.
     pub(crate) fn minor_faults(&self) -> u64 {
         self.minor_faults
     }

@@ -34,7 +34,6 @@ const WITHIN: f64 = 0.02;
 const SAMPLED_WITHIN: f64 = 0.1;
 /// In an emulated machine (`.ci/vm`) user time is less exact: clock ticks come late.
 const EMULATED_WITHIN: f64 = 0.06;
-/// How many monitors are set up.
 const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
 /// Where translations outlive a clearing, short windows miss up to this many pages, a TLB's entries, and have
 /// a caveat;

@@ -29,7 +29,6 @@ const DETAIL: usize = 12;
 /// Columns of its words, before the chart.
 const WORDS: usize = 40;
 const LABEL: usize = 10;
-/// Columns of the history of stalls.
 const STALLS: usize = 30;
 const STALLS_LABEL: usize = 8;
 /// Blocks that fill none to eight eighths of a cell from below.

@@ -7,7 +7,6 @@ use vellum_governor::Snapshot;
 /// The longest line that is read: more than a full table of jobs takes.
 const LINE_MAX: usize = 4 << 20;
 
-/// States read from the socket.
 pub(super) struct States {
     pub(super) stream: UnixStream,
     text: Vec<u8>,

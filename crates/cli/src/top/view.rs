@@ -32,7 +32,6 @@ pub(super) struct View {
 }
 
 impl View {
-    /// A new state has come.
     pub(super) fn learn(&mut self, state: Snapshot) {
         self.history.learn(&state);
         if self.paused {
@@ -60,7 +59,6 @@ impl View {
         self.paused
     }
 
-    /// The jobs in the order of the screen.
     pub(super) fn jobs(&self) -> Vec<&JobSnapshot> {
         let mut jobs: Vec<&JobSnapshot> = self.state.jobs.iter().collect();
         if let Some(Order { column, falls }) = self.order {

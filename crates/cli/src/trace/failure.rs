@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use vellum_report::plot::PlotError;
 use vellum_workset::trace::TraceError;
 
-/// A trace says nothing.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TraceFailure {
     #[error("trace: cannot open {}: {source}", .path.display())]

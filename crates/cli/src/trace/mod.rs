@@ -26,7 +26,6 @@ use vellum_report::stdout;
 const HEIGHT: usize = 18;
 /// Lines that are left for the prompt.
 const PROMPT: usize = 1;
-/// Reads a trace and reports on it.
 pub(crate) fn trace(args: &TraceArgs) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
     let svg = args.svg.as_deref().map(Output::prepare).transpose()?;

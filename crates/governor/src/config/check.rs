@@ -35,7 +35,6 @@ const DELTAS: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(60
 
 type Checked<T> = Result<T, ConfigError>;
 
-/// What a table is checked with.
 #[derive(Debug)]
 pub(super) struct Checker<'a> {
     pub(super) at: Place<'a>,

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use vellum_governor::{Config, Event, Governor, Setting};
 use vellum_skip::Group;
 
-/// A hang is one after this.
 const PATIENCE: Duration = Duration::from_secs(25);
 /// The limit of the group, and the pages of a file that are brought into it.
 const LIMIT: u64 = 256 << 20;

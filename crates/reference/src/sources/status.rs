@@ -3,7 +3,6 @@
 use crate::source::SourceError;
 use vellum_process::{Bytes, Pid, procfs};
 
-/// Memory of a process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     pub(super) resident: Bytes,

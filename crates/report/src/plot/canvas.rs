@@ -89,7 +89,6 @@ impl Canvas {
         }
     }
 
-    /// Puts a sign into a cell.
     pub(crate) fn put(&mut self, (column, row): (usize, usize), sign: char, ink: Ink) {
         if column < self.width
             && let Some(cell) = self.cells.get_mut(row * self.width + column)
@@ -98,7 +97,6 @@ impl Canvas {
         }
     }
 
-    /// Whether nothing is in a cell.
     pub(crate) fn is_free(&self, (column, row): (usize, usize)) -> bool {
         self.cells.get(row * self.width + column).is_none_or(|cell| cell.dots == 0 && cell.sign.is_none())
     }

@@ -234,7 +234,6 @@ impl Monitor {
         }
     }
 
-    /// Ends a sample.
     pub(super) fn stop(&mut self) {
         if self.sampling.take().is_some() {
             // Refused if it has ended by itself, which it does when all its processes have, and while the sum

@@ -62,11 +62,9 @@ const OF_MAP_VALUE: u8 = 2;
 /// Source field of a call: a kernel function by its type's number.
 const OF_KERNEL: u8 = 2;
 
-/// A place in the code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Label(usize);
 
-/// Code being written.
 #[derive(Debug, Default)]
 pub(super) struct Code {
     instructions: Vec<u64>,

@@ -29,7 +29,6 @@ const DEPTH_MAX: u32 = 8;
 /// ends the search in a file where a structure is its own member.
 const MEMBERS_MAX: u32 = 1 << 17;
 
-/// The types of one kernel.
 #[derive(Debug)]
 pub(crate) struct Btf<'a> {
     bytes: &'a [u8],

@@ -13,7 +13,6 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use vellum_process::Pid;
 
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// Bytes kept of the verifier's log.
 const LOG_BYTES: usize = 1 << 16;
 /// The count of our own memory may differ by this part, and this many bytes: we run meanwhile.
 const AGREE_WITHIN: f64 = 0.05;
@@ -29,7 +28,6 @@ pub(in crate::sources) struct Reader {
 }
 
 impl Reader {
-    /// Loads it and tries it.
     pub(in crate::sources) fn open() -> Result<Reader, String> {
         if !cfg!(target_arch = "x86_64") {
             return Err("it knows the page tables of x86-64 only".to_owned());
