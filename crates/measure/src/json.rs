@@ -298,7 +298,10 @@ mod tests {
                 series(json!({"value": [1], "minor": [1, 2]}), json!({})),
                 "series X: minor has 2 entries for 1 of value",
             ),
-            (series(json!({"value": [1], "minor": [-1]}), json!({})), "these are not observations in JSON (line 1"),
+            (
+                series(json!({"value": [1], "minor": [-1]}), json!({})),
+                "these are not observations in JSON (line 1",
+            ),
             (series(value.clone(), json!({"batch": 0})), "series X: its batch is 0"),
             (series(value, backwards), "mark 1 ends at 1 ns"),
         ] {
