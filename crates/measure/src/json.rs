@@ -291,7 +291,7 @@ mod tests {
         let value = json!({"value": [1, 2]});
         let backwards = json!({"marks": [{"start_ns": 2, "end_ns": 1, "cause": "major"}]});
         for (text, message) in [
-            ("{".to_owned(), "line 1 column 1"),
+            ("{".to_owned(), "(line 1, column 1)"),
             (json!({"schema": "vellum.run/1", "series": 3}).to_string(), "schema is \"vellum.run/1\""),
             (series(json!({"value": [1, null]}), json!({})), "these are not observations in JSON (line 1"),
             (
