@@ -36,7 +36,7 @@ pub enum JsonError {
     #[error("cannot read or write observations as JSON: {0}")]
     Io(#[from] io::Error),
     /// No JSON, or none of series.
-    #[error("these are not observations in JSON (line {}, column {})", .0.line(), .0.column())]
+    #[error("these are not observations in JSON ({})", wrong(.0))]
     Invalid(#[from] serde_json::Error),
     /// A document of another kind.
     #[error("the document's schema is {0:?}, not {SCHEMA:?}; was it written by another program or version?")]
@@ -66,6 +66,15 @@ pub fn write<'a>(
     }
     out.write_all(b"\n]}\n")?;
     Ok(())
+}
+
+/// What is wrong: the words of a check of ours, or else the place.
+fn wrong(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((said, _)) if said.starts_with("series ") => said.to_owned(),
+        _ => format!("line {}, column {}", error.line(), error.column()),
+    }
 }
 
 /// Reads a document.
