@@ -316,6 +316,7 @@ fn show_verdict(row: &Row) -> String {
     let percent = if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
     let what = row.metric.takes();
     match row.verdict {
+        Verdict::Less if what.ends_with('s') => format!("{percent} % fewer {what}"),
         Verdict::Less => format!("{percent} % less {what}"),
         Verdict::More => format!("{percent} % more {what}"),
         Verdict::NoDifference => format!("the same {what} (no difference is shown)"),

@@ -23,7 +23,9 @@ const ROUNDS_MAX: u32 = 16;
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum FreezeError {
     /// There is no guardian to resume it if the governor is killed.
-    #[error("a guardian has ended: nothing is suspended before there is another")]
+    #[error(
+        "a process that lets suspended jobs go on has ended: none is suspended until the governor has started another"
+    )]
     NoGuardian,
     /// More processes than the guardian's table holds.
     #[error("it has more processes than can be resumed for certain ({} in all)", crate::record::STOPPED_MAX)]
@@ -35,7 +37,7 @@ pub enum FreezeError {
     #[error("{}: cannot be frozen: {source}", .path.display())]
     Group { path: PathBuf, source: io::Error },
     /// It forks faster than it can be stopped.
-    #[error("it starts processes faster than they can be stopped")]
+    #[error("the job starts processes faster than they can be suspended, and was left running")]
     Forks,
 }
 

@@ -39,7 +39,7 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The guardians could not be had.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot start the guardians, without which no job is ever suspended ({call}: {source}); check the limits on processes and open files (ulimit -a), and the space where the sockets are"
+    "cannot start the processes that let suspended jobs go on ({call}: {source}); check the limits on processes and open files (ulimit -a), and the space where the sockets are"
 )]
 pub struct GuardianError {
     call: &'static str,

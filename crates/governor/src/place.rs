@@ -25,7 +25,7 @@ const BACKLOG: i32 = 64;
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     /// The directory or a socket cannot be made.
-    #[error("{}: cannot be made: {source}; name another directory with sockets = \"DIR\"", .path.display())]
+    #[error("{}: cannot be made: {source}; name another directory in the job table: sockets = \"DIR\"", .path.display())]
     Make {
         /// Which.
         path: PathBuf,

@@ -14,7 +14,7 @@ pub enum RecoverError {
     #[error(transparent)]
     Place(#[from] PlaceError),
     /// The record cannot be read.
-    #[error("{}: cannot be read ({call}: {source}); run it as the user whose governor it was", .path.display())]
+    #[error("{}: cannot be read ({call}: {source}); run this command as the user who ran the governor", .path.display())]
     Record {
         /// Its file.
         path: PathBuf,

@@ -40,7 +40,9 @@ pub enum AskError {
     #[error("process {0} filters its system calls, and has no helper that could do what it is asked")]
     Filtered(u32),
     /// It has said no.
-    #[error("process {pid} cannot do it ({source}); does it see the same file system, as the same user?")]
+    #[error(
+        "process {pid} cannot use the file ({source}); name one that exists in its own file system and that its user may write"
+    )]
     Refused {
         /// Its number.
         pid: u32,

@@ -29,7 +29,7 @@ pub enum DoorError {
     NoProcess(u32),
     /// Its memory may not be read.
     #[error(
-        "the memory of process {pid} cannot be read ({source}); it must be yours, and kernel.yama.ptrace_scope 0, or be root"
+        "the memory of process {pid} cannot be read ({source}); run as root; or, for a process of your own, set kernel.yama.ptrace_scope to 0"
     )]
     Forbidden {
         /// Its number.
@@ -39,7 +39,7 @@ pub enum DoorError {
     },
     /// It does not run on Vellum.
     #[error(
-        "process {0} has no {LIBRARY} of this version: it was not linked with it, nor run by `vellum run`"
+        "process {0} has not loaded {LIBRARY} of this version; start it with `vellum run` of the same version"
     )]
     NoLibrary(u32),
 }

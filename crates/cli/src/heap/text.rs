@@ -49,7 +49,7 @@ pub(crate) fn render(observed: &Observed, args: &Heap, width: usize, style: Styl
     line(
         label("samples"),
         &format!(
-            "{} of {}, one every {} on average: figures are estimates, ± their standard error",
+            "{} from {}, one every {} on average: figures are estimates, ± their standard error",
             count(sum.ever.samples),
             many(observed.holders.len() as u64, "process"),
             size(usize::try_from(observed.interval).unwrap_or(usize::MAX))
