@@ -7,9 +7,9 @@ use super::{house, read, sources};
 use std::collections::BTreeMap;
 
 /// Lines of the product: all that is in `crates`.
-const PRODUCT_MAX: usize = 155_100;
+const PRODUCT_MAX: usize = 154_950;
 /// Lines of the three workspaces.
-const ALL_MAX: usize = 205_000;
+const ALL_MAX: usize = 204_300;
 
 fn budgets() -> BTreeMap<String, usize> {
     let table = house::root().join("crates/conformance/budgets.txt");
