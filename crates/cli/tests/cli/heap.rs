@@ -532,7 +532,7 @@ fn a_process_that_cannot_be_asked_is_said() {
     };
     let plain = std::process::id().to_string();
     for (words, wanted) in [
-        (&[&*plain][..], "has no libvellum.so"),
+        (&[&*plain][..], "has not loaded libvellum.so"),
         (&["4294967294"], "there is no process"),
         (&["4294967294", "--for", "1s"], "vellum heap --for 1s 4294967294"),
         (&["--diff", "none.json", "none.json"], "none.json"),
