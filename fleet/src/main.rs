@@ -43,7 +43,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let args: Args = match exit::arguments() {
+    let args: Args = match vellum_report::arguments::parse() {
         Ok(args) => args,
         Err(status) => return ExitCode::from(status),
     };

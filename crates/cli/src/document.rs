@@ -92,26 +92,37 @@ pub(crate) struct Saved<'a> {
 }
 
 impl Saved<'_> {
+    fn failed(&self, what: String) -> NoDocument {
+        NoDocument { path: self.path.to_path_buf(), what, maker: self.maker }
+    }
+
+    /// The document.
+    ///
+    /// # Errors
+    /// [`NoDocument`] if the file cannot be read, or is of another schema.
+    pub(crate) fn document(&self) -> Result<Value, NoDocument> {
+        let text = std::fs::read(self.path).map_err(|error| self.failed(error.to_string()))?;
+        let document: Value =
+            serde_json::from_slice(&text).map_err(|_| self.failed("it is not JSON".to_owned()))?;
+        match document["schema"] == self.schema {
+            true => Ok(document),
+            false => Err(self.failed(format!("its schema is not {}", self.schema))),
+        }
+    }
+
     /// What `read` makes of each entry of the document's list of that name.
     ///
     /// # Errors
-    /// [`NoDocument`] if the file cannot be read, is of another schema, or has an entry of which `read` makes
-    /// nothing.
+    /// As [`Saved::document`]; and if there is an entry of which `read` makes nothing.
     pub(crate) fn entries<T>(
         &self,
         list: &str,
         read: impl Fn(&Value) -> Option<T>,
     ) -> Result<Vec<T>, NoDocument> {
-        let failed = |what: String| NoDocument { path: self.path.to_path_buf(), what, maker: self.maker };
-        let text = std::fs::read(self.path).map_err(|error| failed(error.to_string()))?;
-        let document: Value =
-            serde_json::from_slice(&text).map_err(|_| failed("it is not JSON".to_owned()))?;
-        if document["schema"] != self.schema {
-            return Err(failed(format!("its schema is not {}", self.schema)));
-        }
-        let entries = document[list].as_array().ok_or_else(|| failed(format!("it has no {list}")))?;
+        let document = self.document()?;
+        let entries = document[list].as_array().ok_or_else(|| self.failed(format!("it has no {list}")))?;
         let each =
-            |entry| read(entry).ok_or_else(|| failed(format!("one of its {list} is unknown: {entry}")));
+            |entry| read(entry).ok_or_else(|| self.failed(format!("one of its {list} is unknown: {entry}")));
         entries.iter().map(each).collect()
     }
 }

@@ -76,7 +76,7 @@ extern "C" fn command() {
 }
 
 fn status() -> u8 {
-    let args: args::Args = match exit::arguments() {
+    let args: args::Args = match vellum_report::arguments::parse() {
         Ok(args) => args,
         Err(status) => return status,
     };

@@ -48,6 +48,8 @@ pub(crate) fn recommended(frame: &Frame, delay: Option<&Delay>) -> Option<String
 /// That the program did not run for long enough.
 pub(crate) fn too_short(enough_ns: u64) -> String {
     let enough = match enough_ns / 1_000_000_000 {
+        // Recorded before it was known.
+        0 => return "too short to recommend memory: run it for longer".to_owned(),
         seconds if seconds < 60 => format!("{seconds} s"),
         seconds => format!("{} min", seconds.div_ceil(60)),
     };
@@ -158,6 +160,9 @@ pub(crate) fn hardly_runs(frame: &Frame) -> bool {
 
 /// The time that a recommendation still needs, or would have needed if the job has `ended`.
 pub(crate) fn curve_in(wanting: Wanting, ended: bool) -> String {
+    if wanting.cpu_ns == 0 {
+        return "the cycle that gives one has not ended".to_owned();
+    }
     let at_its_rate = match Duration::from_nanos(wanting.wall_ns) {
         _ if ended => String::new(),
         wall if wall > WAITED_MAX => ", and it hardly runs".to_owned(),

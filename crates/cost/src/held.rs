@@ -60,12 +60,12 @@ impl Holding {
 }
 
 impl Holding {
-    /// What there is more of than in `other`; nothing where there is less.
+    /// What there is more of than in `other`; nothing where there is less. A difference has no samples.
     #[must_use]
     pub fn above(self, other: Holding) -> Holding {
         let above = |new: Amount, old: Amount| match new.bytes.checked_sub(old.bytes) {
             None | Some(0) => Amount::default(),
-            Some(bytes) => Amount { bytes, blocks: new.blocks.saturating_sub(old.blocks), ..new },
+            Some(bytes) => Amount { bytes, blocks: new.blocks.saturating_sub(old.blocks), samples: 0 },
         };
         let (now, peak) = (above(self.now, other.now), above(self.peak, other.peak));
         Holding { now, peak, ever: above(self.ever, other.ever) }

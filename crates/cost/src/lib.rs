@@ -36,7 +36,9 @@ pub use faults::{FaultReader, FaultWatch, Faults, minor_fault_ns};
 pub use held::{HeldFile, HeldStack, Holder, Holding, Resident, ResidentClass};
 pub use ledger::{Asides, Entry, LedgerFile, MappedModule, Recorded, Times};
 pub use perf::Refused;
-pub use place::{Cause, Causes, Instruction, Place, Spot, is_entry, is_languages, is_standard, names};
+pub use place::{
+    ALLOCATOR, Cause, Causes, Instruction, Place, Spot, is_entry, is_languages, is_standard, names,
+};
 pub use profile::{Disturbed, Flame, Item, Own, Profile, Sources, profile};
 pub use script::{ScriptLine, in_order};
 pub use wrappers::Wrappers;

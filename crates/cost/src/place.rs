@@ -151,7 +151,9 @@ impl Causes {
             Place::Function { module, .. } | Place::Offset { module, .. } => module.rsplit('/').next(),
             Place::Line { .. } | Place::Unknown => None,
         };
-        let is_folded = |via: &str| self.is_hidden(Some(via)) || self.hidden.is_some() && file == Some(via);
+        let is_folded = |via: &str| {
+            self.is_hidden(Some(via)) || self.hidden.is_some() && (file == Some(via) || via == ALLOCATOR)
+        };
         found.0.via = found.0.via.filter(|via| !is_folded(via));
         self.known.insert(stack.to_vec(), found.clone());
         found
@@ -351,7 +353,7 @@ fn made_is_library(name: &str) -> bool {
 }
 
 /// The name of all functions of our runtime.
-const ALLOCATOR: &str = "the allocator";
+pub const ALLOCATOR: &str = "the allocator";
 
 /// The names on a stack for a flame graph, outermost first: functions with those inlined into them.
 pub fn names(stack: &[Instruction], symbols: &mut Symbols) -> Vec<String> {

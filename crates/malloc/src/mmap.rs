@@ -120,6 +120,9 @@ impl Mapping {
             return self.ask_kernel(start, self.flags);
         }
         let pages = Pages::global();
+        if replace {
+            gone(start, start.saturating_add(len));
+        }
         let flags = self.flags & !MAP_FIXED_NOREPLACE | MAP_FIXED;
         match pages.claim(start, len, replace) {
             Ok(false) => self.ask_kernel(start, self.flags),
@@ -181,6 +184,15 @@ pub fn map(wanted: &Mapping) -> Outcome {
     wanted.ask_kernel(0, wanted.flags)
 }
 
+/// Tells who samples mappings that the pages from `start` to `end` are gone.
+fn gone(start: usize, end: usize) {
+    if let Some(hooks) = mode::profiled()
+        && start < end
+    {
+        (hooks.unmapped)(start, end);
+    }
+}
+
 /// `munmap`.
 ///
 /// # Safety
@@ -191,19 +203,17 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
         return answer.map(|()| 0);
     }
     let start = addr as usize;
+    let end = len.checked_next_multiple_of(PAGE).and_then(|bytes| start.checked_add(bytes));
+    let end = end.filter(|&end| start.is_multiple_of(PAGE) && start < end);
+    // Sampled mappings may have moved out of Vellum's memory.
+    gone(start, end.unwrap_or(start));
     if !may_be_ours(start, len) {
         if len <= SERVED_MAX {
             Pages::global().unmaps_elsewhere(len);
         }
         return kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
     }
-    let end = match len.checked_next_multiple_of(PAGE) {
-        Some(bytes) if start.is_multiple_of(PAGE) && bytes > 0 => start.checked_add(bytes).ok_or(EINVAL)?,
-        _ => return Err(EINVAL),
-    };
-    if let Some(hooks) = mode::profiled() {
-        (hooks.unmapped)(start, end);
-    }
+    let end = end.ok_or(EINVAL)?;
     let mut at = start;
     while at < end {
         // SAFETY: the program gives this memory up.
@@ -315,7 +325,6 @@ pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: 
     if flags & libc::MREMAP_DONTUNMAP == 0
         && old != 0
         && let (Ok(to), Some(hooks)) = (outcome, mode::profiled())
-        && (may_be_ours(addr as usize, old) || may_be_ours(to, new))
     {
         (hooks.remapped)(addr as usize, to, [old, new]);
     }
@@ -428,6 +437,7 @@ unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place
     if !place.is_multiple_of(PAGE) {
         return Err(EINVAL);
     }
+    gone(place, place.saturating_add(new));
     let claimed = match pages.claim(place, new, true) {
         Ok(claimed) => claimed,
         Err(_) => return Err(ENOMEM),

@@ -138,7 +138,8 @@ impl Budget {
         let ahead = Passed { clock: clock / 2, wall: (wall / 2).min(AHEAD_MAX) };
         let cost = self.cost(size, cycle);
         // A busy machine makes looks dearer: the second cycle does not wait for that, later ones do.
-        let spent = if self.cycles == 1 { cost } else { self.spent().as_secs_f64() };
+        let is_ahead = self.cycles == 1 && !self.parts.burst.is_zero();
+        let spent = if is_ahead { cost } else { self.spent().as_secs_f64() };
         self.earned_at(spent + cost, ahead)
     }
 

@@ -1,10 +1,7 @@
-//! How all of Vellum's commands begin and end: arguments, messages of failures, and exit statuses, which are
-//! those of env(1).
+//! How all of Vellum's commands end: messages of failures, and exit statuses, which are those of env(1).
 
-use crate::{Style, stderr, stdout};
-use std::error::Error;
+use crate::stderr;
 use std::fmt::Display;
-use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// The command itself failed, and not the program it runs.
@@ -14,45 +11,6 @@ pub const SIGNALLED: u8 = 128;
 
 /// Whether [`failed`] was called.
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
-
-/// The arguments.
-///
-/// # Errors
-/// The exit status, after the help, the version or an error was printed.
-pub fn arguments<A: clap::Parser>() -> Result<A, u8> {
-    A::try_parse().map_err(|error| {
-        let text = error.render();
-        let style = if error.use_stderr() { Style::of_stderr() } else { Style::of_stdout() };
-        let mut text = if style.is_coloured() { text.ansi().to_string() } else { text.to_string() };
-        if !error.use_stderr() {
-            return stdout::write_all(text.as_bytes()).map_or_else(failed, |()| 0);
-        }
-        if let Some(source) = error.source() {
-            text = text.replace(&source.to_string(), &wanted(source));
-        }
-        stderr::write(format_args!("{text}"));
-        FAILED
-    })
-}
-
-/// What an option takes whose parser refused a word: that of Rust's numbers and of their ranges says it in
-/// terms of Rust.
-fn wanted(refusal: &(dyn Error + 'static)) -> String {
-    let said = refusal.to_string();
-    if refusal.is::<ParseFloatError>() {
-        return "write a number, such as 1.5".to_owned();
-    }
-    if let Some(error) = refusal.downcast_ref::<ParseIntError>() {
-        let is_large = matches!(error.kind(), IntErrorKind::PosOverflow | IntErrorKind::NegOverflow);
-        return format!("write a {}whole number", if is_large { "smaller " } else { "" });
-    }
-    let Some((_, range)) = said.split_once(" is not in ") else { return said };
-    match range.split_once("..").map(|(from, to)| (from, to.trim_start_matches('='))) {
-        Some((from, "")) => format!("write a whole number from {from}"),
-        Some((from, to)) => format!("write a whole number from {from} to {to}"),
-        None => said,
-    }
-}
 
 /// Prints why the command failed, and returns its exit status.
 pub fn failed(why: impl Display) -> u8 {

@@ -10,12 +10,14 @@
 //! | [`plot`] | pictures of observations and of computed curves, as SVG and in a terminal |
 //! | [`Style`] | colour, on terminals only |
 //! | [`Output`], [`stdout`] | files written whole or not at all; standard output that its reader may close |
-//! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; how commands begin and end |
+//! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; how commands end |
+//! | [`arguments`] | how commands begin: their arguments, and what is said of wrong ones |
 //!
 //! Values of a [`vellum_measure::Unit`] are printed by that type; [`units`] has the kinds that are plain
 //! Rust types.
 
 pub mod amount;
+pub mod arguments;
 pub mod exit;
 mod markup;
 pub mod option;

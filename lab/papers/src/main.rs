@@ -50,7 +50,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args: Args = match exit::arguments() {
+    let args: Args = match vellum_report::arguments::parse() {
         Ok(args) => args,
         Err(status) => return ExitCode::from(status),
     };

@@ -2,8 +2,9 @@
 //!
 //! Operations that took more time come first, those that took less last; of noise, and of those without
 //! times, the counts decide. Counts are exact. A change of time is noise within two standard errors of both
-//! runs' timings and three times the drift: the median change of the means where the counts are equal, which
-//! are mostly lines that nobody changed. Three times the median is two standard deviations.
+//! runs' timings; and where the counts are equal, if the mean changed by less than three times the drift:
+//! the median change of all such means, which are mostly of lines that nobody changed. Three times the
+//! median is two standard deviations.
 
 use super::json::SCHEMA;
 use super::words::labelled;
@@ -13,7 +14,6 @@ use crate::named::name;
 use crate::screen;
 use crate::wrap::wrapped_to;
 use serde_json::Value;
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vellum_cost::Cause;
@@ -61,11 +61,16 @@ impl Change {
         self.new.total_ns.unwrap_or(0.0) - self.old.total_ns.unwrap_or(0.0)
     }
 
-    /// Whether its time is within noise, if times are known.
+    /// Whether its time is within noise, if times are known. Where the count has changed, which is exact, so
+    /// has the time, as far as timings tell.
     fn is_noise(&self, drift: f64) -> Option<bool> {
-        let more = [self.old.total_ns, self.new.total_ns].into_iter().flatten().reduce(f64::max)?;
+        self.old.total_ns.or(self.new.total_ns)?;
         let error = (self.old.variance + self.new.variance).sqrt();
-        Some(self.ns().abs() <= 2.0 * error + 3.0 * drift * more)
+        let drifted = || {
+            let (old, new) = self.old.mean_ns().zip(self.new.mean_ns())?;
+            Some(self.count() == 0 && (new / old).ln().abs() <= 3.0 * drift)
+        };
+        Some(self.ns().abs() <= 2.0 * error || drifted().unwrap_or(false))
     }
 }
 
@@ -123,7 +128,10 @@ fn between(old: Vec<(What, Sum)>, new: Vec<(What, Sum)>) -> Vec<Change> {
         let ns = if change.is_noise(drift) == Some(true) { 0.0 } else { change.ns() };
         (ns, change.count() as f64, change.ns())
     };
-    changes.sort_by(|a, b| key(b).partial_cmp(&key(a)).unwrap_or(Ordering::Equal));
+    changes.sort_by(|a, b| {
+        let (a, b) = (key(a), key(b));
+        b.0.total_cmp(&a.0).then(b.1.total_cmp(&a.1)).then(b.2.total_cmp(&a.2))
+    });
     changes
 }
 
@@ -221,7 +229,7 @@ mod tests {
         assert_eq!(seen, [(20, 5000.0), (3, 0.0), (0, 100.0), (-10, -9000.0)]);
         let noise: Vec<Option<bool>> = changes.iter().map(|change| change.is_noise(0.0)).collect();
         assert_eq!(noise, [Some(false), None, Some(true), Some(false)]);
-        assert_eq!([0.0, 0.6].map(|drift| changes[3].is_noise(drift)), [Some(false), Some(true)]);
+        assert_eq!(changes[3].is_noise(9.0), Some(false), "what is gone is no noise");
         let text = table(&changes, 2, 120, Style::plain());
         assert!(text.contains("malloc(≤64 B) push list.c:1") && text.contains("+5.00 µs"), "{text}");
         assert!(text.contains("with 2 more lines, in all +13 operations, -3.90 µs"), "{text}");

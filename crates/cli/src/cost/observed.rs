@@ -3,8 +3,8 @@
 use crate::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use vellum_cost::{Item, Profile};
+use std::sync::{Arc, LazyLock};
+use vellum_cost::{ALLOCATOR, Item, Profile, Wrappers};
 use vellum_process::Ended;
 
 /// The observations of one run.
@@ -30,10 +30,8 @@ impl Observed {
     /// Nanoseconds that an item's operations took together. A page fault costs what one of fresh memory
     /// costs, but one inside a timed operation is in that operation's time.
     pub(crate) fn cost_ns(&self, item: &Item) -> f64 {
-        let is_inside = |via: &str| {
-            ["the allocator", "malloc", "calloc", "realloc"].contains(&via.trim_start_matches("__libc_"))
-                || via.starts_with("operator new")
-        };
+        static WRAPPERS: LazyLock<Wrappers> = LazyLock::new(|| Wrappers::new(Vec::new()));
+        let is_inside = |via: &str| via == ALLOCATOR || WRAPPERS.has(via);
         let each = || match item.cause.via.as_deref() {
             Some(via) if is_inside(via) => 0.0,
             _ => self.profile.minor_fault_ns.unwrap_or(0.0),

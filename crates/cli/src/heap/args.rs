@@ -75,7 +75,7 @@ pub(crate) struct Heap {
 
     /// Compare two profiles saved as JSON: what has grown, of what --of says. With -o, write the growth.
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], value_hint = ValueHint::FilePath,
-        conflicts_with_all = ["command", "time", "every", "hide", "function", "module", "pid"])]
+        conflicts_with_all = ["command", "time", "every", "callees", "hide", "function", "module", "pid"])]
     pub(crate) diff: Vec<PathBuf>,
 
     /// The program and its arguments; or the number of a process (./4711 for a program of such a name).

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_cost::{Cause, Holder, Holding};
+use vellum_cost::{Cause, Holder, Holding, Place};
 use vellum_process::Function;
 use vellum_report::units::{bytes, count, many};
 use vellum_report::{Style, Table, stdout};
@@ -104,35 +104,59 @@ pub(super) fn diff(args: &Heap, paths: [&Path; 2]) -> Result<u8, Failure> {
         return Ok(0);
     }
     let [old, new] = both.each_ref().map(|saved| saved.entries("stacks", stack).map_err(Failure::of));
-    let observed = growth(paths, sites, [old?, new?]);
+    let interval = both[1].document().map_err(Failure::of)?["interval_bytes"].as_u64();
+    let observed = growth(paths, interval.unwrap_or(INTERVAL_USUAL), sites, [old?, new?]);
     Ok(written(outputs, 0, |format| match format {
         Format::Text => Ok(shown(screen::COLUMNS, Style::plain()).into_bytes()),
         format => content(format, &observed, args),
     }))
 }
 
-/// What has grown, as if a program held it: sites and stacks that shrank hold nothing.
-fn growth(paths: [&Path; 2], sites: [Vec<(Cause, Holding)>; 2], stacks: [Vec<Stacked>; 2]) -> Observed {
-    let mut grown: BTreeMap<Cause, [Holding; 2]> = BTreeMap::new();
-    // Functions, without lines: these move when a source is edited.
-    let mut by_names: BTreeMap<(Cause, Vec<String>), (Stacked, [Holding; 2])> = BTreeMap::new();
+/// A cause without its line, which moves when a source is edited.
+fn whole_function(cause: &Cause) -> Cause {
+    let mut cause = cause.clone();
+    if let Place::Line { line, .. } = &mut cause.place {
+        *line = 0;
+    }
+    cause
+}
+
+/// Of each key what was seen of it last, and what it held in the one profile and in the other.
+type Both<K, V> = BTreeMap<K, (V, [Holding; 2])>;
+
+fn put<K: Ord, V>(both: &mut Both<K, V>, key: K, last: V, at: usize, holding: Holding) {
+    let mut holdings = both.get(&key).map_or([Holding::default(); 2], |known| known.1);
+    holdings[at] = holdings[at].plus(holding);
+    both.insert(key, (last, holdings));
+}
+
+/// What has grown, as if a program held it, with the lines of the new profile: functions and stacks that
+/// shrank hold nothing.
+fn growth(
+    paths: [&Path; 2],
+    interval: u64,
+    sites: [Vec<(Cause, Holding)>; 2],
+    stacks: [Vec<Stacked>; 2],
+) -> Observed {
+    let (mut grown, mut by_names) = (Both::new(), Both::new());
     for (at, (sites, stacks)) in sites.into_iter().zip(stacks).enumerate() {
         for stack in stacks {
             let Some((cause, _)) = sites.get(stack.site) else { continue };
-            let functions = names(&stack).into_iter().map(str::to_owned).collect();
+            let functions: Vec<String> = names(&stack).into_iter().map(str::to_owned).collect();
             let holding = stack.holding;
-            let known = by_names.entry((cause.clone(), functions)).or_insert((stack, Default::default()));
-            known.1[at] = known.1[at].plus(holding);
+            put(&mut by_names, (whole_function(cause), functions), stack, at, holding);
         }
         for (cause, holding) in sites {
-            let sum = &mut grown.entry(cause).or_default()[at];
-            *sum = sum.plus(holding);
+            put(&mut grown, whole_function(&cause), cause, at, holding);
         }
     }
-    let grown = grown.into_iter().map(|(cause, [old, new])| (cause, new.above(old)));
-    let grown: Vec<_> = grown.filter(|(_, holding)| *holding != Holding::default()).collect();
-    let stacks = by_names.into_iter().filter_map(|((cause, _), (stack, [old, new]))| {
-        let site = grown.iter().position(|(site, _)| *site == cause)?;
+    let grown: Vec<_> = grown
+        .into_iter()
+        .map(|(key, (cause, [old, new]))| (key, (cause, new.above(old))))
+        .filter(|(_, (_, holding))| *holding != Holding::default())
+        .collect();
+    let stacks = by_names.into_iter().filter_map(|((key, _), (stack, [old, new]))| {
+        let site = grown.iter().position(|(site, _)| *site == key)?;
         Some(Stacked { site, holding: new.above(old), ..stack })
     });
     let stacks: Vec<_> = stacks.filter(|stack| stack.holding != Holding::default()).collect();
@@ -142,8 +166,9 @@ fn growth(paths: [&Path; 2], sites: [Vec<(Cause, Holding)>; 2], stacks: [Vec<Sta
         ["diff".to_owned()].into_iter().chain(paths.map(|path| path.display().to_string())).collect();
     let end = End::Looked { wall: Duration::ZERO, is_running: false };
     let notes = vec!["growth from one profile to another: what shrank is not shown".to_owned()];
-    let (program, interval, pinned, curve) = (PathBuf::new(), INTERVAL_USUAL, Vec::new(), Vec::new());
-    Observed { command, program, end, interval, holders, stacks, sites: grown, pinned, notes, curve }
+    let sites = grown.into_iter().map(|(_, site)| site).collect();
+    let (program, pinned, curve) = (PathBuf::new(), Vec::new(), Vec::new());
+    Observed { command, program, end, interval, holders, stacks, sites, pinned, notes, curve }
 }
 
 /// A site of a saved profile.
@@ -181,7 +206,7 @@ fn stack(entry: &Value) -> Option<Stacked> {
     };
     let callers = entry["callers"].as_array()?.iter().map(|label| {
         let label = label.as_str()?;
-        Some((label.to_owned(), label.find(' ').unwrap_or(label.len())))
+        Some((label.to_owned(), label.len()))
     });
     Some(Stacked {
         levels: frames.chunk_by(is_one).map(level).collect::<Option<_>>()?,
@@ -194,7 +219,6 @@ fn stack(entry: &Value) -> Option<Stacked> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vellum_cost::Place;
 
     fn at(line: u32) -> Cause {
         Cause { place: Place::Line { file: "a.c".into(), line, function: "f".into() }, via: None }
@@ -202,6 +226,29 @@ mod tests {
 
     fn amount(bytes: u64) -> Amount {
         Amount { bytes, blocks: bytes / 10 * BLOCK, samples: 1 }
+    }
+
+    /// A line above them was added, so that those that are the same lie elsewhere.
+    #[test]
+    fn growth_is_that_of_functions_wherever_their_lines_are() {
+        let stack = |site, bytes| Stacked {
+            levels: Vec::new(),
+            holding: Holding { now: amount(bytes), ..Holding::default() },
+            site,
+            callers: Vec::new(),
+        };
+        let of = |line, bytes| (at(line), Holding { now: amount(bytes), ..Holding::default() });
+        let paths = [Path::new("old"), Path::new("new")];
+        let grown = |bytes| {
+            let stacks = [vec![stack(0, 100)], vec![stack(0, bytes)]];
+            growth(paths, 512, [vec![of(5, 100)], vec![of(6, bytes)]], stacks)
+        };
+        let same = grown(100);
+        assert!(same.sites.is_empty() && same.stacks.is_empty(), "{same:?}");
+        let more = grown(150);
+        let now = Amount { bytes: 50, blocks: 5 * BLOCK, samples: 0 };
+        assert_eq!(more.sites, [(at(6), Holding { now, ..Holding::default() })]);
+        assert_eq!((more.interval, more.stacks.len(), more.stacks[0].holding.now), (512, 1, now));
     }
 
     #[test]

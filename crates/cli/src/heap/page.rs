@@ -41,7 +41,10 @@ fn tiles(observed: &Observed) -> String {
         all.push((name, bytes(Resident::sum(&resident)), format!("of {of}")));
     }
     let interval = size(usize::try_from(observed.interval).unwrap_or(usize::MAX));
-    all.push(("samples", count(sum.ever.samples), format!("one every {interval}")));
+    // Growth from one profile to another has none.
+    if sum.ever.samples > 0 || sum.ever.bytes == 0 {
+        all.push(("samples", count(sum.ever.samples), format!("one every {interval}")));
+    }
     page::tiles(&all)
 }
 

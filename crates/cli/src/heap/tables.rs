@@ -68,7 +68,7 @@ pub(super) fn sites(
     let causes: Vec<&Cause> = observed.sites.iter().map(|(cause, _)| cause).collect();
     let names = names(&causes, room);
     let mut root = Node::default();
-    for stack in observed.stacks.iter().filter(|stack| when.of(&stack.holding).samples > 0) {
+    for stack in observed.stacks.iter().filter(|stack| when.of(&stack.holding).bytes > 0) {
         let (site, amount) = (&*names[stack.site], when.of(&stack.holding));
         match tree {
             Tree::Flat => root.add([site], amount),
@@ -95,8 +95,8 @@ pub(super) fn sites(
     let mut table = Table::plain(&[&title, "bytes", "share", "±", "blocks"], 1);
     let row = |name: String, amount: Amount| {
         let share = format!("{:.1} %", amount.bytes as f64 / root.amount.bytes.max(1) as f64 * 100.0);
-        let error = format!("{:.0} %", error(amount) * 100.0);
-        vec![name, bytes(amount.bytes), share, error, count(blocks(amount))]
+        let error = (amount.samples > 0).then(|| format!("{:.0} %", error(amount) * 100.0));
+        vec![name, bytes(amount.bytes), share, error.unwrap_or_default(), count(blocks(amount))]
     };
     for ((name, node), branches) in shown.iter().zip(&branches) {
         table.row(row((*name).to_owned(), node.amount));

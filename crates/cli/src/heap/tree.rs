@@ -15,7 +15,7 @@ use vellum_report::table::columns;
 use vellum_wire::held::Amount;
 
 /// Of a node, the share that its heaviest branch has at the least where the others are not worth a line.
-const SOLE_PERCENT: u64 = 95;
+const SOLE_PERCENT: u128 = 95;
 /// Columns of an indent.
 const INDENT: usize = 2;
 
@@ -57,7 +57,7 @@ impl<'a> Node<'a> {
     fn chain(&self, least: u64) -> (Vec<&'a str>, &Node<'a>) {
         let (mut names, mut at) = (Vec::new(), self);
         while let [(name, next)] = at.heaviest(least)[..]
-            && next.amount.bytes / SOLE_PERCENT >= at.amount.bytes / 100
+            && u128::from(next.amount.bytes) * 100 >= u128::from(at.amount.bytes) * SOLE_PERCENT
         {
             names.push(name);
             at = next;

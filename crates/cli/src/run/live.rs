@@ -18,7 +18,7 @@ use rustix::process::getpgrp;
 use rustix::termios::{LocalModes, isatty, tcgetattr, tcgetpgrp, tcgetwinsize};
 use std::time::Duration;
 use vellum_process::{Meanwhile, Now};
-use vellum_report::{stderr, units};
+use vellum_report::units;
 
 /// A run shorter than this has no live line.
 const LIVE_AFTER: Duration = Duration::from_secs(1);
@@ -161,7 +161,7 @@ fn terminal_is_ours() -> bool {
 
 /// Writes in one call, so that nothing of the program's comes between. A terminal that is gone shows nothing.
 fn put(text: &str) {
-    stderr::write(format_args!("{text}"));
+    let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), text.as_bytes());
 }
 
 #[cfg(test)]

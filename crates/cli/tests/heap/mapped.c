@@ -22,6 +22,19 @@ APART static void shrink(void) { mremap(map(32 * MB), 32 * MB, 2 * MB, 0); kept 
 
 APART static void whole(void) { munmap(map(64 * MB), 64 * MB); kept = 0; }
 
+APART static void part(void) { kept = mremap(map(32 * MB), 8 * MB, 16 * MB, MREMAP_MAYMOVE); }
+
+/* With pages that differ, it moves to a place of the kernel's. */
+APART static void away(void) {
+    char *place = map(16 * MB);
+    mprotect(place, 4096, PROT_READ);
+    munmap(mremap(place, 16 * MB, 32 * MB, MREMAP_MAYMOVE), 32 * MB);
+}
+
+APART static void over(void) {
+    mmap(map(16 * MB), 16 * MB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
 /* Most are not samples before they grow. */
 APART static void grow(void) {
     for (int i = 0; i < 32; i++)
@@ -38,6 +51,9 @@ int main(int count, char **words) {
     first();
     shrink();
     grow();
+    part();
+    away();
+    over();
     whole();
     if (count > 1) {
         char *none[] = {0};

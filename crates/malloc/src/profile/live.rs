@@ -134,6 +134,19 @@ impl Live {
         Some(&mut self.slots()[index]).filter(|sample| sample.address == address)
     }
 
+    /// Takes out a mapping that has pages from `start` to `end`.
+    pub(super) fn take_overlapping(&mut self, start: u64, end: u64) -> Option<Sample> {
+        if self.used == 0 {
+            return None;
+        }
+        // Most mappings end as a whole.
+        self.remove(start).or_else(|| {
+            let is_cut = |sample: &&Sample| sample.address < end && start < sample.end();
+            let address = self.samples().find(is_cut)?.address;
+            self.remove(address)
+        })
+    }
+
     /// All of them.
     pub(super) fn samples(&self) -> impl Iterator<Item = &Sample> {
         let slots: &[Sample] = match self.length {

@@ -257,16 +257,7 @@ fn mapped(start: usize, bytes: usize) {
 /// Takes the pages from `start` to `end` out of the mappings.
 #[cold]
 fn unmapped(start: usize, end: usize) {
-    let (start, end) = (start as u64, end as u64);
-    inside(|state| {
-        let is_cut = |sample: &&Sample| sample.address < end && start < sample.end();
-        loop {
-            let old = state.mapped.samples().find(is_cut).map(|sample| sample.address);
-            let Some(old) = old.and_then(|address| state.mapped.remove(address)) else { return };
-            let rest = [old.part(old.address, start), old.part(end, old.end())];
-            state.replace(&old, rest);
-        }
-    });
+    inside(|state| _ = state.cut(start as u64, end as u64));
 }
 
 /// Notes that a mapping of `old` bytes has another place and length.
@@ -274,12 +265,19 @@ fn unmapped(start: usize, end: usize) {
 fn remapped(from: usize, to: usize, [old, bytes]: [usize; 2]) {
     let (mut is_known, whole) = (false, round_up(bytes, PAGE));
     inside(|state| {
-        let Some(old) = state.mapped.remove(from as u64) else { return };
+        let end = (from + round_up(old, PAGE)) as u64;
+        let Some(piece) = state.cut(from as u64, end) else { return };
         is_known = true;
-        let pages = (whole / PAGE) as u32;
-        let grown = stands_for(INTERVAL.load(Relaxed), bytes, whole);
-        let bytes = if pages > old.class { grown.bytes } else { old.bytes };
-        state.replace(&old, [Some(Sample { address: to as u64, bytes, class: pages, ..old }), None]);
+        let (pages, to) = ((whole / PAGE) as u32, to as u64);
+        let moved = if pages > piece.class {
+            let grown = stands_for(INTERVAL.load(Relaxed), bytes, whole);
+            Some(Sample { bytes: grown.bytes, class: pages, ..piece })
+        } else {
+            piece.part(piece.address, piece.address + whole as u64)
+        };
+        if let Some(moved) = moved {
+            state.keep(Sample { address: to, ..moved }, moved.bytes.saturating_sub(piece.bytes));
+        }
     });
     // Points may lie on the bytes that were added.
     if !is_known && bytes > old && is_due(whole - old) {
@@ -336,17 +334,31 @@ impl State {
         true
     }
 
-    /// Counts and remembers what is left of a mapping that was taken out of the table, in one or two parts.
-    fn replace(&mut self, old: &Sample, rest: [Option<Sample>; 2]) {
-        self.count_sample(old, false);
-        let Some(generation) = self.part.generation() else { return };
-        for (at, sample) in rest.into_iter().flatten().enumerate() {
-            // Both parts are of one block.
-            let sample = Sample { blocks: if at == 0 { sample.blocks } else { 0 }, ..sample };
-            if self.insert(sample, true) && sample.generation == generation {
-                let grown = sample.bytes.saturating_sub(old.bytes);
-                self.part.stack(sample.stack).held.regain(&self.part.head().held, sample.amount(), grown);
+    /// Takes the pages from `start` to `end` out of the mappings. Returns the first piece, which is not
+    /// counted any more; it stands for the block if no other part is left of it.
+    fn cut(&mut self, start: u64, end: u64) -> Option<Sample> {
+        let mut first = None;
+        while let Some(old) = self.mapped.take_overlapping(start, end) {
+            self.count_sample(&old, false);
+            let mut blocks = old.blocks;
+            for part in [old.part(old.address, start), old.part(end, old.end())].into_iter().flatten() {
+                self.keep(Sample { blocks: core::mem::take(&mut blocks), ..part }, 0);
             }
+            let piece = old.part(old.address.max(start), old.end().min(end));
+            first = first.or(piece.map(|piece| Sample { blocks, ..piece }));
+            // No two samples have a page in common.
+            if old.address <= start && end <= old.end() {
+                break;
+            }
+        }
+        first
+    }
+
+    /// Remembers a part of a mapping that was cut, and counts it again; `grown` bytes of it are new.
+    fn keep(&mut self, sample: Sample, grown: u64) {
+        let Some(generation) = self.part.generation() else { return };
+        if self.insert(sample, true) && sample.generation == generation {
+            self.part.stack(sample.stack).held.regain(&self.part.head().held, sample.amount(), grown);
         }
     }
 

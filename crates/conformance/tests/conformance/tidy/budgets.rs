@@ -7,7 +7,7 @@ use super::{house, read, sources};
 use std::collections::BTreeMap;
 
 /// Lines of the product: all that is in `crates`.
-const PRODUCT_MAX: usize = 154_950;
+const PRODUCT_MAX: usize = 155_050;
 /// Lines of the three workspaces.
 const ALL_MAX: usize = 204_300;
 
