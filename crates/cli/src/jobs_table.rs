@@ -8,6 +8,7 @@ use vellum_report::units;
 
 /// What is not known.
 const UNKNOWN: &str = "-";
+type Figure = fn(&JobSnapshot) -> Option<f64>;
 
 /// The first line: all together.
 pub(crate) fn summary(snapshot: &Snapshot, style: Style) -> String {
@@ -50,6 +51,15 @@ pub(crate) enum Column {
     Suspended,
 }
 
+/// How a column's values are shown.
+enum Shown {
+    Words,
+    Bytes,
+    Seconds,
+    Count,
+    Part,
+}
+
 /// The value that a column is sorted by. Unknown ones come last.
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
 pub(crate) enum Key {
@@ -81,67 +91,57 @@ impl Column {
         all.split_at(8).0
     };
 
-    pub(crate) fn head(self) -> &'static str {
+    /// What heads it; and its figure, in what that is. Words have none.
+    fn parts(self) -> (&'static str, Shown, Figure) {
         match self {
-            Column::Job => "job",
-            Column::State => "state",
-            Column::Size => "size",
-            Column::Used => "used",
-            Column::Knee => "knee",
-            Column::Window => "window",
-            Column::Faults => "faults/s",
-            Column::MayHave => "may have",
-            Column::Advised => "advised",
-            Column::TwoThirds => "at two thirds",
-            Column::Swapped => "swapped",
-            Column::Cpu => "cpu",
-            Column::Suspended => "suspended",
+            Column::Job => ("job", Shown::Words, |_| None),
+            Column::State => ("state", Shown::Words, |_| None),
+            Column::Size => ("size", Shown::Bytes, |job| Some(job.resident_bytes as f64)),
+            Column::Used => {
+                ("used", Shown::Bytes, |job| job.source.is_some().then_some(job.referenced_bytes as f64))
+            }
+            Column::Knee => ("knee", Shown::Bytes, |job| job.worth_bytes.map(|bytes| bytes as f64)),
+            Column::Window => ("window", Shown::Seconds, |job| job.window_seconds),
+            Column::Faults => ("faults/s", Shown::Count, |job| Some(job.major_faults_per_second)),
+            Column::MayHave => ("may have", Shown::Bytes, |job| Some(job.target_bytes as f64)),
+            Column::Advised => ("advised", Shown::Bytes, |job| job.advised_bytes.map(|bytes| bytes as f64)),
+            Column::TwoThirds => ("at two thirds", Shown::Part, |job| job.slowdown_two_thirds),
+            Column::Swapped => ("swapped", Shown::Bytes, |job| Some(job.swapped_bytes as f64)),
+            Column::Cpu => ("cpu", Shown::Seconds, |job| Some(job.cpu_seconds)),
+            Column::Suspended => ("suspended", Shown::Seconds, |job| Some(job.suspended_seconds)),
         }
+    }
+
+    pub(crate) fn head(self) -> &'static str {
+        self.parts().0
     }
 
     /// Whether it has words, which are aligned left.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self, Column::Job | Column::State)
-    }
-
-    pub(crate) fn cell(self, job: &JobSnapshot) -> String {
-        let seconds = |seconds| units::time(Duration::from_secs_f64(seconds));
-        let known = match self {
-            Column::Job => Some(job.name.clone()),
-            Column::State => Some(job.state.word().to_owned()),
-            Column::Size => Some(units::bytes(job.resident_bytes)),
-            Column::Used => job.source.is_some().then(|| units::bytes(job.referenced_bytes)),
-            Column::Knee => job.worth_bytes.map(units::bytes),
-            Column::Window => job.window_seconds.map(seconds),
-            Column::Faults => Some(units::count(job.major_faults_per_second.round() as u64)),
-            Column::MayHave => Some(units::bytes(job.target_bytes)),
-            Column::Advised => job.advised_bytes.map(units::bytes),
-            Column::TwoThirds => job.slowdown_two_thirds.map(|part| format!("+{:.1} %", part * 100.0)),
-            Column::Swapped => Some(units::bytes(job.swapped_bytes)),
-            Column::Cpu => Some(seconds(job.cpu_seconds)),
-            Column::Suspended => Some(seconds(job.suspended_seconds)),
-        };
-        known.unwrap_or_else(|| UNKNOWN.to_owned())
+        matches!(self.parts().1, Shown::Words)
     }
 
     /// The value that jobs are sorted by in it.
     pub(crate) fn key(self, job: &JobSnapshot) -> Key {
-        let number = match self {
-            Column::Job => return Key::Name(job.name.clone()),
-            Column::State => return Key::Name(job.state.word().to_owned()),
-            Column::Size => Some(job.resident_bytes as f64),
-            Column::Used => job.source.is_some().then_some(job.referenced_bytes as f64),
-            Column::Knee => job.worth_bytes.map(|bytes| bytes as f64),
-            Column::Window => job.window_seconds,
-            Column::Faults => Some(job.major_faults_per_second),
-            Column::MayHave => Some(job.target_bytes as f64),
-            Column::Advised => job.advised_bytes.map(|bytes| bytes as f64),
-            Column::TwoThirds => job.slowdown_two_thirds,
-            Column::Swapped => Some(job.swapped_bytes as f64),
-            Column::Cpu => Some(job.cpu_seconds),
-            Column::Suspended => Some(job.suspended_seconds),
+        match self {
+            Column::Job => Key::Name(job.name.clone()),
+            Column::State => Key::Name(job.state.word().to_owned()),
+            _ => self.parts().2(job).map_or(Key::Unknown, Key::Number),
+        }
+    }
+
+    pub(crate) fn cell(self, job: &JobSnapshot) -> String {
+        let number = match self.key(job) {
+            Key::Name(name) => return name,
+            Key::Number(number) => number,
+            Key::Unknown => return UNKNOWN.to_owned(),
         };
-        number.map_or(Key::Unknown, Key::Number)
+        match self.parts().1 {
+            Shown::Bytes => units::bytes(number as u64),
+            Shown::Seconds => units::time(Duration::from_secs_f64(number)),
+            Shown::Part => format!("+{:.1} %", number * 100.0),
+            Shown::Words | Shown::Count => units::count(number.round() as u64),
+        }
     }
 }
 
