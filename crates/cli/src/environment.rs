@@ -16,11 +16,14 @@ pub(crate) fn edit(
     }
 }
 
+fn parts(list: &OsStr) -> impl Iterator<Item = &OsStr> {
+    list.as_bytes().split(|&b| b == b':' || b == b' ').map(OsStr::from_bytes)
+}
+
 /// `first`, then the old list, unless `first` is in it already (a run inside a run).
 pub(crate) fn prepend(first: &OsStr, old: Option<&OsStr>) -> OsString {
     let old = old.unwrap_or_default();
-    let mut parts = old.as_bytes().split(|&b| b == b':' || b == b' ');
-    if parts.any(|part| part == first.as_bytes()) {
+    if parts(old).any(|part| part == first) {
         return old.into();
     }
     let mut list = first.to_os_string();
@@ -34,10 +37,9 @@ pub(crate) fn prepend(first: &OsStr, old: Option<&OsStr>) -> OsString {
 /// `first`, then the old list without it: it must stand in front of every allocator.
 pub(crate) fn move_to_front(first: &OsStr, old: Option<&OsStr>) -> OsString {
     let mut list = first.to_os_string();
-    let parts = old.unwrap_or_default().as_bytes().split(|&b| b == b':' || b == b' ');
-    for part in parts.filter(|part| !part.is_empty() && *part != first.as_bytes()) {
+    for part in parts(old.unwrap_or_default()).filter(|part| !part.is_empty() && *part != first) {
         list.push(":");
-        list.push(OsStr::from_bytes(part));
+        list.push(part);
     }
     list
 }
@@ -47,8 +49,7 @@ pub(crate) fn preload_companions(env: &mut Vec<(OsString, OsString)>) {
     for name in companions() {
         edit(env, "LD_PRELOAD", |old| {
             let old = old.unwrap_or_default();
-            let mut parts = old.as_bytes().split(|&b| b == b':' || b == b' ');
-            if parts.any(|part| part == name.as_bytes()) { old.into() } else { append(name, Some(old)) }
+            if parts(old).any(|part| part == *name) { old.into() } else { append(name, Some(old)) }
         });
     }
 }
