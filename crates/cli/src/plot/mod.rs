@@ -44,7 +44,7 @@ pub(crate) struct PlotArgs {
 
     /// The kind of plot.
     #[arg(short = 'p', long = "plot", value_name = "KIND", default_value = "order")]
-    kind: KindArg,
+    kind: Kind,
 
     /// Begin the axis of values at zero.
     #[arg(short, long)]
@@ -95,30 +95,6 @@ enum Colour {
     Always,
     /// Never.
     Never,
-}
-
-/// The kinds of plot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum KindArg {
-    /// Values in the order in which they were observed.
-    Order,
-    /// How many values lie in each bin.
-    Histogram,
-    /// Which share of the values lies at or below each value.
-    Ecdf,
-    /// Each value less its partner in the first series.
-    Pairs,
-}
-
-impl From<KindArg> for Kind {
-    fn from(kind: KindArg) -> Kind {
-        match kind {
-            KindArg::Order => Kind::Order,
-            KindArg::Histogram => Kind::Histogram,
-            KindArg::Ecdf => Kind::Ecdf,
-            KindArg::Pairs => Kind::Pairs,
-        }
-    }
 }
 
 fn bin(text: &str) -> Result<f64, String> {
@@ -203,7 +179,7 @@ fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
 }
 
 fn drawn(args: &PlotArgs, series: &[Series]) -> Result<Plot, PlotFailure> {
-    let mut plot = Plot::of(args.kind.into(), series)?.layers(args.outliers).zero(args.zero);
+    let mut plot = Plot::of(args.kind, series)?.layers(args.outliers).zero(args.zero);
     if let Some(title) = &args.title {
         plot = plot.title(title);
     }

@@ -53,7 +53,7 @@ mod picture;
 mod scatter;
 mod subject;
 mod terminal;
-mod text;
+pub(crate) mod text;
 mod thin;
 mod vector;
 
@@ -65,17 +65,16 @@ use picture::{Detail, Picture};
 use subject::Shown;
 use vellum_measure::{Series, Unit};
 
-/// The kinds of plots.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The kinds of plots. These comments are the help of the option that takes a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
-    /// Values in the order in which they were observed; a panel a series.
+    /// Values in the order in which they were observed.
     Order,
-    /// How many values lie in each of many small ranges; a panel a series.
+    /// How many values lie in each bin.
     Histogram,
-    /// Which share of the values lies at or below each value; all series in one frame.
+    /// Which share of the values lies at or below each value.
     Ecdf,
-    /// Each value of a series less its partner in the first series, in order; a panel for each series but the
-    /// first.
+    /// Each value less its partner in the first series.
     Pairs,
 }
 
