@@ -3,7 +3,7 @@
 //! Figures are never judged here, with one exception: a program that does forty times the work takes several
 //! times as long.
 
-use crate::common::{VELLUM, out, refused, report, said, text};
+use crate::common::{VELLUM, has, out, refused, report, said, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -52,11 +52,10 @@ fn fortyfold_work_is_shown_and_fails_the_gate() {
     assert!(lines.len() == 1 && lines[0].starts_with("error: slower than allowed: "), "{lines:?}");
     let shown = out(&ended);
     let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in
-        ["B against A", "A against A", "12 rounds", "seed 7", "order", ": shown (CPU time)", "failed: +"]
-    {
-        assert!(unwrapped.contains(part), "{part} is missing:\n{shown}");
-    }
+    has(
+        &unwrapped,
+        &["B against A", "A against A", "12 rounds", "seed 7", "order", ": shown (CPU time)", "failed: +"],
+    );
     // The first two lines are the commands, however long they are.
     assert!(shown.lines().skip(2).all(|line| line.chars().count() <= 80), "{shown}");
 
@@ -88,11 +87,10 @@ fn one_program_is_described_and_its_observations_kept() {
     let ended = bench(&options, &[text(&program), ONCE]);
     assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     let shown = out(&ended);
-    for part in
-        ["CPU", "wall", "p10", "layers of outliers", "peak resident", "loop takes ", "nothing disturbs it"]
-    {
-        assert!(shown.contains(part), "{part} is missing:\n{shown}");
-    }
+    has(
+        &shown,
+        &["CPU", "wall", "p10", "layers of outliers", "peak resident", "loop takes ", "nothing disturbs it"],
+    );
     let report = report(&json);
     assert_eq!((&report["kind"], &report["subjects"][0]["stat"]["n"]), (&"program".into(), &20.into()));
     let stat = Command::new(VELLUM).args(["obs", "stat", "--select", "Cpu", text(&lines)]).output().unwrap();
@@ -142,11 +140,10 @@ fn the_suite_prints_its_base_first_and_every_case() {
     let shown = out(&ended);
     let base = shown.lines().nth(1).unwrap_or_default();
     assert!(base.trim_start().starts_with("BASE ") && base.contains("mean"), "{shown}");
-    for part in
-        ["operation", "n", "mean", "min", "max", "std", "p10", "small 64 B", "what outliers lost time to"]
-    {
-        assert!(shown.contains(part), "{part} is missing:\n{shown}");
-    }
+    has(
+        &shown,
+        &["operation", "n", "mean", "min", "max", "std", "p10", "small 64 B", "what outliers lost time to"],
+    );
     let report = report(&json);
     assert_eq!((&report["kind"], &report["how"]["suite"]), (&"suite".into(), &"memory".into()));
     assert!(report["base"]["step"].as_f64().unwrap() > 0.0);

@@ -2,7 +2,7 @@
 //! "//=", with the bytes after it, perhaps: `malloc=10:640`.
 
 use crate::common::recorded::{SOURCES, compiled, cost, is_built, measured};
-use crate::common::{VELLUM, report, said, text};
+use crate::common::{VELLUM, has, report, said, text};
 use crate::python;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -473,9 +473,7 @@ fn the_source_is_annotated_summed_and_drawn() {
     let output = cost(&["-s", "-o", text(&report)]).arg(&program).output().unwrap();
     assert_eq!(said(&output), "", "it went to the file");
     let summary = std::fs::read_to_string(&report).unwrap();
-    for part in ["by operation", "by function", "by file", "lines.c"] {
-        assert!(summary.contains(part), "no {part}: {summary}");
-    }
+    has(&summary, &["by operation", "by function", "by file", "lines.c"]);
     let output = cost(&["-f", "other.c"]).arg(&program).output().unwrap();
     assert!(said(&output).contains("no operations in other.c; there are some in: "), "{}", said(&output));
 }

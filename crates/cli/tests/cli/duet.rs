@@ -1,7 +1,7 @@
 //! `vellum bench --order duet`: pairs at the same time, on two processors.
 
 use crate::bench::{FORTYFOLD, ONCE, program};
-use crate::common::{VELLUM, out, refused, report, said, text};
+use crate::common::{VELLUM, has, out, refused, report, said, text};
 use std::process::{Command, Output, Stdio};
 
 /// A duet, unless there is one processor only.
@@ -26,14 +26,15 @@ fn fortyfold_work_is_shown_in_a_duet() {
     assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     let shown = out(&ended);
     let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in [
-        "12 rounds of A beside A again, B and C, on processors ",
-        "seed 7",
-        "A against A",
-        ": shown (CPU time)",
-    ] {
-        assert!(unwrapped.contains(part), "{part} is missing:\n{shown}");
-    }
+    has(
+        &unwrapped,
+        &[
+            "12 rounds of A beside A again, B and C, on processors ",
+            "seed 7",
+            "A against A",
+            ": shown (CPU time)",
+        ],
+    );
     let found = report(&json);
     assert_eq!(found["how"]["order"], "duet");
     let processors = found["how"]["processors"].as_array().unwrap();

@@ -2,7 +2,7 @@
 //! of which nothing can be known.
 
 use crate::common::held::{is_built, runtime};
-use crate::common::{self, VELLUM, report, said, text};
+use crate::common::{self, VELLUM, has, report, said, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -141,9 +141,7 @@ fn a_running_process() {
 
     let words = output(&[&pid]);
     let words = String::from_utf8_lossy(&words.stdout).into_owned();
-    for word in ["collections", "pauses", "roots", "alive", "pauses by length"] {
-        assert!(words.contains(word), "{word} in {words}");
-    }
+    has(&words, &["collections", "pauses", "roots", "alive", "pauses by length"]);
     running.end();
     assert!(said(&output(&[&pid])).contains("there is no process"));
 }

@@ -1,6 +1,6 @@
 //! `vellum govern` and `vellum top`: refused tables, messages, and a governor that hangs or stops.
 
-use crate::common::{VELLUM, said, text};
+use crate::common::{VELLUM, has, said, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -156,9 +156,7 @@ fn top_shows_the_jobs_and_metrics_are_served() {
     let once = Command::new(VELLUM).args(["top", "--once", "--sockets", text(&sockets)]).output().unwrap();
     let shown = String::from_utf8_lossy(&once.stdout).into_owned();
     assert!(once.status.success(), "{}", said(&once));
-    for word in ["first", "second", "running", "knee", "window", "faults/s", "MiB"] {
-        assert!(shown.contains(word), "no {word} in\n{shown}");
-    }
+    has(&shown, &["first", "second", "running", "knee", "window", "faults/s", "MiB"]);
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
     let mut top = Command::new(VELLUM)
         .args(["top", "--json", "--sockets", text(&sockets)])

@@ -2,7 +2,7 @@
 
 use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, runtime};
 use crate::common::recorded;
-use crate::common::{self, VELLUM, report, said, text};
+use crate::common::{self, VELLUM, has, report, said, text};
 use crate::python;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -571,9 +571,7 @@ fn code_made_at_run_time_is_named() {
         assert!(output.status.success(), "{}", said(&output));
         std::fs::remove_file(String::from_utf8_lossy(&output.stdout).trim()).unwrap();
         let folded = std::fs::read_to_string(place.path().join("heap.folded")).unwrap();
-        for stack in ["main;Function:*outer;take 20000000", "main;Function:*direct 20000000"] {
-            assert!(folded.contains(stack), "{flags:?}: {stack}: {folded}");
-        }
+        has(&folded, &["main;Function:*outer;take 20000000", "main;Function:*direct 20000000"]);
         let document = report(&place.path().join("heap.json"));
         let sites = document["sites"].as_array().unwrap();
         let direct = sites.iter().find(|site| site["place"]["function"] == "Function:*direct").unwrap();

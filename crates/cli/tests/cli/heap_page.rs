@@ -3,13 +3,13 @@
 
 use crate::common::browser::{browser, draw, pictures};
 use crate::common::held::{SOURCES, compiled, heap, is_built, runtime};
-use crate::common::{self, VELLUM, report, said, text};
+use crate::common::{self, VELLUM, has, report, said, text};
 use std::path::Path;
 use std::process::Command;
 
 /// What every page must be: one file that fetches nothing and runs nothing.
-fn check_alone(page: &str) {
-    for foreign in ["http:", "https:", "<script", "@import", "url(", "<img", "<link"] {
+pub(crate) fn check_alone(page: &str) {
+    for foreign in ["http:", "https:", "<script", "@import", "url(", "<img", "<link", "src="] {
         assert!(!page.contains(foreign), "{foreign}");
     }
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
@@ -30,12 +30,11 @@ fn the_page_names_who_holds_memory_and_where_it_is() {
     let page = std::fs::read_to_string(place.path().join("heap.html")).unwrap();
     check_alone(&page);
     assert_eq!(page.matches("<svg class=\"flame\"").count(), 2, "at the peak and at the end");
-    for part in
-        ["Held at the peak", "Held at the end", "whole held.c:", "leak held.c:", "blocks in use", "in all"]
-    {
-        assert!(page.contains(part), "no {part}");
-    }
-    // What is freed is not held at the end.
+    has(
+        &page,
+        &["Held at the peak", "Held at the end", "whole held.c:", "leak held.c:", "blocks in use", "in all"],
+    );
+    // Freed blocks are not held at the end.
     let end = &page[page.find("Held at the end").unwrap()..page.find("All allocations").unwrap()];
     assert!(end.contains("leak held.c:") && !end.contains("whole"), "{end}");
 }

@@ -1,6 +1,6 @@
 //! `vellum trace`: curves from recorded references.
 
-use crate::common::{VELLUM, out_of_success as out, refused, said, text};
+use crate::common::{VELLUM, has, out_of_success as out, refused, said, text};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -62,9 +62,10 @@ fn text_and_plot_fit_the_columns_and_say_the_assumptions() {
     let place = tempfile::tempdir().unwrap();
     let file = known(place.path());
     let text_of = out(&trace(&[text(&file), "--width", "72", "--height", "14"]));
-    for word in ["lackey", "100 of 4.00 KiB", "a fault", "--rate", "give", "limit", "window (instructions)"] {
-        assert!(text_of.contains(word), "{word} is missing:\n{text_of}");
-    }
+    has(
+        &text_of,
+        &["lackey", "100 of 4.00 KiB", "a fault", "--rate", "give", "limit", "window (instructions)"],
+    );
     // The path is the caller's.
     let lines = text_of.lines().filter(|line| !line.contains("known.trace"));
     assert!(lines.clone().all(|line| line.chars().count() <= 80), "{text_of}");

@@ -1,6 +1,6 @@
 //! `vellum watch`: on a program that runs, and on what was recorded of one.
 
-use crate::common::{self, VELLUM, said, text};
+use crate::common::{self, VELLUM, has, said, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
@@ -93,17 +93,18 @@ fn one_cycle_of_a_running_program_is_shown_recorded_and_shown_again() {
         watch(&[&busy.pid(), "--once", "--delay", "100us", "--budget", "50%", "--record", text(&file)]);
     let (out, said) = (shown(&ended), said(&ended));
     assert!(ended.status.success(), "{out}{said}");
-    for words in [
-        "vellum watch: sh (pid",
-        "accessed bits",
-        "interval 100 ms",
-        "100 ms",
-        "800 ms",
-        "to recommend memory",
-        "100 µs a fault, as given",
-    ] {
-        assert!(out.contains(words), "no {words}:\n{out}");
-    }
+    has(
+        &out,
+        &[
+            "vellum watch: sh (pid",
+            "accessed bits",
+            "interval 100 ms",
+            "100 ms",
+            "800 ms",
+            "to recommend memory",
+            "100 µs a fault, as given",
+        ],
+    );
     assert!(out.lines().all(|line| line.chars().count() <= 80 || line.contains("cpu ")), "{out}");
     let recorded = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Value> = recorded.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -138,13 +139,7 @@ fn json_is_an_object_a_line_and_ends_with_the_program() {
     assert_eq!(last["processes"], 0);
     assert!(last["curve_in"]["cpu_ns"].as_u64() > Some(0), "what a curve would have needed: {last}");
     assert!(said(&ended).contains("has ended"), "{}", said(&ended));
-    let documented =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/watch.md")).unwrap();
-    for line in &lines {
-        for name in line.as_object().unwrap().keys() {
-            assert!(documented.contains(&format!("`{name}`")), "docs/watch.md does not mention {name}");
-        }
-    }
+    common::documented("watch.md", lines.iter().flat_map(|line| line.as_object().unwrap().keys()));
 }
 
 #[test]

@@ -78,6 +78,24 @@ pub(crate) fn report(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("a report")).expect("JSON")
 }
 
+/// Checks that a text has all of these parts.
+#[track_caller]
+pub(crate) fn has(text: &str, parts: &[&str]) {
+    let missing: Vec<_> = parts.iter().filter(|part| !text.contains(**part)).collect();
+    assert!(missing.is_empty(), "{missing:?} missing:\n{text}");
+}
+
+/// Checks that a page of docs mentions these fields.
+#[track_caller]
+pub(crate) fn documented(page: &str, fields: impl IntoIterator<Item = impl AsRef<str>>) {
+    let page = format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/{}"), page);
+    let words = std::fs::read_to_string(&page).expect("a page");
+    for field in fields {
+        let field = field.as_ref();
+        assert!(words.contains(&format!("`{field}`")), "{page} does not mention {field}");
+    }
+}
+
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
