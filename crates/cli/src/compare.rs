@@ -30,8 +30,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 use vellum_process::{Interrupt, Outcome};
-use vellum_report::Output;
-use vellum_report::Style;
+use vellum_report::{Look, Output, Style, stderr};
 
 /// How long the rounds should take when their number is not given.
 const BUDGET: Duration = Duration::from_secs(20);
@@ -83,10 +82,12 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
 
     let extent = Extent { pairs: complete as u32, asked: pairs, stopped };
     let comparison = Comparison::new(&plan, seed, extent, runs, attachment, bench.stdin.words());
+    let report = compare_report::report(&comparison);
     if !args.quiet {
-        compare_report::print(&comparison, bench.style);
+        let look = Look::brief(bench.style);
+        stderr::write(format_args!("{}", report.text(look)));
     }
-    json.map_or(Ok(()), |json| json.write(vellum_report::json(&comparison)))?;
+    json.map_or(Ok(()), |json| json.write(report.json()?))?;
     Ok(stopped.map_or(0, |signal| SIGNALLED + signal as u8))
 }
 

@@ -5,19 +5,14 @@ use crate::run::args::PAIRS_MIN;
 use crate::run::launch::{Observed, Plan};
 use crate::run::report::Attachment;
 use crate::text::shown_shortly;
-use crate::wrap::wrapped;
 use serde::Serialize;
 use std::time::Duration;
 use vellum_measure::{CONFIDENCE, Direction, Interval, median, paired_ratio};
 use vellum_report::units::{bytes, count, many, time};
-use vellum_report::{Style, Table, stderr};
+use vellum_report::{Head, Report, Section, Table};
 
 const SCHEMA: &str = "vellum.compare/1";
 const RESAMPLES: usize = 2000;
-/// What stands before a line.
-const INDENT: &str = "  ";
-/// Columns of a line's label.
-const LABEL: usize = 4;
 
 /// How a run was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -80,30 +75,13 @@ pub(crate) enum Metric {
 impl Metric {
     const ALL: [Metric; 4] = [Metric::Wall, Metric::Cpu, Metric::PeakResident, Metric::Faults];
 
-    fn words(self) -> &'static str {
+    /// What it is called in the table, and in a sentence, and its unit.
+    fn names(self) -> [&'static str; 3] {
         match self {
-            Metric::Wall => "wall",
-            Metric::Cpu => "user + system",
-            Metric::PeakResident => "peak resident",
-            Metric::Faults => "faults",
-        }
-    }
-
-    /// The same in a sentence.
-    fn takes(self) -> &'static str {
-        match self {
-            Metric::Wall => "wall time",
-            Metric::Cpu => "CPU time",
-            Metric::PeakResident => "peak memory",
-            Metric::Faults => "page faults",
-        }
-    }
-
-    fn unit(self) -> &'static str {
-        match self {
-            Metric::Wall | Metric::Cpu => "ns",
-            Metric::PeakResident => "bytes",
-            Metric::Faults => "faults",
+            Metric::Wall => ["wall", "wall time", "ns"],
+            Metric::Cpu => ["user + system", "CPU time", "ns"],
+            Metric::PeakResident => ["peak resident", "peak memory", "bytes"],
+            Metric::Faults => ["faults", "page faults", "faults"],
         }
     }
 
@@ -239,7 +217,7 @@ fn row(metric: Metric, runs: &[Once], seed: u64) -> Row {
     let (with_ratio, control_ratio) = (ratio(&with), ratio(&control));
     Row {
         metric,
-        unit: metric.unit(),
+        unit: metric.names()[2],
         without_median: median(&without).unwrap_or_default(),
         with_median: median(&with).unwrap_or_default(),
         ratio: with_ratio,
@@ -248,24 +226,18 @@ fn row(metric: Metric, runs: &[Once], seed: u64) -> Row {
     }
 }
 
-/// Prints the table to standard error in one write.
-pub(crate) fn print(comparison: &Comparison, style: Style) {
-    stderr::write(format_args!("{}", render(comparison, style)));
-}
-
-/// The report, at most 80 columns wide.
-fn render(comparison: &Comparison, style: Style) -> String {
+/// The report for people.
+pub(crate) fn report(comparison: &Comparison) -> Report<'_> {
     let Comparison { pairs, pairs_asked, seed, .. } = comparison;
-    let (title, made) = (shown_shortly(&comparison.command), many((*pairs).into(), "pair"));
-    let mut text = String::new();
-    for line in wrapped(&format!("vellum: {title}: {made} in random order, seed {seed}"), 0) {
-        text += &format!("{}\n", style.bold(&line));
-    }
+    let made = many((*pairs).into(), "pair");
+    let of = shown_shortly(&comparison.command);
+    let ending = format!("{made} in random order, seed {seed}");
+    let mut report = Report::new(Head { name: "vellum", of, ending, ..Head::default() });
     let heads = ["median", "without", "with", "with/without", "control"];
     let mut table = Table::plain(&heads, 1);
     for row in &comparison.results {
         table.row(vec![
-            row.metric.words().to_owned(),
+            row.metric.names()[0].to_owned(),
             row.metric.show(row.without_median),
             row.metric.show(row.with_median),
             show_ratio(row.ratio),
@@ -273,34 +245,22 @@ fn render(comparison: &Comparison, style: Style) -> String {
                 .map_or_else(String::new, |ratio| format!("[{:.3}, {:.3}]", ratio.low, ratio.high)),
         ]);
     }
-    text += &table.render(INDENT, usize::MAX, style);
-    let mut say = |label: String, words: &str| {
-        let column = INDENT.len() + LABEL + 1;
-        for (at, line) in wrapped(words, column).into_iter().enumerate() {
-            let label = if at == 0 { label.clone() } else { " ".repeat(LABEL) };
-            text += &format!("{INDENT}{label} {line}\n");
-        }
-    };
-    let label = |words: &str| style.label(&format!("{words:<LABEL$}"));
-    let notice = style.notice(&format!("{:<LABEL$}", "note"));
     let verdicts: Vec<String> = comparison.results.iter().map(show_verdict).collect();
-    say(label("so"), &format!("on Vellum it takes {}", verdicts.join(", ")));
     let percent = (CONFIDENCE * 100.0).round();
-    say(
-        label("note"),
-        &format!("ratios are medians over the pairs, with {percent} % intervals; control: without/without"),
-    );
-    if pairs < pairs_asked {
-        let few = if *pairs < PAIRS_MIN { "; fewer than 5 tell nothing" } else { "" };
-        say(
-            notice.clone(),
-            &format!("it was stopped early, when {made} of {pairs_asked} were complete{few}"),
-        );
-    }
-    if let Some(reason) = &comparison.attachment.reason {
-        say(notice, &format!("the program did not run on Vellum: {reason}"));
-    }
-    text
+    report.section(Section::new(), |section| {
+        section.table(table);
+        section.rows([("so", format!("on Vellum it takes {}", verdicts.join(", ")))]);
+        section.note(format!(
+            "ratios are medians over the pairs, with {percent} % intervals; control: without/without"
+        ));
+        if pairs < pairs_asked {
+            let few = if *pairs < PAIRS_MIN { "; fewer than 5 tell nothing" } else { "" };
+            section.note(format!("it was stopped early, when {made} of {pairs_asked} were complete{few}"));
+        }
+        let reason = comparison.attachment.reason.as_ref();
+        section.notes(reason.map(|reason| format!("the program did not run on Vellum: {reason}")));
+    });
+    report.documented(comparison)
 }
 
 fn show_ratio(ratio: Option<Interval>) -> String {
@@ -314,7 +274,7 @@ fn show_ratio(ratio: Option<Interval>) -> String {
 fn show_verdict(row: &Row) -> String {
     let percent = row.ratio.map_or(0.0, |ratio| (ratio.estimate - 1.0).abs() * 100.0);
     let percent = if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
-    let what = row.metric.takes();
+    let what = row.metric.names()[1];
     match row.verdict {
         Verdict::Less if what.ends_with('s') => format!("{percent} % fewer {what}"),
         Verdict::Less => format!("{percent} % less {what}"),

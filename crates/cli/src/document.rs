@@ -3,7 +3,7 @@
 
 use crate::outcome::Outcome;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_cost::{Cause, Place};
@@ -52,24 +52,26 @@ impl<'a> Head<'a> {
     }
 }
 
+/// A document: its head, and what the command has to say.
 #[derive(Debug, Serialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Where<'a> {
-    Line { file: &'a str, line: u32, function: &'a str },
-    Function { module: &'a str, function: &'a str },
-    Offset { module: &'a str, offset: u64 },
-    Unknown,
+pub(crate) struct Document<'a> {
+    #[serde(flatten)]
+    pub(crate) head: Head<'a>,
+    #[serde(flatten)]
+    pub(crate) body: Value,
 }
 
-impl<'a> Where<'a> {
-    /// The same in these terms.
-    pub(crate) fn of(place: &'a Place) -> Where<'a> {
-        match place {
-            Place::Line { file, line, function } => Where::Line { file, line: *line, function },
-            Place::Function { module, function } => Where::Function { module, function },
-            Place::Offset { module, offset } => Where::Offset { module, offset: *offset },
-            Place::Unknown => Where::Unknown,
+/// A place in the terms of documents. [`cause`] reads it back.
+pub(crate) fn place(place: &Place) -> Value {
+    match place {
+        Place::Line { file, line, function } => {
+            json!({"kind": "line", "file": **file, "line": line, "function": **function})
         }
+        Place::Function { module, function } => {
+            json!({"kind": "function", "module": **module, "function": **function})
+        }
+        Place::Offset { module, offset } => json!({"kind": "offset", "module": **module, "offset": offset}),
+        Place::Unknown => json!({"kind": "unknown"}),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 use std::time::Duration;
-use vellum_report::units::{bytes, count, many, time};
+use vellum_report::Figure::{Bytes, Count, Many, Nanos};
+use vellum_report::table::bar;
+use vellum_report::units::{count, many, time};
+use vellum_report::{Report, Row, Section, Table};
 use vellum_wire::{Counter, PAUSE_BUCKETS, Slot};
 
 /// A collector's counters at one moment. Times are nanoseconds, sizes bytes.
@@ -65,45 +68,47 @@ impl Account {
         }
     }
 
-    /// The summary: labelled lines of cells.
-    pub(crate) fn lines(&self) -> Vec<(&'static str, Vec<String>)> {
-        let nanos = |ns| time(Duration::from_nanos(ns));
-        let mut work = vec![many(self.collections, "collection")];
-        if self.slices > 0 {
-            work.push(many(self.slices, "slice"));
+    /// The summary.
+    pub(crate) fn report(&self) -> Report<'_> {
+        let mut report = Report::new(None);
+        if self.pauses == 0 && self.heap_bytes == 0 {
+            report.section(Section::new(), |section| _ = section.remark("no collector was used".to_owned()));
+            return report;
         }
-        if self.partial > 0 {
-            work.push(format!("{} partial", count(self.partial)));
-        }
-        if self.protected > 0 {
-            work.push(format!("{} by page protection", count(self.protected)));
-        }
-        if self.unsliced > 0 {
-            work.push(format!(
-                "{} at one go and whole, as nothing tells what is written",
-                count(self.unsliced)
-            ));
-        }
-        work.push(format!("{} allocated", bytes(self.allocated_bytes)));
-        if self.copied_bytes > 0 {
-            work.push(format!("{} moved", bytes(self.copied_bytes)));
-        }
-        let pauses = vec![
-            format!("{} in {}", nanos(self.pause_ns), many(self.pauses, "pause")),
-            format!("longest {}", nanos(self.longest_ns)),
-            format!("CPU {}, longest {}", nanos(self.pause_cpu_ns), nanos(self.longest_cpu_ns)),
+        // The collections are news, even where there are none.
+        let work = [
+            (true, Many(self.collections, "collection"), ""),
+            (self.slices > 0, Many(self.slices, "slice"), ""),
+            (self.partial > 0, Count(self.partial), "partial"),
+            (self.protected > 0, Count(self.protected), "by page protection"),
+            (
+                self.unsliced > 0,
+                Count(self.unsliced),
+                "at one go and whole, as nothing tells what is written",
+            ),
+            (true, Bytes(self.allocated_bytes), "allocated"),
+            (self.copied_bytes > 0, Bytes(self.copied_bytes), "moved"),
         ];
-        let phases = vec![
-            format!("roots {}", nanos(self.root_ns)),
-            format!("marking {}", nanos(self.mark_ns)),
-            format!("finding the dead {}", nanos(self.sweep_ns)),
-        ];
-        let heap = vec![
-            format!("peak {}", bytes(self.heap_peak_bytes)),
-            format!("last {}", bytes(self.heap_bytes)),
-            format!("alive {}", bytes(self.live_bytes)),
-        ];
-        vec![("gc", work), ("pauses", pauses), ("phases", phases), ("heap", heap)]
+        let work = work.into_iter().filter(|(is_news, ..)| *is_news);
+        let pauses = Row::new("pauses")
+            .amount(Nanos(self.pause_ns), format!("in {}", Many(self.pauses, "pause")))
+            .figure("longest", Nanos(self.longest_ns))
+            .figure("CPU", Nanos(self.pause_cpu_ns))
+            .figure("longest", Nanos(self.longest_cpu_ns));
+        let phases = Row::new("phases")
+            .figure("roots", Nanos(self.root_ns))
+            .figure("marking", Nanos(self.mark_ns))
+            .figure("finding the dead", Nanos(self.sweep_ns));
+        let heap = Row::new("heap")
+            .figure("peak", Bytes(self.heap_peak_bytes))
+            .figure("last", Bytes(self.heap_bytes))
+            .figure("alive", Bytes(self.live_bytes));
+        report.section(Section::new(), |section| {
+            section.row(work.fold(Row::new("gc"), |row, (_, figure, after)| row.amount(figure, after)));
+            section.row(pauses).row(phases).row(heap);
+        });
+        report.section(Section::titled("pauses by length"), |section| _ = section.table(self.bars()));
+        report
     }
 
     pub(crate) fn line(&self) -> String {
@@ -112,24 +117,24 @@ impl Account {
         format!("{times}, paused {}, longest {}", nanos(self.pause_ns), nanos(self.longest_ns))
     }
 
-    /// The histogram of pauses, a line a bucket that has any.
-    pub(crate) fn bars(&self) -> String {
-        const BAR: u64 = 40;
+    /// The histogram of pauses, a row a bucket that has any.
+    fn bars(&self) -> Table {
         let most = self.histogram.iter().copied().max().unwrap_or(0).max(1);
-        let mut text = String::new();
+        let mut table = Table::plain(&["from", "to", "pauses", ""], 0).with_words_last();
         for (bucket, &pauses) in self.histogram.iter().enumerate().filter(|(_, pauses)| **pauses > 0) {
             let bound = |bucket| time(Duration::from_micros(1u64 << bucket));
             let from = if bucket == 0 { "0 µs".to_owned() } else { bound(bucket) };
-            let bar = "#".repeat((pauses * BAR).div_ceil(most) as usize);
-            text += &format!("  {from:>9} to {:<9} {:>9}  {bar}\n", bound(bucket + 1), count(pauses));
+            let bar = bar(pauses as f64 / most as f64);
+            table.row(vec![from, bound(bucket + 1), count(pauses), bar]);
         }
-        text
+        table
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vellum_report::Style;
 
     #[test]
     fn sums_add_and_peaks_do_not() {
@@ -142,7 +147,7 @@ mod tests {
         let account = Account::of(slots.iter());
         assert_eq!((account.collections, account.longest_ns), (4, 5_000_000));
         assert_eq!(account.histogram.iter().sum::<u64>(), 2);
-        let bars = account.bars();
-        assert!(bars.contains("2.05 ms to 4.10 ms") && bars.lines().count() == 2, "{bars}");
+        let bars = account.bars().render("", 80, Style::plain());
+        assert!(bars.contains("2.05 ms  4.10 ms") && bars.lines().count() == 3, "{bars}");
     }
 }

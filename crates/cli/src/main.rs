@@ -12,7 +12,7 @@
 //!                  │
 //!                  ├─▶ observations, explain ─▶ accounts          files of observations; their outliers
 //!                  ├─▶ working_set_text, jobs_table, gc_account   tables and sentences that several show
-//!                  ├─▶ environment, outcome, text, wrap           how programs start and end, in words
+//!                  ├─▶ environment, outcome, text                 how programs start and end, in words
 //!                  └─▶ failure, screen                            messages, exit statuses, the terminal
 //! ```
 //!
@@ -46,7 +46,6 @@ mod named;
 mod obs;
 mod observations;
 mod outcome;
-mod page;
 mod plot;
 mod progress;
 mod run;
@@ -57,7 +56,6 @@ mod top;
 mod trace;
 mod watch;
 mod working_set_text;
-mod wrap;
 
 use failure::FAILED;
 use std::process::ExitCode;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use vellum_cost::{Cause, Place};
 use vellum_report::table::shortened;
+use vellum_report::units::many;
 
 /// Columns that a function's name has at the least.
 const FUNCTION_MIN: usize = 7;
@@ -35,6 +36,16 @@ pub(crate) fn names(causes: &[&Cause], room: usize) -> Vec<String> {
         }
     }
     names
+}
+
+/// A change with its sign.
+pub(crate) fn signed(value: f64, shown: impl Fn(f64) -> String) -> String {
+    format!("{}{}", if value < 0.0 { "-" } else { "+" }, shown(value.abs()))
+}
+
+/// What is said of lines that are not shown, before the sum of all.
+pub(crate) fn with_more(hidden: usize) -> String {
+    if hidden > 0 { format!("with {}, ", many(hidden as u64, "more line")) } else { String::new() }
 }
 
 /// A cause in full, with the last `parts` of its file's path.

@@ -2,9 +2,8 @@
 
 use rustix::termios::{Winsize, tcgetwinsize};
 use std::os::fd::BorrowedFd;
+pub(crate) use vellum_report::WORDS_MAX as COLUMNS;
 
-/// Where nobody says how wide a line may be.
-pub(crate) const COLUMNS: usize = 80;
 /// Where nobody says how many lines there are.
 const LINES: usize = 24;
 

@@ -1,15 +1,29 @@
-//! Units, tables and charts of reports. Every crate that reports uses these, so that a quantity looks the
-//! same wherever it is printed, and all options accept the same texts.
+//! Reports: one value that a command builds, and a writer for each format. Units, tables and charts, so that
+//! a quantity looks the same wherever it is printed, and all options accept the same texts.
+//!
+//! ```text
+//! a command ─▶ Report ─┬─▶ text    a terminal or a file: short, aligned, a unit on every number
+//!   Figures, Parts     ├─▶ html    one self-contained page
+//!   in Sections        └─▶ json    the command's own document
+//! ```
+//!
+//! - A section has rows, notes, tables, charts and words in the order in which one reads them. Parts of it
+//!   may belong to the longer text or to the page alone.
+//! - A number is a [`Figure`], which has its unit. Parts that add up are [`Parts`] of a whole at one
+//!   [`Moment`], checked where they are built.
+//! - The JSON is a documented structure of the command, which the report carries and does not derive: words
+//!   for people may change from version to version, and names for programs may not.
 //!
 //! | module | what |
 //! | --- | --- |
+//! | [`Report`], [`Section`], [`Row`] | the report, and its writers |
 //! | [`units`] | quantities as text for people |
 //! | [`amount`], [`option`] | quantities read from configuration files and options |
 //! | [`table`], [`Value`] | tables, as text, Markdown, HTML and JSON |
 //! | [`escape`] | text in HTML and XML |
 //! | [`plot`] | pictures of observations and of computed curves, as SVG and in a terminal |
 //! | [`Style`] | colour, on terminals only |
-//! | [`Output`], [`stdout`] | files written whole or not at all; standard output that its reader may close |
+//! | [`Output`], [`json`], [`stdout`] | files written whole or not at all; output that its reader may close |
 //! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; how commands end |
 //! | [`arguments`] | how commands begin: their arguments, and what is said of wrong ones |
 //!
@@ -23,6 +37,7 @@ mod markup;
 pub mod option;
 mod output;
 pub mod plot;
+mod report;
 pub mod stderr;
 pub mod stdout;
 mod style;
@@ -31,7 +46,8 @@ pub mod units;
 mod value;
 
 pub use markup::escape;
-pub use output::{Output, OutputError, json};
+pub use output::{Output, OutputError, json, write_each};
+pub use report::{Document, Figure, Head, Look, Moment, Parts, Report, Row, Section, WORDS_MAX, wrapped};
 pub use style::Style;
 pub use table::Table;
 pub use value::Value;

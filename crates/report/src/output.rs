@@ -3,6 +3,7 @@
 //! A report is written to a temporary file beside its place and renamed when complete, so that a reader never
 //! sees half of one. Whether the place can be written is checked before the program runs, not after an hour.
 
+use crate::exit::failed;
 use crate::stdout;
 use rustix::fs::{AtFlags, CWD};
 use serde::Serialize;
@@ -78,12 +79,26 @@ impl Output {
     }
 }
 
-/// `value` as JSON text, ending in a newline.
-pub fn json<T: Serialize>(value: &T) -> String {
-    // Plain structs of numbers and strings: there is nothing that could fail to serialise.
-    let mut text = serde_json::to_string(value).unwrap_or_else(|error| format!("{{\"error\":\"{error}\"}}"));
-    text.push('\n');
-    text
+/// A file that may be wanted, and its content.
+type Wanted<'a> = (Option<Output>, &'a dyn Fn() -> Result<String, OutputError>);
+
+/// Writes each file that is wanted, also when another fails; failures are printed.
+pub fn write_each<const N: usize>(files: [Wanted<'_>; N]) {
+    for (output, content) in files {
+        if let Some(Err(failure)) = output.map(|output| content().and_then(|content| output.write(content))) {
+            failed(failure);
+        }
+    }
+}
+
+/// `value` as JSON on one line, ending in a newline. Every command writes its JSON by this.
+///
+/// # Errors
+/// If there is a value that JSON does not have.
+pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, OutputError> {
+    let text = serde_json::to_string(value);
+    let failed = |error: serde_json::Error| OutputError { path: "JSON".into(), source: error.into() };
+    text.map(|text| text + "\n").map_err(failed)
 }
 
 impl Output {

@@ -6,12 +6,15 @@
 //! shortens its first column, never its figures. Control characters become question marks.
 
 use crate::markup::escape;
+use crate::plot::text::fit;
 use crate::{Style, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use unicode_width::UnicodeWidthStr;
 
 /// Columns between two cells.
 const GAP: usize = 2;
+/// Columns of the longest bar.
+const BAR: usize = 24;
 /// The first column is not shortened below this.
 const NAME_MIN: usize = 8;
 /// The indent of each line of a table that has a title.
@@ -43,6 +46,10 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// Its rows, each with a value for every column; cells at the end may be left out.
     pub rows: Vec<Vec<Value>>,
+    /// Columns at its end that are left out where there is no room for all.
+    spare: usize,
+    /// Whether of a name that is too long the end is kept: what tells paths apart is there.
+    keeps_ends: bool,
 }
 
 impl Table {
@@ -53,7 +60,7 @@ impl Table {
         let column =
             |(at, (key, head)): (usize, &(&str, &str))| Column::new(key, head, (at == 0).then_some(true));
         let columns = columns.iter().enumerate().map(column).collect();
-        Self { title: title.to_owned(), columns, rows: Vec::new() }
+        Self { title: title.to_owned(), ..Self::of(columns) }
     }
 
     /// A table of texts without rows and title, of which the first `left` columns are words.
@@ -61,15 +68,36 @@ impl Table {
     pub fn plain(heads: &[&str], left: usize) -> Self {
         let column = |(at, head): (usize, &&str)| Column::new(head, head, Some(at < left));
         let columns = heads.iter().enumerate().map(column).collect();
-        Self { title: String::new(), columns, rows: Vec::new() }
+        Self::of(columns)
+    }
+
+    fn of(columns: Vec<Column>) -> Self {
+        Self { title: String::new(), columns, rows: Vec::new(), spare: 0, keeps_ends: false }
+    }
+
+    /// The same, whose last columns are left out where there is no room for all.
+    #[must_use]
+    pub fn with_spare(self, spare: usize) -> Self {
+        Self { spare, ..self }
+    }
+
+    /// The same, of whose names the ends are kept.
+    #[must_use]
+    pub fn keeping_ends(self) -> Self {
+        Self { keeps_ends: true, ..self }
     }
 
     /// The same, of which the last column is words too.
     #[must_use]
-    pub fn with_words_last(mut self) -> Self {
-        if let Some(last) = self.columns.last_mut() {
-            last.is_left = Some(true);
-        }
+    pub fn with_words_last(self) -> Self {
+        let last = self.columns.len() - 1;
+        self.with_words_at(last)
+    }
+
+    /// The same, of which that column is words too.
+    #[must_use]
+    pub fn with_words_at(mut self, at: usize) -> Self {
+        self.columns[at].is_left = Some(true);
         self
     }
 
@@ -82,6 +110,16 @@ impl Table {
     /// Adds a row of texts: one for each head.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells.into_iter().map(Value::Text).collect());
+    }
+
+    /// Adds a row of one text, which spans all columns.
+    pub fn span(&mut self, text: impl Into<String>) {
+        self.rows.push(vec![Value::Text(text.into())]);
+    }
+
+    /// Adds such a row, which heads those below.
+    pub fn heading(&mut self, text: impl Into<String>) {
+        self.rows.push(vec![Value::Heading(text.into())]);
     }
 
     /// Whether there is no row.
@@ -109,6 +147,13 @@ impl Table {
     /// Its lines, which begin with `indent` and are at most `width` columns where names allow it.
     #[must_use]
     pub fn render(&self, indent: &str, width: usize, style: Style) -> String {
+        if self.spare > 0 && self.width(indent) > width {
+            let mut narrow = Self { spare: 0, ..self.clone() };
+            let columns = narrow.columns.len() - self.spare;
+            narrow.columns.truncate(columns);
+            narrow.rows.iter_mut().for_each(|row| row.truncate(columns));
+            return narrow.render(indent, width, style);
+        }
         let lines = self.lines();
         let mut widths = widths(&lines);
         let whole = self.width(indent);
@@ -116,6 +161,8 @@ impl Table {
             *first = first.saturating_sub(whole.saturating_sub(width)).max((*first).min(NAME_MIN));
         }
         let left: Vec<bool> = (0..self.columns.len()).map(|at| self.is_left(at)).collect();
+        let is_heading = |row: &Vec<Value>| matches!(row[..], [Value::Heading(_)]);
+        let shortened = if self.keeps_ends { end } else { shortened };
         let line = |cells: &Vec<String>| {
             if let ([cell], true) = (&cells[..], widths.len() > 1) {
                 return format!("{indent}{}", shortened(cell, width.saturating_sub(indent.width())));
@@ -130,7 +177,11 @@ impl Table {
         };
         let heads = lines.len() - self.rows.len();
         let lines = lines.iter().map(line).enumerate();
-        let lines = lines.map(|(at, line)| if at < heads { style.label(&line) } else { line } + "\n");
+        let lines = lines.map(|(at, line)| match at.checked_sub(heads) {
+            None => style.label(&line) + "\n",
+            Some(at) if is_heading(&self.rows[at]) => style.bold(&line) + "\n",
+            Some(_) => line + "\n",
+        });
         lines.collect()
     }
 
@@ -192,6 +243,7 @@ impl Table {
             self.columns.iter().map(of).collect()
         });
         let cell = |value: &Value| value.to_string().replace(char::is_control, "?");
+        let above = above.filter(|line: &Vec<String>| line.iter().any(|head| !head.is_empty()));
         above.chain(self.rows.iter().map(|row| row.iter().map(cell).collect())).collect()
     }
 }
@@ -206,6 +258,22 @@ fn widths(lines: &[Vec<String>]) -> Vec<usize> {
     (0..columns).map(|at| cells(at).map(|cell| cell.width()).max().unwrap_or(0)).collect()
 }
 
+/// The end of `text` in at most `width` columns, behind an ellipsis where something is missing.
+#[must_use]
+pub fn end(text: &str, width: usize) -> String {
+    let mut rests = text.char_indices().map(|(at, _)| &text[at..]);
+    match rests.find(|rest| rest.width() < width) {
+        Some(rest) if text.width() > width => format!("…{rest}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The bar of this part of the largest figure.
+#[must_use]
+pub fn bar(part: f64) -> String {
+    "#".repeat((part * BAR as f64).ceil() as usize)
+}
+
 /// How many columns of a terminal `text` takes.
 #[must_use]
 pub fn columns(text: &str) -> usize {
@@ -215,18 +283,7 @@ pub fn columns(text: &str) -> usize {
 /// `text` in at most `width` columns, with an ellipsis where something is missing.
 #[must_use]
 pub fn shortened(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut short = String::new();
-    for character in text.chars() {
-        let longer = format!("{short}{character}");
-        if longer.width() + 1 > width {
-            break;
-        }
-        short = longer;
-    }
-    short + "…"
+    fit(text, width as f64, |text| text.width() as f64)
 }
 
 impl Serialize for Table {
@@ -298,7 +355,17 @@ mod tests {
         let text = table.render("", 24, Style::plain());
         assert_eq!(text.lines().nth(1).unwrap(), "a very long…  123,456 µs");
         let narrow = table.render("", 5, Style::plain());
-        assert_eq!(narrow.lines().nth(1).unwrap(), "a very …  123,456 µs");
+        assert_eq!(narrow.lines().nth(1).unwrap(), "a very…   123,456 µs");
+    }
+
+    #[test]
+    fn spare_columns_go_first_and_headings_span_all() {
+        let mut table = Table::plain(&["path", "n", "std"], 1).with_spare(1).keeping_ends();
+        table.heading("-- files");
+        table.row(vec!["/a/long/path.c".into(), "1".into(), "2 ns".into()]);
+        let text = |width| table.render("", width, Style::plain());
+        assert_eq!(text(30), "path            n   std\n-- files\n/a/long/path.c  1  2 ns\n");
+        assert_eq!(text(11), "path      n\n-- files\n…/path.c  1\n");
     }
 
     #[test]
@@ -324,5 +391,6 @@ mod tests {
         assert_eq!(shortened("日本語", 6), "日本語");
         assert_eq!(shortened("日本語", 5), "日本…");
         assert_eq!(shortened("abc", 2), "a…");
+        assert_eq!(["/a/b.c", "b.c"].map(|path| end(path, 4)), ["…b.c", "b.c"]);
     }
 }

@@ -8,6 +8,8 @@ use vellum_measure::{Interval, short};
 pub enum Value {
     /// Words.
     Text(String),
+    /// Words that head the rows below.
+    Heading(String),
     /// A figure.
     Number(f64),
     /// How many.
@@ -44,7 +46,7 @@ impl Value {
 impl std::fmt::Display for Value {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Text(text) => f.write_str(text),
+            Self::Text(text) | Self::Heading(text) => f.write_str(text),
             Self::Number(number) => f.write_str(&short(*number)),
             Self::Count(count) => count.fmt(f),
             Self::Percent(number) => write!(f, "{number:+.2} %"),
@@ -58,7 +60,7 @@ impl std::fmt::Display for Value {
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Text(text) => to.serialize_str(text),
+            Self::Text(text) | Self::Heading(text) => to.serialize_str(text),
             Self::Number(number) | Self::Percent(number) => to.serialize_f64(*number),
             Self::Count(count) => to.serialize_u64(*count as u64),
             Self::PercentRange(i) | Self::Ratio(i) => {

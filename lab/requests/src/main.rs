@@ -136,7 +136,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let machine = machine::read();
         let all =
             json!({"schema": SCHEMA, "machine": machine, "rounds": rounds, "seed": seed, "finding": finding});
-        Output::prepare(file)?.write(vellum_report::json(&all))?;
+        Output::prepare(file)?.write(vellum_report::json(&all)?)?;
     }
     Ok(())
 }

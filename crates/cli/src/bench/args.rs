@@ -205,7 +205,8 @@ pub(crate) struct Bench {
 }
 
 /// What programs are compared by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Metric {
     /// User and system time: of the times, least affected by other programs.
     Cpu,

@@ -2,7 +2,7 @@
 
 use super::args::Metric;
 use super::report::{Kind, Report, Versus};
-use super::text::{faults, interval, low_name, metric, peak};
+use super::text::{faults, figures, interval, low_name, peak};
 use super::words::range;
 use vellum_measure::percent;
 use vellum_report::Table;
@@ -34,7 +34,7 @@ fn differences(report: &Report) -> Table {
     let mut table = Table::plain(&[head, against, "95 %", "A against A", "95 %"], 1);
     for row in &report.versus {
         let (ratio, control) = (row.comparison.headline.ratio, row.comparison.headline.control);
-        let time = metric(row.metric);
+        let time = row.metric.short().to_owned();
         table.row(vec![
             match (two, row.metric) {
                 (true, _) => time,
@@ -56,7 +56,12 @@ fn side_by_side(report: &Report) -> Table {
     for row in &report.versus {
         let found = &row.comparison;
         table.row(
-            [vec![metric(row.metric)], interval(found.a, row.metric), interval(found.b, row.metric)].concat(),
+            [
+                vec![row.metric.short().to_owned()],
+                interval(found.a, row.metric),
+                interval(found.b, row.metric),
+            ]
+            .concat(),
         );
     }
     if let [a, b] = &report.programs[..] {
@@ -78,7 +83,7 @@ fn one_below_another(report: &Report) -> Table {
         Metric::Instructions => report.versus.iter().any(|row| row.metric == *metric),
     });
     let metrics: Vec<Metric> = metrics.collect();
-    let names: Vec<String> = metrics.iter().map(|one| metric(*one)).collect();
+    let names: Vec<String> = metrics.iter().map(|one| one.short().to_owned()).collect();
     let mut heads = vec![""];
     heads.extend(names.iter().flat_map(|name| [name.as_str(), "95 %"]));
     heads.extend(times.then_some(["peak", "faults"]).into_iter().flatten());
@@ -110,25 +115,10 @@ pub(super) fn markdown(report: &Report) -> String {
             page += &format!("\n**{title}**\n\n{}", table.markdown());
         }
     } else {
-        page += &format!("\n{}", subjects(report).markdown());
+        page += &format!("\n{}", figures(report).markdown());
     }
     for row in decisive(report) {
         page += &format!("\n{} ({}).\n", row.verdict, row.metric.words());
     }
     page
-}
-
-/// A program alone, or the cases of a suite.
-fn subjects(report: &Report) -> Table {
-    let low = low_name(report.how.low_share);
-    let counted = report.subjects.iter().any(|subject| subject.metric == Metric::Instructions);
-    let head = if counted { "of" } else { "time" };
-    let mut table = Table::plain(&["", head, low, "95 %", "mean", "min", "max"], 1);
-    for subject in &report.subjects {
-        let low = subject.low.map_or_else(|| vec!["-".to_owned(); 2], |low| interval(low, subject.metric));
-        let whole = [subject.stat.mean, subject.stat.min, subject.stat.max];
-        let whole = whole.map(|value| subject.metric.unit().scaled(value));
-        table.row([vec![subject.name.clone(), metric(subject.metric)], low, whole.to_vec()].concat());
-    }
-    table
 }

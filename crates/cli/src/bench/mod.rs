@@ -37,69 +37,52 @@ use crate::failure::{FAILED, Failure, SIGNALLED};
 use crate::screen;
 use failure::BenchFailure;
 use report::Report;
-use std::path::PathBuf;
 use vellum_measure::line::write_series;
 use vellum_process::Interrupt;
-use vellum_report::Output;
-use vellum_report::Style;
-use vellum_report::{stderr, stdout};
+use vellum_report::{Look, Output, Style, stderr, stdout};
 
 /// The exit status when something is shown to be slower than allowed.
 const SLOWER: u8 = 1;
 const _: () = assert!(SLOWER != FAILED);
 
-/// Where results go, beside the text.
-struct Files {
-    out: Option<Output>,
-    json: Option<Output>,
-    markdown: Option<Output>,
-    junit: Option<Output>,
+/// Where results go beside the text: lines, Markdown, JUnit's XML and JSON.
+type Files = [Option<Output>; 4];
+
+/// Finds out whether they can be written, before an hour of measuring.
+fn prepare(args: &Bench) -> Result<Files, Failure> {
+    let mut files: Files = Default::default();
+    for (file, path) in files.iter_mut().zip([&args.out, &args.markdown, &args.junit, &args.json]) {
+        *file = path.as_deref().map(Output::prepare).transpose()?;
+    }
+    if to_stdout(&files) > 1 {
+        const ONE: &str =
+            "only one of --out, --json, --markdown and --junit can go to standard output (\"-\")";
+        return Err(BenchFailure::Options(ONE).into());
+    }
+    Ok(files)
 }
 
-impl Files {
-    /// Finds out whether they can be written, before an hour of measuring.
-    fn prepare(args: &Bench) -> Result<Files, Failure> {
-        let prepare = |path: &Option<PathBuf>| path.as_deref().map(Output::prepare).transpose();
-        let files = Files {
-            out: prepare(&args.out)?,
-            json: prepare(&args.json)?,
-            markdown: prepare(&args.markdown)?,
-            junit: prepare(&args.junit)?,
-        };
-        if files.to_stdout() > 1 {
-            const ONE: &str =
-                "only one of --out, --json, --markdown and --junit can go to standard output (\"-\")";
-            return Err(BenchFailure::Options(ONE).into());
+/// How many go to standard output.
+fn to_stdout(files: &Files) -> usize {
+    files.iter().filter(|output| matches!(output, Some(Output::Stdout))).count()
+}
+
+/// Writes each, also when another fails; the first failure is returned.
+fn write(files: Files, report: &Report) -> Result<(), Failure> {
+    let lines = || {
+        let mut lines = Vec::new();
+        for series in &report.series {
+            write_series(&mut lines, series).map_err(BenchFailure::Lines)?;
         }
-        Ok(files)
-    }
-
-    /// How many go to standard output.
-    fn to_stdout(&self) -> usize {
-        let all = [&self.out, &self.json, &self.markdown, &self.junit];
-        all.into_iter().filter(|output| matches!(output, Some(Output::Stdout))).count()
-    }
-
-    /// Writes each, also when another fails; the first failure is returned.
-    fn write(self, report: &Report) -> Result<(), Failure> {
-        let lines = || {
-            let mut lines = Vec::new();
-            for series in &report.series {
-                write_series(&mut lines, series).map_err(BenchFailure::Lines)?;
-            }
-            Ok(lines)
-        };
-        let json = || Ok(vellum_report::json(report).into_bytes());
-        let markdown = || Ok(compared::markdown(report).into_bytes());
-        let junit = || Ok(junit::document(report).into_bytes());
-        let written = [
-            put(self.out, lines),
-            put(self.markdown, markdown),
-            put(self.junit, junit),
-            put(self.json, json),
-        ];
-        written.into_iter().collect()
-    }
+        Ok(lines)
+    };
+    let markdown = || Ok(compared::markdown(report).into_bytes());
+    let junit = || Ok(junit::document(report).into_bytes());
+    let json = || Ok(vellum_report::json(report)?.into_bytes());
+    let [to_lines, to_markdown, to_junit, to_json] = files;
+    let written =
+        [put(to_lines, lines), put(to_markdown, markdown), put(to_junit, junit), put(to_json, json)];
+    written.into_iter().collect()
 }
 
 /// Makes and writes one file, if it is wanted.
@@ -109,7 +92,7 @@ fn put(output: Option<Output>, make: impl FnOnce() -> Result<Vec<u8>, Failure>) 
 
 /// Measures what was asked for, and says what was found.
 pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
-    let files = Files::prepare(args)?;
+    let files = prepare(args)?;
     // A signal ends a suite at once; of programs, the complete rounds are worth reporting.
     let caught = if args.suite.is_none() { Interrupt::catch().ok() } else { None };
     let mut report = match &args.suite {
@@ -120,11 +103,11 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     if stopped.is_some() {
         report.warnings.push("stopped early: the figures have the rounds completed before".to_owned());
     }
-    let text_to_stderr = files.to_stdout() > 0;
+    let text_to_stderr = to_stdout(&files) > 0;
     let style = if text_to_stderr { Style::of_stderr() } else { Style::of_stdout() };
-    let text = text::render(&report, args, style, screen::columns());
+    let text = text::report(&report, args).text(Look::brief(style).wide(screen::columns()));
     // Results are written before the report is, and each file regardless of the others.
-    let kept = files.write(&report);
+    let kept = write(files, &report);
     let told = if text_to_stderr {
         stderr::write(format_args!("{text}"));
         Ok(())

@@ -122,7 +122,6 @@ pub(super) struct Start {
 pub(super) struct Versus {
     /// Which program is compared with A.
     pub(super) arm: String,
-    #[serde(serialize_with = "metric_name")]
     pub(super) metric: Metric,
     pub(super) comparison: Comparison,
     pub(super) direction: Direction,
@@ -134,7 +133,6 @@ pub(super) struct Versus {
 pub(super) struct Subject {
     pub(super) name: String,
     /// `wall`, `cpu` or `instructions`.
-    #[serde(serialize_with = "metric_name")]
     pub(super) metric: Metric,
     /// Operations in an observation.
     pub(super) batch: u64,
@@ -211,12 +209,25 @@ impl Report {
 }
 
 impl Metric {
-    pub(super) fn name(self) -> &'static str {
+    /// Its key in documents, its name in tables, and in sentences.
+    fn names(self) -> [&'static str; 3] {
         match self {
-            Metric::Cpu => "cpu",
-            Metric::Wall => "wall",
-            Metric::Instructions => "instructions",
+            Metric::Cpu => ["cpu", "CPU", "CPU time"],
+            Metric::Wall => ["wall", "wall", "wall time"],
+            Metric::Instructions => ["instructions"; 3],
         }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.names()[0]
+    }
+
+    pub(super) fn short(self) -> &'static str {
+        self.names()[1]
+    }
+
+    pub(super) fn words(self) -> &'static str {
+        self.names()[2]
     }
 
     /// What its figures are in.
@@ -226,17 +237,4 @@ impl Metric {
             Metric::Instructions => Unit::Instructions,
         }
     }
-
-    /// What it is called in sentences.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Metric::Cpu => "CPU time",
-            Metric::Wall => "wall time",
-            Metric::Instructions => "instructions",
-        }
-    }
-}
-
-fn metric_name<S: serde::Serializer>(metric: &Metric, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(metric.name())
 }

@@ -1,308 +1,235 @@
-//! The report as text: tables, warnings, and the verdict last.
+//! The report for people: tables, warnings, and the verdict last.
 
 use super::args::{Bench, Metric};
 use super::compared;
-use super::report::{Held, Kind, Program, Report, Subject};
+use super::report::{Held, Kind, Program, Report as Found, Subject};
 use crate::accounts::{BEAT_HEADS, LOSS_HEADS, Losses, share, sought};
 use crate::text::shown_command;
 use vellum_measure::{Course, Interval, Mode, Outcome, Unit};
-use vellum_report::Style;
-use vellum_report::Table;
 use vellum_report::units::many;
+use vellum_report::{Report, Row, Section, Table};
 
-/// What stands before lines of a block.
-const INDENT: &str = "  ";
 /// Causes of one case that are named in a line.
 const CAUSES_SHOWN: usize = 3;
 /// A cause that took less of what was lost is left out of that line.
 const CAUSE_SHARE_MIN: f64 = 0.005;
 
-/// The report for people, at most `width` columns wide where that can be.
-pub(super) fn render(report: &Report, args: &Bench, style: Style, width: usize) -> String {
-    let mut page = Page { text: String::new(), style, width };
+/// The report for people.
+pub(super) fn report<'a>(found: &'a Found, args: &Bench) -> Report<'a> {
+    let mut report = Report::new(None);
     if !args.quiet {
-        page.head(report);
-        match report.kind {
-            Kind::Versus => page.versus(report),
-            Kind::Program => page.program(report),
-            Kind::Suite => page.suite(report),
+        report.section(Section::new(), |section| head(section, found));
+        match found.kind {
+            Kind::Versus => versus(&mut report, found),
+            Kind::Program => program(&mut report, found),
+            Kind::Suite => suite(&mut report, found),
         }
-        if args.attribute || report.kind == Kind::Program {
-            page.losses(report);
+        if args.attribute || found.kind == Kind::Program {
+            losses(&mut report, found);
         }
-        if args.periods || report.kind == Kind::Program {
-            page.beats(report);
+        if args.periods || found.kind == Kind::Program {
+            beats(&mut report, found);
         }
-        page.warnings(report);
+        report.section(Section::new(), |section| {
+            found.warnings.iter().for_each(|warning| _ = section.row(Row::warning(warning)));
+            section.notes(&found.advice);
+        });
     }
-    page.verdict(report, args);
-    page.text
+    report.section(Section::new(), |section| {
+        verdicts(found, args).into_iter().for_each(|verdict| _ = section.verdict(verdict));
+    });
+    report.documented(found)
 }
 
-struct Page {
-    text: String,
-    style: Style,
-    width: usize,
+fn head(section: &mut Section, found: &Found) {
+    let ns = |value: f64| Unit::Nanoseconds.scaled(value);
+    if let Some(suite) = &found.how.suite {
+        section.verdict(format!("vellum bench: suite {suite}"));
+        if let Some(base) = &found.base {
+            section.sentence(format!("BASE {}: {}", base.clock, base.describe()));
+        }
+        return;
+    }
+    for program in &found.programs {
+        let arm = if found.programs.len() > 1 { format!("{}: ", program.arm) } else { String::new() };
+        section.verdict(format!("{arm}{}", shown_command(&program.command)));
+    }
+    let how = &found.how;
+    let took = ns(how.took_ns as f64);
+    let clock = format!("clock {}, step {}", how.clock, ns(how.step_ns));
+    let clock = match how.counter {
+        Some("hardware") => format!("instructions counted by the processor; {clock}"),
+        Some(other) => format!("instructions counted by {other}"),
+        None => clock,
+    };
+    if found.kind == Kind::Versus {
+        let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
+        let others: Vec<&str> = found.programs.iter().skip(1).map(|one| one.arm.as_str()).collect();
+        let (last, others) = others.split_last().unwrap_or((&"", &[]));
+        let others: String = others.iter().flat_map(|arm| [", ", *arm]).collect();
+        let ran = match how.processors {
+            Some([p, q]) => format!(
+                "{rounds} rounds of A beside A again{others} and {last}, on processors {p} and {q} by turns"
+            ),
+            None => format!("{rounds} rounds of A, A again{others} and {last} in random order"),
+        };
+        section.sentence(format!("{ran} (seed {seed}) in {took}; {clock}"));
+    } else {
+        let runs = found.series.first().map_or(0, |series| series.observations.len());
+        section.sentence(format!("{} in {took}; {clock}", many(runs as u64, "run")));
+    }
+    if let Some(start) = &found.start {
+        let off = if start.subtracted { "taken off" } else { "included" };
+        let (wall, cpu) = (ns(start.wall.min), ns(start.cpu.min));
+        section.sentence(format!("starting {}: {wall} wall, {cpu} CPU, {off}", start.what));
+    }
 }
 
-impl Page {
-    /// Adds a sentence, broken into lines.
-    fn say(&mut self, sentence: &str) {
-        self.say_after(INDENT, sentence);
-    }
+fn sentences(report: &mut Report<'_>, sentences: impl IntoIterator<Item = String>) {
+    let say = |section: &mut Section, sentence| _ = section.sentence(sentence);
+    report.section(Section::new(), |section| sentences.into_iter().for_each(|words| say(section, words)));
+}
 
-    fn say_after(&mut self, indent: &str, sentence: &str) {
-        let mut line = indent.to_owned();
-        for word in sentence.split(' ') {
-            let long = line.chars().count() + word.chars().count();
-            if long > self.width && line.trim_end().chars().count() > INDENT.len() {
-                self.text += line.trim_end();
-                self.text.push('\n');
-                line = format!("{INDENT}{INDENT}");
+fn table(report: &mut Report<'_>, title: impl Into<String>, table: Table) {
+    report.section(Section::titled(title), |section| _ = section.table(table));
+}
+
+fn versus(report: &mut Report<'_>, found: &Found) {
+    compared::tables(found).into_iter().for_each(|(title, of)| table(report, title, of));
+    let order = found.versus.first().and_then(|row| row.comparison.order.as_ref());
+    // One that depends on the order is among the warnings.
+    let order = order.filter(|order| !order.depends()).map(ToString::to_string);
+    let is_checked = found.versus.first().is_some_and(|row| row.comparison.order.is_some());
+    sentences(report, order.or_else(|| found.how.order_check.clone().filter(|_| !is_checked)));
+}
+
+fn program(report: &mut Report<'_>, found: &Found) {
+    table(report, "figures", figures(found));
+    // The last one: the wall time, where there is one.
+    let Some(last) = found.subjects.last() else { return };
+    let kept = share(last.kept_share);
+    let layers =
+        format!("layers of outliers (mean ± 2 std): {}; {kept} of the runs lie in none", last.layers);
+    let usage = match &found.programs[..] {
+        [program] => peak(program).zip(faults(program)),
+        _ => None,
+    };
+    let usage = usage.map(|(peak, faults)| format!("peak resident {peak}, page faults {faults}"));
+    sentences(report, [layers].into_iter().chain(usage).chain(levels(found)));
+}
+
+/// From where on the level stands, and whether there are several.
+fn levels(found: &Found) -> impl Iterator<Item = String> {
+    found.subjects.iter().flat_map(|subject| {
+        let told = [course(subject), several_modes(subject)].into_iter().flatten();
+        told.map(|sentence| format!("{}: {sentence}", called(found, subject)))
+    })
+}
+
+/// What a subject is called in tables.
+fn called(found: &Found, subject: &Subject) -> String {
+    if found.kind == Kind::Suite { case(subject) } else { subject.metric.short().to_owned() }
+}
+
+fn suite(report: &mut Report<'_>, found: &Found) {
+    table(report, "figures", figures(found));
+    sentences(report, levels(found));
+    sentences(report, found.refused.iter().map(|why| format!("not timed: {why}; --batch auto allows it")));
+}
+
+/// The five figures, and the low quantile.
+pub(super) fn figures(found: &Found) -> Table {
+    let head = match (found.kind, found.how.counter) {
+        (Kind::Suite, _) => "operation",
+        (_, Some(_)) => "",
+        (_, None) => "time",
+    };
+    let heads = [head, "n", "mean", "min", "max", "std", low_name(found.how.low_share), "95 %"];
+    // Names are more useful than the interval of the last figure, which the verdict and the JSON have too.
+    let mut figures = Table::plain(&heads, 1).with_spare(1);
+    for subject in &found.subjects {
+        let scaled = |value: f64| subject.metric.unit().scaled(value);
+        let stat = &subject.stat;
+        let mut cells = vec![called(found, subject), Unit::Count.scaled(stat.n as f64)];
+        cells.extend([stat.mean, stat.min, stat.max, stat.std].map(scaled));
+        cells
+            .extend(subject.low.map_or_else(|| vec!["-".to_owned(); 2], |low| interval(low, subject.metric)));
+        figures.row(cells);
+    }
+    figures
+}
+
+fn losses(report: &mut Report<'_>, found: &Found) {
+    // Of instructions counted by valgrind nothing else is known.
+    if found.how.counter.is_some() && found.start.is_none() {
+        return;
+    }
+    let is_suite = found.kind == Kind::Suite;
+    let mut lost = match is_suite {
+        true => Table::plain(&["operation", "outliers", "lost", "to"], 1).with_words_last(),
+        false => Table::plain(&LOSS_HEADS, 1),
+    };
+    let several = found.subjects.iter().filter(|subject| subject.losses.is_some()).count() > 1;
+    for subject in &found.subjects {
+        let Some(losses) = &subject.losses else { continue };
+        if is_suite {
+            let count = Unit::Count.scaled(losses.outliers as f64);
+            lost.row(vec![case(subject), count, share(losses.of_all), greediest(losses)]);
+            continue;
+        }
+        losses.rows(several.then_some(&subject.name)).for_each(|row| lost.row(row));
+    }
+    if lost.is_empty() {
+        return sentences(report, ["no outlier lost time".to_owned()]);
+    }
+    let of_all = |subject: &Subject| {
+        let share = share(subject.losses.as_ref()?.of_all);
+        Some(if several { format!("{}: {share}", subject.name) } else { share })
+    };
+    let of_all: Vec<String> = found.subjects.iter().filter_map(of_all).collect();
+    let of_all = (!is_suite).then(|| format!("of all wall time, that is {}", of_all.join(", ")));
+    let lost_to = Section::titled("what outliers lost time to");
+    report.section(lost_to, |section| _ = section.table(lost).remark(of_all));
+}
+
+fn beats(report: &mut Report<'_>, found: &Found) {
+    const TITLE: &str = "disturbances that come back regularly";
+    let mut all = Table::plain(&BEAT_HEADS, 1);
+    let mut searched = Vec::new();
+    let several = found.kind != Kind::Program;
+    for subject in &found.subjects {
+        let Some(beats) = &subject.beats else { continue };
+        searched.push(beats.searched_hz);
+        beats.rows(several.then_some(&case(subject))).for_each(|row| all.row(row));
+    }
+    match searched.into_iter().reduce(widest) {
+        Some(range) if all.is_empty() => sentences(report, [format!("{TITLE}: {}", sought(range))]),
+        _ => table(report, TITLE, all),
+    }
+}
+
+/// What follows.
+fn verdicts(found: &Found, args: &Bench) -> Vec<String> {
+    let decisive = compared::decisive(found);
+    let mut said: Vec<String> =
+        decisive.map(|row| format!("{} ({})", row.verdict, row.metric.words())).collect();
+    if found.kind == Kind::Program {
+        let decides = found.subjects.iter().find(|subject| subject.metric == args.metric);
+        said.extend(decides.and_then(|subject| {
+            let low = subject.low?;
+            let [estimate, range] = <[String; 2]>::try_from(interval(low, subject.metric)).ok()?;
+            if subject.metric == Metric::Instructions {
+                return Some(format!("{} executes {estimate} instructions ({range})", subject.name));
             }
-            line += word;
-            line.push(' ');
-        }
-        self.text += line.trim_end();
-        self.text.push('\n');
+            Some(format!(
+                "{} takes {estimate} ({range}) of {} when nothing disturbs it",
+                subject.name,
+                subject.metric.words()
+            ))
+        }));
     }
-
-    fn table(&mut self, title: &str, table: &Table) {
-        if !table.is_empty() {
-            self.text += &format!("\n{}\n", self.style.bold(title));
-            self.text += &table.render(INDENT, self.width, self.style);
-        }
-    }
-
-    fn head(&mut self, report: &Report) {
-        let ns = |value: f64| Unit::Nanoseconds.scaled(value);
-        if let Some(suite) = &report.how.suite {
-            self.text += &format!("{}\n", self.style.bold(&format!("vellum bench: suite {suite}")));
-            if let Some(base) = &report.base {
-                self.say(&format!("BASE {}: {}", base.clock, base.describe()));
-            }
-            return;
-        }
-        for program in &report.programs {
-            let arm = if report.programs.len() > 1 { format!("{}: ", program.arm) } else { String::new() };
-            let command = shown_command(&program.command);
-            self.text += &format!("{}\n", self.style.bold(&format!("{arm}{command}")));
-        }
-        let how = &report.how;
-        let took = ns(how.took_ns as f64);
-        let clock = format!("clock {}, step {}", how.clock, ns(how.step_ns));
-        let clock = match how.counter {
-            Some("hardware") => format!("instructions counted by the processor; {clock}"),
-            Some(other) => format!("instructions counted by {other}"),
-            None => clock,
-        };
-        if report.kind == Kind::Versus {
-            let (rounds, seed) = (how.rounds.unwrap_or(0), how.seed.unwrap_or(0));
-            let others: Vec<&str> = report.programs.iter().skip(1).map(|one| one.arm.as_str()).collect();
-            let (last, others) = others.split_last().unwrap_or((&"", &[]));
-            let others: String = others.iter().flat_map(|arm| [", ", *arm]).collect();
-            let ran = match how.processors {
-                Some([p, q]) => format!(
-                    "{rounds} rounds of A beside A again{others} and {last}, on processors {p} and {q} by turns"
-                ),
-                None => format!("{rounds} rounds of A, A again{others} and {last} in random order"),
-            };
-            self.say(&format!("{ran} (seed {seed}) in {took}; {clock}"));
-        } else {
-            let runs = report.series.first().map_or(0, |series| series.observations.len());
-            self.say(&format!("{} in {took}; {clock}", many(runs as u64, "run")));
-        }
-        if let Some(start) = &report.start {
-            let off = if start.subtracted { "taken off" } else { "included" };
-            let (wall, cpu) = (ns(start.wall.min), ns(start.cpu.min));
-            self.say(&format!("starting {}: {wall} wall, {cpu} CPU, {off}", start.what));
-        }
-    }
-
-    fn versus(&mut self, report: &Report) {
-        for (title, table) in compared::tables(report) {
-            self.table(&title, &table);
-        }
-        let order = report.versus.first().and_then(|row| row.comparison.order.as_ref());
-        match (order, &report.how.order_check) {
-            // One that depends on the order is among the warnings.
-            (Some(order), _) if order.depends() => {}
-            (Some(order), _) => self.blank_and_say(&order.to_string()),
-            (None, Some(why)) => self.blank_and_say(why),
-            (None, None) => {}
-        }
-    }
-
-    fn blank_and_say(&mut self, sentence: &str) {
-        self.text.push('\n');
-        self.say(sentence);
-    }
-
-    fn program(&mut self, report: &Report) {
-        self.figures(report, if report.how.counter.is_some() { "" } else { "time" });
-        // The last one: the wall time, where there is one.
-        let Some(last) = report.subjects.last() else { return };
-        self.text.push('\n');
-        let kept = share(last.kept_share);
-        self.say(&format!(
-            "layers of outliers (mean ± 2 std): {}; {kept} of the runs lie in none",
-            last.layers
-        ));
-        if let [program] = &report.programs[..]
-            && let (Some(peak), Some(faults)) = (peak(program), faults(program))
-        {
-            self.say(&format!("peak resident {peak}, page faults {faults}"));
-        }
-        self.levels(report);
-    }
-
-    /// From where on the level stands, and whether there are several.
-    fn levels(&mut self, report: &Report) {
-        for subject in &report.subjects {
-            let name = if report.kind == Kind::Suite { case(subject) } else { metric(subject.metric) };
-            let told: Vec<String> = [course(subject), several_modes(subject)].into_iter().flatten().collect();
-            for sentence in told {
-                self.say(&format!("{name}: {sentence}"));
-            }
-        }
-    }
-
-    fn suite(&mut self, report: &Report) {
-        self.figures(report, "operation");
-        self.text.push('\n');
-        self.levels(report);
-        for refused in &report.refused {
-            self.blank_and_say(&format!("not timed: {refused}; --batch auto allows it"));
-        }
-    }
-
-    /// The five figures, and the low quantile.
-    fn figures(&mut self, report: &Report, head: &'static str) {
-        let low = low_name(report.how.low_share);
-        let mut whole = Table::plain(&[head, "n", "mean", "min", "max", "std", low, "95 %"], 1);
-        let mut narrow = Table::plain(&[head, "n", "mean", "min", "max", "std", low], 1);
-        for subject in &report.subjects {
-            let scaled = |value: f64| subject.metric.unit().scaled(value);
-            let name = if report.kind == Kind::Suite { case(subject) } else { metric(subject.metric) };
-            let stat = &subject.stat;
-            let mut cells = vec![name, Unit::Count.scaled(stat.n as f64)];
-            cells.extend([stat.mean, stat.min, stat.max, stat.std].map(scaled));
-            cells.extend(
-                subject.low.map_or_else(|| vec!["-".to_owned(); 2], |low| interval(low, subject.metric)),
-            );
-            narrow.row(cells[..cells.len() - 1].to_vec());
-            whole.row(cells);
-        }
-        // Names are more useful than the interval of the last figure, which the verdict and the JSON have
-        // too.
-        let table = if whole.width(INDENT) <= self.width { whole } else { narrow };
-        self.table("figures", &table);
-    }
-
-    fn losses(&mut self, report: &Report) {
-        // Of instructions counted by valgrind nothing else is known.
-        if report.how.counter.is_some() && report.start.is_none() {
-            return;
-        }
-        let mut table = match report.kind {
-            Kind::Suite => Table::plain(&["operation", "outliers", "lost", "to"], 1).with_words_last(),
-            _ => Table::plain(&LOSS_HEADS, 1),
-        };
-        let several = report.subjects.iter().filter(|subject| subject.losses.is_some()).count() > 1;
-        for subject in &report.subjects {
-            let Some(losses) = &subject.losses else { continue };
-            if report.kind == Kind::Suite {
-                let count = Unit::Count.scaled(losses.outliers as f64);
-                table.row(vec![case(subject), count, share(losses.of_all), greediest(losses)]);
-                continue;
-            }
-            losses.rows(several.then_some(&subject.name)).for_each(|row| table.row(row));
-        }
-        if table.is_empty() {
-            return self.blank_and_say("no outlier lost time");
-        }
-        self.table("what outliers lost time to", &table);
-        if report.kind == Kind::Suite {
-            return;
-        }
-        let of_all = |subject: &Subject| {
-            let share = share(subject.losses.as_ref()?.of_all);
-            Some(if several { format!("{}: {share}", subject.name) } else { share })
-        };
-        let of_all: Vec<String> = report.subjects.iter().filter_map(of_all).collect();
-        self.say(&format!("of all wall time, that is {}", of_all.join(", ")));
-    }
-
-    fn beats(&mut self, report: &Report) {
-        let mut table = Table::plain(&BEAT_HEADS, 1);
-        let mut searched = Vec::new();
-        let several = report.kind != Kind::Program;
-        for subject in &report.subjects {
-            let Some(beats) = &subject.beats else { continue };
-            searched.push(beats.searched_hz);
-            beats.rows(several.then_some(&case(subject))).for_each(|row| table.row(row));
-        }
-        match searched.into_iter().reduce(widest) {
-            Some(range) if table.is_empty() => {
-                self.blank_and_say(&format!("disturbances that come back regularly: {}", sought(range)));
-            }
-            _ => self.table("disturbances that come back regularly", &table),
-        }
-    }
-
-    fn warnings(&mut self, report: &Report) {
-        if !report.warnings.is_empty() || report.advice.is_some() {
-            self.text.push('\n');
-        }
-        for warning in &report.warnings {
-            self.notice("warning", warning);
-        }
-        if let Some(advice) = &report.advice {
-            self.notice("note", advice);
-        }
-    }
-
-    fn notice(&mut self, word: &str, sentence: &str) {
-        let start = self.text.len();
-        self.say(&format!("{word}: {sentence}"));
-        let coloured = self.style.notice(word);
-        let said = self.text.split_off(start);
-        self.text += &said.replacen(word, &coloured, 1);
-    }
-
-    /// What follows.
-    fn verdict(&mut self, report: &Report, args: &Bench) {
-        let mut said = Vec::new();
-        for row in compared::decisive(report) {
-            said.push(format!("{} ({})", row.verdict, row.metric.words()));
-        }
-        if report.kind == Kind::Program {
-            let decides = report.subjects.iter().find(|subject| subject.metric == args.metric);
-            said.extend(decides.and_then(|subject| {
-                let low = subject.low?;
-                let [estimate, range] = <[String; 2]>::try_from(interval(low, subject.metric)).ok()?;
-                if subject.metric == Metric::Instructions {
-                    return Some(format!("{} executes {estimate} instructions ({range})", subject.name));
-                }
-                Some(format!(
-                    "{} takes {estimate} ({range}) of {} when nothing disturbs it",
-                    subject.name,
-                    subject.metric.words()
-                ))
-            }));
-        }
-        said.extend(gates(&report.gates));
-        if !args.quiet && !said.is_empty() {
-            self.text.push('\n');
-        }
-        for sentence in said {
-            let start = self.text.len();
-            self.say_after("", &sentence);
-            let said = self.text.split_off(start);
-            let lines: Vec<String> = said.lines().map(|line| self.style.bold(line)).collect();
-            self.text += &format!("{}\n", lines.join("\n"));
-        }
-    }
+    said.extend(gates(&found.gates));
+    said
 }
 
 /// What the gates say: each that was not passed, or is alone, by itself.
@@ -321,14 +248,6 @@ fn gates(gates: &[Held]) -> Vec<String> {
 fn case(subject: &Subject) -> String {
     let name = subject.name.split_once('/').map_or(&*subject.name, |(_suite, case)| case);
     if subject.batch > 1 { format!("{name} (of {})", subject.batch) } else { name.to_owned() }
-}
-
-pub(super) fn metric(metric: Metric) -> String {
-    match metric {
-        Metric::Cpu => "CPU".to_owned(),
-        Metric::Wall => "wall".to_owned(),
-        Metric::Instructions => "instructions".to_owned(),
-    }
 }
 
 /// How the level came to stand, if that is news.

@@ -10,16 +10,15 @@ use super::json::SCHEMA;
 use super::words::labelled;
 use crate::document::{Saved, cause};
 use crate::failure::Failure;
-use crate::named::name;
+use crate::named::{name, signed, with_more};
 use crate::screen;
-use crate::wrap::wrapped_to;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use vellum_cost::Cause;
 use vellum_measure::{Unit, median};
-use vellum_report::units::{count, many};
-use vellum_report::{Style, Table, stdout};
+use vellum_report::units::count;
+use vellum_report::{Look, Report, Section, Style, Table, stdout};
 use vellum_wire::operation::Kind;
 
 /// Columns of the table beside its names.
@@ -87,7 +86,9 @@ pub(super) fn diff(old: &Path, new: &Path, top: usize) -> Result<u8, Failure> {
         let saved = Saved { path, schema: SCHEMA, maker: "vellum cost --json FILE" };
         saved.entries("items", item).map_err(Failure::of)
     });
-    let text = table(&between(old?, new?), top, screen::columns(), Style::of_stdout());
+    let look = Look::brief(Style::of_stdout()).wide(screen::columns());
+    let section = section(&between(old?, new?), top, look.columns);
+    let text = Report::new(None).sections([section]).text(look);
     stdout::write_all(text.as_bytes())?;
     Ok(0)
 }
@@ -136,9 +137,11 @@ fn between(old: Vec<(What, Sum)>, new: Vec<(What, Sum)>) -> Vec<Change> {
 }
 
 /// Half of the lines are those that grew most, half those that shrank most.
-fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
+fn section(changes: &[Change], top: usize, width: usize) -> Section {
+    let mut section = Section::new();
     if changes.is_empty() {
-        return "nothing has changed\n".to_owned();
+        section.remark("nothing has changed".to_owned());
+        return section;
     }
     let table = Table::plain(&["operation", "count was", "is", "time was", "is", "change", ""], 1);
     let mut table = table.with_words_last();
@@ -151,8 +154,8 @@ fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
         let room = width.saturating_sub(FIGURES_WIDTH + operation.chars().count());
         let time = |sum: Sum| sum.total_ns.map_or_else(String::new, |ns| Unit::Nanoseconds.scaled(ns));
         let changed = match (change.old.total_ns, change.new.total_ns) {
-            (None, None) => signed(change.count() as f64, &|value| count(value as u64)),
-            _ => signed(change.ns(), &|ns| Unit::Nanoseconds.scaled(ns)),
+            (None, None) => signed(change.count() as f64, |value| count(value as u64)),
+            _ => signed(change.ns(), |ns| Unit::Nanoseconds.scaled(ns)),
         };
         table.row(vec![
             format!("{operation} {}", name(cause, room)),
@@ -168,30 +171,19 @@ fn table(changes: &[Change], top: usize, width: usize, style: Style) -> String {
             },
         ]);
     }
-    let mut text = table.render("", width, style);
-    let rest =
-        if hidden > 0 { format!("with {}, ", many(hidden as u64, "more line")) } else { String::new() };
     let operations: i64 = changes.iter().map(Change::count).sum();
-    let ns: f64 = changes.iter().map(Change::ns).sum();
-    let operations = signed(operations as f64, &|value| count(value as u64));
-    text += &format!(
-        "{rest}in all {operations} operations, {}\n",
-        signed(ns, &|ns| Unit::Nanoseconds.scaled(ns))
-    );
+    let operations = signed(operations as f64, |value| count(value as u64));
+    let ns = signed(changes.iter().map(Change::ns).sum(), |ns| Unit::Nanoseconds.scaled(ns));
+    section.table(table).remark(format!("{}in all {operations} operations, {ns}", with_more(hidden)));
     let timed: Vec<bool> = changes.iter().filter_map(|change| change.is_noise(drift)).collect();
     let noise = timed.iter().filter(|is_noise| **is_noise).count();
     let [noise, all] = [noise, timed.len()].map(|number| count(number as u64));
-    let words = format!(
+    section.remark(format!(
         "{noise} of {all} changes of time are noise: between these runs mean times drifted by {:.0} %; \
          counts are exact, but those marked \"scaled\"",
         drift.exp_m1() * 100.0
-    );
-    text += &(wrapped_to(&words, 0, width).join("\n") + "\n");
-    text
-}
-
-fn signed(value: f64, shown: &dyn Fn(f64) -> String) -> String {
-    format!("{}{}", if value < 0.0 { "-" } else { "+" }, shown(value.abs()))
+    ));
+    section
 }
 
 #[cfg(test)]
@@ -230,11 +222,15 @@ mod tests {
         let noise: Vec<Option<bool>> = changes.iter().map(|change| change.is_noise(0.0)).collect();
         assert_eq!(noise, [Some(false), None, Some(true), Some(false)]);
         assert_eq!(changes[3].is_noise(9.0), Some(false), "what is gone is no noise");
-        let text = table(&changes, 2, 120, Style::plain());
+        let text = |changes: &[Change]| {
+            let look = Look::brief(Style::plain()).wide(120);
+            Report::new(None).sections([section(changes, 2, look.columns)]).text(look)
+        };
+        assert_eq!(text(&[]), "nothing has changed\n");
+        let text = text(&changes);
         assert!(text.contains("malloc(≤64 B) push list.c:1") && text.contains("+5.00 µs"), "{text}");
         assert!(text.contains("with 2 more lines, in all +13 operations, -3.90 µs"), "{text}");
         assert!(!text.contains("page fault"), "{text}");
-        assert_eq!(table(&[], 2, 80, Style::plain()), "nothing has changed\n");
     }
 
     #[test]

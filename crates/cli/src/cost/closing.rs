@@ -2,14 +2,10 @@
 
 use super::observed::Observed;
 use crate::text::{ending, shown_command};
-use crate::wrap::wrapped_to;
 use std::fmt::Write;
 use vellum_measure::Unit;
-use vellum_report::Style;
+use vellum_report::Section;
 use vellum_report::units::{count, many, time};
-
-/// Columns before the words.
-const INDENT: usize = 13;
 
 /// What share `part` is of `whole`.
 fn share(part: u64, whole: u64) -> String {
@@ -21,17 +17,11 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 /// Totals, and the cost of recording.
-pub(crate) fn closing(observed: &Observed, style: Style, width: usize) -> String {
+pub(super) fn closing(observed: &Observed) -> Section {
     let profile = &observed.profile;
-    let mut text = String::new();
-    let head = format!("vellum cost: {}", shown_command(&observed.command));
-    let _ = writeln!(text, "\n{}: {}", style.bold(&head), ending(&observed.outcome()));
-    let mut line = |label: &str, words: String| {
-        for (at, words) in wrapped_to(&words, INDENT, width).into_iter().enumerate() {
-            let label = if at == 0 { label } else { "" };
-            let _ = writeln!(text, "  {} {words}", style.label(&format!("{label:<10}")));
-        }
-    };
+    let (of, ending) = (shown_command(&observed.command), ending(&observed.outcome()));
+    let mut section = Section::titled(format!("vellum cost: {of}: {ending}"));
+    let mut line = |label, words| _ = section.rows([(label, words)]);
     let ns = |value| Unit::Nanoseconds.scaled(value);
     if profile.operations > 0 {
         let (all, from) = (count(profile.operations), many(profile.processes, "process"));
@@ -72,11 +62,6 @@ pub(crate) fn closing(observed: &Observed, style: Style, width: usize) -> String
         let early = count(profile.early);
         line("", format!("{early} operations of the loader came before anything could be recorded"));
     }
-    for note in &observed.notes {
-        for (at, words) in wrapped_to(note, INDENT, width).into_iter().enumerate() {
-            let label = format!("{:<10}", if at == 0 { "note" } else { "" });
-            let _ = writeln!(text, "  {} {words}", if at == 0 { style.notice(&label) } else { label });
-        }
-    }
-    text
+    section.notes(&observed.notes);
+    section
 }

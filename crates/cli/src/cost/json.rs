@@ -3,8 +3,7 @@
 //! Names are stable; fields may be added. Times are nanoseconds with the base subtracted.
 
 use super::observed::Observed;
-use crate::document::{Head, Where};
-use serde::Serialize;
+use crate::document::{Document, Head, place};
 use serde_json::{Value, json};
 use vellum_cost::Item;
 use vellum_wire::operation::Operation;
@@ -12,16 +11,8 @@ use vellum_wire::operation::Operation;
 /// The schema's name and version.
 pub(super) const SCHEMA: &str = "vellum.cost/1";
 
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    head: Head<'a>,
-    #[serde(flatten)]
-    rest: Value,
-}
-
 /// The document.
-pub(crate) fn render(observed: &Observed) -> String {
+pub(super) fn document(observed: &Observed) -> Document<'_> {
     let profile = &observed.profile;
     let faults = profile.faults.as_ref().map(|faults| {
         json!({
@@ -41,13 +32,13 @@ pub(crate) fn render(observed: &Observed) -> String {
         "disturbed": profile.disturbed.count, "disturbed_ns": profile.disturbed.total_ns,
         "processes": profile.processes, "before_recording": profile.early, "lost": profile.lost,
     });
-    vellum_report::json(&Document {
+    Document {
         head: Head::new(SCHEMA, &observed.command, &observed.program, &observed.ended),
-        rest: json!({
+        body: json!({
             "on_vellum": observed.on_vellum, "operations": operations, "faults": faults, "recording": recording,
             "notes": observed.notes, "items": profile.items.iter().map(entry).collect::<Vec<_>>(),
         }),
-    })
+    }
 }
 
 fn entry(item: &Item) -> Value {
@@ -60,7 +51,7 @@ fn entry(item: &Item) -> Value {
         })
     });
     json!({
-        "place": Where::of(&item.cause.place), "via": item.cause.via.as_deref(), "operation": item.operation.kind().id(),
+        "place": place(&item.cause.place), "via": item.cause.via.as_deref(), "operation": item.operation.kind().id(),
         "size_max_bytes": class.flatten(),
         "size_above_bytes": (class == Some(None)).then(Operation::beyond_classes),
         "count": item.count, "count_is_scaled": item.is_scaled, "bytes": item.bytes, "times": times,

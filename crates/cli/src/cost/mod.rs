@@ -18,11 +18,11 @@ pub(crate) use args::Cost;
 use crate::environment::{append, edit, move_to_front, preload_companions, prepend};
 use crate::failure::Failure;
 use crate::gc_account::Account;
+use crate::heap::folded::folded;
 use crate::screen;
 use observed::Observed;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -32,8 +32,7 @@ use vellum_cost::{
 use vellum_process::Symbols;
 use vellum_process::library;
 use vellum_process::{BoardFile, Child, Command, Ended, Image, Obstacle, Signals, locate};
-use vellum_report::exit::failed;
-use vellum_report::{Output, Style};
+use vellum_report::{Look, Output, Style, write_each};
 use vellum_timing::clock::{Clock, ClockKind};
 use vellum_wire::cost::LEDGER_ENV;
 use vellum_wire::{Attach, BOARD_ENV};
@@ -66,25 +65,18 @@ pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
     let observed = observe(args, &program, obstacle, &recorder, vellum.as_deref())?;
     let style = if report.is_some() { Style::plain() } else { Style::of_stderr() };
     let width = if report.is_some() { FILE_COLUMNS } else { screen::columns_of_stderr() };
-    let text = || {
-        if args.summary {
-            summary::render(&observed, style, width)
-        } else {
-            text::render(&observed, &args.file, style, width)
-        }
+    let document = json::document(&observed);
+    let shown = match args.summary {
+        true => summary::report(&observed),
+        false => text::report(&observed, &args.file),
     };
+    let shown = shown.documented(&document);
+    let text = || shown.text(Look::brief(style).wide(width));
     if report.is_none() {
         vellum_report::stderr::write(format_args!("{}", text()));
     }
-    let flames = || flames(&observed.profile);
-    let json_text = || json::render(&observed);
-    let outputs: [(Option<Output>, &dyn Fn() -> String); 3] =
-        [(report, &text), (json, &json_text), (folded, &flames)];
-    for (output, make) in outputs {
-        if let Some(Err(failure)) = output.map(|output| output.write(make())) {
-            failed(failure);
-        }
-    }
+    let flames = || Ok(flames(&observed.profile));
+    write_each([(report, &|| Ok(text())), (json, &|| shown.json()), (folded, &flames)]);
     Ok(observed.ended.outcome.shell_status())
 }
 
@@ -266,14 +258,8 @@ fn fault_notes(faults: &Faults) -> Option<String> {
 
 /// Stacks and nanoseconds, as flame graph tools read them.
 fn flames(profile: &Profile) -> String {
-    let mut lines: BTreeMap<String, f64> = BTreeMap::new();
-    for flame in &profile.flames {
-        let mut names: Vec<String> = flame.names.iter().map(|name| name.replace(';', ":")).collect();
-        names.push(words::label(flame.operation).replace(' ', "_"));
-        *lines.entry(names.join(";")).or_default() += flame.total_ns;
-    }
-    lines.into_iter().fold(String::new(), |mut text, (stack, ns)| {
-        let _ = writeln!(text, "{stack} {ns:.0}");
-        text
-    })
+    folded(profile.flames.iter().map(|flame| {
+        let operation = words::label(flame.operation).replace(' ', "_");
+        (flame.names.iter().cloned().chain([operation]), flame.total_ns)
+    }))
 }

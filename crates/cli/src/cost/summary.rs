@@ -7,30 +7,29 @@ use super::group::Group;
 use super::observed::Observed;
 use super::words::{bytes_column, label, times_columns};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 use vellum_cost::{Item, Place};
 use vellum_measure::Unit;
-use vellum_report::table::shortened as shortened_end;
+use vellum_report::table::{end, shortened};
 use vellum_report::units::count;
-use vellum_report::{Style, Table};
+use vellum_report::{Report, Section, Table};
 
 /// Lines, functions and files that are listed.
 const ROWS_MAX: usize = 20;
-/// The longest name, and the shortest that one is cut to.
+/// The longest name.
 const NAME_WIDTH: usize = 44;
-const NAME_MIN: usize = 12;
 /// Columns of a function's name behind its line.
 const FUNCTION_WIDTH: usize = 24;
 /// The least share of all that is listed.
 const SHARE_MIN: f64 = 0.001;
 
 /// The summary.
-pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String {
-    let mut text = dearest(observed, None, (style, width));
+pub(super) fn report(observed: &Observed) -> Report<'static> {
+    let mut report = Report::new(None);
+    report.sections([dearest(observed, None)]);
     let library = |item: &Item| observed.profile.library(&item.cause.place).map(|name| name.into_owned());
     let mut table = |title: &str, name: &dyn Fn(&Item) -> String| {
-        text.push_str(&sums(title, observed, (style, width), &|item| Some(name(item))));
+        report.sections([sums(title, observed, &|item| Some(name(item)))]);
     };
     table("by operation", &|item| label(item.operation));
     table("by function", &|item| match &item.cause.place {
@@ -44,14 +43,15 @@ pub(crate) fn render(observed: &Observed, style: Style, width: usize) -> String 
         Place::Function { module, .. } | Place::Offset { module, .. } => format!("{module} (no lines)"),
         Place::Unknown => Place::Unknown.to_string(),
     });
-    text + &closing(observed, style, width)
+    report.sections([closing(observed)]);
+    report
 }
 
 /// What lines of files may be wanted alone.
 pub(crate) type Wanted<'a> = Option<&'a dyn Fn(&Item) -> bool>;
 
 /// The dearest of the lines that are wanted; of all lines, libraries, and functions without lines otherwise.
-pub(crate) fn dearest(observed: &Observed, wanted: Wanted<'_>, look: (Style, usize)) -> String {
+pub(crate) fn dearest(observed: &Observed, wanted: Wanted<'_>) -> Section {
     let here = std::env::current_dir().unwrap_or_default();
     let name = |item: &Item| match &item.cause.place {
         place if let (None, Some(library)) = (wanted, observed.profile.library(place)) => {
@@ -60,21 +60,16 @@ pub(crate) fn dearest(observed: &Observed, wanted: Wanted<'_>, look: (Style, usi
         Place::Line { file, line, function } => {
             let file = Path::new(&**file);
             let file = file.strip_prefix(&here).unwrap_or(file).display();
-            format!("{file}:{line} {}", shortened_end(function, FUNCTION_WIDTH)).trim_end().to_owned()
+            format!("{file}:{line} {}", shortened(function, FUNCTION_WIDTH)).trim_end().to_owned()
         }
         place => place.to_string(),
     };
     let is_wanted = |item: &Item| wanted.is_none_or(|is_wanted| is_wanted(item));
-    sums("dearest lines", observed, look, &|item| is_wanted(item).then(|| name(item)))
+    sums("dearest lines", observed, &|item| is_wanted(item).then(|| name(item)))
 }
 
 /// A table of the sums of items by their names, the dearest first.
-fn sums(
-    title: &str,
-    observed: &Observed,
-    (style, width): (Style, usize),
-    name: &dyn Fn(&Item) -> Option<String>,
-) -> String {
+fn sums(title: &str, observed: &Observed, name: &dyn Fn(&Item) -> Option<String>) -> Section {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     for item in &observed.profile.items {
         if let Some(name) = name(item) {
@@ -92,58 +87,37 @@ fn sums(
     };
     let listed = groups.iter().take_while(|(_, group)| share(group) >= SHARE_MIN).count().min(ROWS_MAX);
     let (rows, others) = groups.split_at(listed.max(1).min(groups.len()));
-    // Where a line is short, all but the means goes first: names are worth more.
     let heads = [title, "share", "cost", "count", "bytes", "mean", "min", "max", "std", ""];
-    let whole = table(&heads, rows, &share, NAME_WIDTH);
-    let table = if whole.width("") <= width {
-        whole
-    } else {
-        let names = (NAME_MIN..NAME_WIDTH).rev();
-        let narrow = names.map(|wide| table(&heads[..6], rows, &share, wide));
-        narrow.into_iter().find(|table| table.width("") <= width).unwrap_or(whole)
-    };
-    let mut text = table.render("", width, style);
+    // Where a line is short, all but the means goes first: names are worth more.
+    let mut table = Table::plain(&heads, 1).with_words_last().with_spare(4).keeping_ends();
+    for (name, group) in rows {
+        table.row(row(name, group, share(group)));
+    }
+    let mut section = Section::new();
+    section.table(table);
     if !others.is_empty() {
         let left: u64 = others.iter().map(|(_, group)| group.count).sum();
         let part: f64 = others.iter().map(|(_, group)| share(group)).sum::<f64>() * 100.0;
         let (more, left) = (count(others.len() as u64), count(left));
-        let _ = writeln!(text, "and {more} more: {part:.1} %, {left} operations");
+        section.remark(format!("and {more} more: {part:.1} %, {left} operations"));
     }
-    text.push('\n');
-    text
+    section
 }
 
-/// The rows, with names of at most this width, and with all that is known or what fits.
-fn table(heads: &[&str], groups: &[(String, Group)], share: &dyn Fn(&Group) -> f64, wide: usize) -> Table {
-    let mut table = Table::plain(heads, 1);
-    if heads.ends_with(&[""]) {
-        table = table.with_words_last();
+/// A group's name and figures, as far as they are known.
+fn row(name: &str, group: &Group, share: f64) -> Vec<String> {
+    let is_sampled = group.is_sampled();
+    let cost = Unit::Nanoseconds.scaled(group.cost_ns);
+    let mut row = vec![
+        end(name, NAME_WIDTH),
+        format!("{:.1} %", share * 100.0),
+        format!("{}{cost}", if is_sampled { "~" } else { "" }),
+        count(group.count),
+        bytes_column(group.bytes),
+    ];
+    if let Some(times) = group.times() {
+        row.extend(times_columns(&times, is_sampled));
+        row.extend((group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed))));
     }
-    for (name, group) in groups {
-        let is_sampled = group.is_sampled();
-        let cost = Unit::Nanoseconds.scaled(group.cost_ns);
-        let mut row = vec![
-            shortened(name, wide),
-            format!("{:.1} %", share(group) * 100.0),
-            format!("{}{cost}", if is_sampled { "~" } else { "" }),
-            count(group.count),
-            bytes_column(group.bytes),
-        ];
-        if let Some(times) = group.times() {
-            row.extend(times_columns(&times, is_sampled));
-            row.extend((group.disturbed > 0).then(|| format!("{} disturbed", count(group.disturbed))));
-        }
-        row.truncate(heads.len());
-        table.row(row);
-    }
-    table
-}
-
-/// The end of a name that is too long: what tells paths apart is there.
-fn shortened(name: &str, wide: usize) -> String {
-    let length = name.chars().count();
-    if length <= wide {
-        return name.to_owned();
-    }
-    format!("…{}", name.chars().skip(length - wide + 1).collect::<String>())
+    row
 }

@@ -1,7 +1,7 @@
 //! `vellum doctor`: what this kernel, container and privilege allow.
 //!
 //! ```text
-//! libraries · memory · limits · watching · timings ─▶ Report { Row … Row } ─▶ text · JSON
+//! libraries · memory · limits · watching · timings ─▶ Report { Row … Row } ─▶ shown · JSON
 //! ```
 //!
 //! Each row comes from the call or file by which the rest of the house finds the same thing out: there is no
@@ -12,7 +12,7 @@ mod libraries;
 mod limits;
 mod memory;
 mod row;
-mod text;
+mod shown;
 mod timings;
 mod watching;
 
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use clap::ValueHint;
 use row::{Report, SCHEMA, State};
 use std::path::PathBuf;
-use vellum_report::{Output, Style, stdout};
+use vellum_report::{Look, Output, Style, stdout};
 
 /// The exit status when a feature that --check names does not work.
 const NOT_WORKING: u8 = 1;
@@ -56,12 +56,16 @@ struct Unknown {
 /// Examines the machine, and says what was found.
 pub(crate) fn doctor(args: &Doctor) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
-    let report = examine(&args.check)?;
+    let examined = examine(&args.check)?;
+    let report = shown::report(&examined);
     match json {
-        Some(output) => output.write(vellum_report::json(&report))?,
-        None => stdout::write_all(text::render(&report, Style::of_stdout()).as_bytes())?,
+        Some(output) => output.write(report.json()?)?,
+        None => {
+            let look = Look::brief(Style::of_stdout());
+            stdout::write_all(report.text(look).as_bytes())?;
+        }
     }
-    let all_work = report.count(State::Works) == report.features.len();
+    let all_work = examined.count(State::Works) == examined.features.len();
     Ok(if args.check.is_empty() || all_work { 0 } else { NOT_WORKING })
 }
 

@@ -36,16 +36,13 @@ impl State {
 
     /// "5 fall back".
     pub(super) fn counted(self, number: usize) -> String {
-        let verb = match (self, number) {
-            (State::Works, 1) => "works",
-            (State::Works, _) => "work",
-            (State::FallsBack, 1) => "falls back",
-            (State::FallsBack, _) => "fall back",
-            (State::Missing, 1) => "is missing",
-            (State::Missing, _) => "are missing",
-            (State::NotShown, 1) => "is not shown",
-            (State::NotShown, _) => "are not shown",
+        let (one, several) = match self {
+            State::Works => ("works", "work"),
+            State::FallsBack => ("falls back", "fall back"),
+            State::Missing => ("is missing", "are missing"),
+            State::NotShown => ("is not shown", "are not shown"),
         };
+        let verb = if number == 1 { one } else { several };
         format!("{number} {verb}")
     }
 }

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use vellum_governor::Stop;
 use vellum_process::{BoardFile, Child, Command, Counters, DoorError, Signals};
 use vellum_report::units::{bytes, count, time};
-use vellum_report::{OutputError, Style, Table, amount, stderr, stdout};
+use vellum_report::{Look, OutputError, Style, Table, amount, stderr, stdout};
 
 /// The schema of the JSON and its version.
 const SCHEMA: &str = "vellum.gc-stat/1";
@@ -119,7 +119,9 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
     let seen = rows.seen(pid, Vec::new());
     match &args.json {
         Some(path) => write_json(path, &seen)?,
-        None if args.interval.is_none() => stdout::write_all(summary(&seen.total).as_bytes())?,
+        None if args.interval.is_none() => {
+            stdout::write_all(summary(&seen.total, Style::of_stdout()).as_bytes())?;
+        }
         None => {}
     }
     Ok(0)
@@ -147,14 +149,14 @@ fn of_command(args: &GcStat) -> Result<u8, Failure> {
     let seen = rows.seen(pid, args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect());
     match &args.json {
         Some(path) => write_json(path, &seen)?,
-        None => stderr::write(format_args!("{}", summary(&seen.total))),
+        None => stderr::write(format_args!("{}", summary(&seen.total, Style::of_stderr()))),
     }
     Ok(ended.outcome.shell_status())
 }
 
 fn write_json(path: &std::path::Path, seen: &Seen) -> Result<(), Failure> {
     let output = vellum_report::Output::prepare(path)?;
-    Ok(output.write(vellum_report::json(seen))?)
+    Ok(output.write(vellum_report::json(seen)?)?)
 }
 
 /// The looks so far.
@@ -236,17 +238,6 @@ fn row(before: &Row, at_ns: u64, now: &Account) -> String {
     table.render("", screen::columns().max(120), Style::of_stdout())
 }
 
-fn summary(total: &Account) -> String {
-    if total.pauses == 0 && total.heap_bytes == 0 {
-        return "no collector was used\n".to_owned();
-    }
-    let mut text = String::new();
-    for (label, cells) in total.lines() {
-        text += &format!("  {label:<8}  {}\n", cells.join("   "));
-    }
-    if total.pauses > 0 {
-        text += "  pauses by length\n";
-        text += &total.bars();
-    }
-    text
+fn summary(total: &Account, style: Style) -> String {
+    total.report().text(Look::brief(style))
 }

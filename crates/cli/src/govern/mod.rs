@@ -194,7 +194,7 @@ impl Teller {
         let mut text = String::new();
         for event in events {
             text += &match self.json {
-                true => json(&Line { schema: SCHEMA, at_seconds: at.as_secs_f64(), what: event }),
+                true => json(&Line { schema: SCHEMA, at_seconds: at.as_secs_f64(), what: event })?,
                 false => {
                     format!(
                         "{:9.1} s  {}\n",
@@ -217,7 +217,7 @@ impl Teller {
                 schema: SCHEMA,
                 at_seconds: state.at_seconds,
                 what: &StateLine { state },
-            }));
+            })?);
         }
         if self.every.is_none_or(|every| self.table_at.elapsed() < every) {
             return Ok(true);

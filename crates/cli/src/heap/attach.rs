@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 use vellum_cost::{Cause, HeldFile, Holding};
 use vellum_governor::Stop;
 use vellum_process::{AskError, Asked, BoardFile, Counters, Stat, Symbols, procfs};
-use vellum_report::Style;
 use vellum_report::units::{bytes, time};
+use vellum_report::{Look, Style};
 use vellum_wire::Counter;
 use vellum_wire::door::{Ask, PROFILED};
 
@@ -254,8 +254,8 @@ impl Growth {
         };
         let changes = Change::between(now(&self.last), now(&sites));
         let title = format!("in use after {}", time(began.elapsed()));
-        let table = changes::table(&changes, &title, top, screen::columns_of_stderr(), Style::of_stderr());
-        vellum_report::stderr::write(format_args!("{table}"));
+        let look = Look::brief(Style::of_stderr()).wide(screen::columns_of_stderr());
+        vellum_report::stderr::write(format_args!("\n{}", changes::text(&changes, &title, top, look)));
         (self.last, self.shown) = (sites, Instant::now());
         Ok(())
     }

@@ -3,10 +3,10 @@
 use super::args::{Format, Heap};
 use super::json::SCHEMA;
 use super::observed::{End, Level, Observed, Stacked, names};
-use super::{content, outputs, written};
+use super::{content, outputs, write};
 use crate::document::{Saved, cause};
 use crate::failure::Failure;
-use crate::named::name;
+use crate::named::{name, signed, with_more};
 use crate::screen;
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_cost::{Cause, Holder, Holding, Place};
 use vellum_process::Function;
-use vellum_report::units::{bytes, count, many};
-use vellum_report::{Style, Table, stdout};
+use vellum_report::units::{bytes, count};
+use vellum_report::{Look, Report, Section, Style, Table, stdout};
 use vellum_wire::held::{Amount, BLOCK, INTERVAL_USUAL};
 
 /// Columns of a table beside its names.
@@ -60,31 +60,27 @@ impl Change {
 }
 
 /// The lines that grew most, and how much became free.
-pub(super) fn table(changes: &[Change], title: &str, top: usize, width: usize, style: Style) -> String {
-    if changes.is_empty() {
-        return format!("\n{title}: nothing has changed\n");
-    }
+pub(super) fn text(changes: &[Change], title: &str, top: usize, look: Look) -> String {
+    let mut section = Section::new();
     let mut table = Table::plain(&[title, "was", "is", "change", "blocks"], 1);
     for change in changes.iter().take(top) {
         table.row(vec![
-            name(&change.cause, width.saturating_sub(FIGURES_WIDTH)),
+            name(&change.cause, look.columns.saturating_sub(FIGURES_WIDTH)),
             bytes(change.old.bytes),
             bytes(change.new.bytes),
-            signed(change.bytes(), bytes),
-            signed(change.blocks(), count),
+            signed(change.bytes() as f64, |size| bytes(size as u64)),
+            signed(change.blocks() as f64, |blocks| count(blocks as u64)),
         ]);
     }
-    let mut text = format!("\n{}", table.render("", width, style));
-    let sum = changes.iter().map(Change::bytes).sum();
-    let rest = changes.len().saturating_sub(top);
-    let rest = if rest > 0 { format!("with {}, ", many(rest as u64, "more line")) } else { String::new() };
-    text += &format!("{rest}in all {}\n", signed(sum, bytes));
-    text
-}
-
-fn signed(value: i64, shown: fn(u64) -> String) -> String {
-    let sign = if value < 0 { "-" } else { "+" };
-    format!("{sign}{}", shown(value.unsigned_abs()))
+    let sum: i64 = changes.iter().map(Change::bytes).sum();
+    section.table(table).remark(match changes.is_empty() {
+        true => format!("{title}: nothing has changed"),
+        false => {
+            let rest = with_more(changes.len().saturating_sub(top));
+            format!("{rest}in all {}", signed(sum as f64, |size| bytes(size as u64)))
+        }
+    });
+    Report::new(None).sections([section]).text(look)
 }
 
 /// Shows what has grown from one saved profile to the other, on standard output, and writes the growth.
@@ -97,19 +93,19 @@ pub(super) fn diff(args: &Heap, paths: [&Path; 2]) -> Result<u8, Failure> {
         sites.iter().map(|(cause, holding)| (cause.clone(), args.of.of(holding))).collect()
     };
     let changes = Change::between(of(&sites[0]), of(&sites[1]));
-    let shown =
-        |width, style| table(&changes, args.of.words(), args.top, width, style).trim_start().to_owned();
-    stdout::write_all(shown(screen::columns(), Style::of_stdout()).as_bytes())?;
+    let shown = |style, columns| text(&changes, args.of.words(), args.top, Look::brief(style).wide(columns));
+    stdout::write_all(shown(Style::of_stdout(), screen::columns()).as_bytes())?;
     if outputs.is_empty() {
         return Ok(0);
     }
     let [old, new] = both.each_ref().map(|saved| saved.entries("stacks", stack).map_err(Failure::of));
     let interval = both[1].document().map_err(Failure::of)?["interval_bytes"].as_u64();
     let observed = growth(paths, interval.unwrap_or(INTERVAL_USUAL), sites, [old?, new?]);
-    Ok(written(outputs, 0, |format| match format {
-        Format::Text => Ok(shown(screen::COLUMNS, Style::plain()).into_bytes()),
+    write(outputs, |format| match format {
+        Format::Text => Ok(shown(Style::plain(), screen::COLUMNS).into_bytes()),
         format => content(format, &observed, args),
-    }))
+    });
+    Ok(0)
 }
 
 /// A cause without its line, which moves when a source is edited.
@@ -258,7 +254,7 @@ mod tests {
         let changes = Change::between(old, new);
         let seen: Vec<_> = changes.iter().map(|change| (change.bytes(), change.blocks())).collect();
         assert_eq!(seen, [(40, 4), (10, 1), (-70, -7)]);
-        let text = table(&changes, "held", 2, 80, Style::plain());
+        let text = text(&changes, "held", 2, Look::brief(Style::plain()));
         assert!(text.contains("f a.c:2") && text.contains("with 1 more line, in all -20 B"), "{text}");
     }
 }

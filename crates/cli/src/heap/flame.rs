@@ -10,6 +10,7 @@ use super::tree::Node;
 use crate::text::shown_command;
 use std::fmt::Write;
 use vellum_report::escape;
+use vellum_report::table::shortened;
 use vellum_report::units::bytes;
 
 /// The picture's width, the height of a box, and the room around them all.
@@ -62,11 +63,7 @@ impl Drawing {
         );
         if width >= TEXT_WIDTH_MIN {
             let letters = ((width - 6.0) / LETTER) as usize;
-            let short: String = if name.chars().count() <= letters {
-                name.to_owned()
-            } else {
-                name.chars().take(letters.saturating_sub(1)).chain(['…']).collect()
-            };
+            let short = shortened(name, letters);
             let _ = write!(
                 self.svg,
                 "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
@@ -111,12 +108,8 @@ pub(crate) fn render(observed: &Observed, when: When) -> String {
     )
 }
 
-/// The picture as a part of an HTML page, whose style sheet says what the class `flame` looks like. Nothing
-/// where nothing is held.
+/// The picture as a part of an HTML page, whose style sheet says what the class `flame` looks like.
 pub(super) fn inline(observed: &Observed, when: When) -> String {
-    let (boxes, whole, height) = boxes(observed, when, MARGIN);
-    if whole == 0 {
-        return String::new();
-    }
-    format!("<figure>\n<svg class=\"flame\" viewBox=\"0 0 {WIDTH} {height}\">\n{boxes}</svg>\n</figure>\n")
+    let (boxes, _, height) = boxes(observed, when, MARGIN);
+    format!("<svg class=\"flame\" viewBox=\"0 0 {WIDTH} {height}\">\n{boxes}</svg>\n")
 }

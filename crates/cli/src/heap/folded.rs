@@ -1,22 +1,21 @@
-//! Folded stacks: a line a stack, its functions outermost first, and its bytes.
+//! Folded stacks, as flame graph tools read them: a line a stack: its functions outermost first, a number.
 
 use super::args::When;
 use super::observed::{Stacked, names};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-/// The lines.
-pub(crate) fn render(stacks: &[Stacked], when: When) -> String {
-    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-    for stack in stacks {
-        let bytes = when.of(&stack.holding).bytes;
-        if bytes > 0 {
-            let names: Vec<String> = names(stack).iter().map(|name| name.replace([';', '\n'], ":")).collect();
-            *lines.entry(names.join(";")).or_default() += bytes;
-        }
+/// The lines of what stacks hold.
+pub(super) fn render(stacks: &[Stacked], when: When) -> String {
+    let held = stacks.iter().filter(|stack| when.of(&stack.holding).bytes > 0);
+    folded(held.map(|stack| (names(stack).into_iter(), when.of(&stack.holding).bytes as f64)))
+}
+
+/// The lines of stacks and their numbers. Equal stacks are summed.
+pub(crate) fn folded<N: AsRef<str>>(stacks: impl Iterator<Item = (impl Iterator<Item = N>, f64)>) -> String {
+    let mut lines: BTreeMap<String, f64> = BTreeMap::new();
+    for (names, number) in stacks {
+        let names: Vec<String> = names.map(|name| name.as_ref().replace([';', '\n'], ":")).collect();
+        *lines.entry(names.join(";")).or_default() += number;
     }
-    lines.into_iter().fold(String::new(), |mut text, (stack, bytes)| {
-        let _ = writeln!(text, "{stack} {bytes}");
-        text
-    })
+    lines.iter().map(|(stack, number)| format!("{stack} {number:.0}\n")).collect()
 }

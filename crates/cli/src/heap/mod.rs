@@ -8,35 +8,35 @@ pub(crate) mod args;
 mod attach;
 mod changes;
 mod flame;
-mod folded;
+pub(crate) mod folded;
 mod json;
 mod observed;
-pub(crate) mod page;
 mod pprof;
 mod resident;
 mod scope;
+pub(crate) mod shown;
 mod tables;
-pub(crate) mod text;
 mod tree;
 
 pub(crate) use args::Heap;
 pub(crate) use observed::Observed;
 pub(crate) use scope::Scope;
 
-use crate::failure::{FAILED, Failure};
+use crate::failure::Failure;
 use crate::run::Run;
 use crate::run::launch::{NoFile, Observed as Seen, Occasion, Plan};
 use crate::screen;
 use crate::text::some;
 use args::Format;
 use observed::{End, Named};
+use shown::Extent;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_cost::Holder;
 use vellum_process::{Pid, Symbols};
 use vellum_report::units::{bytes, many};
-use vellum_report::{Output, Style};
+use vellum_report::{Look, Output, Style};
 use vellum_wire::{Attach, Counter};
 
 /// Resident memory from which on it is worth a note that little of it is known, and how little.
@@ -105,36 +105,32 @@ fn outputs(args: &Heap) -> Result<Vec<(Output, Format)>, Failure> {
     args.output.iter().map(output).collect()
 }
 
-/// Shows and writes the report. The exit status: `status`, unless that is 0 and something failed.
+/// Shows and writes the report, and returns `status`.
 fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, status: u8) -> u8 {
-    let shown = text::render(observed, args, screen::columns_of_stderr(), Style::of_stderr());
+    let look = Look::brief(Style::of_stderr()).wide(screen::columns_of_stderr());
+    let shown = shown::report(observed, &Extent::of(args, look.columns)).text(look);
     vellum_report::stderr::write(format_args!("{shown}"));
-    written(outputs, status, |format| content(format, observed, args))
+    write(outputs, |format| content(format, observed, args));
+    status
 }
 
-/// Writes the files. The exit status is as for [`report`].
-fn written(
-    outputs: Vec<(Output, Format)>,
-    mut status: u8,
-    content: impl Fn(Format) -> Result<Vec<u8>, Failure>,
-) -> u8 {
+/// Writes each of the files, also when another fails.
+fn write(outputs: Vec<(Output, Format)>, content: impl Fn(Format) -> Result<Vec<u8>, Failure>) {
     for (output, format) in outputs {
         let written = content(format).and_then(|content| Ok(output.write(content)?));
-        if let Err(failure) = written {
-            vellum_report::exit::failed(failure);
-            // The program's own failure says more than ours.
-            status = if status == 0 { FAILED } else { status };
-        }
+        let _ = written.map_err(vellum_report::exit::failed);
     }
-    status
 }
 
 fn content(format: Format, observed: &Observed, args: &Heap) -> Result<Vec<u8>, Failure> {
     Ok(match format {
-        Format::Text => text::render(observed, args, screen::COLUMNS, Style::plain()).into_bytes(),
+        Format::Text => {
+            let look = Look::brief(Style::plain());
+            shown::report(observed, &Extent::of(args, look.columns)).text(look).into_bytes()
+        }
         Format::Folded => folded::render(&observed.stacks, args.of).into_bytes(),
-        Format::Html => page::html(observed).into_bytes(),
-        Format::Json => json::render(observed).into_bytes(),
+        Format::Html => shown::report(observed, &Extent::PAGE).html().into_bytes(),
+        Format::Json => vellum_report::json(&json::document(observed))?.into_bytes(),
         Format::Pprof => pprof::render(observed).map_err(|error| Failure::of(NoFile(error)))?,
         Format::Svg => flame::render(observed, args.of).into_bytes(),
     })

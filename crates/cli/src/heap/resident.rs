@@ -3,11 +3,10 @@
 
 use super::observed::Observed;
 use crate::named::name;
-use serde::Serialize;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
 use vellum_cost::ResidentClass;
-use vellum_report::Table;
 use vellum_report::units::{bytes, many, size};
+use vellum_report::{Figure, Moment, Parts, Table};
 use vellum_wire::held::Kind;
 
 /// Columns of a table beside its names.
@@ -29,37 +28,14 @@ const KINDS: [(Kind, &str, &str); 10] = [
     (Kind::Other, "other_bytes", "other memory from the kernel"),
 ];
 
-/// The same for JSON.
-#[derive(Serialize)]
-pub(super) struct Document {
-    processes: usize,
-    sum_bytes: u64,
-    #[serde(flatten)]
-    kinds: BTreeMap<&'static str, u64>,
-    classes: Vec<Class>,
-}
-
-#[derive(Serialize)]
-struct Class {
-    block_bytes: u64,
-    live_bytes: u64,
-    holes_bytes: u64,
-}
-
 /// What the JSON says of it, if it was counted.
-pub(super) fn document(observed: &Observed) -> Option<Document> {
+pub(super) fn document(observed: &Observed) -> Option<Value> {
     let (processes, resident) = observed.resident()?;
-    let class = |class: &ResidentClass| Class {
-        block_bytes: class.block,
-        live_bytes: class.live,
-        holes_bytes: class.holes,
-    };
-    Some(Document {
-        processes,
-        sum_bytes: resident.sum(),
-        kinds: KINDS.map(|(kind, key, _)| (key, resident.of(kind))).into(),
-        classes: resident.classes.iter().map(class).collect(),
-    })
+    let class = |class: &ResidentClass| json!({"block_bytes": class.block, "live_bytes": class.live, "holes_bytes": class.holes});
+    let classes: Vec<Value> = resident.classes.iter().map(class).collect();
+    let mut document = json!({"processes": processes, "sum_bytes": resident.sum(), "classes": classes});
+    KINDS.iter().for_each(|(kind, key, _)| document[key] = resident.of(*kind).into());
+    Some(document)
 }
 
 fn share(part: u64, whole: u64) -> String {
@@ -70,16 +46,10 @@ fn share(part: u64, whole: u64) -> String {
 pub(super) fn tables(observed: &Observed, top: usize, room: usize) -> Vec<Table> {
     let Some((processes, resident)) = observed.resident() else { return Vec::new() };
     let sum = resident.sum();
-    let when = if observed.is_running() { "now" } else { "at the end" };
+    let moment = if observed.is_running() { Moment::Now } else { Moment::End };
     let of = if processes > 1 { format!(", {}", many(processes as u64, "process")) } else { String::new() };
-    let mut all = Table::plain(&[&format!("resident {when}{of}"), "bytes", "share"], 1);
-    for (kind, _, words) in KINDS {
-        let part = resident.of(kind);
-        if part > 0 {
-            all.row(vec![words.to_owned(), bytes(part), share(part, sum)]);
-        }
-    }
-    all.row(vec!["in all".to_owned(), bytes(sum), share(sum, sum)]);
+    let parts = KINDS.map(|(kind, _, words)| (words, resident.of(kind)));
+    let all = Parts::new(Figure::Bytes, moment, sum, parts).table("resident", &of);
     let holes = resident.of(Kind::Holes);
     if holes == 0 {
         return vec![all];

@@ -7,7 +7,7 @@
 //! The columns of a line decide what can be explained: starts give periods; faults, switches or processor
 //! time give causes. A missing explanation is reported, with the column that would give it.
 
-use super::status::status;
+use super::status;
 use crate::accounts::{BEAT_HEADS, Beats, LOSS_HEADS, Losses, share, sought};
 use crate::explain::explain;
 use crate::failure::Failure;
@@ -16,14 +16,10 @@ use crate::screen;
 use serde::Serialize;
 use vellum_measure::Series;
 use vellum_measure::line::Entry;
-use vellum_report::Style;
-use vellum_report::Table;
-use vellum_report::stdout;
 use vellum_report::units::many;
+use vellum_report::{Look, Report, Section, Style, Table, stdout};
 
 const SCHEMA: &str = "vellum.obs.explain/1";
-/// What stands before lines of a series.
-const INDENT: &str = "  ";
 
 /// What to explain.
 #[derive(Debug, clap::Args)]
@@ -83,11 +79,10 @@ pub(crate) fn obs_explain(args: &Explain) -> Result<u8, Failure> {
         );
     }
     let text = if args.json {
-        vellum_report::json(&Document { schema: SCHEMA, series: all })
+        vellum_report::json(&Document { schema: SCHEMA, series: all })?
     } else {
-        let (style, width) = (Style::of_stdout(), screen::columns());
-        let blocks: Vec<String> = all.iter().map(|one| one.text(style, width)).collect();
-        blocks.join("\n")
+        let look = Look::brief(Style::of_stdout()).wide(screen::columns());
+        Report::new(None).sections(all.iter().map(Told::section)).text(look)
     };
     stdout::write_all(text.as_bytes())?;
     Ok(status(Some(number)))
@@ -107,43 +102,39 @@ fn told(series: &Series) -> Option<Told> {
 }
 
 impl Told {
-    fn text(&self, style: Style, width: usize) -> String {
+    fn section(&self) -> Section {
         let head = std::iter::once(&self.name).chain(&self.labels).cloned().collect::<Vec<_>>().join(" ");
-        let mut text = format!(
-            "{}\n{INDENT}{}, {} of outliers; {} lie in none\n",
-            style.bold(&head),
+        let mut section = Section::titled(head);
+        section.sentence(format!(
+            "{}, {} of outliers; {} lie in none",
             many(self.n as u64, "observation"),
             many(self.layers as u64, "layer"),
             share(self.kept_share)
-        );
-        let mut say = |sentence: &str| text += &format!("{INDENT}{sentence}\n");
+        ));
         match &self.losses {
-            None => {
-                say(
-                    "causes: not known, as nothing but times was recorded; `vellum bench --out` records more",
-                );
-            }
-            Some(losses) if losses.causes.is_empty() => say("causes: no outlier lost time"),
+            None => section.sentence(
+                "causes: not known, as nothing but times was recorded; `vellum bench --out` records more",
+            ),
+            Some(losses) if losses.causes.is_empty() => section.sentence("causes: no outlier lost time"),
             Some(losses) => {
-                say(&format!("outliers lost {} of all time, to", share(losses.of_all)));
                 let mut table = Table::plain(&LOSS_HEADS, 1);
                 losses.rows(None).for_each(|row| table.row(row));
-                text += &table.render(&INDENT.repeat(2), width, style);
+                let of_all = share(losses.of_all);
+                section.sentence(format!("outliers lost {of_all} of all time, to")).table(table)
             }
-        }
-        let mut say = |sentence: &str| text += &format!("{INDENT}{sentence}\n");
+        };
         match &self.beats {
-            None => say("beats: not known without starts (`vellum bench --out` records them)"),
+            None => section.sentence("beats: not known without starts (`vellum bench --out` records them)"),
             Some(beats) if beats.found.is_empty() => {
-                say(&format!("disturbances that come back regularly: {}", sought(beats.searched_hz)));
+                let sought = sought(beats.searched_hz);
+                section.sentence(format!("disturbances that come back regularly: {sought}"))
             }
             Some(beats) => {
-                say("disturbances that come back regularly:");
                 let mut table = Table::plain(&BEAT_HEADS, 1);
                 beats.rows(None).for_each(|row| table.row(row));
-                text += &table.render(&INDENT.repeat(2), width, style);
+                section.sentence("disturbances that come back regularly:").table(table)
             }
-        }
-        text
+        };
+        section
     }
 }

@@ -15,12 +15,10 @@
 
 mod explain;
 mod stat;
-mod status;
 
-use crate::failure::Failure;
+use crate::failure::{FAILED, Failure};
 use crate::observations::{Choice, Input, pattern};
 use clap::{Subcommand, ValueEnum};
-use status::status;
 use std::io::Write;
 use vellum_measure::Series;
 use vellum_measure::filter::{Filter, Ranges};
@@ -90,6 +88,15 @@ pub(crate) enum Format {
     Lines,
     /// One JSON document, schema vellum.observations/1.
     Json,
+}
+
+/// The exit status when there was nothing to write.
+const NOTHING: u8 = 1;
+const _: () = assert!(NOTHING != FAILED);
+
+/// 0 if something was written, also if its reader had enough of it.
+fn status(written: Option<usize>) -> u8 {
+    if written == Some(0) { NOTHING } else { 0 }
 }
 
 /// Does what was asked for.

@@ -10,13 +10,13 @@
 //! Layers of outliers can be removed first; then `n` shows the number left, of all. A summary is shown as it
 //! is: it holds no observations, and so no low quantile.
 
-use super::status::status;
+use super::status;
 use crate::failure::Failure;
 use crate::observations::{Choice, Input, pattern};
 use crate::screen;
 use clap::{ArgAction, ValueEnum};
 use rustix::termios::isatty;
-use serde::Serialize;
+use serde_json::{Value, json};
 use std::io::Write;
 use vellum_measure::line::{Entry, write_summary};
 use vellum_measure::{Layers, Summary, Unit, quantile};
@@ -60,28 +60,23 @@ enum Format {
 }
 
 /// The figures of one entry.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Row {
-    name: String,
-    labels: Vec<String>,
-    quantity: String,
-    unit: Unit,
-    n: u64,
+    summary: Summary,
     /// How many there were before layers were taken off.
     of: u64,
-    mean: f64,
-    min: f64,
-    max: f64,
-    std: f64,
     p10: Option<f64>,
     median: Option<f64>,
 }
 
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    layers: u8,
-    rows: Vec<Row>,
+impl Row {
+    fn document(&self) -> Value {
+        let Row { summary: Summary { name, labels, quantity, unit, stat }, of, p10, median } = self;
+        json!({
+            "name": name, "labels": labels, "quantity": quantity, "unit": unit, "n": stat.n, "of": of,
+            "mean": stat.mean, "min": stat.min, "max": stat.max, "std": stat.std, "p10": p10, "median": median,
+        })
+    }
 }
 
 /// Shows the figures.
@@ -90,10 +85,10 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
     let format = args.to.unwrap_or(on_terminal);
     let written = stdout::write_with::<_, Failure>(|out| {
         let (mut rows, mut written) = (Vec::new(), 0);
-        each(args, |row, summary| {
+        each(args, |row| {
             written += 1;
             match format {
-                Format::Lines => write_summary(out, &summary).map_err(Failure::of)?,
+                Format::Lines => write_summary(out, &row.summary).map_err(Failure::of)?,
                 Format::Table | Format::Json => rows.push(row),
             }
             Ok(())
@@ -101,7 +96,10 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
         let text = match format {
             Format::Table if rows.is_empty() => String::new(),
             Format::Table => table(&rows).render("", screen::columns(), Style::of_stdout()),
-            Format::Json => vellum_report::json(&Document { schema: SCHEMA, layers: args.outliers, rows }),
+            Format::Json => {
+                let rows: Vec<Value> = rows.iter().map(Row::document).collect();
+                vellum_report::json(&json!({"schema": SCHEMA, "layers": args.outliers, "rows": rows}))?
+            }
             Format::Lines => String::new(),
         };
         let failed = |source| Failure::Output(OutputError { path: "standard output".into(), source });
@@ -114,20 +112,18 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
     Ok(status(written))
 }
 
-fn each(args: &Stat, mut take: impl FnMut(Row, Summary) -> Result<(), Failure>) -> Result<(), Failure> {
+fn each(args: &Stat, mut take: impl FnMut(Row) -> Result<(), Failure>) -> Result<(), Failure> {
     let filter = args.choice.filter(args.grep.as_deref());
     args.input.each(|entry| {
         for entry in filter.apply(entry) {
-            if let Some((row, summary)) = figures(entry, args.outliers) {
-                take(row, summary)?;
-            }
+            figures(entry, args.outliers).map_or(Ok(()), &mut take)?;
         }
         Ok(())
     })
 }
 
 /// The figures of an entry, `None` of a series without values.
-fn figures(entry: Entry, layers: u8) -> Option<(Row, Summary)> {
+fn figures(entry: Entry, layers: u8) -> Option<Row> {
     let (summary, of, kept) = match entry {
         Entry::Summary(summary) => {
             let of = summary.stat.n;
@@ -140,45 +136,30 @@ fn figures(entry: Entry, layers: u8) -> Option<(Row, Summary)> {
             (Summary { stat, ..Summary::of(&series)? }, walls.len() as u64, kept)
         }
     };
-    let row = Row {
-        name: summary.name.clone(),
-        labels: summary.labels.clone(),
-        quantity: summary.quantity.clone(),
-        unit: summary.unit.clone(),
-        n: summary.stat.n,
-        of,
-        mean: summary.stat.mean,
-        min: summary.stat.min,
-        max: summary.stat.max,
-        std: summary.stat.std,
-        p10: quantile(&kept, LOW),
-        median: quantile(&kept, 0.5),
-    };
-    Some((row, summary))
+    Some(Row { summary, of, p10: quantile(&kept, LOW), median: quantile(&kept, 0.5) })
 }
 
 fn table(rows: &[Row]) -> Table {
-    let mixed = rows.iter().any(|row| row.quantity != rows[0].quantity);
-    let labelled = rows.iter().any(|row| !row.labels.is_empty());
+    let mixed = rows.iter().any(|row| row.summary.quantity != rows[0].summary.quantity);
+    let labelled = rows.iter().any(|row| !row.summary.labels.is_empty());
     let mut heads = vec!["name"];
     heads.extend(labelled.then_some("labels"));
     heads.extend(mixed.then_some("quantity"));
     let words = heads.len();
     heads.extend(["n", "mean", "min", "max", "std", "p10"]);
     let mut table = Table::plain(&heads, words);
-    for row in rows {
+    for Row { summary: Summary { name, labels, quantity, unit, stat }, of, p10, .. } in rows {
         let count = |n: u64| Unit::Count.scaled(n as f64);
-        let scaled = |value: f64| row.unit.scaled(value);
-        let mut cells = vec![row.name.clone()];
-        cells.extend(labelled.then(|| row.labels.join(" ")));
-        cells.extend(mixed.then(|| row.quantity.clone()));
-        cells.push(if row.n == row.of {
-            count(row.n)
-        } else {
-            format!("{} of {}", count(row.n), count(row.of))
+        let scaled = |value: f64| unit.scaled(value);
+        let mut cells = vec![name.clone()];
+        cells.extend(labelled.then(|| labels.join(" ")));
+        cells.extend(mixed.then(|| quantity.clone()));
+        cells.push(match stat.n == *of {
+            true => count(stat.n),
+            false => format!("{} of {}", count(stat.n), count(*of)),
         });
-        cells.extend([row.mean, row.min, row.max, row.std].map(scaled));
-        cells.push(row.p10.map_or_else(|| "-".to_owned(), scaled));
+        cells.extend([stat.mean, stat.min, stat.max, stat.std].map(scaled));
+        cells.push(p10.map_or_else(|| "-".to_owned(), scaled));
         table.row(cells);
     }
     table
@@ -196,11 +177,12 @@ mod tests {
     #[test]
     fn layers_come_off_before_the_figures() {
         let values = || std::iter::repeat_n(5.0, 99).chain([1000.0]);
-        let (all, _) = figures(series(values()), 0).unwrap();
-        assert_eq!((all.n, all.of, all.max), (100, 100, 1000.0));
-        let (kept, summary) = figures(series(values()), 1).unwrap();
-        assert_eq!((kept.n, kept.of, kept.max, kept.p10), (99, 100, 5.0, Some(5.0)));
-        assert_eq!(summary.stat.n, 99);
+        let of = |layers| {
+            let row = figures(series(values()), layers).unwrap();
+            (row.summary.stat.n, row.of, row.summary.stat.max, row.p10)
+        };
+        assert_eq!(of(0), (100, 100, 1000.0, Some(5.0)));
+        assert_eq!(of(1), (99, 100, 5.0, Some(5.0)));
         assert!(figures(series([]), 0).is_none());
     }
 }

@@ -13,9 +13,10 @@
 //! draws itself. If the program's output goes to the same terminal, the job has made no write call for
 //! [`QUIET`], by `/proc/PID/io`; where that cannot be read there is no line.
 
+use crate::screen;
 use rustix::fs::fstat;
 use rustix::process::getpgrp;
-use rustix::termios::{LocalModes, isatty, tcgetattr, tcgetpgrp, tcgetwinsize};
+use rustix::termios::{LocalModes, isatty, tcgetattr, tcgetpgrp};
 use std::time::Duration;
 use vellum_process::{Meanwhile, Now};
 use vellum_report::units;
@@ -28,9 +29,6 @@ const QUIET: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(200);
 /// Over how long the fault rate is taken.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
-
-/// The width of a terminal that does not say.
-const COLUMNS_DEFAULT: usize = 80;
 
 /// Makes a row below the cursor (scrolling if need be), saves the cursor, goes there.
 const BELOW: &str = "\x1bD\x1b[A\x1b7\x1b[B\r";
@@ -100,11 +98,8 @@ impl Live {
             self.rate = faults.saturating_sub(self.rate_from.1) as f64 / window.as_secs_f64();
             self.rate_from = (point.at, faults);
         }
-        // A terminal that does not know its width says 0.
-        let columns = tcgetwinsize(rustix::stdio::stderr()).map_or(0, |size| usize::from(size.ws_col));
-        let columns = if columns == 0 { COLUMNS_DEFAULT } else { columns };
         // One column short: a full row would wrap.
-        let text = line(now, self.rate, columns.saturating_sub(1));
+        let text = line(now, self.rate, screen::columns_of_stderr().saturating_sub(1));
         put(&format!("{BELOW}\x1b[2m{text}\x1b[0m{BACK}"));
         (self.shown, self.drawn_at) = (true, point.at);
     }

@@ -5,25 +5,25 @@
 //!          │  ╲
 //!          │   live · working_set        meanwhile: the line on the terminal, which pages are referenced
 //!          ▼
-//!        gather ─▶ report ─▶ text · JSON · page (HTML, plots)
+//!        gather ─▶ report (JSON) ─▶ shown, plots ─▶ text · page
 //! ```
 
 pub(crate) mod args;
 pub(crate) mod gather;
 pub(crate) mod launch;
 mod live;
-mod page;
+mod plots;
 pub(crate) mod report;
+mod shown;
 mod store;
-mod text;
 mod working_set;
 
 pub(crate) use args::Run;
 
 use crate::failure::Failure;
+use crate::heap::shown::Extent;
 use launch::{Occasion, Plan};
-use vellum_report::exit::failed;
-use vellum_report::{Output, Style};
+use vellum_report::{Look, Output, Style, stderr, write_each};
 
 /// Runs the command once, reports, and returns the program's exit status.
 pub(crate) fn run(args: &Run) -> Result<u8, Failure> {
@@ -33,14 +33,12 @@ pub(crate) fn run(args: &Run) -> Result<u8, Failure> {
     let live = !(args.no_live || args.quiet);
     let occasion = Occasion { on_vellum: true, live, watch: !args.no_watch, ..Occasion::default() };
     let observed = plan.launch(occasion)?;
-    let report = gather::report(&plan, &observed)?;
+    let document = gather::report(&plan, &observed)?;
     if !args.quiet {
-        text::print(&report, args.verbose, Style::of_stderr());
+        let look = Look { is_whole: args.verbose, ..Look::brief(Style::of_stderr()) };
+        stderr::write(format_args!("{}", shown::report(&document, &Extent::RUN).text(look)));
     }
-    for (output, make) in [(json, vellum_report::json as fn(&_) -> String), (html, page::html)] {
-        if let Some(Err(failure)) = output.map(|output| output.write(make(&report))) {
-            failed(failure);
-        }
-    }
+    let report = || shown::report(&document, &Extent::PAGE);
+    write_each([(json, &|| report().json()), (html, &|| Ok(report().html()))]);
     Ok(observed.ended.outcome.shell_status())
 }

@@ -310,18 +310,14 @@ pub(crate) mod sample {
             samples: Samples {
                 at_ns: vec![1_000_000, 1_000_000_000, 2_314_000_000],
                 processes: vec![1, 2, 2],
-                resident_bytes: vec![1 << 20, 400 << 20, 300 << 20],
                 resident_max_bytes: vec![1 << 20, 412 << 20, 300 << 20],
                 minor_faults: vec![10, 100_000, 103_211],
                 major_faults: vec![0, 1, 2],
                 cached_bytes: vec![0, 10 << 20, 20 << 20],
-                live_bytes: vec![0, 100 << 20, 0],
-                in_use_bytes: vec![0, 80 << 20, 0],
-                free_in_slabs_bytes: vec![0, 15 << 20, 0],
-                returned_bytes: vec![0, 5 << 20, 0],
                 extents_out: vec![0, 1000, 1234],
                 cache_hits: vec![0, 900, 1200],
                 warm_bytes: vec![0, 3 << 30, 4 << 30],
+                ..Samples::default()
             },
         }
     }

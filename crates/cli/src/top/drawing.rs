@@ -11,11 +11,12 @@ use super::grid::{Area, Colour, Grid, Look};
 use super::history::Point;
 use super::view::View;
 use crate::jobs_table::{self, Column};
-use crate::wrap::wrapped_to;
 use std::ops::Range;
 use std::time::Duration;
 use vellum_governor::{JobSnapshot, State};
+use vellum_report::table::shortened;
 use vellum_report::units;
+use vellum_report::wrapped;
 
 /// Columns between two columns of the table.
 const BETWEEN: usize = 2;
@@ -105,7 +106,7 @@ fn draw_table(grid: &mut Grid, lines: Range<usize>, view: &View) {
     let mut row = |y: usize, look: Look, cell: &dyn Fn(Column) -> String| {
         let mut x = 0;
         for (column, wide) in &columns {
-            let text = short(cell(*column), *wide);
+            let text = shortened(&cell(*column), *wide);
             if column.is_text() {
                 grid.put(x..x + wide, y, &text, look);
             } else {
@@ -160,14 +161,6 @@ fn fitting(jobs: &[&JobSnapshot], width: usize) -> Vec<(Column, usize)> {
     fitting
 }
 
-/// A text that is too long ends in a mark.
-fn short(text: String, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text;
-    }
-    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
-}
-
 fn draw_job(grid: &mut Grid, lines: Range<usize>, view: &View, job: &JobSnapshot) {
     let width = grid.width();
     grid.put(0..width, lines.start, &"─".repeat(width), Look::DIM);
@@ -216,7 +209,7 @@ fn words_of(job: &JobSnapshot, width: usize) -> Vec<(&'static str, String)> {
     }
     let lines = all.iter().flat_map(|(label, text)| {
         let labels = std::iter::once(*label).chain(std::iter::repeat(""));
-        labels.zip(wrapped_to(text, LABEL + 1, width))
+        labels.zip(wrapped(text, LABEL + 1, width))
     });
     lines.collect()
 }

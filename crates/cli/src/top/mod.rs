@@ -113,7 +113,7 @@ pub(crate) fn top(args: &Top) -> Result<u8, Failure> {
 fn write(out: &mut stdout::Out, state: &Snapshot, as_json: bool) -> Result<(), Failure> {
     let style = Style::of_stdout();
     let text = match as_json {
-        true => json(state),
+        true => json(state)?,
         false => format!(
             "{}\n{}",
             jobs_table::summary(state, style),

@@ -18,9 +18,7 @@ pub(crate) use args::TraceArgs;
 use crate::failure::Failure;
 use crate::screen;
 use failure::TraceFailure;
-use vellum_report::Output;
-use vellum_report::Style;
-use vellum_report::stdout;
+use vellum_report::{Look, Output, Style, stdout};
 
 /// Lines of a plot in a terminal that has more.
 const HEIGHT: usize = 18;
@@ -34,14 +32,14 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<u8, Failure> {
     let report = report::Report::new(args, &read)?;
     let drawn = svg.is_some();
     if let Some(output) = json {
-        output.write(vellum_report::json(&report))?;
+        output.write(vellum_report::json(&report)?)?;
     }
     if let Some(output) = svg {
         output.write(report.chart().map_err(TraceFailure::Plot)?.svg())?;
     }
     if told {
         let style = Style::of_stdout();
-        let mut words = text::text(&report, style);
+        let mut words = text::report(&report).text(Look::brief(style));
         if !drawn {
             let width = args.width.map_or_else(screen::columns, usize::from);
             let lines = screen::lines().saturating_sub(PROMPT).min(HEIGHT);

@@ -1,53 +1,43 @@
 //! What a trace says, in words: at most 80 columns, units on every figure.
 
-use super::report::{Limit, Report};
+use super::report::{Limit, Report as Found};
 use vellum_measure::Unit;
-use vellum_report::Style;
-use vellum_report::Table;
 use vellum_report::units::count;
+use vellum_report::{Report, Section, Table};
 use vellum_workset::trace::TimeUnit;
 use vellum_workset::{Answer, CONFIDENCE};
 
-/// Columns of a line.
-const WIDTH: usize = 80;
 /// From this factor on a slowdown is shown as a multiple.
 const TIMES_FROM: f64 = 10.0;
 
-/// The report as text, ending in a newline.
-pub(super) fn text(report: &Report, style: Style) -> String {
-    let mut out = heading(report, style);
-    let mut say = |label: &str, words: String| {
-        for (row, line) in words.lines().enumerate() {
-            let label = if row == 0 { style.label(&format!("{label:<8}")) } else { " ".repeat(8) };
-            out += &format!("  {label}{line}\n");
-        }
-    };
-    say("pages", pages(report));
-    say("a fault", fault(report));
-    say("knee", knee(report));
-    say("give", give(report));
-    if !report.limits.is_empty() {
-        out += &format!("\n{}", limits(&report.limits).render("  ", WIDTH, style));
-    }
-    out
-}
-
-fn heading(report: &Report, style: Style) -> String {
-    let format = match report.format {
+/// The report for people.
+pub(super) fn report(found: &Found) -> Report<'_> {
+    let format = match found.format {
         "lackey" => "valgrind lackey",
         _ => "page trace",
     };
-    let length = match report.time_unit {
+    let length = match found.time_unit {
         TimeUnit::References => String::new(),
-        TimeUnit::Instructions => format!(" in {} instructions", count(report.ticks)),
-        TimeUnit::Nanoseconds => format!(" in {}", Unit::Nanoseconds.scaled(report.ticks as f64)),
+        TimeUnit::Instructions => format!(" in {} instructions", count(found.ticks)),
+        TimeUnit::Nanoseconds => format!(" in {}", Unit::Nanoseconds.scaled(found.ticks as f64)),
     };
-    let bad = if report.bad > 0 { format!(", {} bad", count(report.bad)) } else { String::new() };
-    let what = format!("{format}, {} references{length}{bad}", count(report.references));
-    format!("{}\n  {what}\n", style.bold(&report.file.replace(char::is_control, "?")))
+    let bad = if found.bad > 0 { format!(", {} bad", count(found.bad)) } else { String::new() };
+    let what = format!("{format}, {} references{length}{bad}", count(found.references));
+    let mut report = Report::new(None);
+    report.section(Section::new(), |section| {
+        section.verdict(found.file.replace(char::is_control, "?")).sentence(what);
+        for (label, words) in
+            [("pages", pages(found)), ("a fault", fault(found)), ("knee", knee(found)), ("give", give(found))]
+        {
+            let lines = words.lines().enumerate();
+            section.rows(lines.map(|(at, line)| (if at == 0 { label } else { "" }, line.to_owned())));
+        }
+    });
+    report.section(Section::new(), |section| _ = section.table(limits(&found.limits)));
+    report.documented(found)
 }
 
-fn pages(report: &Report) -> String {
+fn pages(report: &Found) -> String {
     let size = Unit::Bytes.scaled(report.page_bytes as f64);
     let all = bytes(report, report.pages as f64);
     let followed = match report.followed_one_in {
@@ -57,7 +47,7 @@ fn pages(report: &Report) -> String {
     format!("{} of {size} ({all}); {followed}", count(report.pages))
 }
 
-fn fault(report: &Report) -> String {
+fn fault(report: &Found) -> String {
     let delay = Unit::Seconds.scaled(report.delay_seconds);
     match report.ticks_per_second {
         None => format!("takes {delay} (assumed: --delay)"),
@@ -70,7 +60,7 @@ fn fault(report: &Report) -> String {
     }
 }
 
-fn knee(report: &Report) -> String {
+fn knee(report: &Found) -> String {
     let choice = report.answer.choice();
     let window = match report.time_unit {
         TimeUnit::Nanoseconds => Unit::Nanoseconds.scaled(choice.point.window),
@@ -100,7 +90,7 @@ fn knee(report: &Report) -> String {
     format!("{first}\n{spread}; {waiting}")
 }
 
-fn give(report: &Report) -> String {
+fn give(report: &Found) -> String {
     match report.advice {
         None => "nothing can be said".to_owned(),
         Some(advice) => format!(
@@ -124,7 +114,7 @@ fn limits(limits: &[Limit]) -> Table {
     table
 }
 
-fn ticks(report: &Report) -> &'static str {
+fn ticks(report: &Found) -> &'static str {
     match report.time_unit {
         TimeUnit::References => "references",
         TimeUnit::Instructions => "instructions",
@@ -132,7 +122,7 @@ fn ticks(report: &Report) -> &'static str {
     }
 }
 
-fn bytes(report: &Report, pages: f64) -> String {
+fn bytes(report: &Found, pages: f64) -> String {
     Unit::Bytes.scaled((pages * report.page_bytes as f64).round())
 }
 

@@ -19,7 +19,6 @@ pub(crate) use args::Watch;
 
 use crate::failure::Failure;
 use crate::screen;
-use crate::wrap::wrapped;
 use prove::{Proof, Prover, SqueezeError};
 use record::{Header, Record, Recorded};
 use std::io::IsTerminal;
@@ -27,15 +26,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_process::{Interrupt, Pid};
 use vellum_reference::{Availability, CYCLES_MIN, Delay, Event, Frame, SourceKind, Target, Watcher};
-use vellum_report::Style;
-use vellum_report::stdout;
+use vellum_report::{Look, Report, Section, Style, stdout};
 
 /// The shortest period.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
 /// Moments of a recorded watch that are listed.
 const LISTED_MAX: usize = 24;
-/// Columns of a source's name.
-const SOURCE: usize = 15;
 /// Names of a subject that are spelled out.
 const NAMES_MAX: usize = 3;
 
@@ -131,7 +127,7 @@ impl<'a> Session<'a> {
     }
 
     fn run(mut self) -> Result<u8, Failure> {
-        if self.args.json && !stdout::say::<Failure>(&vellum_report::json(&self.header))? {
+        if self.args.json && !stdout::say::<Failure>(&vellum_report::json(&self.header)?)? {
             return Ok(0);
         }
         let mut next = self.began;
@@ -209,14 +205,12 @@ impl<'a> Session<'a> {
         }
         if self.args.json {
             let proof = self.proof.as_ref().filter(|_| last);
-            return stdout::say(&vellum_report::json(&Moment { frame: &frame, proof }));
+            return stdout::say(&vellum_report::json(&Moment { frame: &frame, proof })?);
         }
-        let style = Style::of_stdout();
-        let proof =
-            self.proof.as_ref().map_or(String::new(), |proof| view::lines(&prove::words(proof), style));
+        let whole = || view::whole(&self.header, &frame, self.proof.as_ref()).text(look());
         match &mut self.drawn {
-            Some(drawing) => drawing.draw(&(view::whole(&self.header, &frame, style) + &proof)),
-            None if last => stdout::say(&(view::whole(&self.header, &frame, style) + &proof)),
+            Some(drawing) => drawing.draw(&whole()),
+            None if last => stdout::say(&whole()),
             None => stdout::say(&(view::line(&frame) + "\n")),
         }
     }
@@ -297,12 +291,18 @@ fn show(args: &Watch, path: &Path) -> Result<u8, Failure> {
         text.push('\n');
     }
     text.push('\n');
-    text += &view::whole(&recorded.header, last, Style::of_stdout());
+    let mut whole = view::whole(&recorded.header, last, None);
     if recorded.cut {
-        text += "  note      the last line is cut: the recording was interrupted\n";
+        let cut = "the last line is cut: the recording was interrupted";
+        whole.section(Section::new(), |section| _ = section.note(cut));
     }
+    text += &whole.text(look());
     stdout::write_all(text.as_bytes())?;
     Ok(0)
+}
+
+fn look() -> Look {
+    Look::brief(Style::of_stdout())
 }
 
 /// Some moments, evenly chosen, the last among them.
@@ -314,16 +314,13 @@ fn thinned(frames: &[Frame]) -> impl Iterator<Item = &Frame> {
 
 /// Which sources there are.
 fn sources() -> String {
-    let mut text = String::new();
+    let mut section = Section::new();
     for kind in SourceKind::ALL {
         let found = match kind.availability() {
             Availability::Usable => "usable".to_owned(),
             Availability::Absent(why) => format!("absent: {why}"),
         };
-        text += &format!("{:<SOURCE$} {}\n", kind.name(), kind.words());
-        for line in wrapped(&found, SOURCE + 1) {
-            text += &format!("{:SOURCE$} {line}\n", "");
-        }
+        section.rows([(kind.name(), kind.words().to_owned()), ("", found)]);
     }
-    text
+    Report::new(None).sections([section]).text(look())
 }

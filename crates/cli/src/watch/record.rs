@@ -104,16 +104,17 @@ impl Record {
     pub(super) fn create(path: &Path, header: &Header) -> Result<Record, RecordError> {
         let failed = |source| RecordError::Open { path: path.to_owned(), source };
         let mut record = Record { path: path.to_owned(), file: File::create(path).map_err(failed)? };
-        record.put(&vellum_report::json(header))?;
+        record.put(header)?;
         Ok(record)
     }
 
     pub(super) fn frame(&mut self, frame: &Frame) -> Result<(), RecordError> {
-        self.put(&vellum_report::json(frame))
+        self.put(frame)
     }
 
-    fn put(&mut self, line: &str) -> Result<(), RecordError> {
-        let written = self.file.write_all(line.as_bytes());
+    fn put(&mut self, line: &impl Serialize) -> Result<(), RecordError> {
+        let line = vellum_report::json(line).map_err(|error| error.source);
+        let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
         written.map_err(|source| RecordError::Write { path: self.path.clone(), source })
     }
 }
@@ -169,7 +170,7 @@ mod tests {
         let options = Options::default();
         let mut header = Header::new("job".to_owned(), &options, SourceKind::AccessedBits, None);
         header.absent = vec![Absent { source: "idle-bitmap".to_owned(), why: "no such file".to_owned() }];
-        let read: Header = serde_json::from_str(&vellum_report::json(&header)).unwrap();
+        let read: Header = serde_json::from_str(&vellum_report::json(&header).unwrap()).unwrap();
         assert_eq!(read, header);
     }
 }

@@ -1,68 +1,38 @@
 //! A watch in words and bars, as docs/watch.md shows it.
 
+use super::prove::{self, Proof};
 use super::record::Header;
 use crate::working_set_text::{by_age, cost, curve_in, grain, hardly_runs, meaning, recommended};
-use crate::wrap::wrapped;
 use std::time::Duration;
 use vellum_reference::{Frame, Kind, SourceKind};
-use vellum_report::Style;
+use vellum_report::table::bar;
 use vellum_report::units::{bytes, count, many, time};
+use vellum_report::{Head, Report, Row, Section, Table};
 
-/// Columns of the longest bar.
-const BAR: usize = 24;
-/// Width of the labels' column.
-const LABEL: usize = 9;
-/// The whole picture of one moment.
-pub(super) fn whole(header: &Header, frame: &Frame, style: Style) -> String {
-    let nanos = Duration::from_nanos;
-    let title = format!("vellum watch: {}", header.subject);
-    let mut text = format!(
-        "{}: {} of its CPU time watched in {}\n",
-        style.bold(&title),
-        time(nanos(frame.clock_ns)),
-        time(nanos(frame.at_ns))
-    );
-    let mut line = |label: &str, words: &str| {
-        text += &lines(&[(label, words.to_owned())], style);
-    };
+/// The whole picture of one moment, with a proof if there is one.
+pub(super) fn whole(header: &Header, frame: &Frame, proof: Option<&Proof>) -> Report<'static> {
+    let [watched, wall] = [frame.clock_ns, frame.at_ns].map(|ns| time(Duration::from_nanos(ns)));
+    let ending = format!("{watched} of its CPU time watched in {wall}");
+    let of = header.subject.clone();
+    let mut report = Report::new(Head { name: "vellum watch", of, ending, ..Head::default() });
     let mut resident = format!("{}, peak {}", bytes(frame.resident_bytes), bytes(frame.peak_bytes));
     if frame.swapped_bytes > 0 {
         resident += &format!(", {} swapped out", bytes(frame.swapped_bytes));
     }
-    line("resident", &format!("{resident}; {}", many(frame.processes, "process")));
-    line("source", &source(header, frame));
-    for (at, words) in curve(frame).into_iter().enumerate() {
-        line(if at == 0 { "curve" } else { "" }, &words);
-    }
-    if let Some(words) = recommended(frame, header.delay.as_ref()) {
-        line("memory", &words);
-    }
-    for (label, words) in meaning(frame, header.delay.as_ref()) {
-        line(label, &words);
-    }
-    for (label, words) in by_age(frame) {
-        line(label, &words);
-    }
-    if let Some(wanting) = frame.curve_in {
-        line("curve", &format!("none: {}", curve_in(wanting, frame.processes == 0)));
-    }
-    line("cost", &cost(frame));
-    if let Some(caveat) = &frame.caveat {
-        line("note", caveat);
-    }
-    text
-}
-
-/// Labelled lines below the picture.
-pub(super) fn lines(labelled: &[(&str, String)], style: Style) -> String {
-    let mut text = String::new();
-    for (label, words) in labelled {
-        for (at, words) in wrapped(words, LABEL + 3).into_iter().enumerate() {
-            let label = if at == 0 { *label } else { "" };
-            text += &format!("  {} {words}\n", style.label(&format!("{label:<LABEL$}")));
+    resident += &format!("; {}", many(frame.processes, "process"));
+    report.section(Section::new(), |section| {
+        section.rows([("resident", resident), ("source", source(header, frame))]);
+        if !frame.curve.is_empty() {
+            section.row(Row::table("curve", curve(frame)));
         }
-    }
-    text
+        section.rows(recommended(frame, header.delay.as_ref()).map(|words| ("memory", words)));
+        section.rows(meaning(frame, header.delay.as_ref())).rows(by_age(frame));
+        let none = |wanting| format!("none: {}", curve_in(wanting, frame.processes == 0));
+        section.rows(frame.curve_in.map(|wanting| ("curve", none(wanting))));
+        section.rows([("cost", cost(frame))]).notes(frame.caveat.clone());
+        section.rows(proof.map(prove::words).into_iter().flatten());
+    });
+    report
 }
 
 /// One moment on one line.
@@ -111,16 +81,16 @@ fn source(header: &Header, frame: &Frame) -> String {
     text
 }
 
-/// The curve's rows, under a head. None is wider than a line.
-fn curve(frame: &Frame) -> Vec<String> {
+fn curve(frame: &Frame) -> Table {
     let most = frame.curve.iter().map(|window| window.bytes).max().unwrap_or(0).max(1);
-    let head = format!("{:>9}  {:>11}  {:<BAR$}  {:>15}", "window", "working set", "", "pages it lacks");
-    let row = |window: &vellum_reference::Window| {
-        let bar = "#".repeat((window.bytes as f64 / most as f64 * BAR as f64).round() as usize);
-        let faults = format!("{} /s", count(window.faults_per_second.round() as u64));
-        let time = time(Duration::from_nanos(window.window_ns));
-        format!("{time:>9}  {:>11}  {bar:<BAR$}  {faults:>15}", bytes(window.bytes))
-    };
-    let rows = frame.curve.iter().map(row);
-    if frame.curve.is_empty() { Vec::new() } else { std::iter::once(head).chain(rows).collect() }
+    let mut table = Table::plain(&["window", "working set", "", "pages it lacks"], 0).with_words_at(2);
+    for window in &frame.curve {
+        table.row(vec![
+            time(Duration::from_nanos(window.window_ns)),
+            bytes(window.bytes),
+            bar(window.bytes as f64 / most as f64),
+            format!("{} /s", count(window.faults_per_second.round() as u64)),
+        ]);
+    }
+    table
 }

@@ -11,7 +11,9 @@ use super::palette::Ink;
 use super::picture::{Box, Key, Mark, Panel, Picture, Swatch};
 use super::subject::clean;
 use super::{Plot, PlotError, SERIES_MAX, terminal, vector};
+use crate::units;
 use serde::Serialize;
+use std::time::Duration;
 use vellum_measure::Unit;
 
 /// How values lie along an axis.
@@ -88,6 +90,12 @@ const MARKED_MAX: usize = 24;
 const ROOM: f64 = 0.8;
 const SHARE: f64 = 0.92;
 
+/// Steps of a curve, and the points that it needs.
+const CURVE_STEPS: usize = 30;
+const CURVE_POINTS: usize = 8;
+/// Blocks that fill one to eight eighths of a cell.
+const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
 /// Lines and bars over a scale.
 #[derive(Debug, Clone)]
 pub struct Chart {
@@ -109,6 +117,13 @@ impl Chart {
         Self { title: title.into(), x, y, lines, stems, notes, left_out: 0 }
     }
 
+    /// A chart over time, in nanoseconds.
+    #[must_use]
+    pub fn over_time(title: impl Into<String>, quantity: &str, unit: Unit) -> Self {
+        let x = Quantity::new("time", Unit::Nanoseconds, Scaling::Even);
+        Self::new(title, x, Quantity::new(quantity, unit, Scaling::Even))
+    }
+
     /// Adds a line through these points, in the units of the quantities.
     ///
     /// # Errors
@@ -128,6 +143,26 @@ impl Chart {
         self.left_out += points.len() - placed.len();
         self.lines.push(Line { name: name.into(), shape, points: placed });
         self
+    }
+
+    /// The first line, over time, as a line of blocks, if it has points enough.
+    pub(crate) fn curve(&self) -> Option<String> {
+        let points = &self.lines.first()?.points;
+        let (end, most) = (points.last()?.0, points.iter().map(|point| point.1).fold(0.0, f64::max));
+        let mut steps = [0.0; CURVE_STEPS];
+        for (at, height) in points {
+            let step = &mut steps[((at * (CURVE_STEPS - 1) as f64) / end.max(1.0)) as usize];
+            *step = height.max(*step);
+        }
+        let mut last = 0.0;
+        let blocks = steps.iter().map(|&step| {
+            // Between points it was what it had been.
+            last = if step > 0.0 { step } else { last };
+            EIGHTHS[(last * 7.0 / most.max(1.0)).ceil() as usize]
+        });
+        let (blocks, time) = (blocks.collect::<String>(), units::time(Duration::from_nanos(end as u64)));
+        (points.len() >= CURVE_POINTS)
+            .then(|| format!("{blocks} up to {} in {}", self.y.unit.scaled(most), time))
     }
 
     /// Adds a stem up to this point.

@@ -44,6 +44,9 @@ pub(crate) fn fit(text: &str, room: f64, wide: impl Fn(&str) -> f64) -> String {
 /// Breaks `text` between words into lines no wider than `room`, as `wide` measures; a longer word gets a line
 /// of its own.
 pub(crate) fn wrap(text: &str, room: f64, wide: impl Fn(&str) -> f64) -> Vec<String> {
+    if wide(text) <= room {
+        return vec![text.to_owned()];
+    }
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -77,5 +80,6 @@ mod tests {
             wrap("one two three extraordinarily four", 9.0, count),
             ["one two", "three", "extraordinarily", "four"]
         );
+        assert_eq!(wrap("   a row", 9.0, count), ["   a row"]);
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn plan(args: &Plan) -> Ended {
         return Err(Empty(fleet.seen.left_out).into());
     }
     let report = report::report(&fleet, &args.slowdown, args.delay, args.node);
-    let text = if args.json { vellum_report::json(&report) } else { report.text(args.top) };
+    let text = if args.json { vellum_report::json(&report)? } else { report.text(args.top) };
     stdout::write_all(text.as_bytes())?;
     Ok(0)
 }

@@ -1,0 +1,326 @@
+//! The report for people: a dozen lines on a terminal, all of it with --verbose and on the page.
+//!
+//! Lines about things that did not happen are left out, unless their absence is news.
+
+use super::plots;
+use super::report::{PAGE_BYTES, Report as Document, Standing};
+use super::working_set::WorkingSet;
+use crate::heap::shown::{Extent, sections};
+use crate::text::{ending, shown_shortly, some};
+use crate::working_set_text::{cost, grain, meaning, recommended};
+use vellum_reference::Window;
+use vellum_report::Figure::{Bytes, Count, Many, Nanos};
+use vellum_report::units::{count, many};
+use vellum_report::{Figure, Head, Moment, Parts, Report, Row, Section, Table};
+use vellum_wire::Counter;
+
+const PROCESSES_MAX: usize = 100;
+
+/// The report, with names as long as they may be in `extent`.
+pub(super) fn report<'a>(document: &'a Document, extent: &Extent) -> Report<'a> {
+    let Document { sampling, schema, .. } = document;
+    let (looks, cost) = (count(sampling.looks), Nanos(sampling.cost_ns));
+    let mut report = Report::new(Head {
+        name: "vellum",
+        subject: "memory report",
+        of: shown_shortly(&document.command),
+        ending: ending(&document.outcome),
+        footer: format!("{looks} looks at the job, which cost {cost} of CPU time · schema {schema}"),
+    });
+    report.section(Section::new(), |section| summary(section, document));
+    report.section(Section::new(), |section| plots::add(section, document));
+    if let Some(heap) = document.heap.as_ref().filter(|heap| !heap.holders.is_empty()) {
+        report.sections(sections(heap, extent));
+    }
+    report.section(Section::titled("counted"), |section| {
+        section.whole(|section| _ = section.table(counted(document)));
+    });
+    report.section(Section::titled("processes"), |section| {
+        section.whole(|section| processes(section, document));
+    });
+    report.documented(document)
+}
+
+fn summary(section: &mut Section, document: &Document) {
+    section.notes(slowed_by_paging(document));
+    let (used, memory, faults) = (&document.time, &document.memory, &document.faults);
+    let time = Row::new("time").figure("wall", Nanos(used.wall_ns)).figure("user", Nanos(used.user_ns));
+    section.row(time.figure("system", Nanos(used.system_ns)));
+    let mut resident = Row::new("resident").figure("peak", Bytes(memory.peak_bytes));
+    if let Some(average) = memory.average_bytes {
+        resident = resident.figure("average", Bytes(average));
+    }
+    if document.samples.processes.iter().any(|processes| *processes > 1) {
+        resident = resident.figure("largest process", Bytes(memory.largest_process_peak_bytes));
+    }
+    section.row(resident);
+    if let Some(at) = memory.at_peak {
+        let parts = [
+            ("in use", at.in_use_bytes),
+            ("kept for reuse", at.kept_bytes),
+            ("code and files", at.files_bytes),
+        ];
+        section.parts(&Parts::new(Bytes, Moment::Peak, memory.peak_bytes, parts).rest_is("between samples"));
+    }
+    let row = Row::new("faults").figure("minor", Count(faults.minor)).figure("major", Count(faults.major));
+    let avoided = document.pages.faults_avoided;
+    section.row(if avoided > 0 { row.figure("avoided", Count(avoided)) } else { row });
+    if document.attachment.serving_processes > 0 {
+        pages(section, document);
+    }
+    if let Some(set) = &document.working_set {
+        let words = recommended(&set.frame, set.delay.as_ref());
+        section.rows(words.map(|words| ("memory", words)));
+        section.whole(|section| working_set(section, set));
+        section.notes(set.frame.caveat.clone());
+    }
+    notes(section, document);
+}
+
+/// That paging took most of the time, and what would help.
+fn slowed_by_paging(document: &Document) -> Option<String> {
+    let get = |counter| document.pages.get(counter);
+    let waited = get(Counter::PagedWaitNs);
+    if waited * 2 <= document.time.wall_ns {
+        return None;
+    }
+    let cure = match get(Counter::PeakPagedEnough) {
+        enough if enough > get(Counter::PeakPagedFrames) => {
+            format!("try --frames {}M", (enough * PAGE_BYTES).div_ceil(1 << 20))
+        }
+        _ => "give it more frames".to_owned(),
+    };
+    Some(format!("paging took {} of {}: {cure}", Nanos(waited), Nanos(document.time.wall_ns)))
+}
+
+/// Everything that processes counted.
+fn counted(document: &Document) -> Table {
+    let mut table = Table::plain(&["", ""], 0).with_words_last();
+    for counter in Counter::ALL {
+        let value = document.pages.get(*counter);
+        if value > 0 {
+            table.row(vec![measured(counter.unit(), value), counter.words().to_owned()]);
+        }
+    }
+    table
+}
+
+/// A counter's value with its unit, or the number of what its words name.
+fn measured(unit: &str, value: u64) -> String {
+    let figure = match unit {
+        "bytes" => Bytes(value),
+        "nanoseconds" => Nanos(value),
+        "pages" => return format!("{} pages", count(value)),
+        _ => Count(value),
+    };
+    figure.to_string()
+}
+
+fn processes(section: &mut Section, document: &Document) {
+    if document.processes.len() < 2 {
+        return;
+    }
+    let heads = ["pid", "name", "memory", "from", "handed out", "peak in use", "cache hits"];
+    let mut table = Table::plain(&heads, 3);
+    for process in document.processes.iter().take(PROCESSES_MAX) {
+        let get = |counter: Counter| process.counters.get(counter.name()).copied().unwrap_or(0);
+        let words = [process.pid.to_string(), process.name.clone(), process.standing.words().to_owned()];
+        let figures = [
+            Nanos(process.attached_ns),
+            Bytes(get(Counter::BytesOut)),
+            Bytes(get(Counter::PeakLive)),
+            Count(get(Counter::CacheHits)),
+        ];
+        table.row(words.into_iter().chain(figures.map(|figure| figure.to_string())).collect());
+    }
+    let more = document.processes.len().saturating_sub(PROCESSES_MAX);
+    let more = (more > 0).then(|| format!("and {} more, in the JSON", count(more as u64)));
+    section.table(table).remark(more);
+}
+
+fn pages(section: &mut Section, document: &Document) {
+    let get = |counter| document.pages.get(counter);
+    if get(Counter::GcCollections) > 0 {
+        let row = Row::new("gc").amount(Many(get(Counter::GcCollections), "collection"), "");
+        let row = row.figure("paused", Nanos(get(Counter::GcPauseNs)));
+        section.row(row.figure("longest", Nanos(get(Counter::PeakGcPauseNs))));
+    }
+    if get(Counter::PeakPagedFrames) > 0 {
+        paging(section, document);
+    }
+    if get(Counter::OutOfMemory) > 0 {
+        let requests = many(get(Counter::OutOfMemory), "request");
+        section.note(format!("{requests} answered with out-of-memory"));
+    }
+}
+
+/// What the pager did, in short.
+fn paging(section: &mut Section, document: &Document) {
+    let get = |counter| document.pages.get(counter);
+    let size = |counter| Bytes(get(counter) * PAGE_BYTES);
+    let row = Row::new("paged").figure("peak", size(Counter::PeakPagedPages));
+    let row = row.figure("in frames of", size(Counter::PeakPagedFrames));
+    section.row(row.amount(Many(get(Counter::PagedAhead), "page"), "brought ahead"));
+    if let Some(asked) = document.frames_asked.filter(|&asked| asked > get(Counter::PeakPagedFrames)) {
+        section.note(format!(
+            "{} of frames were asked for; the limit of a control group, or memory that is not paged, leaves room for \
+             no more than these",
+            Bytes(asked * PAGE_BYTES)
+        ));
+    }
+    let reads = get(Counter::PagedReadRead) + get(Counter::PagedWriteRead);
+    if get(Counter::PagedWaitNs) > 0 {
+        section.row(Row::new("waited").amount(Nanos(get(Counter::PagedWaitNs)), ""));
+        if reads > 0 && get(Counter::PeakPagedEnough) > get(Counter::PeakPagedFrames) {
+            let enough = size(Counter::PeakPagedEnough);
+            let words = format!("with frames of {enough}, nine of ten reads would not have happened");
+            section.rows([("", words)]);
+        }
+    }
+    unpaged(section, document);
+}
+
+/// Why more was in memory than there were to be frames.
+fn unpaged(section: &mut Section, document: &Document) {
+    let Some(asked) = document.frames_asked.map(|pages| pages * PAGE_BYTES) else { return };
+    let peak = document.memory.largest_process_peak_bytes;
+    let unpaged = document.pages.get(Counter::PeakUnpagedPages) * PAGE_BYTES;
+    if unpaged > 0 && peak > asked {
+        section.note(format!(
+            "up to {} in memory could not be paged: code, stacks, shared and small mappings, the pager's own records",
+            Bytes(unpaged)
+        ));
+    } else if unpaged == 0 && peak > asked {
+        section.note(
+            "only blocks above 256 KiB and collected objects were paged: for all of its memory the kernel's own faults must \
+             wait, too (CAP_SYS_PTRACE, or vm.unprivileged_userfaultfd=1)",
+        );
+    }
+}
+
+/// What was referenced, and the memory that it is worth.
+fn working_set(section: &mut Section, set: &WorkingSet) {
+    let curve = &set.frame.curve;
+    // The ends of the curve and its middle: all of it is in the JSON and on the page.
+    let mut shown: Vec<&Window> =
+        [curve.first(), curve.get(curve.len() / 2), curve.last()].into_iter().flatten().collect();
+    shown.dedup();
+    let at = |row: Row, window: &Window| {
+        row.amount(Bytes(window.bytes), format!("in {}", Nanos(window.window_ns)))
+    };
+    section.row(shown.into_iter().fold(Row::new("working"), at));
+    section.rows(grain(set.frame.grain).map(|words| ("grain", words)));
+    section.rows(meaning(&set.frame, set.delay.as_ref()));
+    section.rows([("watching", cost(&set.frame))]);
+}
+
+/// Who did not take part, and what could not be seen.
+fn notes(section: &mut Section, document: &Document) {
+    let attachment = &document.attachment;
+    if let Some(reason) = &attachment.reason {
+        let how = match attachment.program {
+            Standing::NotPreloaded | Standing::NoAnswer => "ran without Vellum",
+            _ => "ran with Vellum passing its calls through",
+        };
+        section.note(format!("the program {how}: {reason}"));
+    }
+    // A library that could enter nobody is one fact, not one for each process.
+    let nobody = attachment.program == Standing::NoAnswer && attachment.seated_processes == 0;
+    if !attachment.strangers.is_empty() && !nobody {
+        let total: u64 = attachment.strangers.iter().map(|stranger| stranger.processes).sum();
+        let names = attachment.strangers.iter().map(|stranger| {
+            let times = (stranger.processes > 1).then(|| format!("x{}", stranger.processes));
+            let why: Vec<String> = times.into_iter().chain(stranger.words.map(str::to_owned)).collect();
+            match why.is_empty() {
+                true => stranger.name.clone(),
+                false => format!("{} ({})", stranger.name, why.join(", ")),
+            }
+        });
+        section.note(format!("{} ran without Vellum: {}", many(total, "other process"), some(names)));
+    }
+    if attachment.unseated_processes > 0 {
+        let more = many(attachment.unseated_processes, "process");
+        section.note(format!("{more} found the statistics board full: not counted above"));
+    }
+    if !document.survivors.is_empty() {
+        let number = Figure::Many(document.survivors.len() as u64, "background process");
+        let names =
+            document.survivors.iter().map(|survivor| format!("{} (pid {})", survivor.name, survivor.pid));
+        section.note(format!("{number} still running: {}", some(names)));
+    }
+    section.notes(&document.missing);
+    section.notes(document.heap.iter().flat_map(|heap| &heap.notes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::report::{Samples, sample};
+    use vellum_report::{Look, Style};
+
+    fn text(document: &Document, is_whole: bool) -> String {
+        let look = Look { is_whole, ..Look::brief(Style::plain()) };
+        report(document, &Extent::PAGE).text(look)
+    }
+
+    #[test]
+    fn the_whole_report_is_aligned_and_has_units() {
+        let expected = "\
+vellum: python3 'script <one>.py': exit status 0
+  time      wall 2.31 s          user 2.10 s          system 181 ms
+  resident  peak 412 MiB         average 211 MiB      largest process 400 MiB
+  at peak   360 MiB in use       10.0 MiB kept for reuse
+            30.0 MiB code and files                   12.0 MiB between samples
+  faults    minor 103,211        major 2              avoided 1,048,576
+  note      3 other processes ran without Vellum: busybox (x2, statically
+            linked), brief
+  note      1 background process still running: daemon (pid 12)
+";
+        let document = sample::report();
+        assert_eq!(text(&document, false), expected);
+        let all = text(&document, true);
+        let [counted, process] = [
+            "\ncounted\n     1,234  extents handed out\n  5.00 GiB  memory handed out\n",
+            "  11   <b>      Vellum  2.00 ms    5.00 GiB      300 MiB       1,200\n",
+        ];
+        assert!(all.contains(counted) && all.ends_with(process), "{all}");
+    }
+
+    #[test]
+    fn paging_that_took_most_of_the_time_comes_first() {
+        let mut document = sample::report();
+        for (name, value) in [
+            (Counter::PagedWaitNs, document.time.wall_ns / 3 * 2),
+            (Counter::PeakPagedFrames, 1000),
+            (Counter::PeakPagedEnough, 4096),
+        ] {
+            document.pages.counters.insert(name.name(), value);
+        }
+        let shown = text(&document, false);
+        assert!(shown.lines().nth(1).is_some_and(|line| line.ends_with(": try --frames 16M")), "{shown}");
+        document.pages.counters.insert(Counter::PagedWaitNs.name(), 1);
+        assert!(!text(&document, false).contains("try --frames"));
+    }
+
+    #[test]
+    fn what_did_not_happen_is_left_out_of_the_page_and_no_name_is_a_programs() {
+        let mut document = sample::report();
+        document.pages.counters.insert(Counter::BytesCopied.name(), 0);
+        document.pages.counters.insert(Counter::GcPauseNs.name(), 1_500_000);
+        let page = report(&document, &Extent::PAGE).html();
+        let list = &page[page.find("<h2>counted").expect("the list")..];
+        let list = &list[..list.find("</table>").expect("its end")];
+        assert!(!list.contains(Counter::BytesCopied.words()) && !list.contains('_'), "{list}");
+        assert!(list.contains("1.50 ms</td><td>time of these pauses</td>"), "{list}");
+        assert!(!list.contains(">0 "), "{list}");
+    }
+
+    #[test]
+    fn a_run_without_samples_says_so_instead_of_plotting() {
+        let mut document = sample::report();
+        document.samples = Samples::default();
+        let page = report(&document, &Extent::PAGE).html();
+        assert!(page.contains("too short for plots over time"));
+        assert_eq!(page.matches("<svg ").count(), 1, "the sizes need no time");
+    }
+}
