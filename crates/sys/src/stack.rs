@@ -6,6 +6,9 @@ use core::ops::Range;
 /// Pages that one call of [`readable_from`] asks about.
 const PAGES_AT_ONCE: usize = 32;
 
+/// The least bytes that the kernel keeps free for the main thread's stack (`mmap_base` in `mm/util.c`).
+const MAIN_GAP: usize = 128 << 20;
+
 /// The calling thread's alternate stack for signals, if it is on it.
 pub fn alternate() -> Option<Range<usize>> {
     let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
@@ -13,6 +16,14 @@ pub fn alternate() -> Option<Range<usize>> {
     unsafe { crate::raw::syscall(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) }.ok()?;
     let start = stack.ss_sp as usize;
     (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| start..start + stack.ss_size)
+}
+
+/// Where the main thread's stack ends, if `sp` is on it: everything between the two can be read. The kernel
+/// puts the program's path at the end, and nothing else within [`MAIN_GAP`] bytes below it.
+pub fn main_end(sp: usize) -> Option<usize> {
+    // SAFETY: plain call.
+    let end = unsafe { libc::getauxval(libc::AT_EXECFN) } as usize;
+    end.checked_sub(sp).filter(|&above| above < MAIN_GAP).map(|_| end)
 }
 
 /// The lowest address, a page's or `low`, from which on everything up to `high` can be read. Where the kernel
@@ -76,6 +87,22 @@ fn readable_pages(count: usize, page: impl Fn(usize) -> usize) -> Option<usize> 
 mod tests {
     use super::*;
     use crate::map;
+
+    #[test]
+    fn only_the_main_stack_has_its_end() {
+        let here = std::thread::spawn(|| {
+            let local = 0u8;
+            (&raw const local) as usize
+        })
+        .join()
+        .unwrap();
+        let end = std::fs::read_to_string("/proc/self/stat").unwrap();
+        // Field 28, `startstack`: within the main thread's stack.
+        let start = end.rsplit(')').next().unwrap().split_whitespace().nth(25).unwrap().parse().unwrap();
+        let top = main_end(start).expect("the main stack");
+        assert_eq!(readable_to(start, top), top);
+        assert_eq!((main_end(here), main_end(top + 1)), (None, None));
+    }
 
     #[test]
     fn what_can_be_read_ends_at_what_cannot() {

@@ -32,11 +32,11 @@ pub const HELD_ENV: &str = "VELLUM_HEAP_PROFILE";
 /// The first eight bytes of the file.
 pub const HELD_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0H");
 /// The layout's version.
-pub const HELD_VERSION: u32 = 3;
+pub const HELD_VERSION: u32 = 4;
 /// Bytes of the head of the file, and of that of a part.
 pub const HEAD_BYTES: usize = 4096;
 /// Bytes of a part.
-pub const PART_BYTES: usize = 16 << 20;
+pub const PART_BYTES: usize = 64 << 20;
 /// Parts there are to be had.
 pub const PARTS: usize = 1 << 14;
 /// Bytes of the file, nearly all of them never touched.

@@ -69,12 +69,15 @@ fn summary(section: &mut Section, observed: &Observed) {
     if !observed.curve.is_empty() {
         section.curve("resident", resident_over_time(&observed.curve));
     }
-    let samples = format!(
-        "{} from {}, one every {} on average: figures are estimates, ± their standard error",
-        count(sum.ever.samples),
-        many(observed.holders.len() as u64, "process"),
-        size(usize::try_from(observed.interval).unwrap_or(usize::MAX))
-    );
+    let from = many(observed.holders.len() as u64, "process");
+    let which = match observed.interval {
+        1 => "every block: figures are exact".to_owned(),
+        bytes => format!(
+            "one every {} on average: figures are estimates, ± their standard error",
+            size(usize::try_from(bytes).unwrap_or(usize::MAX))
+        ),
+    };
+    let samples = format!("{} from {from}, {which}", count(sum.ever.samples));
     section.rows([("samples", samples)]).notes(&observed.notes);
 }
 

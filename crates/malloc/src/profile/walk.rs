@@ -177,7 +177,9 @@ impl Walker {
     /// The number of a module, which is entered in the part if it is new.
     fn number(&mut self, module: &Module, part: &mut Part) -> u64 {
         let path = module.name().to_bytes();
-        let name = path.iter().fold(SPREAD, |hash, &byte| mixed(hash, u64::from(byte)));
+        let (words, rest) = path.as_chunks();
+        let name = words.iter().fold(SPREAD, |hash, &word| mixed(hash, u64::from_ne_bytes(word)));
+        let name = rest.iter().fold(name, |hash, &byte| mixed(hash, u64::from(byte)));
         let (start, end, dynamic) = (module.start, module.end, module.dynamic);
         let is_it = |seen: &Seen| {
             seen.start == start && seen.end == end && seen.dynamic == dynamic && seen.name == name
@@ -247,11 +249,8 @@ impl Window {
     fn new(sp: u64) -> Window {
         let from = sp as usize;
         // The page that the stack pointer is on can be read: the return address was pushed there, or above.
-        Window {
-            from,
-            to: Cell::new(vellum_sys::round_down(from, PAGE) + PAGE),
-            asks: caps::has(Caps::HELPER),
-        }
+        let to = stack::main_end(from).unwrap_or_else(|| vellum_sys::round_down(from, PAGE) + PAGE);
+        Window { from, to: Cell::new(to), asks: caps::has(Caps::HELPER) }
     }
 
     /// The caller's frame where no table says how to leave one.

@@ -1,7 +1,8 @@
 //! Section `heap`: what `vellum heap` costs and finds, beside heaptrack and memray.
 //!
 //! ```text
-//! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, heaptrack, memray
+//! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, every block,
+//!              heaptrack, memray
 //!    ──▶ Campaign ──▶ sheets ──▶ tables: CPU time and peak memory over those without a profile
 //! faults.c, faults.py ──▶ each tool ──▶ tools: is the line named, how long does it take to open
 //! programs ──▶ vellum heap, once exactly and once by samples ──▶ exact: how far off is each line
@@ -48,6 +49,9 @@ const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10
 /// What these may cost of CPU time: "at 512 KiB at most 1 %, at 32 KiB at most 5 %, over ten
 /// programs".
 const COST_MAX: [f64; 2] = [1.01, 1.05];
+/// The arm that records every block, what that may cost over heaptrack, which does the same.
+const EVERY: (&str, u64) = ("every block", 1);
+const EVERY_MAX: f64 = 2.0;
 /// "Peak RSS +1 MiB at most".
 const PEAK_PLUS: f64 = 1048576.0;
 const HEAPTRACK: &str = "heaptrack";
@@ -156,6 +160,7 @@ fn shown(cells: &[Cell]) -> Vec<crate::Table> {
     );
     let means = INTERVALS.into_iter().zip(COST_MAX);
     cpu.means = means.map(|((label, _), most)| Target::at_most(most, without()).of(label)).collect();
+    cpu.means.push(Target::at_most(EVERY_MAX, Against::Arm(HEAPTRACK)).of(EVERY.0));
     let peak = |label| Target::at_most(1.0, without()).or_within(PEAK_PLUS).of(label);
     let lines = cells.iter().flat_map(|cell| {
         INTERVALS.map(|interval| line(format!("{}, {}", cell.name, interval.0), cell, Some(peak(interval.0))))
@@ -196,7 +201,7 @@ fn arms(ready: &Ready, library: &Path, folder: &Path, held: &mut Vec<HeldFile>) 
         arm(peer::VELLUM, on_vellum.clone()),
         arm(&twin(peer::VELLUM), on_vellum.clone()),
     ];
-    for (label, interval) in INTERVALS {
+    for (label, interval) in INTERVALS.into_iter().chain([EVERY]) {
         let place = folder.join(format!("held-{}-{interval}", ready.program.name));
         std::fs::create_dir(&place)?;
         let file = HeldFile::create(&place, interval)?;
