@@ -22,33 +22,11 @@ fn scenarios((source, scenarios): (&str, usize), compiler: &str, dialect: &str) 
 }
 
 #[test]
-fn scenarios_in_c99() {
-    scenarios(COLLECTOR, "cc", "c99");
-}
-
-#[test]
-fn scenarios_in_c11() {
-    scenarios(COLLECTOR, "cc", "c11");
-}
-
-#[test]
-fn scenarios_in_cxx() {
-    scenarios(COLLECTOR, "c++", "c++17");
-}
-
-#[test]
-fn objects_move_in_c99() {
-    scenarios(MOVEMENT, "cc", "c99");
-}
-
-#[test]
-fn objects_move_in_c11() {
-    scenarios(MOVEMENT, "cc", "c11");
-}
-
-#[test]
-fn objects_move_in_cxx() {
-    scenarios(MOVEMENT, "c++", "c++17");
+fn scenarios_in_every_dialect() {
+    for (compiler, dialect) in [("cc", "c99"), ("cc", "c11"), ("c++", "c++17")] {
+        scenarios(COLLECTOR, compiler, dialect);
+        scenarios(MOVEMENT, compiler, dialect);
+    }
 }
 
 /// `c/SOURCE.c` as this dialect: a compiler of C++ takes it for C++.
