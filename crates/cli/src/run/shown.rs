@@ -163,8 +163,7 @@ fn paging(section: &mut Section, document: &Document) {
     section.row(row.amount(Many(get(Counter::PagedAhead), "page"), "brought ahead"));
     if let Some(asked) = document.frames_asked.filter(|&asked| asked > get(Counter::PeakPagedFrames)) {
         section.note(format!(
-            "{} of frames were asked for; the limit of a control group, or memory that is not paged, leaves room for \
-             no more than these",
+            "--frames asked for {}: the limit of a control group, or memory that cannot be paged, leaves less",
             Bytes(asked * PAGE_BYTES)
         ));
     }
@@ -173,7 +172,7 @@ fn paging(section: &mut Section, document: &Document) {
         section.row(Row::new("waited").amount(Nanos(get(Counter::PagedWaitNs)), ""));
         if reads > 0 && get(Counter::PeakPagedEnough) > get(Counter::PeakPagedFrames) {
             let enough = size(Counter::PeakPagedEnough);
-            let words = format!("with frames of {enough}, nine of ten reads would not have happened");
+            let words = format!("{enough} of frames would avoid nine of ten reads");
             section.rows([("", words)]);
         }
     }
