@@ -65,7 +65,7 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
         let mut found = match knee.kind {
             Kind::Knee => format!("{size}, in a window of {window}"),
             Kind::NeedsNothingMore => {
-                format!("no knee: a window of {window} holds all that it needs, {size}")
+                format!("no knee: longer windows than {window} hold hardly more, {size}")
             }
             Kind::TakesAll => format!("no knee: it uses all memory, {size} in a window of {window}"),
         };

@@ -24,7 +24,7 @@ const ROUNDS_MAX: u32 = 16;
 pub enum FreezeError {
     /// There is no guardian to resume it if the governor is killed.
     #[error(
-        "a process that lets suspended jobs go on has ended: none is suspended until the governor has started another"
+        "a helper that resumes suspended jobs has ended: no job is suspended until the governor has started another"
     )]
     NoGuardian,
     /// More processes than the guardian's table holds.

@@ -33,7 +33,7 @@ pub const SCHEMA: &str = "vellum.observations/1";
 #[derive(Debug, Error)]
 pub enum JsonError {
     /// The input or output failed.
-    #[error("cannot read or write observations as JSON: {0}")]
+    #[error("observations as JSON: {0}")]
     Io(#[from] io::Error),
     /// No JSON, or none of series.
     #[error("these are not observations in JSON ({})", wrong(.0))]

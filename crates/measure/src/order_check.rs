@@ -47,11 +47,11 @@ impl fmt::Display for OrderCheck {
         if self.depends() {
             write!(
                 f,
-                "the answer depends on the order of the arms: {random} in random order, {second} in the second; "
+                "the order of the arms changes the answer: {random} in random order, {second} forwards and backwards by turns; "
             )?;
             write!(
                 f,
-                "they differ by {difference} [{low}, {high}]. What one arm leaves behind changes the next: "
+                "the second is {difference} [{low}, {high}] from the first. What one arm leaves behind changes the next: "
             )?;
             write!(f, "claim no more than both orders show")
         } else {

@@ -59,7 +59,7 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum WatchError {
     /// Δ is out of bounds.
-    #[error("an interval of {0:?}: it is from {DELTA_MIN:?} to {DELTA_MAX:?} of the job's user CPU time")]
+    #[error("interval {0:?}: it must be from {DELTA_MIN:?} to {DELTA_MAX:?} (of the job's user CPU time)")]
     Delta(Duration),
     /// The number of windows is.
     #[error("{0} windows: from {FIRST_LOOKS} to {WINDOWS_MAX} can be watched")]

@@ -42,7 +42,7 @@ counters! {
     /// Extents served, in whole or in part, from the free-page cache.
     CacheHits = "cache_hits", "extents", "extents from the free-page cache";
     /// Bytes handed out whose frames were already there: each 4096 of them is a page fault avoided.
-    BytesWarm = "bytes_warm", "bytes", "memory whose frames were there";
+    BytesWarm = "bytes_warm", "bytes", "memory that came with its page frames";
     /// Bytes that had to be cleared because zeroed memory was asked for and the frames were warm.
     BytesCleared = "bytes_cleared", "bytes", "memory cleared because zeros were asked for";
     /// Blocks grown without moving.
@@ -62,7 +62,7 @@ counters! {
     /// Bytes flushed or marked because a memory limit or pressure was near.
     FlushedPressure = "flushed_pressure_bytes", "bytes", "flushed: memory was short";
     /// Bytes flushed because the program asked (`malloc_trim`, `munmap`, `MADV_DONTNEED`).
-    FlushedAsked = "flushed_asked_bytes", "bytes", "flushed: asked by the program";
+    FlushedAsked = "flushed_asked_bytes", "bytes", "flushed because the program asked";
     /// Bytes whose frames a helper fetched ahead of the program.
     BytesPrefetched = "bytes_prefetched", "bytes", "memory fetched ahead";
     /// Small blocks made available to the front's free lists.
@@ -80,7 +80,7 @@ counters! {
     /// Bytes marked discardable and not yet reused or flushed.
     NowMarked = "now_marked_bytes", "bytes", "marked discardable";
     /// The highest `NowLive` so far.
-    PeakLive = "peak_live_bytes", "bytes", "peak in use";
+    PeakLive = "peak_live_bytes", "bytes", "most in use at any time";
     /// Garbage collections.
     GcCollections = "gc_collections", "collections", "collections";
     /// Slices of collections.

@@ -34,7 +34,7 @@ pub(super) enum BenchFailure {
         "{0}; --counter valgrind counts instructions wherever valgrind is installed, 4 to 30 times as slowly"
     )]
     Counter(CountError),
-    #[error("--counter valgrind: {0}; install valgrind, or let the processor count (--counter hardware)")]
+    #[error("--counter valgrind: {0}; install valgrind, or use the processor's counter (--counter hardware)")]
     Valgrind(LocateError),
     /// Programs could not be timed.
     #[error("{0}")]

@@ -213,7 +213,7 @@ fn notes(
     }
     if profile.unanswered > 0 {
         notes.push(
-            "some instructions were not looked up in time: their operations stand at the innermost line"
+            "inlined calls of some instructions were not resolved in time: their operations count for the innermost function"
                 .to_owned(),
         );
     }

@@ -146,7 +146,11 @@ pub(crate) fn profile(plan: &Plan, seen: &Seen, scope: &Scope) -> Result<Option<
     let command = plan.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let (program, end) = (plan.program.clone(), End::Ended(seen.ended));
     let points = seen.sampled.series.points().iter();
-    let curve = points.map(|point| (point.at.as_nanos() as u64, point.resident.0)).collect();
+    let mut curve: Vec<_> = points.map(|point| (point.at.as_nanos() as u64, point.resident.0)).collect();
+    // A process may grow after the last sample.
+    if let ([only], Some(&(at, _))) = (&holders[..], curve.last()) {
+        curve.extend(only.resident.as_ref().map(|resident| (at, resident.sum())));
+    }
     Ok(Some(Observed { command, program, end, interval, holders, stacks, sites, pinned, notes, curve }))
 }
 

@@ -55,7 +55,7 @@ pub enum Problem {
     #[error("no values have these figures; n is at least 1, min <= mean <= max, std >= 0")]
     Figures,
     /// A quantity that does not belong to a series.
-    #[error("{found:?} is not known of observations; write one of {known}, or values of their own (1l)")]
+    #[error("{found:?} is not known of observations; write one of {known}")]
     Quantity { found: String, known: &'static str },
     /// A unit other than the only one.
     #[error("{quantity} is in {unit}, not {found:?}; convert the values")]
@@ -117,7 +117,7 @@ pub enum WriteError {
     #[error(transparent)]
     Series(#[from] SeriesError),
     /// Five figures that no values have.
-    #[error("summary {name}: no values have the figures {stat:?}; take them from Stat::of")]
+    #[error("summary {name}: the figures {stat:?} contradict each other; take them from Stat::of")]
     Figures { name: String, stat: Stat },
 }
 
