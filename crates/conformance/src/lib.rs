@@ -1,5 +1,4 @@
-//! Vellum under real programs: what it promises to a process it is preloaded into, checked from
-//! outside.
+//! Vellum under real programs: what it promises to a process it is preloaded into, checked from outside.
 //!
 //! The tests of the other crates look at Vellum from within. These look at it as a user does: a
 //! program is run with `libvellum.so` preloaded and again without, and nothing the program can say

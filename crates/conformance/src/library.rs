@@ -1,5 +1,4 @@
-//! The shared object under test: what VELLUM_LIB names, or the one that `./build` put beside the
-//! tests.
+//! The shared object under test: what VELLUM_LIB names, or the one that `./build` put beside the tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

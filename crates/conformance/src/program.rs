@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Flags of every program: no optimisation may remove an allocation, or what looks like misuse of
-/// one.
+/// Flags of every program: no optimisation may remove an allocation, or what looks like misuse of one.
 const FLAGS: &[&str] = &["-g", "-O1", "-fno-builtin", "-w"];
 
 /// A temporary directory for the files of a test; gone when dropped.

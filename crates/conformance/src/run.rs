@@ -1,5 +1,4 @@
-//! Running a command under a watchdog, with Vellum or without, and learning how its processes stood
-//! to it.
+//! Running a command under a watchdog, with Vellum or without, and learning how its processes stood to it.
 //!
 //! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test
 //! waiting, and no thread is needed to drain anything. Each command has a process group of its own,
@@ -167,8 +166,7 @@ pub fn with_args(program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
     command
 }
 
-/// Takes out of `command`'s environment what would make two runs differ, unless the command sets it
-/// itself.
+/// Takes out of `command`'s environment what would make two runs differ, unless the command sets it itself.
 pub fn settle(command: &mut Command) {
     let set: Vec<_> = command.get_envs().map(|(name, _)| name.to_os_string()).collect();
     for (name, _) in std::env::vars_os() {

@@ -6,10 +6,9 @@
 //! kernel: faults by stack ──────────┘
 //! ```
 //!
-//! Invariants: the counts of all items add up to the totals; an item's times are of `n` timed
-//! operations, weighed to stand for all of them, with the base subtracted. Long timings that the recorder put
-//! aside are disturbances ([`Disturbed`]) if they are few among short ones; else they are times like the
-//! others.
+//! Invariants: the counts of all items add up to the totals; an item's times are of `n` timed operations,
+//! weighed to stand for all of them, with the base subtracted. Long timings that the recorder put aside are
+//! disturbances ([`Disturbed`]) if they are few among short ones; else they are times like the others.
 
 use super::faults::Faults;
 use super::ledger::{Entry, LedgerFile, MappedModule, Recorded, Times};

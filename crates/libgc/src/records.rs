@@ -1,5 +1,4 @@
-//! The records of threads: whether one was registered, and what it returned until somebody has joined
-//! it.
+//! The records of threads: whether one was registered, and what it returned until somebody has joined it.
 //!
 //! A value returned by a thread that has ended is nowhere but in the C library's own memory, where the
 //! collector does not look. So it is also in the thread's record, an uncollectable object, until the thread

@@ -1,5 +1,4 @@
-//! Static data: that of the program and its libraries is found by the collector; the rest is registered
-//! here.
+//! Static data: that of the program and its libraries is found by the collector; the rest is registered here.
 
 use crate::abort::give_up;
 use crate::hooks::{FILTER, HasRoots, ask_of_images};

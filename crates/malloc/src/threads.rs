@@ -50,8 +50,7 @@ pub fn pass_through(next: &'static Next) {
     detach();
 }
 
-/// Gives up the calling thread's heap. Its free blocks stay for the next thread, or until the helper
-/// comes.
+/// Gives up the calling thread's heap. Its free blocks stay for the next thread, or until the helper comes.
 pub(crate) fn detach() {
     let Some(heap) = current().filter(|heap| heap.gate.enter()) else {
         return;

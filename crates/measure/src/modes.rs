@@ -2,11 +2,10 @@
 //!
 //! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both.
 //!
-//! Whether there is more than one is answered by [the dip](crate::dip), which needs no width of
-//! bins. If that rejects one mode, the modes are those of the simplest density compatible with the
-//! values. Compatible densities are those whose curve of shares stays within a band round that of
-//! the values; the simplest has the fewest modes. A string pulled tight in the band is that curve;
-//! where it is steepest are the modes.
+//! Whether there is more than one is answered by [the dip](crate::dip), which needs no width of bins. If that
+//! rejects one mode, the modes are those of the simplest density compatible with the values. Compatible
+//! densities are those whose curve of shares stays within a band round that of the values; the simplest has
+//! the fewest modes. A string pulled tight in the band is that curve; where it is steepest are the modes.
 //!
 //! ```text
 //! share │             ╭───── band      The string touches the band only where it must bend; each bend

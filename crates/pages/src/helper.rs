@@ -3,9 +3,8 @@
 //!
 //! It is started when there is something for it to do (half a MiB cached, a window to watch, a hook) and
 //! lives until the process ends, changes who it is, or forks: then it is ended and started again
-//! ([`Lifecycle`], `rest`).
-//! With nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for what kind of thread it is
-//! and what it must not touch. A forked child starts its own when it needs one.
+//! ([`Lifecycle`], `rest`). With nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for
+//! what kind of thread it is and what it must not touch. A forked child starts its own when it needs one.
 
 use crate::Severity;
 use crate::advice::{self, Client};

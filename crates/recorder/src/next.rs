@@ -89,8 +89,7 @@ pub(crate) fn first(name: &CStr) -> *const c_void {
     look_up(libc::RTLD_DEFAULT, name)
 }
 
-/// The definition that is found from `from` on; null if there is none, or this thread is just looking one
-/// up.
+/// The definition that is found from `from` on; null if there is none, or this thread is just looking one up.
 fn look_up(from: *mut c_void, name: &CStr) -> *const c_void {
     let thread = thread::this();
     if thread.resolving.replace(1) != 0 {

@@ -202,8 +202,7 @@ fn cxx_is_counted_at_the_lines_that_use_the_library() {
             let (output, report) = measured(options, &[text(&program)], place.path());
             assert_eq!(output.status.code(), Some(0), "{flags:?} {}", said(&output));
             let mut counts = counted(&report, "classes.cpp", false);
-            // Compilers choose the lines of destructors at the end of a scope: only their number is
-            // known.
+            // Compilers choose the lines of destructors at the end of a scope: only their number is known.
             let wanted = expected("classes.cpp");
             let mut others: BTreeMap<&str, u64> = BTreeMap::new();
             for ((_, _, kind), count) in counts.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
@@ -265,8 +264,7 @@ fn what_recording_costs_counts_looking_up_and_asking() {
     let (_, report) = measured(&[], &[text(&program)], place.path());
     let figure = |name: &str| report["recording"][name].as_f64().unwrap();
     let operations = report["operations"]["count"].as_f64().unwrap();
-    // Each of its many lines was asked about: that alone is more than counting its few thousand
-    // operations.
+    // Each of its many lines was asked about: that alone is more than counting its few thousand operations.
     assert!(figure("rare_ns") > operations * figure("count_ns"), "{}", report["recording"]);
     assert!(figure("total_ns") > figure("rare_ns"), "{}", report["recording"]);
     assert!(figure("timed_ns") > figure("count_ns"), "{}", report["recording"]);

@@ -155,8 +155,7 @@ fn the_version_is_a_word_too() {
 fn a_copied_command_says_where_its_library_comes_from() {
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("vellum");
-    // By another process: one forked meanwhile would have the file open for writing, and it could
-    // not be run.
+    // By another process: one forked meanwhile would have the file open for writing, and it could not be run.
     assert!(Command::new("cp").arg(common::VELLUM).arg(&copy).status().unwrap().success());
     let ended = Command::new(&copy).args(["run", "--", "true"]).env_remove("VELLUM_LIB").output().unwrap();
     assert_eq!(ended.status.code(), Some(125));

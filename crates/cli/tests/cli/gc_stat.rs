@@ -35,8 +35,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The program, linked with the library; `None`, and a word, where there is no compiler or no
-/// library.
+/// The program, linked with the library; `None`, and a word, where there is no compiler or no library.
 fn program() -> Option<PathBuf> {
     if !is_built() {
         return None;

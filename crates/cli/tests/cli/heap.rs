@@ -106,8 +106,7 @@ fn what_is_known_is_found_at_its_line() {
     formats(place.path(), &document);
 }
 
-/// Two instruments that have nothing in common but the program: `vellum cost` counts what each line
-/// asks for.
+/// Two instruments that have nothing in common but the program: `vellum cost` counts what each line asks for.
 fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled_by(compiler, "held.c", &["-DMOMENTS=300000"]) else { return };
@@ -282,8 +281,7 @@ fn lines_of_python_are_found() {
         // Exact to a few samples of 32 KiB each: blocks are longer than that by far.
         assert!((held("large", "ever") / 64.0 - 1.0).abs() < 0.05, "{version}: {shown}");
         assert!((held("unicode", "ever") / 16.0 - 1.0).abs() < 0.05, "{version}: {shown}");
-        // Small objects come from arenas of 1 MiB: the line that needed one has it, with what
-        // others put in.
+        // Small objects come from arenas of 1 MiB: the line that needed one has it, with what others put in.
         assert!(held("kept", "peak") > 20.0, "{version}: {shown}");
         // The module's own lines are not the user's.
         assert!(held("decoded", "ever") > 10.0, "{version}: {shown}");

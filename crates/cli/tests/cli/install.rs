@@ -207,8 +207,7 @@ fn it_is_small_and_complete_and_leaves_nothing() {
     assert_eq!(below(listed), Vec::<PathBuf>::new());
 }
 
-/// A later installation replaces an earlier one, removes what only that one had, and is removed
-/// whole.
+/// A later installation replaces an earlier one, removes what only that one had, and is removed whole.
 #[test]
 fn a_later_one_replaces_an_earlier_one() {
     let Some(installed) = Installed::new() else { return };
@@ -333,8 +332,7 @@ fn examples_of_every_header_are_built_by_pkg_config() {
     }
 }
 
-/// The library that is preloaded and the one that a program is linked with are the same, by its
-/// SONAME.
+/// The library that is preloaded and the one that a program is linked with are the same, by its SONAME.
 #[test]
 fn a_linked_program_has_the_library_once() {
     if !here("pkg-config") || !here("cc") {

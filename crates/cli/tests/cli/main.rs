@@ -1,7 +1,6 @@
 //! Tests of the command `vellum`, in one program, as linking takes longest.
 //!
-//! Each module tests a subcommand, or a promise of several. Tests in `alone` run with nothing
-//! beside them.
+//! Each module tests a subcommand, or a promise of several. Tests in `alone` run with nothing beside them.
 
 mod common;
 mod libgc_programs;

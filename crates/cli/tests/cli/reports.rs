@@ -8,8 +8,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_wire::{Attach, BOARD_ENV, Board, Counter};
 
-/// Run by the tests below as a program of its own: takes a seat on the board, as Vellum's library
-/// would.
+/// Run by the tests below as a program of its own: takes a seat on the board, as Vellum's library would.
 #[test]
 #[ignore = "the tests below run it, in processes of their own"]
 fn seat_taker() {
@@ -106,8 +105,7 @@ fn the_json_has_the_documented_fields() {
     common::documented("run-schema.md", fields);
 }
 
-/// Every field name in `value`, but not the keys that are counters' names: those are a table of
-/// their own.
+/// Every field name in `value`, but not the keys that are counters' names: those are a table of their own.
 fn names(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -7,8 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Pages that the known program comes back to all the time, and those that it walks over once in a
-/// while.
+/// Pages that the known program comes back to all the time, and those that it walks over once in a while.
 const HOT: u64 = 20;
 const COLD: u64 = 80;
 const ROUNDS: u64 = 40;
@@ -50,8 +49,7 @@ fn a_known_program_has_its_known_figures() {
     assert_eq!((value["pages"].as_u64(), value["delay_ticks"].as_f64()), (Some(HOT + COLD), Some(1000.0)));
     let give = value["advice"]["pages"].as_f64().unwrap();
     assert!((95.0..=101.0).contains(&give), "{value}");
-    // Where waiting is agreed to, the hot pages do: 80 faults in 1,080 instructions at a tick each
-    // are 7 %.
+    // Where waiting is agreed to, the hot pages do: 80 faults in 1,080 instructions at a tick each are 7 %.
     let value = json(&[text(&file), "--delay", "1ns", "--cap", "10%"]);
     let give = value["advice"]["pages"].as_f64().unwrap();
     assert!(give < 45.0, "{value}");

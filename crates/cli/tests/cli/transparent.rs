@@ -187,8 +187,7 @@ fn signals_sent_to_us_alone_reach_the_program() {
 #[test]
 fn nothing_of_ours_is_left_behind() {
     let place = tempfile::tempdir().unwrap();
-    // A board goes elsewhere if the first choice exists: look at all of this user's, before and
-    // after.
+    // A board goes elsewhere if the first choice exists: look at all of this user's, before and after.
     let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
     for end in ["", "; kill -9 $$", "; exit 5"] {
         let ended = run(&["-q"])

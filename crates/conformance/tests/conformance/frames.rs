@@ -8,8 +8,7 @@ use vellum_wire::Counter;
 /// What a process may have in memory beside its frames, in KiB.
 const BESIDE_KIB: u64 = 12 << 10;
 
-// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with
-// some.
+// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
 vellum_conformance::scenarios! { fewest: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "512K")];
     small threads mappings calls signals forks
 }
@@ -42,8 +41,7 @@ fn has_privilege() -> bool {
     }
 }
 
-/// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more
-/// memory.
+/// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more memory.
 fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
     if !has_privilege() {
         return skip("no privilege for faults of the kernel's, without which small blocks are not paged");

@@ -1,6 +1,5 @@
-//! Programs that give up privileges, or move to another namespace, with background threads of ours
-//! beside them; and programs that run with other rights, or as somebody else, than those who
-//! started them.
+//! Programs that give up privileges, or move to another namespace, with background threads of ours beside
+//! them; and programs that run with other rights, or as somebody else, than those who started them.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -27,9 +26,8 @@ fn identities() {
     check_all(&place.program("identity.c", &["-pthread"]));
 }
 
-/// What the calling thread is, every thread is, the moment a call that changes it returns. `names`
-/// is the beginning of the scenarios' names; RACES in the environment sets the number of races in
-/// each.
+/// What the calling thread is, every thread is, the moment a call that changes it returns. `names` is the
+/// beginning of the scenarios' names; RACES in the environment sets the number of races in each.
 fn every_thread_follows(names: &str, environment: &[(&str, &str)]) {
     every_thread_follows_where(|name| name.starts_with(names), environment);
 }

@@ -1,5 +1,4 @@
-//! The malloc family and C++ new and delete, as the C library and the standards have them, and
-//! Vellum's own.
+//! The malloc family and C++ new and delete, as the C library and the standards have them, and Vellum's own.
 
 use vellum_conformance::program::header;
 use vellum_conformance::scenario::check_all_with;

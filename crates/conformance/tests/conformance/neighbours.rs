@@ -29,8 +29,7 @@ fn a_debugger_runs_a_served_program() {
         return skip("a debugger may not attach here");
     }
     let mut wanted = vec!["Breakpoint 1, middle", "#1", "in main", "\n121\n", "exited normally"];
-    // A debugger older than the processor can set no registers, and so call nothing, in any
-    // program.
+    // A debugger older than the processor can set no registers, and so call nothing, in any program.
     if outcome.stderr.contains("Couldn't write extended state status") {
         skip("calling malloc from the debugger, which does not know this processor's registers");
     } else {

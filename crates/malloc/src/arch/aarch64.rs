@@ -89,8 +89,7 @@ pub(crate) fn add_key(word: usize) -> usize {
     word.wrapping_add(key_word())
 }
 
-/// Counts the word at `OFFSET` in `record` down by one. Who sees the count sees all that was stored
-/// before.
+/// Counts the word at `OFFSET` in `record` down by one. Who sees the count sees all that was stored before.
 ///
 /// # Safety
 /// There is a word, which nobody else writes now.

@@ -2,9 +2,8 @@
 //!
 //! Off unless `VELLUM_HEAP_PROFILE` names the file of a `vellum heap`, or one asks for it while the process
 //! runs ([`vellum_wire::door`]): then blocks are sampled that are allocated from that moment on. Nothing is
-//! tested for it on the fast
-//! paths: where samples are taken, a list of free blocks ends before the block that is to be one
-//! (`crate::pace`), and a sampled block is one that the fast path of `free` does not know.
+//! tested for it on the fast paths: where samples are taken, a list of free blocks ends before the block that
+//! is to be one (`crate::pace`), and a sampled block is one that the fast path of `free` does not know.
 //!
 //! ```text
 //! malloc ─▶ list empty ─▶ a sample? ─▶ walk ─▶ Live: address → stack, amount     (one lock)

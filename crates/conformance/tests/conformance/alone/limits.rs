@@ -1,5 +1,4 @@
-//! Control groups: a process under a limit that the C library lives under is never killed with
-//! Vellum.
+//! Control groups: a process under a limit that the C library lives under is never killed with Vellum.
 //!
 //! Each program first runs on the C library's memory under the same limit: if that is killed, the
 //! test is wrong.
@@ -56,8 +55,7 @@ fn growth() {
     nobody_is_killed("growth", HELD_MIB, LIMIT_MIB);
 }
 
-/// Together they hold no more than one of them does, and the C library keeps little of what is
-/// freed.
+/// Together they hold no more than one of them does, and the C library keeps little of what is freed.
 #[test]
 fn taking_turns() {
     nobody_is_killed("taking_turns", HELD_MIB, LIMIT_MIB + 15);
@@ -79,9 +77,8 @@ fn the_limit_holds() {
     }
 }
 
-/// Frames beyond what the group allows are not taken, and the program that would be killed with
-/// them is not. The kernel's own answer to the same program, without a pager, is the proof that the
-/// limit holds.
+/// Frames beyond what the group allows are not taken, and the program that would be killed with them is not.
+/// The kernel's own answer to the same program, without a pager, is the proof that the limit holds.
 #[test]
 fn frames_stay_below_the_limit() {
     /// What the program holds is 64 MiB, and what it asks for in frames is more.
