@@ -19,7 +19,7 @@ pub fn alternate() -> Option<Range<usize>> {
 }
 
 /// Where the main thread's stack ends, if `sp` is on it: everything between the two can be read. The kernel
-/// puts the program's path at the end, and nothing else within [`MAIN_GAP`] bytes below it.
+/// puts the program's path at the end, and nothing else within `MAIN_GAP` bytes below it.
 pub fn main_end(sp: usize) -> Option<usize> {
     // SAFETY: plain call.
     let end = unsafe { libc::getauxval(libc::AT_EXECFN) } as usize;

@@ -284,7 +284,7 @@ fn what_cannot_be_done_is_said_before_anything_is_done() {
         (vec!["--root", root, "--listen", "here"], "--listen"),
         (vec!["--root", root, "--pods", "ftp://127.0.0.1:10250/pods"], "https://HOST:PORT/pods"),
         (vec!["--root", root, "--total", "0%"], "percentage above 0"),
-        (vec!["--root", root, "--delta", "1ms"], "an interval of 1ms"),
+        (vec!["--root", root, "--delta", "1ms"], "interval 1ms"),
     ] {
         let done = Command::new(FLEET).arg("agent").args(&options).output().unwrap();
         let said = String::from_utf8_lossy(&done.stderr);
