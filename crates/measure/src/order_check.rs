@@ -91,7 +91,7 @@ mod tests {
         let alloc = OrderCheck::of(around(0.96, 0.06), around(0.77, 0.10));
         assert!(alloc.depends());
         let text = alloc.to_string();
-        assert!(text.contains("+0.965 % in random order, +0.773 % in the second"), "{text}");
+        assert!(text.contains("+0.965 % in random order, +0.773 % forwards"), "{text}");
         let cpu = OrderCheck::of(around(0.995, 0.004), around(0.996, 0.006));
         assert!(!cpu.depends() && cpu.to_string().contains("no difference"));
         let small = OrderCheck::of(around(0.99, 0.001), around(1.02, 0.001));
