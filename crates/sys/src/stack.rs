@@ -6,8 +6,9 @@ use core::ops::Range;
 /// Pages that one call of [`readable_from`] asks about.
 const PAGES_AT_ONCE: usize = 32;
 
-/// The least bytes that the kernel keeps free for the main thread's stack (`mmap_base` in `mm/util.c`).
-const MAIN_GAP: usize = 128 << 20;
+/// Bytes that the kernel keeps free of other mappings for the main thread's stack: the usual limit on stacks
+/// (`mmap_base` in `arch/x86/mm/mmap.c`; where addresses are not random, 128 MiB).
+const MAIN_GAP: usize = 8 << 20;
 
 /// The calling thread's alternate stack for signals, if it is on it.
 pub fn alternate() -> Option<Range<usize>> {
@@ -18,10 +19,10 @@ pub fn alternate() -> Option<Range<usize>> {
     (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| start..start + stack.ss_size)
 }
 
-/// Where the main thread's stack ends, if `sp` is on it: everything between the two can be read. The kernel
-/// puts the program's path at the end, and nothing else within `MAIN_GAP` bytes below it.
+/// Where the main thread's stack ends, if `sp` is on it and at most `MAIN_GAP` bytes below: everything
+/// between the two can be read. The kernel puts the program's path at the end. A deeper stack is `None`.
 pub fn main_end(sp: usize) -> Option<usize> {
-    // SAFETY: plain call.
+    // SAFETY: the call reads the vector that the kernel gave the process at its start, which stays.
     let end = unsafe { libc::getauxval(libc::AT_EXECFN) } as usize;
     end.checked_sub(sp).filter(|&above| above < MAIN_GAP).map(|_| end)
 }

@@ -70,8 +70,10 @@ fn summary(section: &mut Section, observed: &Observed) {
         section.curve("resident", resident_over_time(&observed.curve));
     }
     let from = many(observed.holders.len() as u64, "process");
+    let is_whole = observed.holders.iter().all(|holder| holder.lost == 0);
     let which = match observed.interval {
-        1 => "every block: figures are exact".to_owned(),
+        1 if is_whole => "every block: figures are exact".to_owned(),
+        1 => "of every block, but some are missing: figures are too low".to_owned(),
         bytes => format!(
             "one every {} on average: figures are estimates, ± their standard error",
             size(usize::try_from(bytes).unwrap_or(usize::MAX))

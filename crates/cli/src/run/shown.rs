@@ -60,7 +60,9 @@ fn summary(section: &mut Section, document: &Document) {
             ("kept for reuse", at.kept_bytes),
             ("code and files", at.files_bytes),
         ];
-        section.parts(&Parts::new(Bytes, Moment::Peak, memory.peak_bytes, parts).rest_is("between samples"));
+        section.parts(
+            &Parts::new(Bytes, Moment::Peak, memory.peak_bytes, parts).rest_is("unseen between samples"),
+        );
     }
     let row = Row::new("faults").figure("minor", Count(faults.minor)).figure("major", Count(faults.major));
     let avoided = document.pages.faults_avoided;
@@ -269,7 +271,8 @@ vellum: python3 'script <one>.py': exit status 0
   time      wall 2.31 s          user 2.10 s          system 181 ms
   resident  peak 412 MiB         average 211 MiB      largest process 400 MiB
   at peak   360 MiB in use       10.0 MiB kept for reuse
-            30.0 MiB code and files                   12.0 MiB between samples
+            30.0 MiB code and files
+            12.0 MiB unseen between samples
   faults    minor 103,211        major 2              avoided 1,048,576
   note      3 other processes ran without Vellum: busybox (x2, statically
             linked), brief
