@@ -3,13 +3,13 @@
 
     crates/pager/stress.py [--runs 1000] [--jobs 2] [--seed N] [--only RUN] [--limit 300]
 
-The tests check every byte against a model. Between them they have stores that fail (EIO), that are full (ENOSPC) or cut writes short; children of processes
-that page; kills of programs and of children at random moments; pages that the kernel moves and the pager has not counted; compressed pages; paged stacks.
-Each run draws a test, the seed of its random numbers, if it has any (VELLUM_TEST_SEED), what the kernel offers (VELLUM_MASK) and when the test and its
-children are stopped (SIGSTOP). As root, memory is compacted all the while; another user's runs do without, which is said at the start.
+The tests check every byte against a model. Between them they have stores that are full; children of processes that page; kills of programs and of
+children at random moments; paged stacks; system calls on paged memory. Each run draws a test, the seed of its random numbers, if it has any
+(VELLUM_TEST_SEED), and when the test and its children are stopped (SIGSTOP). As root, memory is compacted all the while; another user's runs do without,
+which is said at the start.
 
 A run fails if its test fails or takes longer than `--limit` seconds. Its line says how to run it again: `--seed N --only RUN`; its output is shown.
-Runs whose test could not test, as where there is no userfaultfd, are counted with their reasons. The status is 1 if any run failed or none tested,
+Runs whose test could not test, as on a file system in memory, are counted with their reasons. The status is 1 if any run failed or none tested,
 2 if the tests cannot be built.
 """
 
@@ -26,34 +26,27 @@ import tempfile
 import threading
 import time
 
-PROGRAMS = ["model", "kills", "full", "forks", "moves", "compressed", "stacks"]
-# Mostly the kernel offers all; without `kernel_faults` it is as if the user had no privilege, without `move` pages are copied.
-MASKS = ["", "", "", "kernel_faults", "move", "kernel_faults,move"]
+PROGRAM = "pager"
 COMPACT = "/proc/sys/vm/compact_memory"
 
 
 def build():
-    """The test programs, by name."""
-    command = ["cargo", "test", "--profile", "checked", "--locked", "--workspace", "--no-run", "--message-format", "json"]
-    command += [part for name in PROGRAMS for part in ("--test", name)]
+    """The test program."""
+    command = ["cargo", "test", "--profile", "checked", "--locked", "-p", "vellum-pager", "--test", PROGRAM, "--no-run", "--message-format", "json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if done.returncode:
         sys.exit(2)
-    found = {}
     for line in done.stdout.splitlines():
         message = json.loads(line)
-        if message.get("executable") and "crates/pager/" in message["target"]["src_path"]:
-            found[message["target"]["name"]] = message["executable"]
-    return found
+        if message.get("executable") and message["target"]["name"] == PROGRAM:
+            return message["executable"]
+    sys.exit(2)
 
 
-def tests(programs):
-    """Every test, as (program, name)."""
-    found = []
-    for name in PROGRAMS:
-        listed = subprocess.run([programs[name], "--list"], capture_output=True, text=True, check=True).stdout
-        found += [(name, line[: -len(": test")]) for line in listed.splitlines() if line.endswith(": test")]
-    return found
+def tests(program):
+    """Every test's name."""
+    listed = subprocess.run([program, "--list"], capture_output=True, text=True, check=True).stdout
+    return [line[: -len(": test")] for line in listed.splitlines() if line.endswith(": test")]
 
 
 def family(pid):
@@ -89,18 +82,15 @@ def disturb(process, chance, until):
                 pass
 
 
-def run(seed, number, programs, all_tests, limit):
+def run(seed, number, program, all_tests, limit):
     """One run: what it was, what is wrong, if anything is, and why it did not test, if it did not."""
     chance = random.Random(f"{seed}/{number}")
-    program, test = chance.choice(all_tests)
-    mask = chance.choice(MASKS)
-    what = f"run {number}: {program} {test}" + (f" without {mask}" if mask else "")
-    command = [programs[program], "--exact", test, "--nocapture"]
+    test = chance.choice(all_tests)
+    what = f"run {number}: {test}"
+    command = [program, "--exact", test, "--nocapture"]
     # Into a file, as what a test leaves behind may hold a pipe open.
     with tempfile.NamedTemporaryFile("r", encoding="utf-8") as skips, tempfile.TemporaryFile() as out:
         environment = dict(os.environ, VELLUM_TEST_SEED=str(chance.randrange(1 << 32)), RUST_BACKTRACE="1", VELLUM_SKIPS=skips.name)
-        if mask:
-            environment["VELLUM_MASK"] = mask
         # In a session of its own, so that what it leaves behind can be ended.
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
         stopper = threading.Thread(target=disturb, args=(process, chance, time.monotonic() + limit))
@@ -138,8 +128,8 @@ def main():
     parser.add_argument("--only", type=int, help="only this run")
     parser.add_argument("--limit", type=int, default=300, help="the longest run, in seconds (300)")
     asked = parser.parse_args()
-    programs = build()
-    all_tests = tests(programs)
+    program = build()
+    all_tests = tests(program)
     numbers = range(asked.runs) if asked.only is None else [asked.only]
     is_root = os.access(COMPACT, os.W_OK)
     print(f"seed {asked.seed}, {len(numbers)} runs of {len(all_tests)} tests" + ("" if is_root else ", without compaction (needs root)"), flush=True)
@@ -151,7 +141,7 @@ def main():
     began = time.monotonic()
     pool = concurrent.futures.ThreadPoolExecutor(asked.jobs)
     try:
-        each = [pool.submit(run, asked.seed, number, programs, all_tests, asked.limit) for number in numbers]
+        each = [pool.submit(run, asked.seed, number, program, all_tests, asked.limit) for number in numbers]
         for future in concurrent.futures.as_completed(each):
             what, wrong, skipped = future.result()
             done += 1

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -232,12 +233,30 @@ static void *allocate_on(void *first) {
     while (!is_over) make_some(first);
     return NULL;
 }
+/* Has what glibc writes in the child of several threads before it runs handlers: a lock of an open file, values of more keys than fit into a thread's own memory. */
+static FILE *locked;
+static _Atomic int is_ready;
+static void *keep_state(void *argument) {
+    pthread_key_t keys[40];
+    for (int i = 0; i < 40; i++) CHECK(!pthread_key_create(&keys[i], NULL) && !pthread_setspecific(keys[i], &keys[i]));
+    flockfile(locked);
+    is_ready = 1;
+    while (!is_over) usleep(1000);
+    funlockfile(locked);
+    for (int i = 0; i < 40; i++) CHECK(pthread_getspecific(keys[i]) == &keys[i]);
+    return argument;
+}
 static void forks(void) {
     FILE *files[20];
-    pthread_t id;
+    pthread_t id, keeper;
     int status;
     make_all();
     for (int i = 0; i < 20; i++) CHECK(files[i] = fopen("/dev/null", "w"));
+    CHECK(locked = fopen("/dev/null", "w"));
+    /* The state of name services is a block. */
+    CHECK(getpwuid(0));
+    CHECK(!pthread_create(&keeper, NULL, keep_state, NULL));
+    while (!is_ready) usleep(1000);
     CHECK(!pthread_create(&id, NULL, allocate_on, (void *)5000000));
     check_all();
     for (int round = 0; round < 4; round++) {
@@ -246,6 +265,10 @@ static void forks(void) {
         if (!child) {
             check_all();
             for (int i = 0; i < 20; i++) CHECK(fprintf(files[i], "%d\n", i) > 0 && !fflush(files[i]));
+#ifdef __GLIBC__
+            CHECK(fprintf(locked, "child\n") > 0 && !fflush(locked));
+#endif
+            CHECK(getpwuid(0));
             for (size_t i = 0; i < BLOCKS; i += 3) { free(blocks[i]); blocks[i] = make(i); }
             check_all();
             _exit(0);
@@ -255,7 +278,7 @@ static void forks(void) {
         for (int i = 0; i < 20; i++) CHECK(fprintf(files[i], "%d\n", i) > 0);
     }
     is_over = 1;
-    CHECK(!pthread_join(id, NULL));
+    CHECK(!pthread_join(id, NULL) && !pthread_join(keeper, NULL));
     CHECK(system("true") == 0);
     check_all();
     for (int i = 0; i < 20; i++) CHECK(!fclose(files[i]));

@@ -6,10 +6,15 @@
 //! child may adopt the heaps of the threads it does not have. A gate that does not come free in time (its
 //! thread is itself stopped in a signal handler), or cannot be closed for want of `membarrier`, costs the
 //! child that heap's free memory, and nothing else.
+//!
+//! Where small blocks are paged, the child reads them while other threads of the parent go on
+//! (`vellum_pager`): lists of free blocks that these threads change are of no one moment. So the child leaves
+//! their heaps. Its own is whole: other threads only push blocks to it, whose links stay until this thread
+//! takes them.
 
 use crate::background::ROUND;
-use crate::heap::{Heap, LOST, NOBODY};
-use crate::{harden, mode, passthrough, registry, threads};
+use crate::heap::{A_THREAD, Heap, LOST, NOBODY};
+use crate::{harden, mode, passthrough, registry, threads, units};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
 use vellum_sys::thread::Patience;
@@ -57,14 +62,17 @@ pub fn fork_child() {
     harden::fork_child();
     passthrough::fork_child();
     registry::forget_orphans();
-    for heap in registry::all().filter(|heap| !is_own(heap)) {
+    let others = || registry::all().filter(|heap| !is_own(heap));
+    let are_mixed =
+        units::were_paged() && others().any(|heap| heap.tenant.load(Ordering::Relaxed) == A_THREAD);
+    for heap in others() {
         let quiet = heap.gate.is_closed() && !heap.gate.is_inside();
         let orphan = heap.tenant.load(Ordering::Relaxed) == NOBODY;
         heap.gate.reset_after_fork();
         if heap.tenant.load(Ordering::Relaxed) == LOST {
             continue;
         }
-        if quiet || orphan {
+        if !are_mixed && (quiet || orphan) {
             registry::orphan(heap);
         } else {
             heap.tenant.store(LOST, Ordering::Relaxed);

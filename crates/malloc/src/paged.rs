@@ -20,10 +20,7 @@ use vellum_sys::round_up;
 const MADV_DONTNEED_LOCKED: c_int = 24;
 const MADV_COLLAPSE: c_int = 25;
 
-pub use process::{
-    GUARDED, compress_in, count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging,
-};
-pub use vellum_pager::COMPRESSED_PERCENT_MAX;
+pub use process::{count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging};
 
 /// Has memory paged from now on, in page frames of `bytes` bytes together, to a store at `path`. False if
 /// there are too few frames or too many, or no such path can be.
@@ -43,18 +40,6 @@ pub const PAGED_MIN: usize = (256 << 10) + 1;
 #[inline]
 pub fn owns(address: *const u8) -> bool {
     process::pager().owns(address)
-}
-
-/// Whether the page at `address` belongs to a paged block, and its contents are needed.
-pub fn is_needed(address: *const u8) -> bool {
-    owns(address) && !process::pager().is_marked(address)
-}
-
-/// Keeps the pages that a lock of the C library's lies on, if they are paged, from being paged out.
-pub fn keep(address: *const u8, bytes: usize) {
-    if owns(address) {
-        process::pager().keep(address, bytes);
-    }
 }
 
 /// Whether a block of `bytes` bytes is paged.
@@ -238,13 +223,6 @@ pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
         && unsafe { process::pager().resize(start, bytes) }.is_ok()
     {
         return address;
-    }
-    if bytes >= PAGED_MIN
-        && let Some(start) = NonNull::new(address)
-    {
-        // SAFETY: as above; only the result is used afterwards.
-        return unsafe { process::pager().relocate(start, bytes) }
-            .map_or_else(|_| out_of_memory(), NonNull::as_ptr);
     }
     let new = crate::malloc(bytes);
     if !new.is_null() {

@@ -1,19 +1,16 @@
 //! Where the units that small blocks are cut from come from: the page layer, or the pager once a process has
 //! grown beyond what need not be paged.
 //!
-//! All memory of a process is paged (*whole* paging) only where the kernel waits for pages as programs do:
-//! elsewhere a system call that is handed a structure in a small block could fail for a page that is not
-//! there, and nobody can look after every structure. The first [`UNPAGED_MAX`] bytes of units and mappings
-//! are the page layer's in any case: most processes need no more and start no pager; and what a process
-//! makes at its start it needs always, and in places where no page may be missing (the C library's own
-//! lists, while it forks).
+//! All memory of a process is paged (*whole* paging) once it has more than [`UNPAGED_MAX`] bytes of units and
+//! mappings. These first bytes are the page layer's: most processes need no more and start no pager; and what
+//! a process makes at its start it needs always, and in places where no page may be missing (the C library's
+//! own lists, in a forked child that has no paged memory yet).
 //!
 //! Which of the two a unit is, its address tells; who gives units back need not know.
 
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use vellum_pager::process;
 use vellum_pages::{ANNEX_BYTES, ANNEX_UNITS, HUGE, PAGE, Pages, UNIT};
-use vellum_sys::fault::{Faults, Reach};
 
 /// Bytes of units and mappings that a process has before any of them are paged.
 const UNPAGED_MAX: usize = 2 << 20;
@@ -23,11 +20,11 @@ static UNPAGED: AtomicUsize = AtomicUsize::new(0);
 /// Whether all of the process's memory is paged, once it has more than that.
 static WHOLE: AtomicU32 = AtomicU32::new(NO);
 const NO: u32 = 0;
-/// Where the kernel allows it, which nobody has tried.
+/// If the pager can be started, which nobody has tried.
 const ASKED: u32 = 1;
 const YES: u32 = 2;
 
-/// Has all memory paged, where that is possible.
+/// Has all memory paged, if the pager can be started.
 pub(crate) fn page_all() {
     process::place_by(place);
     WHOLE.store(ASKED, Relaxed);
@@ -48,12 +45,10 @@ pub(crate) fn wants(bytes: usize) -> bool {
     }
 }
 
-/// Finds out whether all memory can be paged.
+/// Finds out whether all memory can be paged: whether there is a pager, and its span has room for units.
 #[cold]
 fn settle() -> bool {
-    // A pager is not started only to find that it is of no use.
-    let can = Faults::would_reach_kernel()
-        && process::ready().is_some_and(|pager| pager.reach() == Some(Reach::Kernel) && pager.has_units());
+    let can = process::ready().is_some_and(|pager| pager.has_units());
     WHOLE.store(if can { YES } else { NO }, Relaxed);
     can
 }
@@ -68,6 +63,14 @@ pub(crate) fn note_unpaged(bytes: usize) {
 /// Notes that such memory was given back.
 pub(crate) fn note_unpaged_gone(bytes: usize) {
     let _ = UNPAGED.fetch_update(Relaxed, Relaxed, |before| Some(before.saturating_sub(bytes)));
+}
+
+/// Whether any units were ever the pager's.
+static WERE_PAGED: AtomicBool = AtomicBool::new(false);
+
+/// Whether there are paged small blocks.
+pub(crate) fn were_paged() -> bool {
+    WERE_PAGED.load(Relaxed)
 }
 
 /// Whether a unit is the pager's, or the one around an address.
@@ -86,6 +89,7 @@ pub(crate) fn fetch(out: &mut [*mut u8]) -> usize {
             filled += 1;
         }
         if filled > 0 {
+            WERE_PAGED.store(true, Relaxed);
             return filled;
         }
         // No room in the store, or no more address space: a small block is no reason to refuse.

@@ -1,166 +1,168 @@
-//! A set of small numbers from which runs of neighbours are taken: free places of the pool, free slots of the
-//! store.
+//! A bit for each page of the span, and the one rule by which a page may lose contents that nobody needs
+//! (section 4.1 of the source).
 //!
-//! Runs matter because whatever lies together is moved, read and written in one call. The search goes round
-//! (next fit), so that what is given back has time to join its neighbours.
+//! The program says of a page that it is needed, or is not, without a lock and without a system call. The
+//! evicting thread drops what is not needed. That is sound because of the order in which the two do things:
+//!
+//! | the program, before it uses a page again | the evicting thread, before it drops a page |
+//! | --- | --- |
+//! | 1. sets its bit | 1. announces the range |
+//! | 2. looks whether the page is announced, and waits until it is not | 2. looks at the bit |
+//! | 3. writes | 3. drops the page if the bit is clear, then withdraws the range |
+//!
+//! A fence lies between 1 and 2 on both sides. If the thread finds the bit clear, the program set it later,
+//! so the program sees the announcement and writes after the page was dropped. `tests/loom.rs` explores it.
 
-use crate::table::Table;
-use rustix::io::Errno;
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering, fence};
 
 const WORD: u32 = u64::BITS;
-/// Runs looked at before the longest of them is taken.
-const LOOKS: u32 = 16;
 
-/// A set of numbers below a limit.
+/// A bit for each page, in words that somebody else owns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bits<'w> {
+    words: &'w [AtomicU64],
+}
+
+/// The bits of word `index` that stand for pages `start..end`.
+fn mask(index: u32, start: u32, end: u32) -> u64 {
+    let first = start.max(index * WORD) - index * WORD;
+    let last = end.min((index + 1) * WORD) - index * WORD;
+    let below = |bits: u32| if bits == WORD { !0 } else { (1u64 << bits) - 1 };
+    below(last) & !below(first)
+}
+
+impl<'w> Bits<'w> {
+    pub(crate) fn new(words: &'w [AtomicU64]) -> Bits<'w> {
+        Bits { words }
+    }
+
+    /// Sets the bits of pages `start..end`.
+    pub(crate) fn set(self, start: u32, end: u32) {
+        self.each(start, end, |word, mask| {
+            word.fetch_or(mask, Ordering::AcqRel);
+        });
+    }
+
+    /// Clears the bits of pages `start..end`.
+    pub(crate) fn clear(self, start: u32, end: u32) {
+        self.each(start, end, |word, mask| {
+            word.fetch_and(!mask, Ordering::AcqRel);
+        });
+    }
+
+    fn each(self, start: u32, end: u32, act: impl Fn(&AtomicU64, u64)) {
+        if start < end {
+            for index in start / WORD..=(end - 1) / WORD {
+                act(&self.words[index as usize], mask(index, start, end));
+            }
+        }
+    }
+
+    /// The bit of a page.
+    pub(crate) fn has(self, page: u32) -> bool {
+        self.word(page / WORD) >> (page % WORD) & 1 != 0
+    }
+
+    /// The bits of the 64 pages from `index * 64` on, the first in the lowest bit.
+    pub(crate) fn word(self, index: u32) -> u64 {
+        self.words[index as usize].load(Ordering::Acquire)
+    }
+
+    /// Gives the bits of `mask` in that word the values they have in `bits`.
+    pub(crate) fn replace(self, index: u32, mask: u64, bits: u64) {
+        let word = &self.words[index as usize];
+        word.fetch_and(bits | !mask, Ordering::AcqRel);
+        word.fetch_or(bits & mask, Ordering::AcqRel);
+    }
+
+    /// How many bits of pages `start..end` are set.
+    pub(crate) fn count(self, start: u32, end: u32) -> u32 {
+        if start >= end {
+            return 0;
+        }
+        let ones = |index| (self.word(index) & mask(index, start, end)).count_ones();
+        (start / WORD..=(end - 1) / WORD).map(ones).sum()
+    }
+
+    /// The runs of pages in `start..end` whose bit is `wanted`: first and end of each.
+    pub(crate) fn runs(self, start: u32, end: u32, wanted: bool) -> impl Iterator<Item = (u32, u32)> {
+        let mut at = start;
+        core::iter::from_fn(move || {
+            while at < end && self.has(at) != wanted {
+                at += 1;
+            }
+            let first = at;
+            while at < end && self.has(at) == wanted {
+                at += 1;
+            }
+            (first < at).then_some((first, at))
+        })
+    }
+}
+
+/// The range of pages that the evicting thread is about to drop; none if it is empty.
 #[derive(Debug)]
-pub(crate) struct Bits {
-    words: Table<u64>,
-    limit: u32,
-    count: u32,
-    cursor: u32,
-}
+pub(crate) struct Announced(AtomicU64);
 
-/// Neighbouring numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) start: u32,
-    pub(crate) len: u32,
-}
-
-impl Bits {
-    pub(crate) const fn empty() -> Bits {
-        Bits { words: Table::empty(), limit: 0, count: 0, cursor: 0 }
+impl Announced {
+    #[cfg(not(loom))]
+    pub(crate) const fn nothing() -> Announced {
+        Announced(AtomicU64::new(0))
     }
 
-    /// An empty set of numbers below `limit`.
-    pub(crate) fn new(limit: u32) -> Result<Bits, Errno> {
-        Ok(Bits { words: Table::new(limit.div_ceil(WORD) as usize)?, limit, count: 0, cursor: 0 })
+    #[cfg(loom)]
+    pub(crate) fn nothing() -> Announced {
+        Announced(AtomicU64::new(0))
     }
 
-    /// How many numbers are in it.
-    pub(crate) fn count(&self) -> u32 {
-        self.count
+    /// Calls `drop_unneeded`, which looks at the bits of pages `start..end` and drops what is not needed.
+    pub(crate) fn during<T>(&self, start: u32, end: u32, drop_unneeded: impl FnOnce() -> T) -> T {
+        self.0.store(u64::from(start) << 32 | u64::from(end), Ordering::Release);
+        fence(Ordering::SeqCst);
+        let result = drop_unneeded();
+        self.0.store(0, Ordering::Release);
+        result
     }
 
-    pub(crate) fn has(&self, number: u32) -> bool {
-        self.words[(number / WORD) as usize] >> (number % WORD) & 1 != 0
-    }
-
-    /// Puts in `len` numbers from `start`, none of which is there.
-    pub(crate) fn insert(&mut self, start: u32, len: u32) {
-        for number in start..start + len {
-            debug_assert!(!self.has(number), "{number} is there already");
-            self.words[(number / WORD) as usize] |= 1 << (number % WORD);
-        }
-        self.count += len;
-    }
-
-    /// Takes out `len` numbers from `start`, all of which are there.
-    pub(crate) fn remove(&mut self, start: u32, len: u32) {
-        for number in start..start + len {
-            debug_assert!(self.has(number), "{number} is not there");
-            self.words[(number / WORD) as usize] &= !(1 << (number % WORD));
-        }
-        self.count -= len;
-    }
-
-    /// The first number from `from` on that is there.
-    fn next(&self, from: u32) -> Option<u32> {
-        let mut at = from;
-        while at < self.limit {
-            let word = self.words[(at / WORD) as usize] >> (at % WORD);
-            if word != 0 {
-                return Some(at + word.trailing_zeros());
+    /// Waits, by `pause`, until none of pages `start..end` is announced. After their bits were set.
+    pub(crate) fn wait_past(&self, start: u32, end: u32, pause: impl Fn()) {
+        fence(Ordering::SeqCst);
+        loop {
+            let range = self.0.load(Ordering::Acquire);
+            let (from, to) = ((range >> 32) as u32, range as u32);
+            if to <= start || end <= from {
+                return;
             }
-            at = (at / WORD + 1) * WORD;
+            pause();
         }
-        None
-    }
-
-    fn run_at(&self, start: u32, most: u32) -> Run {
-        let mut len = 1;
-        while len < most && start + len < self.limit && self.has(start + len) {
-            len += 1;
-        }
-        Run { start, len }
-    }
-
-    /// Takes out a run of at most `most` numbers: of several looked at, the longest.
-    pub(crate) fn take(&mut self, most: u32) -> Option<Run> {
-        if self.count == 0 || most == 0 {
-            return None;
-        }
-        let mut best = Run { start: 0, len: 0 };
-        let mut at = self.cursor;
-        for _ in 0..LOOKS {
-            let Some(start) = self.next(at).or_else(|| self.next(0)) else { break };
-            let run = self.run_at(start, most);
-            if run.len > best.len {
-                best = run;
-            }
-            at = start + run.len;
-            if best.len == most || self.count == best.len {
-                break;
-            }
-        }
-        self.remove(best.start, best.len);
-        self.cursor = if best.start + best.len < self.limit { best.start + best.len } else { 0 };
-        Some(best)
-    }
-
-    /// Takes out a run of exactly `len` numbers, if one is found.
-    pub(crate) fn take_exactly(&mut self, len: u32) -> Option<Run> {
-        if self.count < len {
-            return None;
-        }
-        let run = self.take(len)?;
-        if run.len < len {
-            self.insert(run.start, run.len);
-            return None;
-        }
-        Some(run)
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
 
     #[test]
-    fn takes_the_longest_run_it_sees() {
-        let mut bits = Bits::new(200).expect("memory");
-        bits.insert(3, 2);
-        bits.insert(60, 10);
-        assert_eq!(bits.take(8), Some(Run { start: 60, len: 8 }));
-        assert_eq!(bits.take(8), Some(Run { start: 68, len: 2 }).filter(|_| true));
-        assert_eq!(bits.take_exactly(3), None);
-        assert_eq!(bits.take_exactly(2), Some(Run { start: 3, len: 2 }));
-        assert_eq!((bits.take(1), bits.count()), (None, 0));
-    }
-
-    proptest! {
-        #[test]
-        fn is_a_set(steps in proptest::collection::vec((0u32..300, 1u32..40), 1..200)) {
-            let mut bits = Bits::new(300).expect("memory");
-            let mut model = BTreeSet::new();
-            for (start, len) in steps {
-                let end = (start + len).min(300);
-                if (start..end).all(|number| !model.contains(&number)) {
-                    bits.insert(start, end - start);
-                    model.extend(start..end);
-                } else if let Some(run) = bits.take(len) {
-                    prop_assert!(run.len >= 1 && run.len <= len);
-                    for number in run.start..run.start + run.len {
-                        prop_assert!(model.remove(&number));
-                    }
-                }
-                prop_assert_eq!(bits.count() as usize, model.len());
-                for number in 0..300 {
-                    prop_assert_eq!(bits.has(number), model.contains(&number));
-                }
+    fn bits_are_kept_page_by_page() {
+        let words: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
+        let bits = Bits::new(&words);
+        for (start, end) in [(0, 1), (63, 65), (64, 128), (0, 256), (200, 200), (5, 130)] {
+            bits.set(start, end);
+            for page in 0..256 {
+                assert_eq!(bits.has(page), (start..end).contains(&page), "{page} of {start}..{end}");
             }
+            assert_eq!(bits.count(0, 256), end - start);
+            assert_eq!(bits.count(start, end), end - start);
+            let run = (start < end).then_some((start, end));
+            assert!(bits.runs(0, 256, true).eq(run));
+            bits.clear(start, end);
+            assert_eq!(bits.count(0, 256), 0, "{start}..{end}");
         }
+        bits.replace(1, 0xff0, 0x5050);
+        assert_eq!(bits.word(1), 0x050);
+        assert!(bits.runs(60, 80, false).eq([(60, 68), (69, 70), (71, 80)]));
     }
 }

@@ -1,100 +1,76 @@
 //! Vellum's own pager.
 //!
 //! A program, or the collector of its language, that does not fit the memory it may use is slowed ten times
-//! by the kernel's paging, which knows nothing of what the pages hold. Here the program pages itself: its big
+//! by the kernel's paging, which knows nothing of what the pages hold. Here the program pages itself: its
 //! blocks are *memory objects* that together get a fixed number of page *frames*, with a file behind them,
 //! the *store*. Neither privilege nor a swap device is needed. The source is Cooper, Nettles and Subramanian
 //! 1992, section 4, whose *external pager* under Mach knew which pages are *discardable*: those are neither
 //! written when they go nor read when they come back.
 //!
 //! ```text
-//!   program ── touches a missing page ──▶ kernel ── userfaultfd ──▶ answer (thread) ── reads ──▶ store
-//!      ▲                                                              │   ▲                       ▲
-//!      │                                 frames change places         │   │ room: what to replace │
-//!      └──────────────────────────────────────────────────────────────┘   ▼                       │
-//!                           span of objects ◀──── exchange ────▶ pool of frames ── writer (thread)┤
-//!                                                                              ◀── readers (threads)
+//!   program ── touches a page ──▶ kernel ── reads it, if it is not in memory ──▶ store, mapped into the span
+//!      │                            ▲                                              ▲
+//!      │ marks pages                │ holds faults of the store while              │ counts, unmaps, writes,
+//! program ── touches a page ──▶ kernel ── reads it, if it is not in memory ──▶ store, mapped into the span
+//!   bits ─────────────────────▶  gate (thread) ◀──────── opens and shuts ── evicting thread
 //! ```
 //!
+//! The store is mapped, shared, where the objects are. So the kernel answers every fault, of the program and
+//! of a system call alike, and no code of ours is on the path of a fault. Which pages leave, and when, is
+//! decided in user mode by one thread.
+//!
 //! # Words
-//! A *frame* is a page of memory; there are `frames` of them (as asked, or as the limits on the process
-//! allow), mapped at a page of an object, or kept in the *pool*: free, or *held* for a page that has been
-//! taken from its address to see whether anybody asks for it. A *place* is where the pool keeps a frame, a
-//! *slot* where the store keeps a page. A page that has no contents reads as zero (*fresh*) or as anything
-//! (*vague*).
+//! The span is mapped in *steps* of 2 MiB; where in the store a step lies is its *place*. A page of an object
+//! is *needed* or *discardable*. A *frame* is a page of the store in memory. A *round* is a run of pages that
+//! leaves together: it is unmapped, written, and later dropped from memory unless the program has touched it
+//! again.
 //!
 //! # Invariants
-//! * Mapped, held and free frames and the memory of compressed pages are `frames` together, always
-//!   ([`Pager::validate`]).
-//! * A page's contents are in one place that counts: its frame if it has one, else its compressed copy and
-//!   its slot, which hold the same if there are both. A held page can be reached by nobody.
-//! * Every page of every object has room in the store before it is handed out.
-//! * A page that comes back has the checksum with which it went, or the program is stopped.
-//! * What is marked discardable when its frame is given up, after it was taken away, is not needed (`marks`
-//!   says why no lock is).
+//! * Every page of every object has room in the store before it is handed out: a full disk is an error when
+//!   memory is asked for, never a fault that cannot be answered.
+//! * A page whose `used` bit is clear reads as zero.
+//! * The contents of a page are dropped unwritten only while its range is announced and it is discardable
+//!   (`bits` says why no lock is needed).
+//! * At most `frames` pages of the store are in memory, but for what arrives between two looks of the
+//!   evicting thread: it looks each millisecond while pages arrive, and the gate holds faults when 31/32 are
+//!   reached.
 //!
 //! # What the kernel must allow
-//! `userfaultfd`, for user mode only if there is no privilege: then a system call that meets a missing page
-//! fails with `EFAULT`, and a library that preloads the pager under programs passes their buffers on through
-//! memory of its own ([`Pager::reach`] says which it is). From Linux 6.8 frames move; before, pages are
-//! copied. A forked child gets no faults answered: [`Pager::fork_prepare`] and its fellows give it
-//! everything, and a child made behind their back finds no memory there at all.
+//! A file system on a disk that can set room aside (`fallocate`): ext4, xfs, btrfs; not one in memory. From
+//! Linux 6.5 `cachestat` counts pages; where it is missing or forbidden, `mincore` does, more slowly.
 //!
-//! # Where things are
-//! [`pager`](Pager) is what a program calls, `answer` what happens at a fault, `room` what is given up,
-//! `writer` what is written; `inner` is what the lock guards, `entry` how a program's thread takes it, over
-//! `record` (a page), `pool`, `objects`, `bits` and `table`; [`policy`] chooses what to replace, `streams`
-//! sees who goes through memory in order, `reader` reads ahead of them, `neighbours` learns what it pays to
-//! bring for others; `exchange` moves frames, [`store`] keeps pages, `tier` has some in memory, compressed,
-//! over `behind` (the writer's part) and `unpack` (the answerer's), `checksum` knows pages again, `marks`
-//! says which nobody needs; `share` follows the limits of control groups; [`process`] is the one pager that a
-//! process has; [`stats`] counts as the source's tables do, `waits` what paging costs; `fork` is for
-//! children.
+//! # Where things are [`pager`](Pager) is what a program calls; `life` starts and ends it, `uses` makes
+//! objects and says of their pages whether they are needed, `mappings` are objects that are the program's
+//! mappings, `request` asks the evicting thread, `fork` is for children. `evict` is that thread, with `sweep`
+//! (what leaves), `ahead` (what is read before it is asked for), `gate` and `look` (what is in memory).
+//! `objects`, `bits` and `table` are the records, [`store`] is the file, `share` follows control groups and
+//! memory that is not paged, [`process`] is the one pager of a process, [`stats`] counts as the source's
+//! tables do.
 //!
 //! # Departures from the source
 //! * The pager chooses what to replace; under Mach the kernel did, and the pager carried it out.
-//! * A discardable page that is touched is given an old frame of the process's own, uncleared: what section 8
-//!   wished for.
-//! * Flushed frames go back to the pool, not to the kernel.
+//! * Discardable pages go before all others when frames are needed: the source's "pager only" and its
+//!   pager-initiated flushing are one.
+//! * Zero-filled faults are the kernel's and are not counted.
 
-// The model checker builds `marks` alone, over its own atomics: see tests/loom.rs.
+// The model checker builds `bits` alone, over its own atomics: see tests/loom.rs.
 #![cfg(not(loom))]
 #![cfg_attr(not(test), no_std)]
 
-mod answer;
-mod behind;
 mod bits;
-mod checksum;
-mod entry;
-mod exchange;
-mod fork;
-mod inner;
-mod marks;
-mod neighbours;
+mod evict;
 mod objects;
 mod pager;
-pub mod policy;
-mod pool;
 pub mod process;
-mod reader;
-mod record;
-mod room;
 mod share;
 pub mod stats;
 pub mod store;
-mod streams;
 mod table;
-mod tier;
 mod trouble;
 mod units;
-mod unpack;
-mod waits;
-mod writer;
 
 pub use pager::mappings::MAPPING_MAX;
 pub use pager::{Config, Pager, Refused, StartError};
-pub use policy::Choice;
-pub use stats::Event;
-pub use store::{Backing, FileStore};
-pub use tier::COMPRESSED_PERCENT_MAX;
-pub use units::{FRAMES_MAX, FRAMES_MIN, PAGE, PageNo, SPAN_PAGES, SlotNo};
+pub use stats::Counts;
+pub use store::FileStore;
+pub use units::{FRAMES_MAX, FRAMES_MIN, PAGE, PageNo, SPAN_PAGES};

@@ -8,17 +8,14 @@ use crate::pager::{Config, Pager, StartError};
 use crate::store::FileStore;
 use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use rustix::io::Errno;
 use vellum_sys::Line;
 use vellum_sys::credentials::Change;
-use vellum_sys::fault::Reach;
 use vellum_sys::lock::Guarded;
-use vellum_sys::text::Share;
 use vellum_sys::thread::Undisturbed;
 use vellum_wire::Slot;
 
-static PAGER: Pager<FileStore> = Pager::new();
-/// How many of its frames may be taken for compressed pages.
-static COMPRESSED: Guarded<Share> = Guarded::new(Share::Off);
+static PAGER: Pager = Pager::new();
 /// What to start it with.
 static WANTED: Guarded<Option<(u32, FileStore)>> = Guarded::new(None);
 /// Who knows a place for its span.
@@ -31,9 +28,6 @@ const OFF: u32 = 0;
 /// The first who needs the pager starts it.
 const ASKED: u32 = 1;
 const ON: u32 = 2;
-
-/// Not 0 if system calls must not be handed paged memory as it is: for the assembly that looks before each.
-pub static GUARDED: AtomicU32 = AtomicU32::new(0);
 
 /// Finds reserved address space for the span: the first address, how many pages there may be, and how many of
 /// them are for units. `None` if there is no such place.
@@ -56,14 +50,9 @@ pub fn page_to(path: &[u8], bytes: u64) -> bool {
     true
 }
 
-/// Has that share of the frames taken for compressed pages, at most, if the pager has not been started.
-pub fn compress_in(share: Share) {
-    *COMPRESSED.lock() = share;
-}
-
 /// The pager, started if it has not been; `None` if nothing is to be paged, or it cannot be started.
 #[inline]
-pub fn ready() -> Option<&'static Pager<FileStore>> {
+pub fn ready() -> Option<&'static Pager> {
     match STAGE.load(Ordering::Acquire) {
         OFF => None,
         ON => Some(&PAGER),
@@ -73,7 +62,7 @@ pub fn ready() -> Option<&'static Pager<FileStore>> {
 
 /// The pager, whether it has been started or not: a pager never started owns nothing.
 #[inline]
-pub fn pager() -> &'static Pager<FileStore> {
+pub fn pager() -> &'static Pager {
     &PAGER
 }
 
@@ -85,7 +74,7 @@ fn start() -> bool {
     let Some((frames, store)) = wanted.take() else {
         return STAGE.load(Ordering::Acquire) == ON;
     };
-    let mut config = Config { compressed: *COMPRESSED.lock(), ..Config::of_frames(frames) };
+    let mut config = Config::of_frames(frames);
     if let Some((place, most, near)) = (*PLACER.lock()).and_then(|placer| placer()) {
         let span_pages = config.span_pages.saturating_add(near).min(most);
         config = Config { place: Some(place), near_pages: near, span_pages, ..config };
@@ -95,7 +84,6 @@ fn start() -> bool {
         complain(error);
         return false;
     }
-    GUARDED.store(u32::from(PAGER.reach() != Some(Reach::Kernel)), Ordering::Release);
     // SAFETY: null, or a slot that lives for ever.
     if let Some(slot) = unsafe { SLOT.load(Ordering::Acquire).as_ref() } {
         PAGER.count_in(slot);
@@ -106,14 +94,16 @@ fn start() -> bool {
 
 fn complain(error: StartError) {
     let (what, errno, cure) = match error {
+        StartError::Store(errno @ Errno::OPNOTSUPP) => (
+            "the store's file system keeps files in memory or cannot set room aside",
+            errno,
+            "name a directory on a disk with --store",
+        ),
         StartError::Store(errno) => (
             "the store cannot be opened",
             errno,
             "name a directory, or a file that does not exist yet, with --store",
         ),
-        StartError::Faults(errno) => {
-            ("userfaultfd is refused", errno, "the kernel, or a filter on system calls, must allow it")
-        }
         StartError::Memory(errno) => ("address space is refused", errno, "raise the limit on it (ulimit -v)"),
         StartError::Thread(errno) => {
             ("no thread can be started", errno, "raise the limit on them (ulimit -u)")
@@ -152,11 +142,10 @@ pub fn count_paging_in(slot: &'static Slot) {
     }
 }
 
-/// Before `fork`, last of all: the pager stands still, with pages in memory as
-/// [`Pager::fork_prepare_with`] says.
-pub fn fork_prepare(look: impl Fn(&mut dyn FnMut(*const u8) -> bool)) {
+/// Before `fork`, last of all: no object comes or goes until it is over.
+pub fn fork_prepare() {
     WANTED.raw().lock();
-    PAGER.fork_prepare_with(look);
+    PAGER.fork_prepare();
 }
 
 /// After `fork`, in the parent, first of all.
@@ -171,6 +160,5 @@ pub fn fork_child() {
     // The child's blocks from now on are the page layer's: nobody pages here, and where its view could not be
     // made there is not even memory.
     let _ = STAGE.compare_exchange(ON, OFF, Ordering::AcqRel, Ordering::Relaxed);
-    GUARDED.store(0, Ordering::Release);
     WANTED.raw().reset_after_fork();
 }

@@ -10,7 +10,6 @@
 //! blocks, stacks, the program's own mappings, the pager's records (some sixty bytes a page of an object) and
 //! the kernel's page tables. Of several paged processes in one group each leaves a quarter of what it sees,
 //! so that together they leave some room, however many they are.
-
 //!
 //! Where all memory of a process is paged, frames are to be the bound of all of it. Then memory that
 //! cannot be paged (the program's code, stacks, mappings that are not private or not anonymous, the
@@ -18,8 +17,8 @@
 //! has. A quarter of the frames that were asked for stay in any case: with none, nothing would go on.
 
 use crate::units::{FRAMES_MIN, PAGE};
-use vellum_sys::limits::{self, Limits, SCRATCH};
-use vellum_sys::map;
+use vellum_sys::limits::{Limits, SCRATCH};
+use vellum_sys::{map, usage};
 
 /// Memory beside the frames that is taken out of nothing: what a small program has.
 const BESIDE: u64 = 8 << 20;
@@ -47,19 +46,23 @@ impl Share {
     }
 
     /// How many of `asked` frames may be used, of which `resident` are in memory already.
+    ///
+    /// They are pages of a file, so that a group may count them as available, in part: never are they counted
+    /// twice.
     pub(crate) fn frames(&self, asked: u32, resident: u32) -> u32 {
         let enough = u64::from(asked) * PAGE as u64 * PARTS / (PARTS - 1);
         let available = self.limits.available(enough);
         if available.limit == u64::MAX {
             return asked;
         }
-        share_of(asked, resident, available.bytes)
+        let below_limit = self.limits.available(0).bytes;
+        let own = u64::from(resident) * PAGE as u64;
+        share_of(asked, available.bytes.max(below_limit.saturating_add(own)))
     }
 }
 
-fn share_of(asked: u32, resident: u32, available: u64) -> u32 {
-    let pages = available / PAGE as u64;
-    let share = pages.saturating_add(u64::from(resident)) / PARTS * (PARTS - 1);
+fn share_of(asked: u32, available: u64) -> u32 {
+    let share = available / PAGE as u64 / PARTS * (PARTS - 1);
     u32::try_from(share).unwrap_or(u32::MAX).clamp(FRAMES_MIN, asked.max(FRAMES_MIN))
 }
 
@@ -88,7 +91,7 @@ impl Beside {
 
     /// What there is now, when `resident` frames are in memory.
     pub(crate) fn look(self, resident: u32) -> Beside {
-        let Some(all) = limits::own_resident_pages() else { return Beside::none() };
+        let Some(all) = usage::resident() else { return Beside::none() };
         self.follow(all.saturating_sub(u64::from(resident)))
     }
 
@@ -105,11 +108,6 @@ impl Beside {
     /// The most pages there were.
     pub(crate) fn most(self) -> u64 {
         self.most
-    }
-
-    /// Whether it is as it was.
-    pub(crate) fn is_at_rest(self, before: Beside) -> bool {
-        self.pages == before.pages && self.growth < 8
     }
 }
 
@@ -135,17 +133,13 @@ mod tests {
         assert_eq!(beside.leaves(4096), 4096 - 512);
         let later = beside.follow(mib(9));
         assert!((4096 - 512..4096 - 256).contains(&later.leaves(4096)));
-        assert!((0..40).fold(later, |beside, _| beside.follow(mib(9))).is_at_rest(later));
     }
 
     #[test]
     fn a_quarter_is_left() {
         let mib = |count: u64| count << 20;
-        assert_eq!(share_of(4096, 0, mib(1024)), 4096, "what was asked for, where there is room");
-        assert_eq!(share_of(4096, 0, mib(16)), 3072);
-        // What it has itself counts, so that having taken its share changes nothing.
-        assert_eq!(share_of(4096, 3072, mib(4)), 3072);
-        assert_eq!(share_of(4096, 3072, 0), 2304, "others have grown");
-        assert_eq!(share_of(4096, 0, 0), FRAMES_MIN, "one can do with no fewer");
+        assert_eq!(share_of(4096, mib(1024)), 4096, "what was asked for, where there is room");
+        assert_eq!(share_of(4096, mib(16)), 3072);
+        assert_eq!(share_of(4096, 0), FRAMES_MIN, "one can do with no fewer");
     }
 }

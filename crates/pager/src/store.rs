@@ -1,64 +1,27 @@
-//! The store: where pages go that have no frame.
+//! The store: the file that memory objects are pages of.
 //!
-//! [`Backing`] is what the pager asks of it, page-sized slots read and written in clusters. [`FileStore`]
-//! keeps them in a file without a name, so that nothing is left behind however the process ends. Every slot
-//! is paid for before a page may need it ([`Backing::reserve`]): a full disk is an error when memory is asked
-//! for, never a page that cannot be put anywhere.
+//! It has no name, so that nothing is left behind however the process ends. Room is set aside before a page
+//! may need it: a full disk is an error when memory is asked for.
 //!
-//! Direct I/O is used where the file system has it. It saves the copy into the kernel's page cache and, what
-//! matters more, does not fill that cache with what the frames were limited for. Where it is refused (some
-//! file systems in memory), the cache is used.
+//! The descriptor is the evicting thread's, whose table of descriptors is its own. Nothing here allocates by
+//! `malloc` or uses thread-local storage.
 
-use crate::units::{BATCH, PAGE, SlotNo};
+use crate::units::PAGE;
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
-use libc::iovec;
+use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use rustix::fd::{BorrowedFd, IntoRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
+use vellum_sys::cachestat::{self, Cached};
 use vellum_sys::{Line, raw};
-
-/// What keeps pages. Called from the pager's own threads: nothing here may allocate by `malloc` or use
-/// thread-local storage.
-pub trait Backing: Sync {
-    /// Makes the store ready, on the thread whose descriptors it will use.
-    ///
-    /// # Errors
-    /// The errno that tells why there is none.
-    fn open(&self) -> Result<(), Errno>;
-
-    /// Makes sure that the first `slots` slots can be written to at any later time.
-    ///
-    /// # Errors
-    /// `NOSPC`, `DQUOT` or `FBIG` if there is no room.
-    fn reserve(&self, slots: u32) -> Result<(), Errno>;
-
-    /// Reads slots from `slot` on into `parts`, whole pages each.
-    ///
-    /// # Errors
-    /// The kernel's errno; what the parts hold is unknown then.
-    ///
-    /// # Safety
-    /// The parts can be written.
-    unsafe fn read(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno>;
-
-    /// Writes `parts`, whole pages each, to slots from `slot` on.
-    ///
-    /// # Errors
-    /// The kernel's errno; what the slots hold is unknown then.
-    ///
-    /// # Safety
-    /// The parts can be read.
-    unsafe fn write(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno>;
-
-    /// The descriptor from which slots can be read, page `n` at `n` times 4096, on the thread that opened it.
-    fn descriptor(&self) -> Option<i32>;
-}
 
 /// Bytes of the longest path of a store, the closing zero included.
 const PATH_MAX: usize = 4096;
-/// Permissions of a store: its owner's alone.
+/// Permissions of a store while it may have a name: its owner's alone.
 const MODE: u32 = 0o600;
+/// Permissions afterwards: a process that has changed its user opens it again for a forked child, by `/proc`,
+/// which lets in none but those who may read the process's memory.
+const NAMELESS_MODE: u32 = 0o666;
 /// How often a store without a name is given one for a moment, on file systems that make none without.
 const NAMES: u32 = 64;
 
@@ -99,7 +62,6 @@ fn parent(path: &[u8]) -> &[u8] {
 pub struct FileStore {
     path: [u8; PATH_MAX],
     file: AtomicI32,
-    reserved: AtomicU32,
 }
 
 impl FileStore {
@@ -112,7 +74,7 @@ impl FileStore {
             return None;
         }
         bytes[..path.len()].copy_from_slice(path);
-        Some(FileStore { path: bytes, file: AtomicI32::new(-1), reserved: AtomicU32::new(0) })
+        Some(FileStore { path: bytes, file: AtomicI32::new(-1) })
     }
 
     fn path(&self) -> &CStr {
@@ -120,7 +82,7 @@ impl FileStore {
     }
 
     fn file(&self) -> BorrowedFd<'_> {
-        // SAFETY: opened by `open` and never closed while the pager's threads live.
+        // SAFETY: opened by `open` and never closed while the evicting thread lives.
         unsafe { BorrowedFd::borrow_raw(self.file.load(Relaxed)) }
     }
 
@@ -163,162 +125,142 @@ impl FileStore {
         }
         Err(Errno::EXIST)
     }
+}
 
-    /// # Safety
-    /// As the system call demands of the parts.
-    unsafe fn all(&self, call: libc::c_long, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        let file = self.file.load(Relaxed) as usize;
-        whole(parts, |parts, done| {
-            let offset = slot.0 as usize * PAGE + done;
-            let args = [file, parts.as_ptr() as usize, parts.len(), offset, 0, 0];
-            // SAFETY: by this function's condition.
-            unsafe { raw::syscall(call, args) }
-        })
+/// Flags of `sync_file_range`: wait for what is being written, and begin to write what has changed.
+const WAIT_BEFORE: usize = 1;
+const WRITE: usize = 2;
+
+/// Repeats a call that a signal to the process has interrupted.
+fn again(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errno> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
     }
 }
 
-/// Calls `transfer` with what is left of `parts`, and the number of bytes done so far, until nothing is left.
-/// It says how many bytes it dealt with, which may be few.
-///
-/// # Errors
-/// What `transfer` fails with, other than an interruption; `IO` if it comes to an end of the file.
-fn whole(
-    parts: &mut [iovec],
-    mut transfer: impl FnMut(&[iovec], usize) -> Result<usize, Errno>,
-) -> Result<(), Errno> {
-    let (mut done, mut first) = (0, 0);
-    while first < parts.len() {
-        let mut count = match transfer(&parts[first..], done) {
-            Err(Errno::INTR) => continue,
-            Ok(0) => return Err(Errno::IO),
-            other => other?,
-        };
-        done += count;
-        while first < parts.len() && count >= parts[first].iov_len {
-            count -= parts[first].iov_len;
-            first += 1;
-        }
-        if first < parts.len() {
-            parts[first].iov_base = parts[first].iov_base.wrapping_byte_add(count);
-            parts[first].iov_len -= count;
-        }
-    }
-    Ok(())
+fn bytes(pages: u32) -> u64 {
+    u64::from(pages) * PAGE as u64
 }
 
-impl Backing for FileStore {
-    fn open(&self) -> Result<(), Errno> {
+/// Ranges are in pages of the file: the first, and how many.
+impl FileStore {
+    /// Opens the store, for the calling thread, and tries what it must be able to do.
+    ///
+    /// # Errors
+    /// The errno that tells why there is none; `OPNOTSUPP` if the file system keeps its files in memory or
+    /// cannot set room aside.
+    pub fn open(&self) -> Result<(), Errno> {
+        const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
         let file = self.open_file()?;
-        // Not when it is made: a file system without direct transfers would refuse it with the file made
-        // already, and named. They are faster, no more.
-        let _ = rustix::fs::fcntl_setfl(&file, OFlags::DIRECT);
+        if IN_MEMORY.contains(&(rustix::fs::fstatfs(&file)?.f_type as u32)) {
+            return Err(Errno::OPNOTSUPP);
+        }
+        // Refused only where such a mode cannot be; then a child of another user gets no view.
+        let _ = rustix::fs::fchmod(&file, Mode::from_raw_mode(NAMELESS_MODE));
         self.file.store(file.into_raw_fd(), Relaxed);
         Ok(())
     }
 
-    fn reserve(&self, slots: u32) -> Result<(), Errno> {
-        let before = self.reserved.load(Relaxed);
-        if slots <= before {
-            return Ok(());
-        }
-        let (from, len) = (u64::from(before) * PAGE as u64, u64::from(slots - before) * PAGE as u64);
-        loop {
-            match rustix::fs::fallocate(self.file(), rustix::fs::FallocateFlags::empty(), from, len) {
-                Ok(()) => break,
-                Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP) => {
-                    fill(self, before, slots)?;
-                    break;
-                }
-                Err(errno) => return Err(errno),
-            }
-        }
-        self.reserved.store(slots, Relaxed);
-        Ok(())
+    /// The descriptor, on the thread that opened it.
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.file.load(Relaxed)
     }
 
-    unsafe fn read(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        // SAFETY: by this function's condition.
-        unsafe { self.all(libc::SYS_preadv, slot, parts) }
+    /// Has room for the range, which nobody has written to, whatever becomes of the disk.
+    ///
+    /// # Errors
+    /// `NOSPC`, `DQUOT` or `FBIG` if there is none; `OPNOTSUPP` where that cannot be had.
+    pub(crate) fn set_aside(&self, first: u32, pages: u32) -> Result<(), Errno> {
+        again(|| rustix::fs::fallocate(self.file(), FallocateFlags::empty(), bytes(first), bytes(pages)))
     }
 
-    unsafe fn write(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        // SAFETY: by this function's condition.
-        unsafe { self.all(libc::SYS_pwritev, slot, parts) }
+    /// Has the range read as zero, with its room kept, and drops it from memory, mapped or not.
+    pub(crate) fn zero(&self, first: u32, pages: u32) -> Result<(), Errno> {
+        let flags = FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE;
+        again(|| rustix::fs::fallocate(self.file(), flags, bytes(first), bytes(pages)))
     }
 
-    fn descriptor(&self) -> Option<i32> {
-        Some(self.file.load(Relaxed)).filter(|&file| file >= 0)
+    /// Makes a hole of the file's first byte, which no object has: too short for a block of the disk to go,
+    /// so that nothing waits for the file's extents. While it is made, the kernel has all faults wait that
+    /// bring a page of the file into memory or write to a clean one.
+    pub(crate) fn punch(&self) -> Result<(), Errno> {
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        again(|| rustix::fs::fallocate(self.file(), flags, 0, 1))
     }
-}
 
-/// Where a file system cannot set room aside, writing it full does.
-fn fill(store: &FileStore, from: u32, to: u32) -> Result<(), Errno> {
-    #[repr(C, align(4096))]
-    struct Zeros([u8; PAGE]);
-    static ZEROS: Zeros = Zeros([0; PAGE]);
-    let mut slot = from;
-    while slot < to {
-        let count = (to - slot).min(BATCH as u32);
-        let mut parts = [iovec { iov_base: ZEROS.0.as_ptr().cast_mut().cast(), iov_len: PAGE }; BATCH];
-        // SAFETY: the zeros can be read.
-        unsafe { store.write(SlotNo(slot), &mut parts[..count as usize])? };
-        slot += count;
+    /// Begins to write what has changed of the range.
+    pub(crate) fn write(&self, first: u32, pages: u32) -> Result<(), Errno> {
+        self.sync(first, pages, WRITE)
     }
-    Ok(())
+
+    /// Waits until what is being written of the range is.
+    ///
+    /// # Errors
+    /// `IO` and others if a page of the store could not be written.
+    pub(crate) fn wait(&self, first: u32, pages: u32) -> Result<(), Errno> {
+        self.sync(first, pages, WAIT_BEFORE)
+    }
+
+    fn sync(&self, first: u32, pages: u32, flags: usize) -> Result<(), Errno> {
+        let (file, from, len) = (self.descriptor() as usize, bytes(first) as usize, bytes(pages) as usize);
+        again(|| {
+            // SAFETY: a call on a file that touches no memory of the process.
+            unsafe { raw::syscall(libc::SYS_sync_file_range, [file, from, len, flags, 0, 0]) }.map(drop)
+        })
+    }
+
+    /// Drops from memory what of the range is written and not mapped.
+    pub(crate) fn drop_unmapped(&self, first: u32, pages: u32) {
+        self.advise(first, pages, Advice::DontNeed);
+    }
+
+    /// Begins to read the range.
+    pub(crate) fn read_ahead(&self, first: u32, pages: u32) {
+        self.advise(first, pages, Advice::WillNeed);
+    }
+
+    fn advise(&self, first: u32, pages: u32, advice: Advice) {
+        // Advice: a refusal changes nothing.
+        let _ = rustix::fs::fadvise(self.file(), bytes(first), core::num::NonZero::new(bytes(pages)), advice);
+    }
+
+    /// What of the range is in memory; `None` where `cachestat` is missing or forbidden.
+    pub(crate) fn cached(&self, first: u32, pages: u32) -> Option<Cached> {
+        cachestat::cached(self.file(), bytes(first), bytes(pages)).ok()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// However few bytes each call deals with, and however often it is interrupted, all parts are dealt
-        /// with once.
-        #[test]
-        fn short_transfers_are_continued(
-            lengths in proptest::collection::vec(1usize..5000, 1..10),
-            counts in proptest::collection::vec(1usize..3000, 1..40),
-        ) {
-            let total: usize = lengths.iter().sum();
-            let mut memory = vec![0u8; total];
-            let mut parts = Vec::new();
-            let mut at = 0;
-            for &len in &lengths {
-                parts.push(iovec { iov_base: memory[at..].as_mut_ptr().cast(), iov_len: len });
-                at += len;
-            }
-            let (mut call, mut expected) = (0, 0);
-            let done = whole(&mut parts, |parts, done| {
-                assert_eq!(done, expected);
-                call += 1;
-                if call % 5 == 0 {
-                    return Err(Errno::INTR);
-                }
-                let mut left = counts[call % counts.len()];
-                let before = left;
-                for part in parts {
-                    let count = left.min(part.iov_len);
-                    for byte in 0..count {
-                        // SAFETY: within the memory above.
-                        unsafe { *part.iov_base.cast::<u8>().add(byte) += 1 };
-                    }
-                    left -= count;
-                }
-                expected += before - left;
-                Ok(before - left)
-            });
-            prop_assert_eq!(done, Ok(()));
-            prop_assert!(memory.iter().all(|&byte| byte == 1));
-        }
-    }
 
     #[test]
-    fn the_end_of_the_file_is_an_error() {
-        let mut parts = [iovec { iov_base: core::ptr::null_mut(), iov_len: 1 }];
-        assert_eq!(whole(&mut parts, |_, _| Ok(0)), Err(Errno::IO));
-        assert_eq!(whole(&mut parts, |_, _| Err(Errno::NOSPC)), Err(Errno::NOSPC));
+    fn a_store_knows_what_is_in_memory() {
+        let directory = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let store = FileStore::at(directory.path().as_os_str().as_encoded_bytes()).expect("a short path");
+        match store.open() {
+            Err(Errno::OPNOTSUPP) => return vellum_skip::skip("/var/tmp keeps its files in memory"),
+            opened => opened.expect("a store"),
+        }
+        store.set_aside(0, 16).expect("room");
+        let Some(before) = store.cached(0, 16) else { return vellum_skip::skip("no cachestat here") };
+        assert_eq!(before, Cached::default());
+        rustix::io::pwrite(store.file(), &[7; 3 * PAGE], PAGE as u64).expect("a write");
+        let written = store.cached(0, 16).expect("counts");
+        assert_eq!((written.pages, written.changed), (3, 3));
+        store.write(0, 16).and_then(|()| store.wait(0, 16)).expect("written");
+        store.zero(2, 1).expect("zeros");
+        assert_eq!(store.cached(0, 16).map(|found| (found.pages, found.changed)), Some((2, 0)));
+        store.drop_unmapped(0, 16);
+        assert_eq!(store.cached(0, 16), Some(Cached::default()));
+        let mut page = [1; PAGE];
+        for (at, expected) in [(1, 7), (2, 0), (3, 7), (4, 0)] {
+            rustix::io::pread(store.file(), &mut page, (at * PAGE) as u64).expect("a read");
+            assert_eq!(page, [expected; PAGE], "page {at}");
+        }
     }
 
     #[test]
@@ -328,8 +270,7 @@ mod tests {
         assert_eq!([&b"a"[..], b"/a", b"/a/b", b"./b"].map(parent), [&b"."[..], b"/", b"/a", b"."]);
         for path in [directory.path(), named.as_path()] {
             let store = FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path");
-            store.open().expect("a store");
-            store.reserve(3).expect("room");
+            drop(store.open_file().expect("a store"));
             drop(store.open_briefly(directory.path().as_os_str().as_encoded_bytes()).expect("a file"));
             assert_eq!(
                 std::fs::read_dir(directory.path()).expect("a directory").count(),
@@ -340,7 +281,7 @@ mod tests {
         }
         std::fs::write(&named, "somebody's").expect("a file");
         let store = FileStore::at(named.as_os_str().as_encoded_bytes()).expect("a short path");
-        assert_eq!(store.open(), Err(Errno::EXIST), "no file is overwritten");
+        assert_eq!(store.open_file().err(), Some(Errno::EXIST), "no file is overwritten");
         assert_eq!(std::fs::read(&named).expect("a file"), b"somebody's");
     }
 }

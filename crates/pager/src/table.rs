@@ -5,6 +5,7 @@
 //! answers page faults must meet none that only it can answer.
 
 use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::io::Errno;
 use vellum_sys::{PAGE, map, round_up};
 
@@ -12,13 +13,13 @@ use vellum_sys::{PAGE, map, round_up};
 ///
 /// # Safety
 /// They are.
-pub(crate) unsafe trait Zero: Copy {}
+pub(crate) unsafe trait Zero {}
 // SAFETY: an integer.
 unsafe impl Zero for u64 {}
 // SAFETY: an integer.
-unsafe impl Zero for u32 {}
-// SAFETY: an array of integers.
-unsafe impl Zero for [u64; 2] {}
+unsafe impl Zero for AtomicU64 {}
+// SAFETY: an integer.
+unsafe impl Zero for AtomicU32 {}
 
 /// An array of `T`, zero at first.
 #[derive(Debug)]

@@ -9,12 +9,8 @@ pub const FRAMES_MIN: u32 = 64;
 pub const FRAMES_MAX: u32 = 1 << 26;
 /// Pages of address space for memory objects unless asked otherwise: 256 GiB.
 pub const SPAN_PAGES: u32 = 1 << 26;
-/// The most pages dealt with in one go: moved out, written, brought ahead.
-pub(crate) const BATCH: usize = 256;
-
-/// The most clusters that are read ahead of a stream, and all together: that many transfers keep a device
-/// busy while what came before is checked and mapped. Each has a thread.
-pub(crate) const AHEAD: usize = 2;
+/// Pages of a step, the unit in which the store is mapped: 2 MiB.
+pub(crate) const STEP: u32 = (vellum_sys::HUGE / PAGE) as u32;
 
 /// The number of a page, counted from the start of the pager's span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -34,11 +30,3 @@ impl PageNo {
         PageNo(self.0 + count)
     }
 }
-
-/// Where a frame is kept that no page is mapped to: a page of the pool's address space.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) struct Place(pub u32);
-
-/// A page's worth of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct SlotNo(pub u32);

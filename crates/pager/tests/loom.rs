@@ -1,68 +1,95 @@
-//! Every interleaving of the program's and the pager's steps on a discardable page, explored by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p vellum-pager --test loom --release`.
+//! Every interleaving of the program's and the evicting thread's steps on a discardable page, explored by
+//! loom: `RUSTFLAGS="--cfg loom" cargo test -p vellum-pager --test loom --release`.
 #![cfg(loom)]
 
-use loom::sync::atomic::AtomicU64;
-use loom::sync::{Arc, Mutex};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use loom::thread;
 
-#[path = "../src/marks.rs"]
+#[path = "../src/bits.rs"]
 #[allow(dead_code, unreachable_pub)]
-mod marks;
-use marks::Marks;
+mod bits;
+use bits::{Announced, Bits};
 
-/// A page and its page-table entry: an access to the page holds the lock as the processor's walk of the table
-/// does.
-struct Page {
-    /// What the program wrote, if the page is mapped.
-    mapped: Option<u32>,
-    /// What the pager keeps of it, if it has taken it away and not dropped it.
-    kept: Option<u32>,
+/// What the page held before, and what the program writes.
+const OLD: u64 = 3;
+const NEW: u64 = 7;
+/// The page, and the range that is dropped.
+const PAGE: u32 = 5;
+const RANGE: (u32, u32) = (4, 8);
+
+struct Shared {
+    needed: [AtomicU64; 1],
+    announced: Announced,
+    /// The contents of the page. Relaxed: nothing but the rule orders the two writes.
+    contents: AtomicU64,
 }
 
-const NEW: u32 = 7;
+impl Shared {
+    fn new() -> Arc<Shared> {
+        let needed = [AtomicU64::new(0)];
+        Arc::new(Shared { needed, announced: Announced::nothing(), contents: AtomicU64::new(OLD) })
+    }
 
-/// The program takes a discardable page into use again while the pager looks for pages to drop. A write after
-/// the mark was cleared is never lost.
-#[test]
-fn what_is_written_after_the_mark_is_cleared_stays() {
-    loom::model(|| {
-        let words = Arc::new([AtomicU64::new(0)]);
-        let page = Arc::new(Mutex::new(Page { mapped: Some(1), kept: None }));
-        Marks::new(&words[..]).set(3, 4);
+    /// The program uses a discardable page again.
+    fn need(&self) {
+        Bits::new(&self.needed).set(PAGE, PAGE + 1);
+        self.announced.wait_past(PAGE, PAGE + 1, thread::yield_now);
+        self.contents.store(NEW, Relaxed);
+    }
 
-        let program = {
-            let (words, page) = (words.clone(), page.clone());
-            thread::spawn(move || {
-                Marks::new(&words[..]).clear(3, 4);
-                let mut page = page.lock().unwrap();
-                // A fault, if the page is away: the pager gives what it kept, or anything.
-                let from = page.kept.take().or(page.mapped);
-                assert!(page.mapped.is_none() || page.kept.is_none());
-                let _ = from;
-                page.mapped = Some(NEW);
-            })
+    /// The evicting thread drops discardable pages; whether it has dropped the page.
+    fn drop_unneeded(&self) -> bool {
+        self.announced.during(RANGE.0, RANGE.1, || {
+            let is_dropped = !Bits::new(&self.needed).has(PAGE);
+            if is_dropped {
+                self.contents.store(0, Relaxed);
+            }
+            is_dropped
+        })
+    }
+}
+
+/// Runs the steps of the program beside those of the evicting thread, in every order.
+fn explore(evict: impl Fn(&Shared) + Copy + Send + Sync + 'static, program: fn(&Shared)) {
+    loom::model(move || {
+        let shared = Shared::new();
+        let evicting = {
+            let shared = shared.clone();
+            thread::spawn(move || evict(&shared))
         };
-        let pager = {
-            let (words, page) = (words.clone(), page.clone());
-            thread::spawn(move || {
-                // 1. taken away
-                {
-                    let mut page = page.lock().unwrap();
-                    page.kept = page.mapped.take();
-                }
-                // 2. looked at
-                let drop_it = Marks::new(&words[..]).has(3);
-                if drop_it {
-                    // The pager holds its own lock from 1 to here, so that a fault waits for it; what came
-                    // between is a page in use again, which the fault has taken out of `kept`.
-                    page.lock().unwrap().kept = None;
-                }
-            })
-        };
-        program.join().unwrap();
-        pager.join().unwrap();
-        let page = page.lock().unwrap();
-        assert_eq!(page.mapped.or(page.kept), Some(NEW));
+        program(&shared);
+        evicting.join().expect("the evicting thread");
+        assert_eq!(shared.contents.load(Relaxed), NEW);
     });
+}
+
+#[test]
+fn what_is_written_to_a_page_in_use_again_stays() {
+    explore(|shared| _ = shared.drop_unneeded(), Shared::need);
+}
+
+/// As the hand goes round: the second range is announced while the program may still look at the first.
+#[test]
+fn what_is_written_survives_every_later_drop() {
+    explore(
+        |shared| {
+            let first = shared.drop_unneeded();
+            assert!(first || !shared.drop_unneeded(), "a page in use was dropped");
+        },
+        Shared::need,
+    );
+}
+
+/// The model is one that would find a fault: a program that does not wait loses what it writes.
+#[test]
+#[should_panic(expected = "assertion")]
+fn without_the_wait_a_write_is_lost() {
+    explore(
+        |shared| _ = shared.drop_unneeded(),
+        |shared| {
+            Bits::new(&shared.needed).set(PAGE, PAGE + 1);
+            shared.contents.store(NEW, Relaxed);
+        },
+    );
 }

@@ -103,10 +103,8 @@ impl Discard {
 pub struct Elsewhere {
     /// Whether an address is its.
     pub owns: fn(usize) -> bool,
-    /// Pages are not needed.
+    /// Pages are not needed: their frames go before any others.
     pub mark: unsafe fn(usize, usize),
-    /// The same, and their frames go before any others.
-    pub discard: unsafe fn(usize, usize),
     /// The same, and their frames are free at once.
     pub flush: unsafe fn(usize, usize),
     /// They are needed again.
@@ -223,10 +221,8 @@ impl Pages {
         if let Some(layer) = elsewhere(run.start) {
             // SAFETY: by this function's condition.
             unsafe {
-                match mode {
-                    Discard::Pager | Discard::Auto => (layer.discard)(run.start, run.len()),
-                    Discard::FlushOnly => {}
-                    _ => (layer.mark)(run.start, run.len()),
+                if mode != Discard::FlushOnly {
+                    (layer.mark)(run.start, run.len());
                 }
             }
             if !mode.flushes_after_collections() {

@@ -160,7 +160,7 @@ impl Watch {
                 break;
             }
         }
-        let last = self.tree.look();
+        let last = self.tree.last_look();
         let survivors = last.alive.into_iter().map(|seen| (seen.pid, seen.stat.comm)).collect();
         Sampled {
             strangers: self.census.strangers(self.board.as_deref()),
@@ -206,7 +206,7 @@ fn add_board(point: &mut Point, board: &BoardFile, alive: &[Seen]) {
         point.cache_hits += slot.get(Counter::CacheHits);
         point.extents += slot.get(Counter::ExtentsOut);
         point.warm += Bytes(slot.get(Counter::BytesWarm));
-        point.paged_wait_ns += slot.get(Counter::PagedWaitNs);
+        point.paged_in += slot.get(Counter::PagedRead);
         if alive.contains(&slot.pid.load(Relaxed)) {
             point.cached += Bytes(slot.get(Counter::NowCached));
             let live = slot.get(Counter::NowLive);

@@ -52,8 +52,8 @@ pub struct Point {
     pub cache_hits: u64,
     /// Extents handed out so far.
     pub extents: u64,
-    /// Time that threads have waited for pages so far, in nanoseconds.
-    pub paged_wait_ns: u64,
+    /// Pages that pagers have read from their stores so far.
+    pub paged_in: u64,
     /// Bytes handed out with their frames already there so far.
     pub warm: Bytes,
 }

@@ -82,6 +82,8 @@ pub struct Tree {
     before: Used,
     /// Processes that are not of this job.
     others: HashSet<Pid>,
+    /// Whether the last look met one that may be, as it was executing another program.
+    is_undecided: bool,
     known: HashMap<Pid, Known>,
     root_stat: File,
     /// The `children` of our main thread and of the thread that starts the job. Empty on kernels without such
@@ -124,6 +126,7 @@ impl Tree {
             root,
             before: Used::default(),
             others: HashSet::new(),
+            is_undecided: false,
             known: HashMap::new(),
             root_stat: File::open("/proc/self/stat").ok()?,
             root_children: own.into_iter().chain(this).collect(),
@@ -143,6 +146,20 @@ impl Tree {
         }
         tree.others = tree.below_root().into_iter().chain(tree.listed_above()).collect();
         Some(tree)
+    }
+
+    /// Looks until of every process it is known whether it is the job's, or patience ends.
+    pub fn last_look(&mut self) -> Look {
+        const LOOKS: u32 = 20;
+        let mut look = self.look();
+        for _ in 1..LOOKS {
+            if !self.is_undecided {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            look = self.look();
+        }
+        look
     }
 
     /// Looks at every process of the tree.
@@ -214,6 +231,7 @@ impl Tree {
     /// Processes of the job that the walk from us did not meet.
     fn unvisited(&mut self) -> Vec<Pid> {
         let mut found = Vec::new();
+        self.is_undecided = false;
         for (&pid, known) in &self.known {
             // Another process may have got the number.
             let is_it = |stat: Stat| stat.started_ticks == known.started_ticks;
@@ -232,7 +250,9 @@ impl Tree {
             let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| vec![0]);
             if environment.split(|&byte| byte == 0).any(|entry| entry == self.mark) {
                 found.push(pid);
-            } else if !environment.is_empty() {
+            } else if environment.is_empty() {
+                self.is_undecided = true;
+            } else {
                 self.others.insert(pid);
             }
         }

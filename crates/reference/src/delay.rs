@@ -175,7 +175,7 @@ fn summary(times: &[Duration], out_ns: f64, device: Device) -> Delay {
 }
 
 /// Whether data dropped from the cache must be read again from a device.
-fn is_on_disk(directory: &Path) -> bool {
+pub fn is_on_disk(directory: &Path) -> bool {
     /// `f_type` of file systems that are memory.
     const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
     rustix::fs::statfs(directory).is_ok_and(|found| !MEMORY.contains(&(found.f_type as u64)))

@@ -74,7 +74,7 @@ mod watcher;
 mod whole;
 
 pub use advice::{CYCLES_MIN, RESERVE};
-pub use delay::{Delay, DelayError, Device};
+pub use delay::{Delay, DelayError, Device, is_on_disk};
 pub use event::Event;
 pub use frame::{Age, Disturbance, Frame, Wanting, Window, windows};
 pub use options::{

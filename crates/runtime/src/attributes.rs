@@ -10,14 +10,17 @@
 //! | --- | --- | --- |
 //! | `userfaultfd` | by number | mappings are served no more: their pages are to be missing until they are touched |
 //! | `ioctl`: `UFFDIO_REGISTER`, KVM's and VFIO's memory | by name, by number | tainted; registered, pages of zeros are missing again |
-//! | `mbind`, `vmsplice`, `io_uring_register` of buffers | by number (`vmsplice` by name, too) | tainted |
+//! | `vmsplice` | by name, by number | tainted |
+//! | `mbind`, `io_uring_register` of buffers | by number | tainted |
 //! | `prctl(PR_SET_VMA)` | by name, by number | tainted |
 //! | `mseal` | by number | left to the kernel |
 
-use crate::identity::kernel;
-use core::ffi::{c_int, c_long, c_ulong};
-use core::ptr::with_exposed_provenance;
-use libc::iovec;
+use crate::identity::{find, kernel};
+use core::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
+use core::mem::transmute;
+use core::ptr::{null_mut, with_exposed_provenance};
+use core::sync::atomic::AtomicPtr;
+use libc::{iovec, ssize_t};
 use vellum_malloc::mmap as served;
 use vellum_sys::{Caps, caps, map};
 
@@ -74,7 +77,7 @@ fn peek(structure: usize) -> [usize; 3] {
 ///
 /// # Safety
 /// The kernel has read the vector for the calling thread.
-pub(crate) unsafe fn taint_parts(parts: usize, count: usize) {
+unsafe fn taint_parts(parts: usize, count: usize) {
     for index in 0..count.min(BUFFERS_MAX) {
         // SAFETY: the kernel found this part readable a moment ago.
         let part = unsafe { with_exposed_provenance::<iovec>(parts).add(index).read_unaligned() };
@@ -97,6 +100,28 @@ pub(crate) fn named(operation: usize, start: usize, bytes: usize) {
 pub unsafe extern "C" fn ioctl(file: c_int, request: c_ulong, argument: usize) -> c_int {
     // SAFETY: the caller's conditions are those of the call of that number.
     unsafe { by_number(libc::SYS_ioctl, [file as usize, request as usize, argument, 0, 0, 0]) as c_int }
+}
+
+/// `vmsplice`, by which a pipe gets the pages themselves.
+///
+/// # Safety
+/// As for the system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vmsplice(file: c_int, parts: *const iovec, count: usize, flags: c_uint) -> ssize_t {
+    type Function = unsafe extern "C" fn(c_int, *const iovec, usize, c_uint) -> ssize_t;
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    // The C library's, at which a thread can be cancelled.
+    let Some(function) = find(c"vmsplice", &FOUND) else { return -1 };
+    // SAFETY: the C library's function of this name has this signature.
+    let function = unsafe { transmute::<*const c_void, Function>(function) };
+    // SAFETY: the program's own call; the kernel has read the vector if it took the call.
+    unsafe {
+        let given = function(file, parts, count, flags);
+        if given != -1 {
+            taint_parts(parts.addr(), count);
+        }
+        given
+    }
 }
 
 /// A call of one of these numbers. Memory that it names is looked at once the kernel has taken the call: a

@@ -16,9 +16,8 @@
 //! program has no other, which is the same to the program. If it has, one line says what the filter must
 //! allow.
 
-use crate::{arch, attributes, calls, identity};
+use crate::{arch, attributes, identity};
 use core::ffi::{c_int, c_long};
-use vellum_malloc::paged::GUARDED;
 use vellum_malloc::{Line, paged};
 use vellum_pages::Pages;
 use vellum_sys::{Caps, caps, owner, thread};
@@ -49,7 +48,7 @@ fn settled(flags: usize) -> usize {
         return flags & !FOR_ALL;
     }
     Line::new()
-        .text("vellum: a filter on system calls for all threads covers those that page, too: it must allow read, ioctl, futex, madvise, preadv, pwritev and fallocate\n")
+        .text("vellum: a filter on system calls for all threads covers those that page, too: it must allow futex, madvise, cachestat, sync_file_range, fadvise64 and fallocate\n")
         .write();
     flags
 }
@@ -119,7 +118,7 @@ unsafe extern "C" fn watched(
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall() {
-    arch::system_call!(crate::mmap::by_number, GUARDED, calls::with_paged, watched, errno_location)
+    arch::system_call!(crate::mmap::by_number, watched, errno_location)
 }
 
 extern "C" fn errno_location() -> *mut c_int {

@@ -18,14 +18,14 @@
 //! Each function is the C library's with that around it. Where the C library does not define it, neither does
 //! the program call it.
 
-use crate::{attach, calls};
+use crate::{attach, loaded};
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use libc::{gid_t, size_t, uid_t};
 use vellum_malloc::{paged, set_errno};
 use vellum_pages::Pages;
 use vellum_sys::credentials::{self, Change, Groups};
-use vellum_sys::{Caps, caps, owner};
+use vellum_sys::{Caps, caps, owner, raw};
 
 /// No id: the call leaves that one as it is.
 const SAME: usize = usize::MAX;
@@ -91,8 +91,14 @@ pub(crate) fn change(call: impl FnOnce() -> isize, after: impl FnOnce() -> After
 /// # Safety
 /// As for the system call.
 pub(crate) unsafe fn kernel(number: c_long, args: [usize; 6]) -> isize {
-    // SAFETY: by this function's condition; where nothing is paged this is the call alone.
-    unsafe { calls::with_paged(number as usize, &args) }.cast_signed()
+    // SAFETY: by this function's condition.
+    match unsafe { raw::syscall(number, args) } {
+        Ok(result) => result.cast_signed(),
+        Err(errno) => {
+            set_errno(errno.raw_os_error());
+            -1
+        }
+    }
 }
 
 fn same(number: c_long, [a, b, c]: [usize; 3]) -> Change {
@@ -138,13 +144,13 @@ pub(crate) unsafe extern "C" fn by_number(
     }
 }
 
-/// The C library's function of that name.
-fn find(name: &CStr, found: &AtomicPtr<c_void>) -> Option<*const c_void> {
+/// The C library's function of that name, kept in `found`.
+pub(crate) fn find(name: &CStr, found: &AtomicPtr<c_void>) -> Option<*const c_void> {
     let known = found.load(Relaxed);
     if !known.is_null() {
         return Some(known);
     }
-    let next = attach::next(name);
+    let next = loaded::next(name).or_else(|| attach::next(name));
     match next {
         Some(function) => found.store(function.cast_mut(), Relaxed),
         None => set_errno(libc::ENOSYS),

@@ -10,19 +10,14 @@
 //! | [`cxx`] | `operator new` and `operator delete` |
 //! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and their like |
 //! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and what changes mappings |
-//! | [`attributes`] | `ioctl`, watched for states that memory keeps |
-//! | [`aio`] | asynchronous input and output, for paged memory |
-//! | [`calls`] | some two hundred functions that hand the kernel a path or a structure, for paged memory |
+//! | [`attributes`] | `ioctl` and `vmsplice`, watched for states that memory keeps |
 //! | [`filter`] | `prctl` and `syscall`, watched for filters on system calls |
 //! | [`gc`] | the collector, `include/vellum_gc.h` |
 //! | [`identity`] | `setuid`, `unshare` and their kin, before which the helper is ended |
 //! | [`loading`] | `dlopen`, without `RTLD_DEEPBIND` |
-//! | [`locks`] | `pthread_mutex_init` and its kin, for paged memory |
 //! | [`lookups`] | `dlsym`, for memory functions by the C library's handle |
 //! | [`rlimit`] | `setrlimit` and `prlimit`, watched for limits on address space |
 //! | [`signals`] | `sigaction` and `signal`, for SIGSEGV, which the collector may need |
-//! | [`streams`] | `fread`, `fwrite` and their kin, for paged memory |
-//! | [`transfers`], [`messages`] | `read`, `write`, `recv`, `send` and their kin, for paged memory |
 //! | [`vel`] | Vellum's own interface, `include/vellum.h` |
 //!
 //! `start` runs when the library is loaded and decides, with `attach`, `knobs` and `paging`, whether Vellum
@@ -36,37 +31,26 @@
 
 #![cfg_attr(panic = "abort", no_std)]
 
-pub mod aio;
 mod arch;
 mod attach;
 pub mod attributes;
 mod board;
-mod bounce;
 #[cfg(panic = "abort")]
 mod broken;
 pub mod c;
-pub mod calls;
 mod copying;
 pub mod cxx;
 pub mod filter;
 pub mod gc;
 pub mod identity;
-mod jump;
 mod knobs;
 mod loaded;
 pub mod loading;
-pub mod locks;
 pub mod lookups;
-pub mod messages;
 pub mod mmap;
 mod paging;
-mod pieces;
 pub mod rlimit;
-mod shadow;
 pub mod signals;
 mod start;
 pub mod stats;
-mod stdio;
-pub mod streams;
-pub mod transfers;
 pub mod vel;

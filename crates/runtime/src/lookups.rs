@@ -6,8 +6,8 @@
 //! jump that keeps the caller's return address, by which the linker knows who searches. Among the latter only
 //! `RTLD_NEXT` from a library after Vellum finds the C library's functions.
 //!
-//! Only functions that end in Vellum are answered for. One that goes on to the next library's, as `open`
-//! does, could come back by that library's lookup.
+//! Only functions that end in Vellum are answered for. One that goes on to the next library's, as
+//! `setuid` does, could come back by that library's lookup.
 
 use crate::attach::{first, object_of};
 use crate::{arch, c, loaded, mmap, stats};

@@ -1,9 +1,8 @@
-//! Paging big blocks, if the user asks for it: the three environment variables.
+//! Paging, if the user asks for it: the two environment variables.
 //!
 //! | variable | values | default |
 //! | --- | --- | --- |
-//! | `VELLUM_FRAMES` | a size such as `512M`, `512MiB` or `1.5G`: what big blocks may have in memory | no limit: nothing is paged |
-//! | `VELLUM_COMPRESSED` | `off`, a part such as `25%` (up to `75%`), or a size: how much of that may be taken for compressed pages | `off` |
+//! | `VELLUM_FRAMES` | a size such as `512M`, `512MiB` or `1.5G`: how much of the program's memory may be in memory at once | no limit: nothing is paged |
 //! | `VELLUM_STORE` | a directory, or a file that does not exist yet | `TMPDIR`, else `/var/tmp` |
 //!
 //! The default is not `/tmp`, which is often memory itself.
@@ -20,17 +19,6 @@ const STORE: &CStr = c"/var/tmp";
 pub(crate) fn heed() {
     let Some(asked) = variable(c"VELLUM_FRAMES") else { return };
     let store = variable(c"VELLUM_STORE").or_else(|| variable(c"TMPDIR")).unwrap_or(STORE);
-    if let Some(asked) = variable(c"VELLUM_COMPRESSED") {
-        match text::share(asked.to_bytes(), paged::COMPRESSED_PERCENT_MAX) {
-            Some(share) => paged::compress_in(share),
-            None => {
-                let mut line = Line::new();
-                line.text("vellum: VELLUM_COMPRESSED=").raw(asked.to_bytes());
-                line.text(" is ignored: it must be off, a part such as 25% up to ");
-                line.decimal(paged::COMPRESSED_PERCENT_MAX.into()).text("%, or a size such as 4M\n").write();
-            }
-        }
-    }
     if !text::size(asked.to_bytes()).is_some_and(|bytes| paged::page_to(store.to_bytes(), bytes)) {
         let mut line = Line::new();
         line.text("vellum: VELLUM_FRAMES=")

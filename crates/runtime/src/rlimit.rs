@@ -4,7 +4,7 @@
 //! `RLIMIT_DATA`: then it would count against the limit. So what is mapped ahead is given back first, and
 //! from then on only what is needed is mapped.
 
-use crate::calls;
+use crate::identity;
 use core::ffi::c_int;
 use vellum_pages::Pages;
 
@@ -23,7 +23,7 @@ fn set(
     note(resource, new);
     let args = [pid as usize, resource as usize, new as usize, old as usize, 0, 0];
     // SAFETY: the program's own call, with its own arguments.
-    unsafe { calls::with_paged(libc::SYS_prlimit64 as usize, &args) as c_int }
+    unsafe { identity::kernel(libc::SYS_prlimit64, args) as c_int }
 }
 
 /// `setrlimit`.

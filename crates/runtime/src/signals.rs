@@ -10,8 +10,6 @@
 //! library's always.
 
 use crate::attach;
-use crate::shadow::Kind::{In, Out};
-use crate::shadow::{self, Call, Shape, shape};
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::ptr::{null_mut, without_provenance_mut};
@@ -196,11 +194,8 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     let Some(found) = SIGALTSTACK.get() else { return -1 };
     // SAFETY: the function of that name has this signature.
     let theirs = unsafe { transmute::<*mut c_void, Set>(found) };
-    const STACKS: Shape =
-        shape([In(size_of::<libc::stack_t>() as u16), Out(size_of::<libc::stack_t>() as u16)]);
     // SAFETY: the program's own call, with its own arguments.
-    let result =
-        unsafe { shadow::run(Call::Function(found), &STACKS, [new.addr(), old.addr(), 0, 0, 0, 0]) } as c_int;
+    let result = unsafe { theirs(new, old) };
     if result == 0 && !new.is_null() {
         // Asked for: `old` may be the same place.
         let mut set = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };

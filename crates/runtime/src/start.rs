@@ -5,7 +5,7 @@
 //! decided here.
 
 use crate::knobs::{Knobs, variable};
-use crate::{attach, board, copying, loading, lookups, signals, stdio};
+use crate::{attach, board, copying, loading, lookups, signals};
 use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -42,9 +42,6 @@ extern "C" fn start() {
         lookups::begin();
         Pages::global().configure(knobs.pages);
         crate::paging::heed();
-        if vellum_malloc::paged::is_paging() {
-            stdio::find();
-        }
         heed_advice();
         if knobs.harden {
             vellum_malloc::harden();
@@ -116,24 +113,19 @@ fn watch_forks() {
 
 unsafe extern "C" fn before_fork() {
     Pages::global().fork_approach();
-    if vellum_malloc::paged::is_paging() {
-        stdio::hold();
-    }
     vellum_gc::fork_prepare();
     vellum_malloc::fork_prepare();
-    vellum_malloc::paged::fork_prepare(stdio::look);
+    vellum_malloc::paged::fork_prepare();
 }
 
 unsafe extern "C" fn after_fork_in_parent() {
     vellum_malloc::paged::fork_parent();
     vellum_malloc::fork_parent();
     vellum_gc::fork_parent();
-    stdio::release();
 }
 
 unsafe extern "C" fn after_fork_in_child() {
     vellum_sys::owner::claim();
-    stdio::renew();
     vellum_malloc::paged::fork_child();
     vellum_malloc::fork_child();
     vellum_gc::fork_child();

@@ -38,9 +38,6 @@ bitflags::bitflags! {
         /// Finding out writes by page protection and SIGSEGV. Without it, too, a collection stops the world
         /// once.
         const PROTECT = 1 << 12;
-        /// Being told of the kernel's own page faults, for which `userfaultfd` asks privilege. Without it
-        /// system calls must not meet pages that a pager has taken away.
-        const KERNEL_FAULTS = 1 << 13;
     }
 }
 
@@ -60,7 +57,6 @@ impl Caps {
         ("membarrier", Caps::MEMBARRIER),
         ("track", Caps::TRACK),
         ("protect", Caps::PROTECT),
-        ("kernel_faults", Caps::KERNEL_FAULTS),
     ];
 
     /// The flag called `name`.

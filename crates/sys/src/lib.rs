@@ -20,11 +20,11 @@ mod arch;
 pub mod attempt;
 pub mod barrier;
 pub mod bpf;
+pub mod cachestat;
 pub mod caps;
 pub mod clock;
 pub mod credentials;
 pub mod environment;
-pub mod fault;
 pub mod guard;
 pub mod host;
 #[cfg(any(test, feature = "inject"))]

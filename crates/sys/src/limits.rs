@@ -308,13 +308,6 @@ pub fn machine_total() -> u64 {
     info.totalram as u64 * u64::from(info.mem_unit.max(1))
 }
 
-/// Pages that this process has in memory, of whatever kind; `None` where `/proc` does not say.
-pub fn own_resident_pages() -> Option<u64> {
-    let mut buffer = [0u8; 128];
-    let statm = text::read(c"/proc/self/statm", &mut buffer)?;
-    statm.split(|&byte| byte == b' ').nth(1).and_then(text::number)
-}
-
 /// Bytes the machine could page out.
 fn machine_swap() -> u64 {
     let info = rustix::system::sysinfo();

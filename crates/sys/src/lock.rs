@@ -75,14 +75,6 @@ impl Lock {
         }
     }
 
-    /// Waits until nobody holds the lock for a moment, without taking it: whatever was done under it before
-    /// is done.
-    pub fn wait_until_seen_free(&self) {
-        while self.0.load(Ordering::SeqCst) != FREE {
-            crate::thread::give_way();
-        }
-    }
-
     /// Makes the lock free whatever it was: for a forked child, where no other thread exists.
     pub fn reset_after_fork(&self) {
         self.0.store(FREE, Ordering::Release);

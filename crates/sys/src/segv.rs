@@ -234,6 +234,15 @@ pub fn open(handler: Handler) -> Result<(), Errno> {
     })
 }
 
+/// Sets `action` for a while, whatever Vellum keeps of the program's; returns the action that was set. The
+/// handler passes on the faults of others by setting that one again.
+pub fn exchange(action: &libc::sigaction) -> libc::sigaction {
+    // SAFETY: zeros are a valid action.
+    let mut before = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
+    next(action, &raw mut before);
+    before
+}
+
 /// Makes `call`, which sets or asks for the signal's action, unless Vellum's handler is there; then `None`,
 /// and [`sigaction`] is to be called.
 pub fn unless_on<T>(call: impl FnOnce() -> T) -> Option<T> {

@@ -66,33 +66,6 @@ pub fn size(text: &[u8]) -> Option<u64> {
     u64::try_from(whole + part).ok()
 }
 
-/// A share of something: nothing, a part, or a size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// Nothing of it.
-    Off,
-    /// A part of a hundred.
-    Percent(u32),
-    /// Bytes, however many there are of it.
-    Bytes(u64),
-}
-
-/// A share as people write it: `off`, `25%`, or a [`size`]. `None` for everything else, and for parts above
-/// `percent_max`.
-pub fn share(text: &[u8], percent_max: u32) -> Option<Share> {
-    let text = text.trim_ascii();
-    if text == b"off" {
-        return Some(Share::Off);
-    }
-    match text.strip_suffix(b"%") {
-        Some(part) => {
-            { decimal(part).and_then(|part| u32::try_from(part).ok()).filter(|&part| part <= percent_max) }
-                .map(Share::Percent)
-        }
-        None => size(text).map(Share::Bytes),
-    }
-}
-
 /// The decimal number that is all of `text`.
 pub fn decimal(text: &[u8]) -> Option<u64> {
     (!text.is_empty() && text.iter().all(u8::is_ascii_digit)).then(|| number(text)).flatten()
@@ -113,17 +86,6 @@ mod tests {
         assert_eq!(number(b"max\n"), None);
         assert_eq!(number(b""), None);
         assert_eq!(number(b"99999999999999999999"), None);
-    }
-
-    #[test]
-    fn shares() {
-        let of = |text: &str| share(text.as_bytes(), 75);
-        assert_eq!(of("off"), Some(Share::Off));
-        assert_eq!([of("25%"), of("75%"), of("0%")], [25, 75, 0].map(|part| Some(Share::Percent(part))));
-        assert_eq!(of("1.5M"), Some(Share::Bytes(3 << 19)));
-        for wrong in ["", "%", "on", "76%", "2.5%", "-1%", "5 GB", "99999999999%"] {
-            assert_eq!(of(wrong), None, "{wrong}");
-        }
     }
 
     #[test]

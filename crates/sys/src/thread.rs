@@ -366,12 +366,6 @@ pub fn wake_all(word: &AtomicU32) {
     wake_some(word, i32::MAX as u32);
 }
 
-/// Changes `word` and wakes one of those that wait on it.
-pub fn wake_one(word: &AtomicU32) {
-    word.fetch_add(1, Ordering::Release);
-    wake_some(word, 1);
-}
-
 /// Changes `word` and wakes the waiter on it.
 pub fn wake(word: &AtomicU32) {
     word.fetch_add(1, Ordering::Release);

@@ -16,8 +16,7 @@
 //! handler saw made (`_Fork`, a system call of the program's own), and dropping it leaves the parent's as it
 //! is. A program may close descriptors that it does not know: tracking fails then, and what it has opened
 //! under their numbers is left alone. A range can have one owner: while another descriptor tracks any of it,
-//! [`Tracker::cover`] is refused, and while this one does, pages are not moved there by `UFFDIO_MOVE`. This
-//! is the one place that tracks; a pager that owns a range would answer here.
+//! [`Tracker::cover`] is refused, and while this one does, pages are not moved there by `UFFDIO_MOVE`.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, Range, UFFDIO_UNREGISTER, ioctl};
@@ -196,7 +195,7 @@ impl Tracker {
     /// # Errors
     /// The kernel's errno; nothing has changed then.
     pub fn disarm(&self, start: usize, len: usize) -> Result<(), Errno> {
-        uffd::protect(self.faults()?, start, len, false)
+        uffd::unprotect(self.faults()?, start, len)
     }
 
     /// Ends the tracking of `len` bytes from `start`, all of them covered.

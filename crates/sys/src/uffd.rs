@@ -1,7 +1,6 @@
-//! The descriptor of `userfaultfd` and the requests that its users share: [`fault`](crate::fault), which
-//! answers faults, [`track`](crate::track), which lets the kernel note writes, and
-//! [`transfer`](crate::transfer), which moves pages. Numbers and structures are those of
-//! `linux/userfaultfd.h`.
+//! The descriptor of `userfaultfd` and the requests that its users share: [`track`](crate::track), which lets
+//! the kernel note writes, and [`transfer`](crate::transfer), which moves pages. Numbers and structures are
+//! those of `linux/userfaultfd.h`.
 
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
@@ -55,7 +54,7 @@ struct WriteProtect {
     mode: u64,
 }
 
-/// What `UFFDIO_COPY` and `UFFDIO_MOVE` take; the last word is how many bytes were dealt with, or minus an
+/// What `UFFDIO_MOVE` takes; the last word is how many bytes were dealt with, or minus an
 /// errno.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -67,14 +66,13 @@ pub(crate) struct Transfer {
     pub done: i64,
 }
 
-/// What `UFFDIO_ZEROPAGE` takes; requests that need less of it read less.
+/// What `UFFDIO_ZEROPAGE` takes.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Zeros {
-    pub start: u64,
-    pub len: u64,
-    pub mode: u64,
-    pub done: i64,
+struct Zeros {
+    start: u64,
+    len: u64,
+    mode: u64,
+    done: i64,
 }
 
 const _: () = assert!(size_of::<Transfer>() == 40 && size_of::<Zeros>() == 32);
@@ -95,16 +93,17 @@ pub(crate) fn move_pages(file: &OwnedFd, transfer: &mut Transfer) -> Result<usiz
 }
 
 /// The mode in which a page that is put somewhere wakes nobody who waits for it.
-pub(crate) const MODE_DONTWAKE: u64 = 1 << 0;
+const MODE_DONTWAKE: u64 = 1 << 0;
 
-/// Puts zeros at `page` if nothing is there; `mode` is 0 or [`MODE_DONTWAKE`]. Returns whether nothing was.
+/// Puts zeros at `page` if nothing is there. Returns whether nothing was.
 ///
 /// The kernel looks at the page's entry under the lock of its table, and takes for nothing an empty entry
 /// only: not a page that is swapped out, nor one that is being migrated. `mincore` takes the first of these
 /// for nothing, and `/proc/self/pagemap` is not there in every container.
-pub(crate) fn zero(file: &OwnedFd, page: usize, mode: u64) -> Result<bool, Errno> {
+fn zero(file: &OwnedFd, page: usize) -> Result<bool, Errno> {
     loop {
-        let mut request = Zeros { start: page as u64, len: crate::PAGE as u64, mode, done: 0 };
+        let (start, len) = (page as u64, crate::PAGE as u64);
+        let mut request = Zeros { start, len, mode: MODE_DONTWAKE, done: 0 };
         match ioctl(file, UFFDIO_ZEROPAGE, &mut request) {
             Ok(_) => return Ok(true),
             Err(Errno::EXIST) => return Ok(false),
@@ -123,7 +122,7 @@ pub(crate) fn zero(file: &OwnedFd, page: usize, mode: u64) -> Result<bool, Errno
 /// # Safety
 /// If nothing is there, nobody relies on it: the page is filled for a moment.
 pub(crate) unsafe fn is_there(file: &OwnedFd, page: usize) -> Result<bool, Errno> {
-    if zero(file, page, MODE_DONTWAKE)? {
+    if zero(file, page)? {
         // SAFETY: put there a moment ago, and by this function's condition seen by nobody.
         unsafe { crate::map::flush(page, crate::PAGE)? };
         return Ok(false);
@@ -154,9 +153,9 @@ pub(crate) fn register(file: &OwnedFd, start: usize, len: usize, mode: u64) -> R
     ioctl(file, UFFDIO_REGISTER, &mut request).map(drop)
 }
 
-/// Protects `len` bytes from `start` from writes, or no longer, and wakes who waits for that.
-pub(crate) fn protect(file: &OwnedFd, start: usize, len: usize, is_on: bool) -> Result<(), Errno> {
-    let mut request = WriteProtect { start: start as u64, len: len as u64, mode: u64::from(is_on) };
+/// Ends the protection of `len` bytes from `start` from writes.
+pub(crate) fn unprotect(file: &OwnedFd, start: usize, len: usize) -> Result<(), Errno> {
+    let mut request = WriteProtect { start: start as u64, len: len as u64, mode: 0 };
     loop {
         match ioctl(file, UFFDIO_WRITEPROTECT, &mut request) {
             // Mappings are being changed: the same again.

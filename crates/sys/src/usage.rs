@@ -1,10 +1,11 @@
-//! What this process has met and has been given: page faults that had a page brought, pages that are
-//! resident, and pages that are paged out.
+//! What this process has met and has been given: page faults that had a page brought, pages read from
+//! devices, pages that are resident, and pages that are paged out.
 //!
 //! A process that has forbidden itself most system calls has lost the capability to look, and reads 0.
 
 use crate::caps::{self, Caps};
-use crate::text;
+use crate::{PAGE, text};
+use core::ffi::CStr;
 
 /// The totals met so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,19 @@ pub fn thread_met() -> Met {
     met_by(libc::RUSAGE_THREAD)
 }
 
+/// Page faults of this process that had to have a page brought, for a helper: whatever system calls the
+/// program has forbidden itself. 0 if the kernel does not tell.
+pub fn major_faults() -> u64 {
+    let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
+    let args = [libc::RUSAGE_SELF as usize, usage.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: the kernel writes one structure; all zeros are a valid one should it not.
+    let usage = unsafe {
+        let _ = crate::raw::syscall(libc::SYS_getrusage, args);
+        usage.assume_init()
+    };
+    u64::try_from(usage.ru_majflt).unwrap_or(0)
+}
+
 fn met_by(who: libc::c_int) -> Met {
     if !caps::has(Caps::CGROUP) {
         return Met::default();
@@ -50,6 +64,30 @@ fn met_by(who: libc::c_int) -> Met {
         faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
         waits: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
     }
+}
+
+/// Pages' worth of bytes that this process has had read from devices. Unlike a major fault, a page that is
+/// new in a file does not count.
+pub fn read_pages() -> u64 {
+    read_pages_by(c"/proc/self/io")
+}
+
+/// The same of the calling thread.
+pub fn thread_read_pages() -> u64 {
+    read_pages_by(c"/proc/thread-self/io")
+}
+
+fn read_pages_by(path: &CStr) -> u64 {
+    if !caps::has(Caps::CGROUP) {
+        return 0;
+    }
+    let mut buffer = [0u8; 512];
+    text::read(path, &mut buffer).map_or(0, read_pages_in)
+}
+
+/// The same, by what the file says.
+fn read_pages_in(io: &[u8]) -> u64 {
+    text::line_after(io, b"read_bytes:").and_then(text::number).map_or(0, |bytes| bytes / PAGE as u64)
 }
 
 /// Pages of this process that are resident, files' among them; `None` where the kernel does not tell. By
@@ -94,6 +132,14 @@ mod tests {
         let all = met();
         assert!(own.faults <= all.faults && own.waits <= all.waits, "{own:?} of {all:?}");
         assert_eq!(all.since(all), Met::default());
+    }
+
+    #[test]
+    fn pages_read_are_bytes_read_from_devices() {
+        let io = b"rchar: 900000\nwchar: 5\nsyscr: 7\nsyscw: 1\nread_bytes: 45056\nwrite_bytes: 8192\n";
+        assert_eq!((read_pages_in(io), read_pages_in(b"rchar: 4096\n")), (11, 0));
+        let own = thread_read_pages();
+        assert!(own <= read_pages(), "{own}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub const BOARD_ENV: &str = "VELLUM_BOARD";
 /// The first eight bytes of a board.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0B");
 /// The layout's version.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 /// Bytes a slot takes.
 pub const SLOT_BYTES: usize = 2048;
 /// Slots of a board unless asked otherwise: distinct processes of one job.

@@ -117,50 +117,18 @@ counters! {
     GcProtected = "gc_protected", "collections", "collections with page protection";
     /// Collections made at one go although slices were asked for, as nobody told what is written.
     GcUnsliced = "gc_unsliced", "collections", "collections that could not be sliced";
-    /// Read faults of the pager on pages without contents.
-    PagedReadZeroFilled = "paged_read_zero_filled", "pages", "read faults: zero-filled";
-    /// Read faults on pages whose contents nobody needed.
-    PagedReadNotRead = "paged_read_not_read", "pages", "read faults: contents not needed";
-    /// Read faults on pages that came from the store.
-    PagedReadRead = "paged_read_read", "pages", "read faults: read from the store";
-    /// Write faults on pages without contents.
-    PagedWriteZeroFilled = "paged_write_zero_filled", "pages", "write faults: zero-filled";
-    /// Write faults on pages whose contents nobody needed.
-    PagedWriteNotRead = "paged_write_not_read", "pages", "write faults: contents not needed";
-    /// Write faults on pages that came from the store.
-    PagedWriteRead = "paged_write_read", "pages", "write faults: read from the store";
-    /// Pages that lost their frames unwritten because nobody needed them.
+    /// Pages that the pager read from its store.
+    PagedRead = "paged_in_read", "pages", "paged in: read from the store";
+    /// Discardable pages that left memory and were not written.
     PagedDiscarded = "paged_out_discarded", "pages", "paged out: not needed";
     /// Pages written to the store.
     PagedWritten = "paged_out_written", "pages", "paged out: written to the store";
-    /// Pages that nobody needed and whose frames were taken at the program's word.
-    PagedFlushed = "paged_out_flushed", "pages", "paged out: given up by the program";
-    /// Faults on pages that had been taken from their addresses and still had their frames.
-    PagedFound = "paged_found", "pages", "faults that found their frame";
-    /// Pages brought before anybody asked for them.
-    PagedAhead = "paged_ahead", "pages", "pages brought ahead";
-    /// Pages that lost their frames unwritten because the store had them already.
-    PagedUnchanged = "paged_out_unchanged", "pages", "paged out: in the store already";
     /// Page frames that the pager's memory objects share, as many as limits allow; 0 without a pager.
     PeakPagedFrames = "peak_paged_frames", "pages", "most frames of the pager";
     /// The most pages of memory objects at a time.
     PeakPagedPages = "peak_paged_pages", "pages", "most pages of the pager";
-    /// Nanoseconds that threads have waited for pages of the pager, all together.
-    PagedWaitNs = "paged_wait_ns", "nanoseconds", "waited for pages";
-    /// Frames with which nine of ten pages would not have been read from the store, by an estimate.
-    PeakPagedEnough = "peak_paged_enough", "pages", "frames that would do";
-    /// The most pages in memory that are not paged, where all that can be is; else 0.
+    /// The most pages in memory that cannot be paged; 0 without a pager.
     PeakUnpagedPages = "peak_unpaged_pages", "pages", "most pages that are not paged";
-    /// Read faults on pages that were compressed in memory.
-    PagedReadUnpacked = "paged_read_decompressed", "pages", "read faults: decompressed";
-    /// Write faults on pages that were compressed in memory.
-    PagedWriteUnpacked = "paged_write_decompressed", "pages", "write faults: decompressed";
-    /// Pages that lost their frames and were compressed in memory.
-    PagedPacked = "paged_out_compressed", "pages", "paged out: compressed";
-    /// Bytes that they were compressed to.
-    PagedPackedBytes = "paged_out_compressed_bytes", "bytes", "what compressed pages took";
-    /// The most of the pager's frames that were memory of compressed pages.
-    PeakPackedFrames = "peak_compressed_frames", "pages", "most frames of compressed pages";
     /// Bytes of blocks in use when blocks were counted last; 0 before the first time.
     NowInUse = "now_in_use_bytes", "bytes", "in blocks";
     /// Bytes free beside them, in slabs and in threads' own lists.
@@ -180,9 +148,7 @@ impl Counter {
                 | Counter::PeakGcHeap
                 | Counter::PeakPagedFrames
                 | Counter::PeakPagedPages
-                | Counter::PeakPagedEnough
                 | Counter::PeakUnpagedPages
-                | Counter::PeakPackedFrames
         )
     }
 }

@@ -29,7 +29,7 @@ const SECONDS: u64 = 240;
 const PREPARE_SECONDS: u64 = 600;
 /// How often a run is looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// The memory that big blocks have in paged modes.
+/// The memory that a process has in the paged mode.
 const FRAMES: &str = "16M";
 /// Names the run in the environment of its processes.
 const MARK: &str = "MATRIX_RUN";
@@ -159,9 +159,6 @@ impl<'a> Stage<'a> {
         if let (Mode::Preloaded, Some(installed)) = (mode, installed) {
             command.env("LD_PRELOAD", library::for_every_machine(&installed.library));
         }
-        if mode == Mode::Bounce {
-            command.env("VELLUM_MASK", "kernel_faults");
-        }
         let (out, err) = (self.folder.join("out"), self.folder.join("err"));
         command.stdout(File::create(&out).map_err(Error::file("making", &out))?);
         command.stderr(File::create(&err).map_err(Error::file("making", &err))?);
@@ -231,14 +228,13 @@ impl Drop for Stage<'_> {
 /// The shell, with what starts Vellum in front of it.
 fn started(mode: Mode, installed: Option<&Installed>, report: &Path) -> Command {
     let launcher = installed.and_then(|installed| Some((installed.command.as_ref()?, &installed.library)));
-    let (Some((vellum, library)), Mode::Run | Mode::Frames | Mode::Bounce | Mode::Libgc) = (launcher, mode)
-    else {
+    let (Some((vellum, library)), Mode::Run | Mode::Frames | Mode::Libgc) = (launcher, mode) else {
         return Command::new("/bin/sh");
     };
     let mut command = Command::new(vellum);
     command.args(["run", "--quiet", "--no-live", "--lib"]).arg(library).arg("--json").arg(report);
     match mode {
-        Mode::Frames | Mode::Bounce => drop(command.args(["--frames", FRAMES])),
+        Mode::Frames => drop(command.args(["--frames", FRAMES])),
         Mode::Libgc => drop(command.arg("--libgc")),
         _ => {}
     }

@@ -9,7 +9,6 @@
 //! | preloaded | `LD_PRELOAD=libvellum.so` |
 //! | run | under `vellum run` |
 //! | frames | under `vellum run --frames 16M`, where the row asks for it |
-//! | bounce | the same without the kernel's help for paged buffers (`VELLUM_MASK=kernel_faults`) |
 //! | libgc | under `vellum run --libgc`, where the row asks for it |
 //!
 //! and standard output, standard error and exit status must be the same in all. A difference is never

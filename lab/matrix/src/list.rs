@@ -20,15 +20,13 @@ pub enum Mode {
     Run,
     /// Under `vellum run --frames`.
     Frames,
-    /// Under `vellum run --frames`, without the kernel telling of its own faults.
-    Bounce,
     /// Under `vellum run --libgc`.
     Libgc,
 }
 
 impl Mode {
     /// Those compared with [`Mode::Plain`], in the order of the table.
-    pub const COMPARED: [Mode; 5] = [Mode::Preloaded, Mode::Run, Mode::Frames, Mode::Bounce, Mode::Libgc];
+    pub const COMPARED: [Mode; 4] = [Mode::Preloaded, Mode::Run, Mode::Frames, Mode::Libgc];
 
     /// The mode's name in tables and files.
     pub fn name(self) -> &'static str {
@@ -37,7 +35,6 @@ impl Mode {
             Mode::Preloaded => "preloaded",
             Mode::Run => "run",
             Mode::Frames => "frames",
-            Mode::Bounce => "bounce",
             Mode::Libgc => "libgc",
         }
     }

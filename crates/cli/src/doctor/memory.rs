@@ -1,18 +1,18 @@
 //! What programs on Vellum find: each capability of the runtime, tried by the runtime's own calls.
 
-use super::row::{Row, Section};
+use super::row::{Row, Section, State};
+use crate::run::store;
 use rustix::io::Errno;
+use std::ffi::OsString;
 use std::io;
 use vellum_measure::Machine;
-use vellum_process::privilege;
 use vellum_report::units::count;
-use vellum_sys::attempt;
 use vellum_sys::caps::{self, Caps};
-use vellum_sys::fault::{Faults, Reach};
+use vellum_sys::{attempt, cachestat};
 use vellum_sys::{environment, host, limits};
 
-/// Whether any user may have the kernel's own page faults reported.
-const UNPRIVILEGED: &str = "/proc/sys/vm/unprivileged_userfaultfd";
+/// Where the pager's store is unless the environment names a place.
+const STORE: &str = "/var/tmp";
 const HUGE_POLICY: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 /// How many mappings a process may have.
 const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
@@ -110,7 +110,7 @@ pub(super) fn rows(machine: &Machine) -> Vec<Row> {
     let mask = environment::variable(c"VELLUM_MASK").and_then(|names| Caps::by_names(names.to_bytes()));
     let mask = mask.unwrap_or(Caps::empty());
     caps::drop(mask);
-    let mut rows = vec![userfaultfd(mask)];
+    let mut rows = vec![paging()];
     rows.extend(TRIED.iter().map(|tried| match tried.one {
         Caps::HUGE_PAGES => with_policy(tried.row(mask), &machine.huge_pages),
         _ => tried.row(mask),
@@ -132,45 +132,43 @@ impl Tried {
         }
         match (self.attempt)() {
             Ok(()) => row,
-            Err(errno) => row.falls_back(
-                self.instead,
-                format!("{}: {}", self.call, said(errno)),
-                format!(
-                    "Linux {} or later; in a container, a seccomp profile that allows it (docker, podman: \
-                     --security-opt seccomp=FILE)",
-                    self.since
-                ),
-            ),
+            Err(errno) => {
+                row.falls_back(self.instead, format!("{}: {}", self.call, said(errno)), since(self.since))
+            }
         }
     }
+}
+
+/// The cure for a call that the kernel refuses.
+fn since(version: &str) -> String {
+    format!(
+        "Linux {version} or later; in a container, a seccomp profile that allows it (docker, podman: --security-opt \
+         seccomp=FILE)"
+    )
 }
 
 fn masked(row: Row, instead: &str) -> Row {
     row.falls_back(instead, "VELLUM_MASK names it", "unset VELLUM_MASK")
 }
 
-fn userfaultfd(mask: Caps) -> Row {
-    let what = "page faults are answered by the process itself, those of system calls too (run --frames)";
-    let row = Row::works(Section::Memory, "userfaultfd", what);
-    let user = "faults of the program only: system calls that meet a paged-out block are given copies";
-    match Faults::open() {
-        Ok(faults) if faults.reach() == Reach::Kernel => row,
-        Ok(_) if mask.contains(Caps::KERNEL_FAULTS) => masked(row, user),
-        Ok(_) => {
-            let setting = std::fs::read_to_string(UNPRIVILEGED).unwrap_or_default();
-            let held = if privilege::holds(privilege::SYS_PTRACE) { "in force" } else { "missing" };
-            row.falls_back(
-                user,
-                format!("{UNPRIVILEGED} is {}, CAP_SYS_PTRACE {held}", setting.trim()),
-                "sysctl vm.unprivileged_userfaultfd=1, or run as root",
-            )
+/// The place of the store, as programs find it.
+fn paging() -> Row {
+    let mut named = ["VELLUM_STORE", "TMPDIR"].into_iter().filter_map(std::env::var_os);
+    let path = named.find(|path| !path.is_empty()).unwrap_or_else(|| OsString::from(STORE));
+    let row = Row::works(
+        Section::Memory,
+        "store",
+        format!("memory can be paged to a file in {} (run --frames)", path.display()),
+    );
+    let instead = "run --frames pages nothing";
+    let absent = || Row { what: "memory is paged to a file (run --frames)".to_owned(), ..row.clone() };
+    match store::check(path.as_ref()).map(|file| cachestat::cached(file, 0, 0)) {
+        Ok(Ok(_)) => row,
+        Ok(Err(errno)) => {
+            let instead = "pages in memory are counted by mincore, which takes longer";
+            row.clone().falls_back(instead, format!("cachestat: {}", said(errno)), since("6.5"))
         }
-        Err(errno) => row.missing(
-            "run --frames pages nothing",
-            format!("userfaultfd: {}", said(errno)),
-            "CONFIG_USERFAULTFD; in a container, a seccomp profile that allows userfaultfd (docker, podman: \
-             --security-opt seccomp=FILE)",
-        ),
+        Err(error) => absent().absent(State::Missing, instead, &error.to_string()),
     }
 }
 

@@ -32,7 +32,7 @@ const NOT_WORKING: u8 = 1;
 /// errno or file that says so, and the cure. Exit status: 0, whatever was found; with --check 1 if a feature
 /// that it names does not work.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  vellum doctor\n  vellum doctor --check userfaultfd\n  \
+#[command(after_help = "Examples:\n  vellum doctor\n  vellum doctor --check store\n  \
     vellum doctor --json | jq '.features[] | select(.state != \"works\") | .cure'")]
 pub(crate) struct Doctor {
     /// Write JSON instead (schema vellum.doctor/1), to standard output or to FILE.

@@ -61,22 +61,14 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_mmap: bool,
 
-    /// Memory for what is paged of each process, such as 512M; the rest goes to a file.
+    /// Limit each process to SIZE of memory, such as 512M; the rest goes to a file.
     ///
-    /// From 256K to 256G. The program may allocate many times as much. Only these blocks are limited; neither
-    /// privilege nor swap is needed.
+    /// From 256K to 256G. The program may allocate many times as much. Needs Linux 6.5 and a file system on a
+    /// disk (vellum doctor --check store), but neither privilege nor swap.
     #[arg(long, value_name = "SIZE", value_parser = frames)]
     pub(crate) frames: Option<u64>,
 
-    /// How much of the frames may be taken for pages that are compressed rather than written to the file:
-    /// off (the default), a part such as 25% (up to 75%), or a size such as 4M.
-    ///
-    /// It is taken as pages come that compress, and given back to the frames where that does not pay. It
-    /// pays where memory that is somewhat larger than the frames is used at random.
-    #[arg(long, value_name = "SHARE", value_parser = compressed, requires = "frames")]
-    pub(crate) compressed: Option<String>,
-
-    /// The place of paged-out blocks: a directory, or a file that does not exist yet. Nothing is left there
+    /// The place of the paging file: a directory, or a file that does not exist yet. Nothing is left there
     /// (default: TMPDIR, else /var/tmp).
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, requires = "frames")]
     pub(crate) store: Option<PathBuf>,
@@ -137,25 +129,12 @@ pub(crate) const PAIRS_MIN: u32 = 5;
 /// The most pairs a comparison is made of.
 pub(crate) const PAIRS_MAX: u32 = 10_000;
 
-/// The memory of big blocks, in bytes.
+/// The memory that a process may have, in bytes.
 fn frames(text: &str) -> Result<u64, String> {
     const LIMITS: std::ops::RangeInclusive<u64> = 256 << 10..=256 << 30;
     vellum_report::amount::size(text)
         .filter(|bytes| LIMITS.contains(bytes))
         .ok_or_else(|| "write a size, such as 512M, 512MiB or 1.5G, from 256K to 256G".to_owned())
-}
-
-/// The most of the frames that compressed pages may have, in percent.
-const COMPRESSED_PERCENT_MAX: u32 = 75;
-
-/// A share of the frames, as the library reads it.
-fn compressed(text: &str) -> Result<String, String> {
-    match vellum_sys::text::share(text.as_bytes(), COMPRESSED_PERCENT_MAX) {
-        Some(_) => Ok(text.trim().to_owned()),
-        None => Err(format!(
-            "write off, a part such as 25% up to {COMPRESSED_PERCENT_MAX}%, or a size such as 4M or 4MiB"
-        )),
-    }
 }
 
 /// What stands for no number given.
@@ -173,16 +152,6 @@ fn pairs(text: &str) -> Result<u32, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn compressed_pages_have_a_share() {
-        for text in ["off", "25%", "75%", "4MiB"] {
-            assert_eq!(compressed(text).as_deref(), Ok(text));
-        }
-        for wrong in ["", "on", "80%", "4MB"] {
-            assert!(compressed(wrong).unwrap_err().contains("up to 75%"), "{wrong}");
-        }
-    }
 
     #[test]
     fn frames_have_units_and_limits() {

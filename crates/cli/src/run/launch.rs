@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     /// The folder of `libgc.so.1`, if the program is to run on Vellum's collector.
     libgc: Option<PathBuf>,
     knobs: Vec<(&'static str, OsString)>,
-    /// Bytes of frames that big blocks are to have.
+    /// Bytes of frames that each process may have.
     pub(crate) frames: Option<u64>,
     /// Bytes between samples of who holds memory, if they are to be taken.
     pub(crate) heap: Option<u64>,
@@ -86,6 +86,11 @@ pub(crate) struct Observed {
 #[error("cannot make a file for the profile ({0}); make some room in /dev/shm")]
 pub(crate) struct NoFile(#[source] pub(crate) std::io::Error);
 
+/// The place of `--store` does not suit.
+#[derive(Debug, thiserror::Error)]
+#[error("--store {0}")]
+struct NoStore(#[source] store::StoreError);
+
 /// A file for the profile of processes that are given its path, beside the board.
 fn held_file(board: &BoardFile, interval: u64) -> Result<HeldFile, Failure> {
     let directory = board.path().parent().unwrap_or(Path::new("/"));
@@ -121,11 +126,8 @@ impl Plan {
         if let Some(frames) = run.frames {
             knobs.push(("VELLUM_FRAMES", frames.to_string().into()));
         }
-        if let Some(share) = &run.compressed {
-            knobs.push(("VELLUM_COMPRESSED", share.into()));
-        }
         if let Some(path) = &run.store {
-            store::check(path).map_err(Failure::of)?;
+            store::check(path).map_err(|error| Failure::of(NoStore(error)))?;
             // The program may have gone elsewhere when it first needs the store.
             knobs.push(("VELLUM_STORE", std::path::absolute(path).unwrap_or_else(|_| path.clone()).into()));
         }

@@ -13,6 +13,7 @@
 //! draws itself. If the program's output goes to the same terminal, the job has made no write call for
 //! [`QUIET`], by `/proc/PID/io`; where that cannot be read there is no line.
 
+use super::shown::SLOW_READS;
 use crate::screen;
 use rustix::fs::fstat;
 use rustix::process::getpgrp;
@@ -122,8 +123,9 @@ fn line(now: &Now, faults_per_second: f64, columns: usize) -> String {
     let point = &now.point;
     let resident = units::bytes(point.resident.0);
     let mut parts = vec![format!("  vellum  {}", units::time(point.at)), format!("resident {resident}")];
-    if u128::from(point.paged_wait_ns) * 2 > point.at.as_nanos() {
-        parts.push(format!("waits for pages {}", units::time(Duration::from_nanos(point.paged_wait_ns))));
+    let read = point.paged_in as f64 / point.at.as_secs_f64();
+    if read > SLOW_READS {
+        parts.push(format!("pages in {}/s", units::count(read as u64)));
     }
     parts.extend([
         format!("peak {}", units::bytes(now.peak.0)),
@@ -172,7 +174,7 @@ mod tests {
             processes: 12,
             ..Point::default()
         };
-        let point = Point { paged_wait_ns: 1_500_000_000, ..point };
+        let point = Point { paged_in: 3000, ..point };
         let now = Now { point, peak: Bytes(1 << 30), writes: None };
         let whole = line(&now, 1500.0, usize::MAX);
         for columns in 0..=whole.chars().count() {
@@ -182,6 +184,6 @@ mod tests {
             assert_eq!(text.split("  ").find(known), None, "{text:?}");
         }
         assert!(line(&now, 1500.0, 120).contains("12 processes"));
-        assert!(line(&now, 1500.0, 60).contains("waits for pages 1.50 s"));
+        assert!(line(&now, 1500.0, 60).contains("pages in 1,500/s"));
     }
 }

@@ -15,7 +15,7 @@ mod live;
 mod plots;
 pub(crate) mod report;
 mod shown;
-mod store;
+pub(crate) mod store;
 mod working_set;
 
 pub(crate) use args::Run;

@@ -1,29 +1,41 @@
-//! Checks that the pager's store can be at the given place. This happens before the program starts, which
-//! would otherwise run unpaged.
+//! Checks that the pager's store can be at a place. This happens before the program starts, which would
+//! otherwise run unpaged; `vellum doctor` checks the default place.
 //!
-//! The runtime creates its store with the first big block. The check is only whether that can work: a
-//! directory, that of a new file or the given one, in which a file can be written.
+//! The runtime creates its store with the first block that is paged. The check makes a file without a name in
+//! the same directory, and has space reserved for it as the pager does.
 
-use rustix::fs::{Access, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{FallocateFlags, fallocate};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// Bytes by which the pager extends its store.
+const STEP: u64 = 2 << 20;
 
 /// Why a store cannot be there.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
     /// A file that exists is not written over.
-    #[error("--store {}: the file exists; name a directory, or a file that does not exist yet", .0.display())]
+    #[error("{}: the file exists; name a directory, or a file that does not exist yet", .0.display())]
     Exists(PathBuf),
     /// No file can be made there.
-    #[error("--store {}: no file can be created there: {}; name a directory that this user may write to, or a new file in one",
+    #[error("{}: no file can be created there: {}; name a directory that this user may write to, or a new file in one",
         .path.display(), .source)]
     Refused { path: PathBuf, source: io::Error },
+    /// Paging to memory frees none.
+    #[error("{}: its file system is in memory (tmpfs); name a directory on a disk", .0.display())]
+    InMemory(PathBuf),
+    /// The file system cannot promise room.
+    #[error("{}: no space can be reserved there (fallocate): {}; name a directory of ext4, xfs or btrfs with free space",
+        .path.display(), .source)]
+    Room { path: PathBuf, source: io::Error },
 }
 
+/// A file like the store at `path`.
+///
 /// # Errors
-/// If a store could not be made at `path`.
-pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
+/// If a store could not be made there.
+pub(crate) fn check(path: &Path) -> Result<File, StoreError> {
     let refused = |source: io::Error| StoreError::Refused { path: path.to_owned(), source };
     let directory = match path.metadata() {
         Ok(there) if there.is_dir() => path,
@@ -33,19 +45,15 @@ pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
         }
         Err(error) => return Err(refused(error)),
     };
-    // The file has no name, and is gone with its descriptor.
-    match rustix::fs::open(
-        directory,
-        OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC,
-        Mode::RUSR | Mode::WUSR,
-    ) {
-        Ok(_) => Ok(()),
-        // A file system that makes no files without a name.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
-            rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK)
-                .map_err(|errno| refused(errno.into()))
+    let file = tempfile::tempfile_in(directory).map_err(refused)?;
+    if !vellum_reference::is_on_disk(directory) {
+        return Err(StoreError::InMemory(path.to_owned()));
+    }
+    match fallocate(&file, FallocateFlags::empty(), 0, STEP) {
+        Ok(()) => Ok(file),
+        Err(errno) => {
+            Err(StoreError::Room { path: path.to_owned(), source: vellum_process::named(errno.into()) })
         }
-        Err(errno) => Err(refused(errno.into())),
     }
 }
 
@@ -56,9 +64,13 @@ mod tests {
     #[test]
     fn a_directory_or_a_new_file_will_do() {
         let directory = tempfile::tempdir().expect("a directory for the test");
-        assert!(check(directory.path()).is_ok());
         let file = directory.path().join("store");
-        assert!(check(&file).is_ok());
+        for place in [directory.path(), &file] {
+            match check(place) {
+                Err(error @ StoreError::InMemory(_)) => vellum_skip::skip(error),
+                other => assert!(other.is_ok(), "{other:?}"),
+            }
+        }
         std::fs::write(&file, b"mine").expect("a file in it");
         assert!(matches!(check(&file), Err(StoreError::Exists(_))));
         assert!(matches!(check(&directory.path().join("no/store")), Err(StoreError::Refused { .. })));

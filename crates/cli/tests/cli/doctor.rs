@@ -6,6 +6,9 @@ use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
+/// A kernel's number for `cachestat`, the same on every architecture.
+const CACHESTAT: libc::c_long = 451;
+
 fn doctor(options: &[&str]) -> Command {
     let mut command = Command::new(VELLUM);
     command.arg("doctor").args(options).env_remove("VELLUM_MASK");
@@ -126,16 +129,35 @@ fn what_a_filter_denies_is_said_with_its_errno() {
 }
 
 #[test]
-fn without_userfaultfd_frames_page_nothing() {
-    let options = ["--json", "-", "--check", "userfaultfd"];
-    match denying(doctor(&options), libc::SYS_userfaultfd, libc::EPERM).output() {
-        Err(_) => vellum_skip::skip("no filter of system calls may be set here"),
-        Ok(ended) => {
-            assert_eq!(ended.status.code(), Some(1));
-            let report: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
-            let row = feature(&report, "userfaultfd");
-            assert_eq!(row["state"], "missing", "{row}");
-            assert!(row["cure"].as_str().unwrap().contains("seccomp"), "{row}");
+fn memory_is_paged_to_a_disk_alone() {
+    let options = ["--json", "-", "--check", "store"];
+    let row = |command: &mut Command| feature(&examined(command), "store").clone();
+    let place = tempfile::tempdir().unwrap();
+    let missing = row(doctor(&options).env("VELLUM_STORE", place.path().join("no/store")));
+    assert_eq!(missing["state"], "missing", "{missing}");
+    assert!(missing["cure"].as_str().unwrap().contains("name a directory"), "{missing}");
+    if std::fs::read_to_string("/proc/mounts").unwrap().contains(" /dev/shm tmpfs ") {
+        let memory = row(doctor(&options).env("VELLUM_STORE", "/dev/shm"));
+        assert!(
+            memory["state"] == "missing" && memory["why"].as_str().unwrap().contains("tmpfs"),
+            "{memory}"
+        );
+    } else {
+        vellum_skip::skip("/dev/shm is no tmpfs");
+    }
+    if doctor(&options).output().unwrap().status.code() != Some(0) {
+        return vellum_skip::skip("memory cannot be paged here");
+    }
+    for (call, words) in [(libc::SYS_fallocate, "fallocate"), (CACHESTAT, "cachestat")] {
+        match denying(doctor(&options), call, libc::ENOSYS).output() {
+            Err(_) => return vellum_skip::skip("no filter of system calls may be set here"),
+            Ok(ended) => {
+                assert_eq!(ended.status.code(), Some(1));
+                let report: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+                let row = feature(&report, "store");
+                let why = row["why"].as_str().unwrap();
+                assert!(why.contains(words) && why.contains("(os error 38)"), "{why}");
+            }
         }
     }
 }
@@ -174,8 +196,8 @@ fn a_mask_is_a_reason() {
 fn a_feature_that_is_not_known_is_refused_with_those_that_are() {
     let ended = doctor(&["--check", "warp"]).output().unwrap();
     assert_eq!(ended.status.code(), Some(125));
-    assert!(said(&ended).contains("\"warp\"") && said(&ended).contains("userfaultfd"), "{}", said(&ended));
+    assert!(said(&ended).contains("\"warp\"") && said(&ended).contains("uffd-move"), "{}", said(&ended));
     let found = doctor(&["--check", "variables"]).output().unwrap();
     assert_eq!(found.status.code(), Some(0), "{}", out(&found));
-    assert!(!out(&found).contains("userfaultfd"), "{}", out(&found));
+    assert!(!out(&found).contains("uffd-move"), "{}", out(&found));
 }

@@ -50,9 +50,8 @@ fn every_thread_has_what_the_caller_has_in_races() {
     every_thread_follows("race_", &[]);
 }
 
-/// With big blocks paged, the threads without which there is no memory follow. Frames are copied,
-/// as moving them may meet the kernel's own moves.
-const PAGED: [(&str, &str); 3] = [("VELLUM_FRAMES", "8M"), ("VELLUM_MASK", "move"), ("RACES", "2")];
+/// With memory paged, the threads without which there is no memory follow.
+const PAGED: [(&str, &str); 2] = [("VELLUM_FRAMES", "8M"), ("RACES", "2")];
 
 macro_rules! threads_that_page_follow {
     ($($name:ident)+) => {

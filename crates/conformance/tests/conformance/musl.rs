@@ -56,11 +56,6 @@ fn vel() {
     scenarios("vel", &[]);
 }
 
-#[test]
-fn waits() {
-    scenarios("waits", &[]);
-}
-
 /// A test for each scenario of a program that pages.
 macro_rules! in_few_frames {
     ($module:ident: $source:literal, $frames:literal; $($name:ident)+) => {

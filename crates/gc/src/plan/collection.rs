@@ -33,6 +33,7 @@ use crate::sizing::policy::Found;
 use crate::sizing::watch::Spent;
 use crate::space::address_table::AddressTable;
 use crate::space::block::Block;
+use crate::space::block_source;
 use crate::space::heap_space::HeapSpace;
 use crate::trace::mark::{Marker, Paused, StackMemory, give_back_stack};
 use crate::trace::movement::{InPlace, Movement};
@@ -41,7 +42,7 @@ use crate::trace::roots::Roots;
 use crate::trace::{callbacks, frames, loader, parallel};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
-use vellum_sys::{clock, usage};
+use vellum_sys::clock;
 
 /// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the
 /// lists is out.
@@ -61,7 +62,7 @@ fn collect_with_libraries(plan: &dyn Plan, heap: &mut Heap, thread: &'static Thr
     let markers =
         parallel::markers_ready(&heap.config, heap.stats.live_bytes, heap.has_procedures, &heap.space.table);
     let pause = Pause::begin();
-    let met_before = heap.sizing.watch.is_short().then(usage::thread_met);
+    let met_before = heap.sizing.watch.is_short().then(block_source::thread_met);
     let sweep = with_world_stopped(heap, thread, |heap| {
         let before = clock::now_ns();
         heap.check_after("the program ran", Heap::validate);
@@ -92,7 +93,7 @@ fn collect_with_libraries(plan: &dyn Plan, heap: &mut Heap, thread: &'static Thr
     });
     let spent_ns = pause.end(heap);
     if let Some(before) = met_before {
-        let met = usage::thread_met().since(before);
+        let met = block_source::thread_met().since(before);
         heap.sizing.watch.met(met, spent_ns, heap.stats.pause_ns_last, sweep.live);
     }
     end(plan, heap, sweep, Some(spent_ns));

@@ -15,9 +15,10 @@
 use super::memory::Memory;
 use super::rates::Rates;
 use super::refault::Refault;
+use crate::space::block_source;
 use vellum_pages::{AvailableMemory, Pages};
 use vellum_sys::clock;
-use vellum_sys::usage::{self, Met};
+use vellum_sys::usage::Met;
 
 /// One part in this many of the target is left for memory that nothing accounts for.
 const MARGIN_PART: u64 = 16;
@@ -136,7 +137,7 @@ impl Watch {
             self.rates.learn(spent.live, 0, spent.cpu_ns, 0);
             return;
         }
-        let (now_ns, faults) = (clock::own_cpu_ns(), usage::met().faults);
+        let (now_ns, faults) = (clock::own_cpu_ns(), block_source::met().faults);
         if self.ended_cpu_ns != 0 {
             let met = faults.saturating_sub(self.faults);
             let ran_ns = now_ns.saturating_sub(self.ended_cpu_ns);

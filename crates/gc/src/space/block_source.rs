@@ -21,8 +21,9 @@ use crate::space::block::Address;
 use crate::space::size_class::BLOCK;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use vellum_pager::{FileStore, Pager, process};
+use vellum_pager::{Pager, process};
 use vellum_pages::{Elsewhere, Pages, Request};
+use vellum_sys::usage::{self, Met};
 
 /// Which of the two was settled.
 static GROUND: AtomicU32 = AtomicU32::new(UNSETTLED);
@@ -38,8 +39,6 @@ static LAYER: Elsewhere = Elsewhere {
     owns: |address| process::pager().owns(at(address)),
     // SAFETY: the page layer vouches for the range: it was reported as vacant, so that nobody needs it.
     mark: |start, bytes| unsafe { process::pager().mark(at(start), bytes) },
-    // SAFETY: the page layer vouches for the range: it was reported as vacant, so that nobody needs it.
-    discard: |start, bytes| unsafe { process::pager().discard(at(start), bytes) },
     // SAFETY: the range was reported as vacant: nobody needs it, and nobody writes there.
     flush: |start, bytes| unsafe { process::pager().flush(at(start), bytes) },
     need: |start, bytes| process::pager().need(at(start), bytes),
@@ -51,7 +50,7 @@ fn at(address: Address) -> *const u8 {
 
 /// The pager, if blocks are its memory objects.
 #[inline]
-fn pager() -> Option<&'static Pager<FileStore>> {
+fn pager() -> Option<&'static Pager> {
     match GROUND.load(Ordering::Acquire) {
         PAGES => None,
         PAGER => Some(process::pager()),
@@ -60,7 +59,7 @@ fn pager() -> Option<&'static Pager<FileStore>> {
 }
 
 #[cold]
-fn settle() -> Option<&'static Pager<FileStore>> {
+fn settle() -> Option<&'static Pager> {
     let ready = process::ready();
     let ground = if ready.is_some() { PAGER } else { PAGES };
     if ready.is_some() {
@@ -71,8 +70,8 @@ fn settle() -> Option<&'static Pager<FileStore>> {
     ready
 }
 
-/// Whether blocks are paged. Then only the program can report its writes there: the pager owns the range's
-/// faults.
+/// Whether blocks are paged. Then only the program can report its writes there: the kernel tracks no writes
+/// to pages of a file.
 pub(crate) fn is_paged() -> bool {
     pager().is_some()
 }
@@ -86,6 +85,21 @@ pub(crate) fn span() -> (usize, usize) {
 /// process pages blocks.
 pub(crate) fn frames() -> Option<(u64, u64)> {
     pager().and_then(Pager::outlook)
+}
+
+/// What this process has met. Where blocks are paged, faults are pages read from the store: the kernel counts
+/// the first touch of each page as a major fault there.
+pub(crate) fn met() -> Met {
+    read_instead(usage::met(), usage::read_pages)
+}
+
+/// What the calling thread has met, likewise.
+pub(crate) fn thread_met() -> Met {
+    read_instead(usage::thread_met(), usage::thread_read_pages)
+}
+
+fn read_instead(met: Met, read: fn() -> u64) -> Met {
+    if is_paged() { Met { faults: read(), ..met } } else { met }
 }
 
 /// `bytes` bytes for a block or a large object, at a multiple of [`BLOCK`]; zeros, if `zero`. `None` if there

@@ -78,7 +78,7 @@ rows! {
     // Every allocation collects.
     eager => still_for(EAGER, strict(Config { eager: 1, ..MARK_SWEEP }));
     eager_copying => moving_for(EAGER, strict(Config { eager: 1, ..COPYING }));
-    eager_copying_paged in FEW => moving_for(EAGER, strict(Config { eager: 1, ..COPYING }));
+    eager_copying_paged in FEW => moving_for(EAGER / 2, strict(Config { eager: 1, ..COPYING }));
     /// Mostly new objects only, by the account of the kernel and of the program.
     eager_sticky => {
         still_for(EAGER, strict(Config { eager: 1, ..STICKY }));

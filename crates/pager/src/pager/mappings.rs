@@ -6,26 +6,24 @@
 
 use super::{Pager, Refused};
 use crate::objects::{Kind, MAPPING_PAGES_MAX};
-use crate::store::Backing;
 use crate::units::{PAGE, PageNo};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 use vellum_sys::thread::Undisturbed;
-use vellum_sys::{map, raw};
 
 /// The longest mapping that is a memory object.
 pub const MAPPING_MAX: usize = MAPPING_PAGES_MAX as usize * PAGE;
 
-impl<B: Backing + Send> Pager<B> {
+impl Pager {
     /// Makes a mapping of `bytes` bytes, at most [`MAPPING_MAX`], of zeros.
     ///
     /// # Errors
     /// As [`Pager::create`].
-    pub fn map(&'static self, bytes: usize) -> Result<NonNull<u8>, Refused> {
+    pub fn map(&self, bytes: usize) -> Result<NonNull<u8>, Refused> {
         if bytes > MAPPING_MAX {
             return Err(Refused::Span);
         }
-        self.create_as(bytes, PAGE, true, |inner, pages, align, base| {
+        self.create_as(bytes, PAGE, true, &|inner, pages, align, base| {
             inner.objects.create(Kind::Mapping, pages, align, base)
         })
     }
@@ -39,9 +37,9 @@ impl<B: Backing + Send> Pager<B> {
         let mut at = from;
         while at < to {
             let undisturbed = Undisturbed::new();
-            let mut inner = self.enter();
+            let mut inner = self.inner.lock();
             let Some((first, pages)) = inner.objects.mapping(PageNo(at)) else {
-                let address = inner.address(PageNo(at));
+                let address = self.address(at);
                 drop(inner);
                 drop(undisturbed);
                 // SAFETY: by this function's condition.
@@ -51,9 +49,8 @@ impl<B: Backing + Send> Pager<B> {
             };
             let end = to.min(first.0 + pages);
             if self.are_changed.load(Ordering::Relaxed) {
-                let (address, bytes) = (inner.address(PageNo(at)), (end - at) as usize * PAGE);
-                // SAFETY: the range is the pager's, and by this function's condition nobody's.
-                unsafe { make_usual(address, bytes) };
+                // SAFETY: the range is a mapping's, and by this function's condition nobody uses it.
+                unsafe { self.make_usual(at, end) };
             }
             self.end(&mut inner, at, end);
             inner.objects.cut(at, end);
@@ -68,24 +65,12 @@ impl<B: Backing + Send> Pager<B> {
         }
         let page = ((address as usize - self.span().0) / PAGE) as u32;
         let _undisturbed = Undisturbed::new();
-        let (first, pages) = self.enter().objects.mapping(PageNo(page))?;
+        let (first, pages) = self.inner.lock().objects.mapping(PageNo(page))?;
         Some((first.0 + pages - page) as usize * PAGE)
     }
 
     /// The program changes attributes of pages that may be the pager's.
     pub fn note_changes(&self) {
         self.are_changed.store(true, Ordering::Relaxed);
-    }
-}
-
-/// Gives pages the attributes that all of the span have.
-///
-/// # Safety
-/// The range is the pager's, and nobody uses it.
-unsafe fn make_usual(start: usize, bytes: usize) {
-    // SAFETY: as this function says.
-    unsafe {
-        let _ = map::make_writable(start, bytes);
-        let _ = raw::syscall(libc::SYS_munlock, [start, bytes, 0, 0, 0, 0]);
     }
 }

@@ -1,32 +1,32 @@
-//! The pager: what it is, and what others may ask of it. `life` starts and ends it; `follow` has its threads
-//! be who the program is; `uses` is what a program does with memory objects, `mappings` with those that are
-//! its own mappings, `relocate` how objects change their place.
+//! The pager: what it is, and what others may ask of it. `life` starts and ends it, `request` asks its
+//! thread; `uses` is what a program does with memory objects, `mappings` with those that are its own
+//! mappings, `fork` gives children their view.
 //!
-//! Invariants: `faults`, `store` and the tables are set before `phase` says that the pager serves, and only
-//! read since; `inner` is changed under its lock.
+//! Invariants: the tables are set before `phase` says that the pager serves, and only read since; their
+//! elements are atomics. `inner` is changed under its lock, which the evicting thread never takes: a thread
+//! that holds it may wait for a page.
 
-pub(crate) mod follow;
+mod fork;
 mod life;
 pub(crate) mod mappings;
-mod relocate;
+pub(crate) mod request;
 mod uses;
 
-use crate::entry::Kept;
-use crate::inner::{Inner, Request};
-use crate::marks::Marks;
-use crate::policy::Choice;
-use crate::stats::{Event, Stats};
-use crate::store::Backing;
+use crate::bits::{Announced, Bits};
+use crate::evict::Gate;
+use crate::objects::Objects;
+use crate::stats::{Counts, Stats};
+use crate::store::FileStore;
 use crate::table::Table;
-use crate::units::{AHEAD, PAGE, SPAN_PAGES};
+use crate::units::{PAGE, PageNo, SPAN_PAGES};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use fork::Forking;
+use request::{Post, Request};
 use rustix::io::Errno;
-use vellum_sys::fault::{Faults, Reach};
+use vellum_sys::credentials::Change;
 use vellum_sys::lock::Guarded;
-use vellum_sys::text::Share;
 use vellum_sys::thread::Undisturbed;
-use vellum_sys::{Lock, clock, map};
 use vellum_wire::{Counter, Slot};
 
 /// How a pager is to be.
@@ -40,27 +40,16 @@ pub struct Config {
     pub place: Option<usize>,
     /// How many of the first pages are for [`Pager::create_unit`] alone.
     pub near_pages: u32,
-    /// What to replace.
-    pub policy: Choice,
-    /// How many of the frames may be taken for pages that are compressed.
-    pub compressed: Share,
 }
 
 impl Config {
     /// A pager of `frames` frames with room for objects of sixteen times as many pages, and of 64 GiB at
-    /// least. Nothing is compressed.
+    /// least.
     pub fn of_frames(frames: u32) -> Config {
         const SPAN_MIN: u32 = 1 << 24;
         const ROOM: u32 = 16;
         let span_pages = frames.saturating_mul(ROOM).clamp(SPAN_MIN, SPAN_PAGES);
-        Config {
-            frames,
-            span_pages,
-            place: None,
-            near_pages: 0,
-            policy: Choice::Clock,
-            compressed: Share::Off,
-        }
+        Config { frames, span_pages, place: None, near_pages: 0 }
     }
 }
 
@@ -73,9 +62,7 @@ pub enum StartError {
     Again,
     /// Address space or memory for its tables could not be had.
     Memory(Errno),
-    /// The kernel, or a filter on system calls, allows no `userfaultfd`.
-    Faults(Errno),
-    /// The store could not be opened.
+    /// The store could not be opened, or its file system cannot do what a store must.
     Store(Errno),
     /// No thread could be started.
     Thread(Errno),
@@ -86,14 +73,11 @@ pub enum StartError {
 pub enum Refused {
     /// There is no run of address space so long.
     Span,
-    /// The store has no room for this many pages more.
+    /// The store has no room for this many pages more, or cannot be mapped.
     Store(Errno),
     /// The address is not the start of an object.
     NoObject,
 }
-
-/// The answering, the writing and the reading threads.
-const THREADS: usize = 2 + AHEAD;
 
 /// The stages of a pager's life, in `phase`.
 pub(crate) mod phase {
@@ -104,77 +88,141 @@ pub(crate) mod phase {
     pub(crate) const ENDED: u32 = 4;
 }
 
-/// A pager over a store `B`. A process has one (see [`process`](crate::process)); tests make more.
-pub struct Pager<B: 'static> {
-    pub(crate) inner: Guarded<Inner>,
+/// What is known of each page and step of the span.
+pub(crate) struct Tables {
+    needed: Table<AtomicU64>,
+    used: Table<AtomicU64>,
+    contents: Table<AtomicU64>,
+    cached: Table<AtomicU64>,
+    pub(crate) steps: Table<AtomicU32>,
+    pub(crate) places: Table<AtomicU32>,
+}
+
+impl Tables {
+    const fn none() -> Tables {
+        Tables {
+            needed: Table::empty(),
+            used: Table::empty(),
+            contents: Table::empty(),
+            cached: Table::empty(),
+            steps: Table::empty(),
+            places: Table::empty(),
+        }
+    }
+
+    /// Pages whose contents somebody needs.
+    pub(crate) fn needed(&self) -> Bits<'_> {
+        Bits::new(&self.needed)
+    }
+
+    /// Pages that may hold something other than zeros.
+    pub(crate) fn used(&self) -> Bits<'_> {
+        Bits::new(&self.used)
+    }
+
+    /// Pages that had contents when they were looked at last.
+    pub(crate) fn contents(&self) -> Bits<'_> {
+        Bits::new(&self.contents)
+    }
+
+    /// Pages that were in memory when they were looked at last.
+    pub(crate) fn cached(&self) -> Bits<'_> {
+        Bits::new(&self.cached)
+    }
+}
+
+/// Which pages are whose.
+pub(crate) struct Inner {
+    /// Blocks and mappings, behind the first `near` pages; units, in these.
+    objects: Objects,
+    units: Objects,
+    near: u32,
+    /// Pages of all objects, and the most there were.
+    committed: u32,
+    committed_max: u32,
+    forking: Forking,
+}
+
+impl Inner {
+    const fn none() -> Inner {
+        Inner {
+            objects: Objects::none(),
+            units: Objects::none(),
+            near: 0,
+            committed: 0,
+            committed_max: 0,
+            forking: Forking::not(),
+        }
+    }
+
+    /// The objects among which one at `page` is.
+    fn objects_at(&mut self, page: PageNo) -> &mut Objects {
+        if page.0 < self.near { &mut self.units } else { &mut self.objects }
+    }
+}
+
+/// A pager. A process has one (see [`process`](crate::process)); tests make more.
+pub struct Pager {
+    inner: Guarded<Inner>,
     pub(crate) phase: AtomicU32,
-    /// The errno that starting failed with, and at which step.
+    /// The errno that starting failed with, and whether the store was at fault.
     pub(crate) failure: AtomicI32,
-    pub(crate) failed_at: AtomicU32,
+    pub(crate) is_store_at_fault: AtomicBool,
     base: AtomicUsize,
     pages: AtomicU32,
-    words: AtomicPtr<AtomicU64>,
-    /// Set before `phase` says so, by the same thread.
-    pub(crate) faults: UnsafeCell<Option<Faults>>,
-    pub(crate) store: UnsafeCell<Option<B>>,
-    bitmap: UnsafeCell<Table<u64>>,
-    /// Held while asking the fault-handling thread for something.
-    pub(crate) callers: Lock,
-    /// Pages of the stacks of threads that hold the lock.
-    pub(crate) kept: Kept,
-    /// Changes when pages have been written, and when there are some to write.
-    pub(crate) written: AtomicU32,
-    pub(crate) work: AtomicU32,
-    /// Changes when there is something to read ahead.
-    pub(crate) reads: AtomicU32,
-    /// How many changes of who the program is there were, and how many of them each thread has followed.
-    pub(crate) changes: AtomicU32,
-    pub(crate) followed: [AtomicU32; THREADS],
-    stacks: [AtomicUsize; THREADS],
-    pub(crate) threads: [AtomicU32; THREADS],
+    /// As in `inner`, for who does not take the lock.
+    near: AtomicU32,
+    tables: UnsafeCell<Tables>,
+    store: UnsafeCell<Option<FileStore>>,
+    pub(crate) post: Post,
+    pub(crate) announced: Announced,
+    pub(crate) gate: Gate,
+    /// The evicting thread and the gate's: their ids and stacks.
+    pub(crate) threads: [AtomicU32; 2],
+    pub(crate) stacks: [AtomicUsize; 2],
     pub(crate) stats: Stats,
     slot: AtomicPtr<Slot>,
+    /// Frames that may be used now, and pages of the store in memory as far as is known.
+    pub(crate) frames: AtomicU32,
+    pub(crate) level: AtomicU32,
+    /// The end of the pages that objects have had.
+    high: AtomicU32,
+    /// Whether the evicting thread looks seldom, as nothing moves.
+    pub(crate) is_idle: AtomicBool,
     /// Whether the calling process is a forked child, in which nobody pages.
-    pub(crate) is_child: AtomicU32,
+    is_child: AtomicBool,
     /// Whether the program has ever changed attributes of pages here.
     are_changed: AtomicBool,
 }
 
-// SAFETY: the cells are written while one thread knows of the pager (`start`, and the fault-handling thread
-// before it says that it serves), and only read afterwards.
-unsafe impl<B: Send + Sync> Sync for Pager<B> {}
+// SAFETY: the cells are written while one thread knows of the pager (`start`), and only read afterwards.
+unsafe impl Sync for Pager {}
 
-/// The steps of starting, in `failed_at`.
-pub(crate) const AT_FAULTS: u32 = 0;
-pub(crate) const AT_STORE: u32 = 1;
-pub(crate) const AT_THREAD: u32 = 2;
-
-impl<B: Backing + Send> Pager<B> {
+impl Pager {
     /// A pager that has not been started.
-    pub const fn new() -> Pager<B> {
+    pub const fn new() -> Pager {
         Pager {
             inner: Guarded::new(Inner::none()),
             phase: AtomicU32::new(phase::NONE),
             failure: AtomicI32::new(0),
-            failed_at: AtomicU32::new(0),
+            is_store_at_fault: AtomicBool::new(false),
             base: AtomicUsize::new(0),
             pages: AtomicU32::new(0),
-            words: AtomicPtr::new(core::ptr::null_mut()),
-            faults: UnsafeCell::new(None),
+            near: AtomicU32::new(0),
+            tables: UnsafeCell::new(Tables::none()),
             store: UnsafeCell::new(None),
-            bitmap: UnsafeCell::new(Table::empty()),
-            callers: Lock::new(),
-            kept: Kept::new(),
-            written: AtomicU32::new(0),
-            work: AtomicU32::new(0),
-            reads: AtomicU32::new(0),
-            changes: AtomicU32::new(0),
-            followed: [const { AtomicU32::new(0) }; THREADS],
-            stacks: [const { AtomicUsize::new(0) }; THREADS],
-            threads: [const { AtomicU32::new(0) }; THREADS],
+            post: Post::new(),
+            announced: Announced::nothing(),
+            gate: Gate::open(),
+            threads: [const { AtomicU32::new(0) }; 2],
+            stacks: [const { AtomicUsize::new(0) }; 2],
             stats: Stats::new(),
             slot: AtomicPtr::new(core::ptr::null_mut()),
-            is_child: AtomicU32::new(0),
+            frames: AtomicU32::new(0),
+            level: AtomicU32::new(0),
+            high: AtomicU32::new(0),
+            is_idle: AtomicBool::new(false),
+            is_child: AtomicBool::new(false),
             are_changed: AtomicBool::new(false),
         }
     }
@@ -185,7 +233,7 @@ impl<B: Backing + Send> Pager<B> {
         self.phase.load(Ordering::Acquire) == phase::SERVING
     }
 
-    /// Whether the pager answers for `address`.
+    /// Whether `address` lies in the span.
     #[inline]
     pub fn owns(&self, address: *const u8) -> bool {
         let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
@@ -195,117 +243,81 @@ impl<B: Backing + Send> Pager<B> {
     /// The addresses that objects can have: the first, a multiple of 2 MiB, and how many bytes. (0, 0) before
     /// the pager is started.
     pub fn span(&self) -> (usize, usize) {
-        (self.base.load(Ordering::Relaxed), self.span_bytes())
-    }
-
-    /// Whose faults are answered: if only those of user mode, system calls must not be handed memory that may
-    /// be paged out.
-    pub fn reach(&self) -> Option<Reach> {
-        // SAFETY: set before the pager serves, and only read since.
-        self.is_serving().then(|| unsafe { (*self.faults.get()).as_ref() }).flatten().map(Faults::reach)
+        let pages = self.pages.load(Ordering::Relaxed) as usize;
+        (self.base.load(Ordering::Relaxed), pages * PAGE)
     }
 
     /// Whether units are to be had.
     pub fn has_units(&self) -> bool {
-        self.enter().near > 0
+        self.near.load(Ordering::Relaxed) > 0
     }
 
-    pub(crate) fn faults(&self) -> &Faults {
-        // SAFETY: set by the fault-handling thread before it tells anybody that the pager serves; only read
-        // since.
-        match unsafe { (*self.faults.get()).as_ref() } {
-            Some(faults) => faults,
-            None => crate::trouble::stop("is used before it was started", Errno::INVAL),
+    /// Has the pager's threads make the call that the calling thread has just made. What its arguments point
+    /// to must not be paged.
+    pub fn follow(&self, change: Change) {
+        if self.is_serving() && !self.is_child() {
+            // A signal handler on top of this would wait for it.
+            let _undisturbed = Undisturbed::new();
+            // Answered: there is nothing to refuse.
+            let _ = self.ask(Request::Follow(change));
         }
     }
 
-    pub(crate) fn store(&self) -> &B {
-        // SAFETY: set before any thread was started; only read since.
+    /// Where a page lies.
+    pub(crate) fn address(&self, page: u32) -> usize {
+        self.base.load(Ordering::Relaxed) + page as usize * PAGE
+    }
+
+    pub(crate) fn tables(&self) -> &Tables {
+        // SAFETY: set before any other thread knows of the pager, and only read since.
+        unsafe { &*self.tables.get() }
+    }
+
+    pub(crate) fn store(&self) -> &FileStore {
+        // SAFETY: set before any thread was started, and only read since.
         match unsafe { (*self.store.get()).as_ref() } {
             Some(store) => store,
             None => crate::trouble::stop("is used before it was started", Errno::INVAL),
         }
     }
 
-    pub(crate) fn marks(&self) -> Marks<'_> {
-        let len = self.pages.load(Ordering::Relaxed).div_ceil(u64::BITS) as usize;
-        let words = self.words.load(Ordering::Acquire);
-        if words.is_null() {
-            return Marks::new(&[]);
+    fn is_child(&self) -> bool {
+        self.is_child.load(Ordering::Relaxed)
+    }
+
+    /// The end of the pages that objects have had.
+    pub(crate) fn high(&self) -> u32 {
+        self.high.load(Ordering::Acquire)
+    }
+
+    /// Pages that were moved since the pager was started.
+    pub fn counts(&self) -> Counts {
+        self.stats.counts()
+    }
+
+    /// Frames that may be used now: as many as asked for, or as the limits on the process and its other
+    /// memory leave.
+    pub fn frames(&self) -> u32 {
+        self.frames.load(Ordering::Relaxed)
+    }
+
+    /// Pages in memory when the evicting thread looked last.
+    pub fn resident_pages(&self) -> u32 {
+        self.level.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of frames that are free, and bytes whose contents are in the store and not in memory, as far as
+    /// is known. `None` in a forked child, where nothing is paged.
+    pub fn outlook(&self) -> Option<(u64, u64)> {
+        if self.is_child() {
+            return None;
         }
-        // SAFETY: the table has this many words and stays as long as the pager; they are only reached as
-        // atomics.
-        Marks::new(unsafe { core::slice::from_raw_parts(words, len) })
-    }
-
-    pub(crate) fn span_bytes(&self) -> usize {
-        self.pages.load(Ordering::Relaxed) as usize * PAGE
-    }
-
-    /// The page that is touched to ask for something; it is nobody's.
-    pub(crate) fn doorbell(&self) -> usize {
-        self.base.load(Ordering::Relaxed) + self.pages.load(Ordering::Relaxed) as usize * PAGE
-    }
-
-    /// Whether children get a copy of the range: only while a fork is prepared for. Otherwise one made behind
-    /// our back finds nothing there at all, rather than zeros.
-    pub(crate) fn keep_from_children(&self, keep: bool) {
-        let advice = if keep { libc::MADV_DONTFORK } else { libc::MADV_DOFORK };
-        let base = self.base.load(Ordering::Relaxed);
-        let bytes = (self.pages.load(Ordering::Relaxed) as usize + 1) * PAGE;
-        // SAFETY: this advice changes no contents, and the range is the pager's.
-        let _ =
-            unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [base, bytes, advice as usize, 0, 0, 0]) };
-    }
-
-    /// Asks the fault-handling thread for something, by touching a page that only it can provide, and waits
-    /// for the answer.
-    ///
-    /// A page that could not be emptied after the last request is no fault, so that this one is not heard; it
-    /// is emptied and touched again then.
-    ///
-    /// # Errors
-    /// As the request; `BUSY` if it was not heard.
-    fn call(&self, request: Request) -> Result<u32, Errno> {
-        self.callers.lock();
-        let answer = self.call_alone(request);
-        self.callers.unlock();
-        answer
-    }
-
-    /// The same for who holds the callers' lock.
-    fn call_alone(&self, request: Request) -> Result<u32, Errno> {
-        /// How often the page is touched.
-        const TOUCHES: u32 = 3;
-        {
-            let mut inner = self.enter();
-            (inner.request, inner.answer) = (request, Err(Errno::BUSY));
-        }
-        let bell = self.doorbell();
-        for _ in 0..TOUCHES {
-            // SAFETY: the page is the pager's; the touch returns when it has been provided.
-            unsafe { (bell as *const u8).read_volatile() };
-            // SAFETY: nothing in the page is needed; it will be missing for the next who asks.
-            if unsafe { map::flush(bell, PAGE) }.is_err() {
-                // A program that locks all its memory has locked this page, too.
-                const MADV_DONTNEED_LOCKED: usize = 24;
-                // SAFETY: as above.
-                let _ = unsafe {
-                    vellum_sys::raw::syscall(libc::SYS_madvise, [bell, PAGE, MADV_DONTNEED_LOCKED, 0, 0, 0])
-                };
-            }
-            if self.enter().request == Request::None {
-                break;
-            }
-        }
-        let mut inner = self.enter();
-        inner.request = Request::None;
-        inner.answer
-    }
-
-    /// How often `event` happened to a page.
-    pub fn count(&self, event: Event) -> u64 {
-        self.stats.get(event)
+        let tables = self.tables();
+        let (needed, contents, cached) = (tables.needed(), tables.contents(), tables.cached());
+        let away = |index| (needed.word(index) & contents.word(index) & !cached.word(index)).count_ones();
+        let stored: u32 = (0..self.high().div_ceil(u64::BITS)).map(away).sum();
+        let free = self.frames().saturating_sub(self.resident_pages());
+        Some((u64::from(free) * PAGE as u64, u64::from(stored) * PAGE as u64))
     }
 
     /// Lets others see the counts, in `slot` from now on.
@@ -314,34 +326,11 @@ impl<B: Backing + Send> Pager<B> {
             return;
         }
         self.slot.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
-        let frames = self.enter().all_frames();
-        self.show_frames(frames);
-        self.publish();
+        self.show(Counter::PeakPagedFrames, u64::from(self.frames()));
+        self.stats.publish(slot);
     }
 
-    /// Lets others see how many frames there are.
-    pub(crate) fn show_frames(&self, frames: u32) {
-        self.show(Counter::PeakPagedFrames, u64::from(frames));
-    }
-
-    /// Lets others see how long threads have waited for pages, with how many frames most reads would have
-    /// been avoided, and how much of the process's memory is not paged.
-    pub(crate) fn show_waits(&self, inner: &Inner) {
-        self.show(Counter::PagedWaitNs, inner.waits.waited(clock::now_ns()));
-        self.show(Counter::PeakPackedFrames, u64::from(inner.tier.most()));
-        self.show(Counter::PagedPackedBytes, inner.tier.bytes_in());
-        self.show(Counter::PeakPagedEnough, inner.waits.enough(inner.committed_max));
-        if inner.near > 0 {
-            self.show(Counter::PeakUnpagedPages, inner.beside.most());
-        }
-    }
-
-    /// Counts for nobody but itself: a child's parent keeps its own counts.
-    pub(crate) fn show_nobody(&self) {
-        self.slot.store(core::ptr::null_mut(), Ordering::Release);
-    }
-
-    fn show(&self, counter: Counter, value: u64) {
+    pub(crate) fn show(&self, counter: Counter, value: u64) {
         // SAFETY: null, or a slot that lives for ever.
         if let Some(slot) = unsafe { self.slot.load(Ordering::Acquire).as_ref() } {
             slot.set(counter, value);
@@ -354,18 +343,9 @@ impl<B: Backing + Send> Pager<B> {
             self.stats.publish(slot);
         }
     }
-
-    /// Checks every invariant; names the first that is broken. Slow.
-    ///
-    /// # Errors
-    /// The invariant.
-    pub fn validate(&self) -> Result<(), &'static str> {
-        let _undisturbed = Undisturbed::new();
-        self.enter().validate()
-    }
 }
 
-impl<B: Backing + Send> Default for Pager<B> {
+impl Default for Pager {
     fn default() -> Self {
         Pager::new()
     }
@@ -374,7 +354,7 @@ impl<B: Backing + Send> Default for Pager<B> {
 /// A wait that is looked after: nobody is woken for nothing more often than once a second.
 pub(crate) const A_WHILE_NS: u64 = 1_000_000_000;
 
-impl<B> core::fmt::Debug for Pager<B> {
+impl core::fmt::Debug for Pager {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Pager").field("phase", &self.phase).field("base", &self.base).finish_non_exhaustive()
     }

@@ -1,21 +1,23 @@
-//! Pagers for tests, over stores that behave and stores that do not; and random numbers whose seed is
-//! printed.
+//! Pagers for tests, objects with a value on each page, children, time limits, and random numbers whose seed
+//! is printed.
 
-use libc::iovec;
 use rustix::io::Errno;
+use std::ops::Range;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
-use vellum_pager::{Backing, Config, FileStore, PAGE, Pager, SlotNo, StartError};
+use std::process::ExitStatus;
+use std::sync::mpsc;
+use std::time::Duration;
+use tempfile::TempDir;
+use vellum_pager::{Config, FileStore, PAGE, Pager, StartError};
 use vellum_random::Rng;
-use vellum_sys::text::Share;
 use vellum_sys::{Caps, caps};
 
 /// Random numbers.
 pub(crate) struct Random(Rng);
 
 impl Random {
-    /// Seeded by VELLUM_TEST_SEED, or the clock; says which.
+    /// Seeded by VELLUM_TEST_SEED, or the clock; prints the seed.
     pub(crate) fn new() -> Random {
         Random::seeded(vellum_random::test_seed(None))
     }
@@ -31,184 +33,167 @@ impl Random {
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0.index(limit)
     }
-}
 
-/// A store in memory that fails on demand. Lent, so that a test can tell it while a pager uses it.
-pub(crate) struct Shaky {
-    bytes: Mutex<Vec<u8>>,
-    /// One call in this many fails; 0 is none, 1 is all.
-    pub(crate) fails: AtomicU64,
-    /// What it fails with.
-    pub(crate) errno: AtomicI32,
-    /// What does not fail: reads, or writes.
-    pub(crate) spares: AtomicU32,
-    calls: AtomicU64,
-    /// How many may fail yet.
-    pub(crate) left: AtomicU64,
-    /// Slots there is room for.
-    limit: u32,
-    /// This many of the next transfers come back with one bit of their first page changed.
-    pub(crate) spoil: AtomicU32,
-}
-
-impl Shaky {
-    pub(crate) fn new(fails: u64, limit: u32) -> Shaky {
-        Shaky {
-            bytes: Mutex::new(vec![0; limit as usize * PAGE]),
-            fails: AtomicU64::new(fails),
-            errno: AtomicI32::new(libc::EIO),
-            spares: AtomicU32::new(0),
-            calls: AtomicU64::new(0),
-            left: AtomicU64::new(u64::MAX),
-            limit,
-            spoil: AtomicU32::new(0),
-        }
-    }
-
-    /// A store that stays for as long as the test program.
-    pub(crate) fn lasting(fails: u64, limit: u32) -> &'static Shaky {
-        Box::leak(Box::new(Shaky::new(fails, limit)))
-    }
-
-    fn fail(&self, what: u32) -> Result<(), Errno> {
-        let call = self.calls.fetch_add(1, Relaxed) + 1;
-        let fails = self.fails.load(Relaxed);
-        if fails != 0
-            && self.spares.load(Relaxed) != what
-            && call.is_multiple_of(fails)
-            && self.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
-        {
-            return Err(Errno::from_raw_os_error(self.errno.load(Relaxed)));
-        }
-        Ok(())
+    /// A range of `0..limit`, not empty if `limit` is not 0.
+    pub(crate) fn range(&mut self, limit: usize) -> Range<usize> {
+        let from = self.below(limit);
+        from..limit.min(from + 1 + self.below(limit - from))
     }
 }
 
-/// Calls that a [`Shaky`] store may spare.
-pub(crate) const READS: u32 = 1;
-pub(crate) const WRITES: u32 = 2;
+/// Aborts the process unless it is dropped within the limit.
+pub(crate) struct Limit {
+    _over: mpsc::Sender<()>,
+}
 
-// The pager's threads may use neither `malloc` nor thread-local storage: a lock and a copy use neither.
-impl Backing for Shaky {
-    fn open(&self) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    fn reserve(&self, slots: u32) -> Result<(), Errno> {
-        if slots <= self.limit { Ok(()) } else { Err(Errno::NOSPC) }
-    }
-
-    unsafe fn read(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        self.fail(READS)?;
-        let bytes = self.bytes.lock().map_err(|_| Errno::IO)?;
-        let mut at = slot.0 as usize * PAGE;
-        for part in parts {
-            // SAFETY: the caller's parts can be written.
-            unsafe { part.iov_base.cast::<u8>().copy_from(bytes[at..].as_ptr(), part.iov_len) };
-            if self.spoil.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
-                // SAFETY: as above.
-                unsafe { *part.iov_base.cast::<u8>().add(1234) ^= 4 };
+impl Limit {
+    pub(crate) fn of_seconds(seconds: u64) -> Limit {
+        let (over, is_over) = mpsc::channel();
+        std::thread::spawn(move || {
+            if is_over.recv_timeout(Duration::from_secs(seconds)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                eprintln!("the test takes longer than {seconds} s");
+                std::process::abort();
             }
-            at += part.iov_len;
-        }
-        Ok(())
-    }
-
-    unsafe fn write(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        let failed = self.fail(WRITES);
-        let mut bytes = self.bytes.lock().map_err(|_| Errno::IO)?;
-        let mut at = slot.0 as usize * PAGE;
-        for part in parts {
-            // A write that fails leaves anything behind.
-            let len = if failed.is_err() { part.iov_len / 2 } else { part.iov_len };
-            // SAFETY: the caller's parts can be read.
-            let part_bytes = unsafe { std::slice::from_raw_parts(part.iov_base.cast::<u8>(), len) };
-            bytes[at..at + len].copy_from_slice(part_bytes);
-            at += part.iov_len;
-        }
-        failed
-    }
-
-    fn descriptor(&self) -> Option<i32> {
-        None
+        });
+        Limit { _over: over }
     }
 }
 
-impl Backing for &'static Shaky {
-    fn open(&self) -> Result<(), Errno> {
-        (**self).open()
-    }
-
-    fn reserve(&self, slots: u32) -> Result<(), Errno> {
-        (**self).reserve(slots)
-    }
-
-    unsafe fn read(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        // SAFETY: passed on.
-        unsafe { (**self).read(slot, parts) }
-    }
-
-    unsafe fn write(&self, slot: SlotNo, parts: &mut [iovec]) -> Result<(), Errno> {
-        // SAFETY: passed on.
-        unsafe { (**self).write(slot, parts) }
-    }
-
-    fn descriptor(&self) -> Option<i32> {
-        None
-    }
+/// A directory for a store: on a disk, on most machines.
+pub(crate) fn directory() -> TempDir {
+    tempfile::tempdir_in("/var/tmp").expect("a directory")
 }
 
-/// What a process that a test has started ends with if it can test nothing here.
-pub(crate) const SKIPPED: i32 = 77;
-
-/// Ends this process, which a test has started, as one that could test nothing.
-pub(crate) fn skip_alone() -> ! {
-    std::process::exit(SKIPPED)
-}
-
-/// Takes from the kernel what VELLUM_MASK names, as the library does for programs.
-fn mask() {
+/// Starts a pager over a store in `directory` that lives until the test ends it.
+pub(crate) fn start_in(directory: &Path, frames: u32) -> Result<&'static Pager, StartError> {
     if let Some(names) = std::env::var_os("VELLUM_MASK") {
         let names = Caps::by_names(names.as_encoded_bytes());
         caps::drop(names.expect("VELLUM_MASK has capability names separated by commas"));
     }
+    let pager: &'static Pager = Box::leak(Box::new(Pager::new()));
+    let store = FileStore::at(directory.as_os_str().as_encoded_bytes()).expect("a short path");
+    pager.start(Config { span_pages: 1 << 16, ..Config::of_frames(frames) }, store).map(|()| pager)
 }
 
-/// Starts a pager that lives until the test ends it; `None`, said, where the kernel allows none.
-pub(crate) fn start<B: Backing + Send + Sync + 'static>(
-    config: Config,
-    store: B,
-) -> Option<&'static Pager<B>> {
-    mask();
-    let pager: &'static Pager<B> = Box::leak(Box::new(Pager::new()));
-    match pager.start(config, store) {
-        Ok(()) => Some(pager),
-        Err(StartError::Faults(errno)) => {
-            vellum_skip::skip(format_args!("this kernel or privilege has no userfaultfd ({errno:?})"));
+/// As [`start_in`]; `None`, with the reason, where no store can be.
+pub(crate) fn start(frames: u32) -> Option<&'static Pager> {
+    match start_in(directory().path(), frames) {
+        Ok(pager) => Some(pager),
+        Err(StartError::Store(Errno::OPNOTSUPP)) => {
+            vellum_skip::skip(
+                "/var/tmp cannot have a store: it keeps files in memory, or sets no room aside",
+            );
             None
         }
         Err(error) => panic!("the pager does not start: {error:?}"),
     }
 }
 
-/// One with as many frames, and as many more for compressed pages.
-pub(crate) fn packing(frames: u32) -> Config {
-    Config { compressed: Share::Percent(50), ..config(2 * frames) }
-}
-
-/// A small configuration.
-pub(crate) fn config(frames: u32) -> Config {
-    Config { span_pages: 8192, ..Config::of_frames(frames) }
-}
-
-/// A store in a file at `path`.
-pub(crate) fn file_store(path: &Path) -> FileStore {
-    FileStore::at(path.as_os_str().as_encoded_bytes()).expect("a short path")
-}
-
 /// Ends a pager whose objects the test uses no more.
-pub(crate) fn end<B: Backing + Send + Sync>(pager: &'static Pager<B>) {
-    pager.validate().expect("an invariant");
+pub(crate) fn end(pager: &'static Pager) {
     // SAFETY: no object is used any more.
     unsafe { pager.stop() };
+}
+
+/// A memory object with a value on each page, in its first and its last word. Tests end it when no thread
+/// uses it any more.
+#[derive(Clone, Copy)]
+pub(crate) struct Pages {
+    start: usize,
+    pub(crate) count: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(pager: &Pager, count: usize) -> Pages {
+        let start = pager.create(count * PAGE, 1, true).expect("room").as_ptr().addr();
+        Pages { start, count }
+    }
+
+    /// The address of a page.
+    pub(crate) fn at(self, page: usize) -> *mut u8 {
+        assert!(page < self.count);
+        (self.start + page * PAGE) as *mut u8
+    }
+
+    fn words(self, page: usize) -> [*mut u64; 2] {
+        [0, PAGE - 8].map(|offset| self.at(page).wrapping_add(offset).cast())
+    }
+
+    pub(crate) fn put(self, page: usize, value: u64) {
+        // SAFETY: words of the object.
+        self.words(page).into_iter().for_each(|word| unsafe { word.write_volatile(value) });
+    }
+
+    pub(crate) fn has(self, page: usize, value: u64) -> bool {
+        // SAFETY: words of the object.
+        self.words(page).into_iter().all(|word| unsafe { word.read_volatile() } == value)
+    }
+
+    /// Gives each page a value of its own; another one for each `round`.
+    pub(crate) fn fill(self, round: u64) {
+        (0..self.count).for_each(|page| self.put(page, value(round, page)));
+    }
+
+    /// The first page that does not have its value.
+    pub(crate) fn wrong(self, round: u64) -> Option<usize> {
+        (0..self.count).find(|&page| !self.has(page, value(round, page)))
+    }
+
+    /// How many of the pages are in memory.
+    pub(crate) fn resident(self) -> usize {
+        let mut states = vec![0u8; self.count];
+        // SAFETY: the kernel writes a byte a page.
+        let result = unsafe { libc::mincore(self.at(0).cast(), self.count * PAGE, states.as_mut_ptr()) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+        states.into_iter().filter(|state| state & 1 != 0).count()
+    }
+
+    /// Waits until no more of the pages than `most` are in memory.
+    pub(crate) fn settle(self, most: usize) {
+        while self.resident() > most {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub(crate) fn end(self, pager: &Pager) {
+        let start = std::ptr::NonNull::new(self.at(0)).expect("an object");
+        // SAFETY: as the type says.
+        assert_eq!(unsafe { pager.destroy(start) }, Ok(self.count * PAGE));
+    }
+}
+
+/// What a page has after a fill.
+pub(crate) fn value(round: u64, page: usize) -> u64 {
+    round << 32 | page as u64
+}
+
+/// Forks as the runtime does.
+pub(crate) fn fork(pager: &Pager) -> libc::pid_t {
+    pager.fork_prepare();
+    // SAFETY: the child uses system calls and memory only.
+    let pid = unsafe { libc::fork() };
+    match pid {
+        0 => pager.fork_child(),
+        _ => pager.fork_parent(),
+    }
+    pid
+}
+
+/// Forks by `fork`; the child does `work` and ends with the status that it returns.
+pub(crate) fn child(fork: impl FnOnce() -> libc::pid_t, work: impl FnOnce() -> i32) -> libc::pid_t {
+    let pid = fork();
+    if pid == 0 {
+        let status = work();
+        // SAFETY: ends the child at once, without what the test program would do at its end.
+        unsafe { libc::_exit(status) };
+    }
+    assert!(pid > 0, "fork: {}", std::io::Error::last_os_error());
+    pid
+}
+
+pub(crate) fn wait(pid: libc::pid_t) -> ExitStatus {
+    let mut status = 0;
+    // SAFETY: a call with a place for its answer.
+    assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid);
+    ExitStatus::from_raw(status)
 }

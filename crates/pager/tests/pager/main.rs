@@ -1,16 +1,11 @@
-//! The pager from outside, with a kernel and, for its policies, without.
+//! The pager from outside, over a store on a disk.
 
 mod common;
 
-mod compressed;
-mod ends;
+mod bound;
 mod forks;
 mod full;
-mod kept;
 mod kills;
 mod model;
-mod moves;
-mod policies;
-mod recency;
-mod simulated;
 mod stacks;
+mod system_calls;

@@ -1,378 +1,301 @@
-//! Memory objects against a byte-for-byte model, with few frames, random accesses, discards, and stores that
-//! fail.
+//! Random programs against a model of what their pages must hold, with few frames.
 
-use crate::common::{Random, Shaky, config, end, file_store, packing, start};
+use crate::common::{Limit, Pages, Random, end, start};
 use std::ptr::NonNull;
-use vellum_pager::{Backing, Choice, Config, Event, FRAMES_MIN, PAGE, Pager};
-use vellum_sys::text::Share;
-use vellum_sys::{Caps, caps};
+use vellum_pager::{FRAMES_MIN, PAGE, Pager, Refused};
 
-/// An object and what it must hold; `None` is a byte that may be anything.
+/// Words of a page that the model follows.
+const PROBES: [usize; 4] = [0, 170, 341, PAGE / 8 - 1];
+
+/// What the probes of a page must be; `None` may be anything.
+type Page = [Option<u64>; PROBES.len()];
+const ANYTHING: Page = [None; PROBES.len()];
+const ZERO: Page = [Some(0); PROBES.len()];
+
+/// An object, or the rest of a mapping.
 struct Object {
     start: NonNull<u8>,
-    bytes: Vec<Option<u8>>,
+    pages: Vec<Page>,
+    is_mapping: bool,
+    /// Pages that are marked as discardable.
+    marked: std::ops::Range<usize>,
 }
 
 impl Object {
-    fn slice(&self, from: usize, len: usize) -> &[u8] {
-        // SAFETY: within the object, which only this thread uses.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(from), len) }
+    fn at(&self, page: usize) -> *mut u8 {
+        self.start.as_ptr().wrapping_add(page * PAGE)
     }
 
-    fn check(&self, from: usize, len: usize) {
-        for (index, (&found, wanted)) in
-            self.slice(from, len).iter().zip(&self.bytes[from..from + len]).enumerate()
-        {
-            assert!(wanted.is_none_or(|wanted| wanted == found), "byte {} of {:p}", from + index, self.start);
+    fn probe(&self, page: usize, probe: usize) -> *mut u64 {
+        self.at(page).wrapping_add(PROBES[probe] * 8).cast()
+    }
+
+    fn check(&self, page: usize) {
+        for (probe, wanted) in self.pages[page].into_iter().enumerate() {
+            // SAFETY: a word of the object, which only this thread uses.
+            let found = unsafe { self.probe(page, probe).read_volatile() };
+            assert!(
+                wanted.is_none_or(|wanted| wanted == found),
+                "{found:#x}, not {wanted:x?}: {page} {probe}"
+            );
         }
     }
 
-    fn write(&mut self, from: usize, len: usize, random: &mut Random) {
-        for index in from..from + len {
-            let byte = random.next() as u8;
-            // SAFETY: within the object.
-            unsafe { self.start.as_ptr().add(index).write_volatile(byte) };
-            self.bytes[index] = Some(byte);
+    /// Sees that every byte of a page is zero.
+    fn check_zero(&self, page: usize) {
+        // SAFETY: a page of the object, which only this thread uses.
+        let words = unsafe { std::slice::from_raw_parts(self.at(page).cast::<u64>(), PAGE / 8) };
+        assert!(words.iter().all(|&word| word == 0), "page {page} of {:p}", self.start);
+    }
+
+    fn write(&mut self, page: usize, random: &mut Random) {
+        for probe in 0..PROBES.len() {
+            if random.below(4) > 0 {
+                let word = random.next();
+                // SAFETY: a word of the object, which only this thread uses.
+                unsafe { self.probe(page, probe).write_volatile(word) };
+                self.pages[page][probe] = Some(word);
+            }
         }
     }
 }
 
-/// Objects' pages in all: many times the frames.
-const PAGES_MAX: usize = 12 * FRAMES_MIN as usize;
+/// A program with objects of its own.
+struct Program {
+    pager: &'static Pager,
+    random: Random,
+    objects: Vec<Object>,
+    /// Pages of all objects, about.
+    most: usize,
+}
 
-fn exercise<B: Backing + Send + Sync>(pager: &'static Pager<B>, random: &mut Random, steps: u32) {
-    let mut objects: Vec<Object> = Vec::new();
-    for step in 0..steps {
-        let total: usize = objects.iter().map(|object| object.bytes.len() / PAGE).sum();
-        let which = random.below(objects.len());
-        match random.below(20) {
-            0 | 1 if total < PAGES_MAX => {
-                let pages = 1 + random.below(150);
-                let zero = random.below(2) == 0;
-                let align = if random.below(3) == 0 { 16 * PAGE } else { 1 };
-                let start = pager.create(pages * PAGE - random.below(PAGE), align, zero).expect("room");
-                assert!(start.as_ptr().addr().is_multiple_of(align) && pager.owns(start.as_ptr()));
-                assert_eq!(pager.len(start.as_ptr()), Some(pages * PAGE));
-                objects.push(Object { start, bytes: vec![zero.then_some(0); pages * PAGE] });
-            }
-            2 if objects.len() > 3 => {
-                let object = objects.swap_remove(which);
-                // SAFETY: the object is used no more.
-                unsafe { pager.destroy(object.start) }.expect("an object");
-                assert_eq!(pager.len(object.start.as_ptr()), None);
-            }
-            3 if !objects.is_empty() => {
-                let object = &mut objects[which];
-                let pages = 1 + random.below(200);
-                if random.below(2) == 0 {
-                    // SAFETY: the old place is used no more.
-                    let moved = unsafe { pager.relocate(object.start, pages * PAGE) }.expect("room");
-                    assert!(moved != object.start && pager.len(object.start.as_ptr()).is_none());
-                    object.start = moved;
-                    object.bytes.resize(pages * PAGE, None);
-                    continue;
-                }
-                // SAFETY: the part cut off is used no more.
-                if unsafe { pager.resize(object.start, pages * PAGE) }.is_ok() {
-                    object.bytes.resize(pages * PAGE, None);
-                }
-            }
-            4 | 5 if !objects.is_empty() => {
-                let object = &mut objects[which];
-                let from = random.below(object.bytes.len());
-                let len = random.below(object.bytes.len() - from);
-                let start = object.start.as_ptr().wrapping_add(from);
-                let forget = [Pager::mark, Pager::discard, Pager::flush][random.below(3)];
-                // SAFETY: what the range holds is not needed: the model says so below.
-                unsafe { forget(pager, start, len) };
-                let whole = from.next_multiple_of(PAGE)..(from + len) / PAGE * PAGE;
-                if whole.start < whole.end {
-                    object.bytes[whole].fill(None);
-                }
-                if random.below(2) == 0 {
-                    object.slice(from, len.min(1));
-                }
-                pager.need(start, len);
-            }
-            _ if !objects.is_empty() => {
-                let object = &mut objects[which];
-                let from = random.below(object.bytes.len());
-                let len = random.below((object.bytes.len() - from).min(5 * PAGE));
-                if random.below(12) == 0 {
-                    // In order, so that pages are read ahead.
-                    object.check(0, object.bytes.len());
-                } else if random.below(2) == 0 {
-                    object.write(from, len.min(300), random);
-                } else {
-                    object.check(from, len);
-                }
-            }
-            _ => {}
+impl Program {
+    fn step(&mut self) {
+        let total: usize = self.objects.iter().map(|object| object.pages.len()).sum();
+        let choice = self.random.below(24);
+        if self.objects.is_empty() || choice < 3 && total < self.most {
+            return self.make();
         }
-        if step % 64 == 0 {
-            pager.validate().expect("an invariant");
+        let which = self.random.below(self.objects.len());
+        let marked = std::mem::take(&mut self.objects[which].marked);
+        if !marked.is_empty() {
+            let object = &self.objects[which];
+            self.pager.need(object.at(marked.start), marked.len() * PAGE);
+            assert!(!self.pager.is_marked(object.at(marked.start)));
+        }
+        match choice {
+            3 if self.objects.len() > 3 => self.finish(which),
+            4 if self.objects[which].is_mapping => self.cut(which),
+            4 | 5 if !self.objects[which].is_mapping => self.resize(which),
+            6 | 7 => self.forget(which),
+            8 => self.zero(which),
+            _ => self.touch(which),
         }
     }
-    for object in &objects {
-        object.check(0, object.bytes.len());
+
+    fn make(&mut self) {
+        let (pager, random) = (self.pager, &mut self.random);
+        let count = 1 + random.below(self.most / 8);
+        let is_mapping = random.below(3) == 0;
+        let is_zero = is_mapping || random.below(2) == 0;
+        let align = [1, PAGE, 16 * PAGE][random.below(if is_mapping { 2 } else { 3 })];
+        let bytes = count * PAGE - random.below(PAGE);
+        let made = if is_mapping { pager.map(bytes) } else { pager.create(bytes, align, is_zero) };
+        let start = made.expect("room");
+        assert!(start.addr().get().is_multiple_of(align.max(PAGE)) && pager.owns(start.as_ptr()));
+        if is_mapping {
+            assert_eq!(pager.mapped_from(start.as_ptr()), Some(count * PAGE));
+        } else {
+            assert_eq!(pager.len(start.as_ptr()), Some(count * PAGE));
+        }
+        let pages = vec![if is_zero { ZERO } else { ANYTHING }; count];
+        let object = Object { start, pages, is_mapping, marked: 0..0 };
+        if is_zero && random.below(2) == 0 {
+            (0..count).for_each(|page| object.check_zero(page));
+        }
+        self.objects.push(object);
     }
-    for object in objects {
+
+    fn finish(&mut self, which: usize) {
+        let Object { start, pages, is_mapping, .. } = self.objects.swap_remove(which);
         // SAFETY: the object is used no more.
-        unsafe { pager.destroy(object.start) }.expect("an object");
-    }
-    pager.validate().expect("an invariant");
-}
-
-#[test]
-fn a_file_store() {
-    let mut random = Random::new();
-    let directory = tempfile::tempdir().expect("a directory");
-    let scarce = Config { compressed: Share::Bytes(128 << 10), ..packing(FRAMES_MIN) };
-    for config in [config(FRAMES_MIN), packing(FRAMES_MIN), scarce] {
-        let store = file_store(directory.path());
-        let Some(pager) = start(config, store) else { return };
-        exercise(pager, &mut random, 6000);
-        let packs = config.compressed != Share::Off;
-        for event in [Event::Packed, Event::ReadUnpacked, Event::WriteUnpacked] {
-            assert_eq!(pager.count(event) > 0, packs, "{event:?}");
+        unsafe {
+            if is_mapping {
+                self.pager.unmap(start.as_ptr(), pages.len() * PAGE);
+            } else {
+                assert_eq!(self.pager.destroy(start), Ok(pages.len() * PAGE));
+            }
         }
-        let goes_out = !packs;
-        for event in [Event::Discarded, Event::Written, Event::ReadRead] {
-            assert!(pager.count(event) > 0 || !goes_out, "{event:?}");
+    }
+
+    /// Unmaps a part of a mapping.
+    fn cut(&mut self, which: usize) {
+        let mut object = self.objects.swap_remove(which);
+        let range = self.random.range(object.pages.len());
+        // SAFETY: the pages are used no more.
+        unsafe { self.pager.unmap(object.at(range.start), range.len() * PAGE) };
+        let behind = object.pages.split_off(range.end);
+        object.pages.truncate(range.start);
+        let start = NonNull::new(object.at(range.end)).expect("an address");
+        let rest = Object { start, pages: behind, is_mapping: true, marked: 0..0 };
+        self.objects.extend([object, rest].into_iter().filter(|object| !object.pages.is_empty()));
+    }
+
+    fn resize(&mut self, which: usize) {
+        let object = &mut self.objects[which];
+        let count = 1 + self.random.below(self.most / 6);
+        // SAFETY: the part cut off is used no more.
+        match unsafe { self.pager.resize(object.start, count * PAGE) } {
+            Ok(()) => object.pages.resize(count, ANYTHING),
+            refused => assert!(refused == Err(Refused::Span) && count > object.pages.len(), "{refused:?}"),
         }
-        end(pager);
+        assert_eq!(self.pager.len(object.start.as_ptr()), Some(object.pages.len() * PAGE));
+    }
+
+    fn forget(&mut self, which: usize) {
+        let object = &mut self.objects[which];
+        let range = self.random.range(object.pages.len());
+        let forget = [Pager::mark, Pager::flush][self.random.below(2)];
+        // SAFETY: the model does not need what the pages hold.
+        unsafe { forget(self.pager, object.at(range.start), range.len() * PAGE) };
+        assert!(self.pager.is_marked(object.at(range.start)));
+        object.pages[range.clone()].fill(ANYTHING);
+        // They are needed again when the object is used next.
+        object.marked = range;
+    }
+
+    fn zero(&mut self, which: usize) {
+        let object = &mut self.objects[which];
+        let range = self.random.range(object.pages.len());
+        // SAFETY: the model does not need what the pages hold.
+        unsafe { self.pager.zero(object.at(range.start), range.len() * PAGE) };
+        object.pages[range.clone()].fill(ZERO);
+        range.for_each(|page| object.check_zero(page));
+    }
+
+    fn touch(&mut self, which: usize) {
+        let object = &mut self.objects[which];
+        let range = self.random.range(object.pages.len());
+        let is_written = self.random.below(2) == 0;
+        for page in range {
+            object.check(page);
+            if is_written {
+                object.write(page, &mut self.random);
+            }
+        }
+    }
+
+    fn run(mut self, steps: usize) {
+        (0..steps).for_each(|_| self.step());
+        for object in &self.objects {
+            (0..object.pages.len()).for_each(|page| object.check(page));
+        }
+        (0..self.objects.len()).rev().for_each(|which| self.finish(which));
     }
 }
 
-#[test]
-fn a_window_and_more_frames() {
-    let mut random = Random::new();
-    for frames in [FRAMES_MIN, 3 * FRAMES_MIN] {
-        let config = Config { policy: Choice::Window(2_000_000), ..config(frames) };
-        let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
-        exercise(pager, &mut random, 4000);
-        end(pager);
-    }
+/// Runs programs in threads, with objects of several times the frames together.
+fn exercise(frames: u32, threads: usize, steps: usize) {
+    let _limit = Limit::of_seconds(60);
+    let mut seeds = Random::new();
+    let Some(pager) = start(frames) else { return };
+    let running: Vec<_> = (0..threads)
+        .map(|_| {
+            let random = Random::seeded(seeds.next());
+            let most = 6 * frames as usize / threads;
+            std::thread::spawn(move || Program { pager, random, objects: Vec::new(), most }.run(steps))
+        })
+        .collect();
+    running.into_iter().for_each(|thread| thread.join().expect("a program found what it had written"));
+    assert!(pager.frames() <= frames);
+    end(pager);
+    assert!(!pager.is_serving());
 }
 
 #[test]
-fn a_store_that_fails_now_and_then_loses_nothing() {
-    let mut random = Random::new();
-    for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
-        let Some(pager) = start(config, Shaky::new(7, 8192)) else { return };
-        exercise(pager, &mut random, 3000);
-        end(pager);
-    }
+fn a_program_finds_what_it_wrote() {
+    exercise(FRAMES_MIN, 1, 2500 * vellum_skip::scale());
 }
 
-/// What a kernel without `UFFDIO_MOVE` does, and without privilege. In a process of its own, as the flags are
-/// the process's.
 #[test]
-fn without_moving_and_without_privilege() {
+fn threads_find_what_they_wrote() {
+    exercise(4 * FRAMES_MIN, 3, 1000 * vellum_skip::scale());
+}
+
+/// What was used, forgotten and used again is not taken for fresh.
+#[test]
+fn pages_needed_again_are_cleared_for_the_next_object() {
+    let Some(pager) = start(FRAMES_MIN) else { return };
+    for forget in [Pager::mark, Pager::flush, Pager::zero] {
+        let first = Pages::new(pager, 8);
+        // SAFETY: the pages hold nothing that is needed.
+        unsafe { forget(pager, first.at(0), 8 * PAGE) };
+        pager.need(first.at(0), 8 * PAGE);
+        first.fill(1);
+        first.end(pager);
+        let second = Pages::new(pager, 8);
+        assert_eq!(first.at(0), second.at(0), "the same pages");
+        assert!((0..8).all(|page| second.has(page, 0)));
+        second.end(pager);
+    }
+    end(pager);
+}
+
+/// The counts are as the pages that moved.
+#[test]
+fn counts_are_plausible() {
     vellum_skip::alone(|| {
-        caps::drop(Caps::MOVE | Caps::KERNEL_FAULTS);
-        let mut random = Random::new();
-        for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
-            let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
-            assert_eq!(pager.reach(), Some(vellum_sys::fault::Reach::User));
-            exercise(pager, &mut random, 4000);
-            end(pager);
-        }
+        let _limit = Limit::of_seconds(60);
+        const FRAMES: usize = 4 * FRAMES_MIN as usize;
+        let Some(pager) = start(FRAMES as u32) else { return };
+        let settle = |pages: Pages| {
+            pages.settle(FRAMES);
+            pager.counts()
+        };
+        let pages = Pages::new(pager, 8 * FRAMES);
+        pages.fill(1);
+        let filled = settle(pages);
+        assert!((7 * FRAMES..=9 * FRAMES).contains(&(filled.written as usize)), "{filled:?}");
+        assert_eq!(filled.discarded, 0);
+        assert_eq!(pages.wrong(1), None);
+        let looked = settle(pages);
+        // All but those that were in memory, each once or, read too far ahead, twice.
+        let read = (looked.read - filled.read) as usize;
+        assert!((6 * FRAMES..=16 * FRAMES).contains(&read), "{read}");
+        // SAFETY: what the pages hold is not needed.
+        unsafe { pager.mark(pages.at(0), pages.count * PAGE) };
+        let others = Pages::new(pager, 2 * FRAMES);
+        others.fill(2);
+        let marked = settle(others);
+        assert!(marked.discarded > 0, "{marked:?}");
+        assert_eq!(others.wrong(2), None);
+        end(pager);
     });
 }
 
+/// Pages that the program forbids itself, or locks into memory, are as they were, and others make room.
 #[test]
-fn a_full_store_is_an_error_when_memory_is_asked_for() {
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 900)) else { return };
-    let first = pager.create(300 * PAGE, 1, false).expect("room");
-    assert_eq!(
-        pager.create(200 * PAGE, 1, false),
-        Err(vellum_pager::Refused::Store(rustix::io::Errno::NOSPC)),
-        "900 slots, less the slack"
-    );
-    // SAFETY: used no more.
-    unsafe { pager.destroy(first) }.expect("an object");
-    let again = pager.create(300 * PAGE, 1, false).expect("room again");
-    // SAFETY: used no more.
-    unsafe {
-        pager.destroy(again).expect("an object");
-        assert_eq!(pager.destroy(again), Err(vellum_pager::Refused::NoObject));
-        pager.stop();
-    }
-}
-
-/// Who asks which pages are referenced learns of those that are, and of the others when they were last.
-#[test]
-fn references_are_told() {
-    const PAGES: usize = FRAMES_MIN as usize / 2;
-    let of_clock = start(config(FRAMES_MIN), Shaky::new(0, 8192));
-    assert_eq!(of_clock.and_then(|pager| pager.references(|_, _| panic!("a clock has no times"))), None);
-    let config = Config { policy: Choice::Window(4_000_000), ..config(FRAMES_MIN) };
-    let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
-    let object = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
-    let touch = |page: usize| {
-        // SAFETY: within the object.
-        unsafe { object.add(page * PAGE).write_volatile(1) };
-    };
-    (0..PAGES).for_each(touch);
-    let told = || {
-        let mut told = Vec::new();
-        pager.references(|page, until| told.push((page.0 as usize, until))).expect("times");
-        told
-    };
-    assert_eq!(told().iter().map(|&(page, _)| page).collect::<Vec<_>>(), (0..PAGES).collect::<Vec<_>>());
-    // Two pages are used on; the others are looked at after a quarter of the window, and found out to be
-    // idle.
-    loop {
-        (0..100_000).for_each(|_| [3, 9].into_iter().for_each(touch));
-        let told = told();
-        let newest = told.iter().map(|&(_, until)| until).max().expect("pages");
-        let idle = told.iter().filter(|&&(_, until)| newest - until > 8_000_000).count();
-        if idle == PAGES - 2 {
-            assert!(
-                told.iter().all(|&(page, until)| [3, 9].contains(&page) == (newest - until <= 8_000_000))
-            );
-            break;
-        }
-    }
-    end(pager);
-}
-
-/// Pages that the program forbids itself, or locks into memory, stay where they are, and others make room.
-#[test]
-fn what_cannot_be_taken_away_stays() {
+fn protected_and_locked_pages_keep_their_contents() {
     const PAGES: usize = 4 * FRAMES_MIN as usize;
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
-    let object = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
-    // SAFETY: within the object.
-    let word = |page: usize| unsafe { object.add(page * PAGE) };
-    let forbid = |page: usize, protection| {
+    let _limit = Limit::of_seconds(60);
+    let Some(pager) = start(FRAMES_MIN) else { return };
+    let pages = Pages::new(pager, PAGES);
+    let protect = |page: usize, protection| {
         // SAFETY: a page of the object, which nobody else uses.
-        assert_eq!(unsafe { libc::mprotect(word(page).cast(), PAGE, protection) }, 0);
+        assert_eq!(unsafe { libc::mprotect(pages.at(page).cast(), PAGE, protection) }, 0);
     };
-    // SAFETY: within the object, and nothing is forbidden yet.
-    (0..PAGES).for_each(|page| unsafe { word(page).write_volatile(page as u8) });
-    for page in [PAGES - 1, PAGES - 3, 7] {
-        // SAFETY: as above.
-        unsafe { word(page).read_volatile() };
-        forbid(page, libc::PROT_NONE);
-    }
-    // SAFETY: as above.
-    unsafe { libc::mlock(word(20).cast(), PAGE) };
-    for _ in 0..3 {
-        for page in (0..PAGES).filter(|page| ![PAGES - 1, PAGES - 3, 7].contains(page)) {
-            // SAFETY: as above.
-            assert_eq!(unsafe { word(page).read_volatile() }, page as u8);
+    pages.fill(1);
+    let forbidden = [PAGES - 1, PAGES - 3, 7];
+    forbidden.into_iter().for_each(|page| protect(page, libc::PROT_NONE));
+    // SAFETY: a page of the object; a refusal changes nothing.
+    let _ = unsafe { libc::mlock(pages.at(20).cast(), PAGE) };
+    for round in 1..4 {
+        pages.settle(FRAMES_MIN as usize);
+        for page in (0..PAGES).filter(|page| !forbidden.contains(page)) {
+            assert!(pages.has(page, crate::common::value(1, page)), "page {page} in round {round}");
         }
     }
-    for page in [PAGES - 1, PAGES - 3, 7] {
-        forbid(page, libc::PROT_READ | libc::PROT_WRITE);
-        // SAFETY: as above.
-        assert_eq!(unsafe { word(page).read_volatile() }, page as u8);
-    }
+    forbidden.into_iter().for_each(|page| protect(page, libc::PROT_READ | libc::PROT_WRITE));
+    assert_eq!(pages.wrong(1), None);
     end(pager);
-}
-
-/// An object that is mostly in the store is at another place without being read.
-#[test]
-fn an_object_changes_its_place_unread() {
-    const PAGES: usize = 8 * FRAMES_MIN as usize;
-    let Some(pager) = start(config(FRAMES_MIN), Shaky::new(0, 8192)) else { return };
-    let object = pager.create(PAGES * PAGE, 1, true).expect("room");
-    // SAFETY: within the object, wherever it is.
-    let word = |start: NonNull<u8>, page: usize| unsafe { start.as_ptr().add(page * PAGE).cast::<u64>() };
-    // SAFETY: as above.
-    (0..PAGES).for_each(|page| unsafe { word(object, page).write_volatile(page as u64 + 1) });
-    let read = || pager.count(Event::ReadRead) + pager.count(Event::WriteRead) + pager.count(Event::Ahead);
-    let before = read();
-    // SAFETY: the old place is used no more.
-    let moved = unsafe { pager.relocate(object, 2 * PAGES * PAGE) }.expect("room");
-    let cost = read() - before;
-    assert!(cost < u64::from(FRAMES_MIN), "{cost} pages read to move an object of {PAGES}");
-    pager.validate().expect("an invariant");
-    // SAFETY: as above.
-    (0..PAGES).for_each(|page| unsafe { assert_eq!(word(moved, page).read_volatile(), page as u64 + 1) });
-    end(pager);
-}
-
-/// Pages that come together may lie in several mappings, where the program has forbidden itself some of them
-/// while they were out, or locked them.
-#[test]
-fn runs_of_pages_come_back_to_several_mappings() {
-    const PAGES: usize = 8 * FRAMES_MIN as usize;
-    let Some(pager) = start(config(2 * FRAMES_MIN), Shaky::new(0, 8192)) else { return };
-    let object = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr();
-    // SAFETY: within the object.
-    let word = |page: usize| unsafe { object.add(page * PAGE).cast::<u64>() };
-    // SAFETY: as above, and nothing is forbidden yet.
-    (0..PAGES).for_each(|page| unsafe { word(page).write_volatile(page as u64 + 1) });
-    let is_forbidden = |page: usize| page % 37 == 5 || page % 50 == 9;
-    for page in (0..PAGES).filter(|&page| is_forbidden(page)) {
-        let protection = if page % 2 == 0 { libc::PROT_NONE } else { libc::PROT_READ };
-        // SAFETY: a page of the object, which nobody else uses.
-        assert_eq!(unsafe { libc::mprotect(word(page).cast(), PAGE, protection) }, 0);
-    }
-    // SAFETY: as above.
-    unsafe { libc::madvise(word(100).cast(), 3 * PAGE, libc::MADV_DONTDUMP) };
-    let mut random = Random::new();
-    for step in 0..8 * PAGES {
-        let page = if step < 4 * PAGES { step % PAGES } else { random.below(PAGES) };
-        if !is_forbidden(page) {
-            // SAFETY: as above.
-            assert_eq!(unsafe { word(page).read_volatile() }, page as u64 + 1);
-        }
-    }
-    for page in 0..PAGES {
-        // SAFETY: as above.
-        unsafe {
-            assert_eq!(libc::mprotect(word(page).cast(), PAGE, libc::PROT_READ | libc::PROT_WRITE), 0);
-            assert_eq!(word(page).read_volatile(), page as u64 + 1);
-        }
-    }
-    end(pager);
-}
-
-/// Threads that each own every so-manieth word of the same pages: a write that is lost while its page goes is
-/// seen.
-#[test]
-fn threads_share_pages() {
-    let mut seeds = Random::new();
-    for config in [config(FRAMES_MIN), packing(FRAMES_MIN)] {
-        let Some(pager) = start(config, Shaky::new(0, 8192)) else { return };
-        share_pages(pager, &mut seeds);
-        end(pager);
-    }
-}
-
-fn share_pages(pager: &'static Pager<Shaky>, seeds: &mut Random) {
-    const THREADS: usize = 4;
-    const PAGES: usize = 5 * FRAMES_MIN as usize;
-    let object = pager.create(PAGES * PAGE, 1, true).expect("room");
-    let start = object.as_ptr().addr();
-    let threads: Vec<_> = (0..THREADS)
-        .map(|thread| {
-            let mut random = Random::seeded(seeds.next());
-            std::thread::spawn(move || {
-                let words = PAGES * PAGE / 8 / THREADS;
-                let mut model = vec![0u64; words];
-                for _ in 0..30_000 {
-                    // Few words of each page, so that pages are shared.
-                    let word = random.below(words / 64) * 64;
-                    let place = (start + (word * THREADS + thread) * 8) as *mut u64;
-                    // SAFETY: each thread has words of its own within the object.
-                    unsafe {
-                        assert_eq!(place.read_volatile(), model[word], "word {word} of thread {thread}");
-                        if random.below(2) == 0 {
-                            model[word] = random.next();
-                            place.write_volatile(model[word]);
-                        }
-                    }
-                }
-            })
-        })
-        .collect();
-    for thread in threads {
-        thread.join().expect("a thread found its own words");
-    }
-    pager.validate().expect("an invariant");
 }

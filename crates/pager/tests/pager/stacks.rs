@@ -1,20 +1,19 @@
-//! A thread whose stack is paged, as those are that a program makes in big blocks for its coroutines: it
-//! makes and ends objects, and forks, while its own frames go and come.
+//! Threads whose stacks are paged, as those are that a program makes in big blocks for its coroutines: they
+//! make and end objects while their own frames go and come.
 
-use crate::common::{Random, config, end, file_store, start};
+use crate::common::{Limit, Pages, Random, end, start};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use vellum_pager::{FRAMES_MIN, FileStore, PAGE, Pager};
-use vellum_sys::fault::Reach;
+use vellum_pager::{FRAMES_MIN, PAGE, Pager};
 
-/// Bytes of the stack.
+/// Bytes of a stack.
 const STACK: usize = 1 << 20;
 /// Pages of the object that drives others out.
 const PAGES: usize = 6 * FRAMES_MIN as usize;
-const ROUNDS: usize = 3000;
 
 struct Job {
-    pager: &'static Pager<FileStore>,
+    pager: &'static Pager,
     random: Random,
+    rounds: usize,
 }
 
 /// Goes `depth` frames of half a page down, and there makes an object and ends it.
@@ -25,21 +24,20 @@ fn descend(job: &mut Job, depth: usize) -> u8 {
     if depth > 0 {
         return descend(job, depth - 1).wrapping_add(ballast[depth]);
     }
-    let object = job.pager.create((1 + job.random.below(4)) * PAGE, 1, false).expect("room");
-    // SAFETY: within the object, which is used no more after its end.
-    unsafe {
-        object.as_ptr().write(ballast[0]);
-        job.pager.discard(object.as_ptr(), PAGE);
-        job.pager.destroy(object).expect("an object");
-    }
+    let pages = Pages::new(job.pager, 1 + job.random.below(4));
+    assert!(pages.has(0, 0));
+    pages.fill(1);
+    // SAFETY: what the page holds is not needed.
+    unsafe { job.pager.flush(pages.at(0), PAGE) };
+    pages.end(job.pager);
     0
 }
 
 extern "C" fn work(argument: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: the test's job, which nobody else uses until this thread has ended.
     let job = unsafe { &mut *argument.cast::<Job>() };
-    for _ in 0..ROUNDS {
-        let depth = job.random.below(40);
+    for _ in 0..job.rounds {
+        let depth = job.random.below(200);
         let sum: usize = (1..=depth).sum();
         assert_eq!(descend(job, depth), sum as u8, "what lay on the stack is there");
     }
@@ -47,39 +45,39 @@ extern "C" fn work(argument: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 #[test]
-fn a_thread_on_a_paged_stack() {
+fn threads_on_paged_stacks() {
+    let _limit = Limit::of_seconds(60);
     let mut random = Random::new();
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = file_store(directory.path());
-    let Some(pager) = start(config(FRAMES_MIN), store) else { return };
-    if pager.reach() != Some(Reach::Kernel) {
-        // Without privilege system calls cannot be handed such a stack at all.
-        return vellum_skip::skip("needs CAP_SYS_PTRACE");
-    }
-    let stack = pager.create(STACK, PAGE, true).expect("room");
-    let rest = pager.create(PAGES * PAGE, 1, true).expect("room").as_ptr().addr();
-    let mut job = Job { pager, random: Random::seeded(random.next()) };
+    let Some(pager) = start(FRAMES_MIN) else { return };
+    let ballast = Pages::new(pager, PAGES);
+    let rounds = 100 * vellum_skip::scale();
+    let mut jobs: [Job; 2] =
+        std::array::from_fn(|_| Job { pager, random: Random::seeded(random.next()), rounds });
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let mut random = Random::seeded(random.next());
         let is_over = &is_over;
         scope.spawn(move || {
-            while !is_over.load(Relaxed) {
-                let page = random.below(PAGES);
-                // SAFETY: within the object.
-                unsafe { ((rest + page * PAGE) as *mut u64).write_volatile(1) };
+            for round in (1..).take_while(|_| !is_over.load(Relaxed)) {
+                ballast.fill(round);
+                assert_eq!(ballast.wrong(round), None);
             }
         });
-        // SAFETY: the stack is the thread's alone until it is joined, and the job too.
-        unsafe {
-            let mut attributes = std::mem::zeroed();
-            let mut thread = std::mem::zeroed();
-            assert_eq!(libc::pthread_attr_init(&raw mut attributes), 0);
-            assert_eq!(libc::pthread_attr_setstack(&raw mut attributes, stack.as_ptr().cast(), STACK), 0);
-            let argument = (&raw mut job).cast();
-            assert_eq!(libc::pthread_create(&raw mut thread, &raw const attributes, work, argument), 0);
-            assert_eq!(libc::pthread_join(thread, std::ptr::null_mut()), 0);
-            libc::pthread_attr_destroy(&raw mut attributes);
+        let threads = jobs.each_mut().map(|job| {
+            let stack = Pages::new(pager, STACK / PAGE);
+            // SAFETY: stack and job are the thread's alone until it is joined.
+            unsafe {
+                let (mut attributes, mut thread) = (std::mem::zeroed(), std::mem::zeroed());
+                assert_eq!(libc::pthread_attr_init(&raw mut attributes), 0);
+                assert_eq!(libc::pthread_attr_setstack(&raw mut attributes, stack.at(0).cast(), STACK), 0);
+                let job = std::ptr::from_mut(job).cast();
+                assert_eq!(libc::pthread_create(&raw mut thread, &raw const attributes, work, job), 0);
+                libc::pthread_attr_destroy(&raw mut attributes);
+                thread
+            }
+        });
+        for thread in threads {
+            // SAFETY: a thread that was created above, and is joined once.
+            assert_eq!(unsafe { libc::pthread_join(thread, std::ptr::null_mut()) }, 0);
         }
         is_over.store(true, Relaxed);
     });

@@ -3,43 +3,6 @@
 
 use core::ffi::c_long;
 
-/// A jump to the C library's function, or, if big blocks are guarded, to another: see [`crate::jump`].
-macro_rules! jump {
-    ($guarded:path, $slow:path, $next:path, $look_up:path) => {
-        core::arch::naked_asm!(
-            "adrp x16, {guarded}",
-            "ldr w16, [x16, :lo12:{guarded}]",
-            "cbz w16, 3f",
-            "b {slow}",
-            "3:",
-            "adrp x16, {next}",
-            "ldr x16, [x16, :lo12:{next}]",
-            "cbz x16, 2f",
-            "br x16",
-            "2:",
-            "stp x29, x30, [sp, -80]!",
-            "mov x29, sp",
-            "stp x0, x1, [sp, 16]",
-            "stp x2, x3, [sp, 32]",
-            "stp x4, x5, [sp, 48]",
-            "stp x6, x7, [sp, 64]",
-            "bl {look_up}",
-            "mov x16, x0",
-            "ldp x0, x1, [sp, 16]",
-            "ldp x2, x3, [sp, 32]",
-            "ldp x4, x5, [sp, 48]",
-            "ldp x6, x7, [sp, 64]",
-            "ldp x29, x30, [sp], 80",
-            "br x16",
-            guarded = sym $guarded,
-            slow = sym $slow,
-            next = sym $next,
-            look_up = sym $look_up,
-        )
-    };
-}
-pub(crate) use jump;
-
 /// `dlopen` with fewer flags, by a jump: see [`crate::loading`].
 macro_rules! load {
     ($kept:path, $loader:path, $find:path) => {
@@ -187,9 +150,8 @@ pub(crate) use try_or_throw;
 
 /// `syscall`: see [`crate::filter`].
 macro_rules! system_call {
-    ($mapping:path, $guarded:path, $paged:path, $watched:path, $location:path) => {
+    ($mapping:path, $watched:path, $location:path) => {
         core::arch::naked_asm!(
-            "mov w16, wzr",
             "cmp x0, {known}",
             "b.hs 2f",
             "adrp x16, {kinds}",
@@ -203,10 +165,6 @@ macro_rules! system_call {
             "b.ne 2f",
             "b {mapping}",
             "2:",
-            "adrp x17, {guarded}",
-            "ldr w17, [x17, :lo12:{guarded}]",
-            "cbnz w17, 7f",
-            "8:",
             "mov x8, x0",
             "mov x0, x1",
             "mov x1, x2",
@@ -229,28 +187,11 @@ macro_rules! system_call {
             "mov x0, -1",
             "ldp x29, x30, [sp], 32",
             "ret",
-            // Big blocks must not be handed to the kernel. What returns twice, or elsewhere, is made here
-            // all the same.
-            "7:",
-            "cmp w16, {is_odd}",
-            "b.eq 8b",
-            "stp x29, x30, [sp, -64]!",
-            "mov x29, sp",
-            "stp x1, x2, [sp, 16]",
-            "stp x3, x4, [sp, 32]",
-            "stp x5, x6, [sp, 48]",
-            "add x1, sp, 16",
-            "bl {paged}",
-            "ldp x29, x30, [sp], 64",
-            "ret",
             mapping = sym $mapping,
-            guarded = sym $guarded,
-            paged = sym $paged,
             kinds = sym $crate::arch::KINDS,
             known = const $crate::arch::KNOWN,
             is_watched = const $crate::arch::WATCHED,
             is_mapping = const $crate::arch::MAPPING,
-            is_odd = const $crate::arch::ODD,
             watched = sym $watched,
             location = sym $location,
         )
@@ -264,8 +205,6 @@ pub(crate) const KNOWN: usize = 463;
 pub(crate) const WATCHED: u8 = 1;
 /// One about mappings.
 pub(crate) const MAPPING: u8 = 2;
-/// One that returns twice, or elsewhere.
-pub(crate) const ODD: u8 = 3;
 
 /// The kind of each system call; 0 for most.
 pub(crate) static KINDS: [u8; KNOWN] = {
@@ -311,8 +250,7 @@ pub(crate) static KINDS: [u8; KNOWN] = {
         libc::SYS_mlock2,
         libc::SYS_mlockall,
     ];
-    let odd = [libc::SYS_clone, libc::SYS_clone3, libc::SYS_rt_sigreturn];
-    mark(mark(mark([0; KNOWN], WATCHED, &watched), MAPPING, &mapping), ODD, &odd)
+    mark(mark([0; KNOWN], WATCHED, &watched), MAPPING, &mapping)
 };
 
 /// Copying and comparing byte by byte: see [`crate::copying`].
@@ -404,44 +342,6 @@ macro_rules! copying {
     };
 }
 pub(crate) use copying;
-
-/// Writes a byte as it is. In assembly, as the compiler reads where it may say that nothing changes.
-///
-/// # Safety
-/// The byte may be written.
-pub(crate) unsafe fn touch_to_write(byte: *mut u8) {
-    // SAFETY: by this function's condition; at one go, so that no other thread's change is lost.
-    unsafe {
-        core::arch::asm!(
-            "2:",
-            "ldxrb {word:w}, [{byte}]",
-            "stxrb {failed:w}, {word:w}, [{byte}]",
-            "cbnz {failed:w}, 2b",
-            byte = in(reg) byte,
-            word = out(reg) _,
-            failed = out(reg) _,
-            options(nostack),
-        );
-    }
-}
-
-/// The system calls by number, where the ones that only older machines have are none.
-pub(crate) mod numbers {
-    use core::ffi::c_long;
-    pub(crate) use libc::*;
-
-    macro_rules! none {
-        ($($name:ident)*) => { $(
-            #[allow(non_upper_case_globals, reason = "named after its call")]
-            pub(crate) const $name: c_long = -1;
-        )* };
-    }
-    none! {
-        SYS_access SYS_chmod SYS_chown SYS_creat SYS_epoll_wait SYS_futimesat SYS_getdents SYS_lchown SYS_link
-        SYS_lstat SYS_mkdir SYS_mknod SYS_open SYS_pipe SYS_poll SYS_readlink SYS_rename SYS_rmdir SYS_select
-        SYS_signalfd SYS_stat SYS_symlink SYS_time SYS_unlink SYS_utime SYS_utimes
-    }
-}
 
 // The standard library's core was compiled for programs that unwind, and the tables of its code name this
 // function. GNU's linker, other than LLVM's, keeps tables of code that is left out. Nobody unwinds through

@@ -1,5 +1,5 @@
 //! The machine: the bodies of the functions that are written in assembly, as macros that each such function
-//! consists of, and the system calls that only some machines have.
+//! consists of.
 //!
 //! One file a machine, each with the same names. What a function is for, and why it is assembly, is said
 //! where it is.
@@ -11,10 +11,7 @@ mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
 pub(crate) use aarch64::{
-    KINDS, KNOWN, MAPPING, ODD, WATCHED, copying, go_to, jump, load, numbers, operator, system_call,
-    touch_to_write, try_or_throw,
+    KINDS, KNOWN, MAPPING, WATCHED, copying, go_to, load, operator, system_call, try_or_throw,
 };
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86_64::{
-    NUMBERS, copying, go_to, jump, load, numbers, operator, system_call, touch_to_write, try_or_throw,
-};
+pub(crate) use x86_64::{NUMBERS, copying, go_to, load, operator, system_call, try_or_throw};

@@ -1,41 +1,5 @@
 //! x86-64: the bodies of the functions that are written in assembly.
 
-/// A jump to the C library's function, or, if big blocks are guarded, to another: see [`crate::jump`].
-macro_rules! jump {
-    ($guarded:path, $slow:path, $next:path, $look_up:path) => {
-        core::arch::naked_asm!(
-            "cmp dword ptr [rip + {guarded}], 0",
-            "jne {slow}",
-            "mov rax, [rip + {next}]",
-            "test rax, rax",
-            "jz 2f",
-            "jmp rax",
-            "2:",
-            "push rdi",
-            "push rsi",
-            "push rdx",
-            "push rcx",
-            "push r8",
-            "push r9",
-            "sub rsp, 8",
-            "call {look_up}",
-            "add rsp, 8",
-            "pop r9",
-            "pop r8",
-            "pop rcx",
-            "pop rdx",
-            "pop rsi",
-            "pop rdi",
-            "jmp rax",
-            guarded = sym $guarded,
-            slow = sym $slow,
-            next = sym $next,
-            look_up = sym $look_up,
-        )
-    };
-}
-pub(crate) use jump;
-
 /// `dlopen` with fewer flags, by a jump: see [`crate::loading`].
 macro_rules! load {
     ($kept:path, $loader:path, $find:path) => {
@@ -176,7 +140,7 @@ pub(crate) use try_or_throw;
 
 /// `syscall`: see [`crate::filter`].
 macro_rules! system_call {
-    ($mapping:path, $guarded:path, $paged:path, $watched:path, $location:path) => {
+    ($mapping:path, $watched:path, $location:path) => {
         core::arch::naked_asm!(
             // What changes who the caller is, or sets a filter: the numbers of `NUMBERS` and five others.
             "lea rax, [rdi - 105]",
@@ -210,27 +174,23 @@ macro_rules! system_call {
             "cmp rdi, 462",
             "je {watched}",
             "cmp rdi, 9",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 10",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 11",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 25",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 28",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 149",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 151",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 325",
-            "je 9f",
+            "je {mapping}",
             "cmp rdi, 329",
-            "je 9f",
-            "2:",
-            "cmp dword ptr [rip + {guarded}], 0",
-            "jne 7f",
-            "8:",
+            "je {mapping}",
             "mov rax, rdi",
             "mov rdi, rsi",
             "mov rsi, rdx",
@@ -250,33 +210,7 @@ macro_rules! system_call {
             "mov [rax], ecx",
             "or rax, -1",
             "ret",
-            // Big blocks must not be handed to the kernel. What returns twice, or elsewhere, is made here
-            // all the same.
-            "7:",
-            "cmp rdi, 435",
-            "je 8b",
-            "lea rax, [rdi - 56]",
-            "cmp rax, 2",
-            "jbe 8b",
-            "cmp rdi, 15",
-            "je 8b",
-            "sub rsp, 56",
-            "mov [rsp], rsi",
-            "mov [rsp + 8], rdx",
-            "mov [rsp + 16], rcx",
-            "mov [rsp + 24], r8",
-            "mov [rsp + 32], r9",
-            "mov rax, [rsp + 64]",
-            "mov [rsp + 40], rax",
-            "mov rsi, rsp",
-            "call {paged}",
-            "add rsp, 56",
-            "ret",
-            "9:",
-            "jmp {mapping}",
             mapping = sym $mapping,
-            guarded = sym $guarded,
-            paged = sym $paged,
             numbers = const $crate::arch::NUMBERS,
             watched = sym $watched,
             location = sym $location,
@@ -286,13 +220,6 @@ macro_rules! system_call {
 pub(crate) use system_call;
 
 // The numbers in `system_call`.
-const _: () = assert!(
-    libc::SYS_clone3 == 435
-        && libc::SYS_clone == 56
-        && libc::SYS_fork == 57
-        && libc::SYS_vfork == 58
-        && libc::SYS_rt_sigreturn == 15
-);
 const _: () = assert!(libc::SYS_seccomp == 317 && libc::SYS_prctl == 157 && libc::PR_SET_SECCOMP == 22);
 const _: () = assert!(libc::SYS_ioctl == 16 && libc::SYS_mbind == 237 && libc::SYS_vmsplice == 278);
 const _: () =
@@ -415,17 +342,3 @@ macro_rules! copying {
     };
 }
 pub(crate) use copying;
-
-/// Writes a byte as it is. In assembly, as the compiler reads where it may say that nothing changes.
-///
-/// # Safety
-/// The byte may be written.
-pub(crate) unsafe fn touch_to_write(byte: *mut u8) {
-    // SAFETY: by this function's condition; at one go, so that no other thread's change is lost.
-    unsafe { core::arch::asm!("lock or byte ptr [{}], 0", in(reg) byte, options(nostack)) };
-}
-
-/// The system calls by number.
-pub(crate) mod numbers {
-    pub(crate) use libc::*;
-}

@@ -57,8 +57,6 @@ pub fn section(plan: &Plan) -> Section {
         for label in [peer::VELLUM.to_owned(), twin(peer::VELLUM)] {
             let mut launch = plan.launch(vellum, "paged", &params);
             launch.env.push(("VELLUM_FRAMES".into(), FRAMES.to_string().into()));
-            // Its pages are nearly empty: it is the store that is measured.
-            launch.env.push(("VELLUM_COMPRESSED".into(), "off".into()));
             arms.push(Arm { label, launch });
         }
     }

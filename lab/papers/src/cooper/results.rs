@@ -1,9 +1,10 @@
 //! Figures 2 to 4, 6 to 8, 10 to 12 and their tables, Figures 13 to 24: every strategy under every mode, with
 //! and without copy-back.
 //!
-//! The same experiment twice: paged by the kernel, and by Vellum. The kernel counts neither what a fault
-//! meets nor whether it read or wrote, so under it the source's nine rows become five: faults that needed no
-//! device, faults that did, and what went out.
+//! The same experiment twice: paged by the kernel, and by Vellum. In both the kernel answers the faults. It
+//! counts neither what a fault meets nor whether it read or wrote, so the source's nine rows become five:
+//! faults that needed no device, faults that did, and what went out. By Vellum they are three, as its pages
+//! are a file's: the kernel counts their faults together with all others.
 //!
 //! All settings of a client run by turns in random order, so that each is compared with the baseline of its
 //! own round.
@@ -11,7 +12,7 @@
 use super::client::Client;
 use super::lab::Lab;
 use super::place::{Place, asked};
-use super::published::{Appendix, PAGES, appendix};
+use super::published::{Appendix, appendix};
 use super::search::{Journal, search};
 use super::setting::{After, MODES, Mode, Setting, Sizing, Strategy};
 use crate::cells::{control, middle, ratio, twin};
@@ -43,9 +44,10 @@ const FILES: [(&str, Place, [&str; 3]); 6] = [
     ("primes", Place::Pager, ["cooper-figure10-pager", "cooper-figure11-pager", "cooper-figure12-pager"]),
 ];
 
-/// Rows under the kernel: the count, the source's row, and how the count is made.
+/// Rows that count pages: the name, the source's rows, and how the count is made.
 type Count = fn(&Sheet, &str) -> Option<f64>;
-const KERNEL_ROWS: [(&str, &[usize], Count); 5] = [
+type Rows = &'static [(&'static str, &'static [usize], Count)];
+const KERNEL_ROWS: Rows = &[
     ("faults without the device", &[0, 1, 3, 4], |sheet, arm| middle(sheet, arm, "process_minor_faults")),
     ("faults read", &[2, 5], |sheet, arm| middle(sheet, arm, "process_major_faults")),
     ("page-out discarded", &[6], |sheet, arm| middle(sheet, arm, "lazily_freed_pages")),
@@ -56,17 +58,10 @@ const KERNEL_ROWS: [(&str, &[usize], Count); 5] = [
         Some((all / PAGE_BYTES).round())
     }),
 ];
-/// The pager's counters, in the order of the source's rows.
-const PAGER_ROWS: [&str; PAGES.len()] = [
-    "paged_read_zero_filled",
-    "paged_read_not_read",
-    "paged_read_read",
-    "paged_write_zero_filled",
-    "paged_write_not_read",
-    "paged_write_read",
-    "paged_out_discarded",
-    "paged_out_written",
-    "paged_out_flushed",
+const PAGER_ROWS: Rows = &[
+    ("faults read", &[2, 5], |sheet, arm| middle(sheet, arm, "paged_in_read")),
+    ("page-out discarded", &[6], |sheet, arm| middle(sheet, arm, "paged_out_discarded")),
+    ("page-out written", &[7], |sheet, arm| middle(sheet, arm, "paged_out_written")),
 ];
 
 pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str, place: Place) -> Finding {
@@ -140,7 +135,7 @@ fn device(place: Place, lab: &Lab<'_>, finding: &Finding) -> String {
             let figure = |name: &str| run["metrics"][name].as_f64();
             let read = match place {
                 Place::Kernel => figure("process_major_faults")?,
-                _ => figure("paged_read_read")? + figure("paged_write_read")?,
+                _ => figure("paged_in_read")?,
             };
             (read >= 1000.0).then_some((figure("process_wall_ns")? - figure("process_user_ns")?) / read / 1e3)
         })
@@ -339,17 +334,9 @@ fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, our
     row("user time, s", &|at| published.columns[at].times_s[0], &seconds("process_user_ns"));
     row("system time, s", &|at| published.columns[at].times_s[1], &seconds("process_sys_ns"));
     row("clock time, s", &|at| published.columns[at].times_s[2], &seconds("process_wall_ns"));
-    if place == Place::Kernel {
-        for (name, rows, count) in KERNEL_ROWS {
-            let then = |at: usize| rows.iter().map(|row| f64::from(published.columns[at].pages[*row])).sum();
-            row(name, &then, &|arm| count(sheet, arm));
-        }
-    } else {
-        for (at_row, (name, metric)) in PAGES.into_iter().zip(PAGER_ROWS).enumerate() {
-            row(name, &|at| f64::from(published.columns[at].pages[at_row]), &|arm| {
-                middle(sheet, arm, metric)
-            });
-        }
+    for (name, rows, count) in if place == Place::Kernel { KERNEL_ROWS } else { PAGER_ROWS } {
+        let then = |at: usize| rows.iter().map(|row| f64::from(published.columns[at].pages[*row])).sum();
+        row(name, &then, &|arm| count(sheet, arm));
     }
     table
 }

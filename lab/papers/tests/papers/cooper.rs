@@ -64,7 +64,7 @@ fn live_size_is_drawn_by_every_plan() {
 }
 
 #[test]
-fn what_vellum_pages_is_counted_as_the_source_does() {
+fn what_vellum_pages_makes_every_figure_of_the_source() {
     let (seen, json) = found(&options(PlanName::Appel, &[Experiment::Pager]), &library());
     let missing = json["missing"].as_array().expect("a list");
     if !missing.is_empty() && seen[0].tables.is_empty() {

@@ -259,9 +259,11 @@ const KINDS: &[(&str, libc::c_long)] = &[
     ("openat", libc::SYS_openat),
     ("read", libc::SYS_read),
     ("close", libc::SYS_close),
-    ("preadv", libc::SYS_preadv),
-    ("pwritev", libc::SYS_pwritev),
     ("fallocate", libc::SYS_fallocate),
+    ("fadvise64", libc::SYS_fadvise64),
+    ("sync_file_range", libc::SYS_sync_file_range),
+    // A kernel's number for `cachestat`, the same on every architecture.
+    ("cachestat", 451),
     ("getrandom", libc::SYS_getrandom),
     ("mincore", libc::SYS_mincore),
     ("process_vm_readv", libc::SYS_process_vm_readv),

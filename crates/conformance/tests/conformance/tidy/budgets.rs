@@ -7,9 +7,9 @@ use super::{house, read, sources};
 use std::collections::BTreeMap;
 
 /// Lines of the product: all that is in `crates`.
-const PRODUCT_MAX: usize = 155_050;
+const PRODUCT_MAX: usize = 147_050;
 /// Lines of the three workspaces.
-const ALL_MAX: usize = 204_300;
+const ALL_MAX: usize = 196_150;
 
 fn budgets() -> BTreeMap<String, usize> {
     let table = house::root().join("crates/conformance/budgets.txt");

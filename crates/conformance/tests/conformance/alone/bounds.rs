@@ -1,0 +1,106 @@
+//! Programs that stay within what they may have in memory: the pages of all of it are frames.
+//!
+//! Alone, as pages that arrive while others have all processors are beyond the bound.
+
+use std::process::Command;
+use vellum_conformance::{plain, served, skip, tool, with_args};
+use vellum_wire::Counter;
+
+/// What a process may have in memory beside its frames, in KiB.
+const BESIDE_KIB: u64 = 12 << 10;
+
+/// The lines that a program says, and the peak of its memory in KiB, which it says too.
+fn said(text: &str) -> (Vec<&str>, u64) {
+    let (peaks, lines): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("VmHWM"));
+    let peak = peaks.iter().filter_map(|line| line.split_whitespace().nth(1)?.parse().ok()).max();
+    (lines, peak.expect("the program says its peak"))
+}
+
+/// Runs of which one must stay within the bound.
+const RUNS: u32 = 3;
+
+/// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more memory.
+fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
+    let without = plain(make()).succeeded();
+    let plain_text = without.text();
+    let (expected, plain_peak) = said(&plain_text);
+    let most = (frames_mib << 10) + BESIDE_KIB;
+    assert!(plain_peak > 2 * most, "the program needs no more: {without}");
+    let mut least = u64::MAX;
+    for _ in 0..RUNS {
+        let mut command = make();
+        command.env("VELLUM_FRAMES", format!("{frames_mib}M"));
+        let paged = served(command);
+        if paged.stderr.contains("vellum: nothing is paged") {
+            return skip("nothing can be paged here");
+        }
+        assert!(paged.status.success(), "{paged}");
+        let count = |counter| paged.seats.iter().map(|seat| seat.get(counter)).max().unwrap_or(0);
+        assert!(count(Counter::PeakPagedFrames) > 0, "nothing was paged: {paged}");
+        let text = paged.text();
+        let (lines, peak) = said(&text);
+        assert_eq!(lines, expected, "{paged}");
+        eprintln!("{peak} KiB in memory, {plain_peak} without Vellum, {most} allowed");
+        least = least.min(peak);
+        if least <= most {
+            return;
+        }
+    }
+    panic!("{least} KiB in memory at least, {most} allowed");
+}
+
+const PEAK: &str = "
+for line in open('/proc/self/status'):
+    if line.startswith('VmHWM'): print(line.strip())
+";
+
+fn python_with(library: Option<&str>, program: &str, frames_mib: u64) {
+    let Some(python) = tool("python3") else { return skip("no python3") };
+    if let Some(library) = library {
+        let found = Command::new(&python).args(["-c", &format!("import {library}")]).output();
+        if !found.is_ok_and(|found| found.status.success()) {
+            return skip(format!("no {library} for python3"));
+        }
+    }
+    bounded(|| with_args(&python, &["-c", &format!("{program}{PEAK}")]), frames_mib);
+}
+
+#[test]
+fn a_dictionary_of_numbers() {
+    let program = "
+numbers = {i: i * 7 for i in range(1500000)}
+seen = 0
+for key, value in numbers.items(): seen = (seen * 31 + key ^ value) & 0xffffffffffff
+print(len(numbers), seen)
+";
+    python_with(None, program, 16);
+}
+
+#[test]
+fn arrays() {
+    let program = "
+import numpy
+a = numpy.arange(6000000, dtype=numpy.float64)
+b = numpy.sqrt(a) * 3
+print(float((a * 2 + b).sum()), float(b[::1000].sum()))
+";
+    python_with(Some("numpy"), program, 16);
+}
+
+#[test]
+fn a_database_in_memory() {
+    let Some(sqlite) = tool("sqlite3") else { return skip("no sqlite3") };
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = directory.path().join("script");
+    let text = "
+create table t(a integer primary key, b text, c integer);
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 1000000)
+    insert into t select i, 'row number ' || i || ' with some more text to fill it', (i * 7919) % 1000003 from n;
+create index tc on t(c);
+select count(*), sum(c), min(b), max(b) from t;
+select a, b, c from t where c between 1000 and 1040 order by c, a;
+.shell grep VmHWM /proc/$PPID/status
+";
+    std::fs::write(&script, text).expect("a file");
+    bounded(|| with_args(&sqlite, &[":memory:", &format!(".read {}", script.display())]), 16);
+}

@@ -1,0 +1,118 @@
+//! The gate: a thread that holds the faults of the store while the frames are full.
+//!
+//! A program fills memory faster than a disk takes it, so that no evicting thread, however prompt, would hold
+//! the bound. The kernel has faults that bring a page of a file into memory wait while a hole is made in that
+//! file (its `invalidate_lock`). So this thread makes a hole, in a page of the store that no object has, over
+//! and over while the gate is shut. What the program has in memory it goes on using.
+
+use crate::pager::Pager;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU32, Ordering};
+use rustix::io::Errno;
+use vellum_sys::credentials::Change;
+use vellum_sys::thread;
+
+use crate::pager::A_WHILE_NS;
+
+/// What the gate is to do. Only the evicting thread says so.
+pub(crate) struct Gate {
+    state: AtomicU32,
+    /// Changes of rights that were asked for, and those that were followed.
+    asked: AtomicU32,
+    followed: AtomicU32,
+    change: UnsafeCell<Option<Change>>,
+}
+
+// SAFETY: `change` is written by the evicting thread while `followed` is `asked`, and read by the gate while
+// it is not.
+unsafe impl Sync for Gate {}
+
+const OPEN: u32 = 0;
+const SHUT: u32 = 1;
+const END: u32 = 2;
+
+impl Gate {
+    pub(crate) const fn open() -> Gate {
+        Gate {
+            state: AtomicU32::new(OPEN),
+            asked: AtomicU32::new(0),
+            followed: AtomicU32::new(0),
+            change: UnsafeCell::new(None),
+        }
+    }
+
+    fn set(&self, state: u32) {
+        if self.state.swap(state, Ordering::AcqRel) != state {
+            thread::wake_all(&self.state);
+        }
+    }
+}
+
+/// Starts the gate's thread, from the one whose descriptors it is to have.
+pub(super) fn launch(pager: &'static Pager) -> Result<(), Errno> {
+    let stack = pager.stacks[1].load(Ordering::Relaxed) as *mut u8;
+    let argument = core::ptr::from_ref(pager) as usize;
+    // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `run` uses no
+    // thread-local storage.
+    unsafe { thread::start(run, argument, stack, &pager.threads[1]) }
+}
+
+/// Shuts the gate, or opens it.
+pub(super) fn set(pager: &Pager, is_shut: bool) {
+    pager.gate.set(if is_shut { SHUT } else { OPEN });
+}
+
+pub(super) fn is_shut(pager: &Pager) -> bool {
+    pager.gate.state.load(Ordering::Relaxed) == SHUT
+}
+
+/// Ends the gate's thread.
+pub(super) fn end(pager: &Pager) {
+    pager.gate.set(END);
+}
+
+/// Has the gate's thread make the call that the program has made, and waits until it has.
+pub(super) fn follow(pager: &Pager, change: Change) {
+    let gate = &pager.gate;
+    // SAFETY: the last change was followed, so that the gate does not read.
+    unsafe { *gate.change.get() = Some(change) };
+    let asked = gate.asked.fetch_add(1, Ordering::Release) + 1;
+    thread::wake_all(&gate.state);
+    loop {
+        match gate.followed.load(Ordering::Acquire) {
+            followed if followed == asked => return,
+            seen => thread::wait(&gate.followed, seen, A_WHILE_NS),
+        }
+    }
+}
+
+/// The gate's thread.
+extern "C" fn run(pager: usize) -> ! {
+    // SAFETY: `launch` passes a pager that lives for ever.
+    let pager = unsafe { &*(pager as *const Pager) };
+    let gate = &pager.gate;
+    loop {
+        let state = gate.state.load(Ordering::Acquire);
+        let asked = gate.asked.load(Ordering::Acquire);
+        if gate.followed.load(Ordering::Relaxed) != asked {
+            // SAFETY: written before `asked`, and not again before `followed` says so.
+            if let Some(change) = unsafe { *gate.change.get() } {
+                // As for the evicting thread.
+                let _ = change.apply();
+            }
+            gate.followed.store(asked, Ordering::Release);
+            thread::wake_all(&gate.followed);
+            continue;
+        }
+        match state {
+            // A refusal leaves faults as they are: the bound is looser then.
+            SHUT => drop(pager.store().punch()),
+            END => thread::exit(),
+            open => thread::wait(&gate.state, open, WAIT_NS),
+        }
+    }
+}
+
+/// How long the gate sleeps between two looks at what it is asked: a wake that comes between a look and its
+/// sleep is made good then.
+const WAIT_NS: u64 = 10_000_000;

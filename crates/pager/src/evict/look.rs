@@ -1,0 +1,80 @@
+//! What of the store is in memory: how many pages, and which.
+//!
+//! `cachestat` counts a range of the store at once; where it is missing or forbidden, the bits of all steps
+//! are brought up to date, which takes longer. Which pages they are `mincore` tells. A page that is in
+//! memory, was not at the last look, and has contents in the store, was read.
+
+use super::{Evictor, in_store};
+use crate::stats;
+use crate::units::{PAGE, STEP};
+use core::sync::atomic::Ordering;
+use vellum_sys::raw;
+
+const WORD: u32 = u64::BITS;
+
+/// The pages of one step that are in memory now and were not at the look before, by bits.
+pub(super) type Newly = [u64; (STEP / WORD) as usize];
+
+impl Evictor {
+    /// The steps that are mapped, in the order of their places.
+    pub(super) fn step_at(&self, place: u32) -> u32 {
+        self.pager.tables().places[place as usize].load(Ordering::Relaxed)
+    }
+
+    /// Pages of the store in memory.
+    pub(super) fn count(&mut self) -> u32 {
+        // Not the head: no object has it.
+        match self.store.cached(super::HEAD * STEP, self.places * STEP) {
+            _ if self.places == 0 => 0,
+            Some(found) => found.pages,
+            None => (0..self.places)
+                .map(|place| self.look_at_step(self.step_at(place), &mut Newly::default()))
+                .sum(),
+        }
+    }
+
+    /// Pages of a step in memory.
+    pub(super) fn count_step(&mut self, step: u32) -> u32 {
+        match self.store.cached(in_store(self.pager, step * STEP), STEP) {
+            Some(found) => found.pages,
+            None => self.look_at_step(step, &mut Newly::default()),
+        }
+    }
+
+    /// Brings the bits of a step up to date; how many of its pages are in memory.
+    pub(super) fn look_at_step(&mut self, step: u32, newly: &mut Newly) -> u32 {
+        self.look_at(step * STEP, (step + 1) * STEP, newly)
+    }
+
+    /// Brings the bits of pages `from..to` of one step up to date; how many of them are in memory.
+    pub(super) fn look_at(&mut self, from: u32, to: u32, newly: &mut Newly) -> u32 {
+        let mut states = [0u8; STEP as usize];
+        let states = &mut states[..(to - from) as usize];
+        let args = [self.pager.address(from), states.len() * PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
+        // SAFETY: the kernel writes a byte a page.
+        if unsafe { raw::syscall(libc::SYS_mincore, args) }.is_err() {
+            return 0;
+        }
+        let tables = self.pager.tables();
+        let (mut at, mut there) = (from, 0);
+        while at < to {
+            let (index, first) = (at / WORD, at % WORD);
+            let end = to.min((index + 1) * WORD);
+            let bits = states[(at - from) as usize..(end - from) as usize]
+                .iter()
+                .rev()
+                .fold(0u64, |bits, state| bits << 1 | u64::from(state & 1))
+                << first;
+            let mask = u64::MAX >> (WORD - (end - at)) << first;
+            let new = bits & !tables.cached().word(index) & mask;
+            let read = (new & tables.contents().word(index)).count_ones();
+            stats::add(&self.pager.stats.read, read);
+            newly[(index % (STEP / WORD)) as usize] |= new;
+            tables.cached().replace(index, mask, bits);
+            tables.contents().replace(index, bits, u64::MAX);
+            there += bits.count_ones();
+            at = end;
+        }
+        there
+    }
+}
