@@ -10,19 +10,13 @@
 //! | `new` | every page of the long block, for the first time, in order: most write another one out |
 //! | `scan` | every page, read in order, twice |
 //! | `read`, `write` | pages at random |
-//!
-//! Beside them a file as long as the block is read directly, in pieces of 256 KiB and single pages at random,
-//! on the same file system: what the device can do, and what it costs.
 
 use super::{Failure, Params};
 use crate::Metrics;
 use crate::meter::Meter;
-use std::fs::{self, File, OpenOptions};
 use std::mem::MaybeUninit;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vellum_campaign::confine::{Group, SwapFile};
 use vellum_measure::Rng;
 use vellum_process::Interrupt;
@@ -32,16 +26,12 @@ const PAGE: usize = 4096;
 const FOLDER: &str = "/var/tmp";
 /// What a process needs besides its block: itself, and page tables.
 const BESIDES: usize = 6 << 20;
-/// Bytes of a direct read.
-const PIECE: usize = 256 << 10;
 const PHASES: [&str; 5] = ["zero", "new", "scan", "read", "write"];
 
 /// `times` times `frames` bytes in `frames` bytes, `touches` of each random kind.
 pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let (frames, times) = (params.size("frames", 64 << 20), params.size("times", 4));
     let bytes = frames * times;
-    let on_file = read_file(params, bytes)
-        .map_err(|error| wrong(&format!("a file of {bytes} bytes in {FOLDER}: {error}")))?;
     let results = if params.get("kernel", 0) == 0 {
         phases(params, frames, bytes)?
     } else {
@@ -52,10 +42,6 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
         metrics.set(&format!("{phase}_cpu_ns"), cpu);
         metrics.set(&format!("{phase}_ns"), wall);
     }
-    metrics.set("file_ns", on_file.in_order_ns);
-    metrics.set("file_page_cpu_ns", on_file.page_cpu_ns);
-    metrics.set("scan_over_file", results[2][1] / on_file.in_order_ns);
-    metrics.set("read_beyond_file_cpu_ns", results[3][0] - on_file.page_cpu_ns);
     Ok(metrics)
 }
 
@@ -196,66 +182,4 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
     // SAFETY: the mapping is used no more.
     unsafe { libc::munmap(shared.cast(), size_of::<Results>()) };
     if status == 0 { Ok(results) } else { Err(wrong(&format!("the child failed (wait status {status:#x})"))) }
-}
-
-/// What the device can do.
-struct OnFile {
-    /// Wall nanoseconds a page, read in order.
-    in_order_ns: f64,
-    /// CPU nanoseconds of a direct read of one page at random.
-    page_cpu_ns: f64,
-}
-
-/// Writes a file of `bytes` bytes and reads it back directly, in order and pages of it at random.
-fn read_file(params: &Params, bytes: usize) -> std::io::Result<OnFile> {
-    let path = Path::new(FOLDER).join(format!(".vellum-paged-{}", std::process::id()));
-    let open =
-        |flags| OpenOptions::new().read(true).write(true).create_new(true).custom_flags(flags).open(&path);
-    // A file system in memory may have no direct reads; there the figure means little, and the workload runs.
-    let file = open(libc::O_DIRECT).or_else(|_| {
-        let _ = fs::remove_file(&path);
-        open(0)
-    })?;
-    fs::remove_file(&path)?;
-    let layout = std::alloc::Layout::from_size_align(PIECE, PAGE).map_err(std::io::Error::other)?;
-    // SAFETY: the layout is not empty; the memory is given back below, and is alive and the slice's alone
-    // until then.
-    let (memory, piece) = unsafe {
-        let memory = std::alloc::alloc_zeroed(layout);
-        if memory.is_null() {
-            return Err(std::io::ErrorKind::OutOfMemory.into());
-        }
-        (memory, std::slice::from_raw_parts_mut(memory, PIECE))
-    };
-    let result = write_and_read(params, &file, piece, bytes.next_multiple_of(PIECE));
-    // SAFETY: allocated above by this layout.
-    unsafe { std::alloc::dealloc(memory, layout) };
-    result
-}
-
-fn write_and_read(params: &Params, file: &File, piece: &mut [u8], bytes: usize) -> std::io::Result<OnFile> {
-    const TIMES: u32 = 2;
-    let offsets = || (0..bytes as u64).step_by(PIECE);
-    for offset in offsets() {
-        piece[..8].copy_from_slice(&offset.to_le_bytes());
-        file.write_all_at(piece, offset)?;
-    }
-    // SAFETY: plain call on an open descriptor.
-    unsafe { libc::fdatasync(file.as_raw_fd()) };
-    let start = Instant::now();
-    for _ in 0..TIMES {
-        for offset in offsets() {
-            file.read_exact_at(piece, offset)?;
-        }
-    }
-    let in_order_ns = start.elapsed().as_nanos() as f64 / (f64::from(TIMES) * (bytes / PAGE) as f64);
-    let mut rng = Rng::new(params.seed());
-    let touches = params.size("touches", 20_000);
-    let meter = Meter::start();
-    for _ in 0..touches {
-        let page = rng.below((bytes / PAGE) as u64);
-        file.read_exact_at(&mut piece[..PAGE], page * PAGE as u64)?;
-    }
-    let page_cpu_ns = meter.stop().get("cpu_ns").unwrap_or(f64::NAN) / touches as f64;
-    Ok(OnFile { in_order_ns, page_cpu_ns })
 }
