@@ -78,8 +78,11 @@ impl Evictor {
         }
         self.ahead.arrived = self.ahead.arrived.saturating_add(arrived);
         if self.ahead.arrived >= self.ahead.gap {
+            // A stream has a good part of what arrived in one place; at random there is little of it
+            // anywhere.
+            let part = (self.ahead.arrived / (2 * STREAMS as u32)).max(RUN);
             self.ahead.arrived = 0;
-            let found = self.search();
+            let found = self.search(part);
             let most = GAP_MAX.max(self.places * 8);
             self.ahead.gap = if found { GAP_MIN } else { (self.ahead.gap * 2).min(most) };
         }
@@ -89,13 +92,13 @@ impl Evictor {
         (self.frames / PART).clamp(PAGES_MIN, WINDOW_MAX)
     }
 
-    /// Looks at the steps where pages have come; whether a stream was found.
-    fn search(&mut self) -> bool {
+    /// Looks at the steps where at least `part` pages have come; whether a stream was found.
+    pub(super) fn search(&mut self, part: u32) -> bool {
         let mut is_found = false;
         for place in 0..self.places {
             let step = self.step_at(place);
             let (first, end) = (step * STEP, (step + 1) * STEP);
-            if self.count_step(step) <= self.pager.tables().cached().count(first, end) {
+            if self.count_step(step) < self.pager.tables().cached().count(first, end) + part {
                 continue;
             }
             let mut newly = Newly::default();

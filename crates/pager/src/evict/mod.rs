@@ -30,14 +30,16 @@ use vellum_wire::Counter;
 const BUSY_NS: u64 = 1_000_000;
 const HOT_NS: u64 = 250_000;
 const IDLE_NS: u64 = 20_000_000;
+/// Looks at which nothing has moved before pages are counted that were read.
+const SETTLED: u32 = 16;
 /// Looks at which nothing has moved before looks are seldom.
 const QUIET: u32 = 500;
 /// Pages that may be too many: 1 MiB.
 const SLOW: u32 = 256;
 /// The part of the frames that is evicted at once.
 const BATCH: u32 = 32;
-/// The part of the time that counting the pages in memory may take.
-const COUNT_PART: u64 = 20;
+/// Of the time, the part that counting the pages in memory may take.
+const COUNT_PART: u64 = 100;
 /// Looks after which a burst is all but forgotten.
 const BURST_LOOKS: u32 = 16;
 /// Between two looks at the process's other memory and at its control groups, while pages arrive.
@@ -231,16 +233,20 @@ impl Evictor {
         }
         let limit = self.limit();
         let is_full = self.level > limit && {
-            self.recount(now);
+            self.recount();
             self.level > limit
         };
         if is_full {
             self.set_gate();
             self.evict(limit - self.frames / BATCH);
         }
+        if self.quiet == SETTLED {
+            // What has come since the last round is counted now: nothing else may come for long.
+            self.search(1);
+        }
         self.set_gate();
         self.pager.level.store(self.level, Ordering::Relaxed);
-        if arrived > 0 || is_full {
+        if arrived > 0 || is_full || self.quiet == SETTLED {
             self.pager.publish();
         }
         if self.level > limit {
@@ -252,7 +258,8 @@ impl Evictor {
 
     /// Counts the pages in memory, unless there are many and that was done a moment ago: what has arrived
     /// since is known, more or less.
-    fn recount(&mut self, now: u64) {
+    fn recount(&mut self) {
+        let now = clock::now_ns();
         if now >= self.next_count {
             self.level = self.count();
             let counted = clock::now_ns();
@@ -289,7 +296,7 @@ impl Evictor {
 
     /// Finds out how many frames may be used.
     fn allow(&mut self) {
-        self.level = self.count();
+        self.recount();
         let shared = self.share.frames(self.asked, self.level);
         let mapped = self.level.saturating_sub(self.sweep.unmapped());
         self.beside = self.beside.look(mapped);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Lines of the product: all that is in `crates`.
 const PRODUCT_MAX: usize = 147_050;
 /// Lines of the three workspaces.
-const ALL_MAX: usize = 196_150;
+const ALL_MAX: usize = 196_050;
 
 fn budgets() -> BTreeMap<String, usize> {
     let table = house::root().join("crates/conformance/budgets.txt");
