@@ -1,15 +1,14 @@
 //! How many frames the control groups of this process leave it, and what of its memory is not paged.
 //!
 //! Frames beyond a group's limit are no frames: the kernel kills the process that takes them. So the pager
-//! works with fewer than it was asked for where a group allows no more, when it starts and, looking every
-//! second, whenever a limit or what others in the group hold has changed; and with more again when there is
-//! room.
+//! works with fewer than it was asked for where a group allows no more, and with more again when there is
+//! room. It looks when it starts, twenty times a second while pages arrive, and every second otherwise.
 //!
 //! Of what the group leaves to this process, its resident frames and what may still be taken, frames get
 //! three quarters. The last quarter is for what is not paged and grows beside them, between two looks: small
-//! blocks, stacks, the program's own mappings, the pager's records (some sixty bytes a page of an object) and
-//! the kernel's page tables. Of several paged processes in one group each leaves a quarter of what it sees,
-//! so that together they leave some room, however many they are.
+//! blocks, stacks, the program's own mappings, the pager's records (some twenty bytes a page of an object)
+//! and the kernel's page tables. Of several paged processes in one group each leaves a quarter of what it
+//! sees, so that together they leave some room, however many they are.
 //!
 //! Where all memory of a process is paged, frames are to be the bound of all of it. Then memory that
 //! cannot be paged (the program's code, stacks, mappings that are not private or not anonymous, the

@@ -1,8 +1,8 @@
-//! Long arrays of zeros whose pages become resident as they are written to: what the pager keeps of each
-//! page, place and slot.
+//! Long arrays of zeros whose pages become resident as they are written to: the pager's records of each page
+//! and step.
 //!
-//! They are mappings of their own, never paged by the pager itself and never from `malloc`: the thread that
-//! answers page faults must meet none that only it can answer.
+//! They are mappings of their own, never paged and never from `malloc`: the evicting thread waits for no page
+//! that only it can make room for.
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicU64};

@@ -91,7 +91,7 @@ pub(crate) fn change(call: impl FnOnce() -> isize, after: impl FnOnce() -> After
 /// # Safety
 /// As for the system call.
 pub(crate) unsafe fn kernel(number: c_long, args: [usize; 6]) -> isize {
-    // SAFETY: by this function's condition.
+    // SAFETY: the program's own call, with the arguments that it gave.
     match unsafe { raw::syscall(number, args) } {
         Ok(result) => result.cast_signed(),
         Err(errno) => {

@@ -40,29 +40,27 @@ pub fn thread_met() -> Met {
 /// Page faults of this process that had to have a page brought, for a helper: whatever system calls the
 /// program has forbidden itself. 0 if the kernel does not tell.
 pub fn major_faults() -> u64 {
-    let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
-    let args = [libc::RUSAGE_SELF as usize, usage.as_mut_ptr() as usize, 0, 0, 0, 0];
-    // SAFETY: the kernel writes one structure; all zeros are a valid one should it not.
-    let usage = unsafe {
-        let _ = crate::raw::syscall(libc::SYS_getrusage, args);
-        usage.assume_init()
-    };
-    u64::try_from(usage.ru_majflt).unwrap_or(0)
+    u64::try_from(usage_of(libc::RUSAGE_SELF).ru_majflt).unwrap_or(0)
 }
 
 fn met_by(who: libc::c_int) -> Met {
     if !caps::has(Caps::CGROUP) {
         return Met::default();
     }
-    let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: writes one structure; all zeros are a valid one should it not.
-    let usage = unsafe {
-        libc::getrusage(who, usage.as_mut_ptr());
-        usage.assume_init()
-    };
+    let usage = usage_of(who);
     Met {
         faults: u64::try_from(usage.ru_majflt).unwrap_or(0),
         waits: u64::try_from(usage.ru_nvcsw).unwrap_or(0),
+    }
+}
+
+fn usage_of(who: libc::c_int) -> libc::rusage {
+    let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
+    let args = [who as usize, usage.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: the kernel writes one structure; all zeros are a valid one should it not.
+    unsafe {
+        let _ = crate::raw::syscall(libc::SYS_getrusage, args);
+        usage.assume_init()
     }
 }
 

@@ -6,9 +6,8 @@
 //!
 //! A search that finds nothing puts the next one off, so that a program that goes to and fro pays little.
 
-use super::look::Newly;
 use super::{Evictor, in_store};
-use crate::units::STEP;
+use crate::units::{PAGE, STEP};
 use vellum_sys::pagemap::PageMap;
 
 /// Neighbours that have arrived together make a stream: at random that many hardly come.
@@ -52,7 +51,7 @@ impl Ahead {
     fn has_reached(&self, address: usize) -> bool {
         let mut is_mapped = false;
         if let Some(pages) = &self.pages {
-            let _ = pages.look(address, address + crate::units::PAGE, |_, entry| {
+            let _ = pages.look(address, address + PAGE, |_, entry| {
                 is_mapped = entry.is_there();
                 false
             });
@@ -89,7 +88,7 @@ impl Evictor {
     }
 
     fn window_max(&self) -> u32 {
-        (self.frames / PART).clamp(PAGES_MIN, WINDOW_MAX)
+        (self.frames / PART).min(WINDOW_MAX)
     }
 
     /// Looks at the steps where at least `part` pages have come; whether a stream was found.
@@ -101,8 +100,7 @@ impl Evictor {
             if self.count_step(step) < self.pager.tables().cached().count(first, end) + part {
                 continue;
             }
-            let mut newly = Newly::default();
-            self.look_at_step(step, &mut newly);
+            let (_, newly) = self.look_at_step(step);
             let is_new = |page: u32| newly[(page / u64::BITS) as usize] >> (page % u64::BITS) & 1 != 0;
             let mut run = 0;
             for page in 0..STEP {
@@ -143,6 +141,3 @@ impl Evictor {
         Some(Stream { next: end, window: end - next, waited: 0 })
     }
 }
-
-/// The smallest window that frames allow.
-const PAGES_MIN: u32 = 4;

@@ -5,14 +5,12 @@
 //! file (its `invalidate_lock`). So this thread makes a hole, in a page of the store that no object has, over
 //! and over while the gate is shut. What the program has in memory it goes on using.
 
-use crate::pager::Pager;
+use crate::pager::{A_WHILE_NS, Pager};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering};
 use rustix::io::Errno;
 use vellum_sys::credentials::Change;
 use vellum_sys::thread;
-
-use crate::pager::A_WHILE_NS;
 
 /// What the gate is to do. Only the evicting thread says so.
 pub(crate) struct Gate {
@@ -26,6 +24,10 @@ pub(crate) struct Gate {
 // SAFETY: `change` is written by the evicting thread while `followed` is `asked`, and read by the gate while
 // it is not.
 unsafe impl Sync for Gate {}
+
+/// How long the gate sleeps between two looks at what it is asked: a wake that comes between a look and its
+/// sleep is made good then.
+const WAIT_NS: u64 = 10_000_000;
 
 const OPEN: u32 = 0;
 const SHUT: u32 = 1;
@@ -112,7 +114,3 @@ extern "C" fn run(pager: usize) -> ! {
         }
     }
 }
-
-/// How long the gate sleeps between two looks at what it is asked: a wake that comes between a look and its
-/// sleep is made good then.
-const WAIT_NS: u64 = 10_000_000;

@@ -6,7 +6,6 @@
 //! meanwhile is mapped again, which the kernel answers without reading, and is spared: so this is the second
 //! chance of a clock (Cooper, section 4), for rounds.
 
-use super::look::Newly;
 use super::{Evictor, gate, in_store};
 use crate::stats;
 use crate::trouble;
@@ -42,13 +41,6 @@ pub(super) struct Sweep {
     rounds: [Option<Round>; DEPTH],
 }
 
-/// What became of a round.
-enum Dropped {
-    Pages(u32),
-    /// It is being written.
-    NotYet,
-}
-
 impl Sweep {
     pub(super) const fn new() -> Sweep {
         Sweep { place: 0, offset: 0, rounds: [None; DEPTH] }
@@ -69,10 +61,9 @@ impl Sweep {
         }
     }
 
-    fn pop(&mut self) -> Option<Round> {
-        let oldest = self.rounds[0].take();
+    fn pop(&mut self) {
+        self.rounds[0] = None;
         self.rounds.rotate_left(1);
-        oldest
     }
 }
 
@@ -86,16 +77,10 @@ impl Evictor {
             if !self.sweep.is_full() && self.unmap_round() {
                 continue;
             }
-            let Some(round) = self.sweep.pop() else { return };
-            match self.drop_round(round) {
-                Dropped::Pages(0) => fruitless += 1,
-                Dropped::Pages(_) => fruitless = 0,
-                Dropped::NotYet => {
-                    self.sweep.rounds.rotate_right(1);
-                    self.sweep.rounds[0] = Some(round);
-                    return;
-                }
-            }
+            let Some(oldest) = self.sweep.rounds[0] else { return };
+            let Some(gone) = self.drop_round(oldest) else { return };
+            self.sweep.pop();
+            fruitless = if gone == 0 { fruitless + 1 } else { 0 };
             self.arrivals();
         }
     }
@@ -163,7 +148,7 @@ impl Evictor {
             let (mut to, mut pages) = (if is_empty { end } else { from }, 0);
             while to < end && pages < wanted {
                 let next = end.min(to + WINDOW);
-                pages += self.look_at(to, next, &mut Newly::default());
+                pages += self.look_at(to, next).0;
                 to = next;
             }
             self.sweep.offset = to - step * STEP;
@@ -197,14 +182,14 @@ impl Evictor {
         self.sweep.push(round);
     }
 
-    /// Drops what of a round is written and was not touched again.
-    fn drop_round(&mut self, round: Round) -> Dropped {
+    /// Drops the pages of a round that were not touched again; how many. `None` while they are being written.
+    fn drop_round(&mut self, round: Round) -> Option<u32> {
         let Round { from, to, has_changed, .. } = round;
         let at = in_store(self.pager, from);
         if has_changed {
             let is_written = || self.store.cached(at, to - from).is_none_or(|found| found.in_transit == 0);
             if !gate::is_shut(self.pager) && !is_written() {
-                return Dropped::NotYet;
+                return None;
             }
             if let Err(errno) = self.store.wait(at, to - from) {
                 trouble::stop("cannot write to the store", errno);
@@ -212,11 +197,10 @@ impl Evictor {
         }
         let before = self.pager.tables().cached().count(from, to);
         self.store.drop_unmapped(at, to - from);
-        let mut newly = Newly::default();
-        let after = self.look_at(from, to, &mut newly);
+        let (after, newly) = self.look_at(from, to);
         let arrived: u32 = newly.iter().map(|bits| bits.count_ones()).sum();
         let gone = (before + arrived).saturating_sub(after);
         self.level = self.level.saturating_sub(gone);
-        Dropped::Pages(gone)
+        Some(gone)
     }
 }

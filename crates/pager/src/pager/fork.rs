@@ -31,6 +31,9 @@ use vellum_sys::{Line, map, raw, segv};
 /// No descriptor.
 const NONE: i32 = -1;
 
+/// The code of a fault where nothing is mapped.
+const SEGV_MAPERR: c_int = 1;
+
 /// The pager of the process that forks.
 static FORKS: AtomicPtr<Pager> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -41,19 +44,17 @@ pub(super) struct Forking {
     /// Both ends of a pipe that the parent reads: it ends when the child has its view, or is dead.
     ends: [i32; 2],
     undisturbed: Option<Undisturbed>,
-    /// The parent's process id, and its action for SIGSEGV.
-    parent: u32,
+    /// The parent's action for SIGSEGV.
     handler: Option<libc::sigaction>,
 }
 
 impl Forking {
     pub(super) const fn not() -> Forking {
-        Forking { store: NONE, ends: [NONE; 2], undisturbed: None, parent: 0, handler: None }
+        Forking { store: NONE, ends: [NONE; 2], undisturbed: None, handler: None }
     }
 
     /// Sets the handler, and lets SIGSEGV through, which [`Undisturbed`] holds off.
     fn watch(&mut self, pager: &Pager) {
-        self.parent = own_pid();
         FORKS.store(core::ptr::from_ref(pager).cast_mut(), Release);
         // SAFETY: zeros are a valid action.
         let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
@@ -66,36 +67,46 @@ impl Forking {
         let _ = unsafe { raw::syscall(libc::SYS_rt_sigprocmask, args) };
     }
 
-    fn watch_no_more(&self) {
+    fn put_back(&self) {
         if let Some(handler) = &self.handler {
-            segv::exchange(handler);
+            put_back(handler);
         }
+    }
+
+    fn watch_no_more(&self) {
+        self.put_back();
         FORKS.store(core::ptr::null_mut(), Release);
     }
 }
 
-fn own_pid() -> u32 {
-    rustix::process::getpid().as_raw_nonzero().get().unsigned_abs()
+/// Sets the action that was there before [`on_fault`], unless another thread has set one meanwhile.
+fn put_back(action: &libc::sigaction) {
+    let was = segv::exchange(action);
+    if was.sa_sigaction != on_fault as *const () as usize {
+        segv::exchange(&was);
+    }
 }
 
 /// SIGSEGV while a process forks: in a child, its view is made. Any other fault happens again, under the
 /// handler that was there.
+///
+/// Only a child can miss a page of a step that the parent has mapped.
 extern "C" fn on_fault(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: null, or a pager that lives for ever.
     let Some(pager) = (unsafe { FORKS.load(Acquire).as_ref() }) else {
         // SAFETY: zeros are the default action.
-        segv::exchange(&unsafe { MaybeUninit::zeroed().assume_init() });
+        put_back(&unsafe { MaybeUninit::zeroed().assume_init() });
         return;
     };
     // SAFETY: the lock of `inner` is held by the thread that forks, which only reads these while the handler
     // is set.
     let forking = unsafe { &pager.inner.assume_held().forking };
     // SAFETY: the kernel passed it, for a fault or for a signal that was sent, whose address is none of ours.
-    let address = unsafe { (*info).si_addr() };
-    if own_pid() != forking.parent && pager.owns(address.cast()) && !pager.is_child() {
+    let (address, code) = unsafe { ((*info).si_addr(), (*info).si_code) };
+    if code == SEGV_MAPERR && pager.is_mapped(address.cast()) && !pager.is_child() {
         pager.give_view();
     } else {
-        forking.watch_no_more();
+        forking.put_back();
     }
 }
 
@@ -114,6 +125,12 @@ fn is_on(pager: &Pager) -> bool {
 }
 
 impl Pager {
+    /// Whether `address` lies in a step that is mapped in the process that pages.
+    fn is_mapped(&self, address: *const u8) -> bool {
+        let page = (address as usize).wrapping_sub(self.span().0) / PAGE;
+        self.owns(address) && self.tables().steps[page / STEP as usize].load(Acquire) != 0
+    }
+
     /// Whether there is anything to do about a fork.
     fn concerns_forks(&self) -> bool {
         self.phase.load(Acquire) == phase::SERVING && !self.is_child()

@@ -68,7 +68,7 @@ fn a_program_that_is_stopped_and_killed_leaves_nothing() {
                 // SAFETY: signals to our own child, which was not waited for.
                 unsafe { libc::kill(child.id() as i32, libc::SIGSTOP) };
                 std::thread::sleep(Duration::from_millis(random.below(4) as u64));
-                // SAFETY: as above.
+                // SAFETY: a signal to a child that was not waited for.
                 unsafe { libc::kill(child.id() as i32, libc::SIGCONT) };
             }
         }
