@@ -249,7 +249,7 @@ fn why(error: ureq::Error) -> HttpError {
         }
         ureq::Error::Io(error) => HttpError::Io(error),
         ureq::Error::Timeout(_) => io(io::ErrorKind::TimedOut, "no answer in time"),
-        ureq::Error::HostNotFound => io(io::ErrorKind::NotFound, "the host's name is not known"),
+        ureq::Error::HostNotFound => io(io::ErrorKind::NotFound, "the host name is unknown"),
         ureq::Error::ConnectionFailed => io(io::ErrorKind::ConnectionRefused, "no connection"),
         other => HttpError::Nonsense(other.to_string()),
     }

@@ -36,7 +36,7 @@ const INFO: Family = Family::gauge("job_info", Number, "1, with the kind and the
 const BY_AGE: Family = Family::gauge(
     "job_advised_by_age",
     Bytes,
-    "A memory limit that holds what it touched in the longest age known, from a minute on",
+    "Recommended memory limit by age: the bytes touched in the longest watched age, at least a minute",
 );
 const CURVE: Family = Family::gauge("job_curve", Bytes, "Its working set at this window, in user CPU time");
 const CURVE_FAULTS: Family = Family::gauge(

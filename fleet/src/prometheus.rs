@@ -37,7 +37,7 @@ pub enum HistoryError {
         why: String,
     },
     /// There are several nodes.
-    #[error("Prometheus has units of {0}; say with --instance which of them this is")]
+    #[error("Prometheus has units of {0}; choose this machine's with --instance")]
     Several(String),
 }
 

@@ -29,8 +29,7 @@ pub enum TlsError {
     #[error("{option} {path}: {source}; give a file (PEM) that can be read")]
     Read { option: &'static str, path: PathBuf, source: io::Error },
     #[error(
-        "--tls-certificate {0}: there is no certificate in it that is understood; give the server's, and behind it those \
-         that vouch for it, in the form of PEM"
+        "--tls-certificate {0}: no valid certificate; give the server's certificate and its chain in PEM form"
     )]
     Certificate(PathBuf),
     #[error(

@@ -254,7 +254,7 @@ pub(crate) fn report(comparison: &Comparison) -> Report<'_> {
             "ratios are medians over the pairs, with {percent} % intervals; control: without/without"
         ));
         if pairs < pairs_asked {
-            let few = if *pairs < PAIRS_MIN { "; fewer than 5 tell nothing" } else { "" };
+            let few = if *pairs < PAIRS_MIN { "; at least 5 are needed" } else { "" };
             section.note(format!("it was stopped early, when {made} of {pairs_asked} were complete{few}"));
         }
         let reason = comparison.attachment.reason.as_ref();

@@ -81,11 +81,7 @@ impl Account {
             (self.slices > 0, Many(self.slices, "slice"), ""),
             (self.partial > 0, Count(self.partial), "partial"),
             (self.protected > 0, Count(self.protected), "by page protection"),
-            (
-                self.unsliced > 0,
-                Count(self.unsliced),
-                "at one go and whole, as nothing tells what is written",
-            ),
+            (self.unsliced > 0, Count(self.unsliced), "in one pause and whole: no source reports writes"),
             (true, Bytes(self.allocated_bytes), "allocated"),
             (self.copied_bytes > 0, Bytes(self.copied_bytes), "moved"),
         ];

@@ -42,7 +42,7 @@ pub(crate) fn recommended(frame: &Frame, delay: Option<&Delay>) -> Option<String
     {
         words += ", with swap for the rest";
     }
-    Some(words + ": the smallest limit known to cost at most 2 % of its time")
+    Some(words + ": the smallest limit that costs at most 2 % of its time")
 }
 
 /// That the program did not run for long enough.
@@ -83,7 +83,7 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
     } else {
         lines.push((
             "delay",
-            "not known; set the delay of a page fault with --delay, as in --delay 100us".to_owned(),
+            "unknown; set the delay of a page fault with --delay, as in --delay 100us".to_owned(),
         ));
     }
     lines
@@ -211,7 +211,7 @@ mod tests {
             serde_json::from_str(&changes.iter().fold(MOMENT.to_owned(), change)).unwrap()
         };
         let short = "too short to recommend memory: run it for about 5 s of CPU time";
-        let known = ": the smallest limit known to cost at most 2 % of its time";
+        let known = ": the smallest limit that costs at most 2 % of its time";
         let (all, growing) = ((":\"curve", ":\"all"), ("g\":false", "g\":true"));
         for (changes, words, end) in [
             (&[("4200", "4100")][..], "", short),

@@ -202,7 +202,7 @@ impl Ring {
         let ring = ring::Ring::map(&minor, *pages, RING_PAGES_MIN).map_err(failed("mapping a ring"))?;
         // A size that the kernel refused once it would refuse for the next ring too.
         *pages = ring.pages();
-        let major_id = major.id().map_err(failed("asking for an event's number"))?;
+        let major_id = major.id().map_err(failed("reading an event's number"))?;
         major.share_ring(&minor).map_err(failed("joining two events' rings"))?;
         Ok(Ring { minor, major, major_id, ring })
     }

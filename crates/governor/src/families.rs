@@ -133,7 +133,7 @@ pub const PROCESSES: Family = Family::gauge("job_processes", Number, "Its living
 /// # Errors
 /// Those of the writer.
 pub fn build_info(to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    to.encode_descriptor("build", "The program that says this", None, MetricType::Info)?
+    to.encode_descriptor("build", "The version of vellum", None, MetricType::Info)?
         .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
 }
 

@@ -80,7 +80,7 @@ impl Stock {
         let start = slab.as_ptr().cast::<u8>();
         // SAFETY: the slab is freed in `drop`, after its roots were removed.
         let added = unsafe { gc::add_thread_roots(start, start.add(size_of::<Slab>())) };
-        added.expect("memory for the collector to know of a thread's handles");
+        added.expect("memory for a thread's list of handles");
         // SAFETY: the slab is this thread's, and nobody borrows it mutably.
         for chunk in unsafe { slab.as_ref() } {
             chunk.next.set(self.free.replace(chunk));

@@ -326,7 +326,7 @@ pub unsafe extern "C" fn GC_dlopen(path: *const core::ffi::c_char, mode: c_int) 
 pub extern "C" fn GC_set_suspend_signal(signal: c_int) {
     // SAFETY: plain call.
     if signal != -1 && unsafe { vel::vel_gc_set_signal(signal) } != 0 {
-        give_up(c"libgc: GC_set_suspend_signal: too late, threads are known, or there is no such signal");
+        give_up(c"libgc: GC_set_suspend_signal: threads are registered already, or there is no such signal");
     }
 }
 

@@ -99,14 +99,11 @@ impl fmt::Display for Gate {
             Outcome::Passed => write!(f, "passed: {estimate}, at most {high}; {allowed} is allowed")?,
             Outcome::NotShown => {
                 write!(f, "not shown: {estimate}, anything from {low} to {high}; {allowed} is allowed, ")?;
-                write!(
-                    f,
-                    "and this measurement cannot tell on which side of it the truth lies. That is no failure"
-                )?;
+                write!(f, "and the interval contains it: inconclusive. This is no failure")?;
                 match self.rounds_advised() {
-                    Some(TELLING_FROM) => write!(f, "; fewer than {TELLING_FROM} rounds never tell")?,
-                    Some(rounds) => write!(f, "; about {rounds} rounds would tell")?,
-                    None => write!(f, "; it lies too close to tell")?,
+                    Some(TELLING_FROM) => write!(f, "; at least {TELLING_FROM} rounds are needed")?,
+                    Some(rounds) => write!(f, "; about {rounds} rounds are needed")?,
+                    None => write!(f, "; the difference is too small to resolve")?,
                 }
             }
         }

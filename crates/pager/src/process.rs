@@ -111,7 +111,7 @@ fn complain(error: StartError) {
         StartError::Frames(_) | StartError::Again => return,
     };
     let mut line = Line::new();
-    line.text("vellum: nothing is paged, and blocks take as much memory as they want: ").text(what);
+    line.text("vellum: nothing is paged, and memory is not limited: ").text(what);
     line.text(" (errno ")
         .decimal(errno.raw_os_error().unsigned_abs().into())
         .text("); ")

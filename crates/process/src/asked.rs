@@ -31,13 +31,13 @@ pub enum AskError {
     #[error("process {0} is hardened (VELLUM_HARDEN), and takes no samples")]
     Hardened(u32),
     /// Somebody else has asked.
-    #[error("process {0} is asked by another command at this moment; try again when that has ended")]
+    #[error("another command is reading process {0}; try again when that has ended")]
     Taken(u32),
     /// There is no room for the path.
     #[error("the path {0} is longer than the process has room for; set XDG_RUNTIME_DIR to a shorter one")]
     LongPath(std::path::PathBuf),
     /// It filters its system calls.
-    #[error("process {0} filters its system calls, and has no helper that could do what it is asked")]
+    #[error("process {0} filters its system calls, so its background thread cannot sample")]
     Filtered(u32),
     /// It has said no.
     #[error(

@@ -29,7 +29,7 @@ pub enum DoorError {
     NoProcess(u32),
     /// Its memory may not be read.
     #[error(
-        "the memory of process {pid} cannot be read ({source}); run as root; or, for a process of your own, set kernel.yama.ptrace_scope to 0"
+        "cannot read the memory of process {pid} ({source}); run as root, or set kernel.yama.ptrace_scope to 0 for your own processes"
     )]
     Forbidden {
         /// Its number.

@@ -124,7 +124,7 @@ pub fn available() -> Result<(), String> {
     let bits = u64::from_str_radix(enabled.trim().trim_start_matches("0x"), 16).unwrap_or(0);
     if bits & LISTS_AND_WALKS != LISTS_AND_WALKS {
         return Err(format!(
-            "{ENABLED} says {}: it is switched off; root switches it on by writing y there",
+            "{ENABLED} is {}: the generations are switched off; as root, write y there",
             enabled.trim()
         ));
     }

@@ -48,7 +48,7 @@ fn settled(flags: usize) -> usize {
         return flags & !FOR_ALL;
     }
     Line::new()
-        .text("vellum: a filter on system calls for all threads covers those that page, too: it must allow futex, madvise, cachestat, sync_file_range, fadvise64 and fallocate\n")
+        .text("vellum: a system call filter for all threads also binds the pager: allow futex, madvise, cachestat, sync_file_range, fadvise64, fallocate\n")
         .write();
     flags
 }

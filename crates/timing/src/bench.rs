@@ -110,7 +110,7 @@ pub enum BenchError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A batch nobody can run.
-    #[error("a batch of {0}: ask for 1 to {BATCH_MAX}")]
+    #[error("a batch of {0}: use 1 to {BATCH_MAX}")]
     Batch(u64),
     /// The operation is too short to be timed by itself.
     #[error(transparent)]

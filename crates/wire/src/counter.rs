@@ -44,7 +44,7 @@ counters! {
     /// Bytes handed out whose frames were already there: each 4096 of them is a page fault avoided.
     BytesWarm = "bytes_warm", "bytes", "memory that came with its page frames";
     /// Bytes that had to be cleared because zeroed memory was asked for and the frames were warm.
-    BytesCleared = "bytes_cleared", "bytes", "memory cleared because zeros were asked for";
+    BytesCleared = "bytes_cleared", "bytes", "memory cleared for calloc and new mappings";
     /// Blocks grown without moving.
     RegrownBlocks = "regrown_blocks", "blocks", "blocks grown in place";
     /// Bytes added to blocks in place.
@@ -62,7 +62,7 @@ counters! {
     /// Bytes flushed or marked because a memory limit or pressure was near.
     FlushedPressure = "flushed_pressure_bytes", "bytes", "flushed: memory was short";
     /// Bytes flushed because the program asked (`malloc_trim`, `munmap`, `MADV_DONTNEED`).
-    FlushedAsked = "flushed_asked_bytes", "bytes", "flushed because the program asked";
+    FlushedAsked = "flushed_asked_bytes", "bytes", "flushed by the program's request (malloc_trim, munmap)";
     /// Bytes whose frames a helper fetched ahead of the program.
     BytesPrefetched = "bytes_prefetched", "bytes", "memory fetched ahead";
     /// Small blocks made available to the front's free lists.

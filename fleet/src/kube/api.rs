@@ -44,7 +44,7 @@ pub enum ApiError {
     #[error("{0}: somebody else changes it all the time")]
     Conflict(String),
     /// It is not there.
-    #[error("{0}: it is not there (404); is its kind known to this cluster?")]
+    #[error("{0}: not found (404); is its custom resource definition installed?")]
     Missing(String),
     /// It is refused, or nobody answers.
     #[error("{what}: {source}")]

@@ -64,7 +64,7 @@ pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdic
         let least = hours(rules.least.as_secs_f64());
         return (
             Verdict::Nothing,
-            format!("it is known for {}, and {least} are asked for", hours(known.max(0.0))),
+            format!("its history covers {}; {least} are needed", hours(known.max(0.0))),
         );
     }
     let given = [history.advised, history.by_age];

@@ -130,7 +130,7 @@ pub fn table(needs: &BTreeMap<String, f64>, accounting: &str, least: u64, margin
             continue;
         }
         if jobs < least {
-            note(format!("{jobs} of its jobs were watched, and {least} are asked for"));
+            note(format!("{jobs} of its jobs were watched; {least} are needed"));
             continue;
         }
         let history = History { known_seconds: Some(0.0), advised: most, ..History::default() };

@@ -138,7 +138,7 @@ fn recommended(prometheus: &str, folder: &Path) {
         String::from_utf8(done.stdout).unwrap()
     };
     let young = recommend(&[]);
-    assert!(young.contains("worker.service: left alone: it is known for 0.0 h"), "{young}");
+    assert!(young.contains("worker.service: left alone: its history covers 0.0 h"), "{young}");
     let dry = recommend(&["--least", "0s", "--dry-run"]);
     assert!(dry.contains("worker.service: MemoryHigh none -> "), "{dry}");
     assert!(!directory.exists(), "nothing was to be written");
@@ -279,7 +279,7 @@ fn what_cannot_be_done_is_said_before_anything_is_done() {
             "--tls-certificate /nowhere/c: No such file",
         ),
         (vec!["--root", root, "--tls-certificate", empty, "--tls-key", "/nowhere/k"], "--tls-key /nowhere/k"),
-        (vec!["--root", root, "--tls-certificate", empty, "--tls-key", empty], "no certificate in it"),
+        (vec!["--root", root, "--tls-certificate", empty, "--tls-key", empty], "no valid certificate"),
         (vec!["--root", root, "--listen", &address, "--delay", "1ms"], "cannot listen"),
         (vec!["--root", root, "--listen", "here"], "--listen"),
         (vec!["--root", root, "--pods", "ftp://127.0.0.1:10250/pods"], "https://HOST:PORT/pods"),

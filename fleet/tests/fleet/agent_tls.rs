@@ -134,7 +134,7 @@ fn a_renewed_certificate_is_in_force_without_a_restart() {
             fs::read(place.at("one/tls.key")).unwrap(),
             "is not the key of the first certificate",
         ),
-        ("two/tls.crt", before[..before.len() / 2].to_vec(), "no certificate in it"),
+        ("two/tls.crt", before[..before.len() / 2].to_vec(), "no valid certificate"),
     ] {
         fs::write(place.at(file), bytes).unwrap();
         fs::write(place.at("before.crt"), &before).unwrap();
@@ -227,7 +227,7 @@ fn what_does_not_belong_together_is_said_before_anything_is_served() {
         (named(&one, &two), "it is not the key of the first certificate"),
         (named(&one, &locked), "without a passphrase"),
         (named(&one, &one), "there is no private key in it"),
-        (named(&key, &key), "there is no certificate in it"),
+        (named(&key, &key), "no valid certificate"),
         (named(&broken, &key), "give a certificate of version 3"),
         (named(&one, &odd), "with a key of RSA, ECDSA"),
     ] {

@@ -210,8 +210,7 @@ fn off_processor(metric: Metric, off: f64, busy: Option<f64>) -> Option<String> 
         format!("even in the quickest run the program was off the processor for {percent:.0} % of the time");
     match (busy.filter(|share| *share >= BUSY_FROM), metric) {
         (Some(share), _) => Some(format!(
-            "{even}, and some task of this machine waited for a processor in {:.0} %: whether the program waits by \
-             itself, a machine with less to do will show",
+            "{even}, and other tasks waited for a processor in {:.0} % of the time: repeat it on an idle machine",
             share * 100.0
         )),
         (None, Metric::Cpu) => {

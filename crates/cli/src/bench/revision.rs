@@ -61,7 +61,7 @@ impl Revision {
         if !program.exists() {
             let inside = inside.display();
             return Err(failed(format!(
-                "it has no {inside} after the build; say with --build how it is built"
+                "it has no {inside} after the build; give the build command with --build"
             )));
         }
         let words = here.command.argv.iter().skip(1).cloned();

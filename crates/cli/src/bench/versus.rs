@@ -144,7 +144,7 @@ fn advice(args: &Bench, report: &Report, rounds: usize, took: Duration) -> Optio
         "more than a run can have".to_owned()
     };
     if args.metric == Metric::Cpu && needed > took * LONGER {
-        option += "; --metric instructions tells sooner how much is computed";
+        option += "; --metric instructions needs fewer rounds";
     }
     let (size, time) = (percent(1.0 + size), units::time(needed));
     Some(format!(

@@ -56,7 +56,7 @@ pub(super) fn closing(observed: &Observed) -> Section {
         let wall = time(observed.ended.wall);
         let costs = format!("{each} to count an operation, {timed} to time one too; {all} in all, of {wall}");
         line("recording", costs);
-        line("", format!("{rare} of that to attach, look up, walk and ask, over all threads"));
+        line("", format!("{rare} of that to attach, look up, walk and query, over all threads"));
     }
     if profile.early > 0 {
         let early = count(profile.early);

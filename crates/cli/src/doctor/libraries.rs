@@ -38,7 +38,7 @@ fn i386(library: Option<&PathBuf>) -> Row {
         return row("programs of i386 get an empty library of theirs, and run without Vellum");
     }
     row("programs of i386 get an empty library of theirs").falls_back(
-        "their dynamic linker says in each that a library of another class is ignored",
+        "their dynamic linker prints in each that it ignores a library of another class",
         format!("{} is not there or leads elsewhere", library.with_file_name("platform").display()),
         "copy the folder platform from where ./build made it, with its links (cp -a)",
     )

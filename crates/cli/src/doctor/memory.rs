@@ -35,7 +35,7 @@ const TRIED: [Tried; 8] = [
         name: "uffd-move",
         one: Caps::MOVE,
         attempt: attempt::move_pages,
-        what: "free pages move to where they are wanted (UFFDIO_MOVE)",
+        what: "free pages move to where they are needed (UFFDIO_MOVE)",
         instead: "page tables move (mremap); new memory is faulted in more often",
         call: "userfaultfd",
         since: "6.8",
@@ -178,7 +178,7 @@ fn with_policy(row: Row, policy: &str) -> Row {
     match policy {
         "never" => row.falls_back(
             instead,
-            format!("{HUGE_POLICY} says never"),
+            format!("{HUGE_POLICY} is never"),
             format!("as root: echo madvise > {HUGE_POLICY}"),
         ),
         policy if host::takes_free_pages() => {

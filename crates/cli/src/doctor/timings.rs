@@ -44,7 +44,7 @@ fn faults() -> Vec<Row> {
     let rings = match got < wanted {
         false => rings,
         true => rings.falls_back(
-            "smaller rings than are wanted: more faults are counted without their place",
+            "smaller rings than needed: more faults are counted without their place",
             format!("RLIMIT_MEMLOCK and kernel.perf_event_mlock_kb allow less than {}", size(wanted)),
             "ulimit -l unlimited, sysctl kernel.perf_event_mlock_kb, or root",
         ),

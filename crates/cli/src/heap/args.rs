@@ -167,7 +167,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn interval(text: &str) -> Result<u64, String> {
     amount::size(text)
         .filter(|bytes| (INTERVAL_MIN..=INTERVAL_MAX).contains(bytes))
-        .ok_or_else(|| "a size is wanted, as 512K, from 1 to 1G".to_owned())
+        .ok_or_else(|| "expected a size from 1 to 1G, such as 512K".to_owned())
 }
 
 #[cfg(test)]

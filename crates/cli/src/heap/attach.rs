@@ -193,7 +193,7 @@ impl Group {
     /// What a reader needs to know.
     fn notes(&self, before: u64) -> Vec<String> {
         let mut notes = vec![format!(
-            "process {} had {} in use when this began, of which no line is known",
+            "process {} had {} in use when sampling began; its lines are unknown",
             self.root,
             bytes(before)
         )];
@@ -201,7 +201,7 @@ impl Group {
         let silent = silent.count();
         if silent > 0 {
             notes.push(format!(
-                "{silent} of {} processes asked their allocator for no new memory, and were not sampled",
+                "{silent} of {} processes allocated no new memory, and were not sampled",
                 self.members.len()
             ));
         }

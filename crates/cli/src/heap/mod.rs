@@ -47,7 +47,7 @@ const MAPPED_PART: u64 = 8;
 /// The format of a file is not known.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the name {} does not say in which format to write; end it in .folded, .html, .json, .pb.gz, .svg or \
+    "the name {} has no known ending; end it in .folded, .html, .json, .pb.gz, .svg or \
      .txt, or use --format", .0.display()
 )]
 struct NoFormat(PathBuf);
@@ -183,8 +183,7 @@ fn notes(holders: &[Holder], plan: &Plan, seen: &Seen) -> Vec<String> {
     let is_elsewhere = serving && is_alone && resident >= MAPPED_MIN && known < resident / MAPPED_PART;
     if is_elsewhere {
         notes.push(format!(
-            "the program maps its memory itself (mmap, sbrk): of {} resident, at most {} came from malloc and \
-             mappings of 64 KiB to 256 MiB, which alone are in a profile",
+            "the program maps its memory itself (mmap, sbrk): of {} resident, the profile covers at most {} (malloc, and mappings of 64 KiB to 256 MiB)",
             bytes(resident),
             bytes(known)
         ));

@@ -112,9 +112,8 @@ impl Told {
             share(self.kept_share)
         ));
         match &self.losses {
-            None => section.sentence(
-                "causes: not known, as nothing but times was recorded; `vellum bench --out` records more",
-            ),
+            None => section
+                .sentence("causes: unknown, only times were recorded; `vellum bench --out` records more"),
             Some(losses) if losses.causes.is_empty() => section.sentence("causes: no outlier lost time"),
             Some(losses) => {
                 let mut table = Table::plain(&LOSS_HEADS, 1);
@@ -124,7 +123,7 @@ impl Told {
             }
         };
         match &self.beats {
-            None => section.sentence("beats: not known without starts (`vellum bench --out` records them)"),
+            None => section.sentence("beats: unknown without starts (`vellum bench --out` records them)"),
             Some(beats) if beats.found.is_empty() => {
                 let sought = sought(beats.searched_hz);
                 section.sentence(format!("disturbances that come back regularly: {sought}"))

@@ -95,7 +95,7 @@ fn sizes(report: &Report) -> Option<Chart> {
         buckets.iter().map(|bucket| (place(bucket.below_bytes), bucket.blocks as f64)).collect();
     let x = Quantity::names("block size (bytes, from this to the next)", names);
     let y = Quantity::new("blocks (logarithmic scale)", Unit::Count, Scaling::Ratios);
-    Some(Chart::new("Sizes of the blocks asked for", x, y).with(Shape::Bars, "blocks", &heights))
+    Some(Chart::new("Sizes of requested blocks", x, y).with(Shape::Bars, "blocks", &heights))
 }
 
 fn short_size(size: u64) -> String {

@@ -180,7 +180,7 @@ fn paging(section: &mut Section, document: &Document) {
     section.row(moved.fold(row, |row, (counter, words)| row.amount(Many(get(counter), "page"), words)));
     if let Some(asked) = document.frames_asked.filter(|&asked| asked > get(Counter::PeakPagedFrames)) {
         section.note(format!(
-            "--frames asked for {}: the limit of a control group, or memory that cannot be paged, leaves less",
+            "--frames {} was lowered: a control group's limit, or memory that cannot be paged, leaves less",
             Bytes(asked * PAGE_BYTES)
         ));
     }

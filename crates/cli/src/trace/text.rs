@@ -84,7 +84,7 @@ fn knee(report: &Found) -> String {
             bytes(report, spread.pages.low),
             bytes(report, spread.pages.high)
         ),
-        None => "(the trace is too short to say how sure that is)".to_owned(),
+        None => "(the trace is too short for an interval)".to_owned(),
     };
     let waiting = format!("waiting there: {}", percent(choice.waiting));
     format!("{first}\n{spread}; {waiting}")
@@ -92,7 +92,7 @@ fn knee(report: &Found) -> String {
 
 fn give(report: &Found) -> String {
     match report.advice {
-        None => "nothing can be said".to_owned(),
+        None => "unknown".to_owned(),
         Some(advice) => format!(
             "{}: {} time expected (at most {} is agreed to: --cap)",
             bytes(report, advice.pages),

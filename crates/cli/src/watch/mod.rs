@@ -171,8 +171,8 @@ impl<'a> Session<'a> {
         let asked = Interrupt::arrived().is_some();
         let why = match (ended, timed_out, asked) {
             (true, ..) => Some("the job has ended"),
-            (_, true, _) => Some("the time asked for is over"),
-            (.., true) => Some("a signal asked for the end"),
+            (_, true, _) => Some("the requested time is over"),
+            (.., true) => Some("a signal ended it"),
             _ => None,
         };
         if let Some(why) = why {

@@ -177,7 +177,7 @@ fn explain_tells_causes_and_beats_and_what_it_cannot_know() {
     let text = out(&told);
     assert_eq!(told.status.code(), Some(0), "{}", said(&told));
     assert!(text.contains("preemption") && text.contains("switches"), "{text}");
-    assert!(text.contains("nothing but times was recorded") && text.contains("without starts"), "{text}");
+    assert!(text.contains("only times were recorded") && text.contains("without starts"), "{text}");
     let json = piped(&["explain", "--json", "--grep", "^X$"], file.as_bytes());
     let value: Value = serde_json::from_slice(&json.stdout).expect("JSON");
     assert_eq!(value["schema"], "vellum.obs.explain/1");

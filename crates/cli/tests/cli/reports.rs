@@ -66,7 +66,7 @@ fn counters_of_all_processes_are_summed_and_listed() {
     assert!(said.contains(" 30  extents handed out") && said.contains("avoided 24"), "{said}");
     assert_eq!(wide(&said), None, "{said}");
     let page = std::fs::read_to_string(&html).unwrap();
-    assert!(page.contains("Sizes of the blocks") && page.contains("<td>taker</td>"), "{page}");
+    assert!(page.contains("Sizes of requested blocks") && page.contains("<td>taker</td>"), "{page}");
 }
 
 #[test]

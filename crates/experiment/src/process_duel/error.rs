@@ -23,11 +23,7 @@ pub enum ProcessDuelError {
     #[error("cannot keep the programs' output: {0}")]
     Output(#[source] io::Error),
     /// A process failed.
-    #[error(
-        "{arm} ({program}) {}{}; fix it, or ask for failures to be ignored (-i)",
-        ended(outcome),
-        said(last)
-    )]
+    #[error("{arm} ({program}) {}{}; fix it, or ignore failures (-i)", ended(outcome), said(last))]
     Failed {
         /// The arm: `A`, `A'`, `B` and so on.
         arm: String,

@@ -68,9 +68,7 @@ pub enum CountError {
     Hardware(#[source] io::Error),
     /// Another user had the counter for a part of the time.
     #[error(
-        "the processor counted instructions for only {running_ns} of {enabled_ns} ns: other profilers or \
-         kernel.nmi_watchdog hold its counters, or its processors are of several kinds; end them, or pin the \
-         program to one kind (taskset)"
+        "the processor counted instructions for only {running_ns} of {enabled_ns} ns; end other profilers, set kernel.nmi_watchdog to 0, or pin the program to one kind of processor (taskset)"
     )]
     Shared {
         /// How long there were instructions to count.

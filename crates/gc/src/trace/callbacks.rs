@@ -49,8 +49,7 @@ pub fn on_due(hook: Option<ToldFn>) -> Option<ToldFn> {
 /// collects.
 #[cold]
 pub(crate) fn end_called_back() -> ! {
-    let words = "vellum: gc: a procedure that the collector calls, or a handler of a signal, allocates or asks for something else of the heap while \
-                 that is being collected; it may not, as it would wait for itself\n";
+    let words = "vellum: gc: a mark procedure, finalizer or signal handler used the heap during a collection; that would deadlock\n";
     // SAFETY: the bytes are static; if the call is refused, only the message is lost.
     let _ = unsafe { libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len()) };
     // SAFETY: plain call.

@@ -159,7 +159,7 @@ impl Checker<'_> {
                 self.group(group).map(Origin::Group)
             }
             (None, None, None) => {
-                self.wrong(&spanned.span(), format!("job {name}: say what it is: command, pid or cgroup"))
+                self.wrong(&spanned.span(), format!("job {name}: no program; set command, pid or cgroup"))
             }
             _ => self.wrong(&spanned.span(), format!("job {name}: only one of command, pid and cgroup")),
         }

@@ -31,7 +31,7 @@ pub(super) fn check_options(options: &Options) -> Result<(), CompareError> {
         return wrong("the number of resamples", 0.0, "a thousand is plenty");
     }
     if !(options.step >= 0.0 && options.step.is_finite()) {
-        return wrong("the clock's step", options.step, "give a time, or 0 if it is not known");
+        return wrong("the clock's step", options.step, "give a time, or 0 if it is unknown");
     }
     if !(0.0..=1.0).contains(&options.low_share) {
         return wrong("the share of the absolute figure", options.low_share, "give a share from 0 to 1");

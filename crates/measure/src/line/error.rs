@@ -37,7 +37,7 @@ pub enum Problem {
     #[error("{0:?} is no escape; write % and two hexadecimal digits of UTF-8, and %25 for % itself")]
     Escape(String),
     /// A shape and a kind that do not exist together.
-    #[error("{0:?} is not known; write 1l:Observation for values, summary:Sample for their five figures")]
+    #[error("{0:?} is unknown; write 1l:Observation for values, summary:Sample for their five figures")]
     Role(String),
     /// A word that is not a finite number.
     #[error("{0:?} is not a finite number; write one such as 486 or 4.02e-5, or leave it out")]
@@ -55,7 +55,7 @@ pub enum Problem {
     #[error("no values have these figures; n is at least 1, min <= mean <= max, std >= 0")]
     Figures,
     /// A quantity that does not belong to a series.
-    #[error("{found:?} is not known of observations; write one of {known}")]
+    #[error("{found:?} is no quantity of observations; write one of {known}")]
     Quantity { found: String, known: &'static str },
     /// A unit other than the only one.
     #[error("{quantity} is in {unit}, not {found:?}; convert the values")]
@@ -78,12 +78,11 @@ pub enum Problem {
     One { quantity: &'static str, found: usize },
     /// A line that belongs to another that does not come before it.
     #[error(
-        "{quantity} belongs to observations of {name:?} with the same labels, which are not right before it; \
-         keep a series' lines together, its values (1l) first"
+        "{quantity} belongs to observations of {name:?} with the same labels, which must be right before it; keep a series' lines together, 1l first"
     )]
     Orphan { quantity: String, name: String },
     /// The same twice in one series.
-    #[error("{0} was already said of these observations; remove one of the two lines")]
+    #[error("{0} is given twice for these observations; remove one of the two lines")]
     Twice(&'static str),
     /// A column that is longer or shorter than the values.
     #[error("{quantity} has {found} words for {expected} observations; write - where there is no value")]

@@ -36,7 +36,7 @@ fn every_error_has_its_column_and_cure() {
         ("Z:1l:Observation::Time:us -", 27, "\"-\" is not a finite number"),
         // Headers.
         ("  hello world", 3, "\"hello\" has 1 fields; write NAME:shape:"),
-        ("Z:3d:Observation::Time:us 1", 3, "\"3d:Observation\" is not known; write 1l:Observation"),
+        ("Z:3d:Observation::Time:us 1", 3, "\"3d:Observation\" is unknown; write 1l:Observation"),
         ("Z:1l:Observation::Ti%me:us 1", 21, "\"%me\" is no escape"),
         // Summaries.
         ("Z:summary:Sample:n:Time:us 1000 486 402 9053", 1, "5 figures (n mean min max std), not 4"),
@@ -54,7 +54,7 @@ fn every_error_has_its_column_and_cure() {
         (
             "X:with:Observation:a:Minor:n 1 2 3",
             1,
-            "\"Minor\" is not known of observations; write one of Start,",
+            "\"Minor\" is no quantity of observations; write one of Start,",
         ),
         ("X:with:Observation:a:MajorFaults:n 1 2 4294967296", 40, "not a whole number from 0 to 4294967295"),
         ("X:with:Observation:a:Cpu:us 1 2 3", 1, "Cpu is in ns, not \"us\"; convert the values"),
@@ -68,7 +68,11 @@ fn every_error_has_its_column_and_cure() {
         ),
         ("X:with:Mark:a:Mark:ns 1,2", 23, "\"1,2\" is not a mark"),
         ("X:with:Mark:a:Mark:ns 1,2,a%2", 28, "\"%2\" is no escape"),
-        ("X:with:Mark:a:Slice:ns 1,2,minor", 1, "\"Slice\" is not known of observations; write one of Mark"),
+        (
+            "X:with:Mark:a:Slice:ns 1,2,minor",
+            1,
+            "\"Slice\" is no quantity of observations; write one of Mark",
+        ),
         // About all.
         ("X:with:Meta:a:Batch:n 0", 23, "a batch of 0 operations"),
         ("X:with:Meta:a:Batch:n 2 3", 1, "Batch is one word, not 2"),
@@ -114,7 +118,7 @@ fn the_same_is_not_said_twice() {
         let mut reader = Reader::new(text.as_bytes(), OnError::Skip);
         assert_eq!(reader.by_ref().count(), 1);
         let error = reader.skipped().errors[0].to_string();
-        assert!(error.starts_with("line 3, column 1: ") && error.contains("was already said"), "{error}");
+        assert!(error.starts_with("line 3, column 1: ") && error.contains("is given twice"), "{error}");
     }
 }
 

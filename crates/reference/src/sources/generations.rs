@@ -108,7 +108,7 @@ impl Source for Generations {
         let known =
             |list: &List| since(list) == 0 || list.youngest() <= since(list).saturating_add(u64::from(LOOKS));
         if !lists.iter().all(known) {
-            return Err(SourceError::Spoiled("the kernel has aged the control group itself meanwhile"));
+            return Err(SourceError::Spoiled("the kernel aged the control group at the same time"));
         }
         Ok(self.done(&lists, since, cpu))
     }

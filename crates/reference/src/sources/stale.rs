@@ -31,12 +31,10 @@ const SOFT_DIRTY: u64 = 1 << 55;
 const ENTRY: u64 = 8;
 
 /// The caveat on counts where translations stay.
-const LEFT: &str = "windows below 0.4 s may come out too small, by up to some 3,000 pages: this kernel's soft-dirty bits \
-    forbid to flush what the processor remembers of the program's pages";
+const LEFT: &str = "windows below 0.4 s may be up to 3,000 pages too small: with soft-dirty bits this kernel does not flush the processor's TLB";
 
 /// The caveat on counts by sources that clear bits in the kernel, which flushes nothing.
-pub(super) const LEFT_BY_OTHERS: &str = "windows below 0.4 s may come out too small, by up to some 3,000 pages: the kernel clears \
-    accessed bits itself here, and does not flush what the processor remembers of the program's pages";
+pub(super) const LEFT_BY_OTHERS: &str = "windows below 0.4 s may be up to 3,000 pages too small: the kernel clears accessed bits without flushing the processor's TLB";
 
 /// The remedy for translations that outlive a clearing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

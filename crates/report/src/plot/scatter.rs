@@ -82,8 +82,7 @@ impl Scatter {
             }
             None => format!("Each of {count} {what} is drawn."),
             Some(_) => format!(
-                "{count} {what} drawn as {} shapes: a dot is a single one, a bar several close together; of a crowd, pale \
-                 is all and dark the middle half.",
+                "{count} {what} drawn as {} shapes: a dot is one, a bar several; a pale bar spans all of a crowd, its dark part the middle half.",
                 Unit::Count.scaled(self.shapes as f64)
             ),
         }

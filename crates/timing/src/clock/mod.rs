@@ -118,7 +118,7 @@ pub enum ClockError {
         errno: i32,
     },
     /// A base of too few or too many observations was asked for.
-    #[error("a base of {0} observations: ask for {BASE_COUNT_MIN} to {BASE_COUNT_MAX}")]
+    #[error("a base of {0} observations: use {BASE_COUNT_MIN} to {BASE_COUNT_MAX}")]
     BaseCount(usize),
 }
 

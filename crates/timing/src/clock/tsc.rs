@@ -29,7 +29,7 @@ const INVARIANT: u32 = 1 << 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
     /// The processor has none that is known here.
-    #[error("this processor has none that Vellum knows")]
+    #[error("this processor has no counter that Vellum supports")]
     None,
     /// The processor does not say that it is invariant.
     #[error("the processor does not call it invariant (CPUID 0x80000007, EDX bit 8), so its rate may change")]

@@ -99,7 +99,7 @@ impl Default for ProfileOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// This number of samples a second.
-    #[error("{0} samples a second: ask for {HZ_MIN} to {HZ_MAX}")]
+    #[error("{0} samples a second: use {HZ_MIN} to {HZ_MAX}")]
     Rate(u32),
     /// No event.
     #[error(transparent)]

@@ -69,10 +69,10 @@ pub enum Detail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
     /// No room, or more than anybody can want.
-    #[error("a recorder for {0} observations: ask for 1 to {OBSERVATIONS_MAX}")]
+    #[error("a recorder for {0} observations: use 1 to {OBSERVATIONS_MAX}")]
     Capacity(usize),
     /// No memory.
-    #[error("no memory for {0} observations: ask for fewer, or raise the limit on memory (ulimit -v)")]
+    #[error("no memory for {0} observations: use fewer, or raise the limit on memory (ulimit -v)")]
     Memory(usize),
 }
 

@@ -111,7 +111,7 @@ impl<R: BufRead> PageTrace<R> {
             return Err(TraceError::Header("it does not begin with VELPAGES"));
         }
         if header[8] != VERSION || header[11..] != [0; 5] {
-            return Err(TraceError::Header("it is of a version that this program does not know"));
+            return Err(TraceError::Header("its version is not supported"));
         }
         let page_size = 1u64.checked_shl(u32::from(header[9])).and_then(PageSize::new);
         let page_size = page_size.ok_or(TraceError::Header("its page size is none"))?;

@@ -52,7 +52,7 @@ pub(super) fn wanted(object: &Object, memory: &Memory, rules: &Rules) -> Wanted 
         }
     }
     if containers.is_empty() {
-        let why = "Prometheus remembers no container of its pods".to_owned();
+        let why = "Prometheus has no series of its pods' containers".to_owned();
         return wanted.without("NothingRemembered", why, before);
     }
     if containers.len() > CONTAINERS_MAX {

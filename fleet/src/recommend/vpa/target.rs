@@ -52,7 +52,7 @@ impl Target {
             "ReplicaSet" | "DaemonSet" | "ReplicationController" => (&[&[Random]], 0),
             "Job" => (&[&[Random], &[Ordinal, Random]], ORDINAL_MAX + 1),
             "CronJob" => (&[&[Ordinal, Random], &[Ordinal, Ordinal, Random]], 2 * (ORDINAL_MAX + 1)),
-            other => return Err(format!("the names of pods of a {other} are not known")),
+            other => return Err(format!("the names of pods of a {other} are unknown")),
         };
         if name.len() + 1 + more > FRONT_MAX && kind != "StatefulSet" {
             return Err("its name is so long that those of its pods may be cut off".to_owned());

@@ -24,14 +24,14 @@ const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SqueezeError {
     #[error(
-        "--prove: {0}: it has no memory control group; start it in one (systemd-run --scope, or a directory below /sys/fs/cgroup), and watch that with --cgroup DIR"
+        "--prove: {0}: no memory control group; start the program in one (systemd-run --scope), and watch the group with --cgroup DIR"
     )]
     NoGroup(String),
     #[error("--prove: {}: cannot {what}: {source}; it needs the right to write there, as root has", .path.display())]
     File { path: PathBuf, what: &'static str, source: io::Error },
     #[error("--prove: {0}")]
     Guardian(#[from] GuardianError),
-    #[error("--prove: the delay of a page fault is not known here; set it with --delay, as in --delay 100us")]
+    #[error("--prove: the delay of a page fault is unknown here; set it with --delay, as in --delay 100us")]
     NoDelay,
 }
 

@@ -164,7 +164,7 @@ impl Damon {
 
 fn too_many(processes: usize) -> String {
     format!(
-        "{processes} processes: DAMON is asked about {PROCESSES_MAX} at most; choose another source with --source"
+        "{processes} processes: DAMON watches at most {PROCESSES_MAX}; choose another source with --source"
     )
 }
 
@@ -269,7 +269,7 @@ fn not_sampled(why: &io::Error) -> SourceError {
     match why.raw_os_error() {
         Some(libc::ENODEV) => SourceError::Whole("DAMON: somebody else has taken the monitor away".to_owned()),
         Some(libc::EBUSY) => SourceError::Whole(
-            "DAMON: the kernel runs a monitor by itself (DAMON_RECLAIM or DAMON_LRU_SORT) that excludes others; switch it off, or choose another source with --source"
+            "DAMON: DAMON_RECLAIM or DAMON_LRU_SORT excludes other monitors; switch it off, or choose another source with --source"
                 .to_owned(),
         ),
         // A process that ended while it was written down.

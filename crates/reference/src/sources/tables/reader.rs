@@ -30,10 +30,10 @@ pub(in crate::sources) struct Reader {
 impl Reader {
     pub(in crate::sources) fn open() -> Result<Reader, String> {
         if !cfg!(target_arch = "x86_64") {
-            return Err("it knows the page tables of x86-64 only".to_owned());
+            return Err("it reads the page tables of x86-64 only".to_owned());
         }
         if has_five_levels() {
-            return Err("this kernel uses page tables of five levels, of which it knows four".to_owned());
+            return Err("this kernel uses page tables of five levels; four are supported".to_owned());
         }
         let may_not = |errno: Errno| {
             let said = std::io::Error::from_raw_os_error(errno.raw_os_error());
