@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(gate(wild, 100).outcome, Outcome::NotShown, "the control reaches as far");
         for rounds in 1..TELLING_FROM {
             assert_eq!(gate(calm, rounds).outcome, Outcome::NotShown);
-            assert!(gate(calm, rounds).to_string().contains("fewer than 6 rounds"), "{}", gate(calm, rounds));
+            assert!(gate(calm, rounds).to_string().contains("at least 6 rounds"), "{}", gate(calm, rounds));
         }
     }
 
@@ -172,9 +172,9 @@ mod tests {
         assert_eq!(gate.rounds_advised(), Some(396));
         let text = gate.to_string();
         assert!(text.starts_with("not shown: +3.00 %, anything from +1.00 % to +5.00 %"), "{text}");
-        assert!(text.contains("no failure") && text.ends_with("about 396 rounds would tell"), "{text}");
+        assert!(text.contains("no failure") && text.ends_with("about 396 rounds are needed"), "{text}");
         let close = Gate::of(interval(1.02, 1.01, 1.03), SAME, 100, 1.02);
         assert_eq!(close.rounds_advised(), None);
-        assert!(close.to_string().ends_with("too close to tell"));
+        assert!(close.to_string().ends_with("too small to resolve"));
     }
 }
