@@ -180,7 +180,7 @@ fn tail(mut said: File) -> io::Result<String> {
     let mut text = Vec::new();
     said.read_to_end(&mut text)?;
     let text = String::from_utf8_lossy(&text);
-    Ok(if text.trim().is_empty() { String::new() } else { format!("; it said:\n{}", text.trim_end()) })
+    Ok(if text.trim().is_empty() { String::new() } else { format!("; its output:\n{}", text.trim_end()) })
 }
 
 /// What every run reads.

@@ -162,7 +162,7 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
         Some(_) => {
             // Read, or closing would take the answer away. What it brought along is not looked at.
             request(&mut peer)?;
-            respond(&mut peer, "400 Bad Request", "text/plain", "this is served by TLS only: ask by https\n")
+            respond(&mut peer, "400 Bad Request", "text/plain", "served by TLS only: use https\n")
         }
     }
 }

@@ -253,7 +253,7 @@ impl Objects {
                 return Err("a run has no sensible length");
             }
             if self.tag(at + tag.len - 1).start != at {
-                return Err("a run's end does not know its start");
+                return Err("a run's end does not lead to its start");
             }
             let is_free = tag.used == FREE;
             if is_free && was_free {

@@ -297,7 +297,7 @@ fn steps_that_fail_are_named_and_cleaned_up() {
     let setup = format!("touch {}; echo no room >&2; exit 3", text(&left));
     let ended = bench(&["--setup", &setup, "--cleanup", &cleanup], &[text(&program), ONCE]);
     assert_eq!(ended.status.code(), Some(125));
-    assert!(said(&ended).contains("setup (touch") && said(&ended).contains("status 3 and said: no room"));
+    assert!(said(&ended).contains("setup (touch") && said(&ended).contains("status 3 and printed: no room"));
     assert!(!left.exists(), "the cleanup ran");
     for (options, why) in [
         (&["-L", "n", "1,2"][..], "write {NAME} where its values belong"),

@@ -213,7 +213,7 @@ fn a_comparison_of_a_failing_command_stops_and_says_so() {
     let with = sh(&["--compare=5"], "test -z \"$VELLUM_BOARD\" || { echo bad >&2; exit 4; }");
     assert_eq!(with.status.code(), Some(4));
     assert!(said(&with).contains("failed in its warm-up on Vellum (exit status 4)"), "{}", said(&with));
-    assert!(said(&with).ends_with("it said:\nbad\n"), "{}", said(&with));
+    assert!(said(&with).ends_with("its output:\nbad\n"), "{}", said(&with));
 }
 
 #[test]

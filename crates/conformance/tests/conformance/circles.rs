@@ -49,11 +49,36 @@ fn expand(prefix: &[String], tree: &str, into: &mut Vec<(Names, String)>) {
     }
 }
 
+/// Comments, characters and strings of Rust.
+fn noise() -> Regex {
+    Regex::new(r##"//[^\n]*|(?s:/\*.*?\*/)|b?'(?:\\.|[^\\'])'|r#"(?s:.*?)"#|"(?:\\(?s:.)|[^"\\])*""##)
+        .expect("a pattern")
+}
+
+/// The beginning of a module of tests within a file.
+fn tests() -> Regex {
+    Regex::new(r"(?m)^#\[cfg\((?:all\()?test[^\n]*\n(?:#[^\n]*\n)*mod \w+ \{").expect("a pattern")
+}
+
+/// The strings of `code` that users may see, lines joined, arguments as `N`. Strings of tests, assertions and
+/// lints are left out.
+pub(crate) fn literals(code: &str) -> Vec<String> {
+    let until = tests().find(code).map_or(code.len(), |found| found.start());
+    let [joined, argument] = [r"\\\n\s*", r"\{[^}]*\}"].map(|text| Regex::new(text).expect("a pattern"));
+    let is_seen = |at: usize| {
+        let statement = code[..at].rsplit([';', '{', '}']).next().unwrap_or_default();
+        !statement.contains("assert") && !statement.ends_with("reason = ") && !statement.ends_with("expect(")
+    };
+    noise()
+        .find_iter(&code[..until])
+        .filter(|found| is_seen(found.start()))
+        .filter_map(|found| found.as_str().strip_prefix('"')?.strip_suffix('"'))
+        .map(|text| argument.replace_all(&joined.replace_all(text, ""), "N").replace("\\n", "\n\n"))
+        .collect()
+}
+
 fn files(folder: &Path, module: &[String], into: &mut Vec<File>) {
-    let noise = Regex::new(r##"//[^\n]*|(?s:/\*.*?\*/)|b?'(?:\\.|[^\\'])'|r#".*?"#|"(?:\\.|[^"\\])*""##)
-        .expect("a pattern");
-    let tests =
-        Regex::new(r"(?m)^#\[cfg\((?:all\()?test[^\n]*\n(?:#[^\n]*\n)*mod \w+ \{").expect("a pattern");
+    let (noise, tests) = (noise(), tests());
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let stem = path.file_stem().expect("a name").to_str().expect("text").to_owned();

@@ -197,7 +197,7 @@ mod tests {
             match process_duel(&programs, &quick()) {
                 Err(ProcessDuelError::Duet(error)) => return vellum_skip::skip(error),
                 Err(error) => {
-                    let expected = format!("{arm} (/bin/sh) exited with status 3 and said: the reason");
+                    let expected = format!("{arm} (/bin/sh) exited with status 3 and printed: the reason");
                     assert!(error.to_string().contains(&expected), "{error}");
                 }
                 Ok(_) => panic!("{arm} failed"),

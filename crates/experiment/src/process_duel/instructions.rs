@@ -314,7 +314,7 @@ mod tests {
 
         let failing = shell("echo the reason >&2; exit 3");
         let error = process_duel(&[&failing], &options).unwrap_err().to_string();
-        assert!(error.contains("A (/bin/sh) exited with status 3 and said: the reason"), "{error}");
+        assert!(error.contains("A (/bin/sh) exited with status 3 and printed: the reason"), "{error}");
     }
 
     #[test]

@@ -422,7 +422,7 @@ mod tests {
     fn a_process_that_fails_ends_it_unless_that_is_ignored() {
         let failing = shell("echo the reason >&2; exit 3");
         let error = process_duel(&[&shell(":"), &failing], &quick()).unwrap_err().to_string();
-        assert!(error.contains("B (/bin/sh) exited with status 3 and said: the reason"), "{error}");
+        assert!(error.contains("B (/bin/sh) exited with status 3 and printed: the reason"), "{error}");
         let killed = process_duel(&[&shell("kill -TERM $$"), &shell(":")], &quick()).unwrap_err().to_string();
         assert!(killed.contains("A (/bin/sh) was killed by signal 15"), "{killed}");
         let ignoring = ProcessOptions { ignore_failure: true, ..quick() };
@@ -524,7 +524,10 @@ mod tests {
         let fails = shell("echo no data >&2; exit 4");
         let options = ProcessOptions { prepare: vec![prepare(), fails], ..quick() };
         let error = process_duel(&[&in_folder("rmdir data"), &sees], &options).unwrap_err().to_string();
-        assert!(error.contains("prepare (echo") && error.contains("status 4 and said: no data"), "{error}");
+        assert!(
+            error.contains("prepare (echo") && error.contains("status 4 and printed: no data"),
+            "{error}"
+        );
         assert!(step("setup", &shell("exit 1")).is_err() && step("setup", &shell(":")).is_ok());
     }
 }

@@ -99,7 +99,7 @@ fn namespace(text: &str) -> Result<String, String> {
 /// There is nobody to ask.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this runs in no pod of Kubernetes; say where the API server is (--api URL; `kubectl proxy` serves http://127.0.0.1:8001)"
+    "not in a pod of Kubernetes; give the API server (--api URL; `kubectl proxy` serves http://127.0.0.1:8001)"
 )]
 struct Nowhere;
 

@@ -1,7 +1,7 @@
 //! Links between documents: each leads to a file, and to a heading in it if it names one. Every page is in
 //! the book's table of contents.
 
-use super::{files, read, root};
+use crate::house::{files, read, root};
 use regex::Regex;
 use std::path::{Path, PathBuf};
 
