@@ -1,7 +1,7 @@
-//! The arms of a duel.
+//! The arms of a duel: what takes a turn in each round.
 //!
-//! Of the things compared, A runs twice a round: A against its double A' is the control, and must show
-//! nothing. Two operations make the three arms [`ARMS`]; of programs there may be more.
+//! A runs twice a round: A against its double A' is the control, which must show no difference. Two
+//! operations make the three arms [`ARMS`]; duels of programs may have more.
 
 use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
 use vellum_timing::clock::Clock;

@@ -1,4 +1,4 @@
-//! One experiment: things compared with each other by turns, in random order, until a rule says stop.
+//! Experiments: compare arms in turns, in random order, until a stop rule ends the experiment.
 //!
 //! ```text
 //!                   Orders: who runs when         Stop: rounds, time, width of the interval
@@ -7,23 +7,23 @@
 //!                      └─ Turn ─▶ Executor: runs one arm once, and keeps its observation
 //! ```
 //!
-//! **Why by turns.** Speed of the processor, temperature and neighbours drift. Measuring all of A and then
-//! all of B charges the drift to one of them. Here every arm runs once a round, and figures are compared
-//! within rounds.
+//! **Why in turns.** The processor's speed, temperature and neighbours drift. If all of A were measured
+//! before all of B, the drift would count as a difference between them. Here every arm runs once a round, and
+//! figures are compared within rounds.
 //!
-//! **Why in random order.** In a fixed order each arm has the same predecessor every time, and inherits what
-//! that one leaves in caches, free lists and clock frequency. The order of each round is drawn from a seed,
-//! which repeats it.
+//! **Why in random order.** In a fixed order each arm always has the same predecessor, and inherits its
+//! caches, free lists and clock frequency. The order of each round is drawn from a seed; the same seed gives
+//! the same orders.
 //!
 //! **Words.** An *arm* is one of the things compared; a *turn* is one run of one arm; a *round* has one turn
-//! of each arm. The *control* is an arm that does the same as another (A/A): its ratio shows what this
-//! machine cannot tell from nothing.
+//! of each arm. The *control* is an arm that does the same as another (A/A): its ratio shows the noise of
+//! this machine.
 //!
-//! The loop keeps no observation: the [`Executor`] does, in the form and the memory it likes. So nothing lies
-//! between two arms but the executor's own code. The loop loses no observation to an error or a signal; what
-//! an executor does with an incomplete round is its own affair.
+//! The loop keeps no observations; the [`Executor`] does, in its own form and memory. Between two arms runs
+//! only the executor's own code. Errors and signals lose no observation that the executor has made. The
+//! executor decides how to treat an incomplete round.
 //!
-//! | module | arms are | executor |
+//! | module | arms | executor |
 //! | --- | --- | --- |
 //! | [`duel`] | two operations and a control | calls them in this process, between two stamps of a clock |
 //! | [`process_duel`] | two or more programs and a control | spawns them, and waits for their resource usage |

@@ -1,8 +1,8 @@
-//! In which order the arms of a round run.
+//! The order of the arms within a round.
 //!
-//! In random order each arm follows each other equally often, so that what one leaves behind (in caches, free
-//! lists, the clock's frequency) is charged to all alike. The two regular orders show whether an answer
-//! depends on that.
+//! In random order each arm follows each other arm equally often, so the state that an arm leaves behind
+//! (caches, free lists, the clock's frequency) affects all alike. The two regular orders show if a result
+//! depends on the order.
 
 use vellum_measure::Rng;
 

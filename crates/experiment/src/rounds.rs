@@ -1,8 +1,8 @@
-//! The loop: draw an order, give each arm its turn, ask whether to go on.
+//! The loop of an experiment: draws an order, gives each arm its turn, and applies the stop rule.
 //!
-//! Invariants: every complete round has every arm once. A signal that [asks to stop](Interrupt) is looked for
-//! before each turn, an executor's error ends the run at once. In both cases the executor has all
-//! observations made before.
+//! Invariants: every complete round has every arm once. An [interrupt](Interrupt) is checked before each
+//! turn, and an executor's error ends the run at once. In both cases the executor has all observations made
+//! before.
 
 use crate::{ArmOrder, Orders, Stop};
 use std::time::{Duration, Instant};

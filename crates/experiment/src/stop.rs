@@ -1,6 +1,7 @@
-//! When an experiment ends by itself: after a number of rounds, a time, or when its answer is narrow enough.
+//! Stop rules: an experiment ends after a number of rounds, after a time, or when its interval is narrow
+//! enough.
 //!
-//! No rule asks *where* the interval of the answer lies, only how wide it is: see [`Plan`] for why.
+//! The rules use only the width of the interval, never *where* it lies: see [`Plan`] for the reason.
 
 use std::time::Duration;
 use vellum_measure::{Interval, Next, Plan, Why};

@@ -1,6 +1,6 @@
-//! A signal that asks to stop ends experiments with the observations there are.
+//! An interrupt by a signal ends an experiment and keeps the observations made so far.
 //!
-//! One test: the signals of a process and their state are shared by all of its threads.
+//! This file has a single test, because all threads of a process share its signals and their state.
 
 use std::time::Duration;
 use vellum_experiment::duel::{DuelOptions, duel};

@@ -1,8 +1,8 @@
-//! Why an observation took longer than its fellows.
+//! Attribution: which known causes lengthened each outlier, and by how much.
 //!
-//! An outlier lost the part of its wall time that exceeds the median of the kept observations, those that no
-//! [layer](Layers) took. That loss is divided among the known causes, the surest evidence first. A cause
-//! takes at most what it can account for; the rest goes on to the next:
+//! The loss of an outlier is its wall time beyond the median of the kept observations (those in no
+//! [layer](Layers)). Each cause in turn, the one with the best evidence first, takes as much of the loss as
+//! it can account for. The rest goes on to the next cause:
 //!
 //! ```text
 //! wall ├ median, kept ┤◀──────────────────────────── lost ────────────────────────────▶│
@@ -12,25 +12,25 @@
 //!                                          beyond usual
 //! ```
 //!
-//! - **marks**: a collector or an allocator said from when to when it worked; overlapping marks count once. A
-//!   mark of the program's own says what the program did, not what disturbed it, and takes nothing;
-//! - **stolen**: the hypervisor's own account, where there is one;
+//! - **marks**: spans in which a collector or an allocator recorded that it worked; overlapping marks count
+//!   once. A mark of the program's own takes nothing: the program's work is not a disturbance;
+//! - **stolen**: the time that the hypervisor's account reports, if there is one;
 //! - **off the processor**: wall time during which the thread's processor clock stood still, beyond the usual
-//!   difference of the two clocks. With an involuntary switch it was a preemption, with a voluntary one a
-//!   wait (for a page, if there was a major fault). With both it is divided in proportion to their numbers.
-//!   With neither, the thread did not run although no thread of this kernel took its place: the hypervisor or
-//!   an interrupt did, [`Cause::Steal`];
-//! - **on the processor**: page faults beyond the usual number, up to [`FAULT_NS_MAX`] each, or
-//!   [`FAULT_AMONG_MANY_NS_MAX`] where that number varies anyway. Then the cost of switches beside the time
-//!   away, up to [`SWITCH_NS_MAX`] each. Then the tick, if the spectrum found the observation on its beat;
+//!   difference of the two clocks. An involuntary switch makes it a preemption, a voluntary one a wait (for a
+//!   page, if there was a major fault). If there were both kinds, the time is divided in proportion to their
+//!   numbers. Without a switch, the hypervisor or an interrupt had the processor ([`Cause::Steal`]);
+//! - **on the processor**: first page faults beyond the usual number, up to [`FAULT_NS_MAX`] each, or
+//!   [`FAULT_AMONG_MANY_NS_MAX`] if the number of faults varies in undisturbed observations too. Then
+//!   switches, up to [`SWITCH_NS_MAX`] each beside the time away. Then the tick, if the spectrum found the
+//!   observation on its beat;
 //! - **unexplained**: the rest.
 //!
-//! Invariant: all time here is in whole picoseconds ([`Picos`]), so the parts of an outlier sum to what it
-//! lost, and the causes' totals to the whole, exactly.
+//! Invariant: times are whole picoseconds ([`Picos`]). The parts of an outlier sum exactly to its loss, and
+//! the totals of the causes to the whole loss.
 //!
 //! Source: Bates finds the causes of his outliers one after the other by experiment (sections "Interpreting
-//! the Results" to "Improving the Results"). We read them for each observation from the accounts of the
-//! kernel and of the collector.
+//! the Results" to "Improving the Results"). We read them for each observation from the counts of the kernel
+//! and the marks of the collector.
 
 use std::fmt;
 

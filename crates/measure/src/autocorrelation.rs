@@ -1,17 +1,17 @@
-//! Do neighbouring observations resemble each other?
+//! Autocorrelation: how much neighbouring observations resemble each other.
 //!
-//! The autocorrelation at lag `k` is how far an observation tells the one `k` places later: 1 wholly, 0 not
-//! at all, below 0 in the opposite direction. Timings follow each other closely when the machine changes its
-//! level slowly, and then a thousand of them hold no more than a hundred independent ones would. Intervals
-//! and tests that ignore this are too sure.
+//! The autocorrelation at lag `k` is the correlation between an observation and the one `k` places later: 1
+//! (they move together) to -1 (they move in opposite directions), 0 if they are independent. Timings are
+//! correlated when the machine's speed drifts slowly: a thousand of them can hold as much information as a
+//! hundred independent ones. Intervals and tests that ignore this are too narrow and too confident.
 //!
 //! ```text
 //! r(k) = Σ (x[i] − m)(x[i+k] − m) / Σ (x[i] − m)²       m the mean; both sums over all that there is
 //! ```
 //!
 //! [`Autocorrelation::time`] is the number of observations that make one independent one: 1 + 2 Σ r(k). The
-//! sum is cut where pairs of lags cease to be positive (Geyer 1992, the initial positive sequence), because
-//! the noise of the lags beyond would add up.
+//! sum ends at the first pair of lags that is not positive (Geyer 1992, the initial positive sequence). The
+//! lags beyond would add only noise.
 //!
 //! Invariants: `r[0]` is 1, and all others lie in -1 ..= 1.
 

@@ -1,11 +1,11 @@
-//! The cost of measuring itself, and which operations are too short for a clock.
+//! The base of a clock (the time that an empty timing takes), its step, and the batch for short operations.
 //!
-//! Two stamps with nothing between them are not zero apart. The smallest such distance is in every
-//! observation, so it is subtracted ([`Base::subtract`]). How finely a clock tells times apart is its *step*:
-//! in the same empty timings, the smallest positive time or difference of two times.
+//! Two successive stamps differ even if nothing lies between them. The smallest such difference, the *base*,
+//! is part of every observation and is subtracted ([`Base::subtract`]). The *step* is the clock's resolution:
+//! the smallest positive value, or difference of two values, in the same empty timings.
 //!
-//! An operation of which the base or the rounding would be a large part is refused, with the number of
-//! repetitions (the batch) that would do: see [`Base::batch_for`].
+//! An operation is refused if the base or rounding would be a large part of its time. [`Base::batch_for`]
+//! returns the number of repetitions (the batch) that is long enough.
 //!
 //! Invariants: `min <= mean <= max`; `step > 0`; all times are nanoseconds.
 //!

@@ -1,7 +1,7 @@
-//! The columns: the facts recorded of each observation beside its value, by name.
+//! The columns of a series: the facts recorded of each observation beside its value, by name.
 //!
-//! One list of the columns, with the name and unit by which each is known in text, in JSON's documentation
-//! and on the command line, so that the formats cannot drift apart.
+//! The text format, the documentation of the JSON and the command line all use this list of names and units,
+//! so the formats cannot drift apart.
 //!
 //! Invariant: a column that is absent from a file reads as absent from every observation (no time, zero
 //! events).

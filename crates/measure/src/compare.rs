@@ -1,9 +1,9 @@
-//! A against B, with A against itself beside it.
+//! Comparison of two arms, `a` and `b`, with a control: a second run of `a`.
 //!
-//! Every round times three arms, each once, in an order drawn anew: `a`, the `control`, which is the same
-//! thing as `a`, and `b`. Each round gives two pairs, b/a and control/a. The true ratio of the second pair is
-//! known, one. Whatever else it shows is the noise of this machine in this hour; a smaller difference between
-//! `a` and `b` is not shown.
+//! Each round times three arms once, in a random order: `a`, `b`, and the `control`, which is the same
+//! operation as `a`. A round gives two ratios, b/a and control/a. The true value of control/a is 1, so its
+//! deviation from 1 is the noise of this machine. Differences between `a` and `b` that are not larger than
+//! this noise are not reported.
 //!
 //! ```text
 //! round   1  2  3  …                         ratios (Estimator)           absolute figure
@@ -12,21 +12,23 @@
 //! b       ██ ██ █▊
 //! ```
 //!
-//! Two estimates are made of each ratio. The headline is the trimmed mean from [`TRIM_FROM`] rounds on, and
-//! the median below; the other is the check. On real timings of this kind the two agree within a few
-//! thousandths of a per cent. Where their intervals do not touch, the arms differ in shape rather than in
-//! pace (another share of slow calls, say). One ratio does not describe them then: [`Warning::Shape`].
+//! Each ratio is estimated twice. The headline is the trimmed mean from [`TRIM_FROM`] rounds on, and the
+//! median with fewer rounds; the other estimator is the check. On real timings the two agree within a few
+//! thousandths of a per cent. If their intervals do not overlap, the distributions differ in shape, for
+//! example in the share of slow calls. One ratio cannot describe them then: [`Warning::Shape`].
 //!
-//! Which of the two repeats better was tried on a busy virtual machine. There were ten runs of one second of
-//! a 65 µs loop against one of 1 % more, and ten of 1.5 s of a 107 µs loop of malloc and free. The standard
-//! deviations of the estimate over the runs were, in points: trimmed 0.003 and 0.045, median 0.004 and 0.047,
-//! one layer of outliers off 0.08 and 0.18.
+//! We tried both estimators on a busy virtual machine: ten runs of one second of a 65 µs loop against a loop
+//! 1 % longer, and ten runs of 1.5 s of a 107 µs loop of malloc and free. The standard deviations of the
+//! estimates over the runs were, in percentage points:
+//! - trimmed mean: 0.003 and 0.045;
+//! - median: 0.004 and 0.047;
+//! - mean after one layer of outliers is removed: 0.08 and 0.18.
 //!
-//! The absolute figure is a low quantile ([`LOW_SHARE`], or [`LOW_SHARE_ALLOCATING`]), never the mean. Its
-//! interval tells how far it is known *for this run*; another run, at another level of the machine, can lie
-//! outside. Only ratios carry over to other runs.
+//! The absolute figure of an arm is a low quantile ([`LOW_SHARE`], or [`LOW_SHARE_ALLOCATING`]), never the
+//! mean. Its interval holds for this run only: another run, with the machine at another speed, can lie
+//! outside it. Only ratios carry over to other runs.
 //!
-//! Invariants: `low <= high` in all intervals; exchanging `a` and `b` turns the ratio into its reciprocal.
+//! Invariants: `low <= high` in all intervals; exchanging `a` and `b` gives the reciprocal of the ratio.
 
 mod error;
 mod ratios;

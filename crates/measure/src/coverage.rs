@@ -1,14 +1,14 @@
-//! Do stated 95 % intervals hold the truth in 95 of 100 cases? By simulation of what timings are like.
+//! Simulation of timings: do the stated 95 % intervals hold the true value in 95 of 100 cases?
 //!
-//! The small run is a test like any other. The whole table, up to 20,000 pairs:
+//! A small run is one of the ordinary tests. This command prints the whole table, for up to 20,000 pairs:
 //!
 //! ```text
 //! cargo test --release -p vellum-measure coverage -- --ignored --nocapture
 //! ```
 //!
-//! Each line is a kind of series whose true middle is 0, each column an estimator. A cell has the share of
-//! intervals that held 0, and their mean width over that of the ideal interval: 3.92 of the estimator's
-//! standard deviations over all trials.
+//! Each line is a kind of series whose true middle is 0, each column an estimator. A cell shows the share of
+//! intervals that hold 0, and their mean width relative to the ideal interval. The ideal width is 3.92
+//! standard deviations of the estimator over all trials.
 
 use crate::noise::Noise;
 use crate::{Estimator, Interval, Next, Plan, resampled};

@@ -1,16 +1,16 @@
-//! How much a series is worth: fewer independent values than it has, where neighbours resemble each other.
+//! Dependence between neighbouring values: how to resample a series so that its intervals are wide enough.
 //!
-//! Where neighbours resemble each other, resampling single values gives intervals that are too narrow, so
-//! blocks of neighbours are drawn. Blocks alone do not suffice: three things still make the interval too
-//! narrow, and all three matter with a few dozen pairs.
+//! If neighbours resemble each other, resampling single values gives intervals that are too narrow. Blocks of
+//! neighbours are drawn instead. With a few dozen pairs, blocks alone are still too narrow, for three
+//! reasons:
 //!
 //! 1. Dependence that reaches past the end of a block is cut there.
 //! 2. Blocks scatter about the series' own middle, not about the true one.
-//! 3. The scatter itself is known only from the few blocks that there are.
+//! 3. The scatter is estimated from few blocks.
 //!
-//! We answer all three by drawing *fewer values than there are*: an estimate from fewer values scatters more,
-//! by a factor we choose. That stretches the interval of any estimate, means and medians alike, without
-//! assuming its form.
+//! The remedy for all three is to draw *fewer values than there are*. Estimates from fewer values scatter
+//! more, by a factor that the number of values determines. This widens the interval of any estimate, means
+//! and medians alike, without assuming its form.
 //!
 //! ```text
 //! values ─▶ less their median, those far off left out ─▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
@@ -18,21 +18,21 @@
 //!            drawn = n · shortfall(φ, block, n) / (t / z)²   ◀─   block = (3/2)^⅓ (2φ/(1−φ²))^⅔ n^⅓
 //! ```
 //!
-//! - φ is that of a first-order process, the usual model for the choice (Andrews 1991). It is the largest of
-//!   r(1) and the k-th roots of r(k) for the lags 2 to 5, up to the first negative lag, counting only r(k)
-//!   above noise. The roots matter when short noise lies over a slow wave: r(1) is then small, and the decay
-//!   from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall 1954; Marriott and Pope
-//!   1954).
+//! - φ is the coefficient of a first-order process, the usual model for this choice (Andrews 1991). We take
+//!   the largest of r(1) and the k-th roots of r(k) for the lags 2 to 5. Only r(k) above the noise counts, up
+//!   to the first negative lag. The roots matter when short noise lies over a slow wave: r(1) is then small,
+//!   and the decay from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall 1954; Marriott
+//!   and Pope 1954).
 //! - Values far from the median (preemptions, pages) are treated as missing: they would hide how alike the
 //!   rest is.
 //! - The block is the best one for the variance of a mean (Künsch 1989, in the form of Politis and White
-//!   2004). Their spectral choice in place of φ found too little in short series: it takes a correlation of
-//!   0.3 over 50 values for noise, and an interval that ignores it covers 89 instead of 95 %.
-//! - The shortfall of the variance is exact for a first-order process: 1 − 2φ(1 − φᵇ)/(b(1 − φ²)) for what
-//!   blocks of b cut off, less b/n for their own middle. `t` is Student's with n/b − 1 degrees of freedom,
-//!   one for each block but one; `z` is the normal's.
-//! - Negative dependence is taken for none. It would narrow the interval, and what is not surely there must
-//!   not.
+//!   2004). Their spectral estimate in place of φ is too small in short series: it takes a correlation of 0.3
+//!   over 50 values for noise. Intervals that ignore this correlation cover 89 % instead of 95 %.
+//! - The shortfall of the variance is exact for a first-order process. Blocks of b values show 1 − 2φ(1 −
+//!   φᵇ)/(b(1 − φ²)) of the variance, less b/n because they scatter about the series' own middle. `t` is
+//!   Student's with n/b − 1 degrees of freedom, one for each block but one; `z` is the normal's.
+//! - Negative dependence is ignored. It would narrow the interval, and the evidence for it is too weak for
+//!   that.
 //!
 //! Invariants: `1 <= block <= max(1, n/4)`, and `drawn <= n`.
 

@@ -1,4 +1,4 @@
-//! Numbers as tables print them.
+//! Number formats for tables.
 
 /// Three significant digits, or all digits before the point; `-` for what is not a finite number.
 #[must_use]

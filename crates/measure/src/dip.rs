@@ -1,8 +1,8 @@
-//! How far values are from having one mode: the dip.
+//! The dip statistic: how far a distribution is from having one mode.
 //!
-//! A distribution has one mode if its curve of shares (the share of the values up to x) is convex up to some
-//! point and concave from there. The dip is how far the values' own curve is, at its farthest, from the
-//! nearest such curve: 1/(2n) if one passes through its steps, at most ¼.
+//! A distribution has one mode if its cumulative distribution function is convex up to some point and concave
+//! from there. The dip is the largest distance between the values' own distribution function and the nearest
+//! such function. The smallest dip is 1/(2n), the largest ¼.
 //!
 //! ```text
 //! share │                    ┌──╴          GCM: the greatest convex curve below, up to the modal interval
@@ -12,11 +12,11 @@
 //!       └────┴──────────────────▶ x        exceeds that inside.
 //! ```
 //!
-//! How large the dip of values with one mode gets by chance is known for the least favourable case, the
-//! uniform distribution; the test is therefore on the safe side for any other.
+//! For one-mode distributions, chance produces the largest dips if the distribution is uniform. The test uses
+//! the quantiles of that case, so its false-alarm rate is never higher than stated.
 //!
-//! Source: Hartigan and Hartigan, "The dip test of unimodality" (1985). The curves are computed anew in each
-//! round instead of being kept in chains of indices; rounds are few. The table is our own simulation
+//! Source: Hartigan and Hartigan, "The dip test of unimodality" (1985). We compute both curves again in each
+//! round instead of keeping chains of indices, because there are few rounds. The table is our own simulation
 //! (`tests/vectors/dip_table.py`).
 
 /// The chances for which the table holds quantiles, falling.

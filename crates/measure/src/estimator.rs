@@ -1,26 +1,25 @@
-//! One figure for many values, of which a few may be outliers.
+//! Estimators: one figure for many values, of which a few may be outliers.
 //!
-//! Three are in use, and each has its place.
+//! Three estimators are in use:
 //!
-//! - **The median** needs half of the values to be undisturbed and nothing else. Best of few values, whole
-//!   processes.
-//! - **The trimmed mean**: [layers](crate::Layers) of outliers at mean ± 2σ are taken off until nothing lies
-//!   beyond, and what is left is averaged. On timings, with a sharp heap and long tails, it repeats as well
-//!   as the median. And it resolves less than the step of a coarse clock, while a median always lies on a
-//!   step. It never trims closer than its `floor`: two steps of the clock are one value, not value and
-//!   outlier.
-//! - **A low quantile**, for an absolute figure: disturbances only ever add, so the low end is where a
-//!   program shows itself. A tenth repeats best where the processor is the limit, a hundredth where memory
-//!   is.
+//! - **The median** requires only that half of the values are undisturbed. It suits small numbers of values,
+//!   such as runs of whole processes.
+//! - **The trimmed mean** removes [layers](crate::Layers) of outliers outside mean ± 2σ until none is left,
+//!   and averages the rest. On timings, which have a sharp peak and a long tail, it repeats as well as the
+//!   median. It also resolves less than the step of a coarse clock, while a median always lies on a step. The
+//!   trimming bounds are never closer to the mean than `floor`: values two steps apart count as equal.
+//! - **A low quantile** is the absolute figure: disturbances only lengthen timings, so the low end shows the
+//!   program itself. The 0.1 quantile repeats best for programs limited by the processor, the 0.01 quantile
+//!   for those limited by memory.
 //!
-//! Resampling asks for an estimate of thousands of drawings from one series. They all hold the same values,
-//! some several times and some never, so a drawing is counts beside the sorted values, and nothing is ever
-//! sorted again.
+//! Resampling estimates thousands of drawings from one series. All hold the same values, some several times
+//! and some never. A drawing is therefore a list of counts beside the sorted values, and is never sorted
+//! again.
 //!
-//! Invariant: all are equivariant: of values moved by c the estimate moves by c, of negated ones it is
-//! negated (a quantile p then being 1 − p).
+//! Invariant: all are equivariant. Adding c to the values adds c to the estimate; negating them negates the
+//! estimate (and turns the quantile p into 1 − p).
 //!
-//! Source: Bates takes off one layer for each `-o` given; when to stop is ours.
+//! Source: Bates removes one layer for each `-o`; removing layers until none is left is ours.
 
 use crate::LAYER_DEVIATIONS;
 use serde::Serialize;

@@ -1,9 +1,9 @@
-//! Parts of a file of observations: by name, by place, by quantity.
+//! Filters: parts of a file of observations, selected by name, by place or by quantity.
 //!
-//! The source needed tools of its own to take out one test's line and the first 200 of its values, because
-//! the usual ones broke on long lines. A filter here works on series and not on text, so that an observation
-//! keeps its columns. Cutting a series cuts all its columns alike, and a column selected alone keeps its
-//! starts and base.
+//! The source needed its own tools to extract the line of one test and its first 200 values, because the
+//! usual tools failed on long lines. The filters here work on series instead of text, so that an observation
+//! keeps its columns. Cutting a series cuts all its columns, and a column selected alone keeps its starts and
+//! base.
 //!
 //! ```text
 //! entry ─▶ name, labels match? ─▶ quantities, each a series ─▶ observations in range ─▶ entries

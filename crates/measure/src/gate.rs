@@ -1,7 +1,8 @@
-//! Whether something became slower by more than is allowed: the answer for a build server.
+//! The gate: passes or fails a CI build by whether something became slower than allowed.
 //!
-//! A build that fails because the machine was busy teaches people to ignore it. So it fails only when the
-//! *whole* interval of the ratio lies beyond the allowed ratio. Two other answers are not failures:
+//! Builds that fail because the machine was busy teach people to ignore failures. The gate therefore fails
+//! only if the *whole* interval of the ratio lies beyond the allowed ratio. Two other outcomes are not
+//! failures:
 //!
 //! ```text
 //!        1        allowed
@@ -10,12 +11,14 @@
 //!        │           │ [--x--]    failed
 //! ```
 //!
-//! The control bounds this too. Where the same thing against itself shows a difference (its interval excludes
-//! 1), the setup is skewed by that much, and that much is allowed on top. A difference that is not clear of
-//! the control's interval is not shown, as everywhere else ([`Direction`]).
+//! The control widens the allowed ratio. If the interval of control/a excludes 1, the setup is skewed, and
+//! the gate allows that much more. A difference that is not clear of the control's interval is not reported
+//! either ([`Direction`]).
 //!
-//! Invariants: a gate never fails by an interval that holds anything that is allowed, nor where the verdict
-//! is that nothing is shown, nor from fewer than [`TELLING_FROM`] rounds.
+//! Invariants: a gate fails only if
+//! - the interval holds no allowed ratio,
+//! - the verdict is a difference, and
+//! - there are at least [`TELLING_FROM`] rounds.
 
 use crate::{Direction, Interval, TELLING_FROM, percent, rounds_needed};
 use serde::Serialize;

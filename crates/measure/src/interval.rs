@@ -1,4 +1,4 @@
-//! An estimate and how far it could be off.
+//! An estimate with its confidence interval.
 
 use serde::{Deserialize, Serialize};
 

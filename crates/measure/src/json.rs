@@ -7,10 +7,10 @@
 //!    "marks": [{"start_ns": 1250, "end_ns": 1300, "cause": "minor"}]}]}
 //! ```
 //!
-//! Observations are columns, not rows: one array for each quantity. That takes a quarter of the size of one
-//! object for each observation, and is the form that plotting libraries take. A column that says nothing is
-//! left out. `value` is the wall time, base included, in the series' unit; everything else is as in
-//! [`Observation`].
+//! Observations are stored as columns: one array for each quantity. Columns take a quarter of the size of one
+//! object for each observation, and plotting libraries take them as they are. Columns with nothing but zeros
+//! or missing values are left out. `value` is the wall time, base included, in the series' unit; the other
+//! names are those of [`Observation`].
 //!
 //! [`Series`] itself is read and written in the same form wherever serde is used, so that other documents can
 //! hold one.

@@ -1,10 +1,10 @@
-//! Layers of outliers, peeled off one after the other.
+//! Layers of outliers, removed one after the other.
 //!
-//! A series of timings is a narrow heap with a few values far above it, and those hide the heap: drawn to one
-//! scale it is a line at the bottom. So values more than two standard deviations from the mean are taken off.
-//! Mean and deviation are then computed again from the rest, and the values now beyond are the next layer.
-//! The layers are kept: each value has the number of its layer, because the outliers are the disturbances to
-//! be explained.
+//! A series of timings has a narrow peak and a few values far above it. Drawn to one scale, these outliers
+//! squeeze the peak into a line at the bottom. Values more than two standard deviations from the mean are
+//! therefore removed as the first layer. Mean and deviation are computed again from the rest; the values now
+//! outside are the next layer, and so on. Each value keeps the number of its layer, because the outliers are
+//! the disturbances to explain.
 //!
 //! ```text
 //! values     3 3 4 3 90 3 4 3 9 3
@@ -14,13 +14,13 @@
 //! ```
 //!
 //! Invariants:
-//! - a value that a layer took lay outside that layer's [`LayerBounds`], a kept one inside all of them;
+//! - values in a layer lay outside its [`LayerBounds`], and kept values lie inside the bounds of every layer;
 //! - peeling `n + 1` layers takes the same first `n` as peeling `n`;
-//! - a layer that takes nothing is the last: there would be nothing in any after it.
+//! - a layer without values is the last: all after it would be empty too.
 //!
-//! Source: Bates, section "Initial Results": the plot's `-o`, given once a layer. The deviation there is
-//! named the sample's; we divide by n − 1, as [`Stat`](crate::Stat) does. Values on the bound are kept ("more
-//! than two").
+//! Source: Bates, section "Initial Results": the plot's `-o`, given once a layer. Bates writes of the
+//! sample's deviation; we divide by n − 1, as [`Stat`](crate::Stat) does. Values exactly on a bound are kept
+//! ("more than two").
 
 use serde::Serialize;
 

@@ -1,10 +1,11 @@
-//! Statistics of timings, without a clock.
+//! Statistics of timings: observations and their file formats, distributions, causes of outliers,
+//! comparisons. The crate has no clock; `vellum-timing` does the timing.
 //!
-//! Timings of programs are not drawn from a bell curve. Disturbances (interrupts, other tenants, faults, a
-//! collector) lie all on one side, the level itself moves, neighbouring observations resemble each other, and
-//! some of what disturbs comes with a beat. Means follow the tail, textbook intervals assume independence,
-//! and both mislead. So every observation is kept, in order, with what else happened inside it; and from that
-//! three questions are answered: *what is it like?*, *why are some so long?* and *is this faster than that?*
+//! Timings are not normally distributed. Disturbances (interrupts, other tenants, faults, a collector) only
+//! lengthen them, the level drifts, neighbouring observations resemble each other, and some disturbances are
+//! periodic. Means follow the tail, and textbook intervals assume independence, so both mislead. This crate
+//! keeps every observation, in order, with the events that happened during it, to answer three questions: how
+//! are the values distributed, why are some long, and is one program faster than another?
 //!
 //! ```text
 //!  a clock                                                            what is it like?
@@ -19,55 +20,53 @@
 //!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate
 //! ```
 //!
-//! Everything is a pure function of its arguments and a seed: the same seed gives the same answer on every
-//! machine. A function that has no answer (no data, a value that is not a number) says so with `None` or an
-//! error, and never invents one. Each detector states its rate of false alarms, and its tests hold it to
-//! that.
+//! Everything is a pure function of its arguments and a seed, so the same seed gives the same result on every
+//! machine. If there is no result (no data, a value that is not a number), functions return `None` or an
+//! error. Each detector documents its rate of false alarms, and its tests check that rate.
 //!
-//! # What is observed
+//! # Observations
 //!
-//! - **sample**: values in order and the five figures of the source, n, mean, min, max, std ([`Sample`],
-//!   [`Stat`]).
-//! - **unit**: the unit of the values, and how people like to read it: `807 ns`, `8.61 ms` ([`Unit`]);
-//!   **digits** and **number** print.
-//! - **observation**, **mark**: an observation with its processor time, faults, switches and stolen time, and
-//!   spans in which a collector or an allocator was at work ([`Observation`], [`Mark`], [`Series`]);
-//!   **validity** is the rule for what may be kept.
-//! - **base**: the cost of measuring itself, the clock's step, and the batch that a too short operation needs
+//! - **sample**: values in order and five figures: n, mean, min, max, std ([`Sample`], [`Stat`]).
+//! - **unit**: the unit of the values, and its form for people: `807 ns`, `8.61 ms` ([`Unit`]); **digits**
+//!   and **number** format numbers.
+//! - **observation**: a timing with its processor time, faults, switches and stolen time ([`Observation`],
+//!   [`Series`]); **mark**: a span in which a collector or an allocator was at work ([`Mark`]); **validity**:
+//!   the checks of a series.
+//! - **base**: the time of an empty timing, the clock's step, and the batch that a short operation needs
 //!   ([`Base`]).
-//! - **machine**: the machine measured on, as plain data, and where two differ ([`Machine`]).
-//! - **line**, **json**: series as text that `grep` and an eye can take apart, and as JSON; **column** names
-//!   the quantities once for both, **summary** is a series in one line, **filter** takes parts.
+//! - **machine**: a description of the machine, and how two machines differ ([`Machine`]).
+//! - **line**, **json**: series as text lines for `grep`, and as JSON; **column** has the names of the
+//!   quantities for both, **summary** describes a series in one line, **filter** selects parts.
 //!
-//! # What it is like
+//! # Distribution
 //!
-//! - **layers**: outliers beyond mean ± 2σ, taken off layer by layer and remembered ([`Layers`]).
-//! - **modes**: whether there are several modes, by the **dip** and a taut string ([`Modality`]);
-//!   **autocorrelation** finds how many observations make one independent one, by **ranks**, which make such
-//!   answers robust against outliers.
-//! - **steady**: where the level changes and from where on it no longer does ([`Steady`]); **segments** finds
-//!   the best division.
+//! - **layers**: outliers outside mean ± 2σ, removed layer by layer and numbered ([`Layers`]).
+//! - **modes**: whether there are several modes, by the **dip** test and a taut string ([`Modality`]).
+//!   **autocorrelation** computes how many observations are worth one independent one. **ranks** make such
+//!   tests robust against outliers.
+//! - **steady**: where the level changes, and from which observation on the level is steady ([`Steady`]);
+//!   **segments** finds the best division.
 //!
-//! # Why some are so long
+//! # Causes of long observations
 //!
-//! - **spectrum**: beats among the disturbances, their period, strength, harmonics, cost and source
+//! - **spectrum**: periodic disturbances, with their period, strength, harmonics, cost and source
 //!   ([`Spectrum`], [`Period`], [`Known`]).
-//! - **attribution**: for each outlier what happened in it, and how much of all that was lost each [`Cause`]
-//!   took, to the last picosecond ([`Attribution`]).
+//! - **attribution**: the loss of each outlier, divided among its causes to the picosecond ([`Attribution`],
+//!   [`Cause`]).
 //!
-//! # Whether one is faster
+//! # Comparison
 //!
-//! - **rounds**: each arm once a round, in an order drawn anew, so that none always runs after its rival
+//! - **rounds**: each arm once a round, in a random order, so that none always runs after the same other
 //!   (`vellum-experiment`, with [`Rng`]).
-//! - **compare**: B against A from pairs of one round, and A against itself beside it ([`Comparison`]);
-//!   **order_check** asks whether another order gives another answer; **ratio** is the bare ratio of pairs
+//! - **compare**: b against a from pairs of one round, with a control ([`Comparison`]). **order_check** tests
+//!   if the ratio depends on the order of the arms. **ratio** is the ratio of pairs without a control
 //!   ([`paired_ratio`]).
-//! - **estimator**: one figure of many values: median, trimmed mean, low quantile ([`Estimator`]);
-//!   **quantile** has the rule.
-//! - **dependence**, **resample**: an [`Interval`] that really covers, by drawing blocks of neighbours as
-//!   long as they resemble each other ([`Dependence`], [`resampled`]).
-//! - **plan**: how many rounds, without looking at the answer while deciding ([`Plan`]).
-//! - **gate**: a build server's answer ([`Gate`]).
+//! - **estimator**: one figure for many values: median, trimmed mean, low quantile ([`Estimator`]);
+//!   **quantile** has the definition.
+//! - **dependence**, **resample**: an [`Interval`] with the stated coverage, from blocks of neighbours as
+//!   long as the values resemble each other ([`Dependence`], [`resampled`]).
+//! - **plan**: how many rounds to run, decided without looking at the ratio ([`Plan`]).
+//! - **gate**: whether a CI build fails ([`Gate`]).
 //!
 //! ```
 //! use vellum_measure::{Known, Layers, Spectrum, median, paired_ratio};

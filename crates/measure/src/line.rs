@@ -1,13 +1,13 @@
-//! The text format of observations: one line a series, its first word a header.
+//! The text format of observations: one line for each series, with a header as its first word.
 //!
 //! ```text
 //! BASE:1l:Observation::Time:us 486 402 431 9053 …          values
 //! BASE:summary:Sample:n:Time:us 1000 486 402 9053 499      their count, mean, min, max, std
 //! ```
 //!
-//! A text that `grep`, `cut` and an eye can take apart outlives every program. Facts about the observations
-//! beyond their values follow in lines of the same name and labels, one fact a line, so that a reader of
-//! values alone can skip them:
+//! `grep`, `cut` and people can read this format without Vellum. Further columns of the observations follow
+//! on lines of the same name and labels, one column a line, so that tools that need only the values can skip
+//! them:
 //!
 //! ```text
 //! sort:1l:Observation:arm=A:Time:ns 2130 2140 91320        values, of which the series begins
@@ -17,14 +17,14 @@
 //! sort:with:Mark:arm=A:Mark:ns 6800,91000,minor            what else was at work
 //! ```
 //!
-//! Reading back what was written gives the same series, to the last bit. Lines have no limit on their length:
-//! a reader holds one line and one series. A line that cannot be read is reported by number and column
-//! ([`LineError`]), and refused or skipped as the caller chooses ([`OnError`]).
+//! Written series are read back exactly. The length of a line is not limited: a reader holds one line and one
+//! series. A malformed line is reported with its number and column ([`LineError`]), and refused or skipped as
+//! the caller chooses ([`OnError`]).
 //!
 //! The whole format is described in `docs/observations.md`.
 //!
-//! Source: Bates' `bench -o`; the tools that took its lines apart (`bgrep`, `bcut`) exist only because the
-//! usual ones had a limit on the length of a line. The lines beginning with `with` are ours.
+//! Source: Bates' `bench -o`. He wrote his own tools for these lines (`bgrep`, `bcut`) because the usual ones
+//! limited the length of a line. The lines beginning with `with` are ours.
 
 mod body;
 mod error;

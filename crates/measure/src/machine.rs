@@ -1,11 +1,11 @@
-//! The machine on which something was measured: plain data.
+//! A description of the machine on which something was measured.
 //!
-//! A figure without its machine cannot be compared with another. The fields are those that move timings: the
-//! processor and its clock policy, the kernel and its tick, the hardware behind the kernel's clocks, huge
-//! pages, a hypervisor below. None identifies the machine: there is no host name, address or user.
+//! Figures from unknown machines cannot be compared. The fields are those that affect timings: the processor
+//! and its clock policy, the kernel and its tick, the hardware behind the kernel's clocks, huge pages, the
+//! hypervisor. No field identifies the machine: there is no host name, address or user.
 //!
-//! Reading it needs a machine and so lives elsewhere (`vellum-timing`). A field that could not be read is
-//! `None`, or empty, and differs from one that could.
+//! `vellum-timing` fills the fields in. Fields that could not be read are `None` or empty, and count as
+//! different from fields that could.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,13 +1,13 @@
-//! Marks: spans of time in which a known cause was at work.
+//! Marks: spans of time in which a possible cause of delay was at work.
 //!
-//! A timing tool sees that an observation is long. A collector knows when it collected, an allocator when it
-//! gave pages back, a program when it wrote its checkpoint. Each records a mark, on the clock of the
-//! observations' starts, and a later reader of the series lays the two over each other.
+//! Timings show that an observation is long, but not why. Collectors, allocators and programs record a mark
+//! when they collect, return pages or write a checkpoint. Marks use the clock of the observations' starts, so
+//! that a reader of the series can match marks and observations.
 //!
 //! Invariant: a mark does not end before it starts. Marks may overlap, and come in any order.
 //!
-//! Source: the words are those of the collector plans (minor, major) and of Bates' "idle" collection. That
-//! ran while the measured thread was in the kernel; he had to infer it from the order of long times.
+//! Source: *minor* and *major* are the words of the collector plans, *idle* is Bates'. His idle collection
+//! ran while the measured thread was in the kernel; he inferred it from the order of the long times.
 
 use std::fmt;
 

@@ -1,11 +1,12 @@
-//! Do the values cluster round one level or several?
+//! Modes: whether the values cluster round one level or several.
 //!
-//! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both.
+//! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both
+//! levels.
 //!
-//! Whether there is more than one is answered by [the dip](crate::dip), which needs no width of bins. If that
-//! rejects one mode, the modes are those of the simplest density compatible with the values. Compatible
-//! densities are those whose curve of shares stays within a band round that of the values; the simplest has
-//! the fewest modes. A string pulled tight in the band is that curve; where it is steepest are the modes.
+//! [The dip](crate::dip) tests if there is more than one mode, without a choice of bin width. If it rejects
+//! one mode, the modes are those of the density with the fewest modes whose distribution function stays
+//! within a band round that of the values. This function is a string pulled tight in the band; its modes are
+//! where it is steepest.
 //!
 //! ```text
 //! share │             ╭───── band      The string touches the band only where it must bend; each bend
@@ -14,11 +15,11 @@
 //!       └────────────────▶ value
 //! ```
 //!
-//! Two things would make any series look many-moded, and are dealt with first. A clock's step makes a heap at
-//! each of its multiples: each value is moved at random within its step. And neighbours resemble each other:
-//! a hundred of them may hold no more than ten independent ones, so the test uses that number
-//! ([`Autocorrelation::time`] of the ranks). A series whose level shifted once therefore does not count as
-//! bimodal; [`Steady`](crate::Steady) reports the shift.
+//! Two effects can show modes where there are none, and are removed first:
+//! - The step of a clock concentrates values at its multiples: each value is moved at random within its step.
+//! - Neighbours resemble each other: a hundred may be worth ten independent ones, so the test uses that
+//!   number ([`Autocorrelation::time`] of the ranks). A series whose level shifted once therefore does not
+//!   count as bimodal; [`Steady`](crate::Steady) reports the shift.
 //!
 //! Invariants: shares of the modes sum to 1; modes are in rising order; there is always at least one.
 //!

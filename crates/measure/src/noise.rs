@@ -1,4 +1,4 @@
-//! Noise with known properties, for tests.
+//! Noise of given distributions and dependence, for tests.
 
 use crate::Rng;
 

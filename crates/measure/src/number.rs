@@ -1,4 +1,4 @@
-//! Numbers as every format here writes them.
+//! Numbers in the file formats.
 
 use std::fmt;
 

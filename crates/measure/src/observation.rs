@@ -1,10 +1,9 @@
-//! An observation with what else happened inside it, and a series of them.
+//! An observation with the events that happened during it, and series of observations.
 //!
-//! A bare list of times can show that some are long, not why. So each observation carries what the system
-//! counted between its two stamps: processor time, faults, switches, stolen time. Beside the observations a
-//! series holds marks: spans of time in which a known cause (a collector, an allocator, the program itself)
-//! was at work. A later reader can then say *why* an observation took as long as it did, without measuring
-//! again.
+//! A bare list of times shows that some are long, but not why. An observation therefore also has the system's
+//! counts between its two stamps: processor time, faults, switches, stolen time. A series also holds marks:
+//! spans of time in which a known cause (a collector, an allocator, the program itself) was at work. Readers
+//! of a series can then explain long observations without measuring again.
 //!
 //! ```text
 //! time  ──┬──────┬──┬──────┬──┬───────────────┬──┬──────┬──▶
@@ -14,15 +13,15 @@
 //!
 //! Invariants:
 //! - observations are in the order in which they were made;
-//! - `wall_ns` and `cpu_ns` are as the clocks said: the base is subtracted, and the batch divided, when asked
-//!   for values ([`Series::walls`], [`Series::cpus`]), never in what is kept;
+//! - `wall_ns` and `cpu_ns` are unchanged clock readings. [`Series::walls`] and [`Series::cpus`] subtract the
+//!   base and divide by the batch in what they return;
 //! - starts and marks are on one clock (`CLOCK_MONOTONIC`).
 //!
-//! A series of plain values (read from a line of somebody else's) is the same thing with the value as
-//! `wall_ns`, in the series' unit whatever that is, and the rest absent or zero.
+//! A series of plain values (from another program's line) has the value as `wall_ns`, in the series' unit;
+//! all other fields are absent or zero.
 //!
-//! Source: Bates keeps every observation and finds the collector by guessing from their order; we let the
-//! collector say.
+//! Source: Bates keeps every observation and infers the collector's work from their order; here the collector
+//! records its work.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,14 +1,13 @@
-//! Does the answer depend on the order in which the arms ran?
+//! The order check: does the ratio depend on the order in which the arms ran?
 //!
-//! Each run leaves something behind: warm caches, free lists in some state, a clock frequency. What A leaves
-//! is B's start. In random order every arm inherits from every other equally often, in a fixed one always
-//! from the same. If both orders give the same ratio, it is the arms'. If not, part of it is the effect of
-//! the order, and no order is *the* right one: the reader must know. (Measured here, on a loop of malloc and
-//! free with one operation in a hundred more: +0.96 % in random order, +0.77 % in A B B A, both repeatable to
-//! 0.05.)
+//! A run changes the state for the next one: caches, free lists, the clock frequency. In random order, each
+//! arm follows every other arm equally often; in a fixed order, always the same one. If both orders give the
+//! same ratio, the ratio belongs to the arms. If not, part of it is an effect of the order, and neither order
+//! is *the* right one, so the reader gets a warning. (In a loop of malloc and free with 1 % more operations,
+//! random order gave +0.96 % and A B B A gave +0.77 %, both repeatable to 0.05 points.)
 //!
-//! The difference of two independent estimates has an interval whose halves are the roots of the summed
-//! squares of theirs.
+//! The interval of the difference has the root of the summed squares of the two half-widths on each side,
+//! because the estimates are independent.
 
 use crate::{Interval, NEGLIGIBLE, percent};
 use serde::Serialize;

@@ -1,20 +1,20 @@
-//! How long to measure: until the answer is narrow enough, or the time is up.
+//! The plan: how long to measure, until the interval is narrow enough or the time is up.
 //!
-//! A test "at 95 %" that is repeated until it first shows a difference finds false ones in far more than 5 of
-//! 100 cases. The plan here therefore never asks *where* the interval lies, only how *wide* it is. The width
-//! says nothing about which arm is faster: a log-ratio in random order scatters evenly up and down, and its
-//! estimate and width are then uncorrelated. A small bias remains, because the width scatters too, and a stop
-//! at the first narrow interval prefers those that are narrow by chance. Looking rarely bounds that. There is
-//! no look before 50 rounds, each look comes after half as many rounds again or more, and no further than the
-//! width so far says is needed (two-stage sampling of Stein 1945, repeated). By simulation a point of
-//! coverage is lost: 94 to 95 of 100 stopped intervals hold the truth (`coverage.rs`, with its command).
+//! A 95 % test that is repeated until it first shows a difference finds false ones in far more than 5 of 100
+//! cases. The plan therefore uses only the *width* of the interval, never its place. The width is independent
+//! of which arm is faster: a log-ratio in random order scatters symmetrically, so its estimate and width are
+//! uncorrelated. A small bias remains, because the width scatters too, and stopping at the first narrow
+//! interval prefers those that are narrow by chance. Few looks keep this bias small. The first look comes at
+//! 50 rounds. The width so far determines the next look, after half as many to as many rounds again
+//! (two-stage sampling of Stein 1945, repeated). In simulations, 94 to 95 of 100 stopped intervals hold the
+//! true value, one point less than stated (`coverage.rs`, with its command).
 //!
 //! ```text
 //! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: 290 will do ──▶ 300 ──▶ look: narrow enough
 //!          at most double; at least half again                            budget over at any time: stop
 //! ```
 //!
-//! There is no clock here: the caller passes the time spent.
+//! The plan reads no clock: the caller passes the time spent.
 
 use crate::Interval;
 use serde::Serialize;

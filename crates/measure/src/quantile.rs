@@ -1,8 +1,8 @@
-//! Order statistics.
+//! Quantiles and the median.
 //!
-//! Between two neighbouring observations a quantile is interpolated on a line (Hyndman and Fan's type 7),
-//! which makes the 0.5 quantile the usual median: the middle one, or halfway between the two in the middle.
-//! The rule is symmetric: the quantile `p` of the negated data is minus the quantile `1 - p` of the data.
+//! Between two neighbouring observations the quantile is interpolated linearly (Hyndman and Fan's type 7).
+//! The 0.5 quantile is then the usual median: the middle value, or the mean of the two in the middle. The
+//! rule is symmetric: the quantile `p` of the negated data is minus the quantile `1 - p` of the data.
 
 /// The middle of the values; `None` when there are none or one is not a number.
 #[must_use]

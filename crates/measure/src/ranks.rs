@@ -1,9 +1,9 @@
-//! Values replaced by their ranks.
+//! Ranks in place of values.
 //!
-//! The rank keeps which of two values is the larger and drops by how much. A timing disturbed by a
-//! millisecond and one disturbed by a second then weigh the same, and under the null hypothesis the ranks'
-//! distribution is known whatever that of the values is. Equal values share the mean of the ranks that they
-//! take together, so that a coarse clock invents no order.
+//! Ranks keep the order of the values and drop the distances. A timing disturbed by a millisecond and one
+//! disturbed by a second then have about the same weight. Under the null hypothesis the distribution of the
+//! ranks does not depend on that of the values. Equal values share the mean of their ranks, so that a coarse
+//! clock creates no order.
 
 /// For each value its rank as a share: (rank − ½) / n, between 0 and 1, with mean ½; `None` if one is not a
 /// number.

@@ -1,12 +1,11 @@
-//! How much slower is A than B, from pairs timed side by side.
+//! The ratio of A to B from pairs timed side by side.
 //!
-//! The estimate is `exp(median(ln(a / b)))`. Logarithms make "twice" and "half" equally far from "the same",
-//! so that exchanging A and B gives exactly the reciprocal; the median keeps a disturbed pair from moving the
-//! figure.
+//! The estimate is `exp(median(ln(a / b)))`. With logarithms, exchanging A and B gives exactly the
+//! reciprocal. The median keeps disturbed pairs from moving the figure.
 //!
-//! The interval is found by [resampling](resampled) the logarithms in blocks of neighbours. Where the arms of
-//! each pair ran in random order, pairs of the same thing hardly depend on each other: which of the two was
-//! disturbed is random each time. Where the order was fixed, they do.
+//! The interval comes from [resampling](resampled) the logarithms in blocks of neighbours. If the arms of
+//! each pair ran in random order, pairs hardly depend on each other: which arm was disturbed is random each
+//! time. In a fixed order, they do depend.
 
 use crate::{Estimator, Interval, resampled};
 

@@ -1,15 +1,15 @@
-//! A sample: values in the order in which they came, and the five figures that describe it.
+//! A sample: values in order of observation, and the five figures that describe them.
 //!
-//! The source's benchmark is three calls: `Sample.new(n)`, `add` in the loop, `stat()` for count, mean,
-//! minimum, maximum and standard deviation. They are here under the same names.
+//! The source's benchmark makes three calls, which have the same names here: `Sample.new(n)`, `add` in the
+//! loop, and `stat()` for count, mean, minimum, maximum and standard deviation.
 //!
 //! Invariants:
-//! - every value stays, in order; nothing is sorted or dropped here;
-//! - `add` allocates nothing and touches no fresh page while the sample holds less than its capacity, so that
-//!   a loop that fills one disturbs its measurement by one store only.
+//! - every value stays, in order; a sample neither sorts nor drops values;
+//! - `add` neither allocates nor touches a fresh page below the capacity, so filling a sample disturbs the
+//!   measured loop by one store only.
 //!
-//! Source: Bates, section "The Measurement Process". It does not say over what its deviation divides; we
-//! divide by n − 1, and a single value deviates by 0, as it prints for operations that ran once.
+//! Source: Bates, section "The Measurement Process". The paper does not give the divisor of the deviation. We
+//! divide by n − 1; the deviation of a single value is 0, as in the paper.
 
 use std::hint::black_box;
 

@@ -1,11 +1,11 @@
-//! Where the level of a series changes: the best division into stretches of equal level.
+//! Segmentation: the best division of a series into stretches of equal level.
 //!
-//! The best division is the one with the least cost: for each stretch the squared distances of its points
-//! from their mean, and for each change a penalty. The search goes through the points once and keeps, for
-//! each, the best division of the points before it. A last change that is not the best even without a further
-//! penalty never will be, and is dropped. That is PELT (Killick, Fearnhead and Eckley 2012): exact, and fast
-//! where changes are many. Where there are few it takes the square of the number of points, so that the
-//! number of points has to be kept small: [`POINTS_MAX`].
+//! The best division has the least cost: the squared distances of all points from the mean of their stretch,
+//! plus a penalty for each change. The search visits each point once and keeps the best division of the
+//! points before it. A last change that is worse than the best even without a further penalty can never be
+//! best later, and is dropped. This is PELT (Killick, Fearnhead and Eckley 2012): exact, and fast if there
+//! are many changes. With few changes its time grows with the square of the number of points, so this number
+//! is limited to [`POINTS_MAX`].
 
 /// The most points a series may be divided by; half of its square are examined in the worst case.
 pub(crate) const POINTS_MAX: usize = 1024;

@@ -1,7 +1,7 @@
-//! Periodic disturbances: do disturbances have a beat, how fast, how strong, and what causes it?
+//! Periodic disturbances: finds their periods, strengths and sources.
 //!
-//! The source looked at an order plot and saw a regular pattern, and found by experiments that it was the
-//! collector's. Here the pattern is found by its frequency, in five steps:
+//! The source saw a regular pattern in an order plot, and showed by experiment that the collector caused it.
+//! Here the pattern is found by its frequency, in five steps:
 //!
 //! ```text
 //! starts, walls ─▶ disturbances ─▶ periodograms ─▶ strongest line ─▶ fundamental ─▶ fold ─▶ Period ─┐
@@ -11,32 +11,32 @@
 //!                       └────────────── without those that keep it, until no line is left ──────────┘
 //! ```
 //!
-//! 1. An observation that took longer than its neighbourhood is an event in time ([`disturbance`]); sizes
-//!    only sort events into shells.
+//! 1. An observation that took longer than its neighbourhood is an event in time ([`disturbance`]); its size
+//!    only determines its shell.
 //! 2. Ranges of neighbouring shells are each given a periodogram ([`schuster`]).
-//! 3. A line counts if noise reaches its power over the background in at most [`BEAT_FALSE_ALARM`] of all
-//!    searches, taking into account the number of frequencies and ranges searched.
-//! 4. A beat of short disturbances has as strong lines at all multiples of its frequency. The lowest
-//!    frequency that explains the line is the beat; the multiples are its harmonics and are listed as such,
-//!    never as beats of their own.
-//! 5. Events that keep the beat are separated from the others by their phase ([`fold`]). They give the beat's
-//!    share of the loss, and are taken out before the search goes on, so that a strong beat does not hide a
+//! 3. A line counts if noise exceeds its power over the background in at most [`BEAT_FALSE_ALARM`] of all
+//!    searches. The threshold accounts for the number of frequencies and ranges searched.
+//! 4. A beat of short disturbances has equally strong lines at all multiples of its frequency. The lowest
+//!    frequency that explains a line is the beat; the multiples are listed as its harmonics, never as beats.
+//! 5. Events on the beat are separated from the others by their phase ([`fold`]). They determine the beat's
+//!    share of the loss, and are removed before the search continues, so that a strong beat does not hide a
 //!    weak one.
 //!
-//! Invariants: no period's frequency is a multiple of another's, within what the span can tell apart; a
-//! period has gone round at least [`CYCLES_MIN`] times; its members are places of the series, in order.
+//! Invariants:
+//! - no period's frequency is a multiple of another's, within the resolution of the span;
+//! - a period has at least [`CYCLES_MIN`] cycles;
+//! - its members are places of the series, in order.
 //!
-//! Events that come *less* often on a beat are no beat but a gap: while a long disturbance lasts, no short
-//! one is seen. Gaps are not reported.
+//! Events that are regularly *missing* are a gap: short disturbances go unseen while a long one lasts. Gaps
+//! are not reported.
 //!
-//! Limits: beats faster than 0.45 per typical observation, or than [`HZ_MAX`], are not looked for:
-//! observations themselves are nearly periodic. Where observations come with pauses between, disturbances in
-//! the pauses are not seen.
+//! Limits: beats faster than 0.45 per typical observation, or than [`HZ_MAX`], are not searched, because
+//! observations themselves are nearly periodic. Disturbances in pauses between observations are not seen.
 //!
-//! Sources: the question is Bates's (sections "Initial Results" and "Interpreting the Results"); the
-//! periodogram of events is Schuster's (1898). In what we depart from a textbook search: sizes in shells
-//! instead of weights, which one preemption of a hundred milliseconds would dominate; and a background from
-//! the neighbourhood, since disturbances come in bursts.
+//! Sources: the question is Bates' (sections "Initial Results" and "Interpreting the Results"); the
+//! periodogram of events is Schuster's (1898). Departures from a textbook search: shells of sizes replace
+//! weights, which one preemption of a hundred milliseconds would dominate; the background is that of the
+//! neighbourhood, since disturbances come in bursts.
 
 mod disturbance;
 mod fold;

@@ -1,8 +1,8 @@
-//! Does the level of a series change, and from where on is it steady?
+//! Steady state: where the level of a series changes, and from which observation on it is steady.
 //!
 //! A program warms up; a machine changes its speed; another tenant comes and goes. A figure over all
-//! observations is then one of nothing in particular. So the series is divided into stretches of equal level,
-//! and the steady state is the longest end of the series whose stretches are all at the last one's level.
+//! observations then mixes several levels. The series is therefore divided into stretches of equal level. The
+//! steady state is the longest end of the series whose stretches all have the level of the last one.
 //!
 //! ```text
 //! │××
@@ -12,25 +12,24 @@
 //!         └ from here on it is steady: a warm-up
 //! ```
 //!
-//! The division is made so that outliers and the noise's own memory do not pass for changes:
+//! Outliers and dependent noise do not count as changes of level:
 //!
-//! - levels are compared by the ranks of the observations, so that an outlier weighs no more than a value
-//!   just beyond the rest;
-//! - the penalty for a change is in units of the noise's variance over many observations, which is larger
-//!   than over one if neighbours resemble each other. It is estimated from the differences between
-//!   neighbouring blocks of 1, 2, 4 … observations, the largest estimate counting. Each is a median, so that
-//!   the few blocks between which the level does change do not count;
-//! - the stretches found are ranked and divided again by themselves, so that a short warm-up's own levels are
-//!   separated;
-//! - a long series is divided by the means of blocks, and each change then put where it fits best among the
-//!   observations themselves.
+//! - levels are compared by the ranks of the observations, so an outlier weighs no more than a value just
+//!   beyond the others;
+//! - the penalty for a change is in units of the noise's long-run variance, which dependence between
+//!   neighbours raises. It is the largest of the estimates from the differences between neighbouring blocks
+//!   of 1, 2, 4 … observations. Each estimate is a median, so that the few blocks across a change of level do
+//!   not count;
+//! - each stretch is ranked and divided again alone, so that the levels within a short warm-up are separated;
+//! - a long series is divided by the means of blocks; each change then moves to the observation where it fits
+//!   best.
 //!
 //! Invariants: stretches follow each other without gaps and cover the series; a stretch has at least
 //! [`STRETCH_MIN`] observations.
 //!
-//! Sources: the division is PELT ([`segments`](crate::segments)); which end of a series is steady is asked
-//! like Barrett and others ask, "Virtual machine warmup blows hot and cold" (2017). We depart from them in
-//! the cost: they divide by mean and variance, after removing outliers by a window; ranks need no window.
+//! Sources: the division is PELT ([`segments`](crate::segments)); the steady end of a series is defined as by
+//! Barrett and others, "Virtual machine warmup blows hot and cold" (2017). We depart from them in the cost:
+//! they divide by mean and variance, after removing outliers by a window; ranks need no window.
 
 use serde::Serialize;
 

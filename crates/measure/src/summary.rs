@@ -1,7 +1,7 @@
-//! A series in one line: its name and five figures.
+//! A summary: a series in one line, with its name and five figures.
 //!
-//! Source: Bates' `BASE:summary:Sample:n:Time:us 1000 486 402 9053 499`, the line his suite prints unless
-//! asked for the observations themselves.
+//! Source: Bates' `BASE:summary:Sample:n:Time:us 1000 486 402 9053 499`, which his suite prints by default
+//! instead of the observations.
 
 use crate::{Series, Stat, Unit};
 

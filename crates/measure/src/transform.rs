@@ -1,8 +1,7 @@
-//! The discrete Fourier transform of a power of two, by the kept library.
+//! The discrete Fourier transform of a power of two, by the `rustfft` crate.
 //!
-//! Only its planners for vectors of the processor are used, and elsewhere its simplest algorithm: the
-//! planner that chooses among all of them would bring code for every size that is no power of two, and
-//! there is none here.
+//! Only the planners for vector instructions are used, and the simplest algorithm on other processors. The
+//! crate's general planner would link code for sizes that are no power of two, which are never used here.
 
 use rustfft::algorithm::Radix4;
 use rustfft::{Fft, FftDirection, FftNum, FftPlannerAvx, FftPlannerNeon};

@@ -1,16 +1,14 @@
-//! The unit of a quantity, and how a person likes to read it.
+//! Units of quantities, and their forms for people.
 //!
-//! Values stay in the unit in which they were measured; only their printing is scaled. That keeps what is
-//! written to a file exact, and a table readable: `2.13 µs`, `807 ns`, `8.61 ms`, `12.3 MiB`.
+//! Values stay in the unit in which they were measured; only printing scales them. Files stay exact, and
+//! tables readable: `2.13 µs`, `807 ns`, `8.61 ms`, `12.3 MiB`.
 //!
 //! Invariants:
-//! - [`Unit::Other`] never holds the symbol of a unit that has a name of its own, if it was made by
-//!   [`Unit::parse`].
+//! - [`Unit::Other`] never holds the symbol of another variant, if [`Unit::parse`] made it.
 //! - A scaled value has three significant figures, and changes unit before it would grow to four.
 //!
 //! Source: the annotated listing of Bates' `cost` prints ns, µs and ms side by side with two decimals or
-//! none. We print three figures everywhere, because 133.81 µs claims more than a clock of a microsecond can
-//! know.
+//! none. We print three figures everywhere: 133.81 µs is more precise than a clock of one microsecond.
 
 use std::fmt;
 

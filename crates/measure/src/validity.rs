@@ -1,7 +1,7 @@
-//! What makes a series valid: checked before it is written, and after it was read.
+//! Validity of a series: checked before it is written, and after it was read.
 //!
-//! Text and JSON could each carry something that the other cannot: a value that is not a number, a mark that
-//! ends before it starts. Both call this check, so that there is one rule and one message.
+//! Text and JSON can each hold values that the other cannot: a value that is not a number, a mark that ends
+//! before it starts. Both formats use this check, so that there is one rule and one message.
 
 use thiserror::Error;
 

@@ -1,5 +1,4 @@
-//! Vectors made with scipy and others (`tests/vectors/statistics.py`), and what is computed here of the same
-//! values.
+//! Tests against vectors made with scipy and other packages (`tests/vectors/statistics.py`).
 
 use serde::Deserialize;
 

@@ -1,9 +1,9 @@
-//! A small seeded generator, for orders, resampling, workloads and tests: never for secrets.
+//! A small seeded random-number generator for orders, resampling, workloads and tests; not for secrets.
 //!
-//! The state is 256 bits, stepped by xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom
-//! number generators", 2021) and filled from the seed by SplitMix64, as its authors advise, so that small
-//! seeds are as good as large ones. No allocation, no system call, a nanosecond a number, and the same
-//! numbers everywhere.
+//! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number generators",
+//! 2021), with 256 bits of state. SplitMix64 fills the state from the seed, as its authors advise, so that
+//! small seeds are as good as large ones. A number takes about a nanosecond, without allocation or system
+//! call, and is the same on every machine.
 
 /// A generator of 64-bit numbers with period 2^256 - 1.
 #[derive(Debug, Clone)]

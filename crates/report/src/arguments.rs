@@ -1,4 +1,4 @@
-//! How all of Vellum's commands begin: their arguments, and what is said of wrong ones.
+//! The arguments of all of Vellum's commands, and the messages for wrong ones.
 
 use crate::exit::{FAILED, failed};
 use crate::{Style, stderr, stdout};

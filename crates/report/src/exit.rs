@@ -1,4 +1,4 @@
-//! How all of Vellum's commands end: messages of failures, and exit statuses, which are those of env(1).
+//! The end of all of Vellum's commands: failure messages, and exit statuses, which are those of env(1).
 
 use crate::stderr;
 use std::fmt::Display;

@@ -1,5 +1,6 @@
-//! Reports: one value that a command builds, and a writer for each format. Units, tables and charts, so that
-//! a quantity looks the same wherever it is printed, and all options accept the same texts.
+//! Reports: a command builds one value, and a writer for each format prints it. The crate also has units,
+//! tables and charts, so that a quantity looks the same wherever it is printed, and all options accept the
+//! same texts.
 //!
 //! ```text
 //! a command ─▶ Report ─┬─▶ text    a terminal or a file: short, aligned, a unit on every number
@@ -7,14 +8,14 @@
 //!   in Sections        └─▶ json    the command's own document
 //! ```
 //!
-//! - A section has rows, notes, tables, charts and words in the order in which one reads them. Parts of it
-//!   may belong to the longer text or to the page alone.
-//! - A number is a [`Figure`], which has its unit. Parts that add up are [`Parts`] of a whole at one
-//!   [`Moment`], checked where they are built.
-//! - The JSON is a documented structure of the command, which the report carries and does not derive: words
-//!   for people may change from version to version, and names for programs may not.
+//! - A section has rows, notes, tables, charts and words in reading order. Parts of it can be for the longer
+//!   text or the page only.
+//! - A number is a [`Figure`] with its unit. [`Parts`] add up to a whole at one [`Moment`]; this is checked
+//!   when they are built.
+//! - The JSON is a documented structure of the command, carried by the report and not derived from it. Texts
+//!   for people may change from version to version; names for programs may not.
 //!
-//! | module | what |
+//! | module | contents |
 //! | --- | --- |
 //! | [`Report`], [`Section`], [`Row`] | the report, and its writers |
 //! | [`units`] | quantities as text for people |
@@ -25,10 +26,10 @@
 //! | [`Style`] | colour, on terminals only |
 //! | [`Output`], [`json`], [`stdout`] | files written whole or not at all; output that its reader may close |
 //! | [`stderr`], [`say!`], [`exit`] | messages that cannot end the program; how commands end |
-//! | [`arguments`] | how commands begin: their arguments, and what is said of wrong ones |
+//! | [`arguments`] | how commands begin: their arguments, and the messages for wrong ones |
 //!
-//! Values of a [`vellum_measure::Unit`] are printed by that type; [`units`] has the kinds that are plain
-//! Rust types.
+//! Values of a [`vellum_measure::Unit`] are printed by that type; [`units`] prints quantities of plain Rust
+//! types.
 
 pub mod amount;
 pub mod arguments;

@@ -1,4 +1,4 @@
-//! Text in HTML and XML: names come from programs, and must not be taken for markup.
+//! Escapes for text in HTML and XML, because names from programs can contain markup.
 
 /// `text` as HTML and XML have it, between tags and in quoted attributes.
 #[must_use]

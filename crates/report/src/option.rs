@@ -1,4 +1,4 @@
-//! Values of options that several commands have, as parsers for the command line.
+//! Command-line parsers of option values that several commands share.
 
 use crate::amount::{self, percentage};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Files written whole or not at all.
 //!
-//! A report is written to a temporary file beside its place and renamed when complete, so that a reader never
-//! sees half of one. Whether the place can be written is checked before the program runs, not after an hour.
+//! A report is written to a temporary file beside its destination and renamed when complete, so that readers
+//! never see a partial file. The destination is checked before the program runs, not after an hour.
 
 use crate::exit::failed;
 use crate::stdout;

@@ -1,8 +1,8 @@
-//! Text on standard error that must not end the program.
+//! Standard error, written without panics.
 //!
-//! `eprintln!` panics when standard error is full or closed. A program that panics here ends by a signal,
-//! which its user would take for the result. Text that cannot be written is lost, and [`is_lost`] reports it
-//! for the exit status. A reader that has closed its pipe wants no more: nothing is lost then.
+//! `eprintln!` panics if standard error is full or closed. The panic would end the program by a signal, which
+//! its user would take for the result. Text that cannot be written is lost, and [`is_lost`] reports it for
+//! the exit status. If the reader has closed its pipe, the text does not count as lost.
 
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};

@@ -1,7 +1,7 @@
-//! Standard output that its reader may close.
+//! Standard output that its reader may close early.
 //!
-//! `vellum obs cut 1-10 big.obs | head -1` must end when `head` does, at once and without a complaint. A
-//! write to a closed pipe ends the writing, and is no failure.
+//! `vellum obs cut 1-10 big.obs | head -1` must end when `head` does, at once and without a message. A write
+//! to a closed pipe ends the output and is not an error.
 
 use crate::OutputError;
 use std::io::{self, BufWriter, StdoutLock, Write};

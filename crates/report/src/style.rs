@@ -1,7 +1,7 @@
 //! Colour, on terminals only.
 //!
-//! Colour helps the eye find labels; it never carries meaning alone. It is left out where the text goes to no
-//! terminal, when `NO_COLOR` is set to anything (no-color.org), or on a terminal of type `dumb`.
+//! Colour helps the eye find labels; it never carries meaning alone. Colour is off if the output is not a
+//! terminal, if `NO_COLOR` is set to anything (no-color.org), or if the terminal's type is `dumb`.
 
 use std::io::IsTerminal;
 

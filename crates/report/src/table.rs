@@ -2,8 +2,8 @@
 //!
 //! A row of one cell spans all columns.
 //!
-//! Words are read from the left, figures line up at the right. A table that would be wider than its place
-//! shortens its first column, never its figures. Control characters become question marks.
+//! Words are aligned left, figures right. A table that is too wide shortens its first column, never its
+//! figures. Control characters become question marks.
 
 use crate::markup::escape;
 use crate::plot::text::fit;

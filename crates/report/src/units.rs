@@ -1,7 +1,7 @@
 //! Quantities as text for people.
 //!
-//! Three significant figures where the unit is scaled ([`Unit::scaled`]), thousands separators where it is
-//! a count. Programs read plain numbers from the JSON instead.
+//! Scaled units have three significant figures ([`Unit::scaled`]), counts have thousands separators. The JSON
+//! has plain numbers for programs.
 
 use std::time::Duration;
 use vellum_measure::Unit;

@@ -1,8 +1,8 @@
-//! Plots, looked at from outside: the SVG parsed and its marks read back through its own axes, the
-//! terminal counted, and one golden picture of each kind.
+//! Tests of plots from outside: marks are read back from the parsed SVG through its axes, terminal cells are
+//! counted, and each kind has a golden picture.
 //!
-//! After a wanted change, `VELLUM_RENEW_GOLDEN=1 cargo test -p vellum-report --test plots` writes the golden
-//! pictures (`tests/golden/`) anew; look at each before it is committed.
+//! After an intended change, `VELLUM_RENEW_GOLDEN=1 cargo test -p vellum-report --test plots` rewrites the
+//! golden pictures (`tests/golden/`). Look at each before you commit it.
 
 use roxmltree::{Document, Node};
 use vellum_measure::{Base, Cause, Rng, Sample, Series, Unit};

@@ -1,4 +1,4 @@
-//! Suites: many small benchmarks in one process, each a line or two.
+//! Suites: many small benchmarks in one process, each written in a line or two.
 //!
 //! ```
 //! use vellum_timing::{bench, bench::{Options, Suite}};
@@ -24,13 +24,13 @@
 //!                                 warm up ─▶ observe ─▶ Series
 //! ```
 //!
-//! The base is measured first, as the source does, and goes with the result as the series `BASE`. An
-//! operation shorter than [`Base::shortest_ns`](vellum_measure::Base::shortest_ns) is refused by default,
-//! because a batch answers another question: an operation among its likes, caches and predictors warm, is not
-//! the one a program calls now and then.
+//! The base is measured first, as in the source, and is part of the result as the series `BASE`. Operations
+//! shorter than [`Base::shortest_ns`](vellum_measure::Base::shortest_ns) are refused by default. A batch
+//! would answer another question: among its likes, with caches and predictors warm, an operation is faster
+//! than a single call.
 //!
-//! Cases run one after the other, so the figures of two cases may differ by what the machine did meanwhile.
-//! To compare two things, use a duel (`vellum-experiment`).
+//! Cases run one after the other, so the figures of two cases may differ because the machine changed in
+//! between. To compare two operations, use a duel (`vellum-experiment`).
 
 use crate::clock::{BASE_COUNT, Clock, ClockError, ClockKind, measure_base_on};
 use crate::marks;

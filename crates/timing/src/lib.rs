@@ -1,4 +1,4 @@
-//! Timings that can be trusted: from the clock up to suites of operations.
+//! Timings that can be trusted: clocks, recorders, marks, profiles and suites of operations.
 //!
 //! ```text
 //! clock ─▶ Base            what a stamp is, what it costs, how fine it is
@@ -10,11 +10,11 @@
 //! load                     how much else the processors had to do meanwhile
 //! ```
 //!
-//! One rule holds for all of it: between two stamps there is the operation and nothing else, and what is kept
-//! goes into memory that is there already.
+//! One rule holds everywhere: between two stamps there is only the operation, and results are stored in
+//! memory that is already there.
 //!
-//! Statistics of the numbers are `vellum-measure`'s; things compared with each other by turns,
-//! `vellum-experiment`'s; processes, `vellum-process`'s.
+//! `vellum-measure` has the statistics, `vellum-experiment` the comparisons in turns, and `vellum-process`
+//! the processes.
 
 pub mod bench;
 pub mod clock;

@@ -1,9 +1,8 @@
-//! How much else the processors had to do: the kernel's account of tasks that waited for one
-//! (`/proc/pressure/cpu`).
+//! The load of the machine: how long tasks waited for a processor (`/proc/pressure/cpu`).
 //!
-//! It counts the time in which at least one task of the machine was ready and had no processor. A timed
-//! program that has a processor to itself adds nothing to it; two programs that compete for one add all of
-//! their time.
+//! The kernel counts the time in which at least one task of the machine was ready and had no processor. A
+//! timed program with a processor to itself adds nothing; two programs that compete for one add all of their
+//! time.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
-//! Reading what a measurement was made on.
+//! Reads the description of the machine that a measurement was made on.
 //!
-//! Each field comes from one file of `/proc` or `/sys`, or from the processor itself. What a kernel, a
-//! container or a privilege hides is left out, never guessed. No file that tells whose machine it is (host
-//! name, addresses) is opened.
+//! Each field comes from one file of `/proc` or `/sys`, or from the processor itself. Fields that a kernel, a
+//! container or missing privileges hide are left out, never guessed. Files that identify the machine (host
+//! name, addresses) are not opened.
 
 use crate::clock::Calibration;
 use vellum_measure::Machine;

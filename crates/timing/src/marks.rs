@@ -1,8 +1,8 @@
-//! Where a collector says what it did, and is asked to wait.
+//! Marks of collectors and allocators: spans in which they worked, and requests to hold them off.
 //!
-//! A recorder cannot see inside the process it measures; a collector, an allocator, or the program itself can
-//! say: *from here to there I was at work*. Such a span is a mark. And a measurement that must not be
-//! interrupted can ask collectors to hold still around it.
+//! Recorders cannot see the collections inside the process they measure. A collector, an allocator or the
+//! program itself can report a span in which it was at work: a mark. A measurement that must not be
+//! interrupted can request that collectors do not start.
 //!
 //! ```text
 //! collector                              recorder
@@ -13,16 +13,17 @@
 //! marks::register(hooks) ──▶ hooks   ◀── let held = marks::hold();  … undisturbed …  drop(held)
 //! ```
 //!
-//! Costs: while nobody collects, a mark is one load of a flag, and no clock is read. While somebody does, two
-//! readings of `CLOCK_MONOTONIC` and a lock that nobody else holds for longer. The store is there before it
-//! is needed: a mark allocates nothing, so that a collector may make one while it must not allocate.
+//! Costs: while no collector works, marks cost one load of a flag, and no clock is read. A collection costs
+//! two readings of `CLOCK_MONOTONIC` and a lock that is never held for long. Marks are stored in memory that
+//! was allocated before, so that a collector may record one while it must not allocate.
 //!
-//! Invariants: marks are kept in the order in which they ended, [`MARKS_MAX`] at most, and what found no room
-//! is counted. Collectors are held as long as at least one [`Held`] lives, also those that register
-//! meanwhile.
+//! Invariants:
+//! - marks are kept in the order in which they ended, [`MARKS_MAX`] at most; further marks are only counted;
+//! - collectors are held off as long as at least one [`Held`] lives, including collectors that register in
+//!   that time.
 //!
-//! Source: Bates brackets the collector's calls with stamps of its own (`GCSCHED`, `idlegc`) and offers
-//! `disablegc` and `enablegc` to the program; these are the two halves, for any collector.
+//! Source: Bates brackets the collector's calls with stamps of its own (`GCSCHED`, `idlegc`), and offers
+//! `disablegc` and `enablegc` to programs. This file offers both for any collector.
 
 use crate::clock::monotonic_ns;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What reads bytes that others have written, for the fuzz targets (`vellum-fuzz`), and for nobody else; see
+//! Parsers of input from outside the process, exported only for the fuzz targets (`vellum-fuzz`); see
 //! `vellum_process::readers`.
 
 use crate::profile::{names, perf};

@@ -1,7 +1,7 @@
-//! A step from a frame to its caller.
+//! Frames: the step from a frame to its caller.
 //!
-//! Invariant: the stack pointer grows with each step, by at most [`FRAME_BYTES_MAX`]: a walk ends, and one
-//! led astray by a wrong rule does not get far.
+//! Invariant: each step raises the stack pointer, by at most [`FRAME_BYTES_MAX`]. Every walk therefore ends,
+//! and a wrong rule does not lead far.
 
 use crate::{Cfa, Rule, SavedBp, arch};
 

@@ -1,10 +1,10 @@
-//! Walking up a stack without frame pointers, without allocating, and without stopping anybody.
+//! Stack walks without frame pointers, without allocation, and without stopping a thread.
 //!
-//! Every program carries a table for the C++ exception unwinder, `.eh_frame`, which says for each
-//! instruction where the caller's stack pointer, frame pointer and return address are. Reading it is slow;
-//! what it says for one instruction nearly always fits in eight bytes. So the table is read once an
-//! instruction ([`Tables::rule_at`]), the answer is kept as a [`Rule`], and a step from one frame to its
-//! caller ([`Frame::caller`]) is two loads.
+//! Every program has a table for the C++ exception unwinder, `.eh_frame`. For each instruction it describes
+//! where the caller's stack pointer, frame pointer and return address are. Reading this table is slow, but
+//! the description of one instruction nearly always fits in eight bytes. The table is therefore read once an
+//! instruction ([`Tables::rule_at`]) and the result kept as a [`Rule`]. A step from one frame to its caller
+//! ([`Frame::caller`]) is then two loads.
 //!
 //! ```text
 //! pc ─▶ Tables::rule_at ─▶ Rule ─▶ u64 (for a cache)
@@ -12,19 +12,17 @@
 //! Frame { pc, sp, bp } ─────┴─▶ Frame::caller ─▶ Frame { pc', sp', bp' }
 //! ```
 //!
-//! Two users: the library that `vellum cost` preloads walks the stack it runs on; the command itself walks
-//! the pieces of stack that the kernel hands out with a page fault.
+//! The library that `vellum cost` preloads walks the stack on which it runs. The command itself walks the
+//! pieces of stack that the kernel delivers with a page fault.
 //!
 //! Words: *pc* is the address of an instruction being executed, *sp* and *bp* the registers `rsp` and `rbp`
-//! (aarch64: `sp` and `x29`),
-//! the *CFA* is the stack pointer's value in the caller just before its call. A *return address* names the
-//! instruction after the call: what it belongs to is found one byte before it.
+//! (aarch64: `sp` and `x29`), the *CFA* is the stack pointer's value in the caller just before its call. A
+//! *return address* is that of the instruction after the call; the call itself is found one byte before it.
 //!
-//! Frames of a program that CPython runs are the interpreter's own, and are read by themselves
-//! ([`Interpreter`]).
+//! A program that CPython runs has frames of its own, inside the interpreter, which [`Interpreter`] reads.
 //!
 //! Frames that a [`Rule`] cannot express (other registers as bases, general expressions, signal frames) end
-//! the walk. x86-64 and aarch64 are provided, of which a program has the one it is compiled for (`arch`).
+//! the walk. `arch` has x86-64 and aarch64; a program contains the one it is compiled for.
 
 #![cfg_attr(not(test), no_std)]
 

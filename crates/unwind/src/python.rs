@@ -1,4 +1,4 @@
-//! Lines of Python on a stack, for CPython 3.11 to 3.13.
+//! The lines of Python code on a stack, for CPython 3.11 to 3.13.
 //!
 //! The interpreter's own frames are a list, innermost first, that begins in the state of the thread:
 //!
@@ -7,15 +7,14 @@
 //!                                                 code: file, name, first line, table of lines
 //! ```
 //!
-//! A thread reads its own, which nobody else changes. Which field is
-//! where is a matter of the version ([`Layout`]; CPython's `Include/internal/pycore_frame.h` and
-//! `Include/cpython/code.h`); the table of lines is that of PEP 626 in the form of
-//! `Objects/locations.md`. An interpreter without a global lock, of another version, or loaded by `dlopen`
-//! shows no lines.
+//! A thread reads only its own list, which no other thread changes. The places of the fields depend on the
+//! version ([`Layout`]; CPython's `Include/internal/pycore_frame.h` and `Include/cpython/code.h`). The table
+//! of lines is that of PEP 626, in the form of `Objects/locations.md`. Interpreters without a global lock, of
+//! another version, or loaded by `dlopen` show no lines.
 //!
-//! All reading is the caller's ([`Read`]): by the kernel, which finds out what cannot be read, or directly,
-//! where the layout has been seen to hold. Code must be of the type of code: an interpreter
-//! that is not laid out as its version says costs lines, not the program.
+//! The caller provides the reads ([`Read`]): by the kernel, which reports unreadable addresses, or directly,
+//! once the layout has proved right. Code objects must have the type of code objects. If the layout is wrong,
+//! lines are missing, but the program does not crash.
 
 use core::ffi::{CStr, c_int, c_ulong, c_void};
 use core::ptr::null_mut;

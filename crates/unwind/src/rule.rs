@@ -1,4 +1,4 @@
-//! The rule to leave the frame of one instruction, in eight bytes.
+//! Rules: how to leave the frame of one instruction, in eight bytes.
 //!
 //! ```text
 //! bits  0..2   what the CFA is reckoned from (1 sp, 2 bp, 3 the word at bp+offset; 0: no rule)
@@ -8,7 +8,7 @@
 //! bits 32..64  the CFA's offset, signed
 //! ```
 //!
-//! Invariants: where the return address is follows from where the caller's bp is (`arch`);
+//! Invariants: the place of the caller's bp determines that of the return address (`arch`);
 //! `Rule::from_bits(rule.bits()) == Some(rule)`.
 
 /// How the CFA is found.

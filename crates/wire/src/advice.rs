@@ -1,7 +1,8 @@
-//! The advice protocol: a runtime tells a governor how its heap does, and hears how large it may be.
+//! The advice protocol: a runtime reports the state of its heap to a governor, and receives a target for its
+//! size.
 //!
-//! A Unix socket of packets (`SOCK_SEQPACKET`) in the place that [`ADVICE_ENV`] names. Every message is one
-//! packet of [`MESSAGE_BYTES`], little-endian, whatever the machine:
+//! The transport is a Unix socket of packets (`SOCK_SEQPACKET`) at the path in [`ADVICE_ENV`]. Every message
+//! is one packet of [`MESSAGE_BYTES`], little-endian on every machine:
 //!
 //! ```text
 //!          0       4        6      8        16       24          32          40            48          64
@@ -10,13 +11,14 @@
 //!                                                                 32      36       40
 //! ```
 //!
-//! The client connects, and sends reports when it likes, about once a second; each is answered by a target
-//! sooner or later, and targets come unasked when they change. A message of another magic, version, kind or
-//! length ends the connection. Reserved fields are sent as zero and not looked at, so that a later version
-//! may give them a meaning that an older reader can do without.
+//! The client connects and sends reports, usually about once a second. The governor answers each with a
+//! target, perhaps later, and also sends targets that change. A message of another magic, version, kind or
+//! length ends the connection. Reserved fields are sent as zero and ignored, so that a later version can give
+//! them a meaning that older readers can ignore.
 //!
-//! Nobody depends on it: a client that hears nothing for as long as its last target said to be valid goes on
-//! as if there were no governor, and a governor that hears nothing relies on the kernel's figures.
+//! Neither side depends on the other. A client without an answer drops its last target when its validity
+//! ends, and continues as if there were no governor. A governor without reports relies on the kernel's
+//! figures.
 
 /// The environment variable that names the socket.
 pub const ADVICE_ENV: &str = "VELLUM_ADVICE";

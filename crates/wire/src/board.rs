@@ -1,8 +1,11 @@
 //! The board's memory layout.
 //!
-//! Invariants: `size_of::<Slot>() == SLOT_BYTES`; a slot below `Header::claimed` belongs to exactly one
-//! process, for ever (slots are not reused: a dead process's counters stay readable); when the board is full,
-//! further processes count themselves in `Header::unseated` and keep private counters.
+//! Invariants:
+//! - `size_of::<Slot>() == SLOT_BYTES`;
+//! - a slot below `Header::claimed` belongs to one process for ever: slots are not reused, so the counters of
+//!   a dead process stay readable;
+//! - when the board is full, further processes count themselves in `Header::unseated` and keep private
+//!   counters.
 
 use crate::counter::{Counter, PAUSE_BUCKETS, SIZE_BUCKETS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};

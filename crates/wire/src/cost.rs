@@ -1,8 +1,8 @@
-//! The ledger's layout: what `vellum cost` and the library it preloads tell each other.
+//! The layout of the ledger, which `vellum cost` shares with the library it preloads.
 //!
-//! One file in memory, mapped by the command and by every process of the job. Space in it is handed out from
-//! the front, in **chunks** of whole grains, by one atomic addition, and never taken back, so a process that
-//! is killed leaves behind whatever it had counted.
+//! The ledger is one file in memory, mapped by the command and by every process of the job. Its space is
+//! allocated from the front, in **chunks** of whole grains, by one atomic addition, and never freed. The
+//! counts of a killed process therefore remain.
 //!
 //! ```text
 //! ┌────────┬──────────────┬─────────┬──────────┬───────────┬─ ─
@@ -11,15 +11,17 @@
 //!  512 B    64 B each      GRAIN × n
 //! ```
 //!
-//! - A **table** is open-addressed: slot 0 is its [`ChunkHead`], the others are [`Record`]s, one for each
-//!   pair of a place in the program and an operation. Only the thread that has the table writes to it.
-//! - A **log** is a list of entries: modules that were mapped, stacks too long for a record's one word, and
-//!   lines of an interpreted program on those.
-//! - An **ask** is a question to the command: whether an instruction belongs to the user's own source.
+//! - A **table** is open-addressed. Slot 0 is its [`ChunkHead`]; the others are [`Record`]s, one for each
+//!   pair of a place in the program and an operation. Only the thread that owns the table writes to it.
+//! - A **log** is a list of entries: mapped modules, stacks too long for a record's one word, and lines of an
+//!   interpreted program on those stacks.
+//! - An **ask** is a request to the command: does an instruction belong to the user's own source?
 //!
-//! Invariants: all fields are atomics or are written before the word that announces them; a chunk whose kind
-//! is [`ChunkKind::Unwritten`] is one grain of zeros as far as a reader is concerned; a record with
-//! `place == 0` is empty; counts only grow.
+//! Invariants:
+//! - all fields are atomics or are written before the word that announces them;
+//! - a chunk whose kind is [`ChunkKind::Unwritten`] reads as one grain of zeros;
+//! - a record with `place == 0` is empty;
+//! - counts only grow.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Acquire};
 

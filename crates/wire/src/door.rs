@@ -1,10 +1,10 @@
-//! Where another process asks this one to sample its blocks: `vellum heap PID`.
+//! The door: the memory in which `vellum heap PID` requests samples from a running process.
 //!
-//! The runtime exports one symbol, which points to the door. A process that may write to this one's memory
-//! (its owner's, where the system allows it) leaves a path there and then one byte, the upper half of the
-//! word that the slow paths of `malloc` read anyway to know their way; so a process of which nothing is asked
-//! pays nothing. The process's helper does what is asked, answers, and clears the byte. No signal is sent,
-//! nobody is stopped, and nothing is called that the process would not call by itself.
+//! The runtime exports one symbol that points to the door. A process with permission to write to this one's
+//! memory (its owner's, if the system allows it) writes a path there, and then one byte. This byte is the
+//! upper half of a word that the slow paths of `malloc` read in any case, so a process without requests pays
+//! nothing. The process's helper thread serves the request, writes an answer, and clears the byte. No signal
+//! is sent, no thread is stopped, and the process calls only functions that it would call anyway.
 //!
 //! ```text
 //! vellum heap ── path, answer ← 0, asked ← byte ──▶ door ◀── slow path: something is asked: wake the helper

@@ -1,8 +1,9 @@
-//! Where a process keeps its counters, for another that looks into its memory.
+//! The exported symbol of a process's counters, for other processes that read its memory.
 //!
-//! The runtime exports one symbol, which points to the slot. A process that may read this one's memory (its
-//! owner's, where the system allows it) finds the library in the list of mappings, the symbol in the
-//! library's table, and there the address of the slot, on a board or not. It costs the process nothing.
+//! The runtime exports one symbol that points to the slot. A process with permission to read this one's
+//! memory (its owner's, if the system allows it) finds the library in the list of mappings, and the symbol in
+//! the library's table. The symbol holds the address of the slot, on a board or not. This costs the process
+//! nothing.
 
 use crate::board::{MAGIC, SLOT_BYTES, Slot, VERSION};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};

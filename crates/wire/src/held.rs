@@ -1,9 +1,8 @@
-//! The layout of the file in which processes keep what holds their memory, for `vellum heap`.
+//! The layout of the file for `vellum heap`, in which processes record what holds their memory.
 //!
-//! The command makes the file, sparse, and removes it at the end. Each process that is served by Vellum takes
-//! a **part** of its own, when it samples its first block, and maps that and the head alone. What it writes
-//! there is all there is of its profile besides the table of the sampled blocks in use, so a process that is
-//! killed has lost nothing.
+//! The command creates the file, sparse, and removes it at the end. Each process served by Vellum claims a
+//! **part** when it samples its first block, and maps only that part and the head. The part holds the whole
+//! profile except the table of the sampled blocks in use, so a killed process loses nothing.
 //!
 //! ```text
 //! file  ┌──────┬────────┬────────┬─ ─ ─┐      part  ┌──────────┬───────┬───────┬────────┬─ ─ ─┐
@@ -12,14 +11,14 @@
 //!         a page  PART_BYTES each                      a page     entries, `used` words of them
 //! ```
 //!
-//! All is words, written by one process under a lock of its own, and read by any. An entry is published by
-//! `used`, which is written after it.
+//! All fields are words, written by one process under its own lock, and read by any. `used` is written after
+//! an entry and publishes it.
 //!
-//! # The peak, exactly
-//! Each stack has what it held at the last peak, and that peak's number. When the sum exceeds the peak, only
-//! the number in the head goes up; a stack that then changes for the first time notes what it held before.
-//! So at any time the value at the peak is the note, if its number is the head's, or else what the stack
-//! holds now ([`Held::at_peak`]).
+//! # The exact peak
+//! Each stack has the amount that it held at the last peak, and that peak's number. When the sum exceeds the
+//! peak, only the number in the head grows. A stack that changes for the first time after that first saves
+//! what it held before. The amount at the peak is therefore the saved one if its number is the head's, or
+//! else what the stack holds now ([`Held::at_peak`]).
 
 use crate::script::SCRIPT_FRAMES_MAX;
 use core::sync::atomic::{

@@ -1,5 +1,5 @@
-//! The structures of the collector's C interface, written once for all that is in Rust: the runtime that
-//! takes and fills them, and `libgc`, which calls the runtime.
+//! The structures of the collector's C interface, shared by the Rust crates: the runtime, which takes and
+//! fills them, and `libgc`, which calls the runtime.
 //!
 //! `include/vellum_gc.h` declares them for C and documents each field; a test compares the two, field by
 //! field. A structure grows at its end only: the runtime takes shorter ones from programs compiled for an

@@ -1,9 +1,9 @@
-//! What crosses a process boundary.
+//! Memory layouts and protocols shared between processes.
 //!
 //! `vellum run` makes one **board**: a file in memory that every process of the job maps. Each process claims
-//! one **slot** of it with a single atomic addition and keeps its counters there, so a process costs no
-//! system call for being watched beyond the one mapping, a forked child only the addition, and a process that
-//! is killed leaves its last counters behind for the report.
+//! one **slot** with a single atomic addition, and keeps its counters there. Watching therefore costs a
+//! process one mapping, and a forked child only the addition. The counters of a killed process remain for the
+//! report.
 //!
 //! ```text
 //! board   ┌────────┬────────┬────────┬─ ─ ─┬────────────┐
@@ -12,21 +12,20 @@
 //!           64 B     SLOT_BYTES each
 //! ```
 //!
-//! The layout is fixed by [`VERSION`]; a reader refuses a board whose magic, version or sizes it does not
-//! know. A counter's meaning never changes: a new one is appended and the version raised. All fields are
-//! atomics, written relaxed by one process and read by any: a reader sees each counter exact, though not all
-//! of one instant.
+//! [`VERSION`] fixes the layout; readers refuse a board with another magic, version or sizes. The meaning of
+//! a counter never changes: new ones are appended, and the version raised. All fields are atomics, written
+//! relaxed by one process and read by any. A reader sees each counter exactly, but not all of one instant.
 //!
-//! A process that nobody started so keeps its counters in a slot of its own, and [`ExportedCounters`] says
-//! where: another process that may look into its memory finds them there.
+//! A process outside `vellum run` keeps its counters in a private slot. [`ExportedCounters`] has its address,
+//! for other processes with permission to read its memory.
 //!
-//! `vellum cost` makes a **ledger** beside the board, in which the library it preloads records every memory
-//! operation by the place in the program that caused it: see [`cost`].
+//! `vellum cost` makes a **ledger** beside the board. The library that it preloads records every memory
+//! operation there, by the place in the program that caused it: see [`cost`].
 //!
-//! `vellum heap` makes a file of another kind, in which processes keep what holds their memory, by stack: see
-//! [`held`]. A process that runs already is asked through a [`door`].
+//! `vellum heap` makes another file, in which processes record what holds their memory, by stack: see
+//! [`held`]. Requests to a running process go through a [`door`].
 //!
-//! A governor and the runtimes of its jobs talk over a socket: see [`advice`].
+//! A governor and the runtimes of its jobs communicate over a socket: see [`advice`].
 //!
 //! The structures of the collector's C interface are in [`interface`].
 

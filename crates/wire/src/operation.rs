@@ -1,7 +1,7 @@
-//! The kinds of memory operations, and their sizes' classes.
+//! The kinds of memory operations, and their size classes.
 //!
-//! An operation is a kind, and for those that ask for memory a class of sizes: powers of four, from 16 bytes.
-//! Packed in 16 bits: the kind in the low byte, the class plus one (0: none) in the high one. A kind's number
+//! An operation is a kind and, for allocations, a size class: powers of four, from 16 bytes. It is packed in
+//! 16 bits: the kind in the low byte, the class plus one (0: none) in the high one. The number of a kind
 //! never changes its meaning; new ones are appended.
 
 macro_rules! kinds {

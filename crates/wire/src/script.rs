@@ -1,5 +1,5 @@
-//! Which lines of an interpreted program are the user's: what the recorder ends a stack at, and what reports
-//! show.
+//! The test for the user's own lines of an interpreted program: the recorder ends a stack there, and reports
+//! show them.
 
 /// Lines of an interpreted program on a stack that are recorded.
 pub const SCRIPT_FRAMES_MAX: usize = 64;

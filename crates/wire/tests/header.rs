@@ -1,5 +1,5 @@
-//! The structures of `include/vellum_gc.h` are those of `interface`: the same fields, in the same order, of
-//! the same types.
+//! Compares the structures of `include/vellum_gc.h` with those of `interface`: the same fields, order and
+//! types.
 
 use vellum_wire::interface::{Config, Stats};
 

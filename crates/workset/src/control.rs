@@ -1,18 +1,18 @@
-//! A job's window, learnt from all it has done since its last change of phase.
+//! The controller of a job's window, which learns from the whole history since the last change of phase.
 //!
-//! The source's controller remembers some three intervals. In that time a job has a fault or none, so its
-//! fault rates are mostly noise, and so is the window of the least product (see
-//! [`Estimator`](crate::Estimator)). But a *stationary* job may be remembered for as long as it stays so.
+//! The source's controller has a memory of about three intervals. A job has at most one fault in that time,
+//! so its fault rates are mostly noise, and so is the window of the least product (see
+//! [`Estimator`](crate::Estimator)). A *stationary* job allows a memory as long as the job stays stationary.
 //! This controller
 //!
-//! - keeps a [`History`] of w at all windows since the phase began, and takes the [`knee`] of its mean,
+//! - keeps a [`History`] of w at all windows since the phase began, and finds the [`knee`] of its mean,
 //!   concave curve;
-//! - reviews the curve each time that the history has grown by an eighth: often at first, hardly ever after a
-//!   while. The job pays for the estimation only while there is something to learn, a question that the
-//!   source leaves open;
-//! - drops the history when the phase changes ([`Phase`]), and begins again with the window it began with, if
-//!   that is smaller: its history is of pages that the job no longer uses, and a large window would hold
-//!   those for as long again.
+//! - reviews the curve each time that the history has grown by an eighth: often at first, rarely later. The
+//!   job pays for the estimation only while there is something to learn, a question that the source leaves
+//!   open;
+//! - drops the history when the phase changes ([`Phase`]), because it describes pages that the job no longer
+//!   uses. The window then restarts at its initial length if that is shorter: a long window would hold those
+//!   pages for as long again.
 //!
 //! ```text
 //! w(t, Δ) … w(t, HΔ) ─▶ History ─▶ mean curve ─▶ knee ─▶ window, if it is worth changing
@@ -20,12 +20,13 @@
 //! ```
 //!
 //! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1 of
-//! them, m + ½ on average: the window that is set is the one whose average is nearest to the knee.
+//! them, m + ½ on average. The controller sets the window whose average is nearest to the knee.
 //!
-//! Windows longer than half of the watch are not judged: too little of their past was seen. So the range
-//! grows with the watch, as the source's heuristic does interval by interval.
+//! Windows longer than half of the watch are not considered, because too little of their past was sampled.
+//! The range therefore grows with the watch, like the source's heuristic, which grows it interval by
+//! interval.
 //!
-//! Source: Nishigaki, section 3, for the product minimised; its estimation is ours.
+//! Source: Nishigaki, section 3, for the product to minimise; the estimation is ours.
 
 use crate::curve::Curve;
 use crate::history::History;

@@ -9,16 +9,16 @@
 //! page b         │     │  ×  │     │     │   counter 2: in W(3Δ), W(4Δ) …
 //! ```
 //!
-//! No counter is really incremented. A page keeps the number of the interval of its last reference, and a
-//! histogram the number of pages of each age. So the cost of a sample grows with the pages referenced, not
-//! with all pages.
+//! The counters are not stored. Each page has the interval of its last reference, and a histogram has the
+//! number of pages of each age. The cost of a sample therefore grows with the pages referenced, not with all
+//! pages.
 //!
-//! Pages stay known after they were evicted, up to a *horizon*: the curve beyond the present window shows
-//! whether a larger one would pay. With a horizon one above the window, only resident pages are known, as in
-//! the source.
+//! Evicted pages stay in the table up to a *horizon*, because the curve beyond the present window shows if a
+//! larger one would pay. With a horizon one above the window, only resident pages are in the table, as in the
+//! source.
 //!
-//! Invariants: a page has one age; `ages` has one entry per age below the horizon and counts every page once
-//! that is not past it.
+//! Invariants: a page has one age; `ages` has one entry per age below the horizon, and counts every page
+//! within the horizon once.
 //!
 //! Source: Nishigaki, section 3. Departure: the source counts pages with counters "less than or equal to m",
 //! which with counters that start at zero is the window (m + 1)·Δ. Below m is W(t, m·Δ) exactly.

@@ -1,14 +1,14 @@
 //! The criteria for a window: the space-time products X and Y.
 //!
-//! A page held costs its place for as long as the program runs and, while the program waits for a page, for
-//! as long as it waits. With z pages held, f faults a tick and a delay of S ticks a fault, one tick of
-//! virtual time costs
+//! A page held costs memory while the program runs, and also while the program waits for another page. With z
+//! pages held, f faults a tick and a delay of S ticks a fault, one tick of virtual time costs
 //!
 //! - Y = S · f · z (2.2): memory held during waits;
-//! - X = z + Y (2.1): that, and what is held while running.
+//! - X = z + Y (2.1): memory held during waits and while running.
 //!
 //! The least X is the knee of the processor-efficiency curve (2.3), the least Y the knee of the lifetime
-//! curve (2.4): rays from the origin touch the curves there. Both are in pages: page-ticks per tick.
+//! curve (2.4): at these points rays from the origin touch the curves. The unit of both is pages: page-ticks
+//! per tick.
 //!
 //! Source: Nishigaki, section 2.
 

@@ -1,13 +1,13 @@
 //! A working-set curve: for each window T, how many pages it holds on average and how often it faults.
 //!
-//! Every source of references gives points (T, z, f) with z rising and f falling; values between them are
+//! Points (T, z, f) come from the references, with z rising and f falling; values between them are
 //! interpolated. Between two points z follows the one quotient of quadratics that has their values and slopes
-//! and never falls. f falls exponentially, as it does in programs whose pages are referenced at random rates.
+//! and never falls. f falls exponentially, as in programs whose pages are referenced at random rates.
 //!
 //! A curve has no values for windows outside the first and last point.
 //!
-//! A curve knows no time unit: windows are in ticks of whatever virtual time the references were counted in,
-//! fault rates per such tick.
+//! The unit of time is not part of a curve: windows are in ticks of the virtual time in which references were
+//! counted, fault rates per tick.
 
 use serde::{Deserialize, Serialize};
 

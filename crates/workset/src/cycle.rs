@@ -1,7 +1,7 @@
-//! The curve from one clearing of accessed bits and several looks at them.
+//! The curve from one clearing of accessed bits, sampled several times afterwards.
 //!
-//! Some sources cannot say when each page was last referenced, only how many were since all bits were cleared
-//! (`smaps` after `clear_refs`). Over time, that is w forwards:
+//! Some sources cannot report when each page was last referenced, only how many were since all bits were
+//! cleared (`smaps` after `clear_refs`). Over time, this number is w, counted forwards:
 //!
 //! ```text
 //! clear ──┬──────┬─────────────┬──────────────────────────┬──▶ virtual time
@@ -9,15 +9,14 @@
 //!         w(Δ)   w(2Δ)         w(4Δ)                      w(8Δ)  pages referenced since the clearing
 //! ```
 //!
-//! A stationary job's mean of these over many cycles is z at the same lengths: a window that opens at the
-//! clearing is as good as one that ends at it. One cycle costs one clearing, however many windows are looked
-//! at.
+//! For a stationary job, the mean over many cycles is z at these lengths: a window that opens at the clearing
+//! is as good as one that ends there. One cycle needs one clearing, however many windows are sampled.
 //!
-//! Looks do not come exactly at the windows. Those of a cycle are interpolated to the common windows of a
-//! [`History`](crate::History) along straight lines of z against ln T: w hardly bends there between
-//! neighbours a factor of two apart. Counts that fall (pages that were freed between looks) are levelled.
+//! The samples of a cycle do not fall exactly on the common windows of a [`History`](crate::History), so they
+//! are interpolated along straight lines of z against ln T. w hardly bends between neighbours a factor of two
+//! apart. Falling counts (pages freed between samples) are levelled.
 //!
-//! Source: Gregg's `wss -P` for cumulative reads; the estimate made of them is ours.
+//! Source: Gregg's `wss -P` for cumulative reads; the estimate is ours.
 
 /// Windows at Δ, 2Δ, 4Δ … (ticks), `count` of them.
 #[must_use]

@@ -1,4 +1,4 @@
-//! The smoothed estimators ζ, φ, χ and ψ: a job's curve from what its counters said at each sample point.
+//! The smoothed estimators ζ, φ, χ and ψ: a job's curve from its counters at each sample point.
 //!
 //! | | estimates | is |
 //! | --- | --- | --- |
@@ -7,14 +7,15 @@
 //! | χ(t, T) | X(T), pages | ζ + S·φ·ζ (3.8) |
 //! | ψ(t, T) | Y(T), pages | S·φ·ζ (3.9) |
 //!
-//! ζ starts as the first w (3.2). But for that start, φ is the smoothed count of the faults that the window T
-//! would have had in each interval (3.7). For w(t, T + Δ) counts the pages that lay in the window when the
-//! interval began and those referenced in it. Its difference to w before is the pages referenced that did not
-//! lie in the window.
+//! ζ starts as the first w (3.2). Except for that start, φ is the smoothed count of the faults that the
+//! window T would have had in each interval (3.7). The reason: w(t, T + Δ) counts the pages in the window at
+//! the start of the interval and the pages referenced in it. The difference to the previous w is the number
+//! of referenced pages that were not in the window.
 //!
-//! With α = 0.5 the memory is some three intervals long, with one fault in them or none. φ is then mostly
-//! noise, and the least χ or ψ is at some window without a recent fault. [`Control`](crate::control::Control)
-//! corrects that; this is the source's own, for comparison and for jobs whose behaviour changes as fast.
+//! With α = 0.5 the memory is some three intervals long and holds at most one fault. φ is then mostly noise,
+//! and the least χ or ψ is at some window without a recent fault. [`Control`](crate::control::Control)
+//! corrects this. The source's estimator is here for comparison, and for jobs whose behaviour changes within
+//! a few intervals.
 //!
 //! Invariants: windows are T = m·Δ, m from 1 without gaps; φ, χ, ψ exist for one window less than ζ.
 

@@ -1,11 +1,11 @@
-//! One good scatter of page numbers, for tables and for deciding which pages are in a sample.
+//! The hash of page numbers, for tables and for choosing the sampled pages.
 //!
-//! Neighbouring pages differ in their lowest bits only, and programs walk over neighbours: unscattered, a
-//! sample of every 64th page would see a program with a stride of 64 pages everywhere or nowhere. The scatter
-//! is SplitMix64's output function: a bijection, so that different pages never fall together.
+//! Neighbouring pages differ in their lowest bits only, and programs access neighbours in order. Without a
+//! hash, a sample of every 64th page would see all or none of a program with a stride of 64 pages. The hash
+//! is SplitMix64's output function, a bijection, so different pages have different hashes.
 //!
-//! The sample uses the middle of the 64 bits, tables use both ends: otherwise all pages of a sample would
-//! share bits that tables distinguish them by.
+//! The sample uses the middle of the 64 bits, and tables use both ends. If they shared bits, all sampled
+//! pages would have the same values in bits that tables need.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

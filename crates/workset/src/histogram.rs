@@ -1,12 +1,12 @@
-//! How often each length came, for lengths from 0 to 2⁶³, at a hundredth of each length.
+//! A histogram of lengths from 0 to 2⁶³, with buckets of about 1 % of the length.
 //!
 //! ```text
 //! length   0 1 2 … 127 │ 128 129 … 255 │ 256–257 258–259 … │ 512–515 … │
 //! bucket   one each      one each        one per 2            one per 4     128 an octave
 //! ```
 //!
-//! Each bucket keeps the sum of its lengths beside their count, so that at the buckets' edges the mean of
-//! min(length, T) is exact: a bucket lies wholly on one side.
+//! Each bucket keeps the count and the sum of its lengths. The mean of min(length, T) is therefore exact at
+//! the buckets' edges, because each bucket lies wholly on one side.
 
 /// Buckets an octave, as a power of 2.
 const OCTAVE_BITS: u32 = 7;

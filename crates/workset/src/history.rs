@@ -1,8 +1,8 @@
 //! A job's curve in each stretch of time watched so far: their mean, and their variation.
 //!
-//! One mean curve shows neither how sure it is, nor that a job had two phases of which only one is large. So
-//! the samples are kept in batches, in order. When there are too many batches, neighbours are joined: their
-//! number stays between half the limit and the limit, and each covers as much time as every other.
+//! One mean curve does not show its own error, nor that a job had two phases, only one of them large. The
+//! samples are therefore kept in batches, in order. If there are too many batches, neighbours are joined.
+//! Their number stays between half the limit and the limit, and all cover the same time.
 //!
 //! ```text
 //! samples  ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪

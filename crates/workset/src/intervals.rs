@@ -1,20 +1,20 @@
-//! The whole working-set curve of a reference string in one pass, from the lengths between references to the
-//! same page.
+//! The whole working-set curve of a reference string in one pass, from the intervals between references to a
+//! page.
 //!
-//! A page referenced at time s and next at s′ lies in the working set of window T from s on for min(s′ − s,
-//! T), and its next reference faults if s′ − s > T. So a table of last references and a histogram of
-//! intervals hold all there is to know, for every T at once:
+//! A page referenced at time s and next at s′ lies in the working set of window T for min(s′ − s, T) ticks.
+//! Its next reference is a fault if s′ − s > T. A table of last references and a histogram of intervals
+//! therefore give the curve for all T at once:
 //!
 //! - z(T) = Σ min(interval, T) / V, over all intervals, and from each page's last reference to the end;
 //! - f(T) = (intervals longer than T + first references) / V.
 //!
-//! V is the virtual time that has passed. First references count as infinite intervals: without them the
-//! fault rate of large windows is far too low wherever memory is touched for the first time or was touched
+//! V is the virtual time that has passed. First references count as infinite intervals. Otherwise the fault
+//! rate of large windows would be far too low for memory that is touched for the first time, or was touched
 //! before the watch began.
 //!
-//! **Spatial sampling** bounds the table. A page is followed if some bits of its scattered number are zero,
-//! and then every one of its references is; it stands for 2^bits pages. When the table is full, one bit more
-//! is asked for and half of the pages leave. Counted references keep the weight it had.
+//! **Spatial sampling** bounds the table. A page is sampled, with all of its references, if some bits of its
+//! hash are zero; a sampled page stands for 2^bits pages. When the table is full, one more bit must be zero,
+//! and half of the pages leave. References counted before keep their weight.
 //!
 //! ```text
 //! reference ─▶ scatter ─▶ in the sample? ─no─▶ done
@@ -24,16 +24,16 @@
 //!                                                         └──▶ History: the curve of each segment
 //! ```
 //!
-//! An interval may span many segments. For the part in each segment, the time since every page's last
-//! reference is read at the segment's end: Σ min(that, T) is added to the segment that ends and subtracted
-//! from the one that begins.
+//! An interval may span many segments. At the end of a segment, the times since every page's last reference
+//! are read; Σ min(time, T) is added to the segment that ends and subtracted from the next one.
 //!
-//! Error: exact at [`Histogram::edge`]s without sampling. With it, z(T) has a standard error of at most
-//! √((2^bits − 1) · z(T)) pages ([`Intervals::standard_error`]), since no page adds more than one page to z.
+//! Error: without sampling, exact at each [`Histogram::edge`]. With sampling, the standard error of z(T) is
+//! at most √((2^bits − 1) · z(T)) pages ([`Intervals::standard_error`]), since each page adds at most one
+//! page to z.
 //!
 //! Source: Denning and Schwartz 1972 for the identity; Waldspurger and others 2015 (SHARDS) for sampling by
-//! hash with a falling rate. Departure: SHARDS rescales what was counted when its rate falls; weights make
-//! that needless.
+//! hash with a falling rate. Departure: SHARDS rescales its counts when its rate falls; here each count has
+//! its weight instead.
 
 use hashbrown::HashTable;
 

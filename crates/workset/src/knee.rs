@@ -1,4 +1,4 @@
-//! The window worth giving: where the space-time product is least, or the answer that there is none.
+//! The knee: the window whose space-time product is least, or the result that there is none.
 //!
 //! ```text
 //!  X ┤╲                      ╲                        ╲                      ╱
@@ -9,20 +9,20 @@
 //!                              the whole program is in   still gaining   or never gaining
 //! ```
 //!
-//! The rule, with S the delay of a fault and a cap ε on S·f, the waiting for each tick of work:
+//! The rule, with S the delay of a fault and a cap ε on S·f, the wait for each tick of work:
 //!
-//! 1. Among the windows that keep S·f(T) ≤ ε, the one of least product.
-//! 2. If none does, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both
+//! 1. Among the windows with S·f(T) ≤ ε, the window of the least product.
+//! 2. If there is none, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both
 //!    sides).
-//! 3. If there is none, the program takes all it is given.
+//! 3. If there is no such minimum, the program uses any amount of memory.
 //!
-//! Without a cap it is the source's rule alone: the least product. That degenerates where S is small. At 20
-//! µs a fault, the least product of a program that would run well in 64 MiB is at almost no memory, where it
-//! thrashes; its owner would not agree. A cap says what the owner agrees to. The lifetime criterion
-//! degenerates the other way: Y is 0 wherever no fault was seen. A fault rate below `noise` is therefore
-//! taken for that.
+//! Without a cap this is the source's rule: the least product. The rule degenerates if S is small. At 20 µs a
+//! fault, the least product of a program that runs well in 64 MiB is at almost no memory, where it thrashes,
+//! which its owner would reject. The cap is the wait that the owner accepts. The lifetime criterion
+//! degenerates the other way: Y is 0 at any window without a fault. Fault rates below `noise` are therefore
+//! replaced by `noise`.
 //!
-//! Where the product hardly differs ([`SAME`]), the smaller window is taken.
+//! If two products hardly differ ([`SAME`]), the smaller window wins.
 //!
 //! Source: Nishigaki, section 2; the cap, the dip and the two other answers are ours.
 

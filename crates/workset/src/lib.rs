@@ -1,14 +1,14 @@
-//! How much memory a program is worth: working sets, without a kernel.
+//! Working sets: theory and estimation of how much memory a program needs, without a kernel.
 //!
-//! A program does not need all its pages all the time. Give it those that it referenced within the last
-//! *window* T of its own time, and it holds z(T) of them on average and faults f(T) times a tick. Larger
-//! windows cost memory, smaller ones cost waiting: each fault takes S. The whole cost of a program, for each
-//! tick it works, is the space-time product
+//! Programs do not need all their pages all the time. With a *window* T, a program keeps the pages that it
+//! referenced within the last T ticks of its own time. It then holds z(T) pages on average and faults f(T)
+//! times a tick. Larger windows cost memory, smaller ones cost waiting: each fault takes S ticks. The whole
+//! cost of a program, for each tick of work, is the space-time product
 //!
 //! X(T) = z + S·f·z
 //!
-//! and somewhere in between it is least. That place is the program's *knee*. Every program has its own, and
-//! most of this crate finds it: from a program that runs, from a trace, or from theory.
+//! which is least somewhere between the extremes, at the program's *knee*. Most of this crate finds this
+//! knee: from a running program, from a trace, or from theory.
 //!
 //! ```text
 //!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe        the source's: three intervals
@@ -27,12 +27,12 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | tick | of virtual time: an instruction, a reference, a nanosecond of *user* CPU time; never time spent in faults |
+//! | tick | of virtual time: an instruction, a reference, a nanosecond of *user* CPU time (without faults) |
 //! | Δ | the sampling interval; windows are multiples of it ([`Quanta`]) |
 //! | W(t, T), w(t, T) | the working set: pages referenced in the T ticks before t; how many |
 //! | z(T), f(T), e | mean w in pages; faults a tick, the slope of z; lifetime 1/f |
-//! | S | what a fault costs, in ticks: measured for the job and the device |
-//! | X, Y | space-time products, in pages: in all, and for waiting alone ([`Criterion`]) |
+//! | S | the delay of a fault, in ticks: measured for the job and the device |
+//! | X, Y | space-time products, in pages: X in total, Y for waiting alone ([`Criterion`]) |
 //! | PE-knee, LT-knee | where X, and where Y, is least |
 //! | ζ, φ, χ, ψ | the smoothed estimates of z, f, X, Y ([`Estimator`]) |
 //!
@@ -71,32 +71,31 @@
 //! assert!(history.slowdown(advice.pages * 2.0 / 3.0, 1000.0).part > 1.0, "a third less costs clearly more");
 //! ```
 //!
-//! # What is where
+//! # Modules and types
 //!
 //! | to | see |
 //! | --- | --- |
-//! | learn from running programs | [`Counters`], [`Estimator`], [`Owe`], [`Control`], [`Phase`], [`cycle`] |
-//! | learn from traces | [`trace`], [`Intervals`], [`Histogram`] |
-//! | keep and judge what was learnt | [`Curve`], [`History`], [`knee()`], [`spread()`], [`History::advice`], [`falling`] |
-//! | know the truth | [`oracle`]; programs with known curves are in `lab/papers` (`model`) |
+//! | estimate from programs | [`Counters`], [`Estimator`], [`Owe`], [`Control`], [`Phase`], [`cycle`] |
+//! | estimate from traces | [`trace`], [`Intervals`], [`Histogram`] |
+//! | evaluate estimates | [`Curve`], [`History`], [`knee()`], [`spread()`], [`History::advice`], [`falling`] |
+//! | compute exact results | [`oracle`]; programs with exact curves are in `lab/papers` (`model`) |
 //!
-//! Everything is a pure function of its arguments and, where something is drawn, of a seed: no clock, no
-//! file, no system call.
+//! Everything is a pure function of its arguments and, for random draws, of a seed: no clock, no file, no
+//! system call.
 //!
-//! # Findings that are built in
+//! # Findings
 //!
-//! - Virtual time is user CPU time. Counted with the time of faults, windows end early, which makes faults,
-//!   which end windows early ([`Ticks`]).
-//! - S is an argument everywhere, in ticks, and may change from sample to sample. Nothing assumes it.
+//! - Virtual time is user CPU time. If it included the time of faults, faults would shorten windows, and
+//!   shorter windows cause more faults ([`Ticks`]).
+//! - S is an argument of every function, in ticks, and may change from sample to sample.
 //! - First references count as faults: without them large windows look free ([`Intervals`]).
-//! - Where S is small, the least X of many programs is to thrash in next to nothing. A cap on S·f says how
-//!   much waiting is agreed to ([`knee()`]).
-//! - A memory limit does not adapt to phases: the memory to give is not z at the knee but the need of the
-//!   hungriest stretches ([`History::advice`]).
+//! - If S is small, the least X of many programs is at almost no memory, where they thrash. A cap on S·f
+//!   limits the accepted wait ([`knee()`]).
+//! - A memory limit does not adapt to phases. The recommended memory is therefore not z at the knee, but the
+//!   need of the hungriest stretches ([`History::advice`]).
 //!
 //! Sources: Nishigaki, "Experiments on the Knee Criterion in a Multiprogrammed Computer System" (1981), by
-//! equation in each file; Denning and Schwartz (1972) for curves in one pass; each file says where it departs
-//! from them.
+//! equation in each file; Denning and Schwartz (1972) for curves in one pass. Each file lists its departures.
 
 pub mod cycle;
 pub mod oracle;

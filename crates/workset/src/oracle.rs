@@ -1,8 +1,8 @@
-//! Slow and exact: stack distances and working sets by definition, for tests and for short traces.
+//! Exact but slow computation by definition of stack distances and working sets, for tests and short traces.
 //!
-//! A reference's stack distance is how many different pages were referenced since the last reference to the
-//! same page, itself included: an LRU memory of C frames faults exactly when the distance exceeds C. It is
-//! counted by a Fenwick tree over time, in which each page has a one at its last reference:
+//! The stack distance of a reference is the number of different pages referenced since the last reference to
+//! its page, itself included. An LRU memory of C frames faults exactly if the distance exceeds C. A Fenwick
+//! tree over time counts the distances; each page has a one at its last reference:
 //!
 //! ```text
 //! time     1 2 3 4 5 6
@@ -10,9 +10,9 @@
 //! one          ▪ ▪ ▪            distance of c at 6: ones from 3 on, so 3
 //! ```
 //!
-//! When the tree is full, the ones are moved together at its beginning, in order; it doubles if it is still
-//! more than half full. Memory is proportional to the number of different pages, a reference costs the
-//! logarithm of that.
+//! When the tree is full, the ones move together to its beginning, in order; the tree doubles if it is still
+//! more than half full. Memory is proportional to the number of different pages; a reference takes time
+//! proportional to its logarithm.
 
 use std::collections::HashMap;
 

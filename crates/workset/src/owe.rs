@@ -1,8 +1,8 @@
-//! The source's controller: the window of least χ or ψ among those it can see, and one more when it hits the
-//! end.
+//! The source's controller: chooses the window of least χ or ψ among those it can estimate, and widens at the
+//! end of the range.
 //!
-//! Pages older than the window T = M·Δ are replaced, so w is known up to M + 1 and χ up to M: the window
-//! chosen may be the best only of those. Widening looks further:
+//! Pages older than the window T = M·Δ are replaced, so w is available up to M + 1, and χ up to M. The chosen
+//! window is only the best of these. Widening extends the range:
 //!
 //! ```text
 //!  χ ┤ ╲                             the least is at M (3.11), and it still falls there (3.12):
@@ -13,15 +13,15 @@
 //! ```
 //!
 //! Source: Nishigaki, section 3, equations 3.10 to 3.12. Departure: 3.12 as printed compares χ at M with χ at
-//! M + 1. That cannot be known (φ there would need M + 2). And it asks for χ at M + 1 to be much larger,
-//! which would be a reason not to widen. Its meaning is that the products still fall markedly towards M; so χ
-//! at M is compared with χ at M − 1.
+//! M + 1, which is not available (φ there would need M + 2). The printed condition is also reversed: a much
+//! larger χ at M + 1 would be a reason not to widen. We take its meaning to be that the products still fall
+//! markedly towards M, and compare χ at M with χ at M − 1.
 //!
-//! Section 4 says, in explaining a row of Table 1, that the controller takes a window for nearly optimal when
-//! changing it makes a small absolute difference, but not how small. This is [`Owe::tolerating`]: closer than
-//! that to the least product the window stays, and products that fall by less than half of that do not
-//! fall markedly. Without it the memory of some three intervals, with one fault in them or none, decides at
-//! every sample point anew.
+//! Section 4, on a row of Table 1, states that the controller treats a window as nearly optimal if changing
+//! it makes a small absolute difference, but gives no number. This number is [`Owe::tolerating`]. The window
+//! stays if its product is closer than that to the least product; products that fall by less than half of it
+//! do not fall markedly. Without this tolerance, the noise of about three intervals with at most one fault
+//! decides at every sample point.
 
 use crate::criterion::Criterion;
 use crate::estimator::Estimator;

@@ -1,15 +1,15 @@
-//! Detecting a change of a job's phase.
+//! Detection of a change of a job's phase.
 //!
 //! One number is watched, such as the pages in a working set. Its level since the phase began is compared
-//! with its short average now, smoothed as in equation 3.2. If the two stay apart by more than the short
-//! average has ever varied, the history does not predict the new phase.
+//! with its recent short average, smoothed as in equation 3.2. The history no longer predicts the job if the
+//! two stay further apart than the short average has ever varied.
 //!
-//! Working sets that share most of their window vary slowly, so a change must last as long as the window to
-//! count. For as long they also still show the time before, a start from nothing or another phase. Counted
-//! in, that would make every later change look like noise. So a watch ignores its samples for as long at its
-//! beginning.
+//! Working sets that share most of their window vary slowly, so a change counts only if it lasts as long as
+//! the window. During the first window after a start, working sets still include the time before: an empty
+//! start or another phase. A watch ignores these samples, because they would make every later change look
+//! like noise.
 //!
-//! The source restarts nothing: its memory is only three intervals long.
+//! The source has no restart: its memory is only three intervals long.
 
 /// How many standard deviations of the short average are no change …
 const DEVIATIONS: f64 = 5.0;

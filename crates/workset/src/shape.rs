@@ -1,9 +1,9 @@
-//! The shape of every working-set curve, used against noise: z is concave, so its slopes fall.
+//! The shape of working-set curves, used against noise: z is concave, so its slopes fall.
 //!
-//! z(T) is the mean of min(interval, T) over all inter-reference intervals, each of which bends down once and
-//! never up. Measured at several windows, noise breaks that, and slopes taken from such points jump or turn
-//! negative. The nearest falling slopes, each weighing as much as its segment is long, are those of the least
-//! concave curve above the points:
+//! z(T) is the mean of min(interval, T) over all inter-reference intervals; each term is concave. Noise in
+//! the values measured at several windows breaks this: slopes between such points jump or turn negative. The
+//! nearest falling slopes, each segment weighted by its length, are those of the least concave curve above
+//! the points:
 //!
 //! ```text
 //!  z ┤        ●╌╌╌╌╌●          ● measured      slopes that rise are joined

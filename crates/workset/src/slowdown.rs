@@ -1,24 +1,22 @@
-//! The cost of a memory limit: the time that a program loses when it may hold no more than a given number of
-//! pages.
+//! The cost of a memory limit: the time that a program loses if it may hold only a given number of pages.
 //!
-//! A limit of m pages works much like the working set that holds m on average: the window adapts to the
-//! limit. So a limit's fault rate is f at the window where z = m, and each fault more than with all memory
-//! costs S:
+//! A limit of m pages works like the working set that holds m pages on average: the window adapts to the
+//! limit. The fault rate under a limit is therefore f at the window where z = m. Each fault beyond those with
+//! all memory costs S:
 //!
 //! slowdown(m) = S · (f at z = m − f at the largest window)
 //!
-//! Faults that come at the largest window too (first references above all) come under any limit and are not
-//! its cost.
+//! Faults at the largest window (first references above all) occur under any limit and are not part of its
+//! cost.
 //!
 //! An average over all time would offset a hungry phase by a quiet one, but a limit does not grow in the
-//! hungry phase. So the slowdown is computed for each stretch of the [`History`] by itself, and then
-//! averaged.
+//! hungry phase. The slowdown is therefore computed for each stretch of the [`History`], and then averaged.
 //!
-//! The rise of f below the smallest window was not measured. But z is concave: missing pages that a window of
-//! T holds are faulted in at least once each T. The result is then marked as a lower bound.
+//! The rise of f below the smallest window was not measured. Since z is concave, missing pages that a window
+//! of T holds cause at least one fault each per T. The result is then marked as a lower bound.
 //!
-//! Source: Denning and Schwartz 1972 for reading a limit off the curve; the error on known programs is in the
-//! tests.
+//! Source: Denning and Schwartz 1972 for reading a limit off the curve; tests check the error on programs
+//! with exact curves.
 
 use serde::{Deserialize, Serialize};
 

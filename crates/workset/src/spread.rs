@@ -1,10 +1,10 @@
-//! The confidence of a knee, by drawing the history again and again (bootstrap).
+//! The confidence interval of a knee, by resampling the history (bootstrap).
 //!
-//! The batches of a [`History`] are drawn with replacement, as many as there are; the mean curve of what was
-//! drawn has a knee of its own. The interval holds nearly all of these (Efron 1979). Batches are drawn rather
-//! than samples, so that neighbouring samples, which resemble each other, stay together.
+//! The batches of a [`History`] are drawn with replacement, as many as there are. The mean curve of each
+//! drawing has a knee; the interval holds nearly all of these knees (Efron 1979). Drawing batches instead of
+//! samples keeps neighbouring samples, which resemble each other, together.
 //!
-//! Too few batches do not show their spread: below [`BATCHES_MIN`] there is no answer.
+//! Below [`BATCHES_MIN`] there is no result, because too few batches do not show their spread.
 
 use serde::{Deserialize, Serialize};
 

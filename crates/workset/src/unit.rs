@@ -1,7 +1,8 @@
-//! The three quantities that must not be mixed: which page, when, and how many steps of the window.
+//! Newtypes of three quantities that must not be mixed: pages, ticks, and window lengths in sampling
+//! intervals.
 //!
 //! Fractional quantities (mean working-set sizes in pages, fault rates per tick, the delay S in ticks) are
-//! plain `f64`; each place says which. A mean of pages is no page, and a rate times a delay is a pure number.
+//! plain `f64`, with the unit documented at each use.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! A duel under way: the operations as arms, timed in this process.
+//! A running duel: the operations as arms, timed in this process.
 
 use super::{Block, Duel, DuelOptions, ROUNDS_MAX, ROUNDS_MIN, Raw};
 use crate::arms::{ARMS, THING};

@@ -7,19 +7,19 @@
 //!             └────── A against B: the answer
 //! ```
 //!
-//! Whatever moves slower than a round (frequency, neighbours, the level of the machine) moves all three alike
-//! and leaves their ratios alone; whatever one arm leaves behind for the next falls on each as often. What A
-//! against A' still shows is what this machine cannot tell from nothing, and is printed beside every answer.
+//! Influences slower than a round (frequency, neighbours, the speed of the machine) affect all three arms
+//! alike and leave their ratios unchanged. Effects of one arm on the next fall on each arm equally often. The
+//! remaining difference between A and A' is noise, and is printed beside every ratio.
 //!
-//! The arms are called at one place of the code, A and A' through the same pointer: otherwise the compiler
-//! would make two copies of A, and where they happen to lie would be measured as a difference.
+//! All arms are called at one place of the code, A and A' through the same pointer. Otherwise the compiler
+//! would make two copies of A, and the difference between their addresses would be measured.
 //!
-//! Between two stamps there is the arm's call; between two arms, some stores into memory that is there
-//! already. Faults and switches are counted once a [block](Block), not once an arm: a system call beside each
-//! would disturb what is measured, operations that allocate above all.
+//! Between two stamps lies only the arm's call; between two arms, a few stores into prepared memory. Faults
+//! and switches are counted once a [block](Block), not once an arm: a system call beside each arm would
+//! disturb the measurement, above all of operations that allocate.
 //!
-//! Source: shared measurements of this project (random interleaving in pairs repeats fifty times better than
-//! any sequence); Bates times one thing at a time.
+//! Source: this project's measurements (random interleaving in pairs repeats fifty times better than any
+//! sequence). Bates times one operation at a time.
 
 mod bout;
 

@@ -1,18 +1,19 @@
-//! Two processes at the same time, each on a processor of its own.
+//! Duets: two processes run at the same time, each on a processor of its own.
 //!
 //! ```text
 //! processor p   A │ A │ B │ …     each round: A beside A', A beside B, … in random order;
 //! processor q   A'│ B │ A │ …     which of the two gets which processor is drawn anew for each pair
 //! ```
 //!
-//! What disturbs the whole machine (a neighbour in the cloud, a governor of frequencies, heat) disturbs both
-//! at once, and leaves their ratio alone. By turns it disturbs one of them. What disturbs one processor is
-//! shared out evenly by the draws. The control is a pair as well, so that it shows what is left.
+//! Disturbances of the whole machine (neighbours in the cloud, a frequency governor, heat) slow both
+//! processes at once and leave their ratio unchanged; in turns they would slow one. Disturbances of one
+//! processor are balanced by drawing which process runs where. The control is a pair as well, and shows the
+//! remaining noise.
 //!
 //! Source: Bulej, Horký, Tůma, Farquet, Prokopec, "Duet benchmarking: improving measurement accuracy in the
-//! cloud", ICPE 2020. There two workloads are iterated in parallel, each on the same processor all along, and
-//! iterations that overlap are compared. Here each pair is two whole processes, which change places, and have
-//! a control.
+//! cloud", ICPE 2020. The paper iterates two workloads in parallel, each on a fixed processor, and compares
+//! iterations that overlap. Here each pair is two whole processes, which change places, and there is a
+//! control.
 
 use super::spawn::{Prepared, ProcessRun};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};

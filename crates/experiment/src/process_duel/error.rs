@@ -1,4 +1,4 @@
-//! Why programs could not be compared.
+//! Errors of a duel of programs.
 
 use super::{CountError, DuetError, StepError};
 use std::io;

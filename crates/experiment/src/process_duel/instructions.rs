@@ -1,17 +1,16 @@
-//! How many instructions a process and its children execute in user mode.
+//! Counting the instructions that a process and its children execute in user mode.
 //!
 //! ```text
 //! Hardware   event on this thread ─inherited─▶ child ─exec─▶ counts, as do its children ─▶ read at the end
 //! Valgrind   cachegrind ─▶ program and children: a file each, with a line "summary: N" ─▶ added up
 //! ```
 //!
-//! The processor's counter costs nothing and needs a processor that lends one, which most virtual machines
-//! do not. Cachegrind without its caches is the quickest of valgrind's tools that count: by a loop of 50
-//! million instructions it took 0.42 s, exp-bbv 0.55 s, callgrind 0.59 s and lackey 0.84 s; 0.3 s of that is
-//! valgrind's start.
+//! The processor's counter adds no time, but most virtual machines do not offer one. The alternative is
+//! Cachegrind without its caches, the fastest of valgrind's counting tools. A loop of 50 million instructions
+//! takes 0.42 s, with exp-bbv 0.55 s, callgrind 0.59 s and lackey 0.84 s; valgrind's start is 0.3 s of each.
 //!
-//! What valgrind cannot see: instructions that a process executes before it executes another program in its
-//! own place. A child that forks and executes nothing counts once more what its parent had counted by then.
+//! Limits of valgrind: the instructions before a process executes another program in its own place are not
+//! counted. A forked child that executes no program counts its parent's instructions up to the fork again.
 
 use super::ProcessDuelError;
 use super::spawn::ProcessRun;

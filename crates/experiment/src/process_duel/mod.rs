@@ -1,4 +1,4 @@
-//! Programs timed against each other, process by process, by turns in random order.
+//! Duels of programs: processes timed against each other, in turns in random order.
 //!
 //! ```text
 //! nothing × 20 ─▶ warm-up ─▶ round 1: B A A'   round 2: A' B A   …   until the time is over
@@ -6,24 +6,24 @@
 //!                             └ posix_spawn ─▶ wait4: wall, user, system, faults, switches, how it ended
 //! ```
 //!
-//! Instead of by turns, pairs may run at the same time, on two processors ([`ProcessOptions::duet`]). Beside
-//! times, instructions may be counted ([`ProcessOptions::counter`]).
+//! Pairs can also run at the same time on two processors ([`ProcessOptions::duet`]). Instructions can be
+//! counted beside times ([`ProcessOptions::counter`]).
 //!
-//! The same rules as for a [duel](crate::duel) in one process: every program once a round and the first one
-//! twice, so that the control stands beside every answer. The figure to trust is CPU time: other programs on
-//! the machine change it ten times less than wall time.
+//! The rules are those of a [duel](crate::duel) in one process: every program runs once a round and the first
+//! one twice, for the control. CPU time is the figure to trust: other programs on the machine change it ten
+//! times less than wall time.
 //!
-//! What starting a process costs by itself is measured on a program that does nothing and given with the
-//! result. It is subtracted only if asked: every start of a program pays it.
+//! The cost of starting a process is measured on a program that does nothing, and reported with the result.
+//! It is subtracted only on request, because every start of a program includes it.
 //!
 //! Steps before and after each run ([`ProcessOptions::prepare`] and [`conclude`](ProcessOptions::conclude))
 //! are not timed.
 //!
-//! A process that fails is no measurement: the duel ends with its status and its last words, unless failures
-//! are to be ignored. With [`Output::Equal`] so it does when two processes write different things, because
-//! then they did not do the same work.
+//! A process that fails is no measurement: the duel ends with its exit status and the end of its error
+//! output, unless failures are to be ignored. With [`Output::Equal`] the duel also ends if two processes
+//! write different output, because they did not do the same work.
 //!
-//! Source: Bates times operations inside one system; comparing whole programs, and everything here, is ours.
+//! Source: Bates times operations inside one system; comparing whole programs is ours.
 
 mod duet;
 mod error;

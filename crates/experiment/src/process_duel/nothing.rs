@@ -1,8 +1,7 @@
-//! A program that does nothing: what starting and ending a process costs by itself.
+//! A program that does nothing, to measure the cost of starting and ending a process.
 //!
-//! `/bin/true` is no such thing: it is loaded by a dynamic loader, maps a C library, sets up a locale. This
-//! one is written here byte by byte, one page that is mapped and one system call that ends it, and lives in a
-//! file in memory:
+//! `/bin/true` does more: a dynamic loader loads it, it maps a C library and sets up a locale. This program
+//! is one page, written here byte by byte, with one system call that ends it. Its file lies in memory:
 //!
 //! ```text
 //! 0x000  ELF header ─ entry ──────────────┐
@@ -10,8 +9,8 @@
 //! 0x078  xor edi, edi ; mov eax, 231 ; syscall      exit_group(0)
 //! ```
 //!
-//! Where memory may not be executed from files (a sysctl can forbid it), or on another processor, `/bin/true`
-//! stands in and says so.
+//! `/bin/true` is used instead, and reported, if files in memory may not be executed (a sysctl can forbid
+//! it), or on another processor architecture.
 
 use super::output::Streams;
 use super::results::CPU_STEP_NS;

@@ -1,4 +1,4 @@
-//! Where the processes' output goes, and whether it is the same each time.
+//! The processes' output: where it goes, and the check that it is the same each time.
 
 use super::{Output, ProcessDuelError};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, seek};

@@ -1,4 +1,4 @@
-//! What a duel of processes gave: every round, and what is compared of it.
+//! The results of a duel of processes: every round, and the comparisons.
 
 use super::DOUBLE;
 use super::nothing::NothingCost;

@@ -1,9 +1,9 @@
-//! One process: started without copying this one, waited for, and what it used.
+//! One process: spawned without copying this one, waited for, and its resource usage read.
 //!
-//! `posix_spawn` shares this process's memory with the child until it executes (as `vfork` does), so the time
-//! of starting does not grow with what this process holds, and no page of ours is copied afterwards. Stamps
-//! are taken just before it and just after `wait4` returns; what the child used is the kernel's own account
-//! of it (`wait4`'s rusage), to the microsecond.
+//! Until it executes, the child of `posix_spawn` shares this process's memory (as with `vfork`). The time of
+//! a start therefore does not grow with this process's memory, and no page is copied afterwards. Stamps are
+//! taken just before `posix_spawn` and just after `wait4` returns. `wait4` also returns the kernel's account
+//! of the child's usage, to the microsecond.
 
 use super::ProcessMetric;
 use std::ffi::{CStr, CString};

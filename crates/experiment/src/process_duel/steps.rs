@@ -1,8 +1,8 @@
-//! What happens before and after a program runs, and is not timed: data laid out, caches dropped, what was
-//! written removed.
+//! Steps before and after each run of a program, which are not timed: preparing data, dropping caches,
+//! removing output.
 //!
-//! A step reads nothing, and what it writes is kept only to tell why it failed: a step that fails ends
-//! everything, as what follows would measure something else.
+//! A step has no input, and its output is kept only for the error message. A step that fails ends the duel,
+//! because the next run would measure something else.
 
 use super::output::Streams;
 use super::spawn::Prepared;

@@ -1,4 +1,4 @@
-//! Why two things cannot be compared: checked before anything is computed.
+//! Errors of a comparison: why the arms cannot be compared, checked before anything is computed.
 
 use super::{Arms, Options, TELLING_FROM};
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! A ratio, the control beside it, and what the two allow to say.
+//! The two ratios of a comparison, b/a and control/a, and the verdict that follows from both.
 
 use crate::{Estimator, Interval, percent};
 use serde::Serialize;

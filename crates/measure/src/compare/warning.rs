@@ -1,4 +1,4 @@
-//! What a reader of a comparison must know beside its figures.
+//! Warnings to show beside the figures of a comparison.
 
 use super::TELLING_FROM;
 use super::ratios::with_interval as text;

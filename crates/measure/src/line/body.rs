@@ -1,7 +1,7 @@
-//! The words behind a header, read by its role.
+//! The words after a header, parsed by the role that the header gives them.
 //!
-//! Every word is read as the type it must have. A start is a whole number of nanoseconds: a floating-point
-//! number could not hold it once a machine has been up for 104 days.
+//! Every word is parsed as the type of its role. A start is a whole number of nanoseconds: a floating-point
+//! number is not exact once the machine has been up for 104 days.
 
 use std::str::FromStr;
 

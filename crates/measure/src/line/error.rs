@@ -1,4 +1,4 @@
-//! Errors in a line: the problem, its place, and the cure.
+//! Errors in a line: the problem, its place, and how to fix it.
 
 use std::io;
 

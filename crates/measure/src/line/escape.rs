@@ -1,9 +1,8 @@
-//! How a name or label is written where spaces and colons have a meaning.
+//! Escapes for names and labels, since spaces and colons separate the fields of a line.
 //!
-//! Percent-encoding (RFC 3986, section 2.1): a byte that would be read as something else becomes `%` and two
-//! hexadecimal digits. Letters beyond ASCII stay as they are. Reading is strict: a `%` that starts no escape
-//! is an error with a place, because a file written without escaping would otherwise be read as something
-//! else.
+//! Percent-encoding (RFC 3986, section 2.1): bytes with a meaning of their own become `%` and two hexadecimal
+//! digits. Letters beyond ASCII stay as they are. Reading is strict: a `%` that starts no escape is an error
+//! with its place. A file written without escapes would otherwise be misread.
 
 use std::borrow::Cow;
 

@@ -1,19 +1,19 @@
-//! The first word of a line: what the rest of it is.
+//! The header: the first word of a line, which describes the rest.
 //!
 //! ```text
 //! BASE:1l:Observation:arm=A,tsc:Time:ns
 //! name shape  kind     labels  quantity unit
 //! ```
 //!
-//! Shape and kind together say what the words behind are (the role). Shapes of values (`1l` a line, `1d`
-//! dots, `1h` a histogram) are only hints for plots.
+//! Shape and kind together determine how the words behind the header are read (the role). Shapes of values
+//! (`1l` a line, `1d` dots, `1h` a histogram) are only hints for plots.
 //!
 //! A header of five fields lacks the quantity, which then follows from the unit.
 //!
 //! Source: Bates prints `BASE:1l:Observation::Time:us`, `GCSCHED:1d:Observation:n:Time:us` and
-//! `BASE:summary:Sample:n:Time:us` without saying what the fields are. Third and fourth, fifth and sixth look
-//! like an axis each, with its quantity and unit. The axis along which observations are counted needs no
-//! unit, so the fourth holds labels here, and the `n` of his lines is read as one.
+//! `BASE:summary:Sample:n:Time:us` without describing the fields. The third and fourth field, and the fifth
+//! and sixth, look like the quantity and unit of an axis. The axis along which observations are counted needs
+//! no unit. The fourth field therefore holds labels here, and the `n` of his lines is read as a label.
 
 use std::fmt;
 

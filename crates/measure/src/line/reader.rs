@@ -1,4 +1,4 @@
-//! Lines to series and summaries, one at a time.
+//! The reader: text lines to series and summaries, one at a time.
 //!
 //! ```text
 //! bytes ─▶ line ─▶ header, body ─▶ values: a series is opened ┐
@@ -8,9 +8,8 @@
 //!
 //! Invariants:
 //! - memory holds one line and one series, whatever the length of the file; a line may be as long as memory;
-//! - every line is taken, blank, a remark (`#`), or reported; none is passed over silently;
-//! - after a line of which it is not clear to whom it belongs, nothing is added to the series before it: its
-//!   columns would else be those of another.
+//! - every line is an entry, part of one, blank, a remark (`#`), or reported; none is skipped silently;
+//! - after a malformed line that may belong to another series, no line is added to the series before it.
 
 use std::io::{self, BufRead};
 

@@ -1,4 +1,4 @@
-//! A line's words, each with the column where it begins.
+//! The words of a line, each with its column.
 
 /// A word with the column where it begins.
 pub(super) type Word<'a> = (usize, &'a str);

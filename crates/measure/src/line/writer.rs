@@ -1,8 +1,8 @@
-//! Series and summaries to lines, and values to a line while they come.
+//! The writer: series and summaries to text lines, also value by value as they are measured.
 //!
-//! Numbers are written with as few digits as give the same number back. A column that says nothing (no time,
-//! no event) is left out. Nothing is written that could not be read back: a series is checked before its
-//! first byte.
+//! Numbers have the fewest digits that are read back as the same number. Columns with nothing but zeros or
+//! missing values are left out. A series is checked before its first byte is written, so everything written
+//! can be read back.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};

@@ -1,9 +1,8 @@
-//! Disturbances: where observations took longer than those around them, as events in time.
+//! Disturbances: observations that took longer than those around them, as events in time.
 //!
-//! A periodic disturbance of a few microseconds hides under a preemption of milliseconds a thousand times its
-//! size, and under the noise of the operation itself. So the size only sorts the events here: into shells,
-//! each reaching from one size to twice that, and a search looks into ranges of shells. Within a range each
-//! event counts alike.
+//! A periodic disturbance of a few microseconds is small beside a preemption a thousand times longer, and
+//! beside the noise of the operation. Events are therefore sorted by size into shells, each from one size to
+//! twice that size. A search covers a range of shells; within a range each event counts alike.
 //!
 //! ```text
 //! excess   │      ·                          ·                shell 3   4 to 8 floors and more
@@ -13,12 +12,12 @@
 //!          │ noise of the operation                     ──▶ time
 //! ```
 //!
-//! Neighbouring observations that all took longer are one disturbance: whatever slowed the first was still
-//! there. (Taken one by one they would beat with the frequency of the observations themselves.)
+//! Neighbouring observations that all took longer are one disturbance, because one cause lasted through all
+//! of them. (Counted singly they would show the frequency of the observations themselves.)
 //!
 //! The excess is the time beyond the median of the observation's own sixteenth of the series, because the
 //! level of a shared machine moves. The floor is twice the operation's noise (by the median absolute
-//! deviation), or the least excess, where more than half of the values are equal.
+//! deviation), or the least excess if more than half of the values are equal.
 
 use std::ops::Range;
 

@@ -1,19 +1,19 @@
-//! Which events keep the beat.
+//! Folding: finds the events that keep a beat.
 //!
-//! Wound round a circle whose circumference is the period, events that keep the beat fall into one arc, and
-//! the others anywhere. The arc chosen has the largest surplus of events over evenly spread ones in an arc of
-//! its width. Inside it events are denser than on average; at its ends they cease to be. That largest surplus
-//! over n is Kuiper's statistic, which is how it is found in one pass over the sorted phases.
+//! Phases (times modulo the period) lie on a circle. Those of events on the beat fall into one arc, the
+//! others anywhere. The chosen arc has the largest surplus of events over an even spread. Inside it events
+//! are denser than on average; at its ends the density falls to the average. The largest surplus over n is
+//! Kuiper's statistic, computed in one pass over the sorted phases.
 //!
 //! ```text
 //!         ·  ·        ·      ·····×××××××××·····    ·      ·        phase 0 to 1
 //!                               └── the arc ──┘
 //! ```
 //!
-//! A beat kept by a sleeping thread wanders: each period ends a little late and the next counts from there.
-//! Over seconds such a phase goes round the circle, over a few periods it stands. So the span is also cut
-//! into windows, each with an arc of its own. The number of windows chosen is the one that explains most
-//! beyond what chance offers that many arcs.
+//! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there. Over
+//! seconds the phase goes round the circle, but over a few periods it hardly moves. The span is therefore
+//! also cut into windows, each with an arc of its own. The chosen number of windows explains most beyond the
+//! surplus that chance gives as many arcs.
 
 use super::disturbance::Disturbance;
 

@@ -1,11 +1,12 @@
-//! Frequencies whose source is known.
+//! Frequencies with a known source, such as the kernel's tick.
 //!
-//! A beat of 250 Hz is a number; "the kernel's tick" is an answer. Known frequencies come from outside: the
-//! kernel's `CONFIG_HZ`, and the rate at which a collector's or an allocator's marks begin.
+//! A beat is reported with its source ("the kernel's tick") if its frequency matches a known one. Known
+//! frequencies come from outside: the kernel's `CONFIG_HZ`, and the rate at which the marks of a collector or
+//! an allocator begin.
 //!
-//! A beat matches a known frequency if they differ by less than [`MATCH_TOLERANCE`]. It also matches if it
-//! comes at every second, third … known beat, or several times in one. Only small numbers count, within the
-//! narrower [`MULTIPLE_TOLERANCE`], since one of many ratios is always near.
+//! A beat matches a frequency if they differ by less than [`MATCH_TOLERANCE`]. A beat also matches at a small
+//! multiple or fraction of a frequency: once every second, third … time, or several times in one. The
+//! tolerance is then the narrower [`MULTIPLE_TOLERANCE`], since one of many ratios is always near.
 
 use std::fmt;
 

@@ -1,21 +1,20 @@
 //! The periodogram of events in time.
 //!
-//! Each event is an arrow of length 1 that points where a hand, turning with frequency f, stands at that
-//! moment. Events that come with that frequency, or a divisor of it, point all one way; others point anywhere
-//! and cancel. Of n events
+//! Each event is a vector of length 1 whose angle is that of a hand turning with frequency f. Vectors of
+//! events that come with that frequency, or a divisor of it, point in one direction; others cancel. Of n
+//! events
 //!
 //! ```text
 //! z(f) = |Σ exp(−2πi f t)|² / n        n if all point one way; if at random, exponential, mean 1
 //! ```
 //!
-//! (Schuster 1898). The sum needs no even spacing; for many frequencies at once the events are counted in
-//! even bins and transformed. Lines that stand out are computed again from the events themselves, which also
+//! (Schuster 1898). The events need no even spacing. For many frequencies at once, events are counted in even
+//! bins and transformed. Lines that stand out are computed again from the events themselves, which also
 //! exposes aliases from above the range of the bins.
 //!
-//! Events of a machine are not independent: disturbances come in bursts, and then z is larger at all low
-//! frequencies without any period. A period is a line that stands out of its surroundings. So z is divided by
-//! the [`background`]: the median of the neighbourhood, on the side where it makes more, and never less than
-//! that of independent events.
+//! Disturbances come in bursts, and bursts raise z at all low frequencies without any period. A periodic
+//! disturbance is a line that stands out from its surroundings. Therefore z is divided by the [`background`]:
+//! the median on the side of the line where it is larger, and never less than that of independent events.
 
 use std::f64::consts::{LN_2, TAU};
 

@@ -1,4 +1,4 @@
-//! The search for beats: the loop over the five steps, and what is decided in it.
+//! The search for beats: the loop over the five steps, and its decisions.
 //!
 //! ```text
 //! ranges of shells ─▶ strongest line not ruled out ─▶ order ─▶ fold ─┬─▶ a beat: report it, take its
@@ -7,8 +7,10 @@
 //!        └────────────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Invariants: each round rules a frequency out, so that the loop ends; a frequency ruled out is not found
-//! again, nor are its multiples; the threshold is that of the first round, which looks at most.
+//! Invariants:
+//! - each round rules a frequency out, so the loop ends;
+//! - a frequency that is ruled out is not found again, nor are its multiples;
+//! - every round uses the threshold of the first, which searches the most frequencies.
 
 use std::ops::RangeInclusive;
 

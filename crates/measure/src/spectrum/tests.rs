@@ -1,6 +1,6 @@
-//! Beats that were planted and beats that were not.
+//! Tests with planted beats, and with series that have none.
 //!
-//! Each series is made with a seed, which is printed where something fails. The planted beats are known to
+//! Each series comes from a seed, which a failing test prints. The periods of the planted beats are exact to
 //! the nanosecond.
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Series of every kind, for tests to write and read.
+//! Generators of series of every kind, for tests that write and read them.
 
 use proptest::collection::vec;
 use proptest::option;

@@ -1,5 +1,5 @@
-//! Each way in which a line can be wrong: reported by number and column, with a cure, and skipped or refused
-//! as asked.
+//! Tests of malformed lines: each error is reported by number and column, with a remedy, and skipped or
+//! refused as chosen.
 
 use std::io::{self, Read};
 

@@ -1,4 +1,4 @@
-//! Written series are read back the same, and the source's own lines are read.
+//! Tests of the formats: written series are read back unchanged, and the source's own lines are read.
 
 use std::io::{BufRead, BufReader};
 

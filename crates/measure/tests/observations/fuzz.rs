@@ -1,4 +1,4 @@
-//! Whatever the bytes, reading them ends, and every line is taken or reported.
+//! Random bytes as input: reading ends, and every line is either used or reported.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

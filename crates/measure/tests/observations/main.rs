@@ -1,5 +1,4 @@
-//! The formats of observations, from outside: written series are read back, and everything read is taken or
-//! reported.
+//! Tests of the observation formats through the public interface.
 
 mod any;
 mod errors;

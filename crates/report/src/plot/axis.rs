@@ -1,9 +1,8 @@
-//! Axes: which unit, from where to where, and ticks at round values.
+//! Axes: the unit, the range, and ticks at round values.
 //!
-//! A picture keeps its values in the unit they were measured in; its axis is written in the unit that leaves
-//! small numbers ([`Unit::scale`]). Ticks are round in *that* unit (round numbers of bytes are not round
-//! numbers of MiB), and their labels have just enough digits for neighbours to differ, however far from zero
-//! they lie.
+//! Values stay in the unit in which they were measured; the axis uses the unit that gives small numbers
+//! ([`Unit::scale`]). Ticks are round in *that* unit (round numbers of bytes are not round numbers of MiB).
+//! Labels have just enough digits for neighbours to differ, even far from zero.
 
 use crate::units::size;
 use std::ops::Range;

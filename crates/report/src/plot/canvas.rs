@@ -1,4 +1,4 @@
-//! A grid of terminal cells that are drawn into at eight dots a cell.
+//! A canvas of terminal cells with eight dots each.
 //!
 //! ```text
 //!   a cell   1 4      each braille sign is a set of eight dots, two wide and four high;
@@ -7,8 +7,8 @@
 //!            7 8
 //! ```
 //!
-//! Dots gather in a cell; a sign put into it (a letter for a cause, a block of a bar) replaces them, and dots
-//! that come later do not show through it. Without colour, signs alone carry everything.
+//! Dots gather in a cell; a sign (a letter for a cause, a block of a bar) replaces them, and later dots do
+//! not show through it. Without colour, the signs alone carry all information.
 
 use super::palette::Ink;
 use std::fmt::Write as _;

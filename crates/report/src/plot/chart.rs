@@ -1,10 +1,11 @@
-//! Lines and bars over a scale: for computed figures, such as a working-set curve or a table's medians.
+//! Charts of lines and bars over a scale, for computed figures such as a working-set curve or the medians of
+//! a table.
 //!
-//! Scales are even, by ratios, or names. Lines are joined in the order of their points; a stem is a thin line
-//! from the ground up to one point, to mark a place on a curve.
+//! Scales are linear, logarithmic, or names. Lines join their points in order; a stem is a thin line from the
+//! ground up to one point, to mark a place on a curve.
 //!
-//! Invariant: points that have no place on a scale (no number, or none above zero where ratios count) are
-//! left out, and the picture says how many.
+//! Invariant: points without a place on a scale (not a number, or not above zero on a logarithmic scale) are
+//! left out, and the picture shows their number.
 
 use super::axis::Axis;
 use super::palette::Ink;

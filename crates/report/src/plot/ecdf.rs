@@ -1,9 +1,9 @@
-//! Which share of the values lies at or below each value.
+//! The empirical distribution function: the share of the values at or below each value.
 //!
-//! Nothing is binned, and series lie in one frame: the one further left is the faster. The curve of n values
-//! climbs 1/n at each. Steps too small to see are joined, so that the file does not grow with n; the curve
-//! stays within a cell of its own grid, which is finer than the picture. Observations with a known cause are
-//! marked on the curve.
+//! There are no bins, and all series share one frame: the curve further left is the faster series. The curve
+//! of n values rises by 1/n at each. Steps too small to see are joined, so that the file does not grow with
+//! n. The curve stays within a cell of its own grid, which is finer than the picture. Observations with a
+//! known cause are marked on the curve.
 
 use super::Plot;
 use super::axis::Axis;

@@ -1,4 +1,4 @@
-//! Why there is no plot.
+//! Errors of a plot: why it cannot be drawn.
 
 use super::SERIES_MAX;
 

@@ -1,10 +1,10 @@
 //! Histograms.
 //!
-//! Bins follow the clock. Where all values are multiples of one step apart, each bin holds the same number of
-//! steps, so that no comb appears that is not in the data; values lie in the middle of their steps. Otherwise
-//! bins have the width of Freedman and Diaconis ("On the histogram as a density estimator", 1981), rounded up
-//! to 1, 2 or 5 times a power of ten. They are never more than the backend can show. A bin that is not empty
-//! is always drawn, however small beside the fullest.
+//! Bins follow the clock. If all values are multiples of one step, each bin holds the same number of steps
+//! and values lie in the middle of their step, so that no comb pattern appears. Otherwise bins have the width
+//! of Freedman and Diaconis ("On the histogram as a density estimator", 1981), rounded up to 1, 2 or 5 times
+//! a power of ten. There are never more bins than the backend can show. A bin that is not empty is always
+//! visible, however small.
 
 use super::Plot;
 use super::axis::{Axis, round_up};

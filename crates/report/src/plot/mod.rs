@@ -1,17 +1,17 @@
 //! Plots of observations for people, as SVG or in a terminal.
 //!
-//! A picture shows at once what five numbers hide: a few observations a thousand times the rest, two levels,
-//! a disturbance every four milliseconds. So every observation is in the picture. The [kinds](Kind):
+//! Pictures show what five numbers hide: a few observations a thousand times the rest, two levels, a
+//! disturbance every four milliseconds. Every observation is therefore in the picture. The [kinds](Kind):
 //!
 //! - **order**: values in the order in which they were observed;
-//! - **histogram**: how many lie where;
-//! - **ecdf**: which share lies at or below each value, several series in one frame;
+//! - **histogram**: the number of values in each bin;
+//! - **ecdf**: the share of values at or below each value, several series in one frame;
 //! - **pairs**: how much each observation of a series differs from its partner in the first.
 //!
-//! A few outliers press all other observations against the axis; so each kind can leave out
-//! [layers](Plot::layers) of outliers, and then says how many it left out and how far they reach. An axis
-//! spans the data unless it is to begin at [zero](Plot::zero). Observations that lost time to a known cause
-//! have that [cause's](vellum_measure::Cause) colour and shape, explained in a key.
+//! A few outliers press all other observations against the axis. Each kind can therefore leave out
+//! [layers](Plot::layers) of outliers, and then prints their number and how far they reach. An axis spans the
+//! data, or begins at [zero](Plot::zero). Observations that lost time to a known cause have that
+//! [cause's](vellum_measure::Cause) colour and shape, which a key explains.
 //!
 //! ```text
 //!            Plot ── subjects ─▶ Picture (axes, marks, key, notes; in the data's own units)
@@ -21,12 +21,12 @@
 //!
 //! A function, such as a computed curve, is drawn by a [`Chart`]: lines over a scale.
 //!
-//! A hundred thousand observations stay a small file, and a single outlier among them stays a dot: see
-//! `thin`. The picture says how many observations it shows and how. All is a function of the data: the same
-//! plot gives the same bytes.
+//! A hundred thousand observations make a small file, and a single outlier among them is still a dot: see
+//! `thin`. The picture states how many observations it shows and how. The same plot always gives the same
+//! bytes.
 //!
 //! Source: Bates' `plot` (`-o` for a layer of outliers, `-p 1h` for a histogram, `-z` for an axis from zero).
-//! We add the ECDF, pairs, units and causes, and say in the picture what it leaves out, which his does not.
+//! We add the ECDF, pairs, units, causes, and a note of what the picture leaves out.
 //!
 //! ```
 //! use vellum_measure::Unit;

@@ -1,7 +1,7 @@
 //! Values in the order in which they were observed.
 //!
-//! It shows what a histogram loses: levels that change, a warm-up, periodic disturbances. All panels have one
-//! scale, so that series can be compared by eye.
+//! This plot shows what a histogram hides: levels that change, a warm-up, periodic disturbances. All panels
+//! have one scale, so that series can be compared by eye.
 
 use super::Plot;
 use super::axis::Axis;

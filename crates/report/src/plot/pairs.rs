@@ -1,9 +1,8 @@
-//! How much the observations of a series differ from their partners in the first series.
+//! Pairs: the differences between the observations of a series and their partners in the first series.
 //!
-//! The two of a pair were observed close together in time, so disturbances common to both cancel in their
-//! difference. The line at zero says "no difference"; the median of the differences is a second line.
-//! Differences keep the data's unit; a note below gives the median difference as a share of the first series'
-//! median.
+//! Partners were observed close together in time, so disturbances common to both cancel in their difference.
+//! One line marks zero (no difference), another the median of the differences. Differences keep the data's
+//! unit; a note below gives the median difference as a share of the first series' median.
 
 use super::Plot;
 use super::axis::Axis;

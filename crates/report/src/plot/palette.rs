@@ -1,10 +1,9 @@
-//! Colours and marks, one home for every picture Vellum draws.
+//! The colours and marks of every picture.
 //!
 //! The colours are those of Okabe and Ito ("Color universal design", 2008), which people with the common
-//! forms of colour blindness tell apart. We depart from them where white paper asks for it: their yellow is
-//! darkened, and a brown stands in for it among the series. There are more causes than distinguishable
-//! colours, so each cause also has a shape, and in a terminal a letter: a picture without colour says the
-//! same.
+//! forms of colour blindness can distinguish. Departures for white paper: yellow is darkened, and brown
+//! replaces it among the series. There are more causes than distinguishable colours, so each cause also has a
+//! shape, and in a terminal a letter. A picture without colour has the same information.
 
 use std::fmt;
 use vellum_measure::Cause;

@@ -1,6 +1,6 @@
 //! A pen that writes SVG: shapes and text in whole units of the picture.
 //!
-//! Attributes that have SVG's default value are left out: they would be a third of the file.
+//! Attributes with SVG's default value are left out: they would be a third of the file.
 
 use super::palette::{Ink, Rgb, Shape};
 use crate::escape;

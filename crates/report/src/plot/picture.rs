@@ -1,6 +1,5 @@
-//! A picture before it has a size: panels one below the other over a common horizontal axis, marks in the
-//! data's own units, a key, and what is said below. Built once a kind; drawn by [`super::vector`] and
-//! [`super::terminal`].
+//! A picture before layout: panels one below the other over a common horizontal axis, marks in the data's own
+//! units, a key, and notes below. Each kind builds one; [`super::vector`] and [`super::terminal`] draw it.
 
 use super::axis::Axis;
 use super::palette::Ink;

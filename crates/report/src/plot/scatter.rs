@@ -1,4 +1,4 @@
-//! Observations by their number: what [`super::order`] and [`super::pairs`] have in common.
+//! Scatter plots of observations by number, shared by [`super::order`] and [`super::pairs`].
 
 use super::axis::Axis;
 use super::palette::{CLASSES, Ink, class};

@@ -1,4 +1,4 @@
-//! Subjects: the series to plot, and the part of each that is shown.
+//! Subjects of a plot: the series, and the part of each that is shown.
 
 use super::palette::Ink;
 use super::picture::{Key, Swatch};

@@ -13,7 +13,7 @@
 //!   notes
 //! ```
 //!
-//! Letters name the causes with or without colour. A dot costs nothing here, so every observation is drawn.
+//! Letters name the causes with or without colour. Dots cost nothing here, so every observation is drawn.
 
 use super::axis::Axis;
 use super::canvas::Canvas;

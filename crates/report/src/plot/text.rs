@@ -1,7 +1,7 @@
-//! The width of text in a picture, and text that fits its room.
+//! The width of text in a picture, and shortening of text to fit.
 //!
-//! A picture is laid out without a font: the widths are those of Roboto, which the SVG names first and to
-//! which the others that it names are close.
+//! Pictures are laid out without a font, by the widths of Roboto. The SVG names Roboto first; the other fonts
+//! it names have similar widths.
 
 use unicode_width::UnicodeWidthChar;
 

@@ -1,12 +1,11 @@
-//! Many observations in few shapes, none hidden.
+//! Drawing many observations in few shapes, with none hidden.
 //!
-//! A hundred thousand dots make a picture of megabytes in which most dots lie on others. Here the area is cut
-//! into columns about two pixels wide, each into cells about as high. Within a column, observations in
-//! neighbouring cells join to a *run*, drawn as one box from the lowest to the highest of them. An
-//! observation with free cells above and below stays a dot at its very place. So every observation lies under
-//! ink, all ink ends at true values, and gaps between modes stay open. To show where in a long run most
-//! observations lie, the middle half of each column is a box of its own, and the run behind it becomes a
-//! tint.
+//! A hundred thousand dots make a picture of megabytes in which most dots lie on others. The area is
+//! therefore cut into columns about two pixels wide, and these into cells about as high. Within a column,
+//! observations in neighbouring cells join to a *run*, drawn as one box from the lowest to the highest. An
+//! observation with free cells above and below stays a dot at its exact place. Every observation is thus
+//! covered, boxes end at true values, and gaps between modes stay open. A second box shows the middle half of
+//! the observations of a column; a long run behind it becomes a tint.
 //!
 //! ```text
 //!    •            a single observation: a dot
@@ -16,7 +15,7 @@
 //!    ▌            a few neighbours: a run
 //! ```
 //!
-//! Where that still makes too many shapes (wide noise, thinly spread), cells are doubled until it does not.
+//! If this still makes too many shapes (wide noise, thinly spread), the cells are doubled until it does not.
 
 use super::picture::Box;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Pictures on paper, as SVG: the layout, and its drawing.
+//! Pictures as SVG: layout and drawing.
 //!
 //! ```text
 //!   title
@@ -12,8 +12,8 @@
 //!   notes
 //! ```
 //!
-//! Names and keys stand beside the data, never on it. Everything has whole units: lines on whole pixels are
-//! sharp.
+//! Names and keys stand beside the data, never on it. All coordinates are whole units, because lines on whole
+//! pixels are sharp.
 
 use super::axis::Axis;
 use super::palette::{FAINT, GRID, Ink, Rgb, SERIES, TEXT, WHITE};

@@ -1,4 +1,4 @@
-//! Numbers with their units, and the cells and rows that have them.
+//! Figures: numbers with their units, and the cells and rows that hold them.
 
 use crate::Table;
 use crate::units;

@@ -1,4 +1,4 @@
-//! The report, its sections and their items. The crate's essay says what they are for.
+//! The report, its sections and their items; the crate's documentation explains their use.
 
 mod figure;
 mod page;

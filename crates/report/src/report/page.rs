@@ -1,7 +1,7 @@
-//! A report as one HTML page: self-contained, without a script, a font or an image, and nothing fetched. It
-//! can be mailed, archived and opened without a network. Light and dark follow the reader's system.
+//! A report as one self-contained HTML page without scripts, fonts or images. The page can be mailed,
+//! archived and opened without a network. Light and dark follow the reader's system.
 //!
-//! Notes of a section come first. Rows of figures are tiles, rows of words a list.
+//! The notes of a section come first. Rows of figures are tiles, rows of words a list.
 
 use super::figure::{Content, Row};
 use super::{Item, Report, Section};

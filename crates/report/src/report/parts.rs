@@ -1,9 +1,9 @@
-//! A whole and its parts at one moment, checked where they are built.
+//! A whole and its parts at one moment, checked when they are built.
 //!
 //! Invariants:
 //! - The parts add up to the whole: the rest is a part named "other".
-//! - Parts that exceed the whole by more than 2 % are a bug of the caller: a debug build stops there, and a
-//!   release shows the excess beside them, as figures that contradict each other must not look right.
+//! - Parts that exceed the whole by more than 2 % are a bug of the caller. A debug build panics; a release
+//!   build shows the excess beside the parts, because contradictory figures must not look right.
 
 use super::{Figure, Row};
 use crate::Table;

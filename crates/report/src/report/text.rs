@@ -1,4 +1,4 @@
-//! A report as text: short, aligned, a unit on every number.
+//! The text form of a report: short, aligned, a unit on every number.
 //!
 //! ```text
 //! vellum: python3 script.py: exit status 0
@@ -9,8 +9,8 @@
 //! held at the peak       bytes   share
 //! ```
 //!
-//! Words have at most 80 columns; tables have as many as there are. All rows of a report have their words in
-//! one column, and cells stand below each other.
+//! Words fill at most 80 columns; tables are as wide as their columns need. The words of all rows begin in
+//! one column, and cells are aligned below each other.
 
 use super::figure::{Content, Row};
 use super::{Depth, Item, Report, Section};

@@ -1,9 +1,9 @@
-//! From a clock's ticks to `CLOCK_MONOTONIC`.
+//! Anchors: convert a clock's ticks to `CLOCK_MONOTONIC`.
 //!
-//! Observations start, and collectors mark their slices, on `CLOCK_MONOTONIC`; stamps come from faster
-//! clocks. An anchor is one instant on both. Two of them, before and after a series, fix every instant
-//! between: the clocks' rates may differ by what the network time daemon steers (up to 500 ppm, half a
-//! millisecond a second), which a rate found beforehand could not follow.
+//! Observations' starts and collectors' marks are times of `CLOCK_MONOTONIC`; stamps come from faster clocks.
+//! An anchor is one instant on both clocks. Two anchors, before and after a series, determine every instant
+//! between. A rate found beforehand would not do: the network time daemon steers `CLOCK_MONOTONIC` by up to
+//! 500 ppm (half a millisecond a second).
 
 use super::{Clock, monotonic_ns};
 

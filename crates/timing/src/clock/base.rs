@@ -1,19 +1,19 @@
-//! What timing costs by itself: the time of nothing.
+//! Measuring the base: the time of an empty timing.
 //!
 //! ```text
 //!   first = stamp()   ┐
 //!   second = stamp()  ┘ n times, kept as they are ──▶ Series (starts, walls) ──▶ Sample ──▶ Base
 //! ```
 //!
-//! The loop does nothing but stamp and store, into memory that is already there, and its first turns are
-//! thrown away: they would bring the code and the clock's page into the caches.
+//! The loop only stamps and stores, into memory that was touched before. Its first turns are discarded: they
+//! bring the code and the clock's page into the caches.
 //!
 //! Source: Bates, "The Measurement Process": 1000 empty timings, of which the minimum is subtracted from then
-//! on. Where we depart from it: the minimum is taken to a step of the clock. Some processors advance their
-//! counter by many ticks at once and keep readings that fall between two advances apart by a single tick, so
-//! that a timing of one step may come out as one tick, or as a tick less than a step; one such pair in a
-//! thousand would make the base a matter of luck. So timings below half a step are not believed, and of those
-//! within half a step above the smallest the most frequent counts. All stay in the sample.
+//! on. Departure: the minimum is taken to a step of the clock. Some processors advance their counter by many
+//! ticks at once, and make two readings between advances differ by a single tick. A timing of one step may
+//! then come out as one tick, or as a step less one tick. One such pair in a thousand would make the base
+//! random. Timings below half a step are therefore ignored, and the base is the most frequent of those within
+//! half a step above the smallest. All timings stay in the sample.
 
 use super::{Anchor, Clock, ClockError, ClockKind};
 use std::hint::black_box;

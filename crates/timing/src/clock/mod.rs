@@ -1,4 +1,4 @@
-//! Clocks: where stamps come from, what a tick is worth, and what the clock can see.
+//! Clocks: where stamps come from, how long a tick is, and the resolution of the clock.
 //!
 //! ```text
 //!   Clock::open(kind) ──▶ Clock ── stamp() ─▶ ticks ── nanoseconds(ticks) ─▶ ns
@@ -10,18 +10,20 @@
 //! | kind | one stamp | what it is |
 //! | --- | --- | --- |
 //! | `tsc` | about 10 ns | the time-stamp counter as the processor executes it, out of order |
-//! | `tsc-fenced` | about 20 ns | the same behind a load fence: everything before it has finished |
+//! | `tsc-fenced` | about 20 ns | `tsc` behind a load fence: all earlier instructions have finished |
 //! | `monotonic` | about 25 ns | `CLOCK_MONOTONIC`, steered by the network time daemon |
 //! | `monotonic-raw` | about 25 ns | `CLOCK_MONOTONIC_RAW`, not steered |
 //! | `thread-cpu` | a system call | `CLOCK_THREAD_CPUTIME_ID`: stops while the thread does not run |
 //!
-//! The source (Bates, "Improving the Results") found that a stamp must be a builtin of a few instructions:
-//! reading it as text from a file cost hundreds of microseconds and let the scheduler in. The first four
-//! kinds make no system call.
+//! The source (Bates, "Improving the Results") found that a stamp must be a builtin of a few instructions.
+//! Reading it as text from a file took hundreds of microseconds and gave the scheduler a chance to run
+//! others. The first four kinds make no system call.
 //!
-//! Invariants: a [`Clock`] exists only where its kind can be trusted. Ticks of one clock mean nothing to
-//! another. Stamps are taken by [`Clock::stamp`] alone, inlined, and the compiler moves no memory access
-//! across one.
+//! Invariants:
+//! - a [`Clock`] exists only if its kind can be trusted;
+//! - ticks of one clock mean nothing to another;
+//! - [`Clock::stamp`] is the only way to take a stamp; it is inlined, and the compiler moves no memory access
+//!   across it.
 
 mod anchor;
 mod base;

@@ -1,8 +1,8 @@
-//! A clock's step, found by trying.
+//! A clock's step (its resolution), found by experiment.
 //!
-//! The smallest number a clock can express says nothing: `CLOCK_MONOTONIC` counts nanoseconds but may advance
-//! by ten at a time, and a time-stamp counter may advance by 26 ticks at once. So the clock is read in pairs,
-//! with a little more work between them each time, and the differences gather at multiples of the step:
+//! The smallest number that a clock can express is not its step: `CLOCK_MONOTONIC` counts nanoseconds but may
+//! advance by ten at a time, and a time-stamp counter by 26 ticks. The clock is therefore read in pairs, with
+//! a little more work between them each time. The differences gather at multiples of the step:
 //!
 //! ```text
 //! count  ▂                                       ▂ = a few: repeated readings, one tick apart
@@ -11,14 +11,13 @@
 //!         1      26         52         78        step = 26
 //! ```
 //!
-//! Values that occur seldom are dropped first: on a busy machine a stray reading can fall anywhere, and one
-//! beside a multiple must not make it look wide. The rest join with their neighbours into clusters, of which
-//! each stands for its most frequent value. The step is the most frequent distance between neighbouring
-//! clusters, the first's from zero included: the most frequent and not the least, because rounding moves a
-//! cluster's value by one either way. A cluster wider than rounding makes is a clock that takes every value:
-//! its step is one tick.
+//! Rare values are dropped first: on a busy machine a stray reading can fall anywhere, and would widen the
+//! cluster beside it. The others join with their neighbours into clusters; the most frequent value of a
+//! cluster stands for it. The step is the most frequent distance between neighbouring clusters, and between
+//! zero and the first one. The least distance would be wrong: rounding moves a cluster's value by one either
+//! way. If a cluster is wider than rounding explains, the clock takes every value, and its step is one tick.
 //!
-//! It is found once a process for each kind of clock, so that two clocks of a kind never disagree about it.
+//! The step is found once a process for each kind of clock, so all clocks of a kind have the same step.
 
 use super::{Clock, ClockKind};
 use std::sync::OnceLock;

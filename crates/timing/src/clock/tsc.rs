@@ -1,13 +1,12 @@
-//! The processor's time-stamp counter: whether it can be trusted, how it is read, what its ticks are worth.
+//! The processor's time-stamp counter: if it can be trusted, how it is read, and the length of its ticks.
 //!
-//! A counter is a clock only if it runs at one rate whatever the processor does and is the same on every
-//! processor. The first is a bit of CPUID (*invariant TSC*); the second only the kernel can know, which
-//! compares processors and takes the counter off its list of clock sources when they disagree. Both are
-//! asked, and a doubt is a refusal.
+//! A counter is a clock only if its rate is constant and it is the same on every processor. CPUID reports the
+//! first (*invariant TSC*). Only the kernel can check the second: it compares processors, and takes the
+//! counter off its list of clock sources if they disagree. Both must hold, or the counter is refused.
 //!
-//! Its rate is found against `CLOCK_MONOTONIC_RAW`, once a process: two instants are read on both clocks,
-//! some milliseconds apart, each as the tightest of many brackets (counter, clock, counter). Half the
-//! brackets' width over the time between is how far the rate may be off, and is reported with it.
+//! The rate is measured against `CLOCK_MONOTONIC_RAW`, once a process. Two instants, some milliseconds apart,
+//! are read on both clocks. Each is the tightest of many brackets (counter, clock, counter). The error of the
+//! rate, which is reported with it, is half the brackets' width over the time between them.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The second look: where the time around a region went, by symbol.
+//! Profiles by sampling: where the time of a region went, by symbol.
 //!
 //! ```no_run
 //! use vellum_timing::profile::{self, ProfileOptions};
@@ -18,19 +18,18 @@
 //!
 //! # How samples are taken
 //!
-//! A clock that runs while the thread does (the kernel's `cpu-clock` event) interrupts it a thousand times a
-//! second; the address it was at is one sample. That sees the kernel's functions as well as the program's,
-//! where the kernel permits that (`perf_event_paranoid` 1 or less, or the privilege `CAP_PERFMON`); else only
-//! the program's. Where no event can be had at all (a filter, a container), a timer's signal (`SIGPROF`)
-//! takes its place: only the program's side is seen, with system calls charged to the instruction behind
-//! them, and at most once a tick of the kernel. Which of these it was stands in the [`Profile`], with what
-//! could not be seen.
+//! The kernel's `cpu-clock` event runs while the thread runs, and interrupts it a thousand times a second. A
+//! sample is the address that was interrupted. The event also samples the kernel's functions, with permission
+//! (`perf_event_paranoid` 1 or less, or `CAP_PERFMON`); without it, only the program's. If no event is
+//! available (a filter, a container), a timer's signal (`SIGPROF`) takes its place. The signal samples only
+//! the program, charges system calls to the instruction behind them, and comes at most once a tick of the
+//! kernel. The [`Profile`] records which source was used, and what was not sampled.
 //!
-//! A sample is one of many drawn in time: of a symbol with n samples, about √n are luck.
+//! Samples are random: the error of a symbol with n samples is about √n.
 //!
 //! Source: Bates surrounds the loop with `profon()` and `profoff()`, which drive a kernel profiler, and
-//! prints total, milliseconds, percent and symbol. Where we depart from it: program and kernel in one table;
-//! samples are of the region's own thread or process, not of the whole machine.
+//! prints total, milliseconds, percent and symbol. Departures: program and kernel share one table; samples
+//! are of the region's own thread or process, not of the whole machine.
 
 pub(crate) mod names;
 pub(crate) mod perf;

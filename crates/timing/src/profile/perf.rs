@@ -1,9 +1,9 @@
-//! Samples by the kernel's `cpu-clock` event.
+//! Sampling by the kernel's `cpu-clock` event.
 //!
-//! For one thread there is one event that follows it from processor to processor. For a process there is one
-//! for each of its threads on each processor, inherited by threads that start later; those of one processor
-//! share a ring. A thread of ours empties rings when they are half full, so that a region may last as long as
-//! it likes; it sleeps in between.
+//! For one thread there is one event that follows it from processor to processor. For a process, each of its
+//! threads has one event on each processor, which threads that start later inherit. The events of one
+//! processor share a ring. A thread of ours sleeps until rings are half full and empties them, so a region
+//! may last for any time.
 
 use super::{Sample, Scope, Taken};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};

@@ -1,12 +1,14 @@
-//! Samples by a timer's signal, where the kernel gives no events.
+//! Sampling by a timer's signal, used if the kernel gives no events.
 //!
-//! A timer on the thread's (or process's) CPU clock sends `SIGPROF`; the handler notes the address it
-//! interrupted, in memory that is there already. Such timers expire at the kernel's ticks at the earliest:
-//! what expired meanwhile comes as an overrun, and counts.
+//! A timer on the thread's (or process's) CPU clock sends `SIGPROF`. The handler stores the interrupted
+//! address in memory that is already there. These timers expire at the kernel's ticks at the earliest.
+//! Further expirations before the signal arrives are reported as overruns, and count as samples.
 //!
-//! Invariants: one region at a time (the signal is the process's). The handler makes no call and touches only
-//! its own statics. When sampling ends, the signal is ignored before its old disposition returns, which
-//! throws away one that is still on its way: it would end the process otherwise.
+//! Invariants:
+//! - one region at a time, because the signal belongs to the process;
+//! - the handler makes no call and touches only its own statics;
+//! - when sampling ends, the signal is ignored before its old disposition is restored. This discards a
+//!   pending signal, which could otherwise end the process.
 
 use super::{ProfileError, Sample, Scope, Taken};
 use std::io;

@@ -1,4 +1,4 @@
-//! The table that a profile is.
+//! The table of a profile: samples and time by symbol.
 
 use super::names::{Name, Names};
 use super::{Sampler, Taken};

@@ -1,12 +1,12 @@
-//! Whether Vellum's page layer gave pages back during an observation.
+//! Marks of Vellum's page layer: whether it returned pages to the kernel during an observation.
 //!
-//! The page layer counts what it flushes and why, on a slot that anybody in the process can read (see
-//! `vellum-wire`). A counter that moved during an observation is a mark over that observation: *when* within
-//! it is not told.
+//! The page layer counts flushed pages by reason, in a slot that anything in the process can read (see
+//! `vellum-wire`). If a counter changed during an observation, the mark covers the whole observation, because
+//! the counter has no time.
 //!
-//! Which slot: that of the library preloaded into this process, found on the board that `vellum run`
-//! provides; else that of the page layer linked into this program, whose counters stand still if it is not
-//! used.
+//! The slot is that of the library preloaded into this process, on the board that `vellum run` provides.
+//! Without a board it is the slot of the page layer linked into this program; if that layer is not used, its
+//! counters do not change.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::sync::OnceLock;

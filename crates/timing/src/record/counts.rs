@@ -1,12 +1,11 @@
-//! What the kernel counts for one thread: faults, switches, and how long it waited for a processor.
+//! The kernel's counts for one thread: faults, switches, and the time it waited for a processor.
 //!
-//! Two sources, because their prices differ. `getrusage(RUSAGE_THREAD)` is one call of some hundred
-//! nanoseconds and has counts. `/proc/thread-self/schedstat` has the time spent ready but not running, to the
-//! nanosecond, and costs three times as much: it is read only when a switch was counted, since without one
+//! There are two sources of different cost. `getrusage(RUSAGE_THREAD)` is one call of some hundred
+//! nanoseconds and has the counts. `/proc/thread-self/schedstat` has the time spent ready but not running, to
+//! the nanosecond, and takes three times as long. It is read only if a switch was counted: without a switch
 //! the thread cannot have waited.
 //!
-//! Tried, and of no use for a single observation: the steal column of `/proc/stat` (steps of
-//! 10 ms, 10 µs to read).
+//! The steal column of `/proc/stat` is too coarse for a single observation (steps of 10 ms, 10 µs to read).
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! The recorder: times operations and keeps, for each, what else happened inside.
+//! The recorder: times operations, and records the events that happened during each.
 //!
 //! ```text
 //!        ┌ counts ┐                                      ┌ counts ─ switched? ─▶ how long it waited
@@ -8,32 +8,32 @@
 //!                       nothing else between the stamps
 //! ```
 //!
-//! Only the operation lies between the stamps: system calls (thread time, faults, switches) come before and
-//! after, results are stored afterwards, inputs are made beforehand. [`Detail::Stamps`] leaves the calls out
-//! altogether, for operations that even a system call between observations would disturb.
+//! Only the operation lies between the stamps. System calls (thread time, faults, switches) come before and
+//! after; inputs are made before, results are stored afterwards. [`Detail::Stamps`] makes no system calls,
+//! for operations that even a system call between observations would disturb.
 //!
-//! # What a long observation was
+//! # Causes of a long observation
 //!
-//! Without performance counters a guest cannot see who took its processor, but the clocks disagree in telling
-//! ways. Where no switch was counted, `wall − cpu` is time in which the thread was charged nothing although
-//! it ran: the hypervisor had taken the processor away (steal), or, in kernels that account interrupts by
-//! themselves, an interrupt. Where one was counted, the kernel tells how long the thread was ready and
-//! waiting; time that is missing beyond that is steal too:
+//! Without performance counters a guest cannot see when the hypervisor took its processor, but the difference
+//! of two clocks shows it. If no switch was counted, `wall − cpu` is time in which the thread ran but was not
+//! charged. The hypervisor had taken the processor (steal), or an interrupt ran, in kernels that account
+//! interrupts separately. If a switch was counted, the kernel reports how long the thread was ready and
+//! waiting. Time missing beyond that is also steal:
 //!
 //! ```text
 //! steal = wall − cpu − waited     (unknown when the thread slept of its own will)
 //! ```
 //!
-//! Found so here: stolen stretches of 3 to 19 ms agree with `/proc/stat`'s column to its step, waiting time
-//! of preempted observations agrees with `wall − cpu` within 0.2 µs, and ordinary ticks (15 to 40 µs) appear
-//! in both clocks, so that their steal is zero.
+//! Checks of this rule: stolen stretches of 3 to 19 ms agree with the column of `/proc/stat` to its step. The
+//! waiting time of preempted observations agrees with `wall − cpu` within 0.2 µs. Ordinary ticks (15 to 40
+//! µs) appear in both clocks, so their steal is zero.
 //!
 //! # Invariants
 //!
 //! - Between construction and [`Recorder::finish`] a recorder allocates nothing and touches no fresh page.
-//! - An observation that finds no room is counted ([`Recorder::lost`]) and said in the series, never dropped
-//!   silently.
-//! - Observations keep what the clocks said; the bases stand beside them.
+//! - Observations without space are counted ([`Recorder::lost`]), and the series has the count; none is
+//!   dropped silently.
+//! - Observations keep the clock readings unchanged; the bases are stored beside them.
 //! - A recorder stays on the thread that made it: its counts are that thread's.
 //!
 //! Source: Bates times by two stamps and keeps every observation; what happened inside is ours.

@@ -1,20 +1,20 @@
-//! Vellum's own operations, in process: the front's small and large blocks, batches, growth, and the page
-//! layer beneath.
+//! A suite of Vellum's own operations in this process: small and large blocks, batches, growth, and the page
+//! layer.
 //!
-//! They are called directly, not by way of a process's `malloc`, so the suite measures the same code whether
-//! or not Vellum is preloaded. An operation here is long enough for a clock: many blocks, where one takes
-//! nanoseconds.
+//! The operations are called directly, not through a process's `malloc`: the suite measures the same code
+//! with and without Vellum preloaded. Where one call takes nanoseconds, an operation is many calls, long
+//! enough for a clock.
 //!
 //! | case | one operation |
 //! | --- | --- |
 //! | `small 64 B` | [`BLOCKS`] blocks allocated, then freed in the same order |
-//! | `small mixed` | as many of 16 B to 2 KiB, freed in another order |
-//! | `batch 64 B` | as many by one call, freed by one |
+//! | `small mixed` | [`BLOCKS`] blocks of 16 B to 2 KiB, freed in another order |
+//! | `batch 64 B` | [`BLOCKS`] blocks allocated by one call, freed by one |
 //! | `grow 1 MiB` | a block of 64 B doubled until it is 1 MiB |
 //! | `large 256 KiB`, `large 4 MiB` | [`PAIRS`] blocks allocated, one byte a page written, freed |
 //! | `relocate 4 MiB` | a block moved by its page tables |
 //! | `pages 2 MiB` | [`PAIRS`] extents of the page layer taken and given back |
-//! | `flush 1 MiB` | an extent touched, given back, and the cache flushed: each time with its page faults |
+//! | `flush 1 MiB` | an extent touched and freed, and the cache flushed: each time with its page faults |
 
 use crate::bench::Suite;
 use std::ptr::null_mut;

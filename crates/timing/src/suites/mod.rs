@@ -1,4 +1,4 @@
-//! Suites that come with Vellum, by name.
+//! The suites that come with Vellum, by name.
 
 mod memory;
 

@@ -1,5 +1,5 @@
-//! aarch64: a call leaves the return address in a register. A frame that has saved it has it behind the
-//! caller's frame pointer, or alone; one that has not is the innermost, and not left.
+//! aarch64: a call leaves the return address in a register. A frame saves it next to the caller's frame
+//! pointer, or alone. A frame that has not saved it is the innermost; the walk does not leave it.
 
 use crate::SavedBp;
 use gimli::{AArch64, Register, RegisterRule, Vendor};

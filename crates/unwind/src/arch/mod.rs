@@ -1,6 +1,6 @@
-//! The machine: the numbers of its registers, and where a frame has its return address.
+//! Machine-dependent parts: register numbers, and where a frame has its return address.
 //!
-//! One file a machine, each with the same names.
+//! Each machine has one file, with the same names.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

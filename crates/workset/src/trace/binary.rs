@@ -1,4 +1,4 @@
-//! A page trace: references by page and time, a few bytes each.
+//! The page trace, a binary format: references by page and time, a few bytes each.
 //!
 //! ```text
 //! header    "VELPAGES"  version  log₂ of the page size  time unit  0 0 0 0 0     16 bytes
@@ -6,12 +6,12 @@
 //!           page less the page before       varint, the sign in the lowest bit
 //! ```
 //!
-//! Varints have 7 bits a byte, lowest first; the highest bit says that another byte follows. The first record
-//! is relative to page 0 at tick 0. There is no end mark: a trace whose writer was killed is good up to its
+//! Varints have 7 bits a byte, lowest first; the highest bit is set if another byte follows. The first record
+//! is relative to page 0 at tick 0. There is no end mark: a trace whose writer was killed is valid up to its
 //! last whole record.
 //!
-//! Time units: 0 references, 1 instructions, 2 nanoseconds of user CPU time. All else in the header is
-//! refused, so that a later version can say more.
+//! Time units: 0 references, 1 instructions, 2 nanoseconds of user CPU time. Other values in the header are
+//! refused, so that a later version can define them.
 
 use std::io::{self, BufRead, Write};
 

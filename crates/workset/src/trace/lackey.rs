@@ -1,4 +1,4 @@
-//! The text that valgrind's tool lackey writes with `--trace-mem=yes`.
+//! The text format of valgrind's tool lackey with `--trace-mem=yes`.
 //!
 //! ```text
 //! ==4711== Lackey, an example Valgrind tool      valgrind's own words: passed over
@@ -11,8 +11,7 @@
 //! Time is counted in instructions. Instructions are references too, to the pages of the code. An access that
 //! crosses into another page is a reference to each.
 //!
-//! Invariants: a line is never held beyond [`LINE_MAX`] bytes; the reader never stops at a line it does not
-//! know.
+//! Invariants: the reader buffers at most [`LINE_MAX`] bytes of a line, and never stops at an unknown line.
 
 use std::io::{BufRead, Read};
 

@@ -1,13 +1,12 @@
-//! Recorded reference strings, read as they stream by.
+//! Recorded reference strings, read as a stream.
 //!
 //! | format | made by | time is counted in |
 //! | --- | --- | --- |
 //! | lackey text ([`Lackey`]) | `valgrind --tool=lackey --trace-mem=yes --log-file=FILE prog` | instructions |
 //! | page trace ([`PageTrace`]) | [`PageTraceWriter`] | what its header says |
 //!
-//! Both are iterators of [`Reference`]s or errors. Unreadable input is an error that names its line or
-//! record; the reader may be asked for the next all the same, and goes on behind it if it can. Neither holds
-//! more than a line or a record in memory, however long the trace or whatever it contains.
+//! Both are iterators of [`Reference`]s or errors. An error names the unreadable line or record; after an
+//! error the iterator continues behind it if it can. Neither holds more than a line or a record in memory.
 //!
 //! ```text
 //! bytes ─▶ Trace::open ─(first byte)─▶ Lackey     ─┐
