@@ -39,32 +39,31 @@ use serde::Serialize;
 use crate::quantile::quantile;
 use crate::{Layers, Mark, Observation, median};
 
-/// The most that one page fault can account for, nanoseconds: reading, or clearing a huge page in a guest.
+/// The most that one page fault can account for, in nanoseconds: a read, or clearing a huge page in a guest.
 pub const FAULT_NS_MAX: f64 = 1e6;
 
-/// The most that one fault without reading can account for where the number of faults varies anyway,
-/// nanoseconds: a base page that the host must back first. One fault more is weak evidence there, and must
-/// not take the cost of another cause.
+/// The most that one fault without a read can account for, in nanoseconds, if the number of faults varies
+/// anyway: a base page that the host must back first. There, one fault more is weak evidence, and must not
+/// take the cost of another cause.
 pub const FAULT_AMONG_MANY_NS_MAX: f64 = 15e3;
 
-/// Up to this quantile of the kept observations a number of faults is usual.
+/// The usual number of faults is at most this quantile of the kept observations.
 const FAULTS_USUAL_QUANTILE: f64 = 0.99;
 
-/// The most that one switch can account for while the thread runs, nanoseconds: the switch itself and the
-/// caches after it.
+/// The most that one switch can account for while the thread runs, in nanoseconds: the switch itself and the
+/// cold caches after it.
 pub const SWITCH_NS_MAX: f64 = 50e3;
 
-/// Up to this quantile of the kept observations the time off the processor is no more than the two clocks'
-/// noise.
+/// Time off the processor up to this quantile of the kept observations is noise of the two clocks.
 const OFF_NOISE_QUANTILE: f64 = 0.99;
 
-/// What can make an observation longer than its fellows.
+/// Possible causes of a long observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// A page fault served without reading.
+    /// A page fault served without a read from storage.
     MinorFault,
-    /// A page fault that waited for reading.
+    /// A page fault that waited for a read from storage.
     MajorFault,
     /// Another thread was given the processor.
     Preemption,
@@ -78,7 +77,7 @@ pub enum Cause {
     Allocator,
     /// The kernel's tick.
     Tick,
-    /// None of the others is known to have happened.
+    /// No known cause.
     Unexplained,
 }
 
@@ -86,57 +85,57 @@ pub enum Cause {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct Picos(pub u64);
 
-/// What a whole series lost, and to what.
+/// The losses of a whole series, and their causes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Attribution {
-    /// The median wall time of the kept observations, nanoseconds: lost is what lies beyond it.
+    /// The median wall time of the kept observations, in nanoseconds; time beyond it counts as lost.
     pub usual_ns: f64,
-    /// The wall time of all observations together, nanoseconds.
+    /// The wall time of all observations together, in nanoseconds.
     pub wall_ns: f64,
-    /// What all outliers lost.
+    /// The loss of all outliers.
     pub lost: Picos,
-    /// The outliers that lost anything, in order.
+    /// The outliers with a loss, in order.
     pub outliers: Vec<Outlier>,
-    /// Each cause that took anything, the greediest first.
+    /// Each cause with a part of the loss, the largest first.
     pub causes: Vec<CauseTotal>,
 }
 
-/// One observation that took longer than its fellows.
+/// One observation longer than the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outlier {
     /// Its place in the series, from 0.
     pub place: usize,
     /// The layer it is in, from 1.
     pub layer: u8,
-    /// What it lost.
+    /// Its loss.
     pub lost: Picos,
-    /// Which cause took how much of that, the greediest first, none of them zero.
+    /// The parts of the loss by cause, the largest first, without zeros.
     pub parts: Vec<(Cause, Picos)>,
 }
 
-/// What one cause took.
+/// The part of one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CauseTotal {
     /// The cause.
     pub cause: Cause,
-    /// What it took, from all outliers together.
+    /// Its part of the loss of all outliers.
     pub lost: Picos,
-    /// Its share of all that was lost, 0 to 1.
+    /// Its share of the whole loss, 0 to 1.
     pub share: f64,
-    /// From how many outliers it took something.
+    /// The number of outliers in which it has a part.
     pub outliers: usize,
 }
 
 impl Attribution {
-    /// Shares out what the outliers of a series lost.
+    /// Divides the losses of a series' outliers among their causes.
     ///
-    /// `layers` are the layers of the observations' walls ([`Series::walls`](crate::Series::walls) will do:
-    /// base and batch do not move a value to another layer); observations and marks are on one clock, walls
-    /// in nanoseconds. `tick` holds the places of the observations that a [`Spectrum`](crate::Spectrum) found
-    /// on the kernel's beat, in any order (empty if none). An observation whose wall is not a finite number
-    /// has no known loss, and is left out.
+    /// `layers` are those of the observations' walls (those of [`Series::walls`](crate::Series::walls) are
+    /// the same, since base and batch move no value to another layer). Observations and marks are on one
+    /// clock, walls in nanoseconds. `tick` holds the places of the observations that a
+    /// [`Spectrum`](crate::Spectrum) found on the kernel's beat, in any order (empty if none). Observations
+    /// whose wall is not a finite number are left out.
     ///
-    /// `None` if there are no kept observations or the layers are another series'.
+    /// `None` if there are no kept observations, or if the layers belong to another series.
     #[must_use]
     pub fn of(observations: &[Observation], marks: &[Mark], layers: &Layers, tick: &[usize]) -> Option<Self> {
         if layers.layer_of.len() != observations.len() {
@@ -162,13 +161,13 @@ impl Attribution {
         Some(Self { usual_ns: usual.wall_ns, wall_ns, lost, outliers, causes })
     }
 
-    /// What was lost as a share of all wall time, 0 if there was none.
+    /// The loss as a share of all wall time, 0 if there is none.
     #[must_use]
     pub fn lost_share(&self) -> f64 {
         if self.wall_ns > 0.0 { self.lost.ns() / self.wall_ns } else { 0.0 }
     }
 
-    /// What one cause took; nothing if it is not among [`causes`](Self::causes).
+    /// The part of one cause; zero if it is not among [`causes`](Self::causes).
     #[must_use]
     pub fn taken_by(&self, cause: Cause) -> Picos {
         self.causes.iter().find(|total| total.cause == cause).map_or(Picos(0), |total| total.lost)
@@ -176,7 +175,7 @@ impl Attribution {
 }
 
 impl Outlier {
-    /// The cause that took most.
+    /// The cause with the largest part.
     #[must_use]
     pub fn cause(&self) -> Cause {
         self.parts.first().map_or(Cause::Unexplained, |(cause, _)| *cause)
@@ -184,7 +183,7 @@ impl Outlier {
 }
 
 impl Cause {
-    /// Every cause, in the order of their declaration.
+    /// Every cause, in order of declaration.
     pub const ALL: [Self; 9] = [
         Self::MinorFault,
         Self::MajorFault,
@@ -197,7 +196,7 @@ impl Cause {
         Self::Unexplained,
     ];
 
-    /// What it is called in reports.
+    /// The name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -221,8 +220,7 @@ impl fmt::Display for Cause {
 }
 
 impl Picos {
-    /// The nearest whole number of picoseconds, 0 for negative numbers; `None` for what is not a finite
-    /// number.
+    /// The nearest whole number of picoseconds, 0 for negative numbers; `None` if `ns` is not finite.
     #[must_use]
     pub fn from_ns(ns: f64) -> Option<Self> {
         ns.is_finite().then(|| Self((ns * 1e3).round() as u64))
@@ -235,13 +233,14 @@ impl Picos {
     }
 }
 
-/// What the kept observations are like.
+/// The properties of the kept observations.
 struct Usual {
     wall_ns: f64,
-    /// Wall less processor time, and how much more than that is still noise; `None` without processor times.
+    /// Wall less processor time: the median, and how much more is still noise; `None` without processor
+    /// times.
     off_ns: Option<(f64, f64)>,
     minor: u32,
-    /// What a fault more than that can account for, nanoseconds.
+    /// The most that a fault beyond the usual number can account for, in nanoseconds.
     minor_ns: f64,
 }
 
@@ -263,7 +262,7 @@ impl Usual {
     }
 }
 
-/// Gives each cause its part of `lost`, the greediest first.
+/// Gives each cause its part of `lost`, the largest first.
 fn share_out(
     lost: Picos,
     one: &Observation,
@@ -305,14 +304,14 @@ fn share_out(
     purse.parts
 }
 
-/// What is left of a loss, and who took the rest.
+/// The part of a loss without a cause yet, and the parts taken so far.
 struct Purse {
     left: Picos,
     parts: Vec<(Cause, Picos)>,
 }
 
 impl Purse {
-    /// Gives `cause` as much as `ns`, or what is left.
+    /// Gives `cause` as much as `ns`, or the rest if that is less.
     fn pay(&mut self, cause: Cause, ns: f64) {
         // The cast saturates: infinity becomes the largest number, negative numbers and NaN become 0.
         let part = Picos(((ns * 1e3).round() as u64).min(self.left.0));
@@ -327,7 +326,7 @@ impl Purse {
     }
 }
 
-/// When collector and allocator were at work.
+/// The spans in which collector and allocator were at work.
 struct Timeline {
     collection: Spans,
     allocator: Spans,
@@ -342,7 +341,7 @@ impl Timeline {
     }
 }
 
-/// Spans in order that do not touch each other.
+/// Ordered spans that do not touch each other.
 struct Spans(Vec<(u64, u64)>);
 
 impl Spans {
@@ -359,7 +358,7 @@ impl Spans {
         Self(spans)
     }
 
-    /// How much of `start..end` they cover.
+    /// The part of `start..end` that the spans cover.
     fn covered_ns(&self, start: u64, end: u64) -> u64 {
         let first = self.0.partition_point(|(_, span_end)| *span_end <= start);
         let inside = self.0[first..].iter().take_while(|(span_start, _)| *span_start < end);
@@ -402,7 +401,7 @@ mod tests {
         steal_ns: None,
     };
 
-    /// A hundred usual observations, each starting 10 µs after the other, and then the given one.
+    /// A hundred usual observations, each starting 10 µs after the last, and then the given one.
     fn series(odd: Observation) -> Vec<Observation> {
         let mut all: Vec<Observation> =
             (0..100).map(|i| Observation { start_ns: i * 10_000, ..USUAL }).collect();

@@ -19,7 +19,7 @@ use crate::transform::transform;
 use rustfft::FftDirection;
 use rustfft::num_complex::Complex;
 
-/// How far the observations of a series tell later ones.
+/// The correlation of the observations of a series with later ones.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Autocorrelation {
     /// The autocorrelation at each lag, from lag 0, where it is 1.
@@ -27,10 +27,9 @@ pub(crate) struct Autocorrelation {
 }
 
 impl Autocorrelation {
-    /// Of the values, for the lags from 0 to `lags` (at most n − 1).
+    /// The autocorrelation of the values, for the lags from 0 to `lags` (at most n − 1).
     ///
-    /// `None` if there are fewer than two values, all are equal, or one is not a finite number: no
-    /// correlation exists.
+    /// `None` if there are fewer than two values, all are equal, or one is not finite: no correlation exists.
     pub(crate) fn of(values: &[f64], lags: usize) -> Option<Self> {
         let n = values.len();
         let mean = values.iter().sum::<f64>() / n as f64;
@@ -39,8 +38,8 @@ impl Autocorrelation {
             return None;
         }
         let lags = lags.min(n - 1);
-        // The sum over products at every lag is a convolution: the power spectrum, transformed back. With as
-        // many zeros behind the values as there are lags, values that wrap round meet only zeros.
+        // The sum of products at every lag is a convolution: the power spectrum, transformed back. As many
+        // zeros as there are lags follow the values, so that values that wrap round meet only zeros.
         let size = (n + lags).next_power_of_two();
         let mut line = vec![Complex::new(0.0, 0.0); size];
         line.iter_mut().zip(values).for_each(|(slot, value)| slot.re = value - mean);
@@ -53,8 +52,8 @@ impl Autocorrelation {
         r.iter().all(|lag| lag.is_finite()).then_some(Self { r })
     }
 
-    /// How many neighbouring observations hold as much as one independent one: the integrated autocorrelation
-    /// time, at least 1. Too small if the correlation lasts longer than the lags that were asked for.
+    /// The integrated autocorrelation time, at least 1: the number of neighbouring observations worth one
+    /// independent one. Too small if the correlation lasts longer than `lags`.
     pub(crate) fn time(&self) -> f64 {
         let pairs = self.r.chunks_exact(2).map(|pair| pair[0] + pair[1]).take_while(|sum| *sum > 0.0);
         (2.0 * pairs.sum::<f64>() - 1.0).max(1.0)

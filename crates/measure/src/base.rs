@@ -21,7 +21,7 @@ use crate::{Sample, Unit};
 pub struct Base {
     /// The clock's name, such as `tsc`.
     pub clock: String,
-    /// How many empty timings.
+    /// The number of empty timings.
     pub n: u64,
     /// Their mean.
     pub mean: f64,
@@ -35,29 +35,27 @@ pub struct Base {
     pub step: f64,
 }
 
-/// An operation must last at least this many of the clock's steps, so that rounding is at most a tenth of it
-/// …
+/// An operation must last at least this many of the clock's steps, so that rounding is at most 10 % of it …
 pub const STEPS_MIN: f64 = 10.0;
-/// … and at least this many times the base on top, so that the subtracted base is not the larger part.
+/// … plus at least this many times the base, so that the subtracted base is not the larger part.
 pub const BASES_MIN: f64 = 1.0;
-/// Nothing a processor does is shorter; an operation that seems to be gets a batch for this length.
-/// Nanoseconds.
+/// The shortest possible operation of a processor, in nanoseconds: shorter ones get a batch for this length.
 pub const OPERATION_NS_MIN: f64 = 0.1;
-/// Differences below this come from converting a counter's steps to nanoseconds. No clock is finer.
-/// Nanoseconds.
+/// Smaller differences, in nanoseconds, come from converting a counter's steps. No clock is finer.
 const STEP_NS_MIN: f64 = 1e-3;
 
 impl Base {
-    /// The base from timings of nothing (nanoseconds) by `clock`.
+    /// The base of `clock` from empty timings, in nanoseconds.
     ///
-    /// `None` if there are none, if one is negative or not a number, or if all are zero: such a clock is too
-    /// coarse to show its step here. Find it by waiting for the clock to move, and use [`Base::with_step`].
+    /// `None` if there are no timings, if one is negative or not a number, or if all are zero. A clock with
+    /// only zeros is too coarse to show its step here: find the step by waiting for the clock to move, and
+    /// use [`Base::with_step`].
     #[must_use]
     pub fn of(clock: impl Into<String>, empty: &Sample) -> Option<Self> {
         Self::with_step(clock, empty, smallest_difference(empty.values())?)
     }
 
-    /// The same for a clock of which the step (nanoseconds, positive) is known.
+    /// The base of a clock whose step (nanoseconds, positive) was found elsewhere.
     #[must_use]
     pub fn with_step(clock: impl Into<String>, empty: &Sample, step: f64) -> Option<Self> {
         let stat = empty.stat()?;
@@ -73,20 +71,20 @@ impl Base {
         })
     }
 
-    /// `ns` without what measuring it cost. Not cut off at zero: see [`Sample::less`].
+    /// `ns` less the base. The result can be negative: see [`Sample::less`].
     #[must_use]
     pub fn subtract(&self, ns: f64) -> f64 {
         ns - self.min
     }
 
-    /// What share of the empty timings lies at the most frequent one, give or take `steps` of the clock: 0
-    /// to 1.
+    /// The share of the empty timings at the most frequent one, give or take `steps` of the clock: 0 to 1.
     ///
-    /// `empty` are the timings of which this is the base. `None` if there are none or one is not a number.
+    /// `empty` are the timings of this base. `None` if there are none or one is not a number.
     #[must_use]
     pub fn mode_share(&self, empty: &Sample, steps: u32) -> Option<f64> {
         empty.stat()?;
-        // By numbers of steps, so that a value's rounding to nanoseconds does not matter.
+        // The bins are whole numbers of steps, so that the rounding of a value to nanoseconds does not
+        // matter.
         let mut bins: Vec<i64> = empty.values().iter().map(|ns| (ns / self.step).round() as i64).collect();
         bins.sort_unstable();
         let same = |run: &&[i64]| run.len();
@@ -95,20 +93,20 @@ impl Base {
         Some(near as f64 / bins.len() as f64)
     }
 
-    /// The shortest observation (nanoseconds, base subtracted) that this clock measures well enough.
+    /// The shortest observation (nanoseconds, base subtracted) that this clock measures precisely enough.
     #[must_use]
     pub fn shortest_ns(&self) -> f64 {
         STEPS_MIN * self.step + BASES_MIN * self.min
     }
 
-    /// Whether an operation of `operation_ns` (base subtracted) must be timed in batches: `None` if it is
-    /// long enough by itself, else how many of it make an observation that is.
+    /// The batch for an operation of `operation_ns` (base subtracted): how many operations make a long enough
+    /// observation, `None` if one is enough.
     #[must_use]
     pub fn batch_for(&self, operation_ns: f64) -> Option<u64> {
         if operation_ns >= self.shortest_ns() {
             return None;
         }
-        // `max` also takes the place of what is not a number.
+        // `max` also replaces a value that is not a number.
         Some((self.shortest_ns() / operation_ns.max(OPERATION_NS_MIN)).ceil() as u64)
     }
 
@@ -142,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_step_is_the_smallest_positive_time() {
-        // As measured: CLOCK_MONOTONIC says 20 or 30 ns; the counter always 26 cycles of 0.3846 ns.
+        // As measured: CLOCK_MONOTONIC gives 20 or 30 ns; the counter always gives 26 cycles of 0.3846 ns.
         assert_eq!(base(&[20.0, 30.0, 20.0, 30.0]).step, 10.0);
         assert_eq!(base(&[10.0, 10.0, 10.0]).step, 10.0);
         assert_eq!(base(&[0.0, 0.0, 40.0]).step, 40.0);

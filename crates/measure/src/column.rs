@@ -28,7 +28,7 @@ pub enum Column {
 }
 
 impl Column {
-    /// All of them, in the order in which they are written.
+    /// All columns, in the order in which they are written.
     pub const ALL: [Self; 7] = [
         Self::Start,
         Self::Cpu,
@@ -39,13 +39,13 @@ impl Column {
         Self::Steal,
     ];
 
-    /// The column of this name, written exactly so.
+    /// The column with exactly this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|column| column.name() == name)
     }
 
-    /// What [`Column::parse`] reads.
+    /// The name that [`Column::parse`] reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,13 +59,13 @@ impl Column {
         }
     }
 
-    /// In what its values are.
+    /// The unit of the column's values.
     #[must_use]
     pub fn unit(self) -> Unit {
         Unit::parse(self.symbol())
     }
 
-    /// The symbol of that unit.
+    /// The symbol of the column's unit.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -74,8 +74,8 @@ impl Column {
         }
     }
 
-    /// Its value in `observation`, in its unit; `None` if there is none. A start above 2⁵³ ns (104 days) is
-    /// rounded.
+    /// The value in `observation`, in the column's unit; `None` if it is absent. A start above 2⁵³ ns (104
+    /// days) is rounded.
     #[must_use]
     pub fn value(self, observation: &Observation) -> Option<f64> {
         match self {
@@ -89,7 +89,7 @@ impl Column {
         }
     }
 
-    /// Whether any of `observations` has something in it that is not absent or zero.
+    /// True if any of `observations` has a value in this column that is not absent or zero.
     #[must_use]
     pub fn is_recorded(self, observations: &[Observation]) -> bool {
         observations.iter().any(|one| match self {
@@ -105,13 +105,13 @@ impl Column {
 }
 
 impl Series {
-    /// The series of one quantity: itself if that is what it holds, else one of its columns ([`Column`]) as
-    /// values.
+    /// The series of one quantity: the series itself if that is its quantity, else one of its columns
+    /// ([`Column`]) as values.
     ///
-    /// A column's series keeps the name, labels, starts, marks, machine and, for processor time, the batch
-    /// with its own base: its [`walls`](Self::walls) are then an operation's net processor time. All other
-    /// columns count whole observations. Observations of which the column is absent are left out. `None` if
-    /// it is absent from all of them, and if there is no such quantity.
+    /// The result keeps the name, labels, starts, marks and machine. Processor time also keeps the batch,
+    /// with its own base, so that its [`walls`](Self::walls) are an operation's net processor time. All other
+    /// columns count whole observations. Observations without the column are left out. `None` if all lack it,
+    /// or if there is no such quantity.
     #[must_use]
     pub fn select(&self, quantity: &str) -> Option<Self> {
         if quantity == self.quantity {

@@ -42,46 +42,43 @@ use crate::{Estimator, Gate, Interval, OrderCheck, median, paired_ratio_by, resa
 use error::{check_arms, check_options};
 use serde::Serialize;
 
-/// From this many rounds on the trimmed mean is the headline.
+/// The trimmed mean is the headline from this many rounds on.
 pub const TRIM_FROM: usize = 50;
 /// Differences up to this one (as a logarithm: a twentieth of a per cent) are not worth a warning.
 pub const NEGLIGIBLE: f64 = 0.0005;
-/// Below this many rounds no interval of the middle can hold 95 %.
+/// With fewer rounds no interval of the middle can hold 95 %.
 pub const TELLING_FROM: usize = 6;
-/// The share of observations below the absolute figure, where the processor is the limit …
+/// The share of observations below the absolute figure, if the processor is the limit …
 pub const LOW_SHARE: f64 = 0.10;
-/// … and where allocation is.
+/// … and if allocation is the limit.
 pub const LOW_SHARE_ALLOCATING: f64 = 0.01;
 
 /// Drawings for an interval.
 const RESAMPLES: usize = 1000;
-/// The times of a pair are each known to a step of the clock either way: pairs closer than this many steps
-/// are the same.
+/// Both times of a pair are rounded to a step of the clock: times closer than this many steps count as equal.
 const STEPS_OF_A_PAIR: f64 = 2.0;
-/// Of a value that lies between two steps, which of them the clock says has a variance of at most this many
-/// steps squared.
+/// The most variance, in squared steps, of the rounding of a value between two steps.
 const STEP_VARIANCE_MAX: f64 = 0.25;
 
-/// What each arm measured, a value a round, in the order of the rounds; all in one unit, less what measuring
-/// costs.
+/// The values of each arm, one a round, in the order of the rounds, all in one unit and less the base.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Arms<'a> {
-    /// The one compared with.
+    /// The reference arm.
     pub a: &'a [f64],
-    /// The same again.
+    /// The reference arm a second time.
     pub control: &'a [f64],
-    /// The one compared.
+    /// The arm compared with it.
     pub b: &'a [f64],
 }
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Options {
-    /// Drawings for each interval.
+    /// The number of drawings for each interval.
     pub resamples: usize,
-    /// Draws them.
+    /// The seed of the drawings.
     pub seed: u64,
-    /// The step of the clock, per operation, in the unit of the values; 0 if unknown or much finer than they
+    /// The clock's step per operation, in the unit of the values; 0 if unknown or much finer than their
     /// scatter.
     pub step: f64,
     /// The share of observations below the absolute figure.
@@ -94,14 +91,14 @@ impl Default for Options {
     }
 }
 
-/// A and B compared.
+/// The comparison of two arms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// How many rounds.
+    /// The number of rounds.
     pub rounds: usize,
     /// The ratios to quote.
     pub headline: Ratios,
-    /// The same by another estimator.
+    /// The ratios by the other estimator.
     pub check: Ratios,
     /// The share of observations below the absolute figures.
     pub low_share: f64,
@@ -109,7 +106,7 @@ pub struct Comparison {
     pub a: Interval,
     /// The absolute figure of b.
     pub b: Interval,
-    /// The headline's ratio beside that of another order, if one was run.
+    /// The headline's ratio beside that of another order, if another order was run.
     pub order: Option<OrderCheck>,
 }
 
@@ -117,12 +114,12 @@ impl Comparison {
     /// Compares the arms.
     ///
     /// # Errors
-    /// If the arms do not match, hold what is no positive time, or an option makes no sense.
+    /// If the arms have different lengths, a value is not a positive time, or an option is out of range.
     pub fn of(arms: Arms<'_>, options: &Options) -> Result<Self, CompareError> {
         check_options(options)?;
         check_arms(arms)?;
         let rounds = arms.a.len();
-        // The shorter operation is the one that a step is the larger part of.
+        // The step is a larger part of the shorter operation.
         let shortest =
             [arms.a, arms.b].map(|arm| median(arm).unwrap_or(f64::NAN)).into_iter().fold(f64::NAN, f64::min);
         let step = options.step / shortest;
@@ -132,7 +129,8 @@ impl Comparison {
             let over = |arm: &[f64]| {
                 let pairs: Vec<(f64, f64)> = arm.iter().copied().zip(arms.a.iter().copied()).collect();
                 let found = paired_ratio_by(estimator, &pairs, options.resamples, options.seed);
-                // Not by chance, and so not as squares: the whole of it on either side.
+                // The clock's error is systematic, so it widens the interval by its full size instead of
+                // adding as squares.
                 let off = resolution(estimator, step).exp();
                 let widened = |i: Interval| Interval { low: i.low / off, high: i.high * off, ..i };
                 found.map(widened).ok_or_else(none)
@@ -149,7 +147,7 @@ impl Comparison {
         Ok(Self { rounds, headline, check, low_share: options.low_share, a, b, order: None })
     }
 
-    /// The same with the ratio of a second order beside it, as a check.
+    /// The comparison, with the ratio of a second order beside it as a check.
     #[must_use]
     pub fn with_second_order(mut self, second: &Self) -> Self {
         let same =
@@ -158,19 +156,19 @@ impl Comparison {
         self
     }
 
-    /// What may be said about b: nothing from fewer than [`TELLING_FROM`] rounds, whatever they look like.
+    /// The verdict on b: [`Direction::NotShown`] with fewer than [`TELLING_FROM`] rounds.
     #[must_use]
     pub fn direction(&self) -> Direction {
         if self.rounds < TELLING_FROM { Direction::NotShown } else { self.headline.direction() }
     }
 
-    /// Whether b is slower than allowed: 1.02 allows two per cent.
+    /// The gate's result for an allowed ratio: 1.02 allows two per cent.
     #[must_use]
     pub fn gate(&self, allowed: f64) -> Gate {
         Gate::of(self.headline.ratio, self.headline.control, self.rounds, allowed)
     }
 
-    /// What a reader must know beside the figures.
+    /// The warnings to show beside the figures.
     #[must_use]
     pub fn warnings(&self) -> Vec<Warning> {
         let (headline, check) = (self.headline.ratio, self.check.ratio);
@@ -190,11 +188,11 @@ impl Comparison {
     }
 }
 
-/// How far off (as a logarithm) a clock with this step, as a share of the time measured, can make a ratio,
-/// whatever the rounds say.
+/// The largest error (as a logarithm) of a ratio from a clock with this step, given as a share of the time
+/// measured. More rounds do not reduce it.
 fn resolution(estimator: Estimator, step: f64) -> f64 {
     match estimator {
-        // The middle one of quantised times lies on a step.
+        // The median of quantised times lies on a step.
         Estimator::Quantile(_) => step,
         // A mean resolves less than a step; the curve of the logarithm shifts it by half the variance of the
         // scatter.

@@ -18,14 +18,13 @@ const TRIMMED: Estimator = Estimator::Trimmed { floor: 0.0 };
 /// Makes a series of log-ratios around 0, of the given length.
 type Make = fn(&mut Noise, usize) -> Vec<f64>;
 
-/// The least coverage of a stated interval of 95 %, from 50 pairs on.
+/// The least acceptable coverage of a stated 95 % interval, from 50 pairs on.
 const COVERED_MIN: f64 = 0.93;
 
 /// Pairs in the small run.
 const SMALL: usize = 60;
 
-/// Kinds that reach the widths at which stopping is tried within 100 to 10,000 rounds, and the most rounds
-/// that takes.
+/// Kinds of series that reach the tested widths within 100 to 10,000 rounds, and the most rounds that takes.
 const UNIT_SCATTER: [&str; 4] = ["independent", "follows 0.3", "follows 0.5", "student 2"];
 const ROUNDS_STOPPED_MAX: usize = 20_000;
 
@@ -79,8 +78,8 @@ fn disturbed(noise: &mut Noise, mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Two arms of the same thing in random order, on a machine whose level jumps by a third every hundred runs
-/// or so, and wanders in between. Three runs in a hundred are disturbed, by up to twenty times their length.
+/// Two arms with the same operation in random order, on a machine whose level wanders, and jumps by a third
+/// every hundred runs or so. Three runs in a hundred are disturbed, by up to twenty times their length.
 fn machine(noise: &mut Noise, n: usize) -> Vec<f64> {
     let (mut level, mut wander) = (0.0, 0.0);
     let mut run = |noise: &mut Noise| {
@@ -98,7 +97,7 @@ fn machine(noise: &mut Noise, n: usize) -> Vec<f64> {
     (0..n).map(|_| round()).collect()
 }
 
-/// The share of trials whose interval held 0, and the mean width over the one that knows.
+/// The share of trials whose interval held 0, and the mean width over that of the ideal interval.
 fn covered(make: Make, n: usize, estimator: Estimator, trials: u64, resamples: usize) -> (f64, f64) {
     let found: Vec<_> = (0..trials)
         .map(|trial| {
@@ -112,13 +111,13 @@ fn covered(make: Make, n: usize, estimator: Estimator, trials: u64, resamples: u
     (held, mean(&|i| found[i].high - found[i].low) / (3.92 * scatter))
 }
 
-/// The share of trials that held 0 although each measured only until its interval was narrow, and the looks a
-/// trial took. Widths are such as are reached at about 100 to 400 rounds.
+/// The share of trials that held 0, with each measured only until its interval was narrow, and the looks a
+/// trial took. The tested widths are reached at about 100 to 400 rounds.
 fn covered_when_stopped(make: Make, estimator: Estimator, trials: u64, resamples: usize) -> (f64, f64) {
     let (mut held, mut looks) = (0.0, 0.0);
     for trial in 0..trials {
         let plan = Plan::new([0.1, 0.15, 0.2][trial as usize % 3], u64::MAX);
-        // Made in full; the loop below sees only the rounds measured so far.
+        // The whole series is made at once; the loop below sees only the rounds measured so far.
         let values = make(&mut Noise::new(trial), ROUNDS_STOPPED_MAX);
         let (mut rounds, mut found) = (0, None);
         while let Next::Measure(more) = plan.next(rounds, rounds as u64, || {
@@ -146,8 +145,8 @@ fn stated_intervals_cover() {
             let (held, wide) = covered(make, SMALL, estimator, trials, 200);
             let least = COVERED_MIN - doubt(trials);
             assert!(held >= least, "{name}, {estimator:?}: {held} (seeds 0..{trials})");
-            // Now and then a drawing of a few dozen holds mostly wild values, and such an interval is as wide
-            // as they are.
+            // Sometimes a drawing of a few dozen values holds mostly wild values, which makes the interval as
+            // wide.
             let most = if name.contains("wild") { f64::INFINITY } else { 1.6 };
             assert!(wide < most, "{name}, {estimator:?}: {wide} times as wide as needed");
         }

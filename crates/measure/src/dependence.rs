@@ -39,29 +39,30 @@
 use crate::quantile::{median, quantile_of_sorted};
 use serde::Serialize;
 
-/// The share of repetitions whose interval is to hold the true value.
+/// The share of repetitions whose interval holds the true value.
 pub const CONFIDENCE: f64 = 0.95;
 
 /// The value below which the normal distribution has (1 + [`CONFIDENCE`]) / 2 of its mass.
 const NORMAL_UPPER: f64 = 1.959_963_984_540_054;
-/// Where Newton's method ends, as a share of the value.
+/// The precision of Newton's method, as a share of the value.
 const STUDENT_PRECISION: f64 = 1e-10;
-/// Slices of a step for Simpson's rule: even.
+/// The slices of a step for Simpson's rule; must be even.
 const SLICES: usize = 32;
-/// From here on the series of the gamma functions' ratio has ten digits.
+/// From this value on the series of the gamma functions' ratio has ten digits.
 const SERIES_FROM: f64 = 30.0;
 
-/// Lags whose autocorrelation is looked at.
+/// The number of lags whose autocorrelation is used.
 const LAGS: usize = 5;
-/// Beyond the first, a lag counts if its correlation is this many times that of white noise, 1/√n.
+/// Lags beyond the first count if their correlation is this many times that of white noise, 1/√n.
 const BEYOND_NOISE: f64 = 2.0;
 /// The largest persistence assumed: one value in 66 is then an independent one.
 const PERSISTENCE_MAX: f64 = 0.97;
-/// A series has at least this many blocks, so that there are some to choose from.
+/// The least number of blocks in a series, so that there are some to choose from.
 const BLOCKS_MIN: usize = 4;
-/// Values this many standard deviations from the median are disturbances …
+/// Values this many standard deviations from the median count as disturbances …
 const FAR: f64 = 4.0;
-/// … with the deviation taken from the median distance, of which a normal one has this many.
+/// … with the deviation computed from the median distance; for a normal distribution it is this many
+/// distances.
 const DEVIATIONS_A_DISTANCE: f64 = 1.482_602_218_505_602;
 /// With more degrees of freedom Student's distribution is the normal one, to four digits (and its inverse
 /// hard to compute).
@@ -69,19 +70,19 @@ const FREEDOM_MAX: f64 = 1e4;
 /// The least shortfall assumed.
 const SHORTFALL_MIN: f64 = 0.1;
 
-/// How a series is to be drawn from, so that the interval covers.
+/// The parameters of resampling that make the interval cover.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Dependence {
-    /// How far a value follows the one before: 0 not at all; at most 0.97.
+    /// The dependence of a value on the one before: 0 for none; at most 0.97.
     pub persistence: f64,
-    /// How many neighbours are drawn together.
+    /// The number of neighbours drawn together.
     pub block: usize,
-    /// How many values are drawn in all: the series' length, less what the interval would be too narrow by.
+    /// The number of values drawn in total. The fewer, the wider the interval.
     pub drawn: usize,
 }
 
 impl Dependence {
-    /// Of a series of finite numbers, in the order in which they were observed.
+    /// The parameters for a series of finite numbers, in order of observation.
     #[must_use]
     pub fn of(values: &[f64]) -> Self {
         let persistence = persistence(values);
@@ -100,21 +101,21 @@ fn persistence(values: &[f64]) -> f64 {
     let n = values.len() as f64;
     let Some(lags) = correlations(values) else { return 0.0 };
     let corrected = |r: f64| (r + (1.0 + 4.0 * r) / n).clamp(0.0, PERSISTENCE_MAX);
-    // What swings to and fro is alike at every other lag; it is not persistent.
+    // Values that swing to and fro correlate at every other lag; they are not persistent.
     let positive = lags.iter().take_while(|r| **r > 0.0).skip(1);
     let later = (2..).zip(positive).filter(|(_, r)| **r > BEYOND_NOISE / n.sqrt());
     let roots = later.map(|(lag, r)| corrected(*r).powf(1.0 / f64::from(lag)));
     roots.fold(corrected(lags[0]), f64::max).min(PERSISTENCE_MAX)
 }
 
-/// The autocorrelation at the lags from 1 to [`LAGS`], 0 beyond the series, disturbed values missing; `None`
-/// if nothing varies.
+/// The autocorrelation at the lags from 1 to [`LAGS`], 0 beyond the series. Disturbed values are treated as
+/// missing. `None` if all values are equal.
 fn correlations(values: &[f64]) -> Option<[f64; LAGS]> {
     let middle = median(values)?;
     let mut distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     distances.sort_unstable_by(f64::total_cmp);
     let usual = DEVIATIONS_A_DISTANCE * quantile_of_sorted(&distances, 0.5);
-    // Where more than half are equal there is no usual distance, and nothing can be called far off.
+    // If more than half of the values are equal, the median distance is 0, and no value counts as far off.
     let far = if usual > 0.0 { FAR * usual } else { f64::INFINITY };
     let near = |value: &f64| ((value - middle).abs() <= far).then_some(*value);
     let kept: Vec<Option<f64>> = values.iter().map(near).collect();
@@ -130,14 +131,14 @@ fn correlations(values: &[f64]) -> Option<[f64; LAGS]> {
     (variance > 0.0).then(|| std::array::from_fn(|lag| covariance(lag + 1) / variance))
 }
 
-/// What share of the true variance of a mean blocks show.
+/// The share of a mean's true variance that blocks show.
 fn shortfall(persistence: f64, block: f64, n: f64) -> f64 {
     let cut =
         2.0 * persistence * (1.0 - persistence.powf(block)) / (block * (1.0 - persistence * persistence));
     (1.0 - cut - block / n).max(SHORTFALL_MIN)
 }
 
-/// By how much to enlarge a variance that is known from `freedom` degrees of freedom only.
+/// The factor for a variance that is estimated from only `freedom` degrees of freedom.
 fn spread_factor(freedom: f64) -> f64 {
     if freedom > FREEDOM_MAX {
         return 1.0;
@@ -147,8 +148,8 @@ fn spread_factor(freedom: f64) -> f64 {
 
 /// The value below which Student's distribution has (1 + [`CONFIDENCE`]) / 2 of its mass.
 ///
-/// Newton's method from the middle, where half of the mass lies below. The density falls from there on, so
-/// that no step goes beyond the value.
+/// Newton's method starts at the middle, where half of the mass lies below. The density falls from there on,
+/// so no step goes beyond the value.
 fn student_upper(freedom: f64) -> f64 {
     let scale = gamma_half_over(freedom / 2.0) / (std::f64::consts::PI * freedom).sqrt();
     let density = |at: f64| scale * (1.0 + at * at / freedom).powf(-(freedom + 1.0) / 2.0);
@@ -195,7 +196,7 @@ mod tests {
             let mean = mean_persistence(n, follow);
             assert!((mean - follow).abs() < 0.06, "n {n}, {follow}: {mean} (seeds 0..200)");
         }
-        // Positive values by chance count: half of the noise of r(1), on average, and a little of the later
+        // Positive values arise by chance: half of the noise of r(1), on average, and a little of the later
         // lags.
         assert!(mean_persistence(5000, 0.0) < 0.05);
         assert!(mean_persistence(5000, -0.5) < 0.01, "a lag of 0.25 after one of -0.5 is no persistence");
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_shortfall_follows_from_the_variance_of_block_means() {
-        // The variance of a mean of b values of a first-order process, times b, over that of endlessly many:
+        // The variance of a mean of b values of a first-order process, times b, over its limit for large b:
         // (1 + 2 Σ (1 − k/b) φ^k) (1 − φ)/(1 + φ), summed here term by term.
         for (follow, block) in [(0.3f64, 4u32), (0.5, 9), (0.8, 20)] {
             let b = f64::from(block);

@@ -1,6 +1,6 @@
 //! Number formats for tables.
 
-/// Three significant digits, or all digits before the point; `-` for what is not a finite number.
+/// Three significant digits, or all digits before the point; `-` if `value` is not finite.
 #[must_use]
 pub fn short(value: f64) -> String {
     match value.abs() {
@@ -12,7 +12,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// What a ratio is more (or less) than one, as a percentage with its sign: 1.02 is "+2.00 %".
+/// The difference of a ratio from one, as a percentage with its sign: 1.02 is "+2.00 %".
 #[must_use]
 pub fn percent(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;

@@ -19,10 +19,10 @@
 //! round instead of keeping chains of indices, because there are few rounds. The table is our own simulation
 //! (`tests/vectors/dip_table.py`).
 
-/// The chances for which the table holds quantiles, falling.
+/// The probabilities for which the table holds quantiles, falling.
 const CHANCES: [f64; 10] = [0.5, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005, 0.0002];
 
-/// For numbers of uniform values: what √n times their dip exceeds with those chances.
+/// By number of uniform values: the bounds that √n times their dip exceeds with these probabilities.
 const TABLE: [(u32, [f64; 10]); 11] = [
     (4, [0.2500, 0.3745, 0.4142, 0.4474, 0.4633, 0.4746, 0.4840, 0.4890, 0.4919, 0.4953]),
     (6, [0.3016, 0.3896, 0.4033, 0.4383, 0.4691, 0.4943, 0.5200, 0.5359, 0.5491, 0.5608]),
@@ -37,12 +37,12 @@ const TABLE: [(u32, [f64; 10]); 11] = [
     (4000, [0.3753, 0.4983, 0.5398, 0.5870, 0.6212, 0.6527, 0.6939, 0.7258, 0.7694, 0.8033]),
 ];
 
-/// The dip of sorted values, none of them NaN; 0 of none.
+/// The dip of sorted values without NaN; 0 if there are none.
 pub(crate) fn dip(sorted: &[f64]) -> f64 {
     if sorted.is_empty() {
         return 0.0;
     }
-    // All heights are in steps of the curve: the value at place i lifts it from i to i + 1.
+    // Heights are in steps of the curve: the value at place i lifts it from i to i + 1.
     let (mut first, mut last, mut dip) = (0, sorted.len() - 1, 1.0f64);
     loop {
         let below = hull(sorted, first, last, |turn| turn <= 0.0);
@@ -65,8 +65,8 @@ pub(crate) fn dip(sorted: &[f64]) -> f64 {
     dip / (2.0 * sorted.len() as f64)
 }
 
-/// The chance that `n` values with one mode have a dip of at least this; `n` need not be whole. Chances below
-/// the smallest in the table are given as that.
+/// The probability that `n` values with one mode have a dip of at least this; `n` need not be whole. The
+/// result is at least the smallest probability in the table.
 pub(crate) fn dip_chance(dip: f64, n: f64) -> f64 {
     let (row, statistic) = (quantiles(n), n.sqrt() * dip);
     if statistic <= row[0] {
@@ -79,13 +79,15 @@ pub(crate) fn dip_chance(dip: f64, n: f64) -> f64 {
     (CHANCES[place - 1].ln() * (1.0 - weight) + CHANCES[place].ln() * weight).exp()
 }
 
-/// The dip that `n` values with one mode exceed with a chance: the nearest in the table that is not larger.
+/// The dip that `n` values with one mode exceed with probability `chance`: the nearest in the table that is
+/// not larger.
 pub(crate) fn dip_beyond(chance: f64, n: f64) -> f64 {
     let place = CHANCES.iter().position(|listed| *listed <= chance).unwrap_or(CHANCES.len() - 1);
     quantiles(n)[place] / n.max(1.0).sqrt()
 }
 
-/// The table's row for a number of values: between two rows on a line over 1/√n, beyond the ends the end.
+/// The table's row for a number of values. Between two rows it is interpolated linearly over 1/√n; beyond the
+/// ends it is the last row.
 fn quantiles(n: f64) -> [f64; 10] {
     let at = |size: u32| 1.0 / f64::from(size).sqrt();
     let n = n.clamp(f64::from(TABLE[0].0), f64::from(TABLE[TABLE.len() - 1].0));
@@ -95,8 +97,8 @@ fn quantiles(n: f64) -> [f64; 10] {
     std::array::from_fn(|i| low[i] + weight * (high[i] - low[i]))
 }
 
-/// The places, from `first` to `last`, at which the hull of the curve bends; `leave` says which turns it must
-/// not take.
+/// The places, from `first` to `last`, where the hull of the curve bends; `leave` decides which turns are
+/// left out.
 fn hull(x: &[f64], first: usize, last: usize, leave: impl Fn(f64) -> bool) -> Vec<usize> {
     let mut bends: Vec<usize> = Vec::new();
     for place in first..=last {
@@ -112,8 +114,7 @@ fn hull(x: &[f64], first: usize, last: usize, leave: impl Fn(f64) -> bool) -> Ve
     bends
 }
 
-/// Where, at a bend of one of them, the two hulls are farthest apart: how far, and the modal interval that
-/// follows.
+/// The bend at which the two hulls are farthest apart: the distance, and the modal interval that follows.
 fn farthest(x: &[f64], below: &[usize], above: &[usize]) -> Option<(f64, usize, usize)> {
     let at_below = below.iter().map(|place| {
         let after = above.partition_point(|bend| bend < place);
@@ -136,14 +137,14 @@ fn height(x: &[f64], hull: &[usize], place: usize, after: usize) -> f64 {
     line(x, hull[after - 1], right, place)
 }
 
-/// The height at `place` of the line between two places; between equal values that of the right one.
+/// The height at `place` of the line between two places; between equal values, the height of the right one.
 fn line(x: &[f64], left: usize, right: usize, place: usize) -> f64 {
     let width = x[right] - x[left];
     let share = if width > 0.0 { (x[place] - x[left]) / width } else { 1.0 };
     left as f64 + (right - left) as f64 * share
 }
 
-/// How far the curve leaves a piece of a hull.
+/// The largest distance of the curve from a piece of a hull.
 fn inner(x: &[f64], piece: &[usize], apart: impl Fn(usize, f64) -> f64) -> f64 {
     let (left, right) = (piece[0], piece[1]);
     if right - left < 2 || x[left] == x[right] {
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(dip(&[3.0]), 0.5);
         let even: Vec<f64> = (0..50).map(f64::from).collect();
         assert!((dip(&even) - 0.01).abs() < 1e-12, "evenly spaced values lie on a line");
-        // Two heaps far apart, half of the values in each: the farthest from one mode that there is.
+        // Two clusters far apart, each with half of the values, have the largest possible dip.
         let mut apart: Vec<f64> = (0..50).map(|i| f64::from(i) * 1e-9).collect();
         apart.extend((0..50).map(|i| 1.0 + f64::from(i) * 1e-9));
         assert!((dip(&apart) - 0.25).abs() < 0.006, "{}", dip(&apart));

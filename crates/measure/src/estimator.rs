@@ -24,15 +24,16 @@
 use crate::LAYER_DEVIATIONS;
 use serde::Serialize;
 
-/// What is made of many values.
+/// An estimator of one figure for many values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Estimator {
-    /// The value below which this share (0 to 1) lies, interpolated as [`quantile`](crate::quantile()) does.
+    /// The value below which this share (0 to 1) of the values lies, interpolated as in
+    /// [`quantile`](crate::quantile()).
     Quantile(f64),
-    /// The mean of what layers of outliers leave.
+    /// The mean of the values left after all layers of outliers are removed.
     Trimmed {
-        /// Nothing closer than this to the mean is an outlier; in the unit of the values, 0 or more.
+        /// Values closer than this to the mean are not outliers; in the unit of the values, 0 or more.
         floor: f64,
     },
 }
@@ -43,14 +44,14 @@ impl Estimator {
 
     /// The estimate of the values.
     ///
-    /// `None` if there are none, one is not a finite number, or the estimator's own number makes no sense.
+    /// `None` if there are none, one is not finite, or the estimator's parameter is out of range.
     #[must_use]
     pub fn of(self, values: &[f64]) -> Option<f64> {
         let sorted = self.sorted(values)?;
         Some(self.of_drawing(&sorted, &vec![1; sorted.len()], sorted.len()))
     }
 
-    /// The values sorted, if there is an estimate of them.
+    /// The values sorted, or `None` if they have no estimate.
     pub(crate) fn sorted(self, values: &[f64]) -> Option<Vec<f64>> {
         let sensible = match self {
             Self::Quantile(share) => (0.0..=1.0).contains(&share),
@@ -64,8 +65,7 @@ impl Estimator {
         Some(sorted)
     }
 
-    /// The estimate of a drawing that holds `sorted[i]` as often as `counts[i]` says, `drawn` values in all,
-    /// at least one.
+    /// The estimate of a drawing of `drawn` values (at least one) that holds `sorted[i]` `counts[i]` times.
     pub(crate) fn of_drawing(self, sorted: &[f64], counts: &[u32], drawn: usize) -> f64 {
         match self {
             Self::Quantile(share) => quantile(sorted, counts, share * (drawn - 1) as f64),
@@ -74,7 +74,7 @@ impl Estimator {
     }
 }
 
-/// The value at a place, counted from 0, of the drawing; between two neighbours on the line.
+/// The value at a place of the drawing, counted from 0, interpolated linearly between two neighbours.
 fn quantile(sorted: &[f64], counts: &[u32], place: f64) -> f64 {
     let below = place.floor() as u64;
     let mut passed = 0;
@@ -83,7 +83,7 @@ fn quantile(sorted: &[f64], counts: &[u32], place: f64) -> f64 {
         passed += u64::from(*count);
         (passed > below).then_some(*value)
     });
-    // Places lie within the drawing: `found` is there, and so is a next one whenever it weighs anything.
+    // Places lie within the drawing: `found` exists, and a next value exists if its weight is not zero.
     let low = found.unwrap_or(sorted[sorted.len() - 1]);
     let weight = place - below as f64;
     if weight == 0.0 || passed > below + 1 {
@@ -92,11 +92,10 @@ fn quantile(sorted: &[f64], counts: &[u32], place: f64) -> f64 {
     drawn.next().map_or(low, |(high, _)| low + (high - low) * weight)
 }
 
-/// The mean of what is left when nothing lies beyond mean ± 2σ, or `floor` if that is more. The values being
-/// sorted, what is left is a stretch.
+/// The mean of the values left when none lies outside mean ± 2σ, or mean ± `floor` if that is wider. The
+/// values are sorted, so those left are a stretch.
 fn trimmed(sorted: &[f64], counts: &[u32], floor: f64) -> f64 {
-    // Sums are of distances from a value in the heap, so that they lose no digits, and that equal values sum
-    // to nothing.
+    // Sums are of distances from a central value, so that they lose no digits, and equal values sum to zero.
     let origin = sorted[sorted.len() / 2];
     let (mut from, mut to) = (0, sorted.len());
     loop {
@@ -113,7 +112,7 @@ fn trimmed(sorted: &[f64], counts: &[u32], floor: f64) -> f64 {
         let inside = |value: &f64| (value - origin - mean).abs() <= reach;
         let low = sorted[from..to].iter().position(inside);
         let high = sorted[from..to].iter().rposition(inside);
-        // Nothing inside: rounding, where all that is left is equal but for its last digits.
+        // Only rounding leaves nothing inside: the remaining values differ in their last digits only.
         let (Some(low), Some(high)) = (low, high) else { return origin + mean };
         let stretch = (from + low, from + high + 1);
         let beyond = counts[from..stretch.0].iter().chain(&counts[stretch.1..to]).any(|count| *count > 0);
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn no_closer_than_the_floor() {
-        // Nineteen at 100 and one at 101: beyond two deviations, yet only a step of the clock away.
+        // Nineteen values at 100 and one at 101: beyond two deviations, but only one step of the clock away.
         let mut values = vec![100.0; 19];
         values.push(101.0);
         assert_eq!(TRIMMED.of(&values), Some(100.0));

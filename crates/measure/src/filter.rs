@@ -24,7 +24,7 @@ use thiserror::Error;
 use crate::Series;
 use crate::line::Entry;
 
-/// What to let through, an entry at a time. The default is everything.
+/// Which entries pass the filter. The default is all.
 ///
 /// ```
 /// use vellum_measure::filter::Filter;
@@ -48,11 +48,11 @@ pub struct Filter {
     ranges: Option<Ranges>,
 }
 
-/// Which observations, counted from 1: `1-201,300-`.
+/// Ranges of observations, counted from 1: `1-201,300-`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges(Vec<RangeInclusive<usize>>);
 
-/// A text that is no ranges.
+/// The text has no valid ranges.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "{part:?} in {text:?} is no range of observations; write 5, 1-200, 300- or -10, from 1 and upwards, with commas between"
@@ -60,44 +60,44 @@ pub struct Ranges(Vec<RangeInclusive<usize>>);
 pub struct RangesError {
     /// The whole text.
     text: String,
-    /// What of it is wrong.
+    /// The invalid part.
     part: String,
 }
 
 impl Filter {
-    /// Lets entries through whose name matches `pattern` (a regular expression).
+    /// Passes entries whose name matches `pattern` (a regular expression).
     ///
     /// # Errors
-    /// If it is none; the message shows where.
+    /// If `pattern` is not a valid expression; the message shows the place.
     pub fn grep(mut self, pattern: &str) -> Result<Self, regex::Error> {
         self.name = Some(Regex::new(pattern)?);
         Ok(self)
     }
 
-    /// Lets entries through that have a label matching `pattern` (a regular expression).
+    /// Passes entries with a label that matches `pattern` (a regular expression).
     ///
     /// # Errors
-    /// If it is none; the message shows where.
+    /// If `pattern` is not a valid expression; the message shows the place.
     pub fn label(mut self, pattern: &str) -> Result<Self, regex::Error> {
         self.label = Some(Regex::new(pattern)?);
         Ok(self)
     }
 
-    /// Lets observations in `ranges` through.
+    /// Passes the observations in `ranges`.
     #[must_use]
     pub fn cut(mut self, ranges: Ranges) -> Self {
         self.ranges = Some(ranges);
         self
     }
 
-    /// Lets these quantities through, each as a series of its own ([`Series::select`]), in this order.
+    /// Passes these quantities, each as a series of its own ([`Series::select`]), in this order.
     #[must_use]
     pub fn select(mut self, quantities: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.quantities = quantities.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What of `entry` comes through.
+    /// The series that remain of `entry`.
     #[must_use]
     pub fn apply(&self, entry: Entry) -> Vec<Entry> {
         let (name, labels) = match &entry {
@@ -113,7 +113,7 @@ impl Filter {
             Entry::Series(series) if self.quantities.is_empty() => {
                 vec![Entry::Series(self.in_ranges(series))]
             }
-            // Cut before a column is taken out, which may leave observations out: the ranges count all of
+            // The cut comes first, because selecting a column may drop observations: the ranges count all of
             // them.
             Entry::Series(series) => {
                 let series = self.in_ranges(series);
@@ -143,10 +143,10 @@ impl Filter {
 }
 
 impl Ranges {
-    /// Whether observation `number`, counted from 1, is in one of them.
+    /// True if one of the ranges contains observation `number`, counted from 1.
     #[must_use]
     pub fn contains(&self, number: usize) -> bool {
-        // They are sorted and apart: only the last that begins in time can hold it.
+        // Ranges are sorted and disjoint: only the last range that begins at or before `number` can hold it.
         let begun = self.0.partition_point(|range| *range.start() <= number);
         begun > 0 && self.0[begun - 1].contains(&number)
     }
@@ -220,8 +220,8 @@ mod tests {
              X:with:Observation::Cpu:ns - 39\n\
              X:with:Mark::Mark:ns 1,2,minor\n"
         );
-        // The one without processor time falls out after the cut, so that 2 and 4 are still the second and
-        // fourth.
+        // The observation without processor time is dropped after the cut, so 2 and 4 are still the second
+        // and fourth.
         let cpu = run(&filter.select(["Cpu", "Steal"]), text);
         assert!(cpu.starts_with("X:1l:Observation::Cpu:ns 39\nX:with:Observation::Start:ns 4\n"), "{cpu}");
     }

@@ -24,39 +24,39 @@ use crate::{Direction, Interval, TELLING_FROM, percent, rounds_needed};
 use serde::Serialize;
 use std::fmt;
 
-/// More rounds than this are not advised: a ratio that close to the limit is on it.
+/// More rounds than this are not suggested: a ratio so close to the limit cannot be decided.
 const ROUNDS_ADVISED_MAX: usize = 10_000_000;
 
-/// What a gate says.
+/// The result of a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Shown to stay within what is allowed.
+    /// The ratio stays within the allowed one.
     Passed,
-    /// Not shown either way.
+    /// Neither is shown.
     NotShown,
-    /// Shown to exceed what is allowed.
+    /// The ratio exceeds the allowed one.
     Failed,
 }
 
-/// A ratio held against the most that is allowed.
+/// A ratio compared with the allowed one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Gate {
-    /// What was allowed, as a ratio: 1.02 for two per cent.
+    /// The allowed ratio: 1.02 for two per cent.
     pub allowed: f64,
-    /// What the control adds to that, as a ratio: 1 where it shows nothing.
+    /// The factor that the control adds to the allowed ratio: 1 if the control shows no difference.
     pub skew: f64,
-    /// The ratio that was found.
+    /// The measured ratio.
     pub ratio: Interval,
-    /// From how many rounds; nothing where more of them would not help.
+    /// The number of rounds from which the ratio was computed.
     pub rounds: usize,
-    /// What follows.
+    /// The result.
     pub outcome: Outcome,
 }
 
 impl Gate {
-    /// Holds the ratio against `allowed` (1.02: two per cent more), given the control's, if there was one,
-    /// and from how many rounds it was found, if it came from rounds.
+    /// Compares `ratio` with `allowed` (1.02: two per cent more). `control` is the control's ratio; `rounds`
+    /// is the number of rounds.
     #[must_use]
     pub fn of(ratio: Interval, control: Interval, rounds: usize, allowed: f64) -> Self {
         let skew = if control.contains(1.0) { 1.0 } else { control.estimate.ln().abs().exp() };
@@ -72,13 +72,14 @@ impl Gate {
         Self { allowed, skew, ratio, rounds, outcome }
     }
 
-    /// Whether a build should end here.
+    /// True if the build should fail.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.outcome == Outcome::Failed
     }
 
-    /// About how many rounds would tell, if the ratio is what it seems: where nothing was shown.
+    /// If the outcome is [`NotShown`](Outcome::NotShown): about how many rounds would decide, if the ratio
+    /// stays as it is.
     #[must_use]
     pub fn rounds_advised(&self) -> Option<usize> {
         if self.outcome != Outcome::NotShown {
@@ -125,7 +126,7 @@ mod tests {
         Interval { estimate, low, high }
     }
 
-    /// A control that shows nothing.
+    /// A control without a difference.
     const SAME: Interval = Interval { estimate: 1.0, low: 1.0, high: 1.0 };
 
     fn outcome(low: f64, high: f64) -> Outcome {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// observations need not be symmetric about it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// The one figure.
+    /// The estimate.
     pub estimate: f64,
     /// Lower end.
     pub low: f64,
@@ -18,13 +18,13 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether `value` is inside, ends included.
+    /// True if the interval contains `value`, ends included.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// The same on the other side of a logarithm: of a logarithm's interval that of the number.
+    /// The interval of a number from that of its logarithm.
     #[must_use]
     pub fn exp(self) -> Self {
         Self { estimate: self.estimate.exp(), low: self.low.exp(), high: self.high.exp() }

@@ -35,18 +35,18 @@ pub enum JsonError {
     /// The input or output failed.
     #[error("observations as JSON: {0}")]
     Io(#[from] io::Error),
-    /// No JSON, or none of series.
+    /// The text is not JSON, or has no series.
     #[error("these are not observations in JSON ({})", wrong(.0))]
     Invalid(#[from] serde_json::Error),
-    /// A document of another kind.
+    /// The document has another schema.
     #[error("the document's schema is {0:?}, not {SCHEMA:?}; was it written by another program or version?")]
     Schema(String),
-    /// A series that could not be read back.
+    /// A series is invalid.
     #[error(transparent)]
     Series(#[from] SeriesError),
 }
 
-/// Writes a document of `series`, one a line, and holds none of them.
+/// Writes a document of `series`, one a line, without storing any of them.
 ///
 /// # Errors
 /// If the output fails, or at a series that is not [valid](Series::validate): the document then lacks its
@@ -68,7 +68,7 @@ pub fn write<'a>(
     Ok(())
 }
 
-/// What is wrong: the words of a check of ours, or else the place.
+/// The error text: the message of one of our checks, or else the place.
 fn wrong(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
@@ -80,7 +80,7 @@ fn wrong(error: &serde_json::Error) -> String {
 /// Reads a document.
 ///
 /// # Errors
-/// If the input fails, is not JSON, or not of this schema, or holds something that is no series.
+/// If the input fails, is not JSON, is of another schema, or has an invalid series.
 pub fn read(mut input: impl Read) -> Result<Vec<Series>, JsonError> {
     #[derive(Deserialize)]
     struct Named {
@@ -92,7 +92,7 @@ pub fn read(mut input: impl Read) -> Result<Vec<Series>, JsonError> {
     }
     let mut text = String::new();
     input.read_to_string(&mut text)?;
-    // Asked first, alone: a document of another schema should be called that, not a faulty one of ours.
+    // The schema is read first, so that a document of another schema is reported as such and not as faulty.
     let Named { schema } = serde_json::from_str(&text)?;
     if schema != SCHEMA {
         return Err(JsonError::Schema(schema));
@@ -176,7 +176,7 @@ fn one() -> u64 {
 /// Observations as an object of columns.
 struct ColumnsOut<'a>(&'a [Observation]);
 
-/// One field of all observations, without a copy of them.
+/// One field of all observations, without a copy.
 struct Each<'a, T>(&'a [Observation], fn(&Observation) -> T);
 
 impl<T: Serialize> Serialize for Each<'_, T> {
@@ -220,7 +220,7 @@ struct ColumnsIn {
 }
 
 impl ColumnsIn {
-    /// An observation a row, or which column has another length than `value`.
+    /// One observation a row, or an error that names the column whose length differs from that of `value`.
     fn rows(self) -> Result<Vec<Observation>, String> {
         fn fill<T>(
             rows: &mut [Observation],

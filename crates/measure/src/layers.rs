@@ -24,41 +24,41 @@
 
 use serde::Serialize;
 
-/// How many standard deviations from the mean a layer begins.
+/// The distance from the mean at which a layer begins, in standard deviations.
 pub const LAYER_DEVIATIONS: f64 = 2.0;
 
-/// The most layers that can be peeled: a layer's number is kept in a byte.
+/// The most layers that can be peeled: the number of a layer is stored in a byte.
 pub const LAYERS_MAX: u8 = u8::MAX;
 
-/// Which values are outliers, and of which layer.
+/// The outliers among the values, by layer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Layers {
-    /// For each value, in order, the layer that took it, counted from 1; 0 if it was kept.
+    /// For each value, in order, its layer, counted from 1; 0 if it was kept.
     pub layer_of: Vec<u8>,
-    /// The bounds of each layer that took something, the first layer first.
+    /// The bounds of each layer that has values, the first layer first.
     pub bounds: Vec<LayerBounds>,
 }
 
-/// What a layer was measured by, in the values' unit.
+/// The bounds of a layer and how they were computed, in the values' unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LayerBounds {
-    /// The mean of what the layers before had left.
+    /// The mean of the values left by the layers before.
     pub mean: f64,
-    /// The standard deviation of that, over n − 1.
+    /// The standard deviation of those values, over n − 1.
     pub std: f64,
-    /// What lies below is in this layer: mean − 2σ.
+    /// Values below are in this layer: mean − 2σ.
     pub low: f64,
-    /// What lies above is in this layer: mean + 2σ.
+    /// Values above are in this layer: mean + 2σ.
     pub high: f64,
-    /// How many values this layer took.
+    /// The number of values in this layer.
     pub taken: usize,
 }
 
 impl Layers {
     /// Peels `layers` layers off the values, or fewer if there is nothing left to take.
     ///
-    /// A value that is not a finite number goes with the first layer and counts neither in its mean nor in
-    /// its deviation; with no layers asked for it is kept like any other.
+    /// Values that are not finite belong to the first layer, and count neither in its mean nor in its
+    /// deviation. If `layers` is 0 they are kept like any other.
     #[must_use]
     pub fn peel(values: &[f64], layers: u8) -> Self {
         let mut layer_of = vec![0; values.len()];
@@ -82,29 +82,29 @@ impl Layers {
         Self { layer_of, bounds: all_bounds }
     }
 
-    /// Peels until nothing lies beyond: at most [`LAYERS_MAX`] layers.
+    /// Peels until no value lies outside: at most [`LAYERS_MAX`] layers.
     #[must_use]
     pub fn peel_all(values: &[f64]) -> Self {
         Self::peel(values, LAYERS_MAX)
     }
 
-    /// How many layers took something: at most as many as were asked for.
+    /// The number of layers that have values.
     #[must_use]
     pub fn count(&self) -> usize {
         self.bounds.len()
     }
 
-    /// The places of the values that were kept, in order.
+    /// The places of the kept values, in order.
     pub fn kept(&self) -> impl Iterator<Item = usize> + '_ {
         self.layer_of.iter().enumerate().filter(|(_, of)| **of == 0).map(|(place, _)| place)
     }
 
-    /// The places of the values that were taken, in order.
+    /// The places of the outliers, in order.
     pub fn outliers(&self) -> impl Iterator<Item = usize> + '_ {
         self.layer_of.iter().enumerate().filter(|(_, of)| **of != 0).map(|(place, _)| place)
     }
 
-    /// Those of `values`, the ones that were peeled, that were kept, in order.
+    /// The kept ones of `values`, in order; `values` are those that were peeled.
     ///
     /// # Panics
     /// If there are fewer values than were peeled.
@@ -113,17 +113,16 @@ impl Layers {
         self.kept().map(|place| values[place]).collect()
     }
 
-    /// The share of the values that was kept, 1 if there were none.
+    /// The share of kept values, 1 if there are no values.
     #[must_use]
     pub fn kept_share(&self) -> f64 {
         if self.layer_of.is_empty() { 1.0 } else { self.kept().count() as f64 / self.layer_of.len() as f64 }
     }
 }
 
-/// Mean and standard deviation over n − 1 (0 for one value); `None` of nothing, or if they overflow.
+/// Mean and standard deviation over n − 1 (0 for one value); `None` without values, or if they overflow.
 fn moments(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
-    // Everything is counted from the first value, so that equal values have exactly that mean and no
-    // deviation.
+    // Distances are taken from the first value, so that equal values have exactly that mean and no deviation.
     let origin = values.clone().next()?;
     let n = values.clone().count() as f64;
     let mean = values.clone().map(|value| value - origin).sum::<f64>() / n;

@@ -9,7 +9,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A machine, as far as it matters to timings.
+/// The properties of a machine that affect timings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
@@ -17,7 +17,7 @@ pub struct Machine {
     pub kernel: String,
     /// Processor model.
     pub processor: String,
-    /// Processors that can be used.
+    /// The number of usable processors.
     pub processors: usize,
     /// Total memory, bytes.
     pub memory_bytes: u64,
@@ -32,13 +32,13 @@ pub struct Machine {
     /// The rate of the time-stamp counter, kHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tsc_khz: Option<u64>,
-    /// Whether that counter runs at one rate in all states of the processor.
+    /// True if that counter runs at one rate in all states of the processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tsc_invariant: Option<bool>,
-    /// Who chooses the processor's frequency, such as `performance`.
+    /// The frequency governor, such as `performance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub governor: Option<String>,
-    /// Whether the frequency may rise above the nominal one for a while.
+    /// True if the frequency may rise above the nominal one for a while.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turbo: Option<bool>,
     /// The hypervisor below, such as `KVM`.
@@ -47,7 +47,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Every field by name, with its value as text; `None` where it is not known.
+    /// Every field by name, with its value as text; `None` if it could not be read.
     #[must_use]
     pub fn fields(&self) -> [(&'static str, Option<String>); 12] {
         let text = |value: &String| (!value.is_empty()).then(|| value.clone());
@@ -67,8 +67,8 @@ impl Machine {
         ]
     }
 
-    /// Sets the field of this name from text, as [`fields`](Self::fields) gives it. `false` if there is no
-    /// such field or the text is no value of it.
+    /// Sets the field of this name from text, in the form of [`fields`](Self::fields). `false` if there is no
+    /// such field or the text is not a valid value.
     #[must_use]
     pub fn set(&mut self, field: &str, text: &str) -> bool {
         fn to<T: std::str::FromStr>(place: &mut T, text: &str) -> bool {
@@ -99,7 +99,7 @@ impl Machine {
 pub(crate) mod tests {
     use super::*;
 
-    /// One with every field filled.
+    /// A machine with every field filled.
     pub(crate) fn full() -> Machine {
         Machine {
             kernel: "6.1.0-28-amd64".into(),

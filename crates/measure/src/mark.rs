@@ -13,7 +13,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What was at work in a [`Mark`].
+/// The cause of a [`Mark`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum MarkCause {
@@ -23,28 +23,28 @@ pub enum MarkCause {
     Major,
     /// A slice of collection while the program had nothing to do.
     Idle,
-    /// The allocator gave pages back because memory was short.
+    /// The allocator returned pages to the kernel because memory was short.
     Trim,
-    /// The allocator gave pages back because nobody had needed them for a while.
+    /// The allocator returned pages to the kernel because they had been unused for a while.
     Decay,
-    /// Something of the program's own, by name; never the word of one of the others if made by
-    /// [`MarkCause::parse`].
+    /// A cause of the program's own, by name. If [`MarkCause::parse`] made it, the name is not that of
+    /// another variant.
     Other(String),
 }
 
-/// A span of time in which something known was at work, nanoseconds of `CLOCK_MONOTONIC`.
+/// A span of time in which a cause was at work, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
-    /// When it began.
+    /// The start.
     pub start_ns: u64,
-    /// When it ended, not before its start.
+    /// The end, not before the start.
     pub end_ns: u64,
-    /// What it was.
+    /// The cause.
     pub cause: MarkCause,
 }
 
 impl MarkCause {
-    /// The cause with this word. Every text is one: an unknown word becomes [`MarkCause::Other`].
+    /// The cause with this word. Unknown words become [`MarkCause::Other`].
     #[must_use]
     pub fn parse(word: &str) -> Self {
         match word {
@@ -57,7 +57,7 @@ impl MarkCause {
         }
     }
 
-    /// What [`MarkCause::parse`] reads.
+    /// The word that [`MarkCause::parse`] reads.
     #[must_use]
     pub fn word(&self) -> &str {
         match self {
@@ -70,13 +70,13 @@ impl MarkCause {
         }
     }
 
-    /// Whether a collector was at work.
+    /// True if a collector was at work.
     #[must_use]
     pub fn is_collection(&self) -> bool {
         matches!(self, Self::Minor | Self::Major | Self::Idle)
     }
 
-    /// Whether an allocator was at work.
+    /// True if an allocator was at work.
     #[must_use]
     pub fn is_allocator(&self) -> bool {
         matches!(self, Self::Trim | Self::Decay)

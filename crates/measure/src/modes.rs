@@ -36,49 +36,49 @@ use crate::dip::{dip, dip_beyond, dip_chance};
 use crate::ranks::rank_shares;
 use crate::{Rng, median};
 
-/// Of the series with one mode, at most this share is said to have more.
+/// The largest share of series with one mode that are reported to have more.
 pub const MODES_FALSE_ALARM: f64 = 0.01;
 
-/// A mode with a smaller share of the values does not make a series bimodal.
+/// Modes with a smaller share of the values do not make a series bimodal.
 pub const MODE_SHARE_MIN: f64 = 0.05;
 
-/// Fewer values than this show no modes.
+/// The least number of values for a test.
 const VALUES_MIN: usize = 8;
 
-/// Correlation is followed over this share of the series at most.
+/// The lags of the autocorrelation reach over this part of the series at most.
 const LAGS_SHARE: usize = 4;
 
-/// Whether values have one mode, and which modes they have.
+/// The modes of values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Modality {
-    /// The dip: 0 if there is perfectly one mode, ¼ if there are two far apart.
+    /// The dip: 0 for exactly one mode, ¼ for two modes far apart.
     pub dip: f64,
-    /// The chance that values with one mode have such a dip; not smaller than 0.0002.
+    /// The probability that values with one mode have such a dip; at least 0.0002.
     pub p: f64,
-    /// As many independent values as these hold.
+    /// The number of independent values that these values are worth.
     pub independent: f64,
     /// The modes, in rising order: one unless [`p`](Self::p) is at most [`MODES_FALSE_ALARM`].
     pub modes: Vec<Mode>,
 }
 
-/// A level round which values cluster.
+/// A level round which the values cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Mode {
-    /// The median of the values where they are densest.
+    /// The median of the values in the densest stretch.
     pub at: f64,
-    /// Where the densest stretch begins.
+    /// The start of the densest stretch.
     pub low: f64,
-    /// Where it ends.
+    /// The end of the densest stretch.
     pub high: f64,
-    /// The share of all values that belongs to it: up to the emptiest stretch on either side.
+    /// The share of all values that belongs to the mode: up to the emptiest stretch on either side.
     pub share: f64,
 }
 
 impl Modality {
-    /// Of values in the order in which they came, measured in steps of `step` (0 if they are not in steps).
+    /// The modes of values in order of observation, measured in steps of `step` (0 if there are no steps).
     ///
-    /// The seed moves values within their steps. `None` if there are fewer than eight values, one is not a
-    /// finite number, or the step is negative or not one.
+    /// `seed` determines the random moves within a step. `None` if there are fewer than eight values, one is
+    /// not finite, or the step is negative or not a number.
     #[must_use]
     pub fn of(values: &[f64], step: f64, seed: u64) -> Option<Self> {
         if values.len() < VALUES_MIN
@@ -95,13 +95,13 @@ impl Modality {
         let dip = dip(&sorted);
         let p = dip_chance(dip, independent);
         let beyond = dip_beyond(MODES_FALSE_ALARM, independent);
-        // No curve with one mode comes nearer than the dip, so that a band narrower than it has none inside.
+        // No curve with one mode is nearer than the dip, so a narrower band contains none.
         let modes = if p <= MODES_FALSE_ALARM { modes(&sorted, beyond.min(0.99 * dip)) } else { Vec::new() };
         let modes = if modes.is_empty() { vec![single(&sorted, beyond.max(dip))] } else { modes };
         Some(Self { dip, p, independent, modes })
     }
 
-    /// Whether there are at least two modes with a share of [`MODE_SHARE_MIN`] or more.
+    /// True if at least two modes have a share of [`MODE_SHARE_MIN`] or more.
     #[must_use]
     pub fn is_bimodal(&self) -> bool {
         self.modes.iter().filter(|mode| mode.share >= MODE_SHARE_MIN).count() >= 2
@@ -124,7 +124,7 @@ fn modes(sorted: &[f64], band: f64) -> Vec<Mode> {
     let neighbours = |i: usize| (steepness(i.checked_sub(1)), stretches[i].steepness, steepness(Some(i + 1)));
     let is_top = |i: &usize| matches!(neighbours(*i), (left, here, right) if here > left && here > right);
     let tops: Vec<usize> = (0..stretches.len()).filter(is_top).collect();
-    // Between two tops the emptiest stretch is divided in the middle.
+    // The emptiest stretch between two modes is divided in the middle.
     let mut cuts = vec![0];
     for pair in tops.windows(2) {
         let flat = stretches[pair[0]..pair[1]].iter().min_by(|a, b| a.steepness.total_cmp(&b.steepness));
@@ -136,7 +136,7 @@ fn modes(sorted: &[f64], band: f64) -> Vec<Mode> {
     tops.iter().zip(cuts.windows(2)).map(|(top, pair)| mode(sorted, &stretches[*top], share(pair))).collect()
 }
 
-/// The one mode of values that have no more: where they are densest.
+/// The mode of values that have only one: where they are densest.
 fn single(sorted: &[f64], band: f64) -> Mode {
     let stretches = string(sorted, band);
     let top = stretches.into_iter().max_by(|a, b| a.steepness.total_cmp(&b.steepness));
@@ -150,12 +150,12 @@ fn mode(sorted: &[f64], top: &Stretch, share: f64) -> Mode {
     Mode { at, low: top.low, high: top.high, share }
 }
 
-/// The curve of shares pulled tight between its values' own curve less and plus `band`, from its first value
-/// to its last.
+/// The distribution function of the string: pulled tight in a band of ± `band` round the values' own
+/// function, from the first value to the last.
 ///
-/// The band's upper and lower edge each keep a chain from the last bend on, the upper one getting ever
-/// steeper, the lower one ever flatter. A new point that leaves no way between the two bends the string at
-/// the first point of the other chain.
+/// Each edge of the band keeps a chain from the last bend on: the upper one gets ever steeper, the lower one
+/// ever flatter. If a new point leaves no way between the two, the string bends at the first point of the
+/// other chain.
 fn string(sorted: &[f64], band: f64) -> Vec<Stretch> {
     let n = sorted.len() as f64;
     let end = sorted.len() - 1;
@@ -195,10 +195,10 @@ fn steepness(from: Corner, to: Corner) -> f64 {
     (to.1 - from.1) / (to.0 - from.0)
 }
 
-/// What one edge of the band allows, from the string's last bend on.
+/// The limits that one edge of the band sets, from the string's last bend on.
 struct Chain {
     points: VecDeque<Corner>,
-    /// Whether a corner between two stretches of these steepnesses bends the wrong way.
+    /// True if a corner between two stretches of these slopes bends the wrong way.
     wrong: fn(f64, f64) -> bool,
 }
 
@@ -214,7 +214,7 @@ impl Chain {
             }
             self.points.pop_back();
         }
-        // Only the bend is left of this chain: the new point may lie beyond what the other edge allows.
+        // Only the bend is left of this chain: the new point may lie outside the limits of the other edge.
         while self.points.len() == 1 && other.points.len() > 1 {
             let (bend, next) = (other.points[0], other.points[1]);
             if !(next.0 < new.0 && crosses(steepness(bend, new), steepness(bend, next))) {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::noise::Noise;
 
-    /// Normal values round levels, each with its share, in random order.
+    /// Normal values round levels, each level with its share, in random order.
     fn mixture(seed: u64, n: usize, levels: &[(f64, f64)]) -> Vec<f64> {
         let mut noise = Noise::new(seed);
         let mut draw = || {
@@ -286,7 +286,7 @@ mod tests {
                     got.modes.len() > 1
                 })
                 .count();
-            // One in a hundred is stated; five are seen once in three hundred times.
+            // The stated rate is one in a hundred; five or more occur once in three hundred times.
             assert!(rejected <= 4, "{name}: {rejected} of seeds 0..100");
         }
     }

@@ -26,7 +26,7 @@ impl Noise {
         -(1.0 - self.unit()).ln()
     }
 
-    /// A deviate at least 1 whose chance to exceed x is x^-index: without a variance up to index 2.
+    /// A deviate of at least 1 that exceeds x with probability x^-index; it has no variance up to index 2.
     pub(crate) fn pareto(&mut self, index: f64) -> f64 {
         (1.0 - self.unit()).powf(-1.0 / index)
     }

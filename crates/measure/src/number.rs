@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Sizes written without an exponent. Beyond them a number would be up to 300 zeros.
+/// Sizes of numbers written without an exponent. Outside, a number would have up to 300 zeros.
 const PLAIN: std::ops::Range<f64> = 1e-6..1e16;
 
-/// A finite number in as few digits as give it back.
+/// A finite number, written in the fewest digits that are read back as the same number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Number(pub(crate) f64);
 

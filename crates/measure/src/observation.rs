@@ -27,55 +27,55 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Base, Machine, Mark, Stat, Unit};
 
-/// One timed piece of work (`batch` operations), as the clocks and counters said.
+/// One timed piece of work (`batch` operations), with the readings of clocks and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Observation {
-    /// When it began, nanoseconds of `CLOCK_MONOTONIC`; 0 if not recorded.
+    /// The start, in nanoseconds of `CLOCK_MONOTONIC`; 0 if not recorded.
     pub start_ns: u64,
-    /// How long it took, base included: nanoseconds in what was recorded; in a series of plain values the
-    /// value itself, in the series' unit.
+    /// The wall time, base included, in nanoseconds. In a series of plain values, the value in the series'
+    /// unit.
     pub wall_ns: f64,
-    /// Processor time of the thread, nanoseconds, base included.
+    /// Processor time of the thread, in nanoseconds, base included.
     pub cpu_ns: Option<f64>,
-    /// Page faults served without reading.
+    /// Page faults served without a read from storage.
     pub minor: u32,
-    /// Page faults that waited for reading.
+    /// Page faults that waited for a read from storage.
     pub major: u32,
     /// Switches because the thread waited.
     pub voluntary: u32,
     /// Switches because the thread was preempted.
     pub involuntary: u32,
-    /// Time the machine under the machine took for others, nanoseconds, as far as it tells.
+    /// Time that the hypervisor took for others, in nanoseconds, if it reports this.
     pub steal_ns: Option<f64>,
 }
 
-/// Observations of one thing, in order, with all that is needed to read them later.
+/// Observations of one quantity, in order, with everything needed to interpret them later.
 ///
 /// Make one with `Series { name, observations, ..Series::default() }`, or [`Series::plain`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What was measured, such as `BASE`.
+    /// The name, such as `BASE`.
     pub name: String,
-    /// Under which circumstances, such as `arm=A` or `tsc`.
+    /// The circumstances, such as `arm=A` or `tsc`.
     pub labels: Vec<String>,
-    /// What the values are, such as `Time`.
+    /// The quantity of the values, such as `Time`.
     pub quantity: String,
-    /// In what [`Observation::wall_ns`] is: [`Unit::Nanoseconds`] in everything recorded.
+    /// The unit of [`Observation::wall_ns`]: [`Unit::Nanoseconds`] in all recorded series.
     pub unit: Unit,
-    /// How many operations an observation holds, at least 1.
+    /// The number of operations in an observation, at least 1.
     pub batch: u64,
-    /// What timing nothing costs by the clock of the walls.
+    /// The base of the clock of the walls.
     pub base: Option<Base>,
-    /// What timing nothing costs by the clock of the processor times.
+    /// The base of the clock of the processor times.
     pub cpu_base: Option<Base>,
     /// The clock of the walls, such as `tsc`.
     pub clock: Option<String>,
-    /// In the order in which they were made.
+    /// The observations, in order.
     pub observations: Vec<Observation>,
-    /// What else was at work meanwhile.
+    /// The marks: spans of other work during the series.
     pub marks: Vec<Mark>,
-    /// The machine measured on.
+    /// The machine of the measurement.
     pub machine: Option<Machine>,
 }
 
@@ -101,7 +101,7 @@ impl Series {
     /// The quantity of a series of times.
     pub const TIME: &str = "Time";
 
-    /// A series that holds values and nothing else.
+    /// A series of values only.
     pub fn plain(
         name: impl Into<String>,
         quantity: impl Into<String>,
@@ -120,8 +120,8 @@ impl Series {
 
     /// Per-operation wall times less the base, in order, in the series' unit: (wall − base) / batch.
     ///
-    /// A value may be below zero, where an observation was shorter than the shortest empty one. Without a
-    /// base nothing is subtracted; from a quantity that is not a time, never.
+    /// A value is negative if an observation was shorter than the shortest empty one. Nothing is subtracted
+    /// without a base, or from a quantity other than time.
     #[must_use]
     pub fn walls(&self) -> Vec<f64> {
         let base = self.base.as_ref().zip(self.unit.nanoseconds());
@@ -129,8 +129,7 @@ impl Series {
         self.observations.iter().map(|one| (one.wall_ns - base) / self.operations()).collect()
     }
 
-    /// Per-operation processor times less their own base, in order, nanoseconds; `None` where none was
-    /// recorded.
+    /// Per-operation processor times less their own base, in order, in nanoseconds; `None` if not recorded.
     #[must_use]
     pub fn cpus(&self) -> Vec<Option<f64>> {
         let base = self.cpu_base.as_ref().map_or(0.0, |base| base.min);
@@ -138,7 +137,7 @@ impl Series {
         self.observations.iter().map(|one| one.cpu_ns.map(net)).collect()
     }
 
-    /// When each observation began, nanoseconds of `CLOCK_MONOTONIC`; `None` if that was not recorded.
+    /// The starts of the observations, in nanoseconds of `CLOCK_MONOTONIC`; `None` if not recorded.
     #[must_use]
     pub fn starts(&self) -> Option<Vec<u64>> {
         let recorded = self.observations.iter().any(|one| one.start_ns != 0);
@@ -151,14 +150,13 @@ impl Series {
         Stat::of(&self.walls())
     }
 
-    /// The label `key=value`'s value, if there is one.
+    /// The value of the label `key=value`, if there is one.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.iter().find_map(|label| label.strip_prefix(key)?.strip_prefix('='))
     }
 
-    /// The same series with its values in nanoseconds, if they are times; readers of files need no units
-    /// then.
+    /// The series with its values in nanoseconds, if they are times. Readers of files then need no units.
     #[must_use]
     pub fn into_nanoseconds(mut self) -> Option<Self> {
         let nanoseconds = self.unit.nanoseconds()?;
@@ -169,7 +167,7 @@ impl Series {
         Some(self)
     }
 
-    /// The batch as a divisor; a batch of zero, which nothing here makes, divides by one.
+    /// The batch as a divisor. No code here makes a batch of zero; it counts as one.
     fn operations(&self) -> f64 {
         self.batch.max(1) as f64
     }

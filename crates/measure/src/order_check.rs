@@ -13,7 +13,7 @@ use crate::{Interval, NEGLIGIBLE, percent};
 use serde::Serialize;
 use std::fmt;
 
-/// The same ratio from two orders.
+/// A ratio measured in two orders.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct OrderCheck {
     /// The ratio in random order.
@@ -31,7 +31,7 @@ impl OrderCheck {
         Self { random, second, difference: quotient(second, random) }
     }
 
-    /// Whether the answer depends on the order: shown, and by enough to matter.
+    /// True if the ratio depends on the order: the difference is significant, and large enough to matter.
     #[must_use]
     pub fn depends(&self) -> bool {
         !self.difference.contains(1.0) && self.difference.estimate.ln().abs() > NEGLIGIBLE
@@ -62,11 +62,10 @@ impl fmt::Display for OrderCheck {
     }
 }
 
-/// The interval of a quotient of two independent ratios.
+/// The interval of the quotient of two independent ratios.
 fn quotient(over: Interval, under: Interval) -> Interval {
     let estimate = over.estimate / under.estimate;
-    // Not `hypot`: it alone would need version 2.35 of the C library, and squares of such logarithms do not
-    // overflow.
+    // `hypot` alone would need version 2.35 of the C library; squares of such logarithms do not overflow.
     let distance = |one: f64, other: f64| (one * one + other * other).sqrt();
     let down = distance((over.estimate / over.low).ln(), (under.high / under.estimate).ln());
     let up = distance((over.high / over.estimate).ln(), (under.estimate / under.low).ln());

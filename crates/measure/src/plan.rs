@@ -19,63 +19,63 @@
 use crate::Interval;
 use serde::Serialize;
 
-/// No look before this many rounds: from here on intervals cover.
+/// The rounds before the first look: from this number on intervals cover.
 pub const ROUNDS_MIN: usize = 50;
-/// More rounds than this tell nothing more about a machine that does not stand still.
+/// The most useful number of rounds: with more, the changes of the machine dominate.
 pub const ROUNDS_MAX: usize = 1_000_000;
 
 /// A look is followed by at least this share of the rounds so far …
 const MORE_MIN: f64 = 0.5;
 /// … and at most this.
 const MORE_MAX: f64 = 1.0;
-/// When the budget has room for less than this share of the rounds so far, it counts as spent.
+/// The budget counts as spent if it has time for less than this share of the rounds so far.
 const MORE_WORTHWHILE: f64 = 0.02;
 
-/// When to stop.
+/// A plan of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Plan {
-    /// Half the width, as a logarithm, at which an interval is narrow enough: 0.001 is a tenth of a per cent
-    /// either way.
+    /// Half the width, as a logarithm, at which an interval is narrow enough: 0.001 is 0.1 % either way.
     pub half_width: f64,
-    /// The time there is, nanoseconds.
+    /// The time for the measurement, in nanoseconds.
     pub budget_ns: u64,
-    /// No look at the interval, and no stop but for the budget, before this many rounds.
+    /// Before this many rounds the interval is not computed, and only the budget stops the measurement.
     pub rounds_min: usize,
     /// The most rounds.
     pub rounds_max: usize,
 }
 
-/// What to do now.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Next {
-    /// Measure this many more rounds (at least one), then ask again.
+    /// Measure this many more rounds (at least one), then call [`Plan::next`] again.
     Measure(usize),
-    /// Nothing more.
+    /// Stop.
     Stop(Why),
 }
 
-/// Why to stop.
+/// The reason to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// The interval is as narrow as was asked for.
+    /// The interval is narrow enough.
     NarrowEnough,
     /// The time is up.
     BudgetSpent,
-    /// There are as many rounds as there may be.
+    /// The most rounds are reached.
     RoundsMax,
 }
 
 impl Plan {
-    /// Until an interval is this narrow (half its width, as a logarithm), or this many nanoseconds are spent.
+    /// A plan that ends when the interval is this narrow (half its width, as a logarithm), or this many
+    /// nanoseconds are spent.
     #[must_use]
     pub fn new(half_width: f64, budget_ns: u64) -> Self {
         Self { half_width, budget_ns, rounds_min: ROUNDS_MIN, rounds_max: ROUNDS_MAX }
     }
 
-    /// What to do after `rounds` rounds that took `spent_ns` together. The interval of the ratio is asked for
-    /// at looks only.
+    /// The step after `rounds` rounds that took `spent_ns` together. `interval`, the ratio's, is only called
+    /// at a look.
     #[must_use]
     pub fn next(&self, rounds: usize, spent_ns: u64, interval: impl FnOnce() -> Option<Interval>) -> Next {
         if rounds >= self.rounds_max {
@@ -99,15 +99,14 @@ impl Plan {
         Next::Measure(wanted.min(affordable).min(self.rounds_max - rounds))
     }
 
-    /// How many more rounds there is time for, if they take as long as those so far; the first is taken to
-    /// fit in.
+    /// The number of further rounds that fit in the budget, if they take as long as those so far.
     fn affordable(&self, rounds: usize, spent_ns: u64) -> usize {
         let left = self.budget_ns.saturating_sub(spent_ns);
         if rounds == 0 {
-            // Nothing is known of a round's length: one, to learn it.
+            // The length of a round is not measured yet: one round measures it.
             return usize::from(left > 0);
         }
-        // A round of no time at all has no length to divide by; there are always as many as there may be.
+        // Rounds that took no time have no length to divide by; their number is not limited.
         let round_ns = spent_ns as f64 / rounds as f64;
         if round_ns > 0.0 { (left as f64 / round_ns) as usize } else { self.rounds_max }
     }
@@ -117,10 +116,10 @@ fn half_width(interval: &Interval) -> f64 {
     (interval.high / interval.low).ln() / 2.0
 }
 
-/// About how many rounds in all would narrow the interval (of a ratio, found from `rounds`) to half a width
-/// of `half_width`, as a logarithm; at least `rounds`. Widths shrink as the root of the rounds grows.
+/// About how many rounds in total would narrow `interval`, found from `rounds`, to a half-width of
+/// `half_width` (as a logarithm); at least `rounds`. Widths shrink with the root of the number of rounds.
 ///
-/// `None` if no number would, because the half width asked for, or the interval, is no positive number.
+/// `None` if no number would, because the half-width, or the interval, is not a positive number.
 #[must_use]
 pub fn rounds_needed(rounds: usize, interval: &Interval, half_width: f64) -> Option<usize> {
     let times = (self::half_width(interval) / half_width).powi(2).max(1.0);

@@ -4,14 +4,14 @@
 //! The 0.5 quantile is then the usual median: the middle value, or the mean of the two in the middle. The
 //! rule is symmetric: the quantile `p` of the negated data is minus the quantile `1 - p` of the data.
 
-/// The middle of the values; `None` when there are none or one is not a number.
+/// The median of the values; `None` if there are none or one is not a number.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value below which the share `p` (0 to 1) of the values lies; `None` when there are none, one is not a
-/// number, or `p` is not a share.
+/// The value below which the share `p` (0 to 1) of the values lies; `None` if there are no values, one is not
+/// a number, or `p` is outside 0 to 1.
 #[must_use]
 pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     if !(0.0..=1.0).contains(&p) || values.is_empty() || values.iter().any(|v| v.is_nan()) {
@@ -22,13 +22,13 @@ pub fn quantile(values: &[f64], p: f64) -> Option<f64> {
     Some(quantile_of_sorted(&sorted, p))
 }
 
-/// The same for values already sorted, not empty, without NaN.
+/// The quantile of values that are sorted, not empty, and without NaN.
 pub(crate) fn quantile_of_sorted(sorted: &[f64], p: f64) -> f64 {
     let place = p * (sorted.len() - 1) as f64;
     let below = place.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
     let weight = place - below as f64;
-    // Equal neighbours are returned as they are: with infinities the line between them has no slope.
+    // Equal neighbours are returned unchanged: between two infinities the interpolation would be NaN.
     if weight == 0.0 || sorted[below] == sorted[above] {
         return sorted[below];
     }
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn quantiles_of_one_to_n() {
-        // Of the values 0..=n the quantile p is p * n exactly.
+        // The quantile p of the values 0..=n is exactly p * n.
         let values: Vec<f64> = (0..=40).rev().map(f64::from).collect();
         for (p, want) in [(0.0, 0.0), (0.025, 1.0), (0.1, 4.0), (0.5, 20.0), (0.9125, 36.5), (1.0, 40.0)] {
             let got = quantile(&values, p).unwrap();

@@ -5,8 +5,8 @@
 //! ranks does not depend on that of the values. Equal values share the mean of their ranks, so that a coarse
 //! clock creates no order.
 
-/// For each value its rank as a share: (rank − ½) / n, between 0 and 1, with mean ½; `None` if one is not a
-/// number.
+/// The rank of each value as a share: (rank − ½) / n, between 0 and 1, with mean ½; `None` if a value is not
+/// a number.
 pub(crate) fn rank_shares(values: &[f64]) -> Option<Vec<f64>> {
     if values.iter().any(|value| value.is_nan()) {
         return None;

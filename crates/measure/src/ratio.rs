@@ -9,17 +9,17 @@
 
 use crate::{Estimator, Interval, resampled};
 
-/// The median ratio `a / b` over the pairs, in the order they were observed, with its interval.
+/// The median ratio `a / b` over the pairs, in order of observation, with its interval.
 ///
-/// `resamples` drawings make the interval (a thousand is plenty). `None` when there are no pairs or no
-/// resamples, or when a value is not a positive finite number.
+/// `resamples` is the number of drawings (a thousand is enough). `None` if there are no pairs or no
+/// resamples, or if a value is not a positive finite number.
 #[must_use]
 pub fn paired_ratio(pairs: &[(f64, f64)], resamples: usize, seed: u64) -> Option<Interval> {
     paired_ratio_by(Estimator::MEDIAN, pairs, resamples, seed)
 }
 
-/// The same by another estimator, which works on the natural logarithms: so is a
-/// [`Trimmed`](Estimator::Trimmed)'s floor.
+/// The ratio by another estimator, which works on the natural logarithms; the floor of
+/// [`Trimmed`](Estimator::Trimmed) is a logarithm too.
 #[must_use]
 pub fn paired_ratio_by(
     estimator: Estimator,

@@ -18,9 +18,9 @@
 use crate::quantile::quantile_of_sorted;
 use crate::{CONFIDENCE, Dependence, Estimator, Interval, Rng};
 
-/// The estimate of `values`, in the order in which they were observed, with its interval.
+/// The estimate of `values`, in order of observation, with its interval.
 ///
-/// `resamples` drawings make the interval (a thousand is plenty). `None` when there are no resamples, or no
+/// `resamples` is the number of drawings (a thousand is enough). `None` if there are no resamples, or no
 /// estimate: see [`Estimator::of`].
 #[must_use]
 pub fn resampled(values: &[f64], estimator: Estimator, resamples: usize, seed: u64) -> Option<Interval> {
@@ -45,7 +45,7 @@ pub fn resampled(values: &[f64], estimator: Estimator, resamples: usize, seed: u
     Some(Interval { estimate, low, high })
 }
 
-/// For each value, in order, its place among the sorted ones.
+/// The place of each value, in order, among the sorted values.
 fn places(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -83,16 +83,16 @@ mod tests {
             assert_eq!(counts.iter().sum::<u32>(), 24);
             counts.iter().zip(&mut total).for_each(|(count, total)| *total += count);
         }
-        // 240,000 draws over 40 values: 6000 each, in blocks of 7 with a deviation of at most √(7 · 6000) =
-        // 205; five of them.
+        // 240,000 draws over 40 values are 6000 each, in blocks of 7: the deviation is at most √(7 · 6000) =
+        // 205, and five deviations are allowed.
         assert!(total.iter().all(|count| count.abs_diff(6000) < 1025), "{total:?} (seed 2)");
     }
 
     #[test]
     fn a_mean_without_tails_has_the_textbook_interval() {
-        // A floor above all distances keeps everything: the estimate is the mean. Of 2000 normal values its
-        // interval is ± 1.96 σ/√n, but for the resamples' noise, the sample's deviation and dependence by
-        // chance.
+        // A floor above all distances keeps all values: the estimate is the mean. For 2000 normal values its
+        // interval is ± 1.96 σ/√n, except for noise of the resamples, the sample's deviation and chance
+        // dependence.
         let values = Noise::new(9).white(2000);
         let got = resampled(&values, Estimator::Trimmed { floor: 100.0 }, 4000, 1).unwrap();
         let wide = (got.high - got.low) / (2.0 * 1.96 / 2000f64.sqrt());

@@ -21,13 +21,13 @@ pub struct Sample {
     values: Vec<f64>,
 }
 
-/// What describes a sample: count, mean, minimum, maximum and standard deviation, all but the first in its
-/// unit.
+/// The five figures of a sample: count, mean, minimum, maximum and standard deviation, all but the count in
+/// its unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Stat {
-    /// How many values.
+    /// The number of values.
     pub n: u64,
-    /// Their arithmetic mean.
+    /// The arithmetic mean.
     pub mean: f64,
     /// The smallest.
     pub min: f64,
@@ -38,12 +38,11 @@ pub struct Stat {
 }
 
 impl Sample {
-    /// An empty sample with room for `capacity` values, in pages that are already there.
+    /// An empty sample with space for `capacity` values, in pages that are already resident.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
-        // Written with a value other than zero, and seen by `black_box`, so that the pages are really there.
-        // In fresh or zero pages the first value of each page would add a fault's time to the next
-        // observation.
+        // Values other than zero, passed through `black_box`, make the pages resident. In fresh pages the
+        // first value of each page would add a fault's time to the next observation.
         let mut values = vec![1.0; capacity];
         black_box(values.as_mut_slice());
         values.clear();
@@ -62,15 +61,15 @@ impl Sample {
         &self.values
     }
 
-    /// The five figures, or `None` if there is no value or one that is not a finite number.
+    /// The five figures, or `None` if there is no value or one is not finite.
     #[must_use]
     pub fn stat(&self) -> Option<Stat> {
         Stat::of(&self.values)
     }
 
-    /// The same values less `base`, the cost of measuring itself: normally [`Base::min`](crate::Base::min).
+    /// The values less `base`, the cost of an empty timing: normally [`Base::min`](crate::Base::min).
     ///
-    /// Below the base lie negative values. They stay negative: cutting them off at zero would move the mean.
+    /// Values below the base become negative and stay so: cutting them off at zero would move the mean.
     #[must_use]
     pub fn less(&self, base: f64) -> Self {
         Self { values: self.values.iter().map(|value| value - base).collect() }
@@ -96,30 +95,30 @@ impl FromIterator<f64> for Sample {
 }
 
 impl Stat {
-    /// The five figures of `values`, or `None` if there is none, one that is not a finite number, or some so
-    /// large (10¹⁵⁰) that their squares are not.
+    /// The five figures of `values`. `None` if there is no value, one is not finite, or some are so large
+    /// (10¹⁵⁰) that their squares overflow.
     ///
-    /// Two passes: the textbook sum of squares loses all figures when the deviation is small beside the mean,
-    /// as it is for a quiet clock.
+    /// Two passes are made. The textbook sum of squares loses all digits if the deviation is small beside the
+    /// mean, as for a quiet clock.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() || !values.iter().all(|value| value.is_finite()) {
             return None;
         }
         let n = values.len() as f64;
-        // Divided first: the sum of finite values may not be finite.
+        // The division comes first, because the sum of finite values may overflow.
         let rough = values.iter().map(|value| value / n).sum::<f64>();
         let mean = rough + values.iter().map(|value| (value - rough) / n).sum::<f64>();
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let min = values.iter().copied().fold(f64::INFINITY, f64::min);
         let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let std = if values.len() == 1 { 0.0 } else { (squares / (n - 1.0)).sqrt() };
-        // Rounding must not put the mean outside of what it is the mean of.
+        // Rounding must not put the mean outside the range of the values.
         let stat = Self { n: values.len() as u64, mean: mean.clamp(min, max), min, max, std };
         std.is_finite().then_some(stat)
     }
 
-    /// The figures of two samples taken together, without their values (Chan, Golub and LeVeque 1979).
+    /// The figures of two samples joined, computed without their values (Chan, Golub and LeVeque 1979).
     #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
         let (a, b) = (self.n as f64, other.n as f64);

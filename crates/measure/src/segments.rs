@@ -7,7 +7,8 @@
 //! are many changes. With few changes its time grows with the square of the number of points, so this number
 //! is limited to [`POINTS_MAX`].
 
-/// The most points a series may be divided by; half of its square are examined in the worst case.
+/// The most points of a series to divide; in the worst case half the square of this number of stretches are
+/// examined.
 pub(crate) const POINTS_MAX: usize = 1024;
 
 /// Sums from which the cost of any stretch follows.
@@ -17,7 +18,8 @@ struct Costs {
 }
 
 impl Costs {
-    /// Of points, best near zero: the cost is a difference of sums of squares.
+    /// The sums of `points`. The points are best near zero, because the cost is a difference of sums of
+    /// squares.
     fn new(points: &[f64]) -> Self {
         let running = |of: fn(f64) -> f64| {
             let mut sum = 0.0;
@@ -37,15 +39,15 @@ impl Costs {
     }
 }
 
-/// The places at which a new stretch begins, in order, without 0: the division with the least cost among
-/// those whose stretches have at least `shortest` points.
+/// The starts of the stretches, in order, without 0. The division has the least cost among those whose
+/// stretches have at least `shortest` points.
 pub(crate) fn changes(points: &[f64], penalty: f64, shortest: usize) -> Vec<usize> {
     let (costs, n, shortest) = (Costs::new(points), points.len(), shortest.max(1));
     // best[t]: the least cost of the first t points, and where the last stretch of that division begins.
     let mut best = vec![(f64::INFINITY, 0); n + 1];
     best[0] = (-penalty, 0);
-    // Where the last stretch may begin, and from which end on it never does: what replaces it needs its own
-    // length first.
+    // Candidates for the start of the last stretch, each with the end from which on it is dropped: its
+    // replacement needs `shortest` points first.
     let mut starts: Vec<(usize, usize)> = vec![(0, usize::MAX)];
     for to in shortest..=n {
         starts.retain(|(_, until)| to < *until);
@@ -58,7 +60,7 @@ pub(crate) fn changes(points: &[f64], penalty: f64, shortest: usize) -> Vec<usiz
             }
         }
         best[to] = (least + penalty, from);
-        // A stretch that ends `shortest` later may begin here.
+        // A stretch may begin here that ends at least `shortest` points later.
         let next = to + 1 - shortest;
         if next >= shortest {
             starts.push((next, usize::MAX));
@@ -75,7 +77,7 @@ pub(crate) fn changes(points: &[f64], penalty: f64, shortest: usize) -> Vec<usiz
     changes
 }
 
-/// What a division costs whose stretches begin at 0 and at these places.
+/// The cost of a division whose stretches begin at 0 and at `starts`.
 #[cfg(test)]
 pub(crate) fn total_cost(points: &[f64], starts: &[usize], penalty: f64) -> f64 {
     let costs = Costs::new(points);
@@ -90,7 +92,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same by trying every division.
+    /// The least cost, by trying every division.
     fn least(points: &[f64], penalty: f64, shortest: usize) -> f64 {
         let costs = Costs::new(points);
         let mut best = vec![f64::INFINITY; points.len() + 1];

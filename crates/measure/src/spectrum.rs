@@ -52,13 +52,13 @@ use crate::{Series, median};
 pub use known::{Known, MATCH_TOLERANCE, MULTIPLE_TOLERANCE, Match};
 use search::Search;
 
-/// Of the searches through series without a beat, at most this share reports one.
+/// The largest share of searches through series without a beat that report one.
 pub const BEAT_FALSE_ALARM: f64 = 0.01;
 
-/// The fastest beat looked for, cycles per second.
+/// The fastest beat that is searched, in cycles per second.
 pub const HZ_MAX: f64 = 2000.0;
 
-/// A beat must have this many cycles within the series: fewer random events too easily look regular.
+/// The least number of cycles of a beat within the series: fewer random events too easily look regular.
 pub const CYCLES_MIN: f64 = 20.0;
 
 /// The most periods a spectrum reports.
@@ -70,7 +70,7 @@ pub const HARMONICS_MAX: usize = 16;
 /// The most points of [`Spectrum::trace`].
 pub const TRACE_MAX: usize = 1024;
 
-/// In what a spectrum's periods are.
+/// The unit of a spectrum's periods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
@@ -80,23 +80,22 @@ pub enum Axis {
     Observations,
 }
 
-/// What was found in the disturbances of a series.
+/// The beats in the disturbances of a series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Spectrum {
-    /// In what periods and spans are.
+    /// The unit of periods and spans.
     pub axis: Axis,
-    /// How long the series lasted, in the axis' unit.
+    /// The length of the series, in the axis' unit.
     pub span: f64,
-    /// The slowest and the fastest beat that could have been found, cycles per unit of the axis.
+    /// The slowest and the fastest beat that were searched, in cycles per unit of the axis.
     pub searched: (f64, f64),
-    /// How often observations took longer than their neighbourhood; neighbours that did so together count
-    /// once.
+    /// The number of disturbances; neighbouring observations are one.
     pub disturbances: usize,
-    /// How much longer all of them together, in the unit of the walls.
+    /// The excess time of all disturbances together, in the unit of the walls.
     pub lost: f64,
     /// The strength that a line must exceed to be reported.
     pub threshold: f64,
-    /// The beats, the most conspicuous first.
+    /// The beats, the strongest first.
     pub periods: Vec<Period>,
     /// The periodogram of all disturbances over its background, for drawing: the highest point of each
     /// stretch.
@@ -106,44 +105,45 @@ pub struct Spectrum {
 /// A beat.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Period {
-    /// How often it comes, cycles per unit of the axis.
+    /// The frequency, in cycles per unit of the axis.
     pub frequency: f64,
-    /// One standard deviation of that.
+    /// One standard deviation of the frequency.
     pub frequency_error: f64,
-    /// From one to the next, in the axis' unit.
+    /// The time from one cycle to the next, in the axis' unit.
     pub period: f64,
     /// The power of its strongest line over the background.
     pub strength: f64,
-    /// The chance that noise has a line as strong anywhere in the range searched.
+    /// The probability that noise has a line as strong anywhere in the searched range.
     pub false_alarm: f64,
-    /// Whether the phase stands over the whole series; a beat kept by somebody who sleeps in between wanders.
+    /// True if the phase is constant over the whole series. The beat of a thread that sleeps in between
+    /// drifts.
     pub steady: bool,
     /// The places of the observations that it disturbed, in order.
     pub members: Vec<usize>,
-    /// How many disturbances keep it: neighbouring observations are one.
+    /// The number of disturbances on the beat; neighbouring observations are one.
     pub disturbances: usize,
-    /// How many disturbances would be on the beat without keeping it.
+    /// The number of disturbances expected on the beat by chance.
     pub by_chance: f64,
-    /// On what share of its beats there is a disturbance, 0 to 1.
+    /// The share of the cycles with a disturbance, 0 to 1.
     pub beats: f64,
-    /// What a disturbance that keeps it typically cost (median), in the unit of the walls.
+    /// The median excess of the disturbances on the beat, in the unit of the walls.
     pub typical: f64,
-    /// What all lost to it, in the unit of the walls, less what they would have lost by accident.
+    /// The total excess of the disturbances on the beat less the excess expected by chance, in the unit of
+    /// the walls.
     pub lost: f64,
-    /// That as a share of what all disturbances lost, 0 to 1.
+    /// That excess as a share of the excess of all disturbances, 0 to 1.
     pub share: f64,
-    /// The multiples of its frequency that stand out, the slowest first.
+    /// The multiples of the frequency that stand out, the slowest first.
     pub harmonics: Vec<Harmonic>,
-    /// Whose it is, as far as known.
+    /// The known source that it matches.
     pub source: Option<Match>,
-    /// Whether its disturbances are times when the thread did not have its processor, because another had it
-    /// or because it waited: then the beat is that of another thread, or of what it waits for.
+    /// True if the thread was off its processor during the disturbances, because another thread had it or
+    /// because it waited. The beat then belongs to that thread, or to whatever it waits for.
     pub off_processor: bool,
 }
 
 impl Period {
-    /// Whose it is in words: the known source, or "switches", where the thread gave its processor up each
-    /// time.
+    /// The source in words: the known source, or "switches" if the thread left the processor each time.
     #[must_use]
     pub fn whose(&self) -> Option<String> {
         match &self.source {
@@ -156,7 +156,7 @@ impl Period {
 /// A multiple of a beat's frequency with a line of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Harmonic {
-    /// Which multiple, from 2.
+    /// The multiple, from 2.
     pub order: usize,
     /// Its frequency, cycles per unit of the axis.
     pub frequency: f64,
@@ -176,11 +176,11 @@ pub struct Point {
 impl Spectrum {
     /// The beats in the disturbances of a series, in seconds.
     ///
-    /// `starts_ns` says when each observation began (nanoseconds, never backwards), `walls` how long it took,
-    /// in any unit and in the same order; `known` are frequencies to name beats by.
+    /// `starts_ns` are the starts of the observations (nanoseconds, never backwards), `walls` their lengths,
+    /// in any unit and in the same order; `known` are the frequencies of known sources.
     ///
     /// `None` if the two differ in length, there are fewer than two observations or no time between them,
-    /// time goes backwards, or a wall is not a finite number.
+    /// time goes backwards, or a wall is not finite.
     #[must_use]
     pub fn of(starts_ns: &[u64], walls: &[f64], known: &[Known]) -> Option<Self> {
         let first = *starts_ns.first()?;
@@ -191,11 +191,11 @@ impl Spectrum {
         Search::new(Axis::Seconds, at, walls)?.run(known)
     }
 
-    /// The beats in the disturbances of a recorded series, in seconds: first those that came while the thread
-    /// ran, then those that took its processor from it ([`Period::off_processor`]). Searched together, the
-    /// latter would hide the former on a busy machine.
+    /// The beats in the disturbances of a recorded series, in seconds. Disturbances while the thread ran are
+    /// searched first, then those that took its processor ([`Period::off_processor`]). If they were searched
+    /// together, the latter would hide the former on a busy machine.
     ///
-    /// `None` if the series has no starts, and where [`of`](Self::of) is `None`.
+    /// `None` if the series has no starts, or if [`of`](Self::of) returns `None`.
     #[must_use]
     pub fn of_series(series: &Series, known: &[Known]) -> Option<Self> {
         let (starts, walls) = (series.starts()?, series.walls());
@@ -219,7 +219,7 @@ impl Spectrum {
         let news = away.periods.iter().filter(|period| is_new(period)).take(room).cloned();
         let news: Vec<Period> = news.map(|period| Period { off_processor: true, ..period }).collect();
         let lost = running.lost + away.lost;
-        // Shares were of what each half lost.
+        // The shares are relative to the loss of each half.
         let shares = running.periods.iter_mut().map(|period| (period, running.lost));
         shares.for_each(|(period, of)| period.share *= if lost > 0.0 { of / lost } else { 0.0 });
         running.periods.extend(news.into_iter().map(|period| Period {
@@ -231,10 +231,10 @@ impl Spectrum {
         Some(running)
     }
 
-    /// The beats in the disturbances of a series by the numbers of its observations: for values without
-    /// times, and for disturbances that come after a fixed number of operations, however long those take.
+    /// The beats in the disturbances of a series by the numbers of its observations. Use this for values
+    /// without times, and for disturbances after a fixed number of operations.
     ///
-    /// `None` if there are fewer than two values or one is not a finite number.
+    /// `None` if there are fewer than two values or one is not finite.
     #[must_use]
     pub fn in_order(walls: &[f64]) -> Option<Self> {
         let at = (0..walls.len()).map(|place| place as f64).collect();

@@ -37,7 +37,7 @@ use crate::median;
 use crate::ranks::rank_shares;
 use crate::segments::{POINTS_MAX, changes};
 
-/// A series without a change is said to have one in at most this share of cases.
+/// The largest share of series without a change that are reported to have one.
 pub const CHANGE_FALSE_ALARM: f64 = 0.01;
 
 /// The shortest stretch, in observations.
@@ -46,21 +46,21 @@ pub const STRETCH_MIN: usize = 8;
 /// Levels that differ by less than this share are the same.
 pub const LEVEL_TOLERANCE: f64 = 0.01;
 
-/// The steady end is at least this share of the series, or there is none.
+/// The least share of the series that the steady end must have.
 pub const STEADY_SHARE_MIN: f64 = 0.2;
 
-/// Fewer observations than this show no changes.
+/// The least number of observations in which changes are searched.
 const VALUES_MIN: usize = 4 * STRETCH_MIN;
 
-/// What a change costs, in variances of the noise and logarithms of the number of points.
+/// The penalty for a change, in variances of the noise times the logarithm of the number of points.
 const PENALTY: f64 = 4.0;
 
-/// The variance of the noise is not taken below this share of that of all ranks: with three levels wide apart
-/// it is a ninth.
+/// The least variance of the noise, as a share of the variance of all ranks. With three levels wide apart the
+/// noise has a ninth.
 const VARIANCE_MIN: f64 = 0.1;
 
-/// Fewer blocks than this tell no variance; noise that remembers longer than a block then lasts may pass for
-/// changes.
+/// The least number of blocks for an estimate of the variance. Noise with a memory longer than the longest
+/// block may count as changes.
 const BLOCKS_MIN: usize = 12;
 
 /// The normal distribution's standard deviation over its median absolute deviation.
@@ -71,9 +71,9 @@ const DEVIATION_OVER_MAD: f64 = 1.482_602_218_505_602;
 pub struct Steady {
     /// The stretches of equal level, in order.
     pub stretches: Vec<Stretch>,
-    /// The first observation of the steady end; `None` if the level does not settle.
+    /// The first observation of the steady end; `None` if there is none.
     pub from: Option<usize>,
-    /// How it came there.
+    /// The way to the steady state.
     pub course: Course,
 }
 
@@ -88,24 +88,24 @@ pub struct Stretch {
     pub level: f64,
 }
 
-/// How a series reaches its steady state.
+/// The way a series reaches its steady state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Course {
-    /// It is steady from the beginning.
+    /// The level is steady from the beginning.
     Flat,
-    /// It was higher before: a time falls.
+    /// The level was higher before: a time falls.
     WarmUp,
-    /// It was lower before: a time rises.
+    /// The level was lower before: a time rises.
     SlowDown,
-    /// It has no steady end.
+    /// There is no steady end.
     Unsettled,
 }
 
 impl Steady {
-    /// The course of the values, in the order in which they came.
+    /// The course of the values, in order of observation.
     ///
-    /// `None` if there are fewer than 32, or one is not a finite number.
+    /// `None` if there are fewer than 32 values, or one is not finite.
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.len() < VALUES_MIN || values.iter().any(|value| !value.is_finite()) {
@@ -145,11 +145,11 @@ impl Steady {
     }
 }
 
-/// Divides values that begin at `start` of the series until no stretch has a change in it, and appends where
-/// each ends.
+/// Divides values that begin at `start` of the series until no stretch contains a change, and appends the
+/// ends.
 ///
-/// A stretch found is ranked and divided anew: among a thousand observations the ranks of the first ten, all
-/// of them high, hardly differ, however different their levels.
+/// Each stretch is ranked and divided again. Among a thousand observations the ranks of the first ten, all
+/// high, hardly differ, however different their levels.
 fn divide(values: &[f64], start: usize, ends: &mut Vec<usize>) {
     let ranks = rank_shares(values).filter(|ranks| ranks.len() >= 2 * STRETCH_MIN).unwrap_or_default();
     let ranks: Vec<f64> = ranks.iter().map(|share| share - 0.5).collect();
@@ -165,7 +165,7 @@ fn divide(values: &[f64], start: usize, ends: &mut Vec<usize>) {
     }
 }
 
-/// Where the level of these ranks (about zero) changes.
+/// The changes of level in these ranks, which are centred at zero.
 fn level_changes(ranks: &[f64]) -> Vec<usize> {
     let total = ranks.iter().map(|rank| rank * rank).sum::<f64>() / ranks.len().max(1) as f64;
     if total == 0.0 {
@@ -180,8 +180,8 @@ fn level_changes(ranks: &[f64]) -> Vec<usize> {
     rough.iter().map(|place| place * block).collect()
 }
 
-/// Puts each change where it divides the observations near it best, by their distances from the levels beside
-/// it: of an outlier the two distances differ by no more than the levels do.
+/// Moves each change to the place that divides the nearby observations best, by their distances from the two
+/// levels. For an outlier, the two distances differ by no more than the levels do.
 fn sharpen(values: &[f64], ends: &mut [usize]) {
     let reach = values.len().div_ceil(POINTS_MAX).max(STRETCH_MIN);
     for i in 0..ends.len().saturating_sub(1) {
@@ -190,7 +190,7 @@ fn sharpen(values: &[f64], ends: &mut [usize]) {
         let first = at.saturating_sub(reach).max(before + STRETCH_MIN);
         let last = (at + reach).min(after.saturating_sub(STRETCH_MIN));
         let Some((left, right)) = levels.filter(|_| first <= last) else { continue };
-        // The cost of a change at each place, over that of one at the first.
+        // The cost of a change at each place, relative to the first place.
         let mut cost = 0.0;
         let mut best = (cost, first);
         for (passed, value) in values[first..last].iter().enumerate() {
@@ -203,7 +203,7 @@ fn sharpen(values: &[f64], ends: &mut [usize]) {
     }
 }
 
-/// The variance of the noise as it adds up over many observations: of independent ones, that of a single one.
+/// The long-run variance of the noise. For independent observations it is the variance of one.
 fn long_variance(ranks: &[f64]) -> f64 {
     let sizes = std::iter::successors(Some(1usize), |size| Some(size * 2))
         .take_while(|size| ranks.len() / size >= BLOCKS_MIN);
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn a_change_is_told_from_memory() {
-        // The process forgets after 20 observations; then its level jumps by three of its deviations.
+        // The process has a memory of 20 observations; then its level jumps by three of its deviations.
         let mut values = Noise::new(6).following(4000, 0.9);
         values[2500..].iter_mut().for_each(|value| *value += 3.0);
         let got = changes_of(&Steady::of(&values).unwrap());
@@ -317,7 +317,7 @@ mod tests {
         ];
         for (name, series) in shapes {
             let alarms = alarms(series);
-            // One in a hundred is stated; five are seen once in three hundred times.
+            // The stated rate is one in a hundred; five or more occur once in three hundred times.
             assert!(alarms <= 4, "{name}: {alarms} of seeds 0..100");
         }
     }

@@ -5,23 +5,23 @@
 
 use crate::{Series, Stat, Unit};
 
-/// The five figures of a series, with what they are of.
+/// The five figures of a series, with its name, labels, quantity and unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// What was measured.
+    /// The name of the series.
     pub name: String,
-    /// Under which circumstances.
+    /// The circumstances of the measurement.
     pub labels: Vec<String>,
-    /// What the values are.
+    /// The quantity of the values.
     pub quantity: String,
-    /// In what they are.
+    /// Their unit.
     pub unit: Unit,
     /// The figures.
     pub stat: Stat,
 }
 
 impl Summary {
-    /// The figures of a series' [`walls`](Series::walls): an operation's, less the base. `None` if it has no
+    /// The figures of a series' [`walls`](Series::walls): per operation, less the base. `None` without
     /// values.
     #[must_use]
     pub fn of(series: &Series) -> Option<Self> {

@@ -7,7 +7,7 @@ use rustfft::algorithm::Radix4;
 use rustfft::{Fft, FftDirection, FftNum, FftPlannerAvx, FftPlannerNeon};
 use std::sync::Arc;
 
-/// A transform, not normalised, of this many points, which are a power of two.
+/// A transform, not normalised, of `size` points; `size` is a power of two.
 pub(crate) fn transform<T: FftNum>(size: usize, direction: FftDirection) -> Arc<dyn Fft<T>> {
     debug_assert!(size.is_power_of_two());
     if let Ok(mut planner) = FftPlannerAvx::new() {
@@ -16,7 +16,7 @@ pub(crate) fn transform<T: FftNum>(size: usize, direction: FftDirection) -> Arc<
     if let Ok(mut planner) = FftPlannerNeon::new() {
         return planner.plan_fft(size, direction);
     }
-    // A fifth as fast.
+    // This is a fifth as fast.
     Arc::new(Radix4::new(size, direction))
 }
 

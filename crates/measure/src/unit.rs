@@ -14,11 +14,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What one of a quantity is.
+/// The unit of a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum Unit {
-    /// 10⁻⁹ seconds, written `ns`. What everything recorded here is in.
+    /// 10⁻⁹ seconds, written `ns`. All times recorded here have this unit.
     #[default]
     Nanoseconds,
     /// 10⁻⁶ seconds, written `us`.
@@ -27,11 +27,11 @@ pub enum Unit {
     Milliseconds,
     /// Seconds, written `s`.
     Seconds,
-    /// Steps of a processor's counter, written `cycles`: how long one lasts is another question.
+    /// Steps of a processor's counter, written `cycles`. Their length depends on the processor.
     Cycles,
     /// Bytes, written `B`.
     Bytes,
-    /// How many, written `n`.
+    /// A count, written `n`.
     Count,
     /// Machine instructions executed, written `instructions`.
     Instructions,
@@ -39,22 +39,22 @@ pub enum Unit {
     Other(String),
 }
 
-/// By what a value is divided to be read in a larger or smaller unit of the same kind.
+/// The divisor and symbol that show a value in a larger or smaller unit of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale<'a> {
     /// Divide a value in the original unit by this.
     pub divisor: f64,
-    /// The symbol to write behind the result; empty for plain numbers.
+    /// The symbol after the number; empty for plain numbers.
     pub symbol: &'a str,
 }
 
 /// From this shown value on, the next larger unit is used: 999.5 would be rounded to four figures.
 const NEXT_UNIT_FROM: f64 = 999.5;
 
-/// A value with more places before its first figure is shown as zero.
+/// A value with more zeros after the point is shown as zero.
 const DECIMALS_MAX: i32 = 12;
 
-/// Each with its length in nanoseconds, largest first.
+/// Each unit with its length in nanoseconds, largest first.
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 const SIZES: [(f64, &str); 5] = [
     ((1u64 << 40) as f64, "TiB"),
@@ -63,12 +63,12 @@ const SIZES: [(f64, &str); 5] = [
     ((1u64 << 10) as f64, "KiB"),
     (1.0, "B"),
 ];
-/// Beside a column or a sentence that names them.
+/// Prefixes of counts of instructions; a column's title or a sentence names the unit.
 const INSTRUCTIONS: [(f64, &str); 4] = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 const CYCLES: [(f64, &str); 4] = [(1e9, "Gcycles"), (1e6, "Mcycles"), (1e3, "kcycles"), (1.0, "cycles")];
 
 impl Unit {
-    /// The unit with this symbol. Every text is one: an unknown symbol becomes [`Unit::Other`].
+    /// The unit with this symbol. Unknown symbols become [`Unit::Other`].
     #[must_use]
     pub fn parse(symbol: &str) -> Self {
         match symbol {
@@ -84,7 +84,7 @@ impl Unit {
         }
     }
 
-    /// What [`Unit::parse`] reads, in letters that every terminal and file has.
+    /// The ASCII symbol that [`Unit::parse`] reads.
     #[must_use]
     pub fn symbol(&self) -> &str {
         match self {
@@ -100,7 +100,7 @@ impl Unit {
         }
     }
 
-    /// How many nanoseconds one of this is, for units of time.
+    /// The length of a unit of time, in nanoseconds.
     #[must_use]
     pub fn nanoseconds(&self) -> Option<f64> {
         match self {
@@ -112,10 +112,9 @@ impl Unit {
         }
     }
 
-    /// In what to show values as large as `magnitude` (of this unit): for one figure, or for all figures
-    /// along an axis.
+    /// The scale that suits values as large as `magnitude` (in this unit), for one figure or a whole axis.
     ///
-    /// The sign does not matter. For zero, and for what is not a number, it is this unit itself.
+    /// The sign does not matter. For zero or NaN the scale is this unit itself.
     ///
     /// ```
     /// # use vellum_measure::Unit;
@@ -137,9 +136,9 @@ impl Unit {
             let own = ladder.iter().find(|(step, _)| *step == one);
             return Scale { divisor: 1.0, symbol: own.map_or("", |(_, symbol)| symbol) };
         }
-        // A value of which the smaller unit would show four figures is shown in the larger one. Powers of
-        // 1024 leave a gap below the next step, where 0.98 MiB is read more easily than 1004 KiB. Bytes
-        // themselves are whole, and stay so.
+        // A value that would have four figures in the smaller unit is shown in the larger one. Between powers
+        // of 1024 there is a gap: 0.98 MiB is easier to read than 1004 KiB. Whole bytes are shown as they
+        // are.
         let smallest_size = |step| *self == Self::Bytes && step == 1.0;
         let limit = |step| if smallest_size(step) { 1024.0 } else { NEXT_UNIT_FROM };
         let fits = |pair: &[(f64, &'static str)]| size / pair[1].0 >= limit(pair[1].0);
@@ -171,7 +170,7 @@ impl Unit {
     }
 }
 
-/// Three significant figures, or all of a larger whole part. Zero is plain.
+/// Three significant figures, or all digits of a larger whole part. Zero is plain.
 fn figures(value: f64) -> String {
     let decimals = match value.abs() {
         0.0 => 0,
@@ -261,7 +260,7 @@ mod tests {
             let (number, symbol) = text.split_once(' ').unwrap();
             let step = TIMES.iter().find(|(_, s)| *s == symbol).unwrap().0;
             let shown = number.replace(',', "").parse::<f64>().unwrap() * step;
-            // Three figures: at most 0.5 % off, or half of the last place of what is below a nanosecond.
+            // Three figures are at most 0.5 % off, or half of the last place for values below a nanosecond.
             prop_assert!((shown - value).abs() <= value.abs() * 0.0051 + 1e-12, "{value} as {text}");
         }
     }

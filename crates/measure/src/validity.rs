@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::{Base, Series, Stat};
 
-/// Why a series is not one.
+/// Errors that make a series invalid.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum SeriesError {
@@ -16,10 +16,10 @@ pub enum SeriesError {
         "series {name}: {what} of observation {observation} is {value}; leave out what could not be measured"
     )]
     NotFinite { name: String, what: &'static str, observation: usize, value: f64 },
-    /// A base holds what cannot come from a clock.
+    /// A base has a figure that no clock can have.
     #[error("series {name}: the base of clock {clock} has {what} {value}; measure it again with Base::of")]
     Base { name: String, clock: String, what: &'static str, value: f64 },
-    /// Observations of no operations.
+    /// A batch of zero operations.
     #[error("series {name}: its batch is 0 operations; an observation holds at least 1")]
     Batch { name: String },
     /// A mark that ends before it starts. Marks are counted from 1.
@@ -30,11 +30,11 @@ pub enum SeriesError {
 }
 
 impl Series {
-    /// Whether the series can be written and read back: all values finite, at least one operation an
-    /// observation, marks that do not end before they start.
+    /// Checks that the series can be written and read back: all values are finite, an observation has at
+    /// least one operation, and marks do not end before they start.
     ///
     /// # Errors
-    /// The first thing that is not so, with its place.
+    /// The first invalid value, with its place.
     pub fn validate(&self) -> Result<(), SeriesError> {
         let name = || self.name.clone();
         if self.batch == 0 {
@@ -63,7 +63,7 @@ impl Series {
 }
 
 impl Stat {
-    /// Whether these are figures that some values have.
+    /// True if some values can have these figures.
     pub(crate) fn is_possible(&self) -> bool {
         let finite = [self.mean, self.min, self.max, self.std].iter().all(|figure| figure.is_finite());
         finite && self.n > 0 && self.min <= self.mean && self.mean <= self.max && self.std >= 0.0
@@ -71,7 +71,7 @@ impl Stat {
 }
 
 impl Base {
-    /// A figure that cannot come from a clock, if there is one.
+    /// The first figure that no clock can have, if there is one.
     pub(crate) fn impossible(&self) -> Option<(&'static str, f64)> {
         let figures = [
             ("mean", self.mean),

@@ -110,7 +110,8 @@ fn divisions_are_no_worse_than_those_of_ruptures() {
         let Changed { penalty, shortest, at } = series.changes;
         let got = changes(&series.values, penalty, shortest);
         let cost = |ends: &[usize]| total_cost(&series.values, ends, penalty);
-        // With a shortest stretch that library drops places too early, so that ours may be the better one.
+        // With a least length of stretches, that library drops places too early, so our division may cost
+        // less.
         assert!(cost(&got) <= cost(&at) + 1e-6, "{}: {got:?}, expected {at:?}", series.name);
         assert!(got == at || cost(&got) < cost(&at) - 1e-9, "{}: {got:?}, expected {at:?}", series.name);
     }

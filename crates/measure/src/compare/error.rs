@@ -3,11 +3,11 @@
 use super::{Arms, Options, TELLING_FROM};
 use thiserror::Error;
 
-/// Why there is no comparison.
+/// Errors of a comparison.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum CompareError {
-    /// The arms did not take part in the same rounds.
+    /// The arms have different numbers of rounds.
     #[error(
         "comparing: arm a has {a} rounds, its control {control}, arm b {b}; give each arm one value a round"
     )]
@@ -15,12 +15,12 @@ pub enum CompareError {
     /// There are no rounds.
     #[error("comparing: there are no rounds; measure at least one, better {TELLING_FROM} or more")]
     NoRounds,
-    /// A time of nothing or less has no logarithm.
+    /// A time is zero or less and has no logarithm.
     #[error(
         "comparing: round {round} of arm {arm} is {value}; a ratio needs positive times: time more operations at once"
     )]
     NotPositive { arm: &'static str, round: usize, value: f64 },
-    /// An option without meaning.
+    /// An option is out of range.
     #[error("comparing: {what} is {value}; {cure}")]
     Option { what: &'static str, value: f64, cure: &'static str },
 }

@@ -7,16 +7,16 @@ use std::fmt;
 /// The two ratios by one estimator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Ratios {
-    /// How they were found.
+    /// The estimator of both.
     pub estimator: Estimator,
-    /// b/a: above 1 where b takes longer.
+    /// b/a: above 1 if b takes longer.
     pub ratio: Interval,
     /// control/a.
     pub control: Interval,
 }
 
 impl Ratios {
-    /// What the two intervals allow to say about b.
+    /// The verdict on b that the two intervals allow.
     #[must_use]
     pub fn direction(&self) -> Direction {
         Direction::of(self.ratio, self.control)
@@ -30,20 +30,20 @@ impl fmt::Display for Ratios {
     }
 }
 
-/// What may be said about a ratio beside its control.
+/// The verdict on a ratio, given its control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
-    /// Below 1, and below all that the control shows.
+    /// Below 1, and below the control's interval.
     Less,
-    /// Above 1, and above all that the control shows.
+    /// Above 1, and above the control's interval.
     More,
-    /// Not told from nothing. It may still be there, and be no larger than the interval.
+    /// No difference is shown. There may be one that is no larger than the interval.
     NotShown,
 }
 
 impl Direction {
-    /// A difference is one only where its interval lies beyond 1 and beyond the control's.
+    /// The verdict: a difference is shown only if its interval excludes 1 and lies outside the control's.
     #[must_use]
     pub fn of(ratio: Interval, control: Interval) -> Self {
         if ratio.high < control.low.min(1.0) {

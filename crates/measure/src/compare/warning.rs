@@ -5,21 +5,21 @@ use super::ratios::with_interval as text;
 use crate::{Interval, OrderCheck};
 use std::fmt;
 
-/// What a reader of a comparison must know.
+/// A warning to show beside the figures of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Warning {
     /// Too few rounds for an interval.
     Few(usize),
-    /// The control shows a difference where there is none.
+    /// The control's interval excludes 1, although its arms are the same.
     Control(Interval),
-    /// The two estimators do not agree.
+    /// The intervals of the two estimators do not overlap.
     Shape {
         /// The headline's ratio.
         headline: Interval,
-        /// The check's.
+        /// The check's ratio.
         check: Interval,
     },
-    /// The answer depends on the order.
+    /// The ratio depends on the order of the arms.
     Order(OrderCheck),
 }
 

@@ -11,10 +11,10 @@ use super::header::{Header, Role};
 use super::words::{Word, Words};
 use crate::{Base, Column, Machine, Mark, MarkCause, Series, Stat};
 
-/// What stands where there is no value.
+/// The word in place of a missing value.
 pub(super) const ABSENT: &str = "-";
 
-/// Quantities of lines that belong to a series and are no columns, with their units.
+/// Quantities, with their units, of lines that belong to a series but are not columns.
 pub(super) const MARK: (&str, &str) = ("Mark", "ns");
 pub(super) const BATCH: (&str, &str) = ("Batch", "n");
 pub(super) const CLOCK: (&str, &str) = ("Clock", "text");
@@ -28,11 +28,11 @@ const BASE_KEYS: [&str; 7] = ["clock", "n", "mean", "min", "max", "std", "step"]
 const BASE_PAIRS: &str = "clock, n, mean, min, max, std and step";
 const MACHINE_PAIRS: &str = "the fields of a machine";
 
-/// Where a line is.
+/// The place of a line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
     pub(super) line: u64,
-    /// Where its header begins.
+    /// The column where its header begins.
     pub(super) column: usize,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn summary(words: Words<'_>, place: Place) -> Result<Stat, LineError>
     if stat.is_possible() { Ok(stat) } else { Err(place.error_at(n.0, Problem::Figures)) }
 }
 
-/// What a line adds to the series before it.
+/// A line that adds to the series before it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum More {
     Start(Vec<u64>),
@@ -141,7 +141,7 @@ impl More {
         }
     }
 
-    /// How many observations it speaks of, if of each.
+    /// The number of observations in the line, if it has a value for each.
     pub(super) fn cells(&self) -> Option<usize> {
         match self {
             Self::Start(cells) => Some(cells.len()),
@@ -159,7 +159,7 @@ impl More {
         }
     }
 
-    /// Puts it into `series`, which has as many observations as there are cells.
+    /// Adds it to `series`, which has as many observations as the line has cells.
     pub(super) fn add_to(self, series: &mut Series) {
         let observations = series.observations.iter_mut();
         match self {
@@ -208,7 +208,7 @@ fn batch(words: Words<'_>, place: Place) -> Result<u64, LineError> {
 }
 
 fn clock(words: Words<'_>, place: Place) -> Result<String, LineError> {
-    // A clock with an empty name is no word.
+    // A clock with an empty name has no word.
     if words.clone().next().is_none() {
         return Ok(String::new());
     }
@@ -278,7 +278,7 @@ fn maybe_number(place: Place, word: Word<'_>) -> Result<Option<f64>, LineError> 
     if word.1 == ABSENT { Ok(None) } else { number(place, word).map(Some) }
 }
 
-/// A whole number, of which the largest is `max`. Digits only: the plus that `from_str` takes is not ours.
+/// A whole number up to `max`. Only digits are allowed: `from_str` would also accept a plus sign.
 fn whole<T: FromStr>(place: Place, max: u64, (column, word): Word<'_>) -> Result<T, LineError> {
     let number = word.parse().ok().filter(|_| word.bytes().all(|byte| byte.is_ascii_digit()));
     number.ok_or_else(|| place.error_at(column, Problem::Whole { found: shown(word), max }))
@@ -300,7 +300,7 @@ fn only<'a>(words: Words<'a>, quantity: &'static str, place: Place) -> Result<Wo
     Ok(word)
 }
 
-/// `key=value`, and where the value is.
+/// `key=value`, and the column where the value begins.
 fn pair<'a>(place: Place, word: Word<'a>, keys: &'static str) -> Result<(&'a str, Word<'a>), LineError> {
     let (key, value) = word.1.split_once('=').ok_or_else(|| no_pair(place, word, keys))?;
     Ok((key, (word.0 + key.len() + 1, value)))

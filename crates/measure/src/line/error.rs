@@ -6,29 +6,29 @@ use thiserror::Error;
 
 use crate::{SeriesError, Stat};
 
-/// How much of a wrong word is shown, characters.
+/// The most characters of a wrong word that a message shows.
 const SHOWN_MAX: usize = 40;
 
 /// A line that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {problem}")]
 pub struct LineError {
-    /// Which line, counted from 1.
+    /// The number of the line, counted from 1.
     pub line: u64,
-    /// Where in it, in bytes counted from 1.
+    /// The place in the line, in bytes counted from 1.
     pub column: usize,
-    /// What was wrong, and the cure.
+    /// The problem, and how to fix it.
     pub problem: Problem,
 }
 
-/// What was wrong with a line. Each says what to write instead.
+/// A problem with a line. Each message shows what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Problem {
     /// Bytes that are not UTF-8.
     #[error("this is not text (UTF-8); is the file one of observations?")]
     NotText,
-    /// A first word that is no header.
+    /// A first word that is not a header.
     #[error(
         "{found:?} has {fields} fields; write NAME:shape:Observation:labels:quantity:unit, with %3A for a colon in a name"
     )]
@@ -36,7 +36,7 @@ pub enum Problem {
     /// A `%` that starts no escape.
     #[error("{0:?} is no escape; write % and two hexadecimal digits of UTF-8, and %25 for % itself")]
     Escape(String),
-    /// A shape and a kind that do not exist together.
+    /// A shape and a kind that do not go together.
     #[error("{0:?} is unknown; write 1l:Observation for values, summary:Sample for their five figures")]
     Role(String),
     /// A word that is not a finite number.
@@ -51,7 +51,7 @@ pub enum Problem {
     /// A summary that does not have five figures.
     #[error("a summary has 5 figures (n mean min max std), not {0}")]
     Summary(usize),
-    /// Five figures that no values have.
+    /// Five figures that no values can have.
     #[error("no values have these figures; n is at least 1, min <= mean <= max, std >= 0")]
     Figures,
     /// A quantity that does not belong to a series.
@@ -64,24 +64,24 @@ pub enum Problem {
     #[error("{found:?} does not belong here; write key=value for {keys}, each once")]
     Pair {
         found: String,
-        /// What may be before the equals sign.
+        /// The keys that are allowed before the equals sign.
         keys: &'static str,
     },
-    /// Figures that cannot be those of a clock's base.
+    /// Figures that no clock's base can have.
     #[error("a base has {0}, as a clock can have it: a finite number, not negative, the step not 0")]
     Base(&'static str),
-    /// Observations of no operations.
+    /// A batch of zero operations.
     #[error("a batch of 0 operations; an observation holds at least 1")]
     NoBatch,
-    /// Several words or none where one belongs.
+    /// Several words, or none, where one is required.
     #[error("{quantity} is one word, not {found}")]
     One { quantity: &'static str, found: usize },
-    /// A line that belongs to another that does not come before it.
+    /// A line for a series that does not come right before it.
     #[error(
         "{quantity} belongs to observations of {name:?} with the same labels, which must be right before it; keep a series' lines together, 1l first"
     )]
     Orphan { quantity: String, name: String },
-    /// The same twice in one series.
+    /// The same quantity twice in one series.
     #[error("{0} is given twice for these observations; remove one of the two lines")]
     Twice(&'static str),
     /// A column that is longer or shorter than the values.
@@ -89,38 +89,38 @@ pub enum Problem {
     Length { quantity: &'static str, found: usize, expected: usize },
 }
 
-/// Why reading ended.
+/// Errors that end reading.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ReadError {
     /// The input failed.
     #[error("cannot read the line after line {line}: {source}")]
     Io {
-        /// The last line that was read whole.
+        /// The last line that was read completely.
         line: u64,
         source: io::Error,
     },
-    /// A line was wrong and wrong lines are refused.
+    /// A line was malformed, and malformed lines are refused.
     #[error(transparent)]
     Line(#[from] LineError),
 }
 
-/// Why nothing, or not all, was written.
+/// Errors of writing.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum WriteError {
     /// The output failed.
     #[error("cannot write observations: {0}")]
     Io(#[from] io::Error),
-    /// What was to be written could not be read back.
+    /// The series is invalid and could not be read back.
     #[error(transparent)]
     Series(#[from] SeriesError),
-    /// Five figures that no values have.
+    /// Five figures that no values can have.
     #[error("summary {name}: the figures {stat:?} contradict each other; take them from Stat::of")]
     Figures { name: String, stat: Stat },
 }
 
-/// As much of `word` as a message should hold.
+/// The beginning of `word`, short enough for a message.
 pub(super) fn shown(word: &str) -> String {
     match word.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{}…", &word[..end]),

@@ -6,12 +6,12 @@
 
 use std::borrow::Cow;
 
-/// Whether `byte` must not stand for itself in a header or word.
+/// True if `byte` must be escaped in a header or word.
 fn is_special(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f || matches!(byte, b':' | b',' | b'%' | b'#')
 }
 
-/// Appends `text` so that [`unescape`] gives it back, as part of one word without colons or commas.
+/// Appends `text` so that [`unescape`] returns it, as part of one word without colons or commas.
 pub(super) fn escape(out: &mut String, text: &str) {
     for character in text.chars() {
         match u8::try_from(character).ok().filter(|byte| is_special(*byte)) {
@@ -26,7 +26,7 @@ pub(super) fn escape(out: &mut String, text: &str) {
     }
 }
 
-/// What was escaped, or how many bytes into `text` the first escape is that is none.
+/// The text without escapes, or the byte of `text` at which the first invalid escape begins.
 pub(super) fn unescape(text: &str) -> Result<Cow<'_, str>, usize> {
     let Some(first) = text.find('%') else { return Ok(Cow::Borrowed(text)) };
     let bytes = text.as_bytes();
@@ -44,7 +44,7 @@ pub(super) fn unescape(text: &str) -> Result<Cow<'_, str>, usize> {
             at += 1;
         }
     }
-    // Escapes may spell bytes that are no text.
+    // Escapes may stand for bytes that are not UTF-8.
     String::from_utf8(result).map(Cow::Owned).map_err(|_| first)
 }
 

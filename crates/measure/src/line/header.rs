@@ -21,10 +21,10 @@ use super::error::{LineError, Problem, shown};
 use super::escape::{escape, unescape};
 use crate::{Series, Unit};
 
-/// What the words of a line are.
+/// The role of the words of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Values, of which a series begins.
+    /// Values, which begin a series.
     Values(Shape),
     /// The five figures of a sample.
     Summary,
@@ -32,11 +32,11 @@ pub(super) enum Role {
     Column,
     /// Marks of the series before.
     Marks,
-    /// Something about the series before.
+    /// Other facts about the series before.
     About,
 }
 
-/// How values would like to be plotted.
+/// The preferred plot of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Shape {
     /// In order, joined by a line: `1l`.
@@ -44,22 +44,22 @@ pub(super) enum Shape {
     Line,
     /// In order, as dots: `1d`.
     Dots,
-    /// As a histogram: `1h`.
+    /// A histogram: `1h`.
     Histogram,
 }
 
 /// The first word of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Header {
-    /// What was measured.
+    /// The name of the series.
     pub(super) name: String,
-    /// What the other words are.
+    /// The role of the other words.
     pub(super) role: Role,
-    /// Under which circumstances.
+    /// The circumstances of the measurement.
     pub(super) labels: Vec<String>,
-    /// What the values are.
+    /// The quantity of the values.
     pub(super) quantity: String,
-    /// In what they are.
+    /// Their unit.
     pub(super) unit: Unit,
 }
 
@@ -87,7 +87,7 @@ impl Header {
             *place = field;
         }
         let [name, shape, kind, labels, quantity, unit] = fields;
-        // Fields are parts of the word, so that their place in it tells their column.
+        // Fields are slices of the word, so their addresses give their columns.
         let offset_of = |part: &str| part.as_ptr() as usize - word.as_ptr() as usize;
         let text = |field: &str| {
             let wrong = |at: usize| {
@@ -112,14 +112,14 @@ impl Header {
             header.quantity = usual_quantity(&header.unit).to_owned();
         }
         let mut parts: Vec<&str> = labels.split(',').collect();
-        // A last empty part is the end, not a label: so no labels and one empty label differ.
+        // A last empty part is only the end: no labels and one empty label are different.
         parts.pop_if(|last| last.is_empty());
         header.labels = parts.into_iter().map(text).collect::<Result<_, _>>()?;
         Ok(header)
     }
 }
 
-/// What is counted in `unit`, unless somebody says otherwise.
+/// The quantity of values in `unit`, if the header has none.
 fn usual_quantity(unit: &Unit) -> &'static str {
     match unit {
         Unit::Nanoseconds | Unit::Microseconds | Unit::Milliseconds | Unit::Seconds | Unit::Cycles => {
@@ -145,7 +145,7 @@ fn escape_labels(out: &mut String, labels: &[String]) {
     }
 }
 
-/// Six fields, escaped, without the space behind.
+/// The six fields, escaped, without the space behind them.
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = String::new();

@@ -19,35 +19,35 @@ use super::header::{Header, Role};
 use super::words::Words;
 use crate::{Series, Summary};
 
-/// How many errors of skipped lines are kept; all are counted.
+/// The number of errors of skipped lines that are kept; all are counted.
 pub const SKIPPED_KEPT_MAX: usize = 1000;
 
-/// What to do about a line that cannot be read.
+/// The treatment of malformed lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// End with its error.
+    /// End with the line's error.
     #[default]
     Refuse,
-    /// Keep its error ([`Reader::skipped`]) and go on with the next line.
+    /// Store the line's error ([`Reader::skipped`]) and continue with the next line.
     Skip,
 }
 
 /// Lines that were skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Skipped {
-    /// The errors of the first [`SKIPPED_KEPT_MAX`] of them, in order.
+    /// The first [`SKIPPED_KEPT_MAX`] errors, in order.
     pub errors: Vec<LineError>,
-    /// How many there were.
+    /// The number of skipped lines.
     pub count: u64,
 }
 
-/// What a line, or several that belong together, say.
+/// The content of one line, or of several that belong together.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there is one at a time, and the larger is the usual one")]
 pub enum Entry {
     /// Observations.
     Series(Series),
-    /// Their five figures.
+    /// The five figures of a series.
     Summary(Summary),
 }
 
@@ -68,11 +68,11 @@ pub enum Entry {
 pub struct Reader<R> {
     input: R,
     on_error: OnError,
-    /// The current line, kept for its capacity.
+    /// The current line; reused for its capacity.
     line: Vec<u8>,
     lines: u64,
     open: Option<Open>,
-    /// What was read behind an open series before that was handed out.
+    /// An entry read behind an open series, before that series was returned.
     next: Option<Entry>,
     skipped: Skipped,
     ended: bool,
@@ -82,12 +82,12 @@ pub struct Reader<R> {
 #[derive(Debug)]
 struct Open {
     series: Series,
-    /// What was already said of it.
+    /// The quantities already added.
     said: Vec<&'static str>,
 }
 
 impl<R: BufRead> Reader<R> {
-    /// A reader of `input`, to the end of it.
+    /// A reader of all of `input`.
     pub fn new(input: R, on_error: OnError) -> Self {
         Self {
             input,
@@ -106,7 +106,7 @@ impl<R: BufRead> Reader<R> {
         &self.skipped
     }
 
-    /// How many lines were read so far, with blank ones and remarks.
+    /// The number of lines read so far, including blank lines and remarks.
     pub fn lines(&self) -> u64 {
         self.lines
     }
@@ -129,7 +129,7 @@ impl<R: BufRead> Reader<R> {
 
     /// Takes the current line. Returns the entry that it completes.
     fn take(&mut self) -> Result<Option<Entry>, LineError> {
-        // Blank, or a remark, in whatever encoding.
+        // Blank, or a remark, in any encoding.
         let first = self.line.iter().position(|byte| !matches!(byte, b' ' | b'\t'));
         if first.is_none_or(|first| self.line[first] == b'#') {
             return Ok(None);
@@ -143,7 +143,7 @@ impl<R: BufRead> Reader<R> {
         let (column, word) = words.next().unwrap_or((1, ""));
         let place = Place { line, column };
         let header = Header::parse(word, line, column)?;
-        // Values and figures are read before the open series is closed: an error leaves it where it is.
+        // Values and figures are parsed before the open series is closed: an error leaves the series open.
         match header.role {
             Role::Values(_) => {
                 let values = body::values(words, place)?;
@@ -179,9 +179,9 @@ impl<R: BufRead> Reader<R> {
         self.open.take().map(|open| Entry::Series(open.series))
     }
 
-    /// What the current line's error means for the series that is open: whether it stays open.
+    /// True if the open series stays open after the current line's error.
     fn still_clear(&self, error: &LineError) -> bool {
-        // A column, mark or word about it that is wrong in itself says at least whose it is.
+        // A malformed column, mark or fact about the series still has a header, which shows its series.
         let text = std::str::from_utf8(&self.line).unwrap_or_default();
         let header =
             Words::new(text).next().and_then(|(column, word)| Header::parse(word, error.line, column).ok());
@@ -237,7 +237,7 @@ impl Open {
         self.series.name == header.name && self.series.labels == header.labels
     }
 
-    /// Adds what a line says, all or nothing.
+    /// Adds a whole line or nothing.
     fn add(&mut self, more: More, place: Place) -> Result<(), LineError> {
         let quantity = more.quantity();
         if self.said.contains(&quantity) {

@@ -3,7 +3,7 @@
 /// A word with the column where it begins.
 pub(super) type Word<'a> = (usize, &'a str);
 
-/// The words of a line, apart by spaces or tabs, with their columns (bytes from 1).
+/// The words of a line, separated by spaces or tabs, with their columns (bytes from 1).
 #[derive(Debug, Clone)]
 pub(super) struct Words<'a> {
     rest: &'a str,

@@ -18,7 +18,7 @@ use crate::{Base, Column, Mark, Observation, Series, Summary, Unit};
 /// Writes one entry.
 ///
 /// # Errors
-/// If the output fails, or a series could not be read back.
+/// If the output fails, or a series is not valid.
 pub fn write_entry(out: &mut impl Write, entry: &Entry) -> Result<(), WriteError> {
     match entry {
         Entry::Series(series) => write_series(out, series),
@@ -26,7 +26,7 @@ pub fn write_entry(out: &mut impl Write, entry: &Entry) -> Result<(), WriteError
     }
 }
 
-/// Writes a series: its values in one line, each thing that is known of them in a line of its own behind it.
+/// Writes a series: its values in one line, then each other fact in a line of its own.
 ///
 /// # Errors
 /// If the output fails, or the series is not [valid](Series::validate); then nothing is written.
@@ -72,7 +72,7 @@ pub fn write_series(out: &mut impl Write, series: &Series) -> Result<(), WriteEr
 /// Writes a summary as the source does: `NAME:summary:Sample:labels:Time:us n mean min max std`.
 ///
 /// # Errors
-/// If the output fails, or no values have these figures; then nothing is written.
+/// If the output fails, or if no values can have these figures; nothing is written then.
 pub fn write_summary(out: &mut impl Write, summary: &Summary) -> Result<(), WriteError> {
     let stat = summary.stat;
     if !stat.is_possible() {

@@ -23,13 +23,13 @@ use std::ops::Range;
 
 use crate::median;
 
-/// Into how many parts the series is divided to follow its level.
+/// The number of parts of the series, each with a level of its own.
 const LEVELS: usize = 16;
 
-/// A part has at least this many observations, so that its median stands.
+/// The least number of observations in a part, so that its median is reliable.
 const LEVEL_OBSERVATIONS_MIN: usize = 32;
 
-/// How many standard deviations of the noise a disturbance has at least.
+/// The least size of a disturbance, in standard deviations of the noise.
 const FLOOR_DEVIATIONS: f64 = 2.0;
 
 /// The normal distribution's standard deviation over its median absolute deviation.
@@ -38,22 +38,22 @@ const DEVIATION_OVER_MAD: f64 = 1.482_602_218_505_602;
 /// An excess below this share of the value is rounding.
 const ROUNDING: f64 = 1e-9;
 
-/// The most shells there are; the last holds all that is larger.
+/// The most shells; the last one has all larger disturbances.
 pub(super) const SHELLS_MAX: usize = 24;
 
-/// Neighbouring observations, one or more, that took longer than those around them.
+/// One or more neighbouring observations that took longer than those around them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Disturbance {
-    /// The observations' places in the series.
+    /// The places of the observations in the series.
     pub(super) places: Range<usize>,
-    /// When the first began, in seconds (or observations) from the first of the series.
+    /// The start of the first observation, in seconds (or observations) from the first of the series.
     pub(super) at: f64,
-    /// By how much longer they took together, in the unit of the values.
+    /// Their excess time together, in the unit of the values.
     pub(super) lost: f64,
     pub(super) shell: usize,
 }
 
-/// The disturbances of a series in order; `values` are finite, and `at` says when each was.
+/// The disturbances of a series in order; `values` are finite, and `at` are their times.
 pub(super) fn disturbances(at: &[f64], values: &[f64]) -> Vec<Disturbance> {
     let parts = (values.len() / LEVEL_OBSERVATIONS_MIN).clamp(1, LEVELS);
     let part = values.len().div_ceil(parts).max(1);

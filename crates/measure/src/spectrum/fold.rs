@@ -17,29 +17,29 @@
 
 use super::disturbance::Disturbance;
 
-/// Into how many windows the span is cut.
+/// The numbers of windows that are tried.
 const WINDOWS: [usize; 4] = [1, 4, 16, 64];
 
-/// A window holds at least this many events, on average, and cycles.
+/// The least number of events in a window, on average, and of cycles.
 const WINDOW_EVENTS_MIN: usize = 16;
 const WINDOW_CYCLES_MIN: f64 = 8.0;
 
-/// The surplus that chance offers an arc among n events, over √n: the mean of Kuiper's statistic, √(π/2).
+/// The surplus of an arc among n events by chance, over √n: the mean of Kuiper's statistic, √(π/2).
 const CHANCE: f64 = 1.253_314_137_315_5;
 
-/// More windows are preferred to one only if they explain this many times as much.
+/// More windows are preferred only if they explain this many times as much.
 const WINDOWS_GAIN: f64 = 1.25;
 
-/// Arcs that leave less than half of the circle enclose a gap, not a beat.
+/// An arc that leaves less than half of the circle encloses a gap, not a beat.
 const ARC_MAX: f64 = 0.5;
 
-/// A shell beside those the beat was found in keeps it if its surplus exceeds this many deviations …
+/// A shell outside the range of the search is on the beat if its surplus exceeds this many deviations …
 const SHELL_DEVIATIONS: f64 = 4.0;
 
 /// … and it has this many events on the beat.
 const SHELL_EVENTS_MIN: f64 = 4.0;
 
-/// Where on the circle a window's events keep the beat.
+/// The arc of the circle with a window's events on the beat.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Arc {
     /// The phase where it begins, 0 to 1.
@@ -48,30 +48,30 @@ struct Arc {
     width: f64,
 }
 
-/// A beat and when its events come.
+/// A beat and the phases of its events.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Fold {
     frequency: f64,
-    /// The length of a window; the arcs of the windows follow each other.
+    /// The length of a window; each window has an arc, in order.
     window: f64,
     arcs: Vec<Arc>,
 }
 
-/// What keeps a beat.
+/// The disturbances on a beat.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Kept {
-    /// The shells that keep it.
+    /// The shells on the beat.
     pub(super) shells: Vec<usize>,
-    /// The places among the disturbances of those in the arcs.
+    /// The places, among all disturbances, of the events in the arcs.
     pub(super) events: Vec<usize>,
-    /// How many of them would be there by chance.
+    /// The number of these events expected by chance.
     pub(super) by_chance: f64,
-    /// Their loss, less what random events lose in as much time.
+    /// Their loss, less the loss expected from random events in as much time.
     pub(super) lost: f64,
 }
 
 impl Fold {
-    /// Folds events, in order over `span`, with a frequency.
+    /// Folds the events, which are in order over `span`, with a frequency.
     pub(super) fn new(events: &[f64], frequency: f64, span: f64) -> Self {
         let fits = |windows: &usize| {
             *windows == 1
@@ -93,7 +93,7 @@ impl Fold {
             let arcs: Vec<Arc> = arcs.collect();
             (surplus, Self { frequency, window, arcs })
         });
-        // One window always fits, and explains more than −∞.
+        // A single window always fits, and explains more than −∞.
         let none = (f64::NEG_INFINITY, Self { frequency, window: span, arcs: Vec::new() });
         tries
             .fold(none, |best, new| {
@@ -103,20 +103,20 @@ impl Fold {
             .1
     }
 
-    /// Whether the beat stands over the whole span.
+    /// True if the phase is constant over the whole span.
     pub(super) fn is_steady(&self) -> bool {
         self.arcs.len() == 1
     }
 
-    /// Whether events come with the beat everywhere but in a gap.
+    /// True if events come on the whole circle except in a gap.
     pub(super) fn is_gap(&self) -> bool {
         self.arcs.iter().map(|arc| arc.width).sum::<f64>() > ARC_MAX * self.arcs.len() as f64
     }
 
-    /// Whether something at this time would be on the beat.
+    /// True if a disturbance at this time would be on the beat.
     fn holds(&self, at: f64) -> bool {
         let arc = self.arc_at(at);
-        // A hair's breadth for rounding: the arc begins and ends on events.
+        // The tolerance is for rounding: the arc begins and ends on events.
         (at * self.frequency - arc.start + 1e-9).rem_euclid(1.0) <= arc.width + 2e-9
     }
 
@@ -124,7 +124,7 @@ impl Fold {
         self.arcs[((at / self.window) as usize).min(self.arcs.len() - 1)]
     }
 
-    /// Which events keep the beat: of the shells where it was found, and of others that keep it visibly.
+    /// The events on the beat: of the shells of the search, and of other shells that are clearly on it.
     pub(super) fn kept(&self, events: &[Disturbance], found_in: std::ops::RangeInclusive<usize>) -> Kept {
         let shells = events.iter().map(|event| event.shell).max().map_or(0, |largest| largest + 1);
         let mut kept = Kept::default();
@@ -151,7 +151,7 @@ impl Fold {
         kept
     }
 
-    /// On how many different beats these times are.
+    /// The number of different cycles that these times fall into.
     pub(super) fn beats(&self, at: impl Iterator<Item = f64>) -> usize {
         let mut beats: Vec<i64> =
             at.map(|at| (at * self.frequency - self.arc_at(at).start).floor() as i64).collect();
@@ -161,11 +161,11 @@ impl Fold {
     }
 }
 
-/// The arc that holds most beyond its width's share, and how much that is.
+/// The arc with the largest surplus over its share of the circle, and that surplus.
 fn densest(mut phases: Vec<f64>) -> (Arc, f64) {
     let n = phases.len() as f64;
     phases.sort_unstable_by(f64::total_cmp);
-    // How many events more than its share lie below each phase: just before the event there, and just after.
+    // The surplus of events below each phase: just before the event there, and just after.
     let before = phases.iter().enumerate().map(|(i, phase)| i as f64 - n * phase);
     let lowest = before.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
     let Some((first, before)) = lowest else { return (Arc { start: 0.0, width: 0.0 }, 0.0) };
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_wandering_beat_is_followed() {
-        // Each period is 10 ms and up to 10 % more or less: after 2000 of them the phase is anywhere.
+        // Each period is 10 ms plus up to 10 %: after 2000 periods the phase can have any value.
         let mut noise = Noise::new(2);
         let mut at = 0.0;
         let mut events: Vec<Disturbance> = Vec::new();

@@ -14,31 +14,31 @@ use serde::Serialize;
 
 use crate::{Mark, MarkCause, median};
 
-/// How far, as a share, a beat may lie from the known frequency that it is taken for.
+/// The largest distance, as a share, between a beat and a known frequency that it matches.
 pub const MATCH_TOLERANCE: f64 = 0.01;
 
-/// How far, as a share, it may lie from a multiple or a part of one.
+/// The largest distance, as a share, between a beat and a multiple or part of a known frequency.
 pub const MULTIPLE_TOLERANCE: f64 = 0.001;
 
-/// The largest multiple of a known frequency and the smallest part of one that is recognised.
+/// The largest multiple of a known frequency, and the largest divisor of one, that are recognised.
 const MULTIPLE_MAX: u32 = 4;
 const PART_MAX: u32 = 8;
 
-/// From this many marks of one cause on, their rate is known.
+/// The least number of marks of one cause for a rate.
 const MARKS_MIN: usize = 3;
 
 /// A source of disturbances and how often it comes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Known {
-    /// What it is called in reports.
+    /// The name in reports.
     pub name: String,
-    /// How often it comes, cycles per second.
+    /// The frequency, in cycles per second.
     pub hz: f64,
-    /// Whether it is the kernel's tick.
+    /// True for the kernel's tick.
     pub tick: bool,
 }
 
-/// A known source that a beat was taken for.
+/// The known source that a beat matches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Match {
     /// The source.
@@ -56,14 +56,13 @@ impl Known {
         Self { name: "kernel tick".to_owned(), hz: f64::from(config_hz), tick: true }
     }
 
-    /// Anything else that comes `hz` times a second.
+    /// Another source, with `hz` cycles per second.
     #[must_use]
     pub fn new(name: impl Into<String>, hz: f64) -> Self {
         Self { name: name.into(), hz, tick: false }
     }
 
-    /// What each cause of the marks is and how often it begins (by the median interval), for causes with at
-    /// least three marks.
+    /// For each cause with at least three marks, the rate at which its marks begin (by the median interval).
     #[must_use]
     pub fn from_marks(marks: &[Mark]) -> Vec<Self> {
         let mut causes: Vec<&MarkCause> = Vec::new();
@@ -87,8 +86,8 @@ impl Known {
 }
 
 impl Match {
-    /// What a beat of `hz`, known to within `error`, is taken for: the same frequency if one is near, else
-    /// the simplest ratio; `None` if nothing fits.
+    /// The source that matches a beat of `hz` ± `error`: the same frequency if one is near, else the simplest
+    /// ratio; `None` if nothing fits.
     #[must_use]
     pub fn find(hz: f64, error: f64, known: &[Known]) -> Option<Self> {
         let off = |times: u32, every: u32, source: &Known| {

@@ -28,12 +28,12 @@ use crate::transform::transform;
 /// Points of the grid on each side of a line that may belong to it.
 const GUARD: usize = 6;
 
-/// The neighbourhood reaches this far at least and at most (points of the grid), and between them a quarter
-/// of the frequency itself: the backgrounds of machines are even over ratios, not over differences.
+/// The neighbourhood is a quarter of the frequency, between these two numbers of grid points. It grows with
+/// the frequency because the backgrounds of machines are even on a logarithmic scale.
 const REACH_MIN: usize = 64;
 const REACH_MAX: usize = 512;
 
-/// With fewer points than this on one side only the other counts.
+/// If one side has fewer points than this, only the other side counts.
 const SIDE_MIN: usize = 16;
 
 /// Steps in which a peak's surroundings are searched, each way.
@@ -42,11 +42,11 @@ const REFINE_STEPS: i32 = 8;
 /// Halvings of the last step.
 const REFINE_ROUNDS: usize = 14;
 
-/// Frequencies at which a periodogram is taken: multiples of `step`, up to `count - 1` of them.
+/// The frequencies of a periodogram: multiples of `step`, up to `count - 1` times.
 pub(super) struct Grid {
-    /// Cycles per second (or observation) from one point to the next: half of what the span can tell apart.
+    /// Cycles per second (or observation) from one point to the next: half the resolution of the span.
     pub(super) step: f64,
-    /// How many points, that at frequency 0 included.
+    /// The number of points, including frequency 0.
     pub(super) count: usize,
     fft: Arc<dyn Fft<f32>>,
 }
@@ -55,8 +55,7 @@ impl Grid {
     /// A grid for events over `span`, reaching to about `highest`, or less if that would take more than
     /// `size_max` bins.
     pub(super) fn new(span: f64, highest: f64, size_max: usize) -> Self {
-        // Four bins a cycle of the highest frequency, and as much emptiness behind the events as there are
-        // bins.
+        // There are four bins a cycle of the highest frequency, and as many empty bins behind the events.
         let size = ((8.0 * highest * span).ceil() as usize).next_power_of_two().clamp(64, size_max);
         let step = 0.5 / span;
         let count = (size / 4).min((highest / step) as usize + 1);
@@ -91,8 +90,8 @@ pub(super) fn power(events: &[f64], frequency: f64) -> f64 {
 
 /// z of the sizes of events (time, size), less their mean: 0 if all are alike.
 ///
-/// Where sizes have nothing to do with the time this is distributed as z of events at random, however regular
-/// their times.
+/// If the sizes do not depend on the time, this is distributed as z of random events, however regular their
+/// times.
 pub(super) fn weighted_power(events: &[(f64, f64)], frequency: f64) -> f64 {
     let mean = events.iter().map(|(_, size)| size).sum::<f64>() / events.len().max(1) as f64;
     let (mut east, mut north, mut squares) = (0.0, 0.0, 0.0);
@@ -125,16 +124,16 @@ pub(super) fn refine(events: &[f64], frequency: f64, reach: f64) -> (f64, f64) {
     (best, height)
 }
 
-/// What z would be at `place` of a periodogram without a line there, at least 1.
+/// The estimated z at `place` of a periodogram without a line there, at least 1.
 ///
-/// On the right, the side of the higher frequencies, what exceeds independent events is taken to rise towards
-/// `place` as that of a process that forgets: with the square of the period.
+/// On the right, the side of the higher frequencies, the excess over independent events is assumed to rise
+/// towards `place` with the square of the period, as for a first-order process.
 pub(super) fn background(periodogram: &[f64], place: usize) -> f64 {
     let reach = (place / 4).clamp(REACH_MIN, REACH_MAX);
     let left = place.saturating_sub(GUARD + reach)..place.saturating_sub(GUARD);
     let right =
         (place + GUARD + 1).min(periodogram.len())..(place + GUARD + 1 + reach).min(periodogram.len());
-    // The lowest points hold the count of the events and their slowest drift.
+    // The lowest points show the count of the events and their slowest drift, and are left out.
     let left = left.start.max(GUARD).min(left.end)..left.end;
     let level = |side: &std::ops::Range<usize>| {
         (side.len() >= SIDE_MIN)
@@ -170,8 +169,8 @@ mod tests {
         let binned = periodogram(&grid, &events);
         for place in [0usize, 1, 20, 77, 150] {
             let (got, exact) = (binned[place], power(&events, place as f64 * grid.step));
-            // Far below the bins' own frequency the bins change little (relative to the largest, 500 at
-            // zero).
+            // Far below the frequency of the bins, binning changes little (relative to the largest value, 500
+            // at zero).
             assert!((got - exact).abs() < 0.1 + 0.01 * exact, "{place}: {got} and {exact}");
         }
     }

@@ -23,62 +23,62 @@ use super::{
 };
 use crate::median;
 
-/// The chance a line is tested against: below [`BEAT_FALSE_ALARM`], because the background is itself
-/// estimated, and an estimate that is too low by a seventh lets ten times as many lines pass.
+/// The false-alarm rate of one test. It is below [`BEAT_FALSE_ALARM`] because the background is estimated: an
+/// estimate too low by a seventh lets ten times as many lines pass.
 const LINE_CHANCE: f64 = BEAT_FALSE_ALARM / 20.0;
 
-/// The most lines looked at, whatever becomes of them.
+/// The most lines examined.
 const ROUNDS_MAX: usize = 4 * PERIODS_MAX;
 
-/// The fastest beat looked for, cycles per typical observation.
+/// The fastest beat searched, in cycles per typical observation.
 const PER_OBSERVATION_MAX: f64 = 0.45;
 
-/// The longest transform: longer series are searched for slower beats only.
+/// The longest transform; in longer series only slower beats are searched.
 const TRANSFORM_MAX: usize = 1 << 20;
 
 /// A range of shells with fewer disturbances than this is not searched.
 const EVENTS_MIN: usize = 20;
 
-/// Of a beat found later, only multiples above this one are left out. A low multiple may be a beat of its
-/// own: this kernel's tick can be five times that of a slow host.
+/// If a beat is found after its multiples, only those above this one are dropped. A low multiple may be a
+/// beat of its own: this kernel's tick can be five times that of a slow host.
 const HIGH_MULTIPLE: f64 = 8.5;
 
-/// The highest multiple of a beat that a line may be taken for.
+/// The highest multiple of a beat that a line can be.
 const ORDERS_MAX: usize = 64;
 
 /// A fundamental is at least this share as high as the strongest of its multiples …
 const FUNDAMENTAL_SHARE: f64 = 0.25;
 
-/// … and exceeds its background by at least this factor, slow as it may be.
+/// … and exceeds its background by at least this factor, however low its frequency.
 const FUNDAMENTAL_STRENGTH: f64 = 4.0;
 
-/// Of how many kinds of event a beat may consist by turns; more would take a fast beat for a slow one's.
+/// The most kinds of event that alternate on a beat. With more, a fast beat would be taken for a slow one.
 const KINDS_MAX: usize = 8;
 
-/// The chance that sizes which do not alternate are taken for such as do.
+/// The false-alarm rate of the test for alternating sizes.
 const ALTERNATION_CHANCE: f64 = 1e-4;
 
-/// The first point of the grid at which a fundamental is looked for: two and a half cycles in the series. One
-/// so slow is not reported, but its multiples must not be taken for beats of their own.
+/// The first point of the grid for a fundamental: two and a half cycles in the series. Such a slow beat is
+/// not reported, but its multiples must not be reported as beats of their own.
 const FUNDAMENTAL_PLACE_MIN: usize = 5;
 
-/// The chance that a multiple of a beat is listed though it is noise.
+/// The false-alarm rate of the test for harmonics.
 const HARMONIC_CHANCE: f64 = 1e-3;
 
-/// The half-width of the mask round a multiple of a beat: cycles over the span, and for a beat that wanders
-/// this share of it for each multiple, up to the second share.
+/// The half-width of the mask round a multiple of a beat: cycles over the span. For a beat that drifts, the
+/// second constant is the least share of the frequency for each multiple, up to the third.
 const MASK_CYCLES: f64 = 3.0;
 const MASK_WANDER: f64 = 0.01;
 const MASK_WANDER_MAX: f64 = 0.2;
 
-/// A search while it goes on.
+/// The state of a search.
 pub(super) struct Search {
     axis: Axis,
     span: f64,
     lowest: f64,
     highest: f64,
     grid: Grid,
-    /// Those that keep no beat found so far.
+    /// The disturbances on no beat found so far.
     left: Vec<Disturbance>,
     lost: f64,
 }
@@ -99,7 +99,7 @@ impl Search {
     pub(super) fn new(axis: Axis, at: Vec<f64>, walls: &[f64]) -> Option<Self> {
         let steps: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let step = median(&steps)?;
-        // The last observation lasts as long as any.
+        // The last observation counts as long as a typical one.
         let span = at.last()? + step;
         if span <= 0.0 || walls.iter().any(|wall| !wall.is_finite()) {
             return None;
@@ -158,7 +158,7 @@ impl Search {
         Some(Spectrum { axis, span, searched, disturbances, lost, threshold, periods, trace })
     }
 
-    /// What follows from who keeps a beat; the line itself is left blank.
+    /// The period with the figures of the events on the beat; the figures of the line stay blank.
     fn period(&self, frequency: f64, fold: &Fold, kept: &Kept) -> Period {
         let members: Vec<&Disturbance> = kept.events.iter().map(|place| &self.left[*place]).collect();
         let losses: Vec<f64> = members.iter().map(|event| event.lost).collect();
@@ -183,7 +183,7 @@ impl Search {
         }
     }
 
-    /// Goes on without the events that keep a beat.
+    /// Continues without the events on a beat.
     fn take_out(&mut self, kept: &Kept) {
         let mut stays = vec![true; self.left.len()];
         kept.events.iter().for_each(|place| stays[*place] = false);
@@ -195,7 +195,7 @@ impl Search {
         place as f64 * self.grid.step
     }
 
-    /// The points of the grid that are looked at.
+    /// The points of the grid that are searched.
     fn places(&self) -> std::ops::Range<usize> {
         let first = (self.lowest / self.grid.step).ceil() as usize;
         first.min(self.grid.count)..self.grid.count
@@ -205,8 +205,8 @@ impl Search {
         self.left.iter().filter(|event| shells.contains(&event.shell))
     }
 
-    /// The ranges of shells worth a look: one, two or three shells, and from each shell up; each set of
-    /// events once.
+    /// The ranges of shells to search: one, two or three shells, and from each shell up; each set of events
+    /// once.
     fn ranges(&self) -> Vec<Range> {
         let top = self.left.iter().map(|event| event.shell).max().unwrap_or(0);
         let filled: Vec<usize> =
@@ -234,7 +234,7 @@ impl Search {
         ranges
     }
 
-    /// The line that stands out most, if any does enough.
+    /// The line that stands out most, if one exceeds the threshold.
     fn strongest<'a>(
         &self,
         ranges: &'a [Range],
@@ -246,7 +246,7 @@ impl Search {
             for place in self.places() {
                 let z = range.periodogram[place];
                 let least = best.as_ref().map_or(threshold, |(_, line)| line.strength);
-                // The background is at least 1, so most points need no closer look.
+                // The background is at least 1, so most points need no further test.
                 if z <= least {
                     continue;
                 }
@@ -255,7 +255,7 @@ impl Search {
                 if strength <= least || masks.iter().any(|mask| mask.covers(frequency, range)) {
                     continue;
                 }
-                // The bins mirror what lies above their range; the events themselves do not.
+                // The bins mirror frequencies above their range; the events themselves do not.
                 let events: Vec<f64> = self.within(&range.shells).map(|event| event.at).collect();
                 if power(&events, frequency) > z / 2.0 {
                     best = Some((range, Line { place, strength }));
@@ -265,13 +265,13 @@ impl Search {
         best
     }
 
-    /// Which multiple of its beat a line is: the highest order whose beat has a line nearly as strong.
+    /// The multiple of its beat that a line is: the highest order whose beat has a line nearly as strong.
     fn order(&self, range: &Range, events: &[f64], (peak, height): (f64, f64), masks: &[Mask]) -> usize {
         let least = (ORDERS_MAX as f64 / HARMONIC_CHANCE).ln().max(FUNDAMENTAL_SHARE * height);
         let explains = |frequency: f64| {
             let place = (frequency / self.grid.step).round() as usize;
-            // The grid rules most orders out; between neighbouring high ones only the events themselves can
-            // tell.
+            // The grid excludes most orders; neighbouring high orders can only be distinguished by the events
+            // themselves.
             place >= FUNDAMENTAL_PLACE_MIN
                 && !masks.iter().any(|mask| mask.covers(frequency, range))
                 && strength_near(&range.periodogram, place) >= FUNDAMENTAL_STRENGTH
@@ -285,12 +285,12 @@ impl Search {
         order
     }
 
-    /// Of how many kinds of event, by turns, a beat consists: 2 where every other event is of another size,
-    /// and so on.
+    /// The number of kinds of event that alternate on a beat: 2 if every other event has another size, and so
+    /// on.
     ///
-    /// Two beats of one frequency whose phases lie half a period (or a third of it) apart have, counted as
-    /// events, their line at twice the frequency and none at their own; only sizes tell. By chance the power
-    /// of the sizes, less their mean, is exponentially distributed as that of events is.
+    /// Two beats of one frequency, half a period (or a third) apart in phase, have their line at twice the
+    /// frequency and none at their own, if events are counted. Only the sizes of the events show the slower
+    /// beat. For random sizes, their power (less the mean) is exponentially distributed, as that of events.
     fn alternation(&self, range: &Range, frequency: f64, masks: &[Mask]) -> usize {
         let sizes: Vec<(f64, f64)> =
             self.within(&range.shells).map(|event| (event.at, event.shell as f64)).collect();
@@ -336,8 +336,8 @@ impl Search {
     }
 }
 
-/// Leaves out beats that are multiples of one found later: a high multiple may stand out before its
-/// fundamental does.
+/// Drops beats that are multiples of a beat found later: a high multiple may stand out before its
+/// fundamental.
 fn drop_multiples(periods: &mut Vec<Period>, masks: &[Mask]) {
     let beats: Vec<f64> = periods.iter().map(|period| period.frequency).collect();
     periods.retain(|period| {
@@ -355,20 +355,20 @@ fn strength_near(periodogram: &[f64], place: usize) -> f64 {
     z / background(periodogram, place)
 }
 
-/// One standard deviation of the frequency of a line of that height: half a unit of log-likelihood below the
+/// One standard deviation of the frequency of a line of this height: half a unit of log-likelihood below the
 /// top.
 fn deviation(height: f64, span: f64) -> f64 {
     (1.5 / height).sqrt() / (std::f64::consts::PI * span)
 }
 
-/// Where a beat that was found, and its multiples, are no longer looked for.
+/// A beat already found; its frequency and multiples are not searched again.
 struct Mask {
     frequency: f64,
     error: f64,
     steady: bool,
     span: f64,
-    /// Where it is only a gap in others' beats. What leaves a gap in these shells is longer, so that it may
-    /// still be found above.
+    /// The shells in which the line is only a gap in others' beats. The disturbances that cause the gap are
+    /// longer, so ranges above these shells are still searched.
     gap_in: Option<RangeInclusive<usize>>,
 }
 

@@ -6,12 +6,12 @@
 use super::*;
 use crate::noise::Noise;
 
-/// A process on a machine: operations follow each other, and disturbances lengthen those they fall into.
+/// A simulated process: operations follow each other, and disturbances lengthen those in which they fall.
 struct Machine {
     noise: Noise,
-    /// What an operation takes undisturbed, nanoseconds.
+    /// The time of an undisturbed operation, in nanoseconds.
     operation: f64,
-    /// When each disturbance comes and how long it takes, nanoseconds.
+    /// The start and length of each disturbance, in nanoseconds.
     disturbances: Vec<(f64, f64)>,
     seconds: f64,
 }
@@ -21,14 +21,14 @@ impl Machine {
         Self { noise: Noise::new(seed), operation: operation_us * 1e3, disturbances: Vec::new(), seconds }
     }
 
-    /// Comes with a frequency from a random phase on, each time a little later by chance, taking between two
-    /// spans.
+    /// Adds disturbances with a frequency, from a random phase on, each a little late by chance, of random
+    /// length.
     fn beat(mut self, hz: f64, jitter_us: f64, span_us: (f64, f64)) -> Self {
         let phase = self.noise.unit();
         self.beat_from(phase, hz, jitter_us, span_us)
     }
 
-    /// The same from a given phase on (0 to 1).
+    /// Adds such disturbances from a given phase on (0 to 1).
     fn beat_from(mut self, phase: f64, hz: f64, jitter_us: f64, span_us: (f64, f64)) -> Self {
         for i in 0..(self.seconds * hz) as u32 {
             let at = (f64::from(i) + phase) / hz * 1e9 + jitter_us * 1e3 * self.noise.unit();
@@ -38,8 +38,8 @@ impl Machine {
         self
     }
 
-    /// Comes at random times, taking a heavy-tailed time (at least `span_us`, Pareto with index 1.1 up to 10
-    /// ms).
+    /// Adds disturbances at random times of heavy-tailed length (at least `span_us`, Pareto with index 1.1 up
+    /// to 10 ms).
     fn random(mut self, per_second: f64, span_us: f64) -> Self {
         let mut at = 0.0;
         loop {
@@ -79,8 +79,7 @@ fn within(got: f64, want: f64, share: f64) -> bool {
 
 #[test]
 fn two_beats_of_one_frequency_are_not_one_of_twice_that() {
-    // As a collector's slices beside the kernel's tick: counted alone, the events have their line at a
-    // multiple.
+    // The slices of a collector beside the kernel's tick: if events are counted, the line is at a multiple.
     for (seed, apart) in [(1, 1.0 / 2.0), (2, 1.0 / 3.0), (3, 0.48), (4, 2.0 / 3.0)] {
         let machine = Machine::new(seed, 60.0, 1.0)
             .beat_from(0.1, 250.0, 10.0, (20.0, 30.0))
@@ -97,7 +96,7 @@ fn two_beats_of_one_frequency_are_not_one_of_twice_that() {
 
 #[test]
 fn what_a_switch_took_is_searched_apart() {
-    // Another thread is given the processor 47 times a second for 5 ms; a beat of 97 Hz goes on meanwhile.
+    // Another thread gets the processor 47 times a second for 5 ms, while a beat of 97 Hz continues.
     let (starts, mut walls) =
         Machine::new(3, 60.0, 2.0).beat(97.0, 10.0, (100.0, 100.0)).random(100.0, 5.0).run(0.001);
     let mut switches = vec![0; walls.len()];
@@ -181,7 +180,7 @@ fn ten_seconds_tell_the_frequency_to_a_ten_thousandth() {
 
 #[test]
 fn a_period_says_what_it_costs() {
-    // 194 disturbances of 200 to 300 µs in 2 s, and nothing else but noise.
+    // 194 disturbances of 200 to 300 µs in 2 s, and otherwise only noise.
     let series = Machine::new(60, 20.0, 2.0).beat(97.0, 10.0, (200.0, 300.0)).run(0.01);
     let got = spectrum(&series);
     let period = &got.periods[0];
@@ -216,8 +215,8 @@ fn several_beats_are_told_apart_whatever_their_size() {
 
 #[test]
 fn a_beat_that_hides_the_small_is_not_taken_for_their_gap() {
-    // A millisecond of every four: meanwhile no small disturbance is seen, so those have a beat of being
-    // missed.
+    // A millisecond of every four is one long disturbance. Small disturbances in it are not seen, so their
+    // absence has a beat.
     let machine = Machine::new(80, 10.0, 1.0).beat(250.0, 5.0, (900.0, 1000.0)).random(5000.0, 2.0);
     let got = spectrum(&machine.run(0.02));
     assert_eq!(got.periods.len(), 1, "{:?} (seed 80)", got.periods);
@@ -227,8 +226,8 @@ fn a_beat_that_hides_the_small_is_not_taken_for_their_gap() {
 
 #[test]
 fn a_beat_that_wanders_is_still_a_beat() {
-    // Each period begins when the last has ended, 10 ms and up to half a millisecond later: 97.6 Hz and no
-    // phase that stands.
+    // Each period begins when the last has ended, after 10 ms and up to half a millisecond: 97.6 Hz with a
+    // drifting phase.
     let mut machine = Machine::new(90, 30.0, 5.0);
     let mut at = 0.0;
     while at < 5e9 {
@@ -310,11 +309,11 @@ fn the_trace_shows_the_beat() {
     assert!(within(off, 250.0, 0.01) || off < 2.0, "{highest:?} (seed 130)");
 }
 
-/// Of a hundred series without a beat at the stated rate one reports one; five or more do once in three
+/// At the stated rate one in a hundred series without a beat reports one; five or more do once in three
 /// hundred times.
 const ALARMS_MAX: usize = 4;
 
-/// The beats reported of a hundred series, one a seed, with their seeds.
+/// The beats reported in a hundred series, with their seeds.
 fn alarms(series: impl Fn(&mut Noise, u64) -> (Vec<u64>, Vec<f64>)) -> Vec<(u64, f64)> {
     let alarm = |seed: u64| {
         let got = spectrum(&series(&mut Noise::new(seed), seed));
@@ -338,7 +337,7 @@ fn in_time(values: Vec<f64>) -> (Vec<u64>, Vec<f64>) {
     (starts.collect(), values)
 }
 
-/// How many observations of 100 µs the quiet series have.
+/// The number of observations of 100 µs in the quiet series.
 const QUIET: usize = 3000;
 
 #[test]
@@ -411,8 +410,7 @@ fn a_level_that_jumps_or_walks_has_no_beat() {
 
 #[test]
 fn the_search_is_not_blind() {
-    // The same search on the same noise finds a beat that is only just strong enough, in more than half of
-    // the series.
+    // The search on the same noise finds a barely strong enough beat in more than half of the series.
     let machine = |seed| Machine::new(seed, 100.0, 0.5).beat(97.0, 10.0, (30.0, 40.0)).random(100.0, 20.0);
     let found = alarms(|_, seed| machine(seed).run(0.02));
     let right = found.iter().filter(|(_, hz)| within(*hz, 97.0, 0.01)).count();

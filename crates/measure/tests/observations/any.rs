@@ -17,7 +17,7 @@ fn positive() -> impl Strategy<Value = f64> {
     prop::num::f64::POSITIVE.prop_filter("finite", |value| value.is_finite())
 }
 
-/// Words that a careless format would take for something of its own.
+/// Words that a careless reader would take for syntax.
 pub(crate) fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
@@ -99,7 +99,7 @@ pub(crate) fn series() -> impl Strategy<Value = Series> {
     let names = (word(), vec(word(), 0..3), word(), unit());
     let batch = prop_oneof![1u64..4, 1u64..];
     let about = (batch, option::of(base()), option::of(base()), option::of(word()), option::of(machine()));
-    // Either rich, or plain values.
+    // A series is either complete, or has plain values.
     let observations = prop_oneof![
         vec(observation(), 0..6),
         vec(number().prop_map(|wall_ns| Observation { wall_ns, ..Observation::default() }), 0..6),

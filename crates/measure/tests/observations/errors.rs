@@ -10,7 +10,7 @@ use vellum_measure::{Series, SeriesError, Stat, Summary, Unit};
 
 const GOOD: &str = "X:1l:Observation:a:Time:ns 1 2 3\n";
 
-/// The one error in `line` behind a good one: its column and message.
+/// The error in `line`, which follows a valid line: its column and message.
 fn error_in(line: &str) -> (usize, String) {
     let text = format!("{GOOD}{line}\nY:1l:Observation::Time:ns 4\n");
     let mut reader = Reader::new(text.as_bytes(), OnError::Skip);
@@ -73,7 +73,7 @@ fn every_error_has_its_column_and_cure() {
             1,
             "\"Slice\" is no quantity of observations; write one of Mark",
         ),
-        // About all.
+        // Other facts.
         ("X:with:Meta:a:Batch:n 0", 23, "a batch of 0 operations"),
         ("X:with:Meta:a:Batch:n 2 3", 1, "Batch is one word, not 2"),
         ("X:with:Meta:a:Clock:text a b", 1, "Clock is one word, not 2"),
@@ -122,7 +122,7 @@ fn the_same_is_not_said_twice() {
     }
 }
 
-/// A column is added whole or not at all, and what is behind it is read.
+/// A column is added whole or not at all, and the lines after it are read.
 #[test]
 fn a_wrong_column_leaves_the_others() {
     let text = format!(
@@ -134,7 +134,7 @@ fn a_wrong_column_leaves_the_others() {
     assert_eq!((series.starts(), reader.skipped().count), (None, 2));
 }
 
-/// The columns of a series that was skipped must not become those of the one before, which has the same name.
+/// The columns of a skipped series must not be added to the series before, which has the same name.
 #[test]
 fn columns_of_a_skipped_series_are_nobodys() {
     for wrong in [

@@ -26,7 +26,7 @@ fn entry() -> impl Strategy<Value = Entry> {
 }
 
 proptest! {
-    /// Also several of one name after another, and whatever the pieces in which the input comes.
+    /// Several series may have one name, and the input may come in pieces of any size.
     #[test]
     fn lines_give_back_what_was_written(entries in vec(entry(), 0..5), piece in 1usize..40) {
         let text = text(&entries);
@@ -48,7 +48,7 @@ proptest! {
         prop_assert_eq!(json::read(out.as_slice()).unwrap(), series);
     }
 
-    /// Observations that say nothing beside their value take one line, as the source's do.
+    /// Observations with only a value take one line, as in the source.
     #[test]
     fn plain_values_take_one_line(values in vec(any::number(), 0..9)) {
         let series = Series::plain("BASE", "Time", Unit::Microseconds, values);
@@ -99,7 +99,7 @@ fn a_rich_series_reads_as_documented() {
     assert_eq!(String::from_utf8(out).unwrap(), text);
 }
 
-/// What the documentation shows is read, and is the same in both formats.
+/// The documentation's examples are valid, and are the same in both formats.
 #[test]
 fn the_documents_examples() {
     let document = include_str!("../../../../docs/observations.md");
@@ -114,7 +114,7 @@ fn the_documents_examples() {
     assert_eq!(series.unit.scaled(series.walls()[0]), "33.1 ns");
 }
 
-/// No limit on a line's length: ten megabytes and a million values in one.
+/// The length of a line is not limited: ten megabytes and a million values in one line.
 #[test]
 fn a_line_may_be_long() {
     let values = || (0..1_000_000).map(|index| f64::from(index) + 0.25);

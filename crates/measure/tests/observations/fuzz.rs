@@ -8,7 +8,7 @@ use vellum_measure::{Series, Unit};
 
 use crate::any;
 
-/// What `text` says when wrong lines are skipped, and their errors.
+/// The entries of `text` when malformed lines are skipped, and the errors.
 fn skipping(text: &[u8]) -> (Vec<Entry>, Vec<LineError>) {
     let mut reader = Reader::new(text, OnError::Skip);
     let entries =
@@ -26,7 +26,7 @@ fn speaking_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     lines.map(|(index, line)| (index + 1, line)).filter(move |(_, line)| speaks(line))
 }
 
-/// How many lines an entry takes as it is written here: one a thing that is said.
+/// The number of lines that an entry takes when written: one for each fact.
 fn lines_of(entry: &Entry) -> usize {
     match entry {
         Entry::Summary(_) => 1,
@@ -38,20 +38,19 @@ fn lines_of(entry: &Entry) -> usize {
     }
 }
 
-/// What holds of every text.
+/// Properties that hold for every text.
 fn check(text: &[u8]) -> Result<(), TestCaseError> {
     let (entries, errors) = skipping(text);
     for error in &errors {
         let line = text.split(|byte| *byte == b'\n').nth(error.line as usize - 1).expect("the line exists");
-        // Bytes that are missing at the end of a line are missing behind its last byte.
+        // An error about missing bytes at the end of a line points just behind the last byte.
         prop_assert!((1..=line.len() + 1).contains(&error.column), "{} in {}", error, line.escape_ascii());
         prop_assert!(error.to_string().len() < 600);
     }
-    // A line that says what is so anyway (a batch of 1, no faults) is taken, and not written again: hence at
-    // most.
+    // A line that states a default (a batch of 1, no faults) is read, but not written again: hence at most.
     let written: usize = entries.iter().map(lines_of).sum();
     prop_assert!(written + errors.len() <= speaking_lines(text).count());
-    // But each line of values or figures that has no error is an entry.
+    // Each line of values or figures without an error is an entry.
     let has_error = |number: usize| errors.iter().any(|error| error.line == number as u64);
     let begins = |line: &[u8]| {
         matches!(line.split(|byte| *byte == b':').nth(1), Some(b"1l" | b"1d" | b"1h" | b"summary"))
@@ -70,7 +69,7 @@ fn check(text: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Pieces of which lines are made, so that chance gets beyond the header.
+/// Pieces of lines, so that random texts get beyond the header.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let pieces = [
         "X:1l:Observation::Time:ns",
@@ -121,7 +120,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// Some bytes of a good file changed, dropped or doubled: the series before and behind the damage stay.
+    /// After some bytes of a valid file are changed, dropped or doubled, the series before and behind the
+    /// damage remain.
     #[test]
     fn damage_stays_where_it_is(
         series in any::series(),
@@ -144,7 +144,7 @@ proptest! {
         let mut text = Vec::new();
         write_series(&mut text, &guard("first guard")).unwrap();
         text.extend(&middle);
-        // The last line's end may be lost, and must not take the next line with it here.
+        // The end of the last line may be lost; the next line must not be lost with it.
         text.push(b'\n');
         write_series(&mut text, &guard("last guard")).unwrap();
         check(&text)?;
