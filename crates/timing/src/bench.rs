@@ -39,49 +39,49 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use vellum_measure::{Base, Series, Unit};
 
-/// Operations in an observation, at most.
+/// The most operations in an observation.
 pub const BATCH_MAX: u64 = 1 << 24;
-/// The same where each operation has an input of its own, all of which exist at once.
+/// The most operations in an observation if each has an input of its own, because all inputs exist at once.
 pub const BATCH_OF_INPUTS_MAX: u64 = 1 << 12;
-/// Observations by which a case's length is gauged; the shortest counts.
+/// The observations that gauge the length of a case; the shortest counts.
 const GAUGES: usize = 15;
-/// A case this long is gauged by one observation.
+/// A case this long is gauged by a single observation.
 const GAUGED_ONCE: Duration = Duration::from_millis(10);
-/// A batch is long enough to gauge by when it lasts this many of the clock's shortest observations.
+/// A batch is long enough for gauging if it lasts this many of the clock's shortest observations.
 const GAUGE_SHORTEST: f64 = 10.0;
-/// Between two looks at the time, observe for about so long.
+/// The time of observations between two checks of the elapsed time.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
-/// What to do about an operation that is too short for the clock.
+/// The treatment of operations that are too short for the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Batching {
-    /// Refuse it, and say which batch would do.
+    /// Refuse the operation, and report the batch that is long enough.
     #[default]
     Refuse,
-    /// Time as many at once as needed.
+    /// Choose the batch automatically, as large as needed.
     Auto,
-    /// Time this many at once, needed or not.
+    /// Use this batch for every operation.
     Of(u64),
 }
 
-/// How a suite is run.
+/// Options of a suite.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The clock; the [best](Clock::best) there is, if none.
+    /// The clock; if `None`, the [best](Clock::best) one.
     pub clock: Option<ClockKind>,
-    /// What is recorded beside the time.
+    /// The facts recorded beside the time.
     pub detail: Detail,
-    /// Observations of each case.
+    /// The number of observations of each case.
     pub observations: usize,
-    /// A case ends early when it has taken this long, with the observations it has.
+    /// A case ends early after this time, with the observations made so far.
     pub time: Duration,
-    /// How long each case runs before it is observed.
+    /// The time that each case runs before it is observed.
     pub warm_up: Duration,
-    /// What to do about operations too short for the clock.
+    /// The treatment of operations too short for the clock.
     pub batching: Batching,
     /// Run only cases whose names contain this.
     pub only: Option<String>,
-    /// Hold collectors off meanwhile (see [`marks::hold`]).
+    /// Hold collectors off during the suite (see [`marks::hold`]).
     pub hold_collectors: bool,
 }
 
@@ -100,33 +100,33 @@ impl Default for Options {
     }
 }
 
-/// A run could not begin.
+/// Errors that keep a run from starting.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BenchError {
-    /// No clock.
+    /// The clock is not available.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// No recorder.
+    /// The recorder is not available.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// A batch nobody can run.
+    /// The batch is zero or too large.
     #[error("a batch of {0}: use 1 to {BATCH_MAX}")]
     Batch(u64),
-    /// The operation is too short to be timed by itself.
+    /// The operation is too short to be timed alone.
     #[error(transparent)]
     TooShort(#[from] TooShort),
 }
 
-/// An operation that the clock cannot see well enough.
+/// An operation too short for the clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TooShort {
-    /// Which.
+    /// The name of the case.
     pub name: String,
-    /// About how long it takes, nanoseconds; 0 if nothing could be seen of it.
+    /// About the time of the operation, in nanoseconds; 0 if it is too short to measure.
     pub operation_ns: f64,
-    /// What the clock can time, nanoseconds.
+    /// The shortest time that the clock can measure, in nanoseconds.
     pub shortest_ns: f64,
-    /// How many at once would do.
+    /// A batch that is long enough.
     pub batch: u64,
 }
 
@@ -145,28 +145,28 @@ impl fmt::Display for TooShort {
     }
 }
 
-/// What one case gave.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// It was observed.
+    /// The observations.
     Observed(Box<Series>),
-    /// It was too short.
+    /// The operation was too short.
     Refused(TooShort),
 }
 
-/// What a suite gave.
+/// The results of a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
-    /// The suite.
+    /// The suite's name.
     pub suite: String,
-    /// Timings of nothing, made first.
+    /// The empty timings, which are made first.
     pub base: Series,
-    /// Each case that ran, in the order in which they stand in the suite.
+    /// The outcomes of the cases that ran, in the suite's order.
     pub outcomes: Vec<Outcome>,
 }
 
 impl Ran {
-    /// The series of the cases that were observed.
+    /// The series of the observed cases.
     pub fn series(&self) -> impl Iterator<Item = &Series> {
         self.outcomes.iter().filter_map(|outcome| match outcome {
             Outcome::Observed(series) => Some(&**series),
@@ -186,14 +186,14 @@ impl Ran {
 /// Makes this number of observations with the recorder.
 type Observe<'a> = dyn FnMut(&mut Recorder, usize) + 'a;
 
-/// One thing to time.
+/// A named operation to time.
 struct Case<'a> {
     name: String,
     batch_max: u64,
     observe: Box<Observe<'a>>,
 }
 
-/// Things to time, by name.
+/// Named operations to time.
 pub struct Suite<'a> {
     name: String,
     cases: Vec<Case<'a>>,
@@ -267,7 +267,7 @@ impl<'a> Suite<'a> {
     /// Runs all cases, or those chosen.
     ///
     /// # Errors
-    /// When a clock or the room for the observations cannot be had. A case that is too short is an outcome.
+    /// If a clock, or memory for the observations, is not available. A case that is too short is an outcome.
     pub fn run(&mut self, options: &Options) -> Result<Ran, BenchError> {
         let clock = options.clock.map_or_else(Clock::best, Clock::open)?;
         if let Batching::Of(batch) = options.batching
@@ -308,16 +308,16 @@ impl Case<'_> {
         };
         until(options.warm_up, &mut recorder, self);
         recorder.forget();
-        // At least one, however little time there is.
+        // At least one observation is made, however short the time.
         (self.observe)(&mut recorder, 1);
         until(options.time, &mut recorder, self);
         Ok(recorder.finish(&name))
     }
 }
 
-/// About how long an operation takes, nanoseconds: the shortest of some observations, in batches that grow
-/// until one is long enough for the clock. 0 if even the largest is not. Leaves the recorder without
-/// observations.
+/// About the time of an operation, in nanoseconds: the shortest of some observations, in batches that grow
+/// until one is long enough for the clock. The result is 0 if even the largest is too short. The recorder has
+/// no observations afterwards.
 pub fn gauge(recorder: &mut Recorder, batch_max: u64, observe: &mut Observe<'_>) -> f64 {
     let enough = recorder.base().shortest_ns() * GAUGE_SHORTEST;
     let base = recorder.base().min;
@@ -339,7 +339,7 @@ pub fn gauge(recorder: &mut Recorder, batch_max: u64, observe: &mut Observe<'_>)
     }
 }
 
-/// The batch an operation of that length gets, or its refusal.
+/// The batch of an operation of this length, or its refusal.
 pub fn choose_batch(
     batching: Batching,
     base: &Base,

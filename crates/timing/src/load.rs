@@ -8,12 +8,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_process::Stalls;
 
-/// The kernel's file.
+/// The kernel's file of CPU pressure.
 pub const PRESSURE: &str = "/proc/pressure/cpu";
-/// From this share of the time on, programs that were timed have waited for each other.
+/// From this share of the time on, timed programs have waited for each other.
 pub const BUSY_FROM: f64 = 0.1;
 
-/// The account at one moment.
+/// The kernel's account of waiting at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct Waited {
     total: Duration,
@@ -21,7 +21,7 @@ pub struct Waited {
 }
 
 impl Waited {
-    /// The account now; `None` where the kernel keeps none.
+    /// The account now; `None` if the kernel keeps none.
     #[must_use]
     pub fn now() -> Option<Waited> {
         Some(Waited { total: Stalls::read(Path::new(PRESSURE))?.some.total, at: Instant::now() })
@@ -37,7 +37,7 @@ impl Waited {
     }
 }
 
-/// That share over the last ten seconds.
+/// The share of the last ten seconds in which some task waited for a processor.
 #[must_use]
 pub fn lately() -> Option<f64> {
     Some(Stalls::read(Path::new(PRESSURE))?.some.lately)

@@ -7,15 +7,15 @@
 use crate::clock::Calibration;
 use vellum_measure::Machine;
 
-/// The counter's rate is given in whole megahertz: calibrated anew in each process, it would differ in its
-/// last figures, and the same machine look like another.
+/// The unit of the counter's rate: whole megahertz. Each process calibrates it again, and more digits would
+/// make the same machine look like two.
 const KHZ_UNIT: f64 = 1000.0;
-/// Rates of the tick that kernels are built with (`CONFIG_HZ`), to which what the clock says is rounded.
+/// The tick rates with which kernels are built (`CONFIG_HZ`); the clock's figure is rounded to these.
 const RATES: [u32; 4] = [100, 250, 300, 1000];
 
-/// This machine.
+/// The description of this machine.
 ///
-/// The first call of a process takes [`Calibration::TAKES`] if no clock was opened before.
+/// The first call in a process takes [`Calibration::TAKES`] unless a clock was opened before.
 #[must_use]
 pub fn read() -> Machine {
     let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -42,7 +42,7 @@ pub fn read() -> Machine {
     }
 }
 
-/// Whether processors share cores (simultaneous multithreading); `None` where the kernel does not show it.
+/// True if processors share cores (simultaneous multithreading); `None` if the kernel does not show it.
 #[must_use]
 pub fn shares_cores() -> Option<bool> {
     let active = std::fs::read_to_string("/sys/devices/system/cpu/smt/active").ok()?;
@@ -58,10 +58,10 @@ fn rounded_khz(found: &Calibration) -> u64 {
     ((found.khz() / KHZ_UNIT).round() * KHZ_UNIT) as u64
 }
 
-/// `CLOCK_MONOTONIC_COARSE` advances at each tick: the kernel says by how much.
+/// The tick rate, from the resolution of `CLOCK_MONOTONIC_COARSE`, which advances at each tick.
 fn hz() -> Option<u32> {
     let mut step = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec.
+    // SAFETY: `step` is a local timespec, which the call writes.
     if unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut step) } != 0 {
         return None;
     }
@@ -72,19 +72,19 @@ fn rate_of_step(step_ns: u64) -> Option<u32> {
     RATES.into_iter().find(|&rate| step_ns.abs_diff(1_000_000_000 / u64::from(rate)) < step_ns / 100)
 }
 
-/// Whether the frequency may rise above the nominal one, as the two frequency drivers that know say.
+/// True if the frequency may rise above the nominal one, by the files of the two drivers that show it.
 fn turbo(word: &dyn Fn(&str) -> Option<String>) -> Option<bool> {
     let forbidden = word("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|word| word == "0");
     forbidden.or_else(|| word("/sys/devices/system/cpu/cpufreq/boost").map(|word| word == "1"))
 }
 
-/// What the hypervisor calls itself, as a name people know.
+/// The hypervisor's usual name, from its signature.
 #[cfg(target_arch = "x86_64")]
 fn hypervisor() -> Option<String> {
     use std::arch::x86_64::__cpuid;
-    /// CPUID leaf 1, ECX: there is a hypervisor below.
+    /// The bit of CPUID leaf 1, ECX, that is set under a hypervisor.
     const PRESENT: u32 = 1 << 31;
-    /// The leaf by which it gives its name.
+    /// The leaf with the hypervisor's signature.
     const NAME: u32 = 0x4000_0000;
     if __cpuid(1).ecx & PRESENT == 0 {
         return None;

@@ -32,18 +32,18 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use vellum_measure::{Mark, MarkCause};
 
-/// Marks kept at a time.
+/// The most marks kept at a time.
 pub const MARKS_MAX: usize = 1 << 16;
-/// Kinds of a program's own.
+/// The most kinds of a program's own.
 pub const KINDS_MAX: usize = 256;
-/// Collectors in a process.
+/// The most collectors in a process.
 pub const COLLECTORS_MAX: usize = 16;
 
-/// What kind of work a mark is of, as a number that can be written down without allocating.
+/// The kind of work of a mark, as a number that can be stored without allocating.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Kind(u32);
 
-/// The kinds that have a number of their own; those of a program's own follow.
+/// The built-in kinds; the numbers of a program's own kinds follow.
 const KNOWN: [MarkCause; 5] =
     [MarkCause::Minor, MarkCause::Major, MarkCause::Idle, MarkCause::Trim, MarkCause::Decay];
 
@@ -54,15 +54,15 @@ impl Kind {
     pub const MAJOR: Kind = Kind(1);
     /// A slice of collection while the program had nothing to do.
     pub const IDLE: Kind = Kind(2);
-    /// The allocator gave pages back because memory was short.
+    /// The allocator returned pages to the kernel because memory was short.
     pub const TRIM: Kind = Kind(3);
-    /// The allocator gave pages back because nobody had needed them for a while.
+    /// The allocator returned pages to the kernel because they had been unused for a while.
     pub const DECAY: Kind = Kind(4);
 
-    /// The kind of this name; the first time, it is given a number.
+    /// The kind of this name. Its first use assigns a number.
     ///
     /// # Errors
-    /// When the process has [`KINDS_MAX`] others.
+    /// If the process has [`KINDS_MAX`] others.
     pub fn named(name: &str) -> Result<Kind, MarkError> {
         let cause = MarkCause::parse(name);
         if let Some(known) = KNOWN.iter().position(|one| *one == cause) {
@@ -80,7 +80,7 @@ impl Kind {
         Ok(Kind((KNOWN.len() + index) as u32))
     }
 
-    /// The kind with this number, if a name has it.
+    /// The kind with this number, if it has a name.
     #[must_use]
     pub fn from_number(number: u32) -> Option<Kind> {
         ((number as usize) < KNOWN.len() + locked(&OWN_KINDS).len()).then_some(Kind(number))
@@ -92,7 +92,7 @@ impl Kind {
         self.0
     }
 
-    /// The kind as marks have it.
+    /// The cause that marks of this kind have.
     #[must_use]
     pub fn cause(self) -> MarkCause {
         let index = self.0 as usize;
@@ -103,7 +103,7 @@ impl Kind {
     }
 }
 
-/// A mark or a hook has no place.
+/// Errors: no space for a kind or a collector.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MarkError {
     /// Too many names.
@@ -124,36 +124,36 @@ struct Store {
     lost: u64,
 }
 
-/// What a panic left behind is whole: nothing here is left half-written.
+/// Ignores poisoning: no panic leaves the data under these locks half-written.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins a span of work of this kind. Nothing but a flag is read while nobody collects marks.
+/// Begins a span of work of this kind. While no marks are collected, it only reads a flag.
 #[inline]
 pub fn begin(kind: Kind) -> Slice {
     Slice { kind, start_ns: now() }
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, or 0 without looking while nobody collects marks: what a span begins
-/// with whose mark is made by [`record`].
+/// `CLOCK_MONOTONIC` in nanoseconds, or 0 without reading the clock while no marks are collected: the start
+/// of a span whose mark [`record`] makes.
 #[inline]
 #[must_use]
 pub fn now() -> u64 {
     if COLLECTING.load(Relaxed) == 0 { 0 } else { monotonic_ns() }
 }
 
-/// A span of work that has begun.
+/// A span of work in progress.
 #[derive(Debug)]
 #[must_use = "a slice that is not ended leaves no mark"]
 pub struct Slice {
     kind: Kind,
-    /// 0 when nobody collected at the start.
+    /// 0 if no marks were collected at the start.
     start_ns: u64,
 }
 
 impl Slice {
-    /// Ends it: the mark is kept if somebody collected from its beginning to here.
+    /// Ends the span. The mark is kept if marks were collected from its beginning to here.
     #[inline]
     pub fn end(self) {
         if self.start_ns != 0 && COLLECTING.load(Relaxed) != 0 {
@@ -162,7 +162,7 @@ impl Slice {
     }
 }
 
-/// Keeps a mark from `start_ns` to `end_ns`, nanoseconds of `CLOCK_MONOTONIC`, if somebody collects.
+/// Keeps a mark from `start_ns` to `end_ns`, nanoseconds of `CLOCK_MONOTONIC`, while marks are collected.
 pub fn record(kind: Kind, start_ns: u64, end_ns: u64) {
     if COLLECTING.load(Relaxed) == 0 {
         return;
@@ -175,24 +175,24 @@ pub fn record(kind: Kind, start_ns: u64, end_ns: u64) {
     }
 }
 
-/// Marks are kept while one of these lives.
+/// Marks are collected while one of these lives.
 #[derive(Debug)]
 pub struct Collecting {
     since_ns: u64,
     lost_before: u64,
 }
 
-/// What was marked.
+/// The collected marks.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// In the order in which they ended.
+    /// The marks, in the order in which they ended.
     pub marks: Vec<Mark>,
-    /// How many found no room.
+    /// The number of marks without space.
     pub lost: u64,
 }
 
 impl Collecting {
-    /// From now on.
+    /// Collects marks from now on.
     #[must_use]
     pub fn start() -> Collecting {
         let mut store = locked(&STORE);
@@ -209,10 +209,10 @@ impl Collecting {
         Collecting { since_ns: monotonic_ns(), lost_before: store.lost }
     }
 
-    /// What ended since.
+    /// The marks that ended since the start.
     #[must_use]
     pub fn take(&self) -> Taken {
-        // Copied first: a kind's name takes another lock, and allocates.
+        // The spans are copied first, because the name of a kind takes another lock, and allocates.
         let (spans, lost) = {
             let store = locked(&STORE);
             (store.marks.clone(), store.lost - self.lost_before)
@@ -230,12 +230,12 @@ impl Drop for Collecting {
     }
 }
 
-/// A collector's two switches. They are called with a lock held: they may not register hooks or hold
-/// collectors themselves.
+/// A collector's two functions. They are called under a lock, so they may not register hooks or hold
+/// collectors.
 pub struct Hooks {
-    /// Start no collection from now on, and return when none runs.
+    /// Stops collections from starting, and returns when none runs.
     pub hold: Box<dyn Fn() + Send>,
-    /// Collect as you like.
+    /// Allows collections again.
     pub allow: Box<dyn Fn() + Send>,
 }
 
@@ -250,10 +250,10 @@ struct Registered {
     hooks: Vec<Hooks>,
 }
 
-/// Registers a collector for the life of the process. If collectors are held just now, this one is at once.
+/// Registers a collector for the life of the process. If collectors are held off now, this one is too.
 ///
 /// # Errors
-/// When [`COLLECTORS_MAX`] are registered.
+/// If [`COLLECTORS_MAX`] are registered.
 pub fn register(hooks: Hooks) -> Result<(), MarkError> {
     let mut registered = locked(&HOOKS);
     if registered.hooks.len() == COLLECTORS_MAX {
@@ -266,9 +266,9 @@ pub fn register(hooks: Hooks) -> Result<(), MarkError> {
     Ok(())
 }
 
-/// Holds all collectors until the answer is dropped. Holding off collection makes timings steadier, and less
-/// like those of a program that must collect some time: the source leaves it on unless asked, and so do
-/// suites here.
+/// Holds all collectors off until the result is dropped. Timings become steadier, but differ from those of
+/// the program, which must collect at some time. Therefore the source, and the suites here, hold collectors
+/// off only on request.
 #[must_use = "collectors are held only while this lives"]
 pub fn hold() -> Held {
     let mut registered = locked(&HOOKS);
@@ -279,7 +279,7 @@ pub fn hold() -> Held {
     Held(())
 }
 
-/// Collectors are held.
+/// Keeps collectors held off.
 #[derive(Debug)]
 pub struct Held(());
 
@@ -299,7 +299,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::AtomicI32;
 
-    /// The store is the process's: only marks of the test's own kind are looked at.
+    /// All tests of the process share the store: only marks of the test's own kind count.
     fn own(taken: &Taken, kind: Kind) -> Vec<&Mark> {
         taken.marks.iter().filter(|mark| mark.cause == kind.cause()).collect()
     }

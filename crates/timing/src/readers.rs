@@ -6,25 +6,25 @@ use crate::{machine, record::counts};
 use std::path::Path;
 use vellum_process::ring::Ring;
 
-/// A ring of samples, as profiles read it: how many, and how many were lost.
+/// The numbers of samples and of lost samples in a ring.
 #[must_use]
 pub fn ring_of_samples(bytes: &[u8], own: u32) -> (usize, u64) {
     Ring::of_bytes(bytes).map_or((0, 0), |mut ring| perf::of_ring(&mut ring, own))
 }
 
-/// The function at an offset of an ELF file, by its own table.
+/// The function at an offset of an ELF file, by its symbol table.
 #[must_use]
 pub fn elf_table(path: &Path, offset: u64) -> Option<String> {
     names::by_table(path, offset)
 }
 
-/// The kernel's texts about this machine and a process's waits, read from the same bytes.
+/// Parses the kernel's texts about this machine and a process's waits, from the same bytes.
 pub fn texts(bytes: &[u8]) {
     let _ = counts::second_number(bytes);
     let _ = machine::field(&String::from_utf8_lossy(bytes), "model name");
 }
 
-/// Code's name by the text of `maps`, and the kernel's by that of `kallsyms`.
+/// Looks up a name in the text of `maps`, and one in the text of `kallsyms`.
 pub fn symbol_texts(text: &str, address: u64) {
     let _ = names::by_maps(text, address);
     let _ = names::by_kallsyms(text, address);

@@ -7,10 +7,10 @@
 
 use super::{Clock, monotonic_ns};
 
-/// How often an anchor is tried; the tightest counts.
+/// The number of tries for an anchor; the tightest counts.
 const TRIES: usize = 8;
 
-/// One instant on a clock and on `CLOCK_MONOTONIC`.
+/// An instant on a clock and on `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anchor {
     /// The clock's ticks.
@@ -20,7 +20,7 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Now.
+    /// An anchor at the present instant.
     #[must_use]
     pub fn now(clock: &Clock) -> Anchor {
         let mut best = (u64::MAX, Anchor { ticks: 0, monotonic_ns: 0 });
@@ -43,7 +43,7 @@ impl Anchor {
         } else {
             clock.ns_per_tick()
         };
-        // Ticks wrap like the counter; as a signed distance they stay exact where an absolute one would be
+        // Ticks wrap round like the counter. A signed distance stays exact; an absolute value would be
         // rounded.
         let away = ticks.wrapping_sub(self.ticks).cast_signed() as f64 * rate;
         self.monotonic_ns.saturating_add_signed(away as i64)

@@ -19,32 +19,31 @@ use super::{Anchor, Clock, ClockError, ClockKind};
 use std::hint::black_box;
 use vellum_measure::{Base, Observation, Sample, Series};
 
-/// Empty timings in a base, unless asked otherwise: as many as the source takes.
+/// The usual number of empty timings for a base, that of the source.
 pub const BASE_COUNT: usize = 1000;
-/// Fewer are no base.
+/// The fewest empty timings for a base.
 pub const BASE_COUNT_MIN: usize = 10;
-/// More are no base but a study.
+/// The most empty timings for a base.
 pub const BASE_COUNT_MAX: usize = 10_000_000;
-/// Turns thrown away first.
+/// The turns discarded first.
 const WARM_UP: usize = 200;
-/// What a base's series is called in the source.
+/// The name of a base's series in the source.
 const NAME: &str = "BASE";
 
-/// Times nothing `n` times by the clock of `kind`: the base, and the timings themselves in nanoseconds, in
-/// order.
+/// Makes `n` empty timings by the clock of `kind`: the base, and the timings in nanoseconds, in order.
 ///
 /// # Errors
-/// When the clock cannot be had here, or `n` lies outside of [`BASE_COUNT_MIN`] to [`BASE_COUNT_MAX`].
+/// If the clock is not available here, or `n` is outside [`BASE_COUNT_MIN`] to [`BASE_COUNT_MAX`].
 pub fn measure_base(kind: ClockKind, n: usize) -> Result<(Base, Sample), ClockError> {
     let (base, observations) = time_nothing(&Clock::open(kind)?, n)?;
     Ok((base, observations.iter().map(|one| one.wall_ns).collect()))
 }
 
-/// The same on an open clock, as a series named `BASE` that also knows when each timing began. Its `base` is
-/// set, so that [`Series::walls`] has what is left beyond the base.
+/// Measures the base of an open clock, as a series named `BASE` with the start of each timing. Its `base` is
+/// set, so that [`Series::walls`] subtracts it.
 ///
 /// # Errors
-/// When `n` lies outside of [`BASE_COUNT_MIN`] to [`BASE_COUNT_MAX`].
+/// If `n` is outside [`BASE_COUNT_MIN`] to [`BASE_COUNT_MAX`].
 pub fn measure_base_on(clock: &Clock, n: usize) -> Result<Series, ClockError> {
     let (base, observations) = time_nothing(clock, n)?;
     Ok(Series {
@@ -77,7 +76,7 @@ fn time_nothing(clock: &Clock, n: usize) -> Result<(Base, Vec<Observation>), Clo
     Ok((base, observations))
 }
 
-/// Kept out of line: nothing of the caller's gets between the stamps.
+/// Not inlined, so that none of the caller's code gets between the stamps.
 #[inline(never)]
 fn stamp_pairs(clock: &Clock, pairs: &mut [(u64, u64)]) {
     for pair in pairs {
@@ -87,7 +86,7 @@ fn stamp_pairs(clock: &Clock, pairs: &mut [(u64, u64)]) {
     }
 }
 
-/// The base in empty timings by `clock`, nanoseconds, of which there is at least one.
+/// The base of `clock` from at least one empty timing, in nanoseconds.
 pub(crate) fn base_of(clock: &Clock, empty: &Sample) -> Base {
     let step = clock.step_ns();
     let Some(mut base) = Base::with_step(clock.kind().name(), empty, step) else {

@@ -38,7 +38,7 @@ pub use tsc::{Calibration, Distrust};
 use std::fmt;
 use std::str::FromStr;
 
-/// Where stamps come from.
+/// The source of stamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClockKind {
     /// The time-stamp counter, unfenced.
@@ -63,7 +63,7 @@ impl ClockKind {
         ClockKind::ThreadCpu,
     ];
 
-    /// The stable name, as options and files have it.
+    /// The stable name, in options and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -102,29 +102,29 @@ impl FromStr for ClockKind {
     }
 }
 
-/// A clock cannot be had.
+/// Errors of opening a clock.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
     /// No clock has this name.
     #[error("no clock is called {0:?}; there are tsc, tsc-fenced, monotonic, monotonic-raw and thread-cpu")]
     Unknown(String),
-    /// The time-stamp counter is not one to measure by.
+    /// The time-stamp counter cannot be trusted.
     #[error("the time-stamp counter cannot be used: {0}; use the clock monotonic-raw instead")]
     Distrusted(Distrust),
-    /// The kernel does not have the clock, or a filter keeps it away.
+    /// The kernel lacks the clock, or a filter forbids it.
     #[error("clock {kind} cannot be read (errno {errno}); use another clock")]
     Unreadable {
-        /// Which.
+        /// The kind of the clock.
         kind: ClockKind,
-        /// What the kernel said.
+        /// The kernel's error number.
         errno: i32,
     },
-    /// A base of too few or too many observations was asked for.
+    /// The requested number of empty timings is out of range.
     #[error("a base of {0} observations: use {BASE_COUNT_MIN} to {BASE_COUNT_MAX}")]
     BaseCount(usize),
 }
 
-/// A clock that can be trusted here, with what its ticks are worth.
+/// A trusted clock, with the length of its ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Clock {
     kind: ClockKind,
@@ -134,11 +134,11 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The clock of this kind. The first one of a process on the time-stamp counter takes
+    /// The clock of this kind. In each process, the first one on the time-stamp counter takes
     /// [`Calibration::TAKES`].
     ///
     /// # Errors
-    /// When the kind cannot be trusted or read on this machine.
+    /// If the kind cannot be trusted or read on this machine.
     pub fn open(kind: ClockKind) -> Result<Clock, ClockError> {
         let (ns_per_tick, ppm) = match kind.id() {
             Some(id) => {
@@ -158,18 +158,18 @@ impl Clock {
     /// The fenced time-stamp counter if it can be trusted, else `CLOCK_MONOTONIC_RAW`.
     ///
     /// # Errors
-    /// When neither can be read.
+    /// If neither can be read.
     pub fn best() -> Result<Clock, ClockError> {
         Clock::open(ClockKind::TscFenced).or_else(|_| Clock::open(ClockKind::MonotonicRaw))
     }
 
-    /// Where its stamps come from.
+    /// The source of its stamps.
     #[must_use]
     pub fn kind(&self) -> ClockKind {
         self.kind
     }
 
-    /// Now, in ticks.
+    /// The present time, in ticks.
     #[inline(always)]
     #[must_use]
     pub fn stamp(&self) -> u64 {
@@ -180,45 +180,45 @@ impl Clock {
         }
     }
 
-    /// What `ticks` are in nanoseconds.
+    /// The length of `ticks` in nanoseconds.
     #[inline]
     #[must_use]
     pub fn nanoseconds(&self, ticks: u64) -> f64 {
         ticks as f64 * self.ns_per_tick
     }
 
-    /// The nanoseconds between two stamps; a later one that is the smaller counts as none.
+    /// The nanoseconds between two stamps; 0 if the second is smaller.
     #[inline]
     #[must_use]
     pub fn between(&self, first: u64, second: u64) -> f64 {
         self.nanoseconds(second.saturating_sub(first))
     }
 
-    /// What one tick is in nanoseconds.
+    /// The length of one tick in nanoseconds.
     #[must_use]
     pub fn ns_per_tick(&self) -> f64 {
         self.ns_per_tick
     }
 
-    /// How far [`Clock::ns_per_tick`] may be off from `CLOCK_MONOTONIC_RAW`'s, in parts per million; 0 for
+    /// The error bound of [`Clock::ns_per_tick`] against `CLOCK_MONOTONIC_RAW`, in parts per million; 0 for
     /// the kernel's clocks.
     #[must_use]
     pub fn ppm(&self) -> f64 {
         self.ppm
     }
 
-    /// The clock's step in nanoseconds: the least by which two readings differ if they differ, as found by
-    /// trying. The numbers a clock returns may be finer than its steps.
+    /// The clock's step in nanoseconds, found by experiment: the least difference between two different
+    /// readings. The numbers that a clock returns may be finer than its steps.
     #[must_use]
     pub fn step_ns(&self) -> f64 {
         self.nanoseconds(self.step_ticks)
     }
 }
 
-/// A stamp of one of the kernel's clocks, kept out of line so that the counter's path stays small.
+/// A stamp of one of the kernel's clocks, not inlined so that the counter's path stays small.
 #[inline(never)]
 fn system(kind: ClockKind) -> u64 {
-    // A clock that could be read when it was opened can be read now.
+    // The clock was readable when it was opened, so it still is.
     kind.id().and_then(|id| read(id).ok()).unwrap_or(0)
 }
 
@@ -226,7 +226,7 @@ fn system(kind: ClockKind) -> u64 {
 #[inline]
 pub fn read(id: libc::clockid_t) -> Result<u64, i32> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes one timespec.
+    // SAFETY: `time` is a local timespec, which the call writes; the kernel checks `id`.
     if unsafe { libc::clock_gettime(id, &raw mut time) } == 0 {
         Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     } else {
@@ -234,7 +234,7 @@ pub fn read(id: libc::clockid_t) -> Result<u64, i32> {
     }
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`, on which series and marks have their starts.
+/// The time of `CLOCK_MONOTONIC` in nanoseconds, the clock of the starts of series and marks.
 #[inline]
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC).unwrap_or(0)
@@ -244,7 +244,7 @@ pub fn monotonic_ns() -> u64 {
 mod tests {
     use super::*;
 
-    /// The clocks that can be had here: all of the kernel's, and the counter where it is invariant.
+    /// The clocks available here: all of the kernel's, and the counter if it is invariant.
     fn all() -> impl Iterator<Item = Clock> {
         ClockKind::ALL.into_iter().filter_map(|kind| match Clock::open(kind) {
             Ok(clock) => Some(clock),
@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn every_clock_sees_the_same_computation() {
-        // Bracketed by CLOCK_MONOTONIC_RAW on both sides: what a clock saw lies between the inner and the
-        // outer bracket. A thousandth is left for steering and calibration.
+        // Each reading is bracketed by CLOCK_MONOTONIC_RAW: the clock's difference must lie between the inner
+        // and the outer bracket. A thousandth is allowed for steering and calibration.
         for clock in all().filter(|clock| clock.kind() != ClockKind::ThreadCpu) {
             let raw = || read(libc::CLOCK_MONOTONIC_RAW).unwrap();
             let (outer, first) = (raw(), clock.stamp());

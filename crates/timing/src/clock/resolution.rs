@@ -22,13 +22,13 @@
 use super::{Clock, ClockKind};
 use std::sync::OnceLock;
 
-/// Pairs of readings.
+/// The number of pairs of readings.
 const PAIRS: usize = 4096;
-/// How many different amounts of work lie between the readings of a pair.
+/// The number of different amounts of work between the readings of a pair.
 const DELAYS: usize = 32;
-/// A value of less than one in this many pairs is no part of the pattern.
+/// Values that occur less than once in this many pairs are dropped.
 const SHARE: usize = 200;
-/// Readings within one step may be kept apart by this many ticks, so that no two are the same.
+/// The counter may make two readings within one step differ by this many ticks, so that no two are the same.
 const GUARD: u64 = 1;
 /// Rounding to whole ticks spreads one step over this many values.
 const ROUNDING: u64 = 2;
@@ -36,11 +36,11 @@ const ROUNDING: u64 = 2;
 /// The step in ticks, at least 1.
 pub(super) fn step_ticks(clock: &Clock) -> u64 {
     static FOUND: [OnceLock<u64>; ClockKind::ALL.len()] = [const { OnceLock::new() }; ClockKind::ALL.len()];
-    // The kinds are numbered in the order in which they are declared, which is that of `ALL`.
+    // `kind as usize` numbers the kinds in order of declaration, which is the order of `ALL`.
     *FOUND[clock.kind as usize].get_or_init(|| step_of(differences(clock)))
 }
 
-/// What the clock says lies between two readings, for all pairs.
+/// The differences between the clock's two readings, for all pairs.
 fn differences(clock: &Clock) -> Vec<u64> {
     let mut differences = vec![0u64; PAIRS];
     for (index, difference) in differences.iter_mut().enumerate() {
@@ -53,7 +53,7 @@ fn differences(clock: &Clock) -> Vec<u64> {
     differences
 }
 
-/// Values that lie close together.
+/// Neighbouring values.
 struct Cluster {
     first: u64,
     last: u64,
@@ -84,7 +84,7 @@ fn step_of(mut differences: Vec<u64>) -> u64 {
     let modes: Vec<u64> = clusters.iter().map(|cluster| cluster.mode.0).collect();
     let mut gaps: Vec<u64> =
         std::iter::once(0).chain(modes.iter().copied()).zip(&modes).map(|(a, b)| b - a).collect();
-    // Falling, so that of equally frequent ones the last and smallest is taken.
+    // The order is falling, so that of equally frequent values the last and smallest is taken.
     gaps.sort_unstable_by(|a, b| b.cmp(a));
     gaps.chunk_by(|a, b| a == b).max_by_key(|same| same.len()).map_or(1, |same| same[0])
 }
@@ -95,8 +95,7 @@ mod tests {
 
     #[test]
     fn multiples_of_a_quantum() {
-        // As seen on a processor that advances by 26: one in twenty readings kept apart by the guard, on
-        // either side.
+        // Seen on a processor that advances by 26: one in twenty readings is a tick off, on either side.
         let mut seen = Vec::new();
         for (value, count) in [(1, 50), (25, 20), (26, 500), (52, 300), (77, 20), (78, 200), (1040, 3)] {
             seen.extend(std::iter::repeat_n(value, count));
@@ -112,7 +111,7 @@ mod tests {
 
     #[test]
     fn strays_beside_a_multiple_do_not_make_it_wide() {
-        // As on a busy machine: every value from 18 to 400 once, beside the multiples of ten with their
+        // As on a busy machine: every value from 18 to 400 occurs once, beside the multiples of ten with
         // rounding.
         let multiples = (2..12u64).flat_map(|multiple| {
             std::iter::repeat_n(10 * multiple, 350).chain(std::iter::repeat_n(10 * multiple + 1, 60))
@@ -122,7 +121,7 @@ mod tests {
 
     #[test]
     fn rounding_that_moves_single_multiples_does_not_shorten_the_step() {
-        // Far out, 10.015 ns come out as 430 or as 431: one cluster's value in ten is lower by one.
+        // Far out, 10.015 ns appear as 430 or 431: one cluster's value in ten is lower by one.
         let values = [401, 411, 421, 430, 441, 451, 461, 471, 481, 491];
         let seen = values.into_iter().flat_map(|value| std::iter::repeat_n(value, 400));
         assert_eq!(step_of(seen.collect()), 10);

@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use super::read;
 
-/// How often an instant is bracketed; the tightest counts.
+/// The number of brackets of an instant; the tightest counts.
 const BRACKETS: usize = 64;
-/// CPUID's leaf of power management, and its highest extended leaf.
+/// CPUID's leaf of power management, and the leaf that gives the highest extended leaf.
 #[cfg(target_arch = "x86_64")]
 const LEAF_POWER: u32 = 0x8000_0007;
 #[cfg(target_arch = "x86_64")]
@@ -24,16 +24,16 @@ const LEAF_EXTENDED: u32 = 0x8000_0000;
 #[cfg(target_arch = "x86_64")]
 const INVARIANT: u32 = 1 << 8;
 
-/// Why the counter is no clock here.
+/// Reasons not to use the counter as a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Distrust {
-    /// The processor has none that is known here.
+    /// The processor has no supported counter.
     #[error("this processor has no counter that Vellum supports")]
     None,
-    /// The processor does not say that it is invariant.
+    /// CPUID does not report that the counter is invariant.
     #[error("the processor does not call it invariant (CPUID 0x80000007, EDX bit 8), so its rate may change")]
     Variant,
-    /// The kernel keeps this process from reading it.
+    /// The kernel forbids this process to read it.
     #[error("reading it is forbidden to this process (prctl PR_SET_TSC)")]
     Forbidden,
     /// The kernel does not list it among its clock sources.
@@ -41,7 +41,7 @@ pub enum Distrust {
         "the kernel found it unstable (it is not in /sys/devices/system/clocksource/clocksource0/available_clocksource)"
     )]
     Unstable,
-    /// It stood still, or ran back, while it was being calibrated.
+    /// The counter stood still, or ran back, during calibration.
     #[error("it did not advance beside CLOCK_MONOTONIC_RAW")]
     Still,
 }
@@ -49,20 +49,20 @@ pub enum Distrust {
 /// The counter's rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// What one tick is in nanoseconds of `CLOCK_MONOTONIC_RAW`.
+    /// The length of one tick in nanoseconds of `CLOCK_MONOTONIC_RAW`.
     pub ns_per_tick: f64,
-    /// How far that may be off, parts per million.
+    /// The error bound of that length, in parts per million.
     pub ppm: f64,
 }
 
 impl Calibration {
-    /// How long calibrating takes, asleep.
+    /// The time that calibration sleeps.
     pub const TAKES: Duration = Duration::from_millis(30);
 
-    /// The rate here, found once a process.
+    /// The counter's rate on this machine, measured once a process.
     ///
     /// # Errors
-    /// Why the counter is not to be trusted.
+    /// The reason why the counter cannot be trusted.
     pub fn of_this_machine() -> Result<Calibration, Distrust> {
         static FOUND: OnceLock<Result<Calibration, Distrust>> = OnceLock::new();
         *FOUND.get_or_init(|| {
@@ -85,14 +85,14 @@ impl Calibration {
         }
         let (ticks, ns) = ((second.ticks - first.ticks) as f64, (second.raw_ns - first.raw_ns) as f64);
         let ns_per_tick = ns / ticks;
-        // Each reading of the clock lies somewhere within its bracket, of which the middle is taken, and is
-        // rounded to a nanosecond.
+        // Each reading of the clock lies somewhere within its bracket, whose middle is taken, and is rounded
+        // to a nanosecond.
         let off = (first.width + second.width) as f64 / 2.0 * ns_per_tick + 1.0;
         Ok(Calibration { ns_per_tick, ppm: off / ns * 1e6 })
     }
 }
 
-/// One instant on both clocks.
+/// An instant on both clocks.
 struct Instant {
     ticks: u64,
     raw_ns: u64,
@@ -115,23 +115,23 @@ impl Instant {
     }
 }
 
-/// Whether the counter can be trusted on this machine and read by this process.
+/// Checks that the counter can be trusted on this machine and read by this process.
 fn trust() -> Result<(), Distrust> {
     invariant()?;
     let mut mode: libc::c_int = 0;
-    // SAFETY: writes one int; kernels without the call leave it alone.
+    // SAFETY: `mode` is a local int, which the call writes; kernels without the call do not touch it.
     let asked = unsafe { libc::prctl(libc::PR_GET_TSC, &raw mut mode) };
     if asked == 0 && mode == libc::PR_TSC_SIGSEGV {
         return Err(Distrust::Forbidden);
     }
-    // Without /sys (a container may hide it) the processor's word stands alone.
+    // Without /sys (a container may hide it) only the processor's flag counts.
     match std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource") {
         Ok(listed) => listed_by_kernel(&listed),
         Err(_) => Ok(()),
     }
 }
 
-/// The kernel takes the counter off its list when it finds it unstable, or never puts it there.
+/// The kernel takes an unstable counter off its list, or never puts it there.
 fn listed_by_kernel(sources: &str) -> Result<(), Distrust> {
     let listed = sources.split_whitespace().any(|source| source == "tsc");
     if listed { Ok(()) } else { Err(Distrust::Unstable) }
@@ -149,36 +149,36 @@ fn invariant() -> Result<(), Distrust> {
     Err(Distrust::None)
 }
 
-/// The counter, whenever the processor gets to it.
+/// The counter, read out of order with the neighbouring instructions.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn now() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: reads a counter. Not declared free of memory effects, so that the compiler keeps loads and
-    // stores on their side of it.
+    // SAFETY: `rdtsc` only reads a counter into two registers. Without the option `nomem` the compiler moves
+    // no load or store across it.
     unsafe { std::arch::asm!("rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags)) };
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// The counter, once every instruction before it has finished.
+/// The counter, read after every earlier instruction has finished.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn now_fenced() -> u64 {
     let (low, high): (u32, u32);
-    // SAFETY: waits, then reads a counter; memory as in `now`.
+    // SAFETY: `lfence` waits and `rdtsc` reads a counter into two registers; neither touches memory.
     unsafe {
         std::arch::asm!("lfence", "rdtsc", out("eax") low, out("edx") high, options(nostack, preserves_flags));
     }
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// No counter: no clock of this kind is ever opened.
+/// Without a counter no clock of this kind is ever opened.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn now() -> u64 {
     0
 }
 
-/// As [`now`].
+/// Without a counter no clock of this kind is ever opened.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn now_fenced() -> u64 {
     0
@@ -194,8 +194,8 @@ mod tests {
 
     #[test]
     fn the_rate_and_its_error() {
-        // 2.5 GHz: 25 million ticks in 10 ms; brackets of 50 ticks are 20 ns, so 20 ns and the rounding in 10
-        // ms.
+        // 2.5 GHz: 25 million ticks in 10 ms; brackets of 50 ticks are 20 ns, so the error is 20 ns and the
+        // rounding, in 10 ms.
         let found = Calibration::between(&at(1000, 5, 50), &at(25_001_000, 10_000_005, 50)).unwrap();
         assert!((found.ns_per_tick - 0.4).abs() < 1e-12 && (found.khz() - 2.5e6).abs() < 1e-3);
         assert!((found.ppm - 2.1).abs() < 1e-9, "{}", found.ppm);
@@ -219,8 +219,8 @@ mod tests {
     fn this_machines_counter_is_calibrated_or_refused_with_a_reason() {
         match Calibration::of_this_machine() {
             Ok(found) => {
-                // Counters between 100 MHz and 10 GHz exist; a bracket as wide as the wait would be no
-                // calibration.
+                // Real counters run at 100 MHz to 10 GHz; a bracket as wide as the wait would calibrate
+                // nothing.
                 assert!((1e5..1e7).contains(&found.khz()) && found.ppm > 0.0 && found.ppm < 1e6, "{found:?}");
                 assert_eq!(Calibration::of_this_machine(), Ok(found));
             }

@@ -42,24 +42,25 @@ pub use table::{Profile, Row};
 use crate::clock::read;
 use std::fmt;
 
-/// Samples a second, unless asked otherwise: no multiple of a kernel's tick, in whose step they would fall.
+/// The usual number of samples a second. It is no multiple of a kernel's tick, to avoid samples in step with
+/// ticks.
 pub const HZ: u32 = 997;
-/// The fewest that can be asked for.
+/// The least rate.
 pub const HZ_MIN: u32 = 1;
-/// The most: beyond, sampling measures itself.
+/// The highest rate: beyond it, sampling would measure itself.
 pub const HZ_MAX: u32 = 20_000;
 
-/// Whose time is sampled.
+/// The threads whose time is sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// The calling thread's.
+    /// The calling thread.
     #[default]
     Thread,
-    /// That of all threads of the process, also of those that start meanwhile.
+    /// All threads of the process, including those that start later.
     Process,
 }
 
-/// What takes the samples.
+/// The source of the samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampler {
     /// The kernel's `cpu-clock` event.
@@ -77,14 +78,14 @@ impl fmt::Display for Sampler {
     }
 }
 
-/// How to profile.
+/// Options of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct ProfileOptions {
-    /// Whose time.
+    /// The threads to sample.
     pub scope: Scope,
     /// Samples a second of CPU time.
     pub hz: u32,
-    /// What takes them; the event if it can be had, else the signal, if none.
+    /// The source of the samples; if `None`, the event if it is available, else the signal.
     pub sampler: Option<Sampler>,
 }
 
@@ -94,36 +95,36 @@ impl Default for ProfileOptions {
     }
 }
 
-/// A region cannot be profiled.
+/// Errors of starting a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// This number of samples a second.
+    /// The rate is out of range.
     #[error("{0} samples a second: use {HZ_MIN} to {HZ_MAX}")]
     Rate(u32),
-    /// No event.
+    /// The kernel refused the event.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// No timer.
+    /// The timer could not be made.
     #[error("no timer can be had to sample by ({call}: {source})")]
     Timer {
         /// The call that failed.
         call: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// There is one signal of this kind in a process.
+    /// Another profile uses the signal; a process has only one.
     #[error("another region is being profiled by signals: end that first")]
     Busy,
 }
 
-/// Samples by address, as they were taken.
+/// Samples by address, in order.
 #[derive(Debug, Default)]
 struct Taken {
     samples: Vec<Sample>,
     lost: u64,
 }
 
-/// One address, or several samples at the same.
+/// An address with one sample or several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
     address: u64,
@@ -136,7 +137,7 @@ enum Running {
     Signal(Box<signal::Sampling>),
 }
 
-/// A region is being profiled.
+/// A running profile of a region.
 #[must_use = "a profiler that is not switched off gives no profile"]
 pub struct Profiler {
     running: Running,
@@ -152,10 +153,10 @@ impl fmt::Debug for Profiler {
     }
 }
 
-/// Begins to profile: `profon`.
+/// Starts the profile: `profon`.
 ///
 /// # Errors
-/// When nothing can take samples, or the rate is out of bounds.
+/// If no source of samples is available, or the rate is out of range.
 pub fn on(options: &ProfileOptions) -> Result<Profiler, ProfileError> {
     let ProfileOptions { scope, hz, sampler } = *options;
     if !(HZ_MIN..=HZ_MAX).contains(&hz) {
@@ -183,7 +184,7 @@ pub fn on(options: &ProfileOptions) -> Result<Profiler, ProfileError> {
 }
 
 impl Profiler {
-    /// Ends the region and names what was sampled: `profoff`.
+    /// Ends the region and looks up the names of the samples: `profoff`.
     #[must_use]
     pub fn off(self) -> Profile {
         let cpu_after = self.cpu_now();
@@ -210,7 +211,7 @@ mod tests {
     use std::hint::black_box;
     use std::sync::{Mutex, PoisonError};
 
-    /// Signals are the process's: tests that use them take turns.
+    /// Signals belong to the process: tests that use them run one at a time.
     static TURN: Mutex<()> = Mutex::new(());
 
     #[inline(never)]
@@ -225,8 +226,7 @@ mod tests {
 
     #[inline(never)]
     fn the_inner_function(mut sum: u64) -> u64 {
-        // Nothing here is a call, also without optimisation, and nothing can be left out: each turn needs the
-        // last.
+        // The loop makes no call, even without optimisation, and cannot be removed: each turn needs the last.
         let mut turn = 0;
         while turn < 200_000 {
             sum ^= sum << 13;
@@ -255,7 +255,7 @@ mod tests {
                     assert!(profile.samples > 0, "{profile:?}");
                     assert_eq!(profile.rows.iter().map(|row| row.samples).sum::<u64>(), profile.samples);
                     assert!(profile.cpu_ns >= 120_000_000, "{}", profile.cpu_ns);
-                    // Other tests' threads are in the process's profile.
+                    // The process's profile includes the threads of other tests.
                     if scope == Scope::Thread {
                         assert!(share_of_inner(&profile) > 50.0, "{profile}");
                     }
@@ -270,7 +270,7 @@ mod tests {
     fn threads_that_come_and_go_are_in_the_processs_profile() {
         let (scope, sampler) = (Scope::Process, Some(Sampler::Event));
         let options = ProfileOptions { scope, sampler, ..ProfileOptions::default() };
-        // One that is there at the start and ends first, one that starts later.
+        // Two threads: the first is there at the start and ends early, the second starts later.
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let early = std::thread::spawn(move || wait.recv().is_ok());
         match on(&options) {

@@ -12,17 +12,17 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use vellum_process::{Symbols, short_name};
 
-/// What the kernel's samples are called where its symbols are hidden.
+/// The name for the kernel's samples if its symbols are hidden.
 const KERNEL: &str = "[kernel]";
 
-/// A symbol and where it is from.
+/// A symbol and its module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name {
     pub(super) symbol: String,
     pub(super) module: String,
 }
 
-/// Names for this process's addresses.
+/// The names of this process's addresses.
 pub(super) struct Names {
     mappings: Vec<Mapping>,
     tables: HashMap<PathBuf, Option<Table>>,
@@ -30,19 +30,19 @@ pub(super) struct Names {
     kernel: Option<Kernel>,
 }
 
-/// The name of the program's code at `address`, by the text of `maps`.
+/// The name of the program's code at `address`, given the text of `maps`.
 pub(crate) fn by_maps(maps: &str, address: u64) -> String {
     let mappings = maps.lines().filter_map(mapping).collect();
     let mut names = Names { mappings, tables: HashMap::new(), stripped: Symbols::default(), kernel: None };
     names.of_program(address).symbol
 }
 
-/// The name of the function that holds the byte at `offset` of the file at `path`, by its table.
+/// The name of the function at `offset` of the file at `path`, by its symbol table.
 pub(crate) fn by_table(path: &Path, offset: u64) -> Option<String> {
     Table::read(path)?.name(offset)
 }
 
-/// The name of the kernel's code at `address`, by the text of `kallsyms`.
+/// The name of the kernel's code at `address`, given the text of `kallsyms`.
 pub(crate) fn by_kallsyms(text: &str, address: u64) -> String {
     Kernel::parse(text).name(address).symbol
 }
@@ -53,7 +53,7 @@ struct Mapping {
     start: u64,
     end: u64,
     offset: u64,
-    /// A file, something of the kernel's such as `[vdso]`, or nothing for memory that was filled with code.
+    /// A file, a region of the kernel's such as `[vdso]`, or empty for generated code.
     path: String,
 }
 
@@ -104,7 +104,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// A line of a maps file, if it is of code.
+/// The mapping in a line of a maps file, if it is executable.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.splitn(6, ' ');
     let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
@@ -119,14 +119,14 @@ fn mapping(line: &str) -> Option<Mapping> {
 
 /// The functions of one file, by address.
 struct Table {
-    /// Where each loaded part begins in the file, how long it is, and at which address it is loaded.
+    /// The place in the file, length and address of each loaded part.
     parts: Vec<[u64; 3]>,
     /// Address, length and raw name.
     functions: Vec<(u64, u64, String)>,
 }
 
 impl Table {
-    /// Reads a file that has a symbol table.
+    /// Reads a file with a symbol table.
     fn read(path: &Path) -> Option<Table> {
         let cache = ReadCache::new(File::open(path).ok()?);
         let elf = ElfFile64::<Endianness, _>::parse(&cache).ok()?;
@@ -150,8 +150,8 @@ impl Table {
             .map(|[begins, _, address]| address.wrapping_add(offset.wrapping_sub(*begins)))
     }
 
-    /// The function that holds the byte at `offset` of the file. One without a length, as assembly may leave
-    /// it, reaches to the next.
+    /// The function at `offset` of the file. A function without a length (from assembly) reaches to the next
+    /// one.
     fn name(&self, offset: u64) -> Option<String> {
         let address = self.address_of_offset(offset)?;
         let below = self.functions.partition_point(|(begins, ..)| *begins <= address);
@@ -166,7 +166,7 @@ struct Kernel {
 }
 
 impl Kernel {
-    /// From the text of a kallsyms file: address, kind, name, and for loaded modules their name in brackets.
+    /// Parses a kallsyms file: address, kind, name, and for loaded modules their name in brackets.
     fn parse(text: &str) -> Kernel {
         let line = |line: &str| {
             let mut words = line.split_ascii_whitespace();
@@ -219,8 +219,8 @@ mod tests {
 
     #[test]
     fn a_file_without_a_table_gives_its_exported_names() {
-        // The C library of a system is stripped, and exports malloc. Where it is not, its table says the
-        // same.
+        // On most systems the C library is stripped, and exports malloc. Otherwise its table has the same
+        // names.
         let mut names = Names::of_this_process();
         let malloc = names.of_program(libc::malloc as *const () as u64);
         assert!(malloc.symbol.contains("malloc"), "{malloc:?}");

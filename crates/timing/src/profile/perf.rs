@@ -14,20 +14,20 @@ use std::thread::JoinHandle;
 use vellum_process::ring::kernel::*;
 use vellum_process::ring::{self, Attributes, Event, HEAD_BYTES, PROCESSORS, Ring};
 
-/// Pages of a ring, and the least there must be.
+/// The most and the fewest pages of a ring.
 const RING_PAGES_MAX: usize = 256;
 const RING_PAGES_MIN: usize = 2;
-/// How often a ring is looked at whose first thread has ended.
+/// The interval at which a ring is read after its first thread has ended.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
-/// Threads that a process's profile begins with.
+/// The most threads at the start of a process's profile.
 const THREADS_MAX: usize = 4096;
 
 const CPU_CLOCK: u64 = 0;
-/// The part of a record's flags that says where the processor was, and its value for the kernel.
+/// The bits of a record's flags with the processor's mode, and their value for the kernel.
 const MISC_MODE: u16 = 7;
 const MISC_KERNEL: u16 = 1;
 
-/// Why the kernel gives no events to sample by.
+/// The reason why the kernel gives no events for sampling.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel gives no cpu-clock event ({call}: {source}){cure}")]
 pub struct Refused {
@@ -53,7 +53,7 @@ impl Refused {
     }
 }
 
-/// Events, and the thread that empties their rings.
+/// The events, and the thread that empties their rings.
 pub(super) struct Sampling {
     events: Vec<Event>,
     sees_kernel: bool,
@@ -61,15 +61,15 @@ pub(super) struct Sampling {
     reader: Option<JoinHandle<Taken>>,
 }
 
-/// What the reader reads: each ring with the event that was opened with it.
+/// The rings, each with the event that it was opened with.
 type Rings = Vec<(Event, Ring)>;
 
 impl Sampling {
-    /// Everything but the start.
+    /// Prepares everything; sampling does not start yet.
     pub(super) fn prepare(scope: Scope, hz: u32) -> Result<Sampling, Refused> {
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| Refused::of("eventfd", error.into()))?;
         let stop = Arc::new(stop);
-        // Before the events: a thread started after them would inherit them.
+        // The reader starts before the events: a thread started after them would inherit them.
         let (send, receive) = mpsc::channel::<Rings>();
         let (tell, told) = mpsc::channel::<i32>();
         let theirs = stop.clone();
@@ -84,7 +84,7 @@ impl Sampling {
             }
             other => other.map(|it| (it, true)),
         };
-        // The reader ends by itself when there is nothing to receive.
+        // Without anything to receive, the reader ends.
         let ((rings, events), sees_kernel) = opened?;
         let _ = send.send(rings);
         Ok(Sampling { events, sees_kernel, stop, reader: Some(reader) })
@@ -120,7 +120,8 @@ impl Drop for Sampling {
     }
 }
 
-/// Opens events: those with a ring of their own with it, and all (again) to be switched.
+/// Opens the events: the pairs of a ring and its event, and a list of all events (again) for starting and
+/// stopping.
 fn open(scope: Scope, hz: u32, kernel: bool, except: i32) -> Result<(Rings, Vec<Event>), Refused> {
     let (mut rings, mut events) = (Rings::new(), Vec::new());
     let (threads, processors) = match scope {
@@ -135,7 +136,7 @@ fn open(scope: Scope, hz: u32, kernel: bool, except: i32) -> Result<(Rings, Vec<
         for &thread in &threads {
             let event = match Event::open(&attributes, thread, processor) {
                 Ok(event) => event,
-                // It ended meanwhile.
+                // The thread ended before its event was opened.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) && thread != 0 => continue,
                 Err(error) => return Err(Refused::of("perf_event_open", error)),
             };
@@ -175,13 +176,13 @@ fn attributes(scope: Scope, hz: u32, kernel: bool) -> Attributes {
         period: 1_000_000_000 / u64::from(hz),
         sample_type: SAMPLE_IP | SAMPLE_TID,
         flags,
-        // Half of the smallest ring: larger ones are emptied sooner than they must.
+        // Half of the smallest ring: larger rings are emptied sooner than necessary.
         wakeup: (RING_PAGES_MIN * rustix::param::page_size() / 2) as u32,
         ..Attributes::default()
     }
 }
 
-/// The threads of this process but one.
+/// The threads of this process except one.
 fn threads(except: i32) -> Result<Vec<i32>, Refused> {
     let failed = |error| Refused::of("reading /proc/self/task", error);
     let entries = std::fs::read_dir("/proc/self/task").map_err(failed)?;
@@ -189,19 +190,19 @@ fn threads(except: i32) -> Result<Vec<i32>, Refused> {
     Ok(ids.filter(|id| *id != except).take(THREADS_MAX).collect())
 }
 
-/// Empties rings until told to stop, and once more.
+/// Empties the rings until `stop` is written, and once more.
 fn read(mut rings: Rings, stop: &OwnedFd) -> Taken {
     let mut taken = Taken::default();
     let own = std::process::id();
-    // The thread of a ring's first event may end while others go on writing: its descriptor then is ready for
-    // ever, and the ring is looked at by the clock instead.
+    // The thread of a ring's first event may end while others still write. Its descriptor is then always
+    // ready, so the ring is read at intervals instead.
     let mut over = vec![false; rings.len()];
     loop {
         let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(stop, PollFlags::IN)];
         let waited: Vec<usize> = (0..rings.len()).filter(|&index| !over[index]).collect();
         fds.extend(waited.iter().map(|&index| PollFd::new(rings[index].0.file(), PollFlags::IN)));
         let by_clock = waited.len() < rings.len();
-        // Interrupted: look anyway.
+        // An interrupted poll also reads the rings.
         let _ = poll(&mut fds, by_clock.then_some(&LOOK));
         let stopped = fds[0].revents().contains(PollFlags::IN);
         for (&index, fd) in waited.iter().zip(&fds[1..]) {
@@ -217,14 +218,14 @@ fn read(mut rings: Rings, stop: &OwnedFd) -> Taken {
     }
 }
 
-/// How many samples of process `own` a ring without an event behind it holds, and how many it says were lost.
+/// The number of samples of process `own` in a ring without an event, and the number reported lost.
 pub(crate) fn of_ring(ring: &mut Ring, own: u32) -> (usize, u64) {
     let mut taken = Taken::default();
     ring.drain(|record| note(record, own, &mut taken));
     (taken.samples.len(), taken.lost)
 }
 
-/// Takes note of a record, if it is one of ours.
+/// Stores a record if it is a sample or a count of lost ones.
 fn note(record: &[u8], own: u32, taken: &mut Taken) {
     let word = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + 8)?.try_into().ok()?));
     let Some(head) = word(0) else { return };
@@ -237,7 +238,7 @@ fn note(record: &[u8], own: u32, taken: &mut Taken) {
                 taken.samples.push(Sample { address, in_kernel: misc & MISC_MODE == MISC_KERNEL, weight: 1 });
             }
         }
-        // An identifier, then how many.
+        // The record has an identifier, then the number lost.
         RECORD_LOST => taken.lost = taken.lost.saturating_add(word(HEAD_BYTES + 8).unwrap_or(0)),
         _ => {}
     }

@@ -19,15 +19,15 @@ use std::sync::atomic::{
     Ordering::Release, Ordering::SeqCst,
 };
 
-/// Samples kept: at a tick of a thousandth of a second, a quarter of an hour.
+/// The most samples: enough for a quarter of an hour at a tick of one millisecond.
 const SAMPLES_MAX: usize = 1 << 20;
 
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// Pairs of address and weight; null while nobody samples.
+/// Pairs of address and weight; null while no sampling runs.
 static PLACES: AtomicPtr<[u64; 2]> = AtomicPtr::new(null_mut());
-/// Pairs handed out, also beyond the last.
+/// The number of pairs handed out, also beyond the last.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
-/// Handlers that have begun and not ended.
+/// The number of handlers that are running.
 static IN_FLIGHT: AtomicUsize = AtomicUsize::new(0);
 
 pub(super) struct Sampling {
@@ -39,7 +39,7 @@ pub(super) struct Sampling {
 }
 
 impl Sampling {
-    /// Everything but the start.
+    /// Prepares everything; sampling does not start yet.
     pub(super) fn prepare(scope: Scope, hz: u32) -> Result<Sampling, ProfileError> {
         if BUSY.swap(true, Acquire) {
             return Err(ProfileError::Busy);
@@ -57,11 +57,11 @@ impl Sampling {
             Scope::Thread => libc::CLOCK_THREAD_CPUTIME_ID,
             Scope::Process => libc::CLOCK_PROCESS_CPUTIME_ID,
         };
-        // Written, so that the handler meets no fresh page.
+        // The pages are written, so that the handler causes no page faults.
         let places = vec![[1u64, 1]; SAMPLES_MAX].into_boxed_slice();
-        // SAFETY: plain data, for which zero is valid; the fields that matter are set before use. The handler
-        // is an extern "C" function of the three arguments that SA_SIGINFO promises. Everything written lives
-        // across the calls.
+        // SAFETY: all structures are plain data, for which zero is valid, and their used fields are set
+        // before use. The handler is an extern "C" function with the three arguments of SA_SIGINFO. All
+        // pointers are to locals or fields that outlive the calls.
         unsafe {
             let mut event: libc::sigevent = MaybeUninit::zeroed().assume_init();
             event.sigev_signo = libc::SIGPROF;
@@ -108,26 +108,27 @@ impl Sampling {
         Taken { samples: self.places[..kept].iter().map(sample).collect(), lost: (next - kept) as u64 }
     }
 
-    /// Expires every `period_ns` from now on; never, if 0.
+    /// Makes the timer expire every `period_ns` from now on; never, if 0.
     fn arm(&self, period_ns: i64) -> io::Result<()> {
         let time = libc::timespec { tv_sec: period_ns / 1_000_000_000, tv_nsec: period_ns % 1_000_000_000 };
         let setting = libc::itimerspec { it_interval: time, it_value: time };
-        // SAFETY: a timer of this process; the setting is only read.
+        // SAFETY: `self.timer` is a live timer of this process, and the call only reads `setting`, a local.
         let armed = unsafe { libc::timer_settime(self.timer, 0, &raw const setting, null_mut()) };
         if armed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     fn end(&mut self) {
-        // A timer that cannot be disarmed is deleted all the same.
+        // If disarming fails, the timer is still deleted.
         let _ = self.arm(0);
-        // SAFETY: ignoring the signal throws away a pending one; then everything is as it was found.
+        // SAFETY: SIG_IGN discards a pending signal; `before` and `mask_before` were filled by the kernel in
+        // `prepare`.
         unsafe {
             libc::signal(libc::SIGPROF, libc::SIG_IGN);
             libc::sigaction(libc::SIGPROF, &raw const self.before, null_mut());
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask_before, null_mut());
         }
         PLACES.store(null_mut(), SeqCst);
-        // A handler on another thread may have found the places just before: it is through in some
+        // A handler on another thread may have loaded the pointer just before; it ends after a few
         // instructions.
         while IN_FLIGHT.load(SeqCst) > 0 {
             std::thread::yield_now();
@@ -138,21 +139,21 @@ impl Sampling {
 impl Drop for Sampling {
     fn drop(&mut self) {
         self.end();
-        // SAFETY: the timer was made by us and is deleted once.
+        // SAFETY: `self.timer` was created in `prepare`, and only this `drop` deletes it.
         unsafe { libc::timer_delete(self.timer) };
         BUSY.store(false, Release);
     }
 }
 
-/// Notes where the signal interrupted. Async-signal-safe: atomics and memory that is there.
+/// Stores the interrupted address. Async-signal-safe: uses only atomics and memory that is already there.
 extern "C" fn sample(_signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     IN_FLIGHT.fetch_add(1, SeqCst);
     let places = PLACES.load(SeqCst);
     if !places.is_null() {
         let index = NEXT.fetch_add(1, AcqRel);
         if index < SAMPLES_MAX {
-            // SAFETY: the kernel hands over both; the place is within the allocation, which is not freed
-            // while anybody is in flight, and nobody else's.
+            // SAFETY: the kernel passes `info` and `context` to a handler with SA_SIGINFO. `index` is below
+            // SAMPLES_MAX and unique, and the places are freed only after `end` has waited for IN_FLIGHT 0.
             unsafe {
                 let overrun = overruns(info);
                 places.add(index).write([address(context), 1 + overrun]);
@@ -162,10 +163,10 @@ extern "C" fn sample(_signal: libc::c_int, info: *mut libc::siginfo_t, context: 
     IN_FLIGHT.fetch_sub(1, SeqCst);
 }
 
-/// Expirations of the timer that were not told one by one.
+/// The expirations of the timer that were not signalled separately.
 ///
 /// # Safety
-/// `info` is what a handler of a timer's signal was given.
+/// `info` is the argument of a handler of a timer's signal.
 unsafe fn overruns(info: *mut libc::siginfo_t) -> u64 {
     /// The part of the structure that a timer's signal fills.
     #[repr(C)]
@@ -175,7 +176,8 @@ unsafe fn overruns(info: *mut libc::siginfo_t) -> u64 {
         timer: libc::c_int,
         overrun: libc::c_int,
     }
-    // SAFETY: the caller vouches; the structure is larger than this part of it.
+    // SAFETY: by `# Safety`, `info` points to a siginfo_t, which is larger than `Timer` and begins with its
+    // fields.
     let timer = unsafe { &*info.cast::<Timer>() };
     u64::try_from(timer.overrun).unwrap_or(0)
 }
@@ -183,9 +185,9 @@ unsafe fn overruns(info: *mut libc::siginfo_t) -> u64 {
 /// The instruction that was interrupted.
 ///
 /// # Safety
-/// `context` is what a signal's handler was given.
+/// `context` is the argument of a signal handler.
 unsafe fn address(context: *mut libc::c_void) -> u64 {
-    // SAFETY: the caller vouches.
+    // SAFETY: by `# Safety`, the kernel passed `context` to a handler, so it points to a ucontext_t.
     let context = unsafe { &*context.cast::<libc::ucontext_t>() };
     #[cfg(target_arch = "x86_64")]
     return context.uc_mcontext.gregs[libc::REG_RIP as usize] as u64;

@@ -6,21 +6,21 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Where a region's time went, by symbol.
+/// The time of a region by symbol.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Profile {
-    /// What took the samples.
+    /// The source of the samples.
     #[serde(serialize_with = "as_text")]
     pub sampler: Sampler,
     /// CPU time between two samples, nanoseconds.
     pub period_ns: f64,
-    /// All samples.
+    /// The number of samples.
     pub samples: u64,
-    /// Those in the kernel.
+    /// The number of samples in the kernel.
     pub kernel_samples: u64,
-    /// Samples that found no room.
+    /// The number of samples without space.
     pub lost: u64,
-    /// Whether samples in the kernel could be taken. If not, its time is in no row.
+    /// True if the kernel was sampled. If not, its time is in no row.
     pub sees_kernel: bool,
     /// The region's CPU time by the clock, nanoseconds, to check the samples against.
     pub cpu_ns: u64,
@@ -28,20 +28,20 @@ pub struct Profile {
     pub rows: Vec<Row>,
 }
 
-/// One symbol.
+/// A symbol's row.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// Its name; a module with an offset where it has none.
+    /// Its name; a module with an offset if it has none.
     pub symbol: String,
     /// The file it is from, or the kernel.
     pub module: String,
-    /// Whether it is the kernel's.
+    /// True if it is the kernel's.
     pub in_kernel: bool,
-    /// Samples in it.
+    /// The number of samples in it.
     pub samples: u64,
-    /// The time they stand for, milliseconds.
+    /// The time of these samples, in milliseconds.
     pub ms: f64,
-    /// Their share of all, percent.
+    /// Its share of all samples, in percent.
     pub percent: f64,
 }
 
@@ -49,7 +49,7 @@ fn as_text<S: serde::Serializer>(value: &Sampler, serializer: S) -> Result<S::Ok
     serializer.collect_str(value)
 }
 
-/// Names samples and counts them.
+/// Looks up the names of samples and counts them.
 pub(super) fn profile(taken: Taken, sampler: Sampler, hz: u32, sees_kernel: bool, cpu_ns: u64) -> Profile {
     let mut at: HashMap<(u64, bool), u64> = HashMap::new();
     for sample in &taken.samples {

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use vellum_measure::MarkCause;
 use vellum_wire::{BOARD_ENV, Board, Counter, Slot};
 
-/// Counters that move when pages are given back, and what that is called.
+/// The counters of returned pages, each with its cause.
 const WATCHED: [(Counter, MarkCause); 5] = [
     (Counter::FlushedDecay, MarkCause::Decay),
     (Counter::FlushedPeak, MarkCause::Trim),
@@ -23,7 +23,7 @@ const WATCHED: [(Counter, MarkCause); 5] = [
     (Counter::BytesDiscarded, MarkCause::Trim),
 ];
 
-/// Which of the watched causes happened, one bit each.
+/// A set of the watched causes, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Gave(u8);
 
@@ -31,7 +31,7 @@ const DECAY: u8 = 1;
 const TRIM: u8 = 2;
 
 impl Gave {
-    /// Nothing happened.
+    /// The empty set.
     pub(super) const NOTHING: Gave = Gave(0);
 
     /// The causes, each once.
@@ -41,7 +41,7 @@ impl Gave {
     }
 }
 
-/// The allocator's counters, as they were last.
+/// The allocator's counters at the last look.
 #[derive(Debug)]
 pub(super) struct Allocator {
     slot: &'static Slot,
@@ -56,7 +56,7 @@ impl Allocator {
         found
     }
 
-    /// What moved since the last look.
+    /// The causes whose counters changed since the last look.
     #[inline]
     pub(super) fn look(&mut self) -> Gave {
         let mut gave = 0;
@@ -71,22 +71,23 @@ impl Allocator {
     }
 }
 
-/// The slot this process has on the board named in its environment, if a library took one.
+/// The slot of this process on the board named in its environment, if a library claimed one.
 fn preloaded() -> Option<&'static Slot> {
     static BOARD: OnceLock<Option<Board<'static>>> = OnceLock::new();
     let board = BOARD.get_or_init(|| {
         let file = std::fs::File::options().read(true).write(true).open(std::env::var_os(BOARD_ENV)?).ok()?;
         let bytes = file.metadata().ok()?.len() as usize;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place the kernel chooses, never unmapped.
+        // SAFETY: a new mapping at an address that the kernel chooses; it overlaps no memory in use, and is
+        // never unmapped.
         let base =
             unsafe { mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, &file, 0) }.ok()?;
-        // SAFETY: `bytes` of a mapping that stays, page-aligned; other processes that map the file use it as
-        // a board too.
+        // SAFETY: the mapping has `bytes` bytes, is page-aligned and is never unmapped; other processes also
+        // access it only as a board.
         unsafe { Board::open(base.cast(), bytes) }
     });
     let me = std::process::id();
-    // The last: a process that began anew by exec took a second seat.
+    // The last slot is the current one: a process that calls exec claims another slot.
     board.as_ref()?.claimed().iter().rev().find(|slot| slot.pid.load(Relaxed) == me)
 }
 

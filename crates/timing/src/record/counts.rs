@@ -10,15 +10,15 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// A schedstat file is three numbers.
+/// The most bytes of a schedstat file, which has three numbers.
 const SCHEDSTAT_BYTES_MAX: usize = 96;
 
-/// Counts of the calling thread since it began.
+/// Counts of the calling thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Page faults served without reading.
+    /// Page faults served without a read from storage.
     pub minor: u64,
-    /// Page faults that waited for reading.
+    /// Page faults that waited for a read from storage.
     pub major: u64,
     /// Switches because the thread waited.
     pub voluntary: u64,
@@ -27,12 +27,12 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Those of the calling thread now.
+    /// The counts of the calling thread now.
     #[inline]
     #[must_use]
     pub fn now() -> Counts {
-        // SAFETY: rusage is plain numbers, for which zero is valid; the call fills it, and cannot fail for
-        // the thread itself.
+        // SAFETY: rusage has only numbers, for which zero is valid. The call fills the local, and cannot fail
+        // with RUSAGE_THREAD.
         let usage = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
@@ -46,7 +46,7 @@ impl Counts {
         }
     }
 
-    /// What was counted from `earlier` to these.
+    /// The counts from `earlier` to these.
     #[inline]
     #[must_use]
     pub fn since(&self, earlier: &Counts) -> Counts {
@@ -58,26 +58,26 @@ impl Counts {
         }
     }
 
-    /// Whether the thread was off its processor.
+    /// True if a switch was counted.
     #[inline]
     pub(crate) fn switched(&self) -> bool {
         self.voluntary + self.involuntary > 0
     }
 }
 
-/// How long a thread was ready and did not run.
+/// The time in which a thread was ready and did not run.
 #[derive(Debug)]
 pub(crate) struct Waited {
     file: Option<File>,
 }
 
 impl Waited {
-    /// Of the calling thread, if the kernel keeps it.
+    /// Opens the calling thread's file, if the kernel has it.
     pub(crate) fn open() -> Waited {
         Waited { file: File::open("/proc/thread-self/schedstat").ok() }
     }
 
-    /// Since the thread began, nanoseconds. Allocates nothing.
+    /// The time since the thread's start, in nanoseconds. Allocates nothing.
     pub(crate) fn read_ns(&self) -> Option<u64> {
         let mut text = [0u8; SCHEDSTAT_BYTES_MAX];
         let length = self.file.as_ref()?.read_at(&mut text, 0).ok()?;

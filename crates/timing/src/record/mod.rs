@@ -51,39 +51,39 @@ use std::hint::black_box;
 use std::marker::PhantomData;
 use vellum_measure::{Base, Mark, Observation, Sample, Series};
 
-/// Observations a recorder can have room for: 64 bytes each.
+/// The most observations of a recorder: 64 bytes each.
 pub const OBSERVATIONS_MAX: usize = 1 << 24;
 
-/// How much is recorded of each observation.
+/// The facts recorded of each observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Detail {
-    /// Start and wall time: nothing but stamps.
+    /// Start and wall time, by stamps only.
     Stamps,
-    /// Also thread time, faults, switches, steal and the allocator's doings: a few system calls beside each
-    /// observation.
+    /// In addition thread time, faults, switches, steal and the allocator's marks: a few system calls beside
+    /// each observation.
     #[default]
     Full,
 }
 
-/// A recorder cannot be had.
+/// Errors of making a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordError {
-    /// No room, or more than anybody can want.
+    /// The capacity is 0 or too large.
     #[error("a recorder for {0} observations: use 1 to {OBSERVATIONS_MAX}")]
     Capacity(usize),
-    /// No memory.
+    /// There is not enough memory.
     #[error("no memory for {0} observations: use fewer, or raise the limit on memory (ulimit -v)")]
     Memory(usize),
 }
 
-/// One observation as it is kept while measuring.
+/// An observation as stored during the measurement.
 #[derive(Clone, Copy)]
 struct Raw {
     first: u64,
     second: u64,
     /// Thread time between just before the first stamp and just after the second, nanoseconds.
     cpu_ns: u64,
-    /// Time ready and not running, nanoseconds; [`UNKNOWN`] when the kernel does not tell.
+    /// Time ready but not running, in nanoseconds; [`UNKNOWN`] if the kernel does not report it.
     waited_ns: u64,
     minor: u32,
     major: u32,
@@ -95,7 +95,7 @@ struct Raw {
 const UNKNOWN: u64 = u64::MAX;
 const _: () = assert!(size_of::<Raw>() <= 64);
 
-/// What is known at the start of an observation.
+/// The readings at the start of an observation.
 #[derive(Clone, Copy, Default)]
 struct Opened {
     first: u64,
@@ -134,17 +134,17 @@ impl std::fmt::Debug for Recorder {
 }
 
 impl Recorder {
-    /// A recorder with room for `capacity` observations by `clock`. Its bases are found here, by recording
-    /// nothing [`BASE_COUNT`] times. By the thread's clock, which stands still now and then, starts are only
-    /// about right.
+    /// A recorder with space for `capacity` observations by `clock`. Its bases are measured here, by
+    /// recording an empty operation [`BASE_COUNT`] times. With the thread's clock, which sometimes stands
+    /// still, starts are only approximate.
     ///
     /// # Errors
-    /// When `capacity` is 0 or above [`OBSERVATIONS_MAX`], and when there is no memory for it.
+    /// If `capacity` is 0 or above [`OBSERVATIONS_MAX`], or if there is not enough memory.
     pub fn new(clock: Clock, detail: Detail, capacity: usize) -> Result<Recorder, RecordError> {
         if capacity == 0 || capacity > OBSERVATIONS_MAX {
             return Err(RecordError::Capacity(capacity));
         }
-        // Tried first: an allocation that fails ends the program.
+        // Checked first, because an allocation that fails ends the program.
         let memory = Vec::<Raw>::new().try_reserve_exact(capacity);
         memory.map_err(|_| RecordError::Memory(capacity))?;
         let waited = Waited::open();
@@ -152,7 +152,7 @@ impl Recorder {
             clock,
             detail,
             batch: 1,
-            // Replaced below: what an empty sample of one zero has.
+            // A placeholder, the base of a single zero; replaced below.
             base: base_of(&clock, &Sample::from(vec![0.0])),
             cpu_base: None,
             raws: touched(BASE_COUNT),
@@ -166,7 +166,7 @@ impl Recorder {
             collecting: Collecting::start(),
             _of_this_thread: PhantomData,
         };
-        // The first time brings code and data into the caches.
+        // The first run brings code and data into the caches.
         for _ in 0..2 {
             recorder.raws.clear();
             recorder.repeat(BASE_COUNT, || ());
@@ -184,26 +184,26 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// The clock it stamps by.
+    /// The clock of the stamps.
     #[must_use]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// What recording nothing costs by the clock of the walls.
+    /// The base of the clock of the walls.
     #[must_use]
     pub fn base(&self) -> &Base {
         &self.base
     }
 
-    /// What recording nothing costs by the thread's clock, with [`Detail::Full`].
+    /// The base of the thread's clock, with [`Detail::Full`].
     #[must_use]
     pub fn cpu_base(&self) -> Option<&Base> {
         self.cpu_base.as_ref()
     }
 
-    /// From now on an observation is `batch` operations, at least 1. Observations of another batch are
-    /// forgotten: a series has one.
+    /// Sets the operations in an observation, at least 1. Observations with another batch are dropped,
+    /// because a series has only one batch.
     pub fn set_batch(&mut self, batch: u64) {
         self.batch = batch.max(1);
         self.forget();
@@ -215,7 +215,7 @@ impl Recorder {
         self.batch
     }
 
-    /// Forgets all observations, marks, and what was lost.
+    /// Drops all observations and marks, and resets the counts of lost ones.
     pub fn forget(&mut self) {
         self.raws.clear();
         self.lost = 0;
@@ -223,19 +223,19 @@ impl Recorder {
         self.collecting = Collecting::start();
     }
 
-    /// Observations there is room for.
+    /// The number of observations for which there is space.
     #[must_use]
     pub fn left(&self) -> usize {
         self.capacity - self.raws.len()
     }
 
-    /// Observations that found no room.
+    /// The number of observations without space.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Observations so far.
+    /// The number of observations so far.
     #[must_use]
     pub fn count(&self) -> usize {
         self.raws.len()
@@ -247,32 +247,32 @@ impl Recorder {
         self.raws.get(index).map(|raw| self.clock.between(raw.first, raw.second))
     }
 
-    /// Makes one observation of `operation`. What it returns is dropped within the stamps, as it would be
-    /// without them.
+    /// Makes one observation of `operation`. Its result is dropped within the stamps, as in a loop without
+    /// stamps.
     #[inline]
     pub fn time<R>(&mut self, mut operation: impl FnMut() -> R) {
         self.look();
         self.observe(&mut operation);
     }
 
-    /// Makes `times` observations one right after the other.
+    /// Makes `times` observations in a row.
     #[inline]
     pub fn repeat<R>(&mut self, times: usize, mut operation: impl FnMut() -> R) {
         self.look();
         for _ in 0..times {
-            // What was counted at the end of one observation is what the next begins with: nothing lies
+            // The counts at the end of an observation are those at the start of the next one: nothing lies
             // between.
             self.observe(&mut operation);
         }
     }
 
-    /// Makes one observation of `operation` on inputs that `input` makes beforehand, outside of the stamps.
-    /// What it returns is dropped afterwards, outside too.
+    /// Makes one observation of `operation` on inputs that `input` makes before the stamps. Results are
+    /// dropped after the stamps.
     #[inline]
     pub fn time_with<I, R>(&mut self, mut input: impl FnMut() -> I, mut operation: impl FnMut(I) -> R) {
         let batch = self.batch as usize;
         let made: Vec<I> = (0..batch).map(|_| input()).collect();
-        // Given back after the observation, as their memory must not be within it.
+        // The vector is freed after the observation, so that the free is not part of it.
         let mut inputs = made.into_iter();
         let mut outputs: Vec<R> = Vec::with_capacity(batch);
         let room = outputs.spare_capacity_mut();
@@ -285,13 +285,13 @@ impl Recorder {
         }
         self.close();
         drop(inputs);
-        // SAFETY: that many of the spare places were written, in order from the first.
+        // SAFETY: the first `filled` spare places were written above, in order.
         unsafe { outputs.set_len(filled) };
         drop(black_box(outputs));
     }
 
-    /// Begins an observation that [`Recorder::end`] ends: for what no closure can hold. The caller runs the
-    /// batch.
+    /// Begins an observation that [`Recorder::end`] ends, for operations that do not fit in a closure. The
+    /// caller runs the batch.
     #[inline]
     pub fn begin(&mut self) {
         self.look();
@@ -314,7 +314,7 @@ impl Recorder {
         self.close();
     }
 
-    /// Takes note of what was counted until here, so that it is not counted as the next observation's.
+    /// Updates the counts, so that earlier events are not counted in the next observation.
     #[inline]
     fn look(&mut self) {
         if self.detail == Detail::Full {
@@ -370,8 +370,8 @@ impl Recorder {
         }
     }
 
-    /// All observations so far as a series of that name, with the bases, the marks that fall among them, and
-    /// the machine. Labels say what was lost, if anything was: `lost=N` observations, `lost-marks=N`.
+    /// A series of all observations, with this name, the bases, the machine, and the marks that overlap them.
+    /// Labels show losses, if there are any: `lost=N` observations, `lost-marks=N`.
     #[must_use]
     pub fn finish(self, name: &str) -> Series {
         let ended = Anchor::now(&self.clock);
@@ -425,24 +425,24 @@ impl Recorder {
     }
 }
 
-/// Where an observation ends, on `CLOCK_MONOTONIC`.
+/// The end of an observation, on `CLOCK_MONOTONIC`.
 fn end_ns(observation: &Observation) -> u64 {
     observation.start_ns + observation.wall_ns as u64
 }
 
-/// Of the time an observation was charged nothing for, what neither waiting nor sleeping explains.
+/// The part of the uncharged time that neither waiting nor sleeping explains.
 fn steal_ns(uncharged_ns: f64, raw: &Raw) -> Option<f64> {
     let known = raw.voluntary == 0 && raw.waited_ns != UNKNOWN;
     known.then(|| (uncharged_ns - raw.waited_ns as f64).max(0.0))
 }
 
-/// Nanoseconds the calling thread has run.
+/// The processor time of the calling thread, in nanoseconds.
 #[inline]
 fn thread_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
 }
 
-/// An empty vector whose memory is there already.
+/// An empty vector whose memory is already resident.
 fn touched(capacity: usize) -> Vec<Raw> {
     let mut raws = vec![Raw { first: 1, ..Raw::EMPTY }; capacity];
     black_box(raws.as_mut_slice());
@@ -495,7 +495,7 @@ mod tests {
     fn faults_are_the_observations_in_which_they_happened() {
         let mut recorder = recorder(Detail::Full, 4);
         let fault = || {
-            // SAFETY: one fresh private page, written and unmapped.
+            // SAFETY: one fresh private page, whose address no other code has, is written and unmapped.
             unsafe {
                 let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
                 let page =
@@ -574,7 +574,7 @@ mod tests {
         let own: Vec<_> = series.marks.iter().filter(|mark| mark.cause == kind.cause()).collect();
         assert_eq!(own.len(), 1);
         let only = &series.observations[0];
-        // Both are rounded to nanoseconds on their way.
+        // Both figures are rounded to nanoseconds.
         assert!(
             own[0].start_ns + 2 >= only.start_ns && own[0].end_ns <= end_ns(only) + 4,
             "{own:?} {only:?}"

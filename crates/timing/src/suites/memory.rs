@@ -24,9 +24,9 @@ use vellum_pages::{PAGE, Pages, Request, Severity};
 
 /// Blocks in an operation on small blocks.
 const BLOCKS: usize = 1000;
-/// Pairs in an operation on large ones.
+/// Blocks or extents in an operation on large ones.
 const PAIRS: usize = 20;
-/// Where the mixed sizes and orders come from.
+/// The seed of the mixed sizes and orders.
 const SEED: u64 = 64;
 /// The largest of the mixed sizes, as a power of two; the smallest is 16.
 const MIXED_LOG2_MAX: u64 = 11;
@@ -64,7 +64,7 @@ fn small(sizes: Vec<usize>, order: Vec<usize>) -> impl FnMut() {
 
 fn mixed() -> impl FnMut() {
     let mut rng = Rng::new(SEED);
-    // Small sizes are the frequent ones in programs: as likely in each octave.
+    // Small sizes are more frequent in programs: each octave is equally likely.
     let size = |rng: &mut Rng| {
         let floor = 1usize << (MIXED_LOG2_MIN + rng.below(MIXED_LOG2_MAX - MIXED_LOG2_MIN));
         floor + rng.below(floor as u64) as usize
@@ -89,14 +89,14 @@ fn grow(from: usize, to: usize) {
     let mut bytes = from;
     while bytes < to && !block.is_null() {
         bytes *= 2;
-        // SAFETY: the block is in use, and only the result is used from here on.
+        // SAFETY: `block` is in use, and only the result is used from here on.
         let grown = unsafe { front::realloc(block, bytes) };
         if grown.is_null() {
             break;
         }
         block = grown;
     }
-    // SAFETY: the block is in use, or null.
+    // SAFETY: `block` is in use or null, and is not used afterwards.
     unsafe { front::free(block) };
 }
 
@@ -115,14 +115,14 @@ impl Block {
     fn new(bytes: usize) -> Block {
         let address = front::malloc(bytes);
         if !address.is_null() {
-            // SAFETY: the block is `bytes` long.
+            // SAFETY: the block is in use and `bytes` long.
             unsafe { touch(address, bytes) };
         }
         Block { address }
     }
 
     fn relocated(self, align: usize) -> Block {
-        // SAFETY: the block is in use; where it was is not used afterwards unless it is still there.
+        // SAFETY: the block is in use; its old address is used afterwards only if the call returns null.
         let moved = unsafe { front::relocate(self.address, align) };
         let address = if moved.is_null() { self.address } else { moved };
         std::mem::forget(self);
@@ -132,7 +132,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: the block is in use, or null, and not used afterwards.
+        // SAFETY: the block is in use or null, and `self` is being dropped.
         unsafe { front::free(self.address) };
     }
 }
@@ -140,10 +140,10 @@ impl Drop for Block {
 /// Writes a byte of each page.
 ///
 /// # Safety
-/// `bytes` bytes at `address` may be written.
+/// The `bytes` bytes at `address` are writable.
 unsafe fn touch(address: *mut u8, bytes: usize) {
     for at in (0..bytes).step_by(PAGE) {
-        // SAFETY: the caller vouches for all of them.
+        // SAFETY: `at` is below `bytes`, and by `# Safety` these bytes are writable.
         unsafe { address.add(at).write_volatile(1) };
     }
 }
@@ -152,7 +152,7 @@ fn extents(bytes: usize) {
     let pages = Pages::global();
     for _ in 0..PAIRS {
         if let Ok(extent) = pages.alloc(Request { bytes, align: PAGE, zero: false }) {
-            // SAFETY: the extent was just handed out and is used by nobody.
+            // SAFETY: the extent was allocated above, and no other code has its address.
             let freed = unsafe { pages.free(extent.addr) };
             debug_assert!(freed.is_ok());
         }
@@ -162,7 +162,8 @@ fn extents(bytes: usize) {
 fn flushed(bytes: usize) {
     let pages = Pages::global();
     if let Ok(extent) = pages.alloc(Request { bytes, align: PAGE, zero: false }) {
-        // SAFETY: the extent is `bytes` long at least, and used by nobody after it is given back.
+        // SAFETY: the extent has at least `bytes` bytes; it was allocated above, and is not used after it is
+        // freed.
         let freed = unsafe {
             touch(extent.addr.as_ptr(), bytes);
             pages.free(extent.addr)

@@ -6,7 +6,7 @@ pub use memory::memory;
 
 use crate::bench::Suite;
 
-/// The names that [`named`] knows.
+/// The names that [`named`] accepts.
 pub const NAMES: [&str; 1] = ["memory"];
 
 /// The suite of this name.
