@@ -7,12 +7,12 @@ use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
 use vellum_timing::clock::Clock;
 use vellum_timing::machine;
 
-/// The arms, by place in a round's times: A, its double, B.
+/// The arms, by place in a round's times: A, its double A', and B.
 pub const ARMS: [&str; 3] = ["A", "A'", "B"];
-/// Which of the two things each arm is.
+/// The operation (A or B) that each arm runs.
 pub(crate) const THING: [usize; 3] = [0, 0, 1];
 
-/// What the arm at this place in a round is called: A, A', B, C and so on to Z, then P27, P28.
+/// The name of the arm at this place in a round: A, A', B, C and so on to Z, then P27, P28.
 #[must_use]
 pub fn arm_name(arm: usize) -> String {
     match (ARMS.get(arm), thing_of(arm)) {
@@ -24,12 +24,12 @@ pub fn arm_name(arm: usize) -> String {
     }
 }
 
-/// Which of the things the arm at this place is, however many there are.
+/// The number of the program that the arm at this place runs, for any number of arms.
 pub(crate) fn thing_of(arm: usize) -> usize {
     arm.saturating_sub(1)
 }
 
-/// The head of one arm's series: its name, its clock, and on what it ran.
+/// An arm's series without observations: its name, its clock, and the machine.
 pub(crate) fn series(name: &str, arm: usize, order: &str, clock: &Clock) -> Series {
     Series {
         name: name.to_owned(),
@@ -40,7 +40,7 @@ pub(crate) fn series(name: &str, arm: usize, order: &str, clock: &Clock) -> Seri
     }
 }
 
-/// B against A, with A' against A beside it.
+/// Compares B with A, with A' against A as the control.
 pub(crate) fn compare(
     rounds: impl Iterator<Item = [f64; 3]>,
     step: f64,

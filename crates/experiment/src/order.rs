@@ -6,15 +6,15 @@
 
 use vellum_measure::Rng;
 
-/// In which order the arms of a round run.
+/// The order of the arms in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ArmOrder {
-    /// Drawn anew for each round.
+    /// Random, drawn for each round.
     #[default]
     Random,
-    /// Always A, A', B: only to see whether the answer depends on the order.
+    /// Always A, A', B, to check if the ratio depends on the order.
     Fixed,
-    /// A, A', B and B, A', A by turns: likewise.
+    /// Alternately A, A', B and B, A', A, for the same check.
     Mirrored,
 }
 
@@ -30,7 +30,7 @@ impl ArmOrder {
     }
 }
 
-/// The orders of all rounds, one after the other. The same seed gives the same orders.
+/// The orders of all rounds, one after the other. A seed always gives the same orders.
 #[derive(Debug)]
 pub struct Orders {
     order: ArmOrder,
@@ -40,7 +40,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Of `arms` arms.
+    /// The orders of `arms` arms.
     #[must_use]
     pub fn new(order: ArmOrder, arms: usize, seed: u64) -> Orders {
         Orders { order, rng: Rng::new(seed), round: 0, arms: vec![0; arms] }

@@ -9,40 +9,40 @@ use std::time::{Duration, Instant};
 use vellum_measure::{Interval, Next, Why};
 use vellum_process::Interrupt;
 
-/// One arm's run in one round.
+/// A turn: one arm's run in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Which round, from 0.
+    /// The round, from 0.
     pub round: usize,
-    /// Which place in the round, from 0.
+    /// The place in the round, from 0.
     pub place: usize,
-    /// Which arm, from 0.
+    /// The arm, from 0.
     pub arm: usize,
 }
 
-/// Runs arms. Every `FnMut(Turn) -> Result<(), E>` is one.
+/// Runs arms. Every `FnMut(Turn) -> Result<(), E>` is an executor.
 pub trait Executor {
-    /// Why an arm could not be run.
+    /// The error of a run.
     type Error;
 
-    /// Runs one arm once, and keeps the observation.
+    /// Runs one arm once, and stores the observation.
     ///
     /// # Errors
-    /// Whatever is to end the experiment.
+    /// Any error ends the experiment.
     fn run(&mut self, turn: Turn) -> Result<(), Self::Error>;
 
-    /// Asked after each round: whether to go on.
+    /// Called after each round: true if the experiment should continue.
     #[inline]
     fn goes_on(&mut self) -> bool {
         true
     }
 
-    /// The interval of the answer so far, for [`Stop::Narrow`].
+    /// The interval of the ratio so far, for [`Stop::Narrow`].
     fn interval(&self) -> Option<Interval> {
         None
     }
 
-    /// The time spent since `began`. An executor that has stamps need not read a clock for it.
+    /// The time spent since `began`. An executor with stamps need not read a clock for this.
     #[inline]
     fn spent(&self, began: Instant) -> Duration {
         began.elapsed()
@@ -57,18 +57,18 @@ impl<E, F: FnMut(Turn) -> Result<(), E>> Executor for F {
     }
 }
 
-/// Why an experiment ended without an error.
+/// The reason why an experiment ended without an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Its rule said so.
+    /// The stop rule ended it.
     Rule(Why),
-    /// Its executor said so.
+    /// The executor ended it.
     Executor,
-    /// This signal asked for it; the last round may be incomplete.
+    /// This signal ended it; the last round may be incomplete.
     Signal(i32),
 }
 
-/// An experiment under way: whose turn it is.
+/// The state of an experiment: the next turn.
 #[derive(Debug)]
 pub struct Experiment {
     orders: Orders,
@@ -76,13 +76,13 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Of `arms` arms, their orders drawn from `seed`.
+    /// An experiment with `arms` arms, whose orders are drawn from `seed`.
     #[must_use]
     pub fn new(order: ArmOrder, arms: usize, seed: u64) -> Experiment {
         Experiment { orders: Orders::new(order, arms, seed), rounds: 0 }
     }
 
-    /// Goes on until `stop` says so of all rounds there are, `executor` does, or a signal arrives.
+    /// Runs rounds until `stop` or `executor` ends the experiment, or a signal arrives. Earlier rounds count.
     ///
     /// # Errors
     /// The executor's.
@@ -102,7 +102,7 @@ impl Experiment {
         }
     }
 
-    /// Runs one round; says why it was the last, if it was.
+    /// Runs one round. If it was the last, the result is the reason.
     ///
     /// # Errors
     /// The executor's.
@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(kept.len(), 2 * 3 + 1);
     }
 
-    /// Whose answer gets narrower, and who has enough after some rounds.
+    /// An executor whose interval gets narrower, and which ends the experiment after some rounds.
     struct Narrowing {
         rounds: usize,
         enough: usize,

@@ -9,16 +9,16 @@ use vellum_measure::{Interval, Next, Plan, Why};
 /// When an experiment ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stop {
-    /// After this time, but not before `least` rounds, and after `most` rounds in any case.
+    /// After this time, but not before `least` rounds, and never after more than `most`.
     Time {
-        /// How long to go on.
+        /// The time.
         time: Duration,
-        /// The fewest rounds, even when the time is over.
+        /// The fewest rounds, even if the time is over.
         least: usize,
         /// The most rounds.
         most: usize,
     },
-    /// When the interval of the answer is as narrow as the plan says, or the plan's time is over.
+    /// When the interval of the ratio is narrow enough for the plan, or the plan's time is over.
     Narrow(Plan),
 }
 
@@ -29,8 +29,8 @@ impl Stop {
         Stop::Time { time: Duration::ZERO, least: rounds, most: rounds }
     }
 
-    /// Whether to stop after `rounds` rounds in `spent`, or after how many more to ask again. The interval is
-    /// asked for only when it decides.
+    /// The decision after `rounds` rounds in `spent`: to stop, or how many more rounds to run before the next
+    /// call. `interval` is called only if the decision depends on it.
     #[inline]
     pub(crate) fn next(
         &self,

@@ -9,7 +9,7 @@ use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 use vellum_process::{Command, Interrupt};
 
 fn ask() {
-    // SAFETY: a signal to this process, which catches it.
+    // SAFETY: the signal goes to this process, which catches SIGTERM.
     assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
 }
 

@@ -11,18 +11,18 @@ use vellum_timing::bench::{BATCH_MAX, BenchError, choose_batch, gauge};
 use vellum_timing::clock::{Anchor, Clock, read};
 use vellum_timing::record::{Counts, Detail, Recorder};
 
-/// Counters are read about this often.
+/// The approximate interval between reads of the counters.
 const BLOCK: Duration = Duration::from_millis(20);
-/// Observations to gauge an arm's length by.
+/// The observations that gauge the length of an arm.
 const GAUGES: usize = 32;
-/// Room for so much more rounds than were reckoned with: arms get faster as they get warm.
+/// The factor of space beyond the expected rounds, because arms get faster as caches warm up.
 const ROOM: f64 = 1.5;
-/// Room for blocks that are cut short where a caller looks.
+/// Space for blocks that end early because a caller looks at the results.
 const BLOCKS_SPARE: usize = 64;
 
-/// A duel that goes on as long as its caller likes: to look at what there is, and decide.
+/// A duel whose caller decides when it ends, from the results so far.
 ///
-/// [`DuelOptions::time`] says for how long there is room, however much of it is measured.
+/// [`DuelOptions::time`] determines the space for rounds, however many are measured.
 pub struct Bout<'a> {
     experiment: Experiment,
     timed: Timed<'a>,
@@ -42,7 +42,7 @@ impl<'a> Bout<'a> {
     /// Gauges both operations and warms them up.
     ///
     /// # Errors
-    /// As for [`duel`](super::duel).
+    /// Those of [`duel`](super::duel).
     pub fn open(
         mut operations: [&'a mut dyn FnMut(); 2],
         options: &DuelOptions,
@@ -78,7 +78,7 @@ impl<'a> Bout<'a> {
         let experiment = || Experiment::new(options.order, ARMS.len(), options.seed);
         let timed = Timed::new(operations, duel, block_rounds);
         let mut bout = Bout { experiment: experiment(), timed, capacity };
-        // Warmed up as it is measured, and forgotten.
+        // The warm-up is measured like the duel, and its rounds are dropped.
         bout.go(&Stop::Time { time: options.warm_up, least: 1, most: capacity });
         bout.timed.duel.rounds.clear();
         bout.timed.duel.blocks.clear();
@@ -87,24 +87,24 @@ impl<'a> Bout<'a> {
         Ok(bout)
     }
 
-    /// Goes on for this number of rounds, or as many as there is room for.
+    /// Measures this many rounds, or as many as there is space for.
     pub fn measure(&mut self, rounds: usize) {
         self.go(&Stop::rounds(self.so_far().len().saturating_add(rounds).min(self.capacity)));
     }
 
-    /// Goes on for this time, and until there are [`ROUNDS_MIN`] rounds, or as long as there is room.
+    /// Measures for this time and until there are [`ROUNDS_MIN`] rounds, or until the space is used up.
     pub fn measure_for(&mut self, time: Duration) {
         let least = (self.so_far().len() + 1).max(ROUNDS_MIN);
         self.go(&Stop::Time { time, least, most: self.capacity });
     }
 
-    /// Goes on as `plan` says: until the answer is narrow enough, its time is over (looking included), or
-    /// there is no room.
+    /// Measures until the interval is narrow enough for `plan`, its time is over (looks included), or the
+    /// space is used up.
     pub fn follow(&mut self, plan: &Plan) -> End {
         self.go(&Stop::Narrow(Plan { rounds_max: plan.rounds_max.min(self.capacity), ..*plan }))
     }
 
-    /// Rounds there is room for.
+    /// The number of rounds for which there is space.
     #[must_use]
     pub fn left(&self) -> usize {
         self.capacity - self.so_far().len()
@@ -131,18 +131,19 @@ impl<'a> Bout<'a> {
     }
 }
 
-/// Times operations in this process, into memory that is there already.
+/// Times operations in this process, with results in memory that is already there.
 struct Timed<'a> {
     operations: [&'a mut dyn FnMut(); 2],
     duel: Duel,
-    /// The round under way.
+    /// The current round.
     raw: Raw,
-    /// Rounds in a block; the first of the block under way; the thread's counts and time when it began.
+    /// The rounds in a block; the first round of the current block; the thread's counts and time at its
+    /// start.
     block_rounds: usize,
     first_round: usize,
     counts: Counts,
     cpu_ns: u64,
-    /// Stamps: when this began to go on, and of the last arm's end.
+    /// Stamps: the start of this measurement, and the end of the last arm.
     began: u64,
     last: u64,
 }
@@ -213,7 +214,7 @@ impl Executor for Timed<'_> {
     }
 }
 
-/// An empty vector whose memory is there already.
+/// A vector whose memory is already resident.
 fn touched<T: Clone>(capacity: usize, value: T) -> Vec<T> {
     let mut items = vec![value; capacity];
     black_box(items.as_mut_slice());

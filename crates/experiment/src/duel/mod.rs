@@ -34,27 +34,27 @@ use vellum_timing::bench::{Batching, BenchError};
 use vellum_timing::clock::{Anchor, Clock, ClockKind};
 use vellum_timing::record::Counts;
 
-/// Rounds kept at most.
+/// The most rounds kept.
 pub const ROUNDS_MAX: usize = 1 << 22;
-/// Fewer are no comparison.
+/// The fewest rounds of a comparison.
 pub const ROUNDS_MIN: usize = 10;
 
-/// How a duel is run.
+/// Options of a duel.
 #[derive(Clone, Debug)]
 pub struct DuelOptions {
-    /// The clock; the [best](Clock::best) there is, if none.
+    /// The clock; if `None`, the [best](Clock::best) one.
     pub clock: Option<ClockKind>,
-    /// How long to go on; longer, if [`ROUNDS_MIN`] rounds take longer.
+    /// The time of the duel. It takes longer if [`ROUNDS_MIN`] rounds take longer.
     pub time: Duration,
-    /// How many rounds at most, from [`ROUNDS_MIN`] to [`ROUNDS_MAX`]; what lies outside is moved in.
+    /// The most rounds, moved into the range from [`ROUNDS_MIN`] to [`ROUNDS_MAX`].
     pub rounds: usize,
-    /// How long to go on beforehand, thrown away.
+    /// The time of the warm-up, whose rounds are dropped.
     pub warm_up: Duration,
-    /// What to do about operations too short for the clock.
+    /// The treatment of operations too short for the clock.
     pub batching: Batching,
-    /// In which order the arms run.
+    /// The order of the arms.
     pub order: ArmOrder,
-    /// Where the random orders come from.
+    /// The seed of random orders.
     pub seed: u64,
 }
 
@@ -72,34 +72,34 @@ impl Default for DuelOptions {
     }
 }
 
-/// One round as it is kept while measuring.
+/// A round as stored during the measurement.
 #[derive(Clone, Copy, Debug)]
 struct Raw {
-    /// Each arm's stamps, A, A', B.
+    /// The first stamp of each arm: A, A', B.
     first: [u64; 3],
     ticks: [u64; 3],
-    /// The arms in the order in which they ran.
+    /// The arms, in the order in which they ran.
     order: [u8; 3],
 }
 
 impl Raw {
-    /// Not zero: memory that holds zeros may not be there yet.
+    /// Not zero, because memory with zeros may not be resident yet.
     const EMPTY: Raw = Raw { first: [1; 3], ticks: [1; 3], order: [1; 3] };
 }
 
-/// What was counted during some rounds.
+/// Counts during a block of rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// The first of its rounds; the last is the one before the next block's first.
+    /// The first of its rounds; the last one is just before the next block's first.
     pub first_round: usize,
     /// Thread time, nanoseconds.
     pub cpu_ns: u64,
-    /// What the kernel counted for the thread.
+    /// The kernel's counts for the thread.
     pub counts: Counts,
 }
 
 impl Block {
-    /// Not zero: memory that holds zeros may not be there yet.
+    /// Not zero, because memory with zeros may not be resident yet.
     const EMPTY: Block = Block {
         first_round: 1,
         cpu_ns: 1,
@@ -107,12 +107,12 @@ impl Block {
     };
 }
 
-/// What a duel gave: every round, in order.
+/// The results of a duel: every round, in order.
 #[derive(Clone, Debug)]
 pub struct Duel {
     clock: Clock,
     base: Base,
-    /// Operations in each time.
+    /// Operations in each timing.
     batch: u64,
     order: ArmOrder,
     seed: u64,
@@ -122,10 +122,10 @@ pub struct Duel {
     ended: Anchor,
 }
 
-/// Lets `a` and `b` run by turns, `a` in two of three arms.
+/// Runs `a` and `b` in turns; `a` is two of the three arms.
 ///
 /// # Errors
-/// When no clock can be had, or an operation is too short for it and may not be batched.
+/// If no clock is available, or an operation is too short for it and must not be batched.
 pub fn duel<A, B>(
     mut a: impl FnMut() -> A,
     mut b: impl FnMut() -> B,
@@ -136,10 +136,10 @@ pub fn duel<A, B>(
     duel_between([&mut a, &mut b], options)
 }
 
-/// The same for operations that are pointers already.
+/// A duel of operations that are given as pointers.
 ///
 /// # Errors
-/// As for [`duel`].
+/// Those of [`duel`].
 pub fn duel_between(operations: [&mut dyn FnMut(); 2], options: &DuelOptions) -> Result<Duel, BenchError> {
     let mut bout = Bout::open(operations, options)?;
     bout.measure_for(options.time);
@@ -147,54 +147,54 @@ pub fn duel_between(operations: [&mut dyn FnMut(); 2], options: &DuelOptions) ->
 }
 
 impl Duel {
-    /// How many rounds there were.
+    /// The number of rounds.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rounds.len()
     }
 
-    /// Whether there were none: a signal came before the first was complete.
+    /// True if there are no rounds: a signal came before the first was complete.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rounds.is_empty()
     }
 
-    /// Operations in each time.
+    /// Operations in each timing.
     #[must_use]
     pub fn batch(&self) -> u64 {
         self.batch
     }
 
-    /// What timing nothing costs.
+    /// The base of the timings.
     #[must_use]
     pub fn base(&self) -> &Base {
         &self.base
     }
 
-    /// In which order the arms ran.
+    /// The order of the arms.
     #[must_use]
     pub fn order(&self) -> ArmOrder {
         self.order
     }
 
-    /// Where the orders came from.
+    /// The seed of the orders.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// What was counted meanwhile.
+    /// The counts by block of rounds.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// Each round's times of one operation, nanoseconds, base subtracted: A, A', B.
+    /// The times of each round per operation, in nanoseconds, base subtracted: A, A', B.
     pub fn rounds(&self) -> impl Iterator<Item = [f64; 3]> {
         self.rounds.iter().map(|raw| self.net(raw))
     }
 
-    /// One of them.
+    /// The times of one round.
     #[must_use]
     pub fn round(&self, round: usize) -> Option<[f64; 3]> {
         self.rounds.get(round).map(|raw| self.net(raw))
@@ -204,42 +204,40 @@ impl Duel {
         raw.ticks.map(|ticks| self.base.subtract(self.clock.nanoseconds(ticks)) / self.batch as f64)
     }
 
-    /// The arms of round `round` in the order in which they ran, as places in [`ARMS`](crate::ARMS).
+    /// The arms of round `round`, in the order in which they ran, as places in [`ARMS`](crate::ARMS).
     #[must_use]
     pub fn order_of(&self, round: usize) -> Option<[u8; 3]> {
         self.rounds.get(round).map(|raw| raw.order)
     }
 
-    /// The answer's pairs: each round's B and A, in this order, so that their ratio is above 1 where B takes
-    /// longer.
+    /// The pairs for the ratio: each round's B and A, so that the ratio is above 1 if B takes longer.
     #[must_use]
     pub fn pairs(&self) -> Vec<(f64, f64)> {
         self.rounds().map(|[a, _, b]| (b, a)).collect()
     }
 
-    /// The control's pairs: each round's A' and A.
+    /// The pairs for the control: each round's A' and A.
     #[must_use]
     pub fn control(&self) -> Vec<(f64, f64)> {
         self.rounds().map(|[a, double, _]| (double, a)).collect()
     }
 
-    /// B against A, with A' against A beside it. The clock's step is filled in.
+    /// Compares B with A, with A' against A as the control. The clock's step is filled in.
     ///
     /// # Errors
-    /// As for [`Comparison::of`].
+    /// Those of [`Comparison::of`].
     pub fn compare(&self, options: &Options) -> Result<Comparison, CompareError> {
         arms::compare(self.rounds(), self.step_ns(), options)
     }
 
-    /// The clock's step, a batch's share of it: how finely the times of one operation can differ,
-    /// nanoseconds.
+    /// The clock's step divided by the batch: the resolution of an operation's time, in nanoseconds.
     #[must_use]
     pub fn step_ns(&self) -> f64 {
         self.clock.step_ns() / self.batch as f64
     }
 
-    /// One arm's observations as a series, `arm` a place in [`ARMS`](crate::ARMS). Counters are known for
-    /// blocks only, and are not in it.
+    /// The observations of one arm as a series; `arm` is a place in [`ARMS`](crate::ARMS). Counts are left
+    /// out, because they are of blocks.
     #[must_use]
     pub fn series(&self, name: &str, arm: usize) -> Series {
         let observation = |raw: &Raw| Observation {
@@ -296,7 +294,7 @@ mod tests {
             .unwrap();
             assert!((ROUNDS_MIN..=200).contains(&duel.len()) && duel.batch() == 1);
             let calls = calls.into_inner();
-            // Gauging and warming up came before.
+            // Earlier calls were gauging and warm-up.
             let last = &calls[calls.len() - 3 * duel.len()..];
             for (round, called) in last.chunks(3).enumerate() {
                 let said = duel.order_of(round).unwrap().map(|arm| if arm == 2 { 'b' } else { 'a' });

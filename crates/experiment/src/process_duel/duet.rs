@@ -25,24 +25,24 @@ use vellum_process::SpawnError;
 use vellum_process::ring::numbers;
 use vellum_timing::clock::Clock;
 
-/// Sets the draws of processors apart from those of orders, which come from the same seed.
+/// Separates the draws of processors from the draws of orders, which have the same seed.
 const PLACES: u64 = 0x6475_6574;
 
-/// Two processes cannot run at the same time.
+/// Errors: two processes cannot run at the same time.
 #[derive(Debug, thiserror::Error)]
 pub enum DuetError {
-    /// There is only one processor.
+    /// Only one processor is allowed.
     #[error(
         "a duet needs two processors, and {0} is allowed here (sched_getaffinity); permit more (taskset, \
          cpuset), or run the programs by turns"
     )]
     Processors(usize),
-    /// The processors cannot be asked for.
+    /// The allowed processors cannot be read.
     #[error("cannot find out on which processors this process may run (sched_getaffinity: {0})")]
     Affinity(#[source] io::Error),
 }
 
-/// Runs pairs.
+/// Runs pairs of processes at the same time.
 #[derive(Debug)]
 pub(super) struct Duet {
     processors: [usize; 2],
@@ -50,7 +50,7 @@ pub(super) struct Duet {
 }
 
 impl Duet {
-    /// On two of the processors on which this process may run: of different cores, if there are such.
+    /// Chooses two of the allowed processors, of different cores if possible.
     pub(super) fn open(seed: u64) -> Result<Duet, DuetError> {
         let allowed = sched_getaffinity(None).map_err(|error| DuetError::Affinity(error.into()))?;
         let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number)).collect();
@@ -63,7 +63,7 @@ impl Duet {
         self.processors
     }
 
-    /// Runs both at the same time, with these as their standard descriptors.
+    /// Runs both processes at the same time, with these standard descriptors.
     pub(super) fn run(
         &mut self,
         pair: [&Prepared; 2],
@@ -73,11 +73,11 @@ impl Duet {
         let [p, q] = self.processors;
         let drawn = self.rng.next_u64();
         let processors = if drawn & 1 == 0 { [p, q] } else { [q, p] };
-        // Which of the threads is made first is drawn as well: the second need not be woken up.
+        // The thread made first is drawn as well, because the second may start later.
         let first = usize::from(drawn & 2 == 0);
         let both_ready = Barrier::new(pair.len());
         let run = |at: usize| {
-            // The thread goes first, so that the process begins there; a process inherits its place.
+            // The thread moves first, because a process inherits its thread's processor.
             let placed = go_to(processors[at]);
             both_ready.wait();
             placed.and_then(|()| pair[at].run(clock, stdio[at]))
@@ -102,7 +102,7 @@ fn go_to(processor: usize) -> Result<(), SpawnError> {
     moved.map_err(|error| SpawnError::System { call: "sched_setaffinity", source: error.into() })
 }
 
-/// The first processor and the next of another core; just the next, if there is no such.
+/// The first processor, and the next one of another core, or the next one if there is no other core.
 fn two_of(allowed: &[usize], siblings: &dyn Fn(usize) -> Vec<i32>) -> Option<[usize; 2]> {
     let (&first, rest) = allowed.split_first()?;
     let same_core = siblings(first);
@@ -110,7 +110,7 @@ fn two_of(allowed: &[usize], siblings: &dyn Fn(usize) -> Vec<i32>) -> Option<[us
     apart.or(rest.first()).map(|&second| [first, second])
 }
 
-/// The processors that share a processor's core, as far as the kernel tells.
+/// The processors that share a core with `processor`, according to the kernel.
 fn siblings(processor: usize) -> Vec<i32> {
     let file = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
     std::fs::read_to_string(file).map_or_else(|_| Vec::new(), |text| numbers(&text))
@@ -136,7 +136,8 @@ mod tests {
         assert_eq!((two_of(&[3], &pairs), two_of(&[], &pairs)), (None, None));
     }
 
-    /// Each process sees one processor, the two of a pair see different ones, and both see either in time.
+    /// Each process runs on one processor. The two of a pair run on different ones, which they exchange from
+    /// pair to pair.
     #[test]
     fn pairs_run_at_the_same_time_on_processors_that_they_exchange() {
         let folder = tempfile::tempdir().unwrap();
@@ -167,7 +168,7 @@ mod tests {
                 assert!(seen.lines().any(|one| one == line), "{name} was never on {place} (seed 1): {seen}");
             }
         }
-        // Warm-up has one pair; a round has A three times.
+        // The warm-up has one pair, and a round has A three times.
         assert_eq!(seen.lines().filter(|line| line.starts_with('a')).count(), 1 + 8 * 3);
         assert_eq!(duel.series("a", 0).label("order"), Some("duet"));
     }
@@ -213,7 +214,7 @@ mod tests {
     fn one_processor_is_too_few() {
         let before = sched_getaffinity(None).unwrap();
         let first = (0..CpuSet::MAX_CPU).find(|&number| before.is_set(number)).unwrap();
-        // This thread alone is moved.
+        // Only this thread moves.
         go_to(first).unwrap();
         let error = process_duel(&[&shell(":"), &shell(":")], &quick()).unwrap_err();
         sched_setaffinity(None, &before).unwrap();

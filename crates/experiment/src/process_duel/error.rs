@@ -6,20 +6,20 @@ use std::path::PathBuf;
 use vellum_process::{Outcome, SpawnError};
 use vellum_timing::clock::ClockError;
 
-/// A duel of processes could not be held, or had to end.
+/// Errors of a duel of processes.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum ProcessDuelError {
-    /// No clock.
+    /// The clock is not available.
     #[error(transparent)]
     Clock(#[from] ClockError),
     /// A program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The input is not there.
+    /// The input cannot be opened.
     #[error("cannot read the programs' input {path}: {source}")]
     Input { path: PathBuf, source: io::Error },
-    /// The files that take the output.
+    /// The files for the output failed.
     #[error("cannot keep the programs' output: {0}")]
     Output(#[source] io::Error),
     /// A process failed.
@@ -29,7 +29,7 @@ pub enum ProcessDuelError {
         arm: String,
         program: String,
         outcome: Outcome,
-        /// The last line on its standard error, if that was kept.
+        /// The last line on its standard error, if it was kept.
         last: String,
     },
     /// Two processes cannot run at the same time.
@@ -41,17 +41,17 @@ pub enum ProcessDuelError {
     /// A step before or after a run failed.
     #[error(transparent)]
     Step(#[from] StepError),
-    /// A signal asked to stop before a round was complete.
+    /// A signal came before a round was complete.
     #[error("stopped by signal {0} before anything was measured")]
     Interrupted(i32),
-    /// Two processes wrote different things.
+    /// Two processes wrote different output.
     #[error(
         "{arm} ({program}) wrote something else than the first process did, from byte {at} on; are they to do the same?"
     )]
     Differs {
         arm: String,
         program: String,
-        /// From this byte on, counted from 0.
+        /// The first byte that differs, counted from 0.
         at: u64,
     },
 }

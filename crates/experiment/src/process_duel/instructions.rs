@@ -7,7 +7,8 @@
 //!
 //! The processor's counter adds no time, but most virtual machines do not offer one. The alternative is
 //! Cachegrind without its caches, the fastest of valgrind's counting tools. A loop of 50 million instructions
-//! takes 0.42 s, with exp-bbv 0.55 s, callgrind 0.59 s and lackey 0.84 s; valgrind's start is 0.3 s of each.
+//! takes 0.42 s with it, 0.55 s with exp-bbv, 0.59 s with callgrind and 0.84 s with lackey. Valgrind's start
+//! takes 0.3 s of each.
 //!
 //! Limits of valgrind: the instructions before a process executes another program in its own place are not
 //! counted. A forked child that executes no program counts its parent's instructions up to the fork again.
@@ -23,33 +24,33 @@ use vellum_process::ring::kernel::*;
 use vellum_process::ring::{Attributes, Counted, Event};
 use vellum_process::{Command, LocateError, locate};
 
-/// Who may read the processor's counters.
+/// The kernel's setting of who may read the processor's counters.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// The line with the totals of a file of cachegrind; the first of them is of instructions.
+/// The line with the totals in a file of cachegrind; the first total is that of instructions.
 const TOTALS: &str = "summary:";
 
-/// What counts instructions.
+/// The counter of instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// The processor, by `perf_event_open`.
     Hardware,
-    /// Valgrind, which is this program.
+    /// Valgrind, the program at this path.
     Valgrind(PathBuf),
 }
 
 impl Counter {
-    /// The valgrind that is found in `PATH`.
+    /// The valgrind in `PATH`.
     ///
     /// # Errors
-    /// What stands in the way.
+    /// If there is no such program, or it cannot be found.
     pub fn valgrind() -> Result<Counter, LocateError> {
         locate(OsStr::new("valgrind"), std::env::var_os("PATH").as_deref()).map(Counter::Valgrind)
     }
 
-    /// Finds out whether it can be used here.
+    /// Checks that the counter works here.
     ///
     /// # Errors
-    /// [`CountError`], as an experiment with it would end.
+    /// The [`CountError`] with which an experiment would end.
     pub fn check(&self) -> Result<(), CountError> {
         Counting::open(Some(self)).map(drop)
     }
@@ -58,40 +59,40 @@ impl Counter {
 /// Instructions could not be counted.
 #[derive(Debug, thiserror::Error)]
 pub enum CountError {
-    /// No counter of the processor.
+    /// The processor's counter is not available.
     #[error(
         "the processor's counter of instructions cannot be read here (perf_event_open: {}): {}",
         .0,
         cure(.0)
     )]
     Hardware(#[source] io::Error),
-    /// Another user had the counter for a part of the time.
+    /// Another user had the counter for part of the time.
     #[error(
         "the processor counted instructions for only {running_ns} of {enabled_ns} ns; end other profilers, set kernel.nmi_watchdog to 0, or pin the program to one kind of processor (taskset)"
     )]
     Shared {
-        /// How long there were instructions to count.
+        /// The time in which the event was enabled.
         enabled_ns: u64,
-        /// How long there was a counter.
+        /// The time in which the event had a counter.
         running_ns: u64,
     },
-    /// Valgrind's files.
+    /// Valgrind's files cannot be written or read.
     #[error("cannot keep or read what valgrind counted in {path}: {source}")]
     Files {
         /// The folder or file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file without a total.
+    /// The file has no total.
     #[error("valgrind's file {0} has no line \"{TOTALS} NUMBER\"; is it of another tool than cachegrind?")]
     Totals(PathBuf),
-    /// No file.
+    /// Valgrind wrote no file.
     #[error("valgrind counted nothing of {0}: it cannot run it, or a SIGKILL from elsewhere ended it")]
     Nothing(String),
 }
 
-/// What to do about an error of `perf_event_open`.
+/// The remedy for an error of `perf_event_open`.
 fn cure(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
@@ -110,7 +111,7 @@ fn cure(error: &io::Error) -> String {
     }
 }
 
-/// Counts the instructions of one run after the other.
+/// The state of a counter of instructions, run by run.
 #[derive(Debug)]
 pub(super) enum Counting {
     None,
@@ -119,7 +120,7 @@ pub(super) enum Counting {
 }
 
 impl Counting {
-    /// Finds out whether it can be done.
+    /// Prepares the counter, and checks that it works.
     pub(super) fn open(counter: Option<&Counter>) -> Result<Counting, CountError> {
         match counter {
             None => Ok(Counting::None),
@@ -134,7 +135,7 @@ impl Counting {
         }
     }
 
-    /// The command that is run instead of `command`, if it is another one.
+    /// The command to run in place of `command`, if another one is needed.
     pub(super) fn command(&self, command: &Command) -> Option<Command> {
         let Counting::Valgrind { program, folder } = self else { return None };
         let mut files = std::ffi::OsString::from("--cachegrind-out-file=");
@@ -152,11 +153,11 @@ impl Counting {
         Some(Command { program: program.clone(), argv, env: command.env.clone(), stdio: [None, None, None] })
     }
 
-    /// Gets ready for the next run on this thread.
+    /// Prepares for the next run, on this thread.
     pub(super) fn begin(&mut self) -> Result<(), CountError> {
         match self {
             Counting::None => Ok(()),
-            // One event a run: what an earlier one left behind does not count.
+            // Each run has an event of its own, so that an earlier run's processes do not count.
             Counting::Hardware(event) => {
                 *event = Some(open(TYPE_HARDWARE, HARDWARE_INSTRUCTIONS)?);
                 Ok(())
@@ -165,7 +166,7 @@ impl Counting {
         }
     }
 
-    /// Adds to `run`, which is over, how many instructions it executed.
+    /// Adds the number of instructions to `run`, which has ended.
     pub(super) fn end(&mut self, run: &mut ProcessRun, command: &Command) -> Result<(), ProcessDuelError> {
         run.instructions = match self {
             Counting::None => None,
@@ -180,8 +181,8 @@ impl Counting {
     }
 }
 
-/// An event on this thread that begins to count in a child of it that executes a program, and goes on in that
-/// one's children.
+/// An event on this thread. Counting begins when a child of the thread executes a program, and includes that
+/// program's children.
 fn open(kind: u32, config: u64) -> Result<Event, CountError> {
     let attributes = Attributes {
         kind,
@@ -194,7 +195,7 @@ fn open(kind: u32, config: u64) -> Result<Event, CountError> {
     Event::open(&attributes, 0, -1).map_err(CountError::Hardware)
 }
 
-/// What an event counted, if it had its counter all the time.
+/// The count of an event, if it had its counter all the time.
 fn whole(event: &Event) -> Result<u64, CountError> {
     let Counted { value, enabled_ns, running_ns } = event.counted().map_err(CountError::Hardware)?;
     if running_ns < enabled_ns { Err(CountError::Shared { enabled_ns, running_ns }) } else { Ok(value) }
@@ -212,7 +213,7 @@ fn empty(folder: &Path) -> Result<(), CountError> {
     })
 }
 
-/// The sum of all files' totals, if there is a file.
+/// The sum of the totals of all files, or `None` without a file.
 fn sum(folder: &Path) -> Result<Option<u64>, CountError> {
     let mut sum = None;
     for path in files(folder)? {
@@ -237,15 +238,15 @@ mod tests {
     use crate::process_duel::{ProcessMetric, ProcessOptions, process_duel};
     use vellum_process::SpawnError;
 
-    /// Page faults stand in for instructions: events of software are opened, inherited, enabled and read in
-    /// the same way, and the kernel's account of the process has them as well.
+    /// Page faults replace instructions here: software events are opened, inherited, enabled and read in the
+    /// same way. The kernel's account of a process also has its faults.
     #[test]
     fn an_event_counts_a_program_and_its_children_and_nothing_else() {
         let clock = vellum_timing::clock::Clock::best().unwrap();
         let counted = |script: &str| -> Result<(u64, u64), CountError> {
             let prepared = super::super::spawn::Prepared::new(&shell(script)).unwrap();
             let event = open(TYPE_SOFTWARE, SOFTWARE_PAGE_FAULTS)?;
-            // Ours do not count.
+            // Faults of this process must not count.
             std::hint::black_box(vec![1u8; 64 << 20]);
             let mut streams = super::super::output::Streams::open(Default::default(), None).unwrap();
             let run = prepared.run(&clock, streams.ready().unwrap()).unwrap();
@@ -256,7 +257,7 @@ mod tests {
             Err(refused) => return vellum_skip::skip(format!("no events of software: {refused}")),
         };
         let (together, all) = counted("/bin/true; /bin/true; exit 0").unwrap();
-        // The kernel's account also has faults that it made itself, on behalf of the process.
+        // The kernel's account also has faults that the kernel made itself, for the process.
         assert!(alone > 0 && alone <= parent, "{alone} of {parent}");
         assert!(together > alone && together <= all, "{together} of {all}, alone {alone}");
     }
@@ -274,7 +275,7 @@ mod tests {
         };
         let busy = shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done");
         match process_duel(&[&shell(":"), &busy], &options) {
-            // Where there is a counter, it counts.
+            // With a counter available, the duel succeeds.
             Ok(duel) => {
                 let mut rounds = duel.values(ProcessMetric::Instructions, 2);
                 assert!(rounds.all(|[a, _, b]| a > 0.0 && b > 2.0 * a));
@@ -304,7 +305,7 @@ mod tests {
         let (small, large) = (busy(1000), busy(5000));
         let duel = process_duel(&[&small, &large], &options).unwrap();
         for [a, control, b] in duel.values(ProcessMetric::Instructions, 2) {
-            // Addresses and identifiers differ from run to run.
+            // Addresses and identifiers, and with them the instructions, differ from run to run.
             assert!((control / a - 1.0).abs() < 0.02, "{control} and {a}");
             assert!(b > a * 1.5, "a child's work counts: {b} and {a}");
         }
@@ -324,7 +325,7 @@ mod tests {
         };
         let error = process_duel(&[&shell(":")], &options).unwrap_err();
         assert!(matches!(error, ProcessDuelError::Spawn(SpawnError::NotFound(_))), "{error}");
-        // One that writes no file.
+        // `/bin/true` writes no file.
         let options = ProcessOptions { counter: Some(Counter::Valgrind("/bin/true".into())), ..options };
         let error = process_duel(&[&shell(":")], &options).unwrap_err().to_string();
         assert!(error.contains("valgrind counted nothing of /bin/sh"), "{error}");

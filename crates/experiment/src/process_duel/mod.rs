@@ -56,58 +56,58 @@ use vellum_measure::{Interval, Options, Plan};
 use vellum_process::{Command, Interrupt, Outcome, make_children_waitable};
 use vellum_timing::clock::{Clock, ClockKind};
 
-/// Rounds of processes kept at most.
+/// The most rounds of processes.
 pub const PROCESS_ROUNDS_MAX: usize = 1 << 20;
 
-/// What becomes of what the processes write.
+/// The destination of the processes' output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Output {
-    /// Standard output goes to `/dev/null`. Some programs notice, and work less.
+    /// Standard output goes to `/dev/null`. Some programs detect this and do less work.
     #[default]
     Discard,
-    /// It is kept in memory, and must be the same for every process.
+    /// Output is kept in memory, and must be the same for every process.
     Equal,
-    /// It goes where ours goes.
+    /// Output goes to this process's own standard output.
     Inherit,
 }
 
-/// How programs are compared.
+/// Options of a duel of programs.
 #[derive(Debug)]
 pub struct ProcessOptions {
-    /// The clock of wall times; the [best](Clock::best) there is, if none.
+    /// The clock of wall times; if `None`, the [best](Clock::best) one.
     pub clock: Option<ClockKind>,
-    /// How long to go on, warm-up not counted.
+    /// The time of the duel without the warm-up.
     pub time: Duration,
-    /// How many rounds at least, even if the time is over.
+    /// The least number of rounds, even if the time is over.
     pub rounds_min: usize,
-    /// How many rounds at most.
+    /// The most rounds.
     pub rounds_max: usize,
-    /// How many rounds beforehand, thrown away.
+    /// The rounds of the warm-up, which are dropped.
     pub warm_up: usize,
-    /// In which order the arms run.
+    /// The order of the arms.
     pub order: ArmOrder,
-    /// Where the random orders come from.
+    /// The seed of random orders.
     pub seed: u64,
-    /// What becomes of what they write.
+    /// The destination of the output.
     pub output: Output,
-    /// What they read; nothing, if none. Wound back for each.
+    /// The input of each process, read from its start; empty if `None`.
     pub input: Option<PathBuf>,
-    /// Whether processes that fail count like others.
+    /// True if failed processes count like others.
     pub ignore_failure: bool,
-    /// Whether the cost of running nothing is subtracted from times.
+    /// True if the cost of an empty program is subtracted from times.
     pub subtract_nothing: bool,
-    /// What to run before every run, one command for each program; none if empty.
+    /// Steps to run before every run, one command for each program; none if empty.
     pub prepare: Vec<Command>,
-    /// What to run after every run, likewise.
+    /// Steps to run after every run, in the same form.
     pub conclude: Vec<Command>,
-    /// To end as soon as every program's ratio to the first is known this well: half the interval's width,
-    /// as a logarithm, and of which metric.
+    /// Ends the duel when, for this metric, every program's ratio to the first has an interval of this
+    /// half-width (as a logarithm).
     pub until: Option<(ProcessMetric, f64)>,
-    /// What counts instructions; nothing, if none. Not in a duet.
+    /// The counter of instructions; if `None`, they are not counted. Not available in a duet.
     pub counter: Option<Counter>,
-    /// Whether each program runs at the same time as the first one, on another processor, instead of by
-    /// turns. Outputs that must be equal are then compared among those of the first program, and among the
-    /// others.
+    /// True for a duet: each program runs at the same time as the first one, on another processor, instead of
+    /// in turns. With [`Output::Equal`], the first program's outputs are compared with each other, and so are
+    /// the others'.
     pub duet: bool,
 }
 
@@ -134,12 +134,11 @@ impl Default for ProcessOptions {
     }
 }
 
-/// Lets programs run by turns, the first one twice a round. Their `stdio` is not used: see
+/// Runs programs in turns, the first one twice a round. Their `stdio` is not used: see
 /// [`ProcessOptions::output`].
 ///
 /// # Errors
-/// When a program cannot be started, fails, or writes something else than the first did (where that is
-/// asked).
+/// If a program cannot be started, fails, or (with [`Output::Equal`]) writes different output from the first.
 pub fn process_duel(
     programs: &[&Command],
     options: &ProcessOptions,
@@ -147,13 +146,13 @@ pub fn process_duel(
     process_duel_while(programs, options, |_| true)
 }
 
-/// The same, for as long as `go_on` says so of the rounds there are: it is asked after each, and may show how
-/// far it is.
+/// A duel of programs that ends when `go_on` returns false. It is called after each round, with the rounds so
+/// far, and can show progress.
 ///
-/// An [`Interrupt`] that arrives ends it early, with the rounds that are complete.
+/// An [`Interrupt`] ends the duel early, with the complete rounds.
 ///
 /// # Errors
-/// As for [`process_duel`].
+/// Those of [`process_duel`].
 pub fn process_duel_while(
     programs: &[&Command],
     options: &ProcessOptions,
@@ -198,7 +197,7 @@ pub fn process_duel_while(
         decides: options.until.map_or(ProcessMetric::Cpu, |(metric, _)| metric),
         go_on,
     };
-    // The arms that take turns: in a duet the first one is part of every pair.
+    // The arms with turns of their own: in a duet the first arm is part of every pair.
     let turns = usize::from(options.duet)..arms;
     for _ in 0..options.warm_up {
         for arm in turns.clone().filter(|arm| *arm != DOUBLE) {
@@ -216,41 +215,41 @@ pub fn process_duel_while(
     Experiment::new(options.order, turns.len(), options.seed).run(&stop, &mut processes)?;
     match (Interrupt::arrived(), processes.duel) {
         (Some(signal), duel) if duel.rounds.is_empty() => Err(ProcessDuelError::Interrupted(signal)),
-        // The rounds that are complete are worth having.
+        // The complete rounds are returned.
         (_, duel) => Ok(duel),
     }
 }
 
-/// The arm that is the first program once more.
+/// The arm that runs the first program a second time.
 const DOUBLE: usize = 1;
 
-/// Runs programs as processes of their own.
+/// The executor that runs programs as processes.
 struct Processes<'a, F> {
     programs: &'a [&'a Command],
     things: Vec<Prepared>,
-    /// Those of each process that runs at the same time.
+    /// One set of streams for each process that runs at the same time.
     streams: Vec<Streams>,
     steps: Steps,
     ignore_failure: bool,
-    /// No rule ends it before this many rounds.
+    /// The rules cannot end the duel before this many rounds.
     rounds_min: usize,
     counting: Counting,
     duel: ProcessDuel,
-    /// Of the round under way: the arms by place, the runs by arm.
+    /// The current round: the arms by place, the runs by arm.
     order: Vec<usize>,
     runs: Vec<Option<ProcessRun>>,
-    /// In a duet, the first program's runs beside those of the other arms.
+    /// In a duet, the first program's runs in the pairs of the other arms.
     beside: Vec<Option<ProcessRun>>,
-    /// Which of the runs failed.
+    /// Which runs failed.
     failed: Vec<bool>,
     duet: Option<Duet>,
-    /// The metric whose interval ends it.
+    /// The metric whose interval ends the duel.
     decides: ProcessMetric,
     go_on: F,
 }
 
 impl<F> Processes<'_, F> {
-    /// Runs an arm, in a duet beside the first program, and keeps its run and whether it failed.
+    /// Runs an arm (in a duet beside the first program), and stores the run and its failure.
     fn turn(&mut self, arm: usize) -> Result<(), ProcessDuelError> {
         let thing = thing_of(arm);
         let beside: &[usize] = if self.duet.is_some() { &[0] } else { &[] };
@@ -269,7 +268,7 @@ impl<F> Processes<'_, F> {
         if let Some(mut first) = first {
             let failed = self.judge(0, &mut first, 0)?;
             self.beside[arm - 1] = Some(first);
-            // The round's own A is the one beside the first of the others.
+            // The A of the round is the one that ran beside the first of the others.
             if self.runs.len() == DOUBLE + 1 || arm == DOUBLE + 1 {
                 self.note(0, first, failed);
             }
@@ -284,7 +283,8 @@ impl<F> Processes<'_, F> {
         self.failed[arm] = failed;
     }
 
-    /// Starts a program, and waits for its end. In a duet, the first one's run beside it comes first.
+    /// Starts a program and waits for its end. In a duet, the result also has the first program's run beside
+    /// it.
     fn start(&mut self, thing: usize) -> Result<(Option<ProcessRun>, ProcessRun), ProcessDuelError> {
         let (clock, program) = (&self.duel.clock, &self.things[thing]);
         match (&mut self.duet, &mut self.streams[..]) {
@@ -300,7 +300,8 @@ impl<F> Processes<'_, F> {
         }
     }
 
-    /// Whether a run failed; an error, if that or what it wrote is one. Its instructions are filled in.
+    /// Fills in the instructions of a run. The result is whether it failed; an error if failures or different
+    /// output are errors.
     fn judge(&mut self, arm: usize, run: &mut ProcessRun, place: usize) -> Result<bool, ProcessDuelError> {
         let command = self.programs[thing_of(arm)];
         let program = || command.program.display().to_string();
@@ -323,7 +324,7 @@ impl<F: FnMut(&[ProcessRound]) -> bool> Executor for Processes<'_, F> {
     fn run(&mut self, Turn { place, arm, .. }: Turn) -> Result<(), ProcessDuelError> {
         let arm = arm + usize::from(self.duet.is_some());
         match self.turn(arm) {
-            // The experiment sees the signal, and ends.
+            // The experiment also sees the signal, and ends.
             Err(ProcessDuelError::Interrupted(_)) => {}
             ran => {
                 ran?;
@@ -335,7 +336,7 @@ impl<F: FnMut(&[ProcessRound]) -> bool> Executor for Processes<'_, F> {
     }
 
     fn goes_on(&mut self) -> bool {
-        // A complete round has every arm once.
+        // A round is complete if every arm has a run.
         let all = |runs: &[Option<ProcessRun>]| runs.iter().copied().collect::<Option<Vec<_>>>();
         if let (Some(runs), Some(beside)) = (all(&self.runs), all(&self.beside)) {
             self.duel.rounds.push(ProcessRound { runs, order: self.order.clone(), beside });
@@ -346,12 +347,12 @@ impl<F: FnMut(&[ProcessRound]) -> bool> Executor for Processes<'_, F> {
         (self.go_on)(&self.duel.rounds)
     }
 
-    /// None, before there are as many rounds as there must be: they are run however long they take.
+    /// The time counts as zero until the least number of rounds is reached: these rounds always run.
     fn spent(&self, began: Instant) -> Duration {
         if self.duel.rounds.len() < self.rounds_min { Duration::ZERO } else { began.elapsed() }
     }
 
-    /// The widest of the intervals: all are to be narrow enough.
+    /// The widest of the intervals, because all must be narrow enough.
     fn interval(&self) -> Option<Interval> {
         let options = Options::default();
         let ratio = |arm| Some(self.duel.compare(self.decides, arm, &options).ok()?.headline.ratio);

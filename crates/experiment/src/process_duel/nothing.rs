@@ -22,20 +22,20 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use vellum_measure::{Base, Sample};
 use vellum_timing::clock::Clock;
 
-/// The program's length in bytes, and where its code begins.
+/// The program's length in bytes, and the offset of its code.
 const CODE_AT: usize = 0x78;
-/// Where it is mapped: any address a program may have.
+/// The address of its mapping: any valid one.
 #[cfg(target_arch = "x86_64")]
 const BASE: u64 = 0x0040_0000;
 const STAND_IN: &str = "/bin/true";
 
-/// How often nothing is run.
+/// The number of runs of the empty program.
 const NOTHINGS: usize = 20;
 
-/// What running nothing costs.
+/// The cost of starting and ending a process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NothingCost {
-    /// What ran, for people.
+    /// The program that ran, in words.
     pub what: &'static str,
     /// Wall time, nanoseconds.
     pub wall: Base,
@@ -43,18 +43,18 @@ pub struct NothingCost {
     pub cpu: Base,
 }
 
-/// The program, ready to be started.
+/// The empty program, ready to be started.
 #[derive(Debug)]
 pub(super) struct Nothing {
-    /// Keeps the file in memory alive while its path is used.
+    /// Keeps the file in memory open while its path is used.
     _file: Option<OwnedFd>,
     pub(super) path: CString,
-    /// What it is, for people.
+    /// The program, in words.
     pub(super) what: &'static str,
 }
 
 impl Nothing {
-    /// The file in memory.
+    /// Writes the program to a file in memory.
     pub(super) fn new() -> io::Result<Nothing> {
         let image = image().ok_or(io::ErrorKind::Unsupported)?;
         let flags = rustix::fs::MemfdFlags::CLOEXEC;
@@ -65,26 +65,26 @@ impl Nothing {
             rest = &rest[written..];
         }
         rustix::fs::fchmod(&file, rustix::fs::Mode::RUSR | rustix::fs::Mode::XUSR)?;
-        // A file that is open for writing cannot be run; opened anew, and the first descriptor dropped, it
-        // can.
+        // A file that is open for writing cannot be executed, so it is opened again for reading, and the
+        // first descriptor closed.
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let reopened: OwnedFd = std::fs::File::open(path)?.into();
         let path = CString::new(format!("/proc/self/fd/{}", reopened.as_raw_fd()))?;
         Ok(Nothing { _file: Some(reopened), path, what: "a program of one system call" })
     }
 
-    /// What is used where the file in memory cannot be run.
+    /// The program to use if files in memory cannot be executed.
     pub(super) fn stand_in() -> Nothing {
         let path = CString::new(STAND_IN).unwrap_or_default();
         Nothing { _file: None, path, what: STAND_IN }
     }
 }
 
-/// Runs nothing some times.
+/// Times runs of the empty program.
 pub(super) fn time_nothing(clock: &Clock) -> Result<NothingCost, ProcessDuelError> {
     let mut streams = Streams::open(Output::Discard, None)?;
     let mut nothing = Nothing::new().unwrap_or_else(|_| Nothing::stand_in());
-    // The first run also shows whether it can be run at all.
+    // The first run also shows if the program can be executed at all.
     if Prepared::bare(&nothing.path).run(clock, streams.ready()?).is_err() {
         nothing = Nothing::stand_in();
     }
@@ -110,10 +110,10 @@ fn image() -> Option<[u8; 0x81]> {
     put(0x00, &[0x7f, b'E', b'L', b'F', 2, 1, 1]);
     put(0x10, &[2, 0, 62, 0, 1, 0, 0, 0]);
     put(0x18, &(BASE + CODE_AT as u64).to_le_bytes());
-    // Program headers at 0x40; sizes of both headers; one of them.
+    // Program headers at 0x40; sizes of both headers; one program header.
     put(0x20, &0x40u64.to_le_bytes());
     put(0x34, &[0x40, 0, 0x38, 0, 1, 0]);
-    // Load, readable and executable, from the file's start, all of it, page-aligned.
+    // Load the whole file, readable and executable, from its start, page-aligned.
     put(0x40, &[1, 0, 0, 0, 5, 0, 0, 0]);
     put(0x50, &BASE.to_le_bytes());
     put(0x58, &BASE.to_le_bytes());

@@ -8,9 +8,9 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bytes of outputs that are compared at a time.
+/// The number of output bytes compared at a time.
 const AT_ONCE: usize = 1 << 16;
-/// Of standard error, so much of the end is looked at for its last line.
+/// The number of bytes at the end of standard error that are searched for its last line.
 const LAST_WORDS: u64 = 2048;
 
 fn memory_file() -> io::Result<File> {
@@ -23,13 +23,13 @@ pub(super) struct Streams {
     input: Option<File>,
     output: Option<File>,
     errors: Option<File>,
-    /// What the first process wrote, once one has.
+    /// The output of the first process.
     first: Option<File>,
     kind: Output,
 }
 
 impl Streams {
-    /// Standard input from `input`, or empty.
+    /// Opens the streams; standard input is `input`, or empty.
     pub(super) fn open(kind: Output, input: Option<&Path>) -> Result<Streams, ProcessDuelError> {
         let path = input.unwrap_or(Path::new("/dev/null"));
         let opened = File::open(path);
@@ -44,14 +44,14 @@ impl Streams {
         Ok(Streams { input: Some(input), output, errors, first: None, kind })
     }
 
-    /// Empties what the last process wrote, winds the input back, and says which descriptors the next one
-    /// gets.
+    /// Empties the last process's output, rewinds the input, and returns the descriptors for the next
+    /// process.
     pub(super) fn ready(&mut self) -> Result<[RawFd; 3], ProcessDuelError> {
         let system = |error: rustix::io::Errno| ProcessDuelError::Output(error.into());
         let rewind = |file: &File| seek(file, rustix::fs::SeekFrom::Start(0)).map(drop);
         if let Some(input) = &self.input {
             match rewind(input) {
-                // A pipe or terminal has one passage only, and goes on where it is.
+                // A pipe or terminal cannot be rewound; reading continues where it is.
                 Ok(()) | Err(rustix::io::Errno::SPIPE) => {}
                 Err(other) => return Err(system(other)),
             }
@@ -64,7 +64,7 @@ impl Streams {
         Ok([fd(&self.input, 0), fd(&self.output, 1), fd(&self.errors, 2)])
     }
 
-    /// The last line the last process wrote to standard error, if it was kept.
+    /// The last line that the last process wrote to standard error, if it was kept.
     pub(super) fn last_words(&self) -> String {
         let text = || {
             let file = self.errors.as_ref()?;
@@ -78,7 +78,8 @@ impl Streams {
         text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default().to_owned()
     }
 
-    /// If outputs are compared: where the last process's first differs from the first one's, in bytes from 0.
+    /// If outputs are compared: the first byte, from 0, in which the last process's output differs from the
+    /// first one's.
     pub(super) fn difference(&mut self) -> Result<Option<u64>, ProcessDuelError> {
         let system = |source: io::Error| ProcessDuelError::Output(source);
         if self.kind != Output::Equal {

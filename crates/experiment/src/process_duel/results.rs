@@ -8,31 +8,31 @@ use crate::arms;
 use vellum_measure::{CompareError, Comparison, Observation, Options, Series, Unit};
 use vellum_timing::clock::Clock;
 
-/// The kernel accounts processes' times in microseconds.
+/// The step of CPU times: the kernel accounts them in microseconds.
 pub(super) const CPU_STEP_NS: f64 = 1000.0;
-/// The length of a program's name, of the environment and where the stack begins change the number of
-/// instructions by some tens to hundreds, as the loader and the C library walk over them.
+/// The step of counts of instructions. The length of the program's name, the environment and the stack's
+/// start change them by tens to hundreds, because the loader and the C library walk over these.
 const INSTRUCTIONS_STEP: f64 = 1000.0;
 
-/// One round: how each arm went, A, A', B and so on.
+/// One round: the run of each arm, A, A', B and so on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProcessRound {
-    /// The runs by arm: the first program's two, then one of each other program.
+    /// The runs by arm: two of the first program, then one of each other program.
     pub runs: Vec<ProcessRun>,
     /// The arms in the order in which they ran.
     pub order: Vec<usize>,
-    /// In a duet: the first program's run beside that of each arm but the first. By turns, none.
+    /// In a duet: the first program's run beside each of the other arms. Empty in a duel in turns.
     pub beside: Vec<ProcessRun>,
 }
 
-/// What a duel of processes gave: every round, in order.
+/// The results of a duel of processes: every round, in order.
 #[derive(Clone, Debug)]
 pub struct ProcessDuel {
     /// The rounds.
     pub rounds: Vec<ProcessRound>,
-    /// What running nothing costs.
+    /// The cost of starting and ending a process.
     pub nothing: NothingCost,
-    /// How many processes of each arm failed.
+    /// The number of failed processes of each arm.
     pub failures: Vec<usize>,
     /// The two processors of a duet.
     pub processors: Option<[usize; 2]>,
@@ -41,32 +41,32 @@ pub struct ProcessDuel {
     pub(super) subtract_nothing: bool,
 }
 
-/// What is compared of processes.
+/// The figure of a process that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessMetric {
-    /// Nanoseconds from its start to its end.
+    /// Nanoseconds from start to end.
     Wall,
     /// User and system time, nanoseconds.
     Cpu,
-    /// Instructions executed in user mode; 0 where nothing counted them.
+    /// Instructions executed in user mode; 0 if they were not counted.
     Instructions,
 }
 
 impl ProcessDuel {
-    /// In which order the arms ran.
+    /// The order of the arms.
     #[must_use]
     pub fn order(&self) -> ArmOrder {
         self.order
     }
 
-    /// The stable name of how the programs ran: that of the order, or `duet`.
+    /// The stable name of the way the programs ran: an order's name, or `duet`.
     #[must_use]
     pub fn order_name(&self) -> &'static str {
         if self.processors.is_some() { "duet" } else { self.order.name() }
     }
 
-    /// Each round's figures of one kind: A, A' and the program of this arm; times less what running nothing
-    /// costs, if that was asked. In a duet, A is the one beside the program.
+    /// Each round's figures of one kind: A, A' and the program of this arm. If requested, times are less the
+    /// cost of starting a process. In a duet, A is the run beside the program.
     pub fn values(&self, metric: ProcessMetric, arm: usize) -> impl Iterator<Item = [f64; 3]> {
         let base = match metric {
             ProcessMetric::Wall if self.subtract_nothing => self.nothing.wall.min,
@@ -77,18 +77,19 @@ impl ProcessDuel {
         self.rounds.iter().map(move |round| {
             let [a, control, b] = [0, DOUBLE, arm].map(|arm| value(&round.runs[arm]));
             match [DOUBLE, arm].map(|arm| round.beside.get(arm - 1).map(value)) {
-                // Each pair has its own A. The control is brought to the other pair's: its ratio stays.
+                // Each pair has its own A. The control is scaled to the other pair's A, which keeps its
+                // ratio.
                 [Some(own), Some(a)] => [a, a * control / own, b],
                 _ => [a, control, b],
             }
         })
     }
 
-    /// The program of this arm against the first one, with A' against A beside it. The step of the metric is
-    /// filled in.
+    /// Compares the program of this arm with the first one, with A' against A as the control. The metric's
+    /// step is filled in.
     ///
     /// # Errors
-    /// As for [`Comparison::of`].
+    /// Those of [`Comparison::of`].
     pub fn compare(
         &self,
         metric: ProcessMetric,
@@ -98,8 +99,8 @@ impl ProcessDuel {
         arms::compare(self.values(metric, arm), self.step(metric), options)
     }
 
-    /// How finely figures can differ, in their unit: the clock's step, the kernel's for CPU time, or what
-    /// instructions differ by without another program.
+    /// The resolution of a metric, in its unit: the clock's step, the kernel's for CPU time, or the variation
+    /// of instructions without a change of program.
     #[must_use]
     pub fn step(&self, metric: ProcessMetric) -> f64 {
         match metric {
@@ -109,7 +110,8 @@ impl ProcessDuel {
         }
     }
 
-    /// One arm's processes as a series of observations. It has bases if subtracting was asked.
+    /// One arm's processes as a series of observations. The series has bases if the cost of a start is
+    /// subtracted.
     #[must_use]
     pub fn series(&self, name: &str, arm: usize) -> Series {
         let count = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
@@ -134,7 +136,7 @@ impl ProcessDuel {
         }
     }
 
-    /// How many instructions one arm's processes executed.
+    /// The instructions executed by one arm's processes.
     #[must_use]
     pub fn instructions(&self, name: &str, arm: usize) -> Series {
         let observation = |round: &ProcessRound| {

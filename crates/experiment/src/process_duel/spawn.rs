@@ -15,18 +15,18 @@ use std::ptr::null_mut;
 use vellum_process::{Command, Outcome, SpawnError, Told, Usage};
 use vellum_timing::clock::{Clock, monotonic_ns};
 
-/// How one process went.
+/// The run of one process.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProcessRun {
-    /// When it was started, nanoseconds of `CLOCK_MONOTONIC`.
+    /// The start, in nanoseconds of `CLOCK_MONOTONIC`.
     pub start_ns: u64,
-    /// From just before its start to just after its end was seen, nanoseconds.
+    /// The time from just before its start until its end was seen, in nanoseconds.
     pub wall_ns: f64,
-    /// What it and the children it waited for used.
+    /// The resource usage of the process and the children that it waited for.
     pub usage: Usage,
-    /// How it ended.
+    /// The way it ended.
     pub outcome: Outcome,
-    /// How many instructions it and its children executed in user mode, if something counted them.
+    /// The instructions that it and its children executed in user mode, if they were counted.
     pub instructions: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ impl ProcessRun {
         (self.usage.user + self.usage.system).as_nanos() as f64
     }
 
-    /// One of its figures; 0 where there is none.
+    /// A figure of the run; 0 if there is none.
     pub(super) fn value(&self, metric: ProcessMetric) -> f64 {
         match metric {
             ProcessMetric::Wall => self.wall_ns,
@@ -47,7 +47,7 @@ impl ProcessRun {
     }
 }
 
-/// A program with all that its start needs, laid out once.
+/// A program with everything that its start needs, prepared once.
 #[derive(Debug)]
 pub(super) struct Prepared {
     program: CString,
@@ -74,7 +74,7 @@ impl Prepared {
         Prepared { program: program.to_owned(), argv: vec![program.to_owned()], env: Vec::new() }
     }
 
-    /// Runs it once with these as its standard descriptors.
+    /// Runs the program once with these standard descriptors.
     pub(super) fn run(&self, clock: &Clock, stdio: [RawFd; 3]) -> Result<ProcessRun, SpawnError> {
         let pointers = |texts: &[CString]| -> Vec<*mut libc::c_char> {
             texts.iter().map(|text| text.as_ptr().cast_mut()).chain([null_mut()]).collect()
@@ -85,8 +85,8 @@ impl Prepared {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
         let start_ns = monotonic_ns();
         let first = clock.stamp();
-        // SAFETY: the strings, both null-terminated arrays, actions and attributes live across the call,
-        // which only reads them.
+        // SAFETY: the strings, both null-terminated arrays, actions and attributes are fields or locals that
+        // outlive the call, which only reads them.
         let failed = unsafe {
             let (actions, attributes) = (&raw const settings.actions, &raw const settings.attributes);
             let program = self.program.as_ptr();
@@ -97,8 +97,8 @@ impl Prepared {
         }
         let told = Told::of(pid);
         let waited = loop {
-            // SAFETY: status and usage live across the call and are only written by it; the child is ours and
-            // not waited for.
+            // SAFETY: `status` and `usage` are locals that the call only writes; `pid` is our child and was
+            // not waited for yet.
             let waited = unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) };
             if waited >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
                 break waited;
@@ -112,7 +112,7 @@ impl Prepared {
         Ok(ProcessRun {
             start_ns,
             wall_ns: clock.between(first, second),
-            // SAFETY: wait4 returned the child, so it filled `usage`.
+            // SAFETY: wait4 returned this child, so it filled `usage`.
             usage: Usage::from(unsafe { usage.assume_init() }),
             outcome: outcome_of(status),
             instructions: None,
@@ -137,8 +137,7 @@ fn outcome_of(status: libc::c_int) -> Outcome {
     }
 }
 
-/// What a child gets and what becomes of its signals: standard descriptors, no signal blocked, `SIGPIPE` as
-/// usual.
+/// Settings of a child: standard descriptors, no signal blocked, the default action of `SIGPIPE`.
 struct Settings {
     actions: libc::posix_spawn_file_actions_t,
     attributes: libc::posix_spawnattr_t,
@@ -147,8 +146,8 @@ struct Settings {
 impl Settings {
     fn new(stdio: [RawFd; 3]) -> Result<Settings, SpawnError> {
         let failed = |call| SpawnError::System { call, source: io::Error::last_os_error() };
-        // SAFETY: both are initialised by the calls before any other use and destroyed when dropped; the sets
-        // are initialised before they are read.
+        // SAFETY: the calls initialise actions, attributes and sets before any other use; `drop` destroys
+        // actions and attributes once.
         unsafe {
             let mut settings: Settings = MaybeUninit::zeroed().assume_init();
             if libc::posix_spawn_file_actions_init(&mut settings.actions) != 0 {
@@ -156,12 +155,12 @@ impl Settings {
             }
             if libc::posix_spawnattr_init(&mut settings.attributes) != 0 {
                 libc::posix_spawn_file_actions_destroy(&mut settings.actions);
-                // Nothing to destroy twice.
+                // Avoids a second destruction.
                 std::mem::forget(settings);
                 return Err(failed("posix_spawnattr_init"));
             }
             for (to, from) in stdio.into_iter().enumerate() {
-                // Even of a descriptor to itself: the child's must not close when it executes.
+                // Needed even for a descriptor onto itself, which clears its close-on-exec flag in the child.
                 libc::posix_spawn_file_actions_adddup2(&mut settings.actions, from, to as RawFd);
             }
             let mut set: libc::sigset_t = MaybeUninit::zeroed().assume_init();
@@ -178,7 +177,7 @@ impl Settings {
 
 impl Drop for Settings {
     fn drop(&mut self) {
-        // SAFETY: both were initialised, and are not used afterwards.
+        // SAFETY: `new` initialised both, and they are not used after this drop.
         unsafe {
             libc::posix_spawn_file_actions_destroy(&mut self.actions);
             libc::posix_spawnattr_destroy(&mut self.attributes);

@@ -10,15 +10,15 @@ use super::{Output, ProcessDuelError};
 use vellum_process::{Command, Interrupt, Outcome};
 use vellum_timing::clock::{Clock, ClockKind};
 
-/// A step did not succeed.
+/// A step failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{what} ({command}) {}{}", super::error::ended(outcome), super::error::said(last))]
 pub struct StepError {
-    /// What the step is for, such as "prepare".
+    /// The purpose of the step, such as "prepare".
     pub what: &'static str,
-    /// Its last word: of a shell, the script.
+    /// The last word of the command: for a shell, the script.
     pub command: String,
-    /// How it ended.
+    /// The way it ended.
     pub outcome: Outcome,
     /// The last line on its standard error.
     pub last: String,
@@ -79,10 +79,10 @@ impl Steps {
     }
 }
 
-/// Runs one step by itself, such as one that comes before all runs; `what` names it in errors.
+/// Runs a single step, such as one before all runs; `what` names it in errors.
 ///
 /// # Errors
-/// When it cannot be started, or fails.
+/// If the step cannot be started, or fails.
 pub fn step(what: &'static str, command: &Command) -> Result<(), ProcessDuelError> {
     let clock = Clock::open(ClockKind::Monotonic)?;
     Step::new(what, command)?.run(&mut Streams::open(Output::Discard, None)?, &clock)
