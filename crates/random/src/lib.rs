@@ -34,16 +34,15 @@ impl Rng {
         out
     }
 
-    /// A number below `bound`, each as likely as any other.
+    /// A number below `bound`; all are equally likely.
     ///
     /// # Panics
     /// If `bound` is zero: no number is below it.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         assert!(bound > 0, "Rng::below(0): no number lies below zero; ask for a bound of at least 1");
-        // The high half of bits × bound is the answer. The few low halves that would make some answers one
-        // more likely than others are drawn again (Lemire, "Fast random integer generation in an interval",
-        // 2019).
+        // The result is the high half of bits × bound. Bits are drawn again if their low half is among the
+        // few that would favour some results (Lemire, "Fast random integer generation in an interval", 2019).
         loop {
             let wide = u128::from(self.next_u64()) * u128::from(bound);
             let low = wide as u64;
@@ -53,35 +52,35 @@ impl Rng {
         }
     }
 
-    /// A place in something that long. An empty one has the place 0, which is not in it.
+    /// A random index of a sequence of this length. The index for an empty sequence is 0, which is invalid.
     #[inline]
     pub fn index(&mut self, length: usize) -> usize {
         self.below(length.max(1) as u64) as usize
     }
 
-    /// A number from 0 up to, never reaching, 1; a multiple of 2^-53.
+    /// A number from 0 up to, but less than, 1; a multiple of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// How often an event of probability `p` (above 0) fails to come before it comes.
+    /// The number of failures before the first success, if each try succeeds with probability `p` (above 0).
     #[inline]
     pub fn failures(&mut self, p: f64) -> u64 {
         if p >= 1.0 {
             return 0;
         }
-        // 1 − unit() is never 0, so that the logarithm is finite; a float too large for u64 becomes its
-        // largest.
+        // 1 − unit() is never 0, so the logarithm is finite; a float too large for u64 becomes its largest
+        // value.
         ((1.0 - self.unit()).ln() / (-p).ln_1p()) as u64
     }
 
-    /// A time until the next of events that come at random with this mean between them; at least 1.
+    /// The time until the next of random events with this mean distance; at least 1.
     pub fn exponential(&mut self, mean: f64) -> u64 {
         ((-(1.0 - self.unit()).ln() * mean).round() as u64).max(1)
     }
 
-    /// Puts the items in random order, each order as likely as any other (Fisher and Yates).
+    /// Puts the items in random order; all orders are equally likely (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
@@ -89,8 +88,8 @@ impl Rng {
     }
 }
 
-/// The seed of a test's run: what `VELLUM_TEST_SEED` says, else `usual`, else the clock. It is printed, so
-/// that a failure can be had again.
+/// The seed of a test's run: `VELLUM_TEST_SEED` if set, else `usual`, else the clock. The seed is printed, so
+/// that a failure can be reproduced.
 pub fn test_seed(usual: Option<u64>) -> u64 {
     let given = std::env::var("VELLUM_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
     let clock = || {
@@ -115,8 +114,8 @@ mod tests {
 
     #[test]
     fn the_published_sequence() {
-        // The first outputs of xoshiro256++ from the state 1, 2, 3, 4: by its definition the first is
-        // rotl(1 + 4, 23) + 1 and the second follows from the state 7, 0, 262146, 211106232532992.
+        // The first outputs of xoshiro256++ from the state 1, 2, 3, 4. By definition the first is rotl(1 + 4,
+        // 23) + 1; the second follows from the state 7, 0, 262146, 211106232532992.
         let mut rng = Rng { state: [1, 2, 3, 4] };
         assert_eq!(rng.next_u64(), (5u64 << 23) + 1);
         assert_eq!(rng.state, [7, 0, 262_146, 6 << 45]);

@@ -34,14 +34,14 @@ use crate::knee::{Answer, Demand, Judged, knee};
 use crate::phase::Phase;
 use crate::unit::{Quanta, Ticks};
 
-/// The curve is reviewed when the history has grown by one part in this many.
+/// The curve is reviewed each time the history has grown by one part in this many.
 const REVIEW_PART: u64 = 8;
 /// Samples before the first review.
 const REVIEW_FIRST: u64 = 8;
-/// A window is worth changing if the product falls by this part.
+/// The window changes only if the product falls by at least this part.
 const GAIN_MIN: f64 = 0.002;
 
-/// A job's window.
+/// The controller of a job's window.
 #[derive(Debug, Clone)]
 pub struct Control {
     demand: Demand,
@@ -52,19 +52,19 @@ pub struct Control {
     history: History,
     phases: [(Quanta, Phase); 2],
     answer: Option<Answer>,
-    /// The history's samples at which to look next.
+    /// The number of samples at the next review.
     next: u64,
     reviews: u64,
     restarts: u64,
 }
 
 impl Control {
-    /// A controller without a history: `window` holds until there is one. Windows are judged, and set, up to
-    /// `window_max`.
+    /// A controller without a history, with `window` until the first review. Windows are judged, and set, up
+    /// to `window_max`.
     #[must_use]
     pub fn new(delta: Ticks, demand: Demand, window: Quanta, window_max: Quanta) -> Self {
         let window_max = window_max.max(Quanta(2));
-        // Two more: the slope at the last window that may be set needs neighbours.
+        // Two more windows are needed: the slope at the largest allowed window needs neighbours.
         let windows = (1..=window_max.0 + 2).map(|m| Quanta(m).of(delta).as_f64()).collect();
         let start = window.clamp(Quanta(1), window_max);
         let watched = [Quanta((window_max.0 / 4).max(1)), window_max];
@@ -83,9 +83,9 @@ impl Control {
         }
     }
 
-    /// A sample point, an interval after the last: `sets[m − 1]` = w(t, m·Δ) before anything is evicted, for
-    /// as many windows as are known. Returns the window from now on: pages with counters of at least that
-    /// many intervals are to be evicted.
+    /// A sample point, one interval after the last. `sets[m − 1]` = w(t, m·Δ) before any eviction, for as
+    /// many windows as are available. Returns the new window: evict pages whose counters have at least that
+    /// many intervals.
     pub fn observe(&mut self, sets: &[u64]) -> Quanta {
         self.look_for_change(sets);
         let known = sets.len().min(self.history.samples() as usize + 1);
@@ -98,18 +98,18 @@ impl Control {
         self.window
     }
 
-    /// A new measurement of S, in ticks.
+    /// Sets a new measurement of S, in ticks.
     pub fn set_delay(&mut self, delay: f64) {
         self.demand.delay = delay;
     }
 
-    /// The window as it stands.
+    /// The current window.
     #[must_use]
     pub fn window(&self) -> Quanta {
         self.window
     }
 
-    /// The answer of the last review; `None` before the first in this phase.
+    /// The result of the last review; `None` before the first in this phase.
     #[must_use]
     pub fn answer(&self) -> Option<&Answer> {
         self.answer.as_ref()
@@ -121,13 +121,13 @@ impl Control {
         &self.history
     }
 
-    /// How often the curve was reviewed, in all phases.
+    /// The number of reviews, in all phases.
     #[must_use]
     pub fn reviews(&self) -> u64 {
         self.reviews
     }
 
-    /// How often a change of phase was noticed.
+    /// The number of detected changes of phase.
     #[must_use]
     pub fn restarts(&self) -> u64 {
         self.restarts
@@ -167,13 +167,13 @@ impl Control {
         self.answer = Some(answer);
     }
 
-    /// The mean curve up to half of the watch and to the largest window that may be set.
+    /// The mean curve up to half of the watch and to the largest allowed window.
     fn judged_part(&self) -> Option<Curve> {
         let half = self.delta.as_f64() * self.history.samples() as f64 / 2.0;
         self.history.mean()?.up_to(half.min(self.middle(self.window_max) + 0.5 * self.delta.as_f64()))
     }
 
-    /// For how long a page stays on average.
+    /// The average time that a page stays.
     fn middle(&self, window: Quanta) -> f64 {
         window.of(self.delta).as_f64() + self.delta.as_f64() / 2.0
     }
@@ -225,7 +225,7 @@ mod tests {
             control.observe(&sets(2000.0, 1e-3));
         }
         let before = control.window();
-        // A walk: a hundred pages an interval, never again. The smallest window is its best.
+        // A scan: a hundred new pages an interval, never referenced again. The smallest window is best.
         let walk: Vec<u64> = (1..=22).map(|m| m * 100).collect();
         for _ in 0..200 {
             control.observe(&walk);

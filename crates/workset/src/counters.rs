@@ -28,10 +28,10 @@ use std::collections::VecDeque;
 use crate::hash::PageTable;
 use crate::unit::{Page, Quanta};
 
-/// The longest horizon: ages are kept for each interval up to it.
+/// The longest horizon.
 pub const HORIZON_MAX: Quanta = Quanta(1 << 20);
 
-/// Pages past the horizon are swept out when they outnumber the others and are at least this many.
+/// Pages past the horizon are removed when they outnumber the others and are at least this many.
 const SWEEP_MIN: u64 = 1024;
 
 /// The counters of one job's pages.
@@ -39,7 +39,7 @@ const SWEEP_MIN: u64 = 1024;
 pub struct Counters {
     /// The interval of each page's last reference.
     last: PageTable<u64>,
-    /// `ages[a]`: how many pages have counter a.
+    /// `ages[a]`: the number of pages with counter a.
     ages: VecDeque<u64>,
     /// The number of the last interval.
     now: u64,
@@ -48,19 +48,19 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// No pages yet. Pages that go unreferenced for `horizon` intervals are dropped.
+    /// Counters without pages. Pages without a reference for `horizon` intervals are dropped.
     ///
-    /// A horizon of zero is taken for one, and one above [`HORIZON_MAX`] for that.
+    /// A horizon of zero counts as one; the largest horizon is [`HORIZON_MAX`].
     #[must_use]
     pub fn new(horizon: Quanta) -> Self {
         let horizon = horizon.0.clamp(1, HORIZON_MAX.0) as usize;
         Self { last: PageTable::default(), ages: VecDeque::from(vec![0; horizon]), now: 0, past: 0 }
     }
 
-    /// A sample point: `elapsed` intervals after the last one (at least 1), the pages in `referenced` have
-    /// been referenced since. A page may be named more than once.
+    /// A sample point, `elapsed` intervals (at least 1) after the last: the pages in `referenced` were
+    /// referenced since. A page may occur more than once.
     ///
-    /// When more than one interval has elapsed, references are taken to have come in the last of them.
+    /// If more than one interval has elapsed, the references count as in the last of these intervals.
     pub fn sample(&mut self, elapsed: Quanta, referenced: impl IntoIterator<Item = Page>) {
         self.now += u64::from(elapsed.0.max(1));
         for _ in 0..elapsed.0.max(1).min(self.ages.len() as u32) {
@@ -81,14 +81,14 @@ impl Counters {
         }
     }
 
-    /// Drops a page that no longer exists, such as one that was unmapped.
+    /// Drops a page that no longer exists, such as an unmapped one.
     pub fn forget(&mut self, page: Page) {
         if let Some(last) = self.last.remove(&page) {
             self.leave(self.now - last);
         }
     }
 
-    /// The intervals since the page's last reference; `None` if that is unknown or past the horizon.
+    /// The intervals since the page's last reference; `None` if there was none or it is past the horizon.
     #[must_use]
     pub fn counter(&self, page: Page) -> Option<Quanta> {
         let age = self.now - self.last.get(&page)?;
@@ -112,7 +112,7 @@ impl Counters {
         self.ages.iter().map(add).collect()
     }
 
-    /// The pages outside the working set of `window` that are still known, in no particular order: those to
+    /// The pages in the table that are outside the working set of `window`, in no particular order: those to
     /// replace.
     pub fn outside(&self, window: Quanta) -> impl Iterator<Item = Page> + '_ {
         let (now, from) = (self.now, u64::from(window.0));
@@ -149,7 +149,7 @@ mod tests {
         for referenced in [&[1u64, 2, 3][..], &[2], &[1, 4], &[]] {
             counters.sample(Quanta(1), pages(referenced));
         }
-        // Now: 1 and 4 one interval ago, 2 two, 3 three.
+        // Now: 1 and 4 were referenced one interval ago, 2 two, 3 three.
         assert_eq!(counters.working_sets(), [0, 2, 3, 4]);
         assert_eq!(
             [1, 2, 3, 4, 5].map(|n| counters.counter(Page(n)).map(|q| q.0)),

@@ -14,19 +14,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which product is to be least.
+/// The product to minimise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Criterion {
     /// The PE-knee: least X = z + S·f·z, the whole cost of memory.
     #[default]
     ProcessorEfficiency,
-    /// The LT-knee: least Y = S·f·z. It asks for more memory, in most programs.
+    /// The LT-knee: least Y = S·f·z. In most programs it needs more memory.
     Lifetime,
 }
 
 impl Criterion {
-    /// The product, in pages, of holding `pages` on average with `faults` a tick at `delay` ticks each.
+    /// The product, in pages, of `pages` held on average, with `faults` a tick and a delay of `delay` ticks
+    /// each.
     #[must_use]
     pub fn product(self, pages: f64, faults: f64, delay: f64) -> f64 {
         let waiting = delay * faults * pages;

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::shape::{concave_slopes, falling, steps};
 
-/// One window of a curve.
+/// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// T, in ticks.
@@ -24,20 +24,20 @@ pub struct Point {
     pub faults: f64,
 }
 
-/// z(T) and f(T) between two windows.
+/// The functions z(T) and f(T) between two windows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Point>", into = "Vec<Point>")]
 pub struct Curve {
     points: Vec<Point>,
 }
 
-/// Why points are no curve.
+/// Errors of points that do not form a curve.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CurveError {
     /// Too few windows for a slope.
     #[error("{0} windows make no curve: at least {WINDOWS_MIN} are needed")]
     Windows(usize),
-    /// As many windows as page counts are needed.
+    /// The numbers of windows, page counts and fault rates differ.
     #[error(
         "{windows} windows, but {pages} page counts and {faults} fault rates: there must be as many of each"
     )]
@@ -49,29 +49,29 @@ pub enum CurveError {
         /// Fault rates given.
         faults: usize,
     },
-    /// Windows rise from above 0.
+    /// The windows do not rise from above 0.
     #[error("window {at} is {window} ticks: windows must rise, from above 0")]
     Order {
-        /// Which, from 0.
+        /// The place of the wrong window, from 0.
         at: usize,
-        /// What was given.
+        /// The wrong window.
         window: f64,
     },
-    /// A page count or rate that is negative or no number.
+    /// A page count or rate is negative or not a number.
     #[error("at a window of {window} ticks, {value} is no number of pages or rate of faults")]
     Value {
         /// The window.
         window: f64,
-        /// What was given.
+        /// The wrong value.
         value: f64,
     },
 }
 
-/// With fewer windows there is no slope at any.
+/// The least number of windows: a slope needs two.
 pub const WINDOWS_MIN: usize = 2;
 
 impl Curve {
-    /// From mean working-set sizes alone. f is the slope of the concave curve nearest above them.
+    /// The curve of mean working-set sizes alone. f is the slope of the least concave curve above them.
     ///
     /// # Errors
     /// [`CurveError`] if the windows do not rise from above 0 or a size is negative.
@@ -92,7 +92,7 @@ impl Curve {
         Ok(Self { points: points.collect() })
     }
 
-    /// From mean working-set sizes and fault rates that were counted. Rates that rise by noise are levelled.
+    /// The curve of mean working-set sizes and counted fault rates. Rates that rise by noise are levelled.
     ///
     /// # Errors
     /// [`CurveError`] if the windows do not rise from above 0, or a size or rate is negative.
@@ -145,10 +145,10 @@ impl Curve {
         Some(if right.window == window { right } else { between(left, right, window) })
     }
 
-    /// The window that holds `pages` on average; `None` for fewer than the first window holds or more than
-    /// the last.
+    /// The point whose window holds `pages` on average; `None` for fewer pages than at the first window or
+    /// more than at the last.
     ///
-    /// Where z is flat, the smallest such window.
+    /// If z is flat, the smallest such window counts.
     #[must_use]
     pub fn at_pages(&self, pages: f64) -> Option<Point> {
         if !(self.first().pages..=self.last().pages).contains(&pages) {
@@ -161,7 +161,7 @@ impl Curve {
         }
         let left = self.points[after - 1];
         let (mut low, mut high) = (left.window, right.window);
-        // z rises between the two: halving the interval 50 times reduces it to rounding.
+        // z rises between the two; 50 bisections reduce the error to rounding.
         for _ in 0..50 {
             let middle = low + (high - low) / 2.0;
             let below = between(left, right, middle).pages < pages;
@@ -170,7 +170,7 @@ impl Curve {
         Some(Point { pages, ..between(left, right, high) })
     }
 
-    /// The points of the curve and `more` in each segment between them, at equal ratios of windows.
+    /// The points of the curve, and `more` points in each segment between them, at equal ratios of windows.
     pub fn refined(&self, more: usize) -> impl Iterator<Item = Point> + '_ {
         let within = self.points.windows(2).flat_map(move |pair| {
             let (left, right) = (pair[0], pair[1]);
@@ -222,11 +222,12 @@ fn check(windows: &[f64], pages: &[f64], faults: &[f64]) -> Result<(), CurveErro
     Ok(())
 }
 
-/// The slope at the end of segment `at`, as if ln f were straight from the middle of each segment to that of
-/// the next.
+/// The slope at the end of segment `at`, with ln f interpolated linearly between the middles of neighbouring
+/// segments.
 fn slope_at(at: usize, slopes: &[f64], widths: &[f64]) -> f64 {
     let mixed = |left: usize, right: usize, reach: f64| {
-        // From the middle of `left` to the middle of `right`, `reach` of the way; 1 and more is beyond.
+        // `reach` is the part of the way from the middle of `left` to the middle of `right`; 1 and more is
+        // beyond.
         let (a, b) = (slopes[left], slopes[right]);
         if a <= 0.0 || b <= 0.0 { b.max(0.0) } else { (a.ln() + (b.ln() - a.ln()) * reach).exp() }
     };
@@ -235,7 +236,7 @@ fn slope_at(at: usize, slopes: &[f64], widths: &[f64]) -> f64 {
         let span = widths[last - 1] + widths[last];
         return mixed(last - 1, last, 1.0 + widths[last] / span).min(slopes[last]);
     }
-    // Before the first window the slope of z is not that of the line from the origin.
+    // Before the first window, the slope of z differs from that of the line to the origin.
     if at == 0 && last >= 2 {
         let span = widths[1] + widths[2];
         return mixed(1, 2, -widths[1] / span).clamp(slopes[1], slopes[0]);
@@ -251,7 +252,7 @@ fn between(left: Point, right: Point, window: f64) -> Point {
     } else {
         left.faults + (right.faults - left.faults) * x
     };
-    // A quotient of quadratics with both values and both slopes that never falls between them (Gregory and
+    // The quotient of quadratics with both values and both slopes that never falls between them (Gregory and
     // Delbourgo 1982).
     let rise = right.pages - left.pages;
     let secant = rise / width;

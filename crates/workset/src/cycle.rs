@@ -18,17 +18,17 @@
 //!
 //! Source: Gregg's `wss -P` for cumulative reads; the estimate is ours.
 
-/// Windows at Δ, 2Δ, 4Δ … (ticks), `count` of them.
+/// `count` windows at Δ, 2Δ, 4Δ … (ticks).
 #[must_use]
 pub fn doubling_windows(delta: f64, count: u32) -> Vec<f64> {
     (0..count).map(|step| delta * f64::from(step).exp2()).collect()
 }
 
-/// The looks of one cycle at `windows` (rising, in ticks), as far as the cycle went.
+/// The page counts of one cycle at `windows` (rising, in ticks), up to the end of the cycle.
 ///
-/// `looks` are (ticks since the clearing, pages referenced since), in order. A window at most `reach` (a
-/// factor above 1, such as 1.25) before the first look, or behind the last, is given by the nearest two. If
-/// windows before that are missing, there is no earlier look, and nothing is returned.
+/// `looks` are samples (ticks since the clearing, pages referenced since), in order. Windows before the first
+/// or after the last sample, by a factor of at most `reach` (such as 1.25), are extrapolated from the nearest
+/// two. If earlier windows are missing, there is no result.
 #[must_use]
 pub fn at_windows(looks: &[(f64, f64)], windows: &[f64], reach: f64) -> Vec<f64> {
     let mut most = 0.0f64;

@@ -30,11 +30,11 @@ pub struct Estimator {
     delay: f64,
     /// `zeta[m]` = ζ(t, m·Δ), from m = 0, where it is 0.
     zeta: Vec<f64>,
-    /// ζ at the sample point before.
+    /// ζ at the last sample point.
     before: Vec<f64>,
 }
 
-/// Why there can be no such estimator.
+/// Errors in the parameters.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum EstimatorError {
     /// α is not between 0 and 1.
@@ -43,17 +43,17 @@ pub enum EstimatorError {
     /// Δ is zero.
     #[error("a sampling interval of 0 ticks: it must be at least 1")]
     Delta,
-    /// S is negative or no number.
+    /// S is negative or not a number.
     #[error("a paging delay of {0} ticks: it must be 0 or more")]
     Delay(f64),
 }
 
 impl Estimator {
-    /// Nothing seen yet. `alpha` is the weight of the past, `delta` the sampling interval, `delay` S in
-    /// ticks.
+    /// An estimator without samples. `alpha` is the weight of the past, `delta` the sampling interval,
+    /// `delay` S in ticks.
     ///
     /// # Errors
-    /// [`EstimatorError`] for values that the equations have no meaning for.
+    /// [`EstimatorError`] for parameters outside the range of the equations.
     pub fn new(alpha: f64, delta: Ticks, delay: f64) -> Result<Self, EstimatorError> {
         if !(alpha > 0.0 && alpha < 1.0) {
             return Err(EstimatorError::Alpha(alpha));
@@ -67,9 +67,10 @@ impl Estimator {
         Ok(Self { alpha, delta, delay, zeta: vec![0.0], before: vec![0.0] })
     }
 
-    /// A sample point: `sets[m − 1]` = w(t, m·Δ) for as many windows as are known.
+    /// A sample point: `sets[m − 1]` = w(t, m·Δ), for as many windows as are available.
     ///
-    /// A window that was not known before starts afresh (3.2); one that is not known any more is forgotten.
+    /// A window that was not available before starts afresh (3.2); one that is no longer available is
+    /// dropped.
     pub fn update(&mut self, sets: &[u64]) {
         std::mem::swap(&mut self.before, &mut self.zeta);
         self.zeta.clear();
@@ -118,7 +119,7 @@ impl Estimator {
         Some(criterion.product(self.zeta(window)?, self.phi(window)?, self.delay))
     }
 
-    /// The window of least product among T = Δ to `up_to`; of equals, the smallest.
+    /// The window of least product from T = Δ to `up_to`; of equal products, the smallest window.
     #[must_use]
     pub fn best(&self, criterion: Criterion, up_to: Quanta) -> Option<Quanta> {
         let products = (1..=up_to.0).map_while(|m| Some((Quanta(m), self.product(criterion, Quanta(m))?)));
@@ -141,7 +142,7 @@ mod tests {
     fn two_samples_by_hand() {
         let mut estimator = Estimator::new(0.5, Ticks(10), 100.0).unwrap();
         estimator.update(&[4, 6]);
-        // The first sample is its own past.
+        // The first sample is also its own past.
         assert_eq!([1, 2].map(|m| estimator.zeta(Quanta(m)).unwrap()), [4.0, 6.0]);
         assert_eq!(estimator.phi(Quanta(1)), Some(0.2));
         estimator.update(&[2, 7]);
@@ -172,7 +173,7 @@ mod tests {
     }
 
     proptest! {
-        /// Equations 3.3 and 3.7, summed as they stand, over the counters of random references.
+        /// Equations 3.3 and 3.7, summed as printed, over the counters of random references.
         #[test]
         fn the_recursions_are_the_sums(
             samples in prop::collection::vec(prop::collection::vec(0u64..12, 0..8), 2..30),

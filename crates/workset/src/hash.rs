@@ -11,12 +11,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::unit::Page;
 
-/// The lowest bit that the sample looks at …
+/// The lowest bit of the hash that sampling uses …
 const SAMPLE_SHIFT: u32 = 20;
-/// … and how many it may look at.
+/// … and the most bits that it uses.
 pub(crate) const SAMPLE_BITS_MAX: u32 = 32;
 
-/// A page's scattered number.
+/// A page's hash.
 #[inline]
 pub(crate) fn scatter(page: Page) -> u64 {
     mix(page.0)
@@ -30,7 +30,7 @@ fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Whether a page with this scattered number is among those sampled, one of 2^`bits`.
+/// True if a page with this hash is sampled, as one of 2^`bits` pages.
 #[inline]
 pub(crate) fn sampled(scattered: u64, bits: u32) -> bool {
     (scattered >> SAMPLE_SHIFT) & ((1u64 << bits) - 1) == 0
@@ -39,7 +39,7 @@ pub(crate) fn sampled(scattered: u64, bits: u32) -> bool {
 /// Tables by page.
 pub type PageTable<V> = std::collections::HashMap<Page, V, BuildHasherDefault<PageHasher>>;
 
-/// The scatter as a hasher; the same in every process, so that walks over a table repeat.
+/// The hash as a hasher. It is the same in every process, so iterations over a table repeat.
 #[derive(Debug, Clone, Default)]
 pub struct PageHasher(u64);
 

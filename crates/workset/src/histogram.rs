@@ -11,7 +11,7 @@
 /// Buckets an octave, as a power of 2.
 const OCTAVE_BITS: u32 = 7;
 const OCTAVE: usize = 1 << OCTAVE_BITS;
-/// One for each length below 2·[`OCTAVE`], then [`OCTAVE`] for each power of 2 up to 2⁶³.
+/// One bucket for each length below 2·[`OCTAVE`], then [`OCTAVE`] buckets for each power of 2 up to 2⁶³.
 const BUCKETS: usize = (64 - OCTAVE_BITS as usize + 1) * OCTAVE;
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,7 +24,7 @@ struct Bucket {
 #[derive(Debug, Clone)]
 pub struct Histogram {
     buckets: Vec<Bucket>,
-    /// One more than the last bucket that holds anything.
+    /// One more than the last bucket in use.
     used: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// Counts a length `weight` times.
+    /// Adds a length `weight` times.
     #[inline]
     pub fn add(&mut self, length: u64, weight: u64) {
         let at = bucket_of(length);
@@ -45,7 +45,7 @@ impl Histogram {
         bucket.sum += length as f64 * weight as f64;
     }
 
-    /// Moves all that `other` counted here.
+    /// Moves all counts of `other` here.
     pub fn take(&mut self, other: &mut Self) {
         for (own, others) in self.buckets.iter_mut().zip(&mut other.buckets[..other.used]) {
             own.count += others.count;
@@ -55,11 +55,10 @@ impl Histogram {
         self.used = self.used.max(std::mem::take(&mut other.used));
     }
 
-    /// For each threshold: the sum of min(length, threshold) over all that was counted, and how many were
-    /// longer.
+    /// For each threshold: the sum of min(length, threshold) over all lengths, and the number of longer ones.
     ///
-    /// Thresholds rise. A threshold within a bucket splits it as if its lengths were spread evenly; one that
-    /// is at a bucket's lower edge splits nothing and is exact.
+    /// The thresholds rise. A threshold within a bucket splits the bucket as if its lengths were spread
+    /// evenly. A threshold at a bucket's lower edge splits no bucket and is exact.
     #[must_use]
     pub fn below(&self, thresholds: &[f64]) -> Vec<(f64, f64)> {
         let total: f64 = self.buckets[..self.used].iter().map(|bucket| bucket.count as f64).sum();
@@ -92,7 +91,7 @@ impl Histogram {
 
 #[inline]
 fn bucket_of(length: u64) -> usize {
-    // The octave above the exact ones, 0 for all below 2·OCTAVE.
+    // The number of octaves above the exact buckets, 0 for lengths below 2·OCTAVE.
     let octave = (u64::BITS - 1 - (length | 1).leading_zeros()).saturating_sub(OCTAVE_BITS);
     (octave as usize) * OCTAVE + (length >> octave) as usize
 }
@@ -101,7 +100,7 @@ fn bucket_of(length: u64) -> usize {
 fn lower_edge(bucket: usize) -> u64 {
     let octave = (bucket / OCTAVE).saturating_sub(1);
     let within = (bucket - octave * OCTAVE) as u64;
-    // The edge behind the last bucket is 2⁶⁴: as good as the largest number there is.
+    // The edge behind the last bucket would be 2⁶⁴; the largest number takes its place.
     within.checked_shl(octave as u32).filter(|edge| edge >> octave == within).unwrap_or(u64::MAX)
 }
 
@@ -136,7 +135,7 @@ mod tests {
             edges.sort_by(f64::total_cmp);
             for (edge, (sum, longer)) in edges.iter().zip(a.below(&edges)) {
                 let min: f64 = lengths.iter().map(|(l, w)| (*l as f64).min(*edge) * *w as f64).sum();
-                // What equals the threshold lies in the bucket above it.
+                // Lengths equal to the threshold lie in the bucket above it.
                 let least: u64 = lengths.iter().filter(|(l, _)| *l as f64 >= *edge).map(|(_, w)| w).sum();
                 prop_assert!((sum - min).abs() <= 1e-9 * min, "{sum} {min} at {edge}");
                 prop_assert_eq!(longer, least as f64);

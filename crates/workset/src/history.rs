@@ -25,10 +25,11 @@ pub const BATCHES_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq)]
 struct Batch {
     samples: u64,
-    /// The time covered at each window: falling, since a sample that knows a window knows all smaller ones.
+    /// The time covered at each window. These times fall, since a sample that has a window also has all
+    /// smaller ones.
     weights: Vec<f64>,
     pages: Vec<f64>,
-    /// Empty if fault rates are to be taken from the slopes.
+    /// Empty if fault rates follow from the slopes.
     faults: Vec<f64>,
 }
 
@@ -44,18 +45,18 @@ pub struct History {
 }
 
 impl History {
-    /// No samples yet, at windows that rise from above 0. With `alpha` below 1 the past fades by that factor
-    /// a sample.
+    /// A history without samples, at windows that rise from above 0. With `alpha` below 1 the past fades by
+    /// that factor a sample.
     #[must_use]
     pub fn new(windows: Vec<f64>, alpha: f64) -> Self {
         Self { windows, alpha, batches: Vec::new(), size: 1, samples: 0 }
     }
 
-    /// A sample that covers `length` ticks: z at each window and, if they were counted, f; else an empty
+    /// Adds a sample that covers `length` ticks: z at each window, and f if it was counted, else an empty
     /// slice.
     ///
-    /// It may know the first few windows only, as when the watch began not long ago: then it does not count
-    /// for the others. A sample without time or windows is left out.
+    /// A sample may have only the first few windows, as when the watch began recently; it does not count for
+    /// the others. Samples without time or windows are ignored.
     pub fn push(&mut self, length: f64, pages: &[f64], faults: &[f64]) {
         if length.is_nan() || length <= 0.0 || pages.is_empty() {
             return;
@@ -80,19 +81,19 @@ impl History {
         &self.windows
     }
 
-    /// How many samples there were since the beginning or the last [`restart`](Self::restart).
+    /// The number of samples since the beginning or the last [`restart`](Self::restart).
     #[must_use]
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// How many batches they are kept in.
+    /// The number of batches of these samples.
     #[must_use]
     pub fn batches(&self) -> usize {
         self.batches.len()
     }
 
-    /// Drops all samples: a new phase begins.
+    /// Drops all samples, for a new phase.
     pub fn restart(&mut self) {
         *self = Self::new(std::mem::take(&mut self.windows), self.alpha);
     }
@@ -103,8 +104,8 @@ impl History {
         self.weighted(&vec![1.0; self.batches.len()])
     }
 
-    /// The mean curve in which the weight of each batch is multiplied by `factors[batch]`, at the windows it
-    /// then knows.
+    /// The mean curve with the weight of each batch multiplied by `factors[batch]`, at the windows that
+    /// remain.
     #[must_use]
     pub fn weighted(&self, factors: &[f64]) -> Option<Curve> {
         let counted = self.batches.first().is_some_and(|batch| !batch.faults.is_empty());
@@ -116,14 +117,15 @@ impl History {
         self.curve(&mean)
     }
 
-    /// Each batch's curve with its part of all weight, oldest first. A batch that makes no curve is left out.
+    /// Each batch's curve with its share of the total weight, oldest first. Batches without a curve are left
+    /// out.
     pub fn curves(&self) -> impl Iterator<Item = (f64, Curve)> + '_ {
         let weight = |batch: &Batch| batch.weights.first().copied().unwrap_or(0.0);
         let total: f64 = self.batches.iter().map(weight).sum();
         self.batches.iter().filter_map(move |batch| Some((weight(batch) / total, self.curve(batch)?)))
     }
 
-    /// The same at the first `windows` windows only; `None` if there is then no curve.
+    /// The history at the first `windows` windows only; `None` if it has no curve then.
     pub(crate) fn cut(&self, windows: usize) -> Option<Self> {
         if windows < crate::curve::WINDOWS_MIN || self.batches.is_empty() {
             return None;
@@ -138,7 +140,7 @@ impl History {
         Some(cut)
     }
 
-    /// The curve at the windows that the batch knows.
+    /// The curve at the windows of the batch.
     fn curve(&self, batch: &Batch) -> Option<Curve> {
         let known = batch.weights.partition_point(|weight| *weight > 0.0);
         let (windows, pages) = (&self.windows[..known], &batch.pages[..known]);
@@ -174,7 +176,7 @@ impl Batch {
         Self { samples: 0, weights: vec![0.0; windows], pages: vec![0.0; windows], faults }
     }
 
-    /// Moves the means towards what has these weights and values, at as many windows as it has.
+    /// Moves the means towards these values, with these weights, at as many windows as they have.
     fn mix(&mut self, weights: &[f64], pages: &[f64], faults: &[f64]) {
         for (at, weight) in weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0) {
             self.weights[at] += weight;
@@ -226,7 +228,7 @@ mod tests {
             history.push(1.0, &[w, w + 1.0], &[]);
             zeta = 0.5 * w + 0.5 * zeta;
         }
-        // Joining batches keeps their means but not the order within, which is long faded.
+        // Joining batches keeps their mean; the order within them, which is lost, has long faded.
         let smoothed = history.mean().unwrap().first().pages;
         assert!((smoothed - zeta).abs() < 0.7, "{smoothed} for {zeta}");
     }

@@ -43,18 +43,18 @@ use crate::histogram::Histogram;
 use crate::history::History;
 use crate::unit::{Page, Ticks};
 
-/// Pages followed unless asked otherwise: exact for a GiB of 4 KiB pages; some 8 MiB of table.
+/// The usual number of pages to follow: exact for a GiB of 4 KiB pages; some 8 MiB of table.
 pub const SAMPLE_PAGES: usize = 1 << 18;
-/// The fewest pages that can be asked for.
+/// The fewest pages to follow.
 pub const SAMPLE_PAGES_MIN: usize = 1 << 8;
 
 /// The fewest references in a segment …
 const SEGMENT_MIN: u64 = 1 << 16;
-/// … and, since its end costs a look at every page, the fewest for each page that is followed.
+/// … and the fewest for each page that is followed, since the end of a segment reads every page.
 const SEGMENT_PER_PAGE: u64 = 4;
-/// Windows of the history: this many for each power of 2 …
+/// The windows of the history: this many for each power of 2 …
 const HISTORY_OCTAVE: u32 = 4;
-/// … up to 2 to this, beyond which no trace goes.
+/// … up to this power of 2, which no trace exceeds.
 const HISTORY_OCTAVES: u32 = 50;
 /// Windows of the curve for each power of 2.
 const CURVE_OCTAVE: u32 = 16;
@@ -65,17 +65,17 @@ struct Followed {
     last: u64,
 }
 
-/// One pass over a reference string.
+/// A pass over a reference string.
 #[derive(Debug, Clone)]
 pub struct Intervals {
     table: HashTable<Followed>,
     pages_max: usize,
     bits: u32,
-    /// References in the segment, and how many are left until it ends.
+    /// The references in a segment, and how many are left until the current one ends.
     segment_length: u64,
     segment_left: u64,
     segment: Histogram,
-    /// Σ min(time unreferenced, T) over all pages when the segment began, at the history's windows.
+    /// Σ min(time unreferenced, T) over all pages at the start of the segment, at the history's windows.
     segment_open: Vec<f64>,
     /// First references in the segment, each with its weight.
     segment_firsts: u64,
@@ -95,7 +95,7 @@ impl Default for Intervals {
 }
 
 impl Intervals {
-    /// Nothing referenced yet at `start`. At most `pages_max` pages will be followed (at least
+    /// An empty pass that begins at `start`. At most `pages_max` pages will be followed (at least
     /// [`SAMPLE_PAGES_MIN`]).
     #[must_use]
     pub fn new(pages_max: usize, start: Ticks) -> Self {
@@ -119,9 +119,9 @@ impl Intervals {
         }
     }
 
-    /// A reference to `page` at `now`, which never lies before the reference before.
+    /// Adds a reference to `page` at `now`.
     ///
-    /// Time that runs backwards is taken to stand still.
+    /// If `now` lies before the last reference, the time of the last reference counts.
     #[inline]
     pub fn reference(&mut self, page: Page, now: Ticks) {
         self.now = self.now.max(now.0);
@@ -141,40 +141,41 @@ impl Intervals {
         Ticks(self.now.max(end.0) - self.start)
     }
 
-    /// How many references there were, in the sample or not.
+    /// The number of references, sampled or not.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.references + (self.segment_length - self.segment_left)
     }
 
-    /// How many different pages there were; an estimate when sampling.
+    /// The number of different pages; an estimate when sampling.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.firsts + self.segment_firsts
     }
 
-    /// First references a tick, up to `end`: faults that no memory saves in a program watched from its start
-    /// ([`Demand::unavoidable`](crate::Demand::unavoidable)). 0 before any time has passed.
+    /// First references a tick, up to `end`; 0 before any time has passed. If a program was watched from its
+    /// start, no memory avoids these faults ([`Demand::unavoidable`](crate::Demand::unavoidable)).
     #[must_use]
     pub fn first_references(&self, end: Ticks) -> f64 {
         self.pages() as f64 / self.passed(end).as_f64().max(1.0)
     }
 
-    /// One page of how many is followed: 1 while none is left out.
+    /// The number of pages of which one is followed: 1 if all are.
     #[must_use]
     pub fn sampled_one_in(&self) -> u64 {
         1 << self.bits
     }
 
-    /// The standard error, in pages, that sampling adds to a z of `pages`: at most this; 0 without sampling.
+    /// The upper bound of the standard error, in pages, that sampling adds to a z of `pages`; 0 without
+    /// sampling.
     #[must_use]
     pub fn standard_error(&self, pages: f64) -> f64 {
         ((self.sampled_one_in() - 1) as f64 * pages).sqrt()
     }
 
-    /// The curve of all references, the string ending at `end` (or at its last reference, if that is later).
+    /// The curve of all references. The string ends at `end`, or at its last reference if that is later.
     ///
-    /// `None` before two ticks have passed: there is no window yet.
+    /// `None` before two ticks have passed, because there is no window yet.
     #[must_use]
     pub fn curve(&self, end: Ticks) -> Option<Curve> {
         let passed = self.passed(end).as_f64();
@@ -191,8 +192,7 @@ impl Intervals {
         Curve::of_counts(&windows, &pages, &faults).ok()
     }
 
-    /// The curves of the segments that the string consists of, for what varies between them. Their mean is
-    /// the curve.
+    /// The curves of the segments of the string, to show how they vary. Their mean is the curve.
     ///
     /// `None` before two ticks have passed.
     #[must_use]
@@ -206,7 +206,7 @@ impl Intervals {
         history.cut(known)
     }
 
-    /// The intervals that have not ended, as if they did at `end`.
+    /// The intervals that have not ended, cut off at `end`.
     fn open(&self, end: Ticks) -> Histogram {
         let (mut open, end) = (Histogram::default(), self.now.max(end.0));
         for followed in &self.table {
@@ -238,7 +238,7 @@ impl Intervals {
         self.segment_length = SEGMENT_MIN.max(SEGMENT_PER_PAGE * self.table.len() as u64);
         self.segment_left = self.segment_length;
         let length = (self.now - self.segment_start) as f64;
-        // Without time there are no rates: such a segment goes on.
+        // A segment without time has no rates, so it continues.
         if length > 0.0 {
             let open = self.open_sums(Ticks(self.now));
             let (pages, faults) = self.segment_curve(length, &open);
@@ -254,15 +254,16 @@ impl Intervals {
         self.open(end).below(self.history.windows()).iter().map(|(sum, _)| *sum).collect()
     }
 
-    /// z and f of the segment at the history's windows, if it lasts for `length` and ends with `open`. Empty
-    /// without time.
+    /// z and f of the segment at the history's windows, for a segment of `length` that ends with `open`.
+    /// Empty without time.
     fn segment_curve(&self, length: f64, open: &[f64]) -> (Vec<f64>, Vec<f64>) {
         if length <= 0.0 {
             return (Vec::new(), Vec::new());
         }
         let firsts = self.segment_firsts as f64;
         let held = self.segment.below(self.history.windows());
-        // When the sample was halved meanwhile, what was taken may exceed what was added by chance.
+        // If the sample was halved within the segment, the amount subtracted may by chance exceed the amount
+        // added.
         let pages = held
             .iter()
             .zip(open)
@@ -315,7 +316,7 @@ mod tests {
 
     #[test]
     fn the_segments_mean_is_the_curve_and_each_holds_what_it_held() {
-        // A walk over 3,000 pages, then one over 300, each for some segments.
+        // A cyclic walk over 3,000 pages, then one over 300, each for some segments.
         let mut intervals = Intervals::new(1 << 13, Ticks(0));
         let length = 5 * SEGMENT_MIN;
         for now in 0..2 * length {

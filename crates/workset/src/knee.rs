@@ -31,40 +31,40 @@ use serde::{Deserialize, Serialize};
 use crate::criterion::Criterion;
 use crate::curve::{Curve, Point};
 
-/// S·f allowed unless asked otherwise: 2 % slower than with all memory.
+/// The usual cap on S·f: 2 % slower than with all memory.
 pub const CAP: f64 = 0.02;
-/// A local minimum counts if the product rises by this part of itself on both sides.
+/// A local minimum counts if the product rises by this part on both sides.
 pub const DIP_MIN: f64 = 0.01;
-/// Products that differ by this part are the same.
+/// Products that differ by at most this part count as equal.
 pub const SAME: f64 = 1e-4;
-/// The whole program is in if the largest window holds at most this part more …
+/// The whole program is resident if the largest window holds at most this part more …
 pub const EVERYTHING: f64 = 0.02;
-/// … and, without a cap, waits at most this much for a tick of work.
+/// … and, without a cap, the wait for a tick of work is at most this.
 pub const NO_WAITING: f64 = 1e-3;
 
-/// About how many windows are looked at.
+/// The approximate number of windows that are compared.
 const LOOKED_AT: usize = 512;
 
-/// A query on a curve.
+/// The parameters of a search for the knee.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Demand {
-    /// Which product is to be least.
+    /// The product to minimise.
     pub criterion: Criterion,
-    /// S: what a fault costs, in the curve's ticks. Measured for the job and the device, not assumed.
+    /// S: the delay of a fault, in the curve's ticks. It should be measured for the job and the device.
     pub delay: f64,
-    /// ε: the most waiting for a tick of work that is agreed to; `None` for the source's rule alone.
+    /// ε: the longest accepted wait for a tick of work; `None` for the source's rule alone.
     pub cap: Option<f64>,
-    /// Fault rates below this (faults a tick) cannot be distinguished from none, such as one over the time
-    /// watched.
+    /// Fault rates below this (faults a tick) cannot be distinguished from none, such as one fault over the
+    /// time watched.
     pub noise: f64,
-    /// Faults a tick that come whatever the memory, and cost no S: the first references of a program that was
-    /// watched from its start. Of one that was not, they are references to what it had touched before, and
-    /// count.
+    /// Faults a tick that come at any memory size, and do not count: the first references of a program
+    /// watched from its start. If the watch began later, first references count, because they may be to
+    /// evicted pages.
     pub unavoidable: f64,
 }
 
 impl Demand {
-    /// The PE-knee under the usual [`CAP`], with fault rates known exactly.
+    /// The PE-knee under the usual [`CAP`], with exact fault rates.
     #[must_use]
     pub fn new(delay: f64) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Demand {
         }
     }
 
-    /// The source's rule alone: the least product, whatever the waiting.
+    /// The source's rule alone: the least product, however long the wait.
     #[must_use]
     pub fn uncapped(criterion: Criterion, delay: f64) -> Self {
         Self { criterion, delay, cap: None, noise: 0.0, unavoidable: 0.0 }
@@ -94,41 +94,39 @@ impl Demand {
     }
 }
 
-/// A window and what it costs.
+/// A window with its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
     /// The window, its pages and its fault rate.
     pub point: Point,
     /// X or Y there, in pages.
     pub product: f64,
-    /// S·f there, less what is unavoidable: ticks of waiting for a tick of work.
+    /// S·f there, less the unavoidable faults: ticks of waiting for a tick of work.
     pub waiting: f64,
 }
 
-/// The answer: how much memory a program is worth.
+/// The result of the search for a knee.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum Answer {
-    /// There is a window worth more than smaller and larger ones.
+    /// A window is better than smaller and larger ones.
     Knee(Judged),
-    /// The window holds all the program ever references: more memory would do nothing.
+    /// The window holds all pages that the program references: more memory would change nothing.
     NeedsNothingMore(Judged),
-    /// Every window is worth what every other is, or each larger one is worth more: there is no knee in what
-    /// was seen.
+    /// No knee in the range of windows: either all are equally good, or each larger one is better.
     TakesAll {
-        /// The smallest window seen.
+        /// The smallest window of the range.
         least: Judged,
-        /// The largest.
+        /// The largest window of the range.
         most: Judged,
-        /// Whether it still gained from memory at the largest; if not, it never did, and the smallest window
-        /// is its best.
+        /// True if the product still falls at the largest window. If not, the smallest window is the best.
         gaining: bool,
     },
 }
 
 impl Answer {
-    /// The window to set: the knee; for a program that takes all, the largest seen if it still gained there,
-    /// else the smallest.
+    /// The window to set: the knee. Without a knee, the largest window of the range if the product still
+    /// falls there, else the smallest.
     #[must_use]
     pub fn choice(&self) -> Judged {
         match *self {
@@ -154,7 +152,7 @@ impl Answer {
     }
 }
 
-/// The answer of the curve to the demand.
+/// Finds the knee of the curve under `demand`.
 #[must_use]
 pub fn knee(curve: &Curve, demand: &Demand) -> Answer {
     let more = LOOKED_AT / curve.points().len();
@@ -166,7 +164,7 @@ pub fn knee(curve: &Curve, demand: &Demand) -> Answer {
     };
     let found = match demand.cap {
         Some(cap) => least(judged.iter().filter(|at| at.waiting <= cap)).or_else(|| rightmost_dip(&judged)),
-        // At an end of what was seen, the least product is no knee.
+        // At an end of the range, the least product is not a knee.
         None => least(judged.iter()).filter(|at| all_in(*at) || (*at != first && *at != last)),
     };
     match found {
@@ -176,7 +174,7 @@ pub fn knee(curve: &Curve, demand: &Demand) -> Answer {
     }
 }
 
-/// The least product; of those that are as good, the smallest window.
+/// The least product; of equal ones, the smallest window.
 fn least<'a>(judged: impl Iterator<Item = &'a Judged> + Clone) -> Option<Judged> {
     let least = judged.clone().map(|at| at.product).reduce(f64::min)?;
     judged.into_iter().find(|at| at.product <= least * (1.0 + SAME)).copied()
@@ -187,8 +185,8 @@ fn rightmost_dip(judged: &[Judged]) -> Option<Judged> {
     for at in (0..judged.len()).rev() {
         let product = judged[at].product;
         let deep = product * (1.0 + DIP_MIN);
-        // A minimum of all from the last rise on, not of every wrinkle: what comes before must climb before
-        // it falls lower.
+        // A minimum of everything from the last rise on: before it, the product must first climb before it
+        // falls lower.
         let before = judged[..at].iter().rev().map(|other| other.product);
         let climbs = before.take_while(|other| *other >= product).any(|other| other > deep);
         if highest_after > deep && climbs {
@@ -227,7 +225,7 @@ mod tests {
 
     #[test]
     fn the_least_product_alone_degenerates_where_a_fault_is_cheap() {
-        // S·f is 2 with nothing held, so holding a page or two at three times the time is the least product.
+        // S·f is 2 with no pages held, so the least product is at a page or two, at three times the time.
         let curve = program(&[(100.0, 2e-4), (1000.0, 1e-9)], 4..80);
         let plain = knee(&curve, &Demand::uncapped(Criterion::ProcessorEfficiency, 100.0));
         assert!(plain.choice().point.pages < 1.0, "{plain:?}");
@@ -237,7 +235,7 @@ mod tests {
 
     #[test]
     fn where_no_window_meets_the_cap_a_dip_is_taken() {
-        // The hot pages' dip is real, the cold ones cost 10 % at any window seen.
+        // The hot pages' dip is real; the cold pages cost 10 % at any window of the range.
         let curve = program(&[(100.0, 1e-3), (1000.0, 1e-8)], 20..80);
         let demand = Demand { cap: Some(0.02), ..Demand::new(10_000.0) };
         let Answer::Knee(at) = knee(&curve, &demand) else { panic!("{:?}", knee(&curve, &demand)) };
@@ -251,7 +249,7 @@ mod tests {
             let answer = knee(&curve, &demand);
             assert!(matches!(answer, Answer::NeedsNothingMore(at) if at.point.pages > 98.0), "{answer:?}");
         }
-        // Even the smallest window holds all.
+        // Even the smallest window holds all pages.
         let answer = knee(&program(&[(100.0, 1e-1)], 40..60), &Demand::new(100.0));
         assert!(matches!(answer, Answer::NeedsNothingMore(at) if at.point.window == 1024.0), "{answer:?}");
     }
@@ -270,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_program_larger_than_was_seen_takes_all_and_gains() {
-        // Only the steep beginning was seen.
+        // The range has only the steep beginning.
         let curve = program(&[(10_000.0, 1e-5)], 60..72);
         let answer = knee(&curve, &Demand::new(1000.0));
         assert!(matches!(answer, Answer::TakesAll { gaining: true, .. }), "{answer:?}");
@@ -279,7 +277,7 @@ mod tests {
 
     #[test]
     fn first_references_of_a_program_watched_from_its_start_are_no_waiting() {
-        // A hundred hot pages, and a new one every thousand ticks, never seen again.
+        // A hundred hot pages, and a new one every thousand ticks that is never referenced again.
         let windows: Vec<f64> = (20..70).map(|i| 2f64.powf(f64::from(i) / 4.0)).collect();
         let hot = |w: f64| 100.0 * (1.0 - (-1e-2 * w).exp());
         let pages: Vec<f64> = windows.iter().map(|w| hot(*w) + 1e-3 * w).collect();

@@ -21,7 +21,7 @@ use crate::unit::Page;
 /// The tree's first capacity, in references.
 const CAPACITY_FIRST: usize = 1 << 10;
 
-/// Stack distances, exactly, and how often each came.
+/// Exact stack distances, with the number of references at each.
 #[derive(Debug, Clone)]
 pub struct StackDistances {
     /// The place of each page's last reference in the tree, from 1.
@@ -40,7 +40,7 @@ impl Default for StackDistances {
 }
 
 impl StackDistances {
-    /// Nothing referenced yet.
+    /// No references yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -60,7 +60,7 @@ impl StackDistances {
         self.references += 1;
         self.now += 1;
         let distance = self.last.insert(page, self.now).map(|last| {
-            // Pages whose last reference came later, and this one.
+            // Pages whose last reference came later, and this page.
             let distance = self.last.len() - self.ones_up_to(last - 1);
             self.add(last, false);
             distance
@@ -75,19 +75,19 @@ impl StackDistances {
         distance
     }
 
-    /// How many references there were.
+    /// The number of references.
     #[must_use]
     pub fn references(&self) -> u64 {
         self.references
     }
 
-    /// How many different pages.
+    /// The number of different pages.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.last.len()
     }
 
-    /// How many of the references an LRU memory of `frames` frames, empty at first, has to fetch a page for.
+    /// The number of faults of an LRU memory of `frames` frames that is empty at first.
     #[must_use]
     pub fn lru_faults(&self, frames: usize) -> u64 {
         self.references - self.counts.iter().take(frames).sum::<u64>()
@@ -127,11 +127,11 @@ impl StackDistances {
     }
 }
 
-/// The working set by its definition: how many different pages the last `window` references of each moment
-/// went to, averaged over all moments of the string.
+/// The working set by definition: the number of different pages among the last `window` references, averaged
+/// over all moments of the string.
 ///
-/// With it come the faults of the working-set policy at that window, first references among them. `(0.0, 0)`
-/// for an empty string.
+/// The second value is the number of faults of the working-set policy at that window, including first
+/// references. `(0.0, 0)` for an empty string.
 #[must_use]
 pub fn exact_working_set(references: &[Page], window: usize) -> (f64, u64) {
     let mut inside: HashMap<Page, u32> = HashMap::new();
@@ -141,7 +141,7 @@ pub fn exact_working_set(references: &[Page], window: usize) -> (f64, u64) {
             faults += 1;
             continue;
         }
-        // The page is looked for among the last `window` references before this one.
+        // The page is searched among the last `window` references before this one.
         faults += u64::from(!inside.contains_key(page));
         if at >= window {
             let leaving = references[at - window];
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn working_sets_by_hand() {
-        // a b a a c: windows of 2 hold 1, 2, 2, 1, 2 pages; a misses first, b first, c first, and nothing
-        // else.
+        // a b a a c: windows of 2 hold 1, 2, 2, 1, 2 pages; the faults are the first references to a, b and
+        // c.
         assert_eq!(exact_working_set(&pages(&[1, 2, 1, 1, 3]), 2), (8.0 / 5.0, 3));
         assert_eq!(exact_working_set(&pages(&[1, 2, 1, 1, 3]), 1), (1.0, 4));
         assert_eq!(exact_working_set(&[], 3), (0.0, 0));

@@ -27,7 +27,7 @@ use crate::criterion::Criterion;
 use crate::estimator::Estimator;
 use crate::unit::Quanta;
 
-/// How much the product must fall from M − 1 to M for a wider window to be tried, in pages, at the least.
+/// The least fall of the product from M − 1 to M, in pages, at which a wider window is tried.
 const FALL_MIN: f64 = 0.01;
 
 /// A job's window under the source's controller.
@@ -37,16 +37,16 @@ pub struct Owe {
     criterion: Criterion,
     window: Quanta,
     window_max: Quanta,
-    /// In pages.
+    /// The tolerance, in pages.
     tolerance: f64,
 }
 
-/// What to do at a sample point.
+/// The action at a sample point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// The window from now on.
+    /// The new window.
     pub window: Quanta,
-    /// Whether pages outside it are to be replaced now; not while it is being widened.
+    /// True if pages outside the window are to be replaced now; false while the window is being widened.
     pub replace: bool,
 }
 
@@ -58,16 +58,17 @@ impl Owe {
         Self { estimator, criterion, window: window.clamp(Quanta(1), window_max), window_max, tolerance: 0.0 }
     }
 
-    /// Takes a window for optimal whose product is less than `pages` pages above the least, and widens it
-    /// only while the product falls by more than half of that. Without, only the least will do, and any fall.
+    /// Sets the tolerance: a window counts as optimal if its product is less than `pages` pages above the
+    /// least. The window widens only while the product falls by more than half of that. Without a tolerance
+    /// only the least product counts, and any fall.
     #[must_use]
     pub fn tolerating(self, pages: f64) -> Self {
         Self { tolerance: pages, ..self }
     }
 
-    /// A sample point: `sets[m − 1]` = w(t, m·Δ), of which those up to M + 1 are looked at.
+    /// A sample point: `sets[m − 1]` = w(t, m·Δ), of which those up to M + 1 are used.
     ///
-    /// With fewer than M + 1, as before the first pages are old enough, those that are there decide.
+    /// If there are fewer than M + 1, as before the first pages are old enough, the decision uses these.
     pub fn decide(&mut self, sets: &[u64]) -> Step {
         self.estimator.update(&sets[..sets.len().min(self.window.0 as usize + 1)]);
         let Some(best) = self.estimator.best(self.criterion, self.window) else {
@@ -82,7 +83,7 @@ impl Owe {
         Step { window: self.window, replace: !widen }
     }
 
-    /// The window as it stands.
+    /// The current window.
     #[must_use]
     pub fn window(&self) -> Quanta {
         self.window
@@ -94,7 +95,7 @@ impl Owe {
         &self.estimator
     }
 
-    /// A window of nothing faults at every reference: from there it always falls.
+    /// A window of no intervals faults at every reference, so the product falls from there.
     fn still_falls(&self) -> bool {
         let product = |m| self.estimator.product(self.criterion, Quanta(m));
         let before = if self.window.0 > 1 { product(self.window.0 - 1) } else { Some(f64::INFINITY) };
@@ -102,7 +103,7 @@ impl Owe {
         before.zip(product(self.window.0)).is_some_and(|(before, here)| before - here > fall_min)
     }
 
-    /// Whether the window's product is as good as that of `best`.
+    /// True if the window's product is as good as the product of `best`.
     fn is_near(&self, best: Quanta) -> bool {
         let product = |window| self.estimator.product(self.criterion, window);
         product(self.window).zip(product(best)).is_some_and(|(here, least)| here - least < self.tolerance)
@@ -137,7 +138,7 @@ mod tests {
     #[test]
     fn flat_is_not_falling_and_the_limit_holds() {
         assert_eq!(owe(2, 2).decide(&[6, 10, 12]), Step { window: Quanta(2), replace: true });
-        // Y is 0 from the first window on: the smallest does.
+        // Y is 0 from the first window on: the smallest window suffices.
         assert_eq!(owe(3, 10).decide(&[6, 6, 6, 6]), Step { window: Quanta(1), replace: true });
     }
 
@@ -147,7 +148,7 @@ mod tests {
         let sets = [6, 10, 10, 11];
         assert_eq!(owe(3, 10).tolerating(10.0).decide(&sets), Step { window: Quanta(2), replace: true });
         assert_eq!(owe(3, 10).tolerating(11.0).decide(&sets), Step { window: Quanta(3), replace: true });
-        // It falls by 8 from 2 to 3: markedly, or not.
+        // The product falls by 8 from 2 to 3, which is or is not marked, depending on the tolerance.
         let falling = [6, 10, 12, 13];
         assert_eq!(owe(3, 10).tolerating(15.0).decide(&falling), Step { window: Quanta(4), replace: false });
         assert_eq!(owe(3, 10).tolerating(16.0).decide(&falling), Step { window: Quanta(3), replace: true });

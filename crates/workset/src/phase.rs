@@ -11,11 +11,11 @@
 //!
 //! The source has no restart: its memory is only three intervals long.
 
-/// How many standard deviations of the short average are no change …
+/// Deviations of the short average up to this many are no change …
 const DEVIATIONS: f64 = 5.0;
-/// … nor is this part of the level …
+/// … nor are differences up to this part of the level …
 const PART: f64 = 0.15;
-/// … nor this much.
+/// … nor up to this many pages.
 const PAGES: f64 = 2.0;
 /// The weight of the past in the short average: the source's α.
 const ALPHA: f64 = 0.5;
@@ -23,9 +23,9 @@ const ALPHA: f64 = 0.5;
 /// A watch on one number.
 #[derive(Debug, Clone)]
 pub struct Phase {
-    /// Samples until a level is known, and that a change must last for.
+    /// The samples until the level is established, which is also how long a change must last.
     lasting: u64,
-    /// Samples that still show what was before.
+    /// The samples that still show the time before.
     settling: u64,
     samples: u64,
     short: f64,
@@ -42,7 +42,7 @@ impl Phase {
         Self { lasting, settling: lasting, samples: 0, short: 0.0, mean: 0.0, squares: 0.0, outside: 0 }
     }
 
-    /// A sample. True if with it a change has lasted long enough; the watch has then begun anew.
+    /// Adds a sample. True if a change has now lasted long enough; the watch then starts again.
     pub fn changed(&mut self, value: f64) -> bool {
         if self.settling > 0 {
             self.settling -= 1;
@@ -56,7 +56,7 @@ impl Phase {
                 *self = Self::new(self.lasting);
                 return true;
             }
-            // What may belong to the next phase does not move this one's level.
+            // Samples that may belong to the next phase do not change the level of this one.
             return false;
         }
         self.outside = 0;
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn what_was_before_does_not_hide_a_change() {
-        // A window of ten samples fills from nothing; then the job takes a fifth more.
+        // A window of ten samples fills from empty; then the job takes a fifth more.
         let mut phase = Phase::new(10);
         let filling = |n: usize| if n < 10 { 5.0 * n as f64 } else { 50.0 };
         let noticed: Vec<usize> =

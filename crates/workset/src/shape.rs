@@ -14,10 +14,10 @@
 //!
 //! They are found by pooling adjacent violators (Ayer and others 1955), in one pass.
 
-/// The falling sequence nearest to `values`, in squares weighed by `weights` (positive, as many as values).
+/// The falling sequence nearest to `values` in weighted squares; `weights` are positive, one for each value.
 #[must_use]
 pub fn falling(values: &[f64], weights: &[f64]) -> Vec<f64> {
-    // Blocks of equal value: the mean, its weight, and how many values it stands for.
+    // Blocks of equal value: the mean, its weight, and the number of values.
     let mut blocks: Vec<(f64, f64, usize)> = Vec::with_capacity(values.len());
     for (value, weight) in values.iter().zip(weights) {
         let mut block = (*value, *weight, 1);
@@ -30,9 +30,10 @@ pub fn falling(values: &[f64], weights: &[f64]) -> Vec<f64> {
     blocks.iter().flat_map(|(mean, _, count)| std::iter::repeat_n(*mean, *count)).collect()
 }
 
-/// The slopes of the segments from the origin through the points, made falling and never negative.
+/// The slopes of the segments from the origin through the points, adjusted to fall and never be negative.
 ///
-/// `windows` rise from above 0. The fitted curve is the slopes added up, segment by segment, from the origin.
+/// `windows` rise from above 0. The sum of the slopes, segment by segment from the origin, is the fitted
+/// curve.
 #[must_use]
 pub fn concave_slopes(windows: &[f64], pages: &[f64]) -> Vec<f64> {
     let widths: Vec<f64> = steps(windows).collect();
@@ -42,7 +43,7 @@ pub fn concave_slopes(windows: &[f64], pages: &[f64]) -> Vec<f64> {
     fitted
 }
 
-/// The differences from 0 to the first value, and from each to the next.
+/// The difference from 0 to the first value, and from each value to the next.
 pub(crate) fn steps(values: &[f64]) -> impl Iterator<Item = f64> + '_ {
     std::iter::once(0.0).chain(values.iter().copied()).zip(values).map(|(before, value)| value - before)
 }

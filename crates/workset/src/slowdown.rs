@@ -23,25 +23,25 @@ use serde::{Deserialize, Serialize};
 use crate::curve::Curve;
 use crate::history::History;
 
-/// Sizes are found to this part of the largest.
+/// The precision of sizes, as a part of the largest.
 const PAGES_PRECISION: f64 = 1e-4;
 
-/// How much longer a program takes under a limit.
+/// The additional time of a program under a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Slowdown {
-    /// The part of its time with all memory that is added: 0.02 is 2 %.
+    /// The additional time as a part of the time with all memory: 0.02 is 2 %.
     pub part: f64,
-    /// Whether it is at least that: the limit lies below the smallest window seen, and what happens there is
-    /// not known.
+    /// True if `part` is a lower bound: the limit lies below the smallest window, where there are no
+    /// measurements.
     pub at_least: bool,
 }
 
-/// A size to give.
+/// A recommended size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// The smallest limit, in pages, that keeps to what was asked.
+    /// The smallest limit, in pages, with an acceptable slowdown.
     pub pages: f64,
-    /// The slowdown expected at it.
+    /// The expected slowdown at this limit.
     pub slowdown: Slowdown,
 }
 
@@ -61,14 +61,14 @@ impl Curve {
 }
 
 impl History {
-    /// The slowdown under a limit of `pages` at `delay` ticks a fault, over all that was seen.
+    /// The slowdown under a limit of `pages` at `delay` ticks a fault, over the whole history.
     #[must_use]
     pub fn slowdown(&self, pages: f64, delay: f64) -> Slowdown {
         mean(&self.curves().collect::<Vec<_>>(), pages, delay)
     }
 
-    /// How far the slowdown may be off, as a mean of stretches that differ: twice its standard error. `None`
-    /// with less than two of them, of which nothing is known.
+    /// The error of the slowdown as a mean over differing stretches: twice its standard error. `None` with
+    /// fewer than two stretches.
     #[must_use]
     pub fn slowdown_doubt(&self, pages: f64, delay: f64) -> Option<f64> {
         let parts: Vec<(f64, f64)> =
@@ -82,9 +82,9 @@ impl History {
         Some(2.0 * (squares * count / (count - 1.0)).sqrt())
     }
 
-    /// The smallest limit under which the slowdown at `delay` ticks a fault is at most `part`.
+    /// The smallest limit at which the slowdown, at `delay` ticks a fault, is at most `part`.
     ///
-    /// `None` without samples. A limit below the smallest window seen is never advised.
+    /// `None` without samples. The limit is never below the smallest window.
     #[must_use]
     pub fn advice(&self, delay: f64, part: f64) -> Option<Advice> {
         let curves: Vec<(f64, Curve)> = self.curves().collect();
@@ -140,7 +140,7 @@ mod tests {
         for sample in 0..16 {
             history.push(1.0, if sample < 12 { &small } else { &large }, &[]);
         }
-        // z is 325 on average: by the mean curve alone a limit of 900 is more than is ever needed.
+        // z is 325 on average: by the mean curve alone, a limit of 900 is never reached.
         assert_eq!(history.mean().unwrap().slowdown(900.0, 100.0).part, 0.0);
         assert!(history.slowdown(900.0, 100.0).part > 2.0);
         let advice = history.advice(100.0, 0.02).unwrap();
@@ -158,7 +158,7 @@ mod tests {
         };
         assert_eq!(of(&[&small]), None);
         assert!(of(&[&small, &small]).unwrap() < 1e-9);
-        // Of two, the standard error is half of what they differ by.
+        // For two values, the standard error is half their difference.
         let apart = |pages: &Vec<f64>| {
             let mut history = History::new(windows.clone(), 1.0);
             history.push(1.0, pages, &[]);

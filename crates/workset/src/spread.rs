@@ -12,14 +12,14 @@ use crate::history::History;
 use crate::knee::{Answer, Demand, knee};
 use vellum_random::Rng;
 
-/// The fewest batches that intervals are drawn from.
+/// The fewest batches for an interval.
 pub const BATCHES_MIN: usize = 8;
-/// How often the history is drawn again.
+/// The number of drawings of the history.
 pub const DRAWS: usize = 200;
-/// The part of the draws that lies within the interval.
+/// The part of the drawings inside the interval.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// An interval, both ends in it.
+/// An interval that includes both ends.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Range {
     /// The lower end.
@@ -28,20 +28,20 @@ pub struct Range {
     pub high: f64,
 }
 
-/// How far a knee could be off.
+/// The confidence interval of a knee.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// The window, in ticks.
     pub window: Range,
     /// The pages it holds.
     pub pages: Range,
-    /// The waiting for a tick of work.
+    /// The wait for a tick of work.
     pub waiting: Range,
-    /// The part of the draws that gave the same kind of answer as the whole history does.
+    /// The part of the drawings whose result is of the same kind as that of the whole history.
     pub agreement: f64,
 }
 
-/// The spread of the answer to `demand`; `None` with fewer than [`BATCHES_MIN`] batches.
+/// The spread of the knee under `demand`; `None` with fewer than [`BATCHES_MIN`] batches.
 #[must_use]
 pub fn spread(history: &History, demand: &Demand, seed: u64) -> Option<Spread> {
     let batches = history.batches();
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::criterion::Criterion;
 
-    /// Batches whose locality is 100 pages, give or take.
+    /// Batches with a locality of about 100 pages.
     fn history(noise: f64) -> History {
         let windows: Vec<f64> = (0..24).map(|i| 2f64.powf(f64::from(i) / 2.0) * 100.0).collect();
         let (mut history, mut random) = (History::new(windows.clone(), 1.0), Rng::new(3));

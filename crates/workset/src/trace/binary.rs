@@ -18,13 +18,13 @@ use std::io::{self, BufRead, Write};
 use super::{PageSize, Reference, TimeUnit, TraceError};
 use crate::unit::{Page, Ticks};
 
-/// How a page trace begins.
+/// The first bytes of a page trace.
 pub(super) const MAGIC: [u8; 8] = *b"VELPAGES";
 const VERSION: u8 = 1;
 const HEADER: usize = 16;
-/// The error for a record that the trace ends within.
+/// The error for a record that the trace cuts off.
 pub(super) const CUT_OFF: &str = "is cut off";
-/// A number of 64 bits takes at most this many bytes.
+/// The most bytes of a 64-bit number.
 const VARINT_MAX: usize = 10;
 
 /// Writes a page trace.
@@ -38,7 +38,7 @@ impl<W: Write> PageTraceWriter<W> {
     /// Begins a trace.
     ///
     /// # Errors
-    /// What writing the header said.
+    /// The error of writing the header.
     pub fn new(mut out: W, page_size: PageSize, unit: TimeUnit) -> io::Result<Self> {
         let unit = match unit {
             TimeUnit::References => 0,
@@ -52,10 +52,10 @@ impl<W: Write> PageTraceWriter<W> {
         Ok(Self { out, before: Reference { page: Page(0), now: Ticks(0) } })
     }
 
-    /// Adds a reference. Time that runs backwards is taken to stand still.
+    /// Adds a reference. If its time lies before the last one's, the last time counts.
     ///
     /// # Errors
-    /// What writing said.
+    /// The error of writing.
     pub fn write(&mut self, reference: Reference) -> io::Result<()> {
         let passed = reference.now.since(self.before.now).0;
         let step = reference.page.0.wrapping_sub(self.before.page.0) as i64;
@@ -91,7 +91,7 @@ pub struct PageTrace<R> {
     unit: TimeUnit,
     before: Reference,
     records: u64,
-    /// Bytes up to the record under way.
+    /// The offset of the current record.
     offset: u64,
     failed: bool,
 }
@@ -100,7 +100,7 @@ impl<R: BufRead> PageTrace<R> {
     /// Reads the header.
     ///
     /// # Errors
-    /// [`TraceError::Header`] if it is none, or of another version.
+    /// [`TraceError::Header`] if the header is invalid, or of another version.
     pub fn open(mut source: R) -> Result<Self, TraceError> {
         let mut header = [0; HEADER];
         source.read_exact(&mut header).map_err(|error| match error.kind() {
@@ -125,13 +125,13 @@ impl<R: BufRead> PageTrace<R> {
         Ok(Self { source, page_size, unit, before, records: 0, offset: HEADER as u64, failed: false })
     }
 
-    /// What a tick is.
+    /// The unit of a tick.
     #[must_use]
     pub fn time_unit(&self) -> TimeUnit {
         self.unit
     }
 
-    /// What a page is.
+    /// The size of a page.
     #[must_use]
     pub fn page_size(&self) -> PageSize {
         self.page_size
@@ -158,7 +158,7 @@ impl<R: BufRead> PageTrace<R> {
         Ok(Some(self.before))
     }
 
-    /// `None` at the end of the trace, if that is where a number begins.
+    /// A number; `None` if the trace ends before its first byte.
     #[inline]
     fn varint(&mut self, taken: &mut u64) -> Result<Option<u64>, TraceError> {
         let mut value = 0u64;
@@ -193,7 +193,7 @@ impl<R: BufRead> PageTrace<R> {
 impl<R: BufRead> Iterator for PageTrace<R> {
     type Item = Result<Reference, TraceError>;
 
-    /// After an error there is nothing more: where the next record begins is not known.
+    /// After an error there is nothing more: the start of the next record cannot be found.
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
@@ -224,7 +224,7 @@ mod tests {
             Reference { page: Page(1), now: Ticks(300) },
         ]);
         assert_eq!(bytes[..16], *b"VELPAGES\x01\x0c\0\0\0\0\0\0");
-        // 1, +3 → 6; 300 → 0xac 0x02, −2 → 3; time that runs back stands still.
+        // 1, +3 → 6; 300 → 0xac 0x02, −2 → 3; a time that runs back is written as no change.
         assert_eq!(bytes[16..], [1, 6, 0xac, 2, 3, 0, 0]);
     }
 

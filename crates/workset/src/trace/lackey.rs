@@ -18,13 +18,13 @@ use std::io::{BufRead, Read};
 use super::{PageSize, Reference, TraceError};
 use crate::unit::{Page, Ticks};
 
-/// Longer lines are none of lackey's, and are passed over without being kept.
+/// The longest line. Lackey writes no longer ones; these are skipped without being stored.
 pub const LINE_MAX: usize = 256;
 
-/// A larger access is none of a processor's.
+/// The largest access of a processor.
 const ACCESS_MAX: u64 = 1 << 16;
 
-/// How much of a bad line is shown.
+/// The most characters of a bad line in an error.
 const SHOWN_MAX: usize = 60;
 
 /// A reader of lackey's text.
@@ -35,7 +35,7 @@ pub struct Lackey<R> {
     line: Vec<u8>,
     lines: u64,
     instructions: u64,
-    /// The pages of an access that are still to be returned: the next, and the last.
+    /// The pages of an access that are not returned yet: the next, and the last.
     pages: Option<(u64, u64)>,
     failed: bool,
 }
@@ -47,7 +47,7 @@ impl<R: BufRead> Lackey<R> {
         Self { source, page_size, line, lines: 0, instructions: 0, pages: None, failed: false }
     }
 
-    /// What a page is.
+    /// The size of a page.
     #[must_use]
     pub fn page_size(&self) -> PageSize {
         self.page_size
@@ -59,7 +59,7 @@ impl<R: BufRead> Lackey<R> {
         Ticks(self.instructions)
     }
 
-    /// The next line without its end; `None` behind the last.
+    /// Reads the next line without its end; `None` after the last.
     fn read_line(&mut self) -> Option<Result<(), TraceError>> {
         self.line.clear();
         let mut limited = (&mut self.source).take(LINE_MAX as u64 + 1);
@@ -93,7 +93,7 @@ impl<R: BufRead> Lackey<R> {
         let instruction = match self.line.get(..3) {
             Some(b"I  ") => true,
             Some(b" L " | b" S " | b" M ") => false,
-            // Valgrind's own lines begin with the process's number between these, or are empty.
+            // Valgrind's own lines are empty, or begin with the process number between these marks.
             _ if self.line.is_empty() || matches!(self.line.get(..2), Some(b"==" | b"--" | b"**")) => {
                 return Ok(());
             }

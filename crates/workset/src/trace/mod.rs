@@ -29,11 +29,11 @@ use crate::unit::{Page, Ticks};
 pub struct Reference {
     /// The page.
     pub page: Page,
-    /// When.
+    /// Its time.
     pub now: Ticks,
 }
 
-/// What one tick of a trace is.
+/// The unit of a trace's ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeUnit {
@@ -45,7 +45,7 @@ pub enum TimeUnit {
     Nanoseconds,
 }
 
-/// The size of the pages that addresses are taken for.
+/// The page size for addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageSize(u32);
 
@@ -73,50 +73,51 @@ impl PageSize {
     }
 }
 
-/// Why a trace could not be read on.
+/// Errors of reading a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// A line that is none of the format's.
+    /// A line of another format.
     #[error("line {line} is no memory access ({why}): {text:?}")]
     Line {
-        /// Which, from 1.
+        /// The number of the line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
-        /// How it begins.
+        /// The beginning of the line.
         text: String,
     },
-    /// A record that is none of the format's.
+    /// A malformed record.
     #[error("record {record}, at byte {offset} of the page trace, {why}")]
     Record {
-        /// Which, from 1.
+        /// The number of the record, from 1.
         record: u64,
-        /// Where it begins.
+        /// The offset of the record.
         offset: u64,
-        /// What is wrong with it.
+        /// The problem.
         why: &'static str,
     },
-    /// A header that is none.
+    /// The header is invalid.
     #[error("this is no page trace that can be read: {0}")]
     Header(&'static str),
-    /// The bytes could not be had.
+    /// The input failed.
     #[error("reading the trace failed after {units} lines or records: {source}")]
     Read {
-        /// What had been read.
+        /// The amount read before.
         units: u64,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl TraceError {
-    /// Whether the reader can go on behind it.
+    /// True if the reader can continue behind the error.
     #[must_use]
     pub fn can_go_on(&self) -> bool {
         matches!(self, Self::Line { .. })
     }
 
-    /// Whether the trace ends within a record, as when its writer was killed: all before it is good.
+    /// True if the trace ends within a record, for example because its writer was killed. All records before
+    /// are valid.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
         matches!(self, Self::Record { why, .. } if *why == binary::CUT_OFF)
@@ -128,20 +129,19 @@ impl TraceError {
 pub enum Trace<R> {
     /// Text of valgrind's lackey.
     Lackey(Lackey<R>),
-    /// A page trace of ours.
+    /// A page trace in Vellum's binary format.
     Pages(PageTrace<R>),
 }
 
 impl<R: BufRead> Trace<R> {
-    /// Opens a trace of whichever format it begins like. Lackey's addresses are taken for pages of
-    /// `page_size`; a page trace says itself what its pages are.
+    /// Opens a trace; its first bytes determine the format. Addresses of lackey are assigned to pages of
+    /// `page_size`; a page trace has its own page size.
     ///
     /// # Errors
-    /// [`TraceError::Read`] if nothing can be read, [`TraceError::Header`] for a page trace of another
-    /// version.
+    /// [`TraceError::Read`] if the input fails, [`TraceError::Header`] for a page trace of another version.
     pub fn open(mut source: R, page_size: PageSize) -> Result<Self, TraceError> {
         let first = source.fill_buf().map_err(|source| TraceError::Read { units: 0, source })?.first();
-        // No line of lackey begins like that.
+        // Lines of lackey never begin with this byte.
         if first == binary::MAGIC.first() {
             PageTrace::open(source).map(Self::Pages)
         } else {
@@ -149,7 +149,7 @@ impl<R: BufRead> Trace<R> {
         }
     }
 
-    /// What a tick is.
+    /// The unit of a tick.
     #[must_use]
     pub fn time_unit(&self) -> TimeUnit {
         match self {
@@ -158,7 +158,7 @@ impl<R: BufRead> Trace<R> {
         }
     }
 
-    /// What a page is.
+    /// The size of a page.
     #[must_use]
     pub fn page_size(&self) -> PageSize {
         match self {
@@ -167,7 +167,7 @@ impl<R: BufRead> Trace<R> {
         }
     }
 
-    /// The time up to where it has been read.
+    /// The time of the last reference read.
     #[must_use]
     pub fn now(&self) -> Ticks {
         match self {
