@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A time with its unit, within limits.
 ///
 /// # Errors
-/// A sentence that says how to write one, and the limits.
+/// A sentence with the format of a time, and the limits.
 pub fn time(text: &str, limits: &RangeInclusive<Duration>) -> Result<Duration, String> {
     duration(text).filter(|time| limits.contains(time)).ok_or_else(|| {
         let [from, to] = [limits.start(), limits.end()].map(|limit| written(*limit));
@@ -24,7 +24,7 @@ pub fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()
 }
 
-/// Units by name, in seconds; of one length the one to write first.
+/// Units by name, in seconds; of names with one length, the first is written.
 const UNITS: [(&str, f64); 9] = [
     ("h", 3600.0),
     ("min", 60.0),
@@ -37,7 +37,7 @@ const UNITS: [(&str, f64); 9] = [
     ("ns", 1e-9),
 ];
 
-/// A time as [`time`] reads it, in the largest unit of which it is one or more.
+/// A time in the form that [`time`] reads, in the largest unit of which it is at least one.
 fn written(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     let unit = UNITS.into_iter().find(|(_, unit)| seconds >= *unit);
@@ -50,7 +50,7 @@ pub fn size(text: &str) -> Option<u64> {
     vellum_sys::text::size(text.as_bytes())
 }
 
-/// A percentage, with or without its sign, as a number: 2 for 2 %. `None` if it is none.
+/// A percentage, with or without its sign, as a number: 2 for 2 %. `None` if `text` is not a percentage.
 #[must_use]
 pub fn percentage(text: &str) -> Option<f64> {
     let text = text.trim();

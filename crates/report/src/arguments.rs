@@ -5,7 +5,7 @@ use crate::{Style, stderr, stdout};
 use std::error::Error;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
-/// The arguments.
+/// Parses the command line.
 ///
 /// # Errors
 /// The exit status, after the help, the version or an error was printed.
@@ -17,7 +17,7 @@ pub fn parse<A: clap::Parser>() -> Result<A, u8> {
         if !error.use_stderr() {
             return stdout::write_all(text.as_bytes()).map_or_else(failed, |()| 0);
         }
-        // The reason stands behind the word that was given, which may be the same.
+        // The reason follows the refused word, and may be the same text.
         if let Some(source) = error.source()
             && let reason = source.to_string()
             && let Some(at) = text.rfind(&reason)
@@ -29,8 +29,8 @@ pub fn parse<A: clap::Parser>() -> Result<A, u8> {
     })
 }
 
-/// What an option takes whose parser refused a word: that of Rust's numbers and of their ranges says it in
-/// terms of Rust.
+/// The accepted values of an option that refused a word. The messages of Rust's number parsers use terms of
+/// Rust, so they are replaced.
 fn wanted(refusal: &(dyn Error + 'static)) -> String {
     let said = refusal.to_string();
     if refusal.is::<ParseFloatError>() {

@@ -1,6 +1,6 @@
 //! Escapes for text in HTML and XML, because names from programs can contain markup.
 
-/// `text` as HTML and XML have it, between tags and in quoted attributes.
+/// `text` escaped for HTML and XML, between tags and in quoted attributes.
 #[must_use]
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")

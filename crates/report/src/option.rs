@@ -3,21 +3,21 @@
 use crate::amount::{self, percentage};
 use std::time::Duration;
 
-/// The longest time that an option takes.
+/// The longest time of an option.
 const TIME_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// A time with its unit.
 ///
 /// # Errors
-/// A sentence that says how to write one, and the limits.
+/// A sentence with the format, and the limits.
 pub fn time(text: &str) -> Result<Duration, String> {
     amount::time(text, &(Duration::from_nanos(1)..=TIME_MAX))
 }
 
-/// A time with its unit, or none.
+/// A time with its unit; zero is allowed.
 ///
 /// # Errors
-/// As for [`time`].
+/// Those of [`time`].
 pub fn time_or_none(text: &str) -> Result<Duration, String> {
     amount::time(text, &(Duration::ZERO..=TIME_MAX))
 }
@@ -25,7 +25,7 @@ pub fn time_or_none(text: &str) -> Result<Duration, String> {
 /// A part of a whole, written as a percentage above 0.
 ///
 /// # Errors
-/// A sentence that says how to write one.
+/// A sentence with the format.
 pub fn percent(text: &str) -> Result<f64, String> {
     let part = percentage(text).filter(|percent| *percent > 0.0 && *percent <= 100.0);
     part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage above 0, such as 1%".to_owned())
@@ -34,7 +34,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// A part of a whole, written as a percentage; 0 is allowed.
 ///
 /// # Errors
-/// As for [`percent`].
+/// Those of [`percent`].
 pub fn percent_or_none(text: &str) -> Result<f64, String> {
     let part = percentage(text).filter(|percent| (0.0..=100.0).contains(percent));
     part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage, such as 0.05%".to_owned())

@@ -17,22 +17,22 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {source}", .path.display())]
 pub struct OutputError {
-    /// The place.
+    /// The destination.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Where a report will go.
+/// The destination of a report.
 #[derive(Debug)]
 pub enum Output {
     /// Standard output.
     Stdout,
-    /// A file that is there already and is no regular file (a device, a pipe): written in place.
+    /// An existing file that is not a regular file (a device, a pipe): written in place.
     Special(PathBuf),
-    /// A file, by way of a temporary one.
+    /// A file, written as a temporary file first.
     File {
-        /// The place.
+        /// The destination.
         path: PathBuf,
         /// The temporary file, until it is renamed.
         temporary: Option<(PathBuf, File)>,
@@ -52,12 +52,12 @@ impl Output {
         if path.is_dir() {
             return Err(failed(io::Error::from_raw_os_error(libc::EISDIR)));
         }
-        // A link stays a link: its target is replaced.
+        // If `path` is a link, its target is replaced and the link stays.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}.part", std::process::id()));
         let part = path.with_file_name(name);
-        // Without a name where possible (O_TMPFILE), so that nothing is left however this process ends.
+        // The file has no name if possible (O_TMPFILE), so that none is left, however this process ends.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let nameless = OpenOptions::new().write(true).custom_flags(libc::O_TMPFILE).mode(0o666).open(folder);
         let file = match nameless {
@@ -79,10 +79,10 @@ impl Output {
     }
 }
 
-/// A file that may be wanted, and its content.
+/// A requested file (`None` if not requested), and its content.
 type Wanted<'a> = (Option<Output>, &'a dyn Fn() -> Result<String, OutputError>);
 
-/// Writes each file that is wanted, also when another fails; failures are printed.
+/// Writes each requested file, even if another one fails; failures are printed.
 pub fn write_each<const N: usize>(files: [Wanted<'_>; N]) {
     for (output, content) in files {
         if let Some(Err(failure)) = output.map(|output| content().and_then(|content| output.write(content))) {
@@ -91,10 +91,10 @@ pub fn write_each<const N: usize>(files: [Wanted<'_>; N]) {
     }
 }
 
-/// `value` as JSON on one line, ending in a newline. Every command writes its JSON by this.
+/// `value` as JSON on one line with a newline. Every command writes its JSON with this function.
 ///
 /// # Errors
-/// If there is a value that JSON does not have.
+/// If JSON has no form for a value.
 pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, OutputError> {
     let text = serde_json::to_string(value);
     let failed = |error: serde_json::Error| OutputError { path: "JSON".into(), source: error.into() };
@@ -102,8 +102,7 @@ pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, OutputError> {
 }
 
 impl Output {
-    /// A writer for content too large to be held in memory. [`Output::place`] must follow, or nothing is
-    /// left.
+    /// A writer for content too large for memory. Without a later call of [`Output::place`] no file is left.
     pub fn sink(&self) -> Result<Box<dyn Write>, OutputError> {
         let failed = |path: &Path, source| OutputError { path: path.to_path_buf(), source };
         match self {
@@ -119,7 +118,7 @@ impl Output {
         }
     }
 
-    /// Puts the content written into the sink in place.
+    /// Moves the content written to the sink to the destination.
     pub fn place(self) -> Result<(), OutputError> {
         if matches!(self, Output::File { .. }) { self.write([]) } else { Ok(()) }
     }
@@ -129,7 +128,7 @@ fn fill_and_rename(path: &Path, temporary: &mut Option<(PathBuf, File)>, content
     if let Some((part, file)) = temporary {
         file.write_all(content)?;
         if file.metadata()?.nlink() == 0 {
-            // A name of its own first: only a rename replaces what is there in one step.
+            // The file gets a temporary name first: only a rename replaces an existing file in one step.
             let _ = std::fs::remove_file(&*part);
             let open = format!("/proc/self/fd/{}", file.as_raw_fd());
             rustix::fs::linkat(CWD, open, CWD, part.as_path(), AtFlags::SYMLINK_FOLLOW)?;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Writes a text as it is.
+/// Writes a text unchanged.
 pub fn write(text: Arguments<'_>) {
     let written = std::io::stderr().lock().write_fmt(text);
     if written.is_err_and(|error| error.kind() != ErrorKind::BrokenPipe) {
@@ -18,7 +18,7 @@ pub fn write(text: Arguments<'_>) {
     }
 }
 
-/// Whether a text could not be written.
+/// True if a text could not be written.
 pub fn is_lost() -> bool {
     LOST.load(Relaxed)
 }

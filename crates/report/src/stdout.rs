@@ -6,10 +6,10 @@
 use crate::OutputError;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
-/// Bytes gathered before a write.
+/// The number of bytes gathered before a write.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Standard output, buffered, which remembers that its reader has closed it.
+/// Buffered standard output that records if its reader has closed it.
 #[derive(Debug)]
 pub struct Out {
     to: BufWriter<Watched>,
@@ -43,7 +43,7 @@ impl Write for Out {
     }
 }
 
-/// Has `work` write to standard output. `None` if the reader closed it before the end.
+/// Calls `work` with a writer to standard output. `None` if the reader closed it before the end.
 pub fn write_with<T, E: From<OutputError>>(
     work: impl FnOnce(&mut Out) -> Result<T, E>,
 ) -> Result<Option<T>, E> {
@@ -65,7 +65,7 @@ pub fn write_all(bytes: &[u8]) -> Result<(), OutputError> {
     write_with(|out| out.write_all(bytes).map_err(written)).map(|_| ())
 }
 
-/// Writes `text` to standard output at once. False if nobody reads it any more.
+/// Writes `text` to standard output at once. False if the reader has closed it.
 pub fn say<E: From<OutputError>>(text: &str) -> Result<bool, E> {
     let written = |source| E::from(OutputError { path: "standard output".into(), source });
     write_with(|out| out.write_all(text.as_bytes()).map_err(written)).map(|all| all.is_some())

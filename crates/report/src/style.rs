@@ -5,24 +5,24 @@
 
 use std::io::IsTerminal;
 
-/// How words are set.
+/// The style of words: with or without colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     colour: bool,
 }
 
 impl Style {
-    /// Without colour, as fits a file.
+    /// No colour, for files.
     pub const fn plain() -> Style {
         Style { colour: false }
     }
 
-    /// As fits standard error.
+    /// The style for standard error.
     pub fn of_stderr() -> Style {
         Style::of(&std::io::stderr())
     }
 
-    /// As fits standard output.
+    /// The style for standard output.
     pub fn of_stdout() -> Style {
         Style::of(&std::io::stdout())
     }
@@ -33,7 +33,7 @@ impl Style {
         Style { colour: place.is_terminal() && !refused && !dumb }
     }
 
-    /// Whether there is any.
+    /// True if there is colour.
     pub fn is_coloured(self) -> bool {
         self.colour
     }
@@ -48,7 +48,7 @@ impl Style {
         self.wrap("36", text)
     }
 
-    /// Something to notice.
+    /// Highlighted text.
     pub fn notice(self, text: &str) -> String {
         self.wrap("33", text)
     }

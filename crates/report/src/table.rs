@@ -11,23 +11,23 @@ use crate::{Style, Value};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use unicode_width::UnicodeWidthStr;
 
-/// Columns between two cells.
+/// The columns between two cells.
 const GAP: usize = 2;
-/// Columns of the longest bar.
+/// The columns of the longest bar.
 const BAR: usize = 24;
-/// The first column is not shortened below this.
+/// The least width of the first column when it is shortened.
 const NAME_MIN: usize = 8;
-/// The indent of each line of a table that has a title.
+/// The indent of each line of a table with a title.
 const INDENT: &str = "  ";
 
 /// A column.
 #[derive(Debug, Clone)]
 pub struct Column {
-    /// Its name in JSON, which ends in the unit.
+    /// Its name in JSON, with the unit as its ending.
     key: String,
-    /// The lines above it.
+    /// The lines of its head.
     head: Vec<String>,
-    /// Whether it is words; `None` follows from its cells.
+    /// True if it has words; if `None`, its cells decide.
     is_left: Option<bool>,
 }
 
@@ -40,21 +40,21 @@ impl Column {
 /// Rows of cells under heads.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// Its columns.
     pub columns: Vec<Column>,
     /// Its rows, each with a value for every column; cells at the end may be left out.
     pub rows: Vec<Vec<Value>>,
-    /// Columns at its end that are left out where there is no room for all.
+    /// The number of columns at its end that are left out if the table is too wide.
     spare: usize,
-    /// Whether of a name that is too long the end is kept: what tells paths apart is there.
+    /// True if a name that is too long keeps its end, where paths differ.
     keeps_ends: bool,
 }
 
 impl Table {
-    /// A table without rows, for people and programs: columns are (key, head), and heads wrap at `|`. The
-    /// first column is words, and so is each with [`Value::Text`] in it.
+    /// A table without rows, for people and programs. Columns are (key, head); heads wrap at `|`. The first
+    /// column has words, and so has each column with a [`Value::Text`].
     #[must_use]
     pub fn new(title: &str, columns: &[(&str, &str)]) -> Self {
         let column =
@@ -63,7 +63,7 @@ impl Table {
         Self { title: title.to_owned(), ..Self::of(columns) }
     }
 
-    /// A table of texts without rows and title, of which the first `left` columns are words.
+    /// A table of texts without rows and title; the first `left` columns have words.
     #[must_use]
     pub fn plain(heads: &[&str], left: usize) -> Self {
         let column = |(at, head): (usize, &&str)| Column::new(head, head, Some(at < left));
@@ -75,39 +75,39 @@ impl Table {
         Self { title: String::new(), columns, rows: Vec::new(), spare: 0, keeps_ends: false }
     }
 
-    /// The same, whose last columns are left out where there is no room for all.
+    /// The table; its last `spare` columns are left out if it is too wide.
     #[must_use]
     pub fn with_spare(self, spare: usize) -> Self {
         Self { spare, ..self }
     }
 
-    /// The same, of whose names the ends are kept.
+    /// The table; names that are too long keep their ends.
     #[must_use]
     pub fn keeping_ends(self) -> Self {
         Self { keeps_ends: true, ..self }
     }
 
-    /// The same, of which the last column is words too.
+    /// The table; its last column has words too.
     #[must_use]
     pub fn with_words_last(self) -> Self {
         let last = self.columns.len() - 1;
         self.with_words_at(last)
     }
 
-    /// The same, of which that column is words too.
+    /// The table; this column has words too.
     #[must_use]
     pub fn with_words_at(mut self, at: usize) -> Self {
         self.columns[at].is_left = Some(true);
         self
     }
 
-    /// The same, with a title.
+    /// The table with a title.
     #[must_use]
     pub fn titled(self, title: impl Into<String>) -> Self {
         Self { title: title.into(), ..self }
     }
 
-    /// Adds a row of texts: one for each head.
+    /// Adds a row of texts, one for each column.
     pub fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells.into_iter().map(Value::Text).collect());
     }
@@ -117,25 +117,25 @@ impl Table {
         self.rows.push(vec![Value::Text(text.into())]);
     }
 
-    /// Adds such a row, which heads those below.
+    /// Adds a row of one text as a heading for the rows below.
     pub fn heading(&mut self, text: impl Into<String>) {
         self.rows.push(vec![Value::Heading(text.into())]);
     }
 
-    /// Whether there is no row.
+    /// True if there are no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// How wide the table is with whole names.
+    /// The width of the table with whole names.
     #[must_use]
     pub fn width(&self, indent: &str) -> usize {
         let widths = widths(&self.lines());
         indent.width() + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
     }
 
-    /// Its title and its lines, as wide as they are; nothing where there is no row.
+    /// Its title and its lines at full width; empty if there are no rows.
     #[must_use]
     pub fn text(&self) -> String {
         if self.is_empty() {
@@ -144,7 +144,7 @@ impl Table {
         format!("{}\n{}", self.title, self.render(INDENT, usize::MAX, Style::plain()))
     }
 
-    /// Its lines, which begin with `indent` and are at most `width` columns where names allow it.
+    /// Its lines, with this indent and at most `width` columns if names allow it.
     #[must_use]
     pub fn render(&self, indent: &str, width: usize, style: Style) -> String {
         if self.spare > 0 && self.width(indent) > width {
@@ -206,7 +206,7 @@ impl Table {
         format!("{}{rule}|\n{rows}", line(&head))
     }
 
-    /// Its lines as a table of HTML, in which cells with figures have the class `n`.
+    /// Its lines as a table of HTML, in which the cells of figures have the class `n`.
     #[must_use]
     pub fn html(&self) -> String {
         let lines = self.lines();
@@ -232,7 +232,7 @@ impl Table {
         self.columns[at].is_left.unwrap_or_else(|| self.rows.iter().any(is_text))
     }
 
-    /// Heads, which stand on the lines nearest to the rows, and rows.
+    /// The heads, aligned to the bottom, and the rows.
     fn lines(&self) -> Vec<Vec<String>> {
         let depth = self.columns.iter().map(|column| column.head.len()).max().unwrap_or(0);
         let above = (0..depth).map(|line| {
@@ -248,7 +248,7 @@ impl Table {
     }
 }
 
-/// How wide each column is.
+/// The width of each column.
 fn widths(lines: &[Vec<String>]) -> Vec<usize> {
     let columns = lines.iter().map(Vec::len).max().unwrap_or(0);
     let cells = move |at: usize| {
@@ -258,7 +258,7 @@ fn widths(lines: &[Vec<String>]) -> Vec<usize> {
     (0..columns).map(|at| cells(at).map(|cell| cell.width()).max().unwrap_or(0)).collect()
 }
 
-/// The end of `text` in at most `width` columns, behind an ellipsis where something is missing.
+/// The end of `text` in at most `width` columns, after an ellipsis if the beginning is missing.
 #[must_use]
 pub fn end(text: &str, width: usize) -> String {
     let mut rests = text.char_indices().map(|(at, _)| &text[at..]);
@@ -268,19 +268,19 @@ pub fn end(text: &str, width: usize) -> String {
     }
 }
 
-/// The bar of this part of the largest figure.
+/// The bar for this part of the largest figure.
 #[must_use]
 pub fn bar(part: f64) -> String {
     "#".repeat((part * BAR as f64).ceil() as usize)
 }
 
-/// How many columns of a terminal `text` takes.
+/// The number of terminal columns of `text`.
 #[must_use]
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// `text` in at most `width` columns, with an ellipsis where something is missing.
+/// `text` in at most `width` columns, with an ellipsis if the end is missing.
 #[must_use]
 pub fn shortened(text: &str, width: usize) -> String {
     fit(text, width as f64, |text| text.width() as f64)

@@ -8,24 +8,24 @@ use vellum_measure::{Interval, short};
 pub enum Value {
     /// Words.
     Text(String),
-    /// Words that head the rows below.
+    /// Words as a heading for the rows below.
     Heading(String),
     /// A figure.
     Number(f64),
-    /// How many.
+    /// A count.
     Count(usize),
     /// A figure that is printed with its sign and a percent sign.
     Percent(f64),
-    /// A share or change in percent, with how far it could be off.
+    /// A share or change in percent, with its interval.
     PercentRange(Interval),
-    /// A ratio with how far it could be off.
+    /// A ratio with its interval.
     Ratio(Interval),
-    /// Nothing was published or measured.
+    /// No figure was published or measured.
     Nothing,
 }
 
 impl Value {
-    /// The number, or nothing.
+    /// The number, or [`Value::Nothing`].
     #[must_use]
     pub fn of(number: Option<f64>) -> Self {
         number.filter(|number| number.is_finite()).map_or(Self::Nothing, Self::Number)
@@ -36,7 +36,7 @@ impl Value {
         Self::Text(text.into())
     }
 
-    /// The ratio, or nothing.
+    /// The ratio, or [`Value::Nothing`].
     #[must_use]
     pub fn ratio(interval: Option<Interval>) -> Self {
         interval.map_or(Self::Nothing, Self::Ratio)

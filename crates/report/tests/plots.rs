@@ -10,11 +10,11 @@ use vellum_report::plot::{Kind, Plot, PlotError, SERIES_MAX, Subject, palette};
 
 const SEED: u64 = 20_261_121;
 
-/// The least and greatest distance of what is drawn from where it belongs, in units of the picture: one for
-/// each rounding, of the mark and of the ticks it is read by.
+/// The tolerance for the distance between a mark and its exact place, in units of the picture: the mark and
+/// the ticks are each rounded.
 const SLACK: f64 = 1.5;
 
-/// Values like a machine's: steps of 10 ns around a mode, and a few disturbances with their causes.
+/// Values of a simulated machine: steps of 10 ns around a mode, and a few disturbances with their causes.
 fn disturbed(n: usize, seed: u64) -> Subject {
     let mut rng = Rng::new(seed);
     let mut causes = Vec::new();
@@ -40,7 +40,7 @@ fn plot(kind: Kind, subjects: Vec<Subject>) -> Plot {
 /// An SVG, and its axes read from the labels of its ticks.
 struct Drawing<'a> {
     document: Document<'a>,
-    /// Values (in the axis's unit) to units of the picture: at 0, and for each.
+    /// The scale from values (in the axis's unit) to units of the picture: offset, and units per value.
     x: (f64, f64),
     y: (f64, f64),
 }
@@ -98,7 +98,7 @@ fn number(node: Node<'_, '_>, attribute: &str) -> f64 {
         .unwrap_or_else(|| panic!("{attribute} of {node:?}"))
 }
 
-/// The number a tick's label says.
+/// The number in a tick's label.
 fn value(label: &str) -> Option<f64> {
     label.trim().replace(',', "").replace('−', "-").parse().ok()
 }
@@ -179,7 +179,7 @@ fn single_causes_beside_a_high_bar_do_not_cover_each_other() {
     let drawing = Drawing::parse(&svg);
     let mut foot = None;
     for cause in &Cause::ALL[..5] {
-        // The key has one too, the first in the file comes from the data.
+        // The key has such a bar too; the first one in the file is of the data.
         let bar = drawing.all("rect", ("fill", hex(palette::colour(*cause)))).next().unwrap();
         let (top, high) = (number(bar, "y"), number(bar, "height"));
         assert!(high >= 2.0 && foot.is_none_or(|foot| top + high == foot), "{cause}: {top}, {high}");
@@ -253,7 +253,7 @@ fn causes_have_their_colour_and_a_key() {
         let svg = plot(kind, vec![subject]).svg();
         let drawing = Drawing::parse(&svg);
         let faults = drawing.all("rect", ("fill", hex(palette::colour(Cause::MinorFault)))).count();
-        // One more in the key.
+        // The key has one more.
         assert_eq!(faults, 3, "{kind:?}");
         assert!(drawing.says("minor fault 2") && drawing.says("unexplained 1"), "{kind:?}");
         assert!(!drawing.says("preemption"), "{kind:?}");
@@ -278,7 +278,7 @@ fn a_hundred_thousand_observations_stay_small_and_a_single_outlier_stays_a_dot()
         let svg = plot(kind, vec![Subject::new("BASE", values.clone())]).svg();
         assert!(svg.len() < 50_000, "{kind:?}: {} bytes", svg.len());
     }
-    // Broad noise with many causes is the worst there is.
+    // Broad noise with many causes is the worst case.
     let wild: Vec<f64> = (0..100_000).map(|_| 10f64.powf(3.0 * rng.unit())).collect();
     let causes = (0..100_000).step_by(7).map(|place| (place, Cause::ALL[place % Cause::ALL.len()]));
     let wild = Subject::new("wild", wild).with_causes(causes);
@@ -288,7 +288,7 @@ fn a_hundred_thousand_observations_stay_small_and_a_single_outlier_stays_a_dot()
     }
 }
 
-/// How many columns a line takes, with escape sequences taken off.
+/// The number of columns of a line, without escape sequences.
 fn columns(line: &str) -> usize {
     let mut count = 0;
     let mut parts = line.split('\x1b');
@@ -328,7 +328,7 @@ fn the_terminal_gets_what_fits() {
 
 #[test]
 fn the_terminal_draws_each_value_in_its_cell() {
-    // One outlier at the middle of the order and the top of the axis.
+    // The outlier is at the middle of the order and the top of the axis.
     let mut values = vec![1000.0; 100];
     values[49] = 2000.0;
     let subject = Subject::new("BASE", values).with_causes([(49, Cause::Preemption)]);
@@ -411,7 +411,7 @@ fn series_come_in_one_unit_less_their_base() {
     assert!(drawing.says("B (tsc)"));
 }
 
-/// Compares with `tests/golden/NAME`, or writes it if asked to.
+/// Compares with `tests/golden/NAME`, or writes this file if requested.
 fn golden(name: &str, text: &str) {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("VELLUM_RENEW_GOLDEN").is_some() {

@@ -8,22 +8,22 @@ use crate::units::size;
 use std::ops::Range;
 use vellum_measure::Unit;
 
-/// One direction of a picture. Its range is in the data's own unit.
+/// One axis of a picture. Its range is in the data's own unit.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
-    /// What it shows, with its unit.
+    /// The quantity, with its unit.
     pub(crate) title: String,
     /// Values shown; never empty, always finite.
     pub(crate) range: Range<f64>,
     base: f64,
     steps: Steps,
-    /// In what labels of ratios are written.
+    /// The unit of the labels of a logarithmic axis.
     unit: Unit,
     /// Names side by side, instead of numbers.
     names: Vec<String>,
 }
 
-/// The scale of an axis: which steps are equally long.
+/// The scale of an axis: equal steps mean equal differences or equal ratios.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Steps {
     /// Differences.
@@ -34,15 +34,15 @@ enum Steps {
     Ratios(u32),
 }
 
-/// Values closer to zero than this are zero to an axis.
+/// Values closer to zero than this count as zero.
 const SIZE_MIN: f64 = 1e-300;
-/// Free room at either end, as a share of the range.
+/// The margin at either end, as a share of the range.
 const MARGIN: f64 = 0.04;
-/// The least ratio of an axis's ends where ratios count.
+/// The least ratio of the ends of a logarithmic axis.
 const RATIO_MIN: f64 = 2.0;
 
 impl Axis {
-    /// Around all `values`, with some room; from zero (or through it) if `zero`.
+    /// An axis around all `values`, with a margin; with `zero`, from zero (or through it).
     pub(crate) fn around(quantity: &str, unit: &Unit, values: impl Iterator<Item = f64>, zero: bool) -> Self {
         let (mut low, mut high) =
             values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
@@ -53,18 +53,18 @@ impl Axis {
             (low, high) = (low.min(0.0), high.max(0.0));
         }
         let mut span = high - low;
-        // A range too narrow for its ticks to differ is as good as a single value.
+        // A range too narrow for different ticks counts as a single value.
         if span <= low.abs().max(high.abs()) * 1e-12 {
             let size = low.abs().max(high.abs());
             span = if size < SIZE_MIN { 1.0 } else { size * 0.1 };
         }
-        // No room beyond zero: most quantities cannot be negative.
+        // There is no margin beyond zero, because most quantities cannot be negative.
         let room = |end: f64| if end == 0.0 { 0.0 } else { MARGIN * span };
         let start = if low >= 0.0 { (low - room(low)).max(0.0) } else { low - room(low) };
         Self::exact(quantity, unit, start..high.max(start + MARGIN * span) + room(high))
     }
 
-    /// Just this range, which must not be empty.
+    /// An axis with exactly this range, which must not be empty.
     pub(crate) fn exact(quantity: &str, unit: &Unit, range: Range<f64>) -> Self {
         let scale = unit.scale(range.start.abs().max(range.end.abs()));
         let title = if scale.symbol.is_empty() {
@@ -75,7 +75,7 @@ impl Axis {
         Self { title, range, base: scale.divisor, steps: Steps::Even, unit: unit.clone(), names: Vec::new() }
     }
 
-    /// Whole numbers from 0 to `most`.
+    /// An axis of whole numbers from 0 to `most`.
     pub(crate) fn counts(quantity: &str, most: f64) -> Self {
         Self {
             title: quantity.to_owned(),
@@ -87,7 +87,7 @@ impl Axis {
         }
     }
 
-    /// From 0 to 100 %, of values from 0 to 1.
+    /// An axis from 0 to 100 %, for values from 0 to 1.
     pub(crate) fn shares(quantity: &str) -> Self {
         Self {
             title: format!("{quantity} (%)"),
@@ -99,8 +99,8 @@ impl Axis {
         }
     }
 
-    /// Around all `values` above zero, so that equal ratios are equally far: powers of two for bytes, else of
-    /// ten. Labels have units of their own.
+    /// A logarithmic axis around all `values` above zero: ticks at powers of two for bytes, else of ten. Each
+    /// label has its own unit.
     pub(crate) fn ratios(quantity: &str, unit: &Unit, values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| *value > 0.0 && value.is_finite())
@@ -112,18 +112,18 @@ impl Axis {
         Self { title, range: low..high, base: 1.0, steps, unit: unit.clone(), names }
     }
 
-    /// Names side by side, each one wide, from 0.
+    /// An axis of names side by side, each of width 1, from 0.
     pub(crate) fn named(quantity: &str, names: Vec<String>) -> Self {
         let room = names.len() as f64;
         Self { names, ..Self::counts(quantity, room) }
     }
 
-    /// Whether names stand below it.
+    /// True if names stand below the axis.
     pub(crate) fn is_named(&self) -> bool {
         !self.names.is_empty()
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// The position of a value, from 0 to 1.
     pub(crate) fn place(&self, value: f64) -> f64 {
         if let Steps::Ratios(_) = self.steps {
             return (value / self.range.start).ln() / (self.range.end / self.range.start).ln();
@@ -141,13 +141,14 @@ impl Axis {
         }
         let (low, high) = (self.range.start / self.base, self.range.end / self.base);
         let least = if self.steps == Steps::Whole { 1.0 } else { 0.0 };
-        // The next smaller step where that makes just one tick more.
+        // The next smaller step is used if it makes only one tick more.
         let mut step = round_up(((high - low) / (wanted + 1) as f64).max(least));
         if (high / step).floor() - (low / step).ceil() > wanted as f64 {
             step = round_up(step * 1.5);
         }
         let digits = (-step.log10().floor()).clamp(0.0, 12.0) as usize;
-        // Steps are counted, not added up, so that no error gathers; and a little slack keeps the last one.
+        // Steps are counted instead of added, so that errors do not add up; a small slack keeps the last
+        // step.
         let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
         let label = |value: f64| match value {
             0.0 => "0".to_owned(),
@@ -161,7 +162,7 @@ impl Axis {
             .collect()
     }
 
-    /// At most `wanted` powers of a number, at equal ratios; where the range holds none, its ends.
+    /// At most `wanted` powers of a number, at equal ratios; the ends of the range if it contains none.
     fn powers(&self, power: f64, wanted: usize) -> Vec<(f64, String)> {
         let exponent = |value: f64| value.ln() / power.ln();
         let (first, last) = (exponent(self.range.start) - 1e-9, exponent(self.range.end) + 1e-9);
@@ -177,7 +178,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is not below `value`; 1 for what has none.
+/// The least of 1, 2, 5 times a power of ten that is not below `value`; 1 if there is none.
 pub(crate) fn round_up(value: f64) -> f64 {
     if !(value > 0.0 && value.is_finite()) {
         return 1.0;

@@ -47,8 +47,8 @@ impl Canvas {
         self.height
     }
 
-    /// The dot nearest to a place, each from 0 to 1, from the left and from below; nothing for places
-    /// outside.
+    /// The dot nearest to a place (both coordinates from 0 to 1, from the left and from below); `None` for
+    /// places outside.
     fn nearest(&self, (x, y): (f64, f64)) -> Option<(usize, usize)> {
         let within = |place: f64| (-1e-9..=1.0 + 1e-9).contains(&place);
         let dot = |place: f64, count: usize| {
@@ -101,8 +101,8 @@ impl Canvas {
         self.cells.get(row * self.width + column).is_none_or(|cell| cell.dots == 0 && cell.sign.is_none())
     }
 
-    /// Fills eighths `from..to` of a column, counted from below; the part below `from` is filled already. A
-    /// cell has one ink, that of its greater part, and `sign` only if that part is ours.
+    /// Fills eighths `from..to` of a column, counted from below; the part below `from` is already filled. A
+    /// cell has only one ink, the ink of its larger part; `sign` is drawn only if that part is this bar's.
     pub(crate) fn bar(&mut self, column: usize, (from, to): (usize, usize), sign: Option<char>, ink: Ink) {
         for level in from / 8..to.div_ceil(8).min(self.height) {
             let (below, filled) = (from.saturating_sub(8 * level), (to - 8 * level).min(8));
@@ -115,13 +115,14 @@ impl Canvas {
         }
     }
 
-    /// How many cells of a row are written: up to the last that is not empty.
+    /// The number of cells of a row to write: up to the last that is not empty.
     pub(crate) fn used(&self, row: usize) -> usize {
         let cells = self.cells.get(row * self.width..(row + 1) * self.width).unwrap_or_default();
         cells.iter().rposition(|cell| cell.dots != 0 || cell.sign.is_some()).map_or(0, |last| last + 1)
     }
 
-    /// The rows, from the top; with `colour`, by escape sequences that each row ends.
+    /// The rows, from the top. With `colour`, escape sequences set the colours, and each row ends with a
+    /// reset.
     pub(crate) fn rows(&self, colour: bool) -> Vec<String> {
         let rows = self.cells.chunks(self.width.max(1)).enumerate();
         rows.map(|(row, cells)| {
@@ -135,7 +136,7 @@ impl Canvas {
                 };
                 let wanted = cell.ink.map(Ink::terminal).filter(|_| colour && sign != ' ');
                 if wanted != now {
-                    // Writing into a string cannot fail.
+                    // A write into a string cannot fail.
                     let _ = match wanted {
                         Some(number) => write!(text, "\x1b[38;5;{number}m"),
                         None => write!(text, "\x1b[0m"),

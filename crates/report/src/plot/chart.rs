@@ -17,12 +17,12 @@ use serde::Serialize;
 use std::time::Duration;
 use vellum_measure::Unit;
 
-/// How values lie along an axis.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scaling {
-    /// Evenly, from zero.
+    /// Linear, from zero.
     Even,
-    /// By ratios: powers of two for bytes, else of ten.
+    /// Logarithmic: ticks at powers of two for bytes, else of ten.
     Ratios,
 }
 
@@ -65,15 +65,15 @@ impl Quantity {
     }
 }
 
-/// How points are drawn.
+/// The way in which points are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Shape {
     /// Joined by a line.
     Line,
-    /// The same in grey, with triangles: published figures.
+    /// Joined by a grey line with triangles, for published figures.
     Published,
-    /// Bars. Over names, several series share the room of a name; over numbers a bar begins at its own, and
-    /// higher ones stand behind lower ones.
+    /// Bars. Over names, several series share the width of a name. Over numbers a bar begins at its own
+    /// number, and higher bars stand behind lower ones.
     Bars,
 }
 
@@ -85,13 +85,13 @@ struct Line {
     points: Vec<(f64, f64)>,
 }
 
-/// Up to this many points, each has a mark of its own.
+/// The most points whose line has a mark at each.
 const MARKED_MAX: usize = 24;
-/// The part of a name's room that bars fill, and of a bar's share of it.
+/// The part of a name's width that bars fill, and the part of a bar's share that the bar fills.
 const ROOM: f64 = 0.8;
 const SHARE: f64 = 0.92;
 
-/// Steps of a curve, and the points that it needs.
+/// The steps of a curve, and the least number of points for one.
 const CURVE_STEPS: usize = 30;
 const CURVE_POINTS: usize = 8;
 /// Blocks that fill one to eight eighths of a cell.
@@ -106,7 +106,7 @@ pub struct Chart {
     lines: Vec<Line>,
     stems: Vec<(String, (f64, f64))>,
     notes: Vec<String>,
-    /// Points without a place.
+    /// The number of points without a place.
     left_out: usize,
 }
 
@@ -136,7 +136,7 @@ impl Chart {
         Ok(self.with(Shape::Line, name, points))
     }
 
-    /// Adds points, in the units of the quantities. Beyond [`SERIES_MAX`] series, colours come again.
+    /// Adds points, in the units of the quantities. Beyond [`SERIES_MAX`] series, colours repeat.
     #[must_use]
     pub fn with(mut self, shape: Shape, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
         let placed = points.iter().copied().filter(|point| self.has_place(*point));
@@ -146,7 +146,7 @@ impl Chart {
         self
     }
 
-    /// The first line, over time, as a line of blocks, if it has points enough.
+    /// The first line, over time, as a line of blocks, if it has enough points.
     pub(crate) fn curve(&self) -> Option<String> {
         let points = &self.lines.first()?.points;
         let (end, most) = (points.last()?.0, points.iter().map(|point| point.1).fold(0.0, f64::max));
@@ -157,7 +157,7 @@ impl Chart {
         }
         let mut last = 0.0;
         let blocks = steps.iter().map(|&step| {
-            // Between points it was what it had been.
+            // A step without points repeats the last value.
             last = if step > 0.0 { step } else { last };
             EIGHTHS[(last * 7.0 / most.max(1.0)).ceil() as usize]
         });
@@ -190,14 +190,14 @@ impl Chart {
         vector::svg(&self.picture())
     }
 
-    /// The picture as a part of an HTML page, which says by CSS variables (`--axis`, `--grid`, `--first`,
-    /// `--second`, `--third`) what colours it has.
+    /// The picture as a part of an HTML page, whose CSS variables (`--axis`, `--grid`, `--first`, `--second`,
+    /// `--third`) set the colours.
     #[must_use]
     pub fn inline(&self) -> String {
         vector::inline(&self.picture())
     }
 
-    /// The picture as `height` lines of at most `width` columns, as [`Plot::terminal`].
+    /// The picture as `height` lines of at most `width` columns, as in [`Plot::terminal`].
     #[must_use]
     pub fn terminal(&self, width: usize, height: usize, colour: bool) -> String {
         let (width, height) = (width.max(Plot::COLUMNS_MIN), height.max(Plot::LINES_MIN));
@@ -215,7 +215,7 @@ impl Chart {
         };
         let x = self.x.axis(all().map(|point| point.0));
         let bars = self.lines.iter().filter(|line| line.shape == Shape::Bars);
-        // Where ratios count, the least bar has a height too.
+        // On a logarithmic scale the axis starts below the least bar, so that this bar also has a height.
         let feet = bars.clone().flat_map(|line| line.points.iter().map(|point| point.1 / 2.0));
         let y = self.y.axis(all().map(|point| point.1).chain(feet));
         let several = self.lines.len() > 1;
@@ -254,7 +254,7 @@ impl Chart {
         Picture { title: clean(&self.title), x, panels, key, notes }
     }
 
-    /// The `which` of `(which, count)` series of bars.
+    /// The boxes of series number `which` of `count` series of bars.
     fn boxes(&self, points: &[(f64, f64)], (which, count): (usize, usize), y_axis: &Axis) -> Vec<Box> {
         let step = points.windows(2).map(|pair| pair[1].0 - pair[0].0).fold(f64::INFINITY, f64::min);
         let wide = ROOM / count as f64;
@@ -275,7 +275,7 @@ impl Chart {
     }
 }
 
-/// Series of bars as marks, so that of bars at one place the higher is drawn first.
+/// Series of bars as marks, with the higher of bars at one place drawn first.
 fn in_layers(bars: &[(Ink, Vec<Box>)]) -> Vec<Mark> {
     let above = |one: &Box, of: usize| {
         let covers = |(other, (_, boxes)): &(usize, &(Ink, Vec<Box>))| {

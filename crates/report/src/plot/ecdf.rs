@@ -14,7 +14,7 @@ use super::thin::{Point, Thinned, cell, thin};
 use std::ops::Range;
 use vellum_measure::{Cause, quantile};
 
-/// Corners of the curve that differ by less than a cell of this grid are one.
+/// Corners of the curve closer than a cell of this grid are joined.
 const GRID: (usize, usize) = (800, 500);
 
 pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
@@ -39,7 +39,7 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
         key.push(Key { swatch: Swatch::Line(ink, sign), label: clean(one.name), details });
         marks.extend(causes(&sorted, (&x.range, &y.range), detail));
     }
-    // Curves on top: where causes are many, they frame them.
+    // Curves are drawn on top: the marks of many causes then have the curve as a frame.
     marks.sort_by_key(|mark| matches!(mark, Mark::Path { .. }));
     key.extend(cause_keys(&shown, Swatch::Dot));
     let mut notes = omissions(&shown, plot.layers, &plot.unit);

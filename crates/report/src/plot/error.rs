@@ -2,7 +2,7 @@
 
 use super::SERIES_MAX;
 
-/// Why there is no plot.
+/// Errors of a plot.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages name the fields")]
@@ -13,7 +13,7 @@ pub enum PlotError {
     /// Too many series for one picture.
     #[error("plot: {0} series do not fit into one picture; choose at most {SERIES_MAX}")]
     TooMany(usize),
-    /// Series that have no axis in common.
+    /// The series have no common axis.
     #[error("plot: {name} is {what}, {first} is {first_what}: they have no axis in common; plot them apart")]
     Mixed {
         name: String,
@@ -25,13 +25,13 @@ pub enum PlotError {
     /// Pairs need two series.
     #[error("plot: pairs need two series or more, here is only {0}; add the one to compare it with")]
     NoPartner(String),
-    /// Pairs need partners.
+    /// Some observations have no partner for a pair.
     #[error(
         "plot: {name} has {count} observations, {first} {first_count}: those without a partner cannot be paired; cut both \
          to the same rounds"
     )]
     Unpaired { name: String, count: usize, first: String, first_count: usize },
-    /// Causes that are not one an observation.
+    /// There is not one cause for each observation.
     #[error("plot: {name} has {values} observations but causes for {causes}; give one, or none, for each")]
     Causes { name: String, values: usize, causes: usize },
 }

@@ -21,21 +21,21 @@ struct Bins {
     count: usize,
 }
 
-/// How far from a whole number of steps a distance may lie, in steps: rounding, not data.
+/// The largest rounding error of a whole number of steps, in steps.
 const STEP_SLACK: f64 = 1e-3;
-/// A step smaller than the range by this factor is a chance distance between continuous values, not a
+/// The largest ratio of range to step. A smaller step is a chance distance between continuous values, not a
 /// clock's.
 const STEPS_MAX: f64 = 1e7;
 
 impl Bins {
-    /// For the sorted values of all series, on an axis that reaches down to `floor` too; `advised` wide, or
-    /// as wished.
+    /// The bins for the sorted values of all series, on an axis that also includes `floor`; `advised` wide,
+    /// or `wished` if given.
     fn new(sorted: &[f64], advised: f64, floor: f64, bins_max: usize, wished: Option<f64>) -> Self {
         let (Some(low), Some(high)) = (sorted.first(), sorted.last()) else {
             return Self { start: 0.0, width: 1.0, count: 1 };
         };
         if low == high {
-            // A single value: one bin around it, a tenth of it wide, so that the axis has numbers.
+            // A single value gets one bin around it, a tenth of its size, so that the axis has numbers.
             let width = wished.unwrap_or(if *low == 0.0 { 1.0 } else { low.abs() * 0.1 });
             return Self { start: low - width / 2.0, width, count: 1 };
         }
@@ -67,17 +67,17 @@ impl Bins {
     }
 }
 
-/// The distance of which all distances between sorted values are multiples, if there is one.
+/// The step of which all distances between sorted values are multiples, if there is one.
 fn step(sorted: &[f64]) -> Option<f64> {
     let distances = || sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|distance| *distance > 0.0);
-    // Rounding gives equal values slightly different bits; such distances are no steps.
+    // Rounding gives equal values slightly different bits; these distances do not count.
     let span = sorted.last()? - sorted.first()?;
     let step = distances().filter(|distance| *distance > span / STEPS_MAX).fold(f64::INFINITY, f64::min);
     let off = |distance: f64| (distance / step - (distance / step).round()).abs();
     (step.is_finite() && distances().all(|distance| off(distance) < STEP_SLACK)).then_some(step)
 }
 
-/// The width that Freedman and Diaconis advise; 0 where the middle half is one value.
+/// The width of Freedman and Diaconis; 0 if the middle half has only one value.
 fn advised(sorted: &[f64]) -> f64 {
     let middle =
         quantile(sorted, 0.75).zip(quantile(sorted, 0.25)).map_or(0.0, |(third, first)| third - first);
@@ -89,7 +89,7 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     let mut sorted: Vec<f64> = shown.iter().flat_map(|one| one.plain()).collect();
     sorted.sort_by(f64::total_cmp);
     let floor = if plot.zero { 0.0 } else { f64::INFINITY };
-    // As fine as the narrowest series needs: the spread of all series together would be too wide.
+    // The narrowest series determines the width: the spread of all series together would give too wide bins.
     let narrowest = shown.iter().map(|one| advised(&one.plain().collect::<Vec<f64>>())).reduce(f64::min);
     let bins = Bins::new(&sorted, narrowest.unwrap_or(0.0), floor, detail.bins, plot.bin);
     let (start, end) = (bins.start.min(floor), bins.left(bins.count));
@@ -111,7 +111,7 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     Picture { title, x, panels, key: cause_keys(&shown, Swatch::Area), notes }
 }
 
-/// Counts by bin, then by class: ordinary first, then each cause.
+/// Counts by bin, then by class: ordinary observations first, then each cause.
 fn heights(shown: &Shown<'_>, bins: &Bins) -> Vec<Vec<usize>> {
     let mut heights = vec![vec![0; CLASSES]; bins.count];
     for value in &shown.values {
@@ -120,7 +120,7 @@ fn heights(shown: &Shown<'_>, bins: &Bins) -> Vec<Vec<usize>> {
     heights
 }
 
-/// Boxes by class, those of one bin stacked.
+/// Boxes by class; the boxes of a bin are stacked.
 fn marks(heights: &[Vec<usize>], bins: &Bins) -> Vec<Mark> {
     let mut marks = Vec::new();
     for class in 0..CLASSES {
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn bins_follow_the_clock() {
-        // Steps of 10 ns less a base of 3: four steps a bin would be a comb at three.
+        // Steps of 10 ns less a base of 3; bins that are not whole steps would make a comb.
         let sorted: Vec<f64> = [17.0, 17.0, 27.0, 37.0, 67.0].into();
         assert_eq!(
             Bins::new(&sorted, advised(&sorted), f64::INFINITY, 100, None),

@@ -65,14 +65,14 @@ use picture::{Detail, Picture};
 use subject::Shown;
 use vellum_measure::{Series, Unit};
 
-/// The kinds of plots. These comments are the help of the option that takes a kind.
+/// The kinds of plots. These comments are the help texts of the option for a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// Values in the order in which they were observed.
     Order,
-    /// How many values lie in each bin.
+    /// The number of values in each bin.
     Histogram,
-    /// Which share of the values lies at or below each value.
+    /// The share of the values at or below each value.
     Ecdf,
     /// Each value less its partner in the first series.
     Pairs,
@@ -82,7 +82,7 @@ impl Kind {
     /// All kinds.
     pub const ALL: [Kind; 4] = [Kind::Order, Kind::Histogram, Kind::Ecdf, Kind::Pairs];
 
-    /// Its name on a command line.
+    /// The name on a command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,7 +94,7 @@ impl Kind {
     }
 }
 
-/// More series than this would be too low to see, or too many to tell apart.
+/// The most series: more would be too low to see, or too many to distinguish.
 pub const SERIES_MAX: usize = 7;
 
 /// A plot of one or several series, ready to be drawn.
@@ -115,8 +115,8 @@ impl Plot {
     /// A plot of `subjects`, whose values are `quantity` in `unit`.
     ///
     /// # Errors
-    /// If there are none or too many, if causes do not go with the values, or if [`Kind::Pairs`] finds values
-    /// without partner.
+    /// If there are no subjects or too many, if causes do not go with the values, or if a value has no
+    /// partner for [`Kind::Pairs`].
     pub fn new(
         kind: Kind,
         quantity: impl Into<String>,
@@ -150,8 +150,8 @@ impl Plot {
     /// A plot of the per-operation times (or other values) of `series`, in the first one's unit.
     ///
     /// # Errors
-    /// As [`Plot::new`], and if a series has another quantity than the first, or a unit that does not
-    /// convert.
+    /// Those of [`Plot::new`]; also if a series has another quantity than the first, or a unit that cannot be
+    /// converted.
     pub fn of(kind: Kind, series: &[Series]) -> Result<Self, PlotError> {
         let first = series.first().ok_or(PlotError::NoSeries)?;
         let mut subjects = Vec::with_capacity(series.len());
@@ -181,7 +181,7 @@ impl Plot {
         self
     }
 
-    /// Leaves out this many layers of outliers (beyond mean ± 2σ, again and again), of each series or of the
+    /// Leaves out this many layers of outliers (outside mean ± 2σ, again and again), of each series or of the
     /// differences.
     #[must_use]
     pub fn layers(mut self, layers: u8) -> Self {
@@ -189,15 +189,15 @@ impl Plot {
         self
     }
 
-    /// Lets the axis of values begin at zero. That of differences always reaches it.
+    /// Lets the axis of values begin at zero. The axis of differences always includes zero.
     #[must_use]
     pub fn zero(mut self, zero: bool) -> Self {
         self.zero = zero;
         self
     }
 
-    /// Sets the width of a histogram's bins, in the series' unit. Where that makes more bins than can be
-    /// shown, they are wider; a width not above zero is ignored.
+    /// Sets the width of a histogram's bins, in the series' unit. Bins are wider if there would be too many
+    /// to show. A width that is not above zero is ignored.
     #[must_use]
     pub fn bin(mut self, width: f64) -> Self {
         self.bin = (width > 0.0 && width.is_finite()).then_some(width);
@@ -211,7 +211,7 @@ impl Plot {
         self
     }
 
-    /// The series, to give each its causes.
+    /// The series; use this to set their causes.
     pub fn subjects_mut(&mut self) -> impl Iterator<Item = &mut Subject> {
         self.subjects.iter_mut()
     }
@@ -222,10 +222,11 @@ impl Plot {
         vector::svg(&self.picture(vector::DETAIL))
     }
 
-    /// The picture as `height` lines of at most `width` columns, colours by escape sequences if `colour`.
+    /// The picture as `height` lines of at most `width` columns. With `colour`, escape sequences set the
+    /// colours.
     ///
-    /// Sizes below [`COLUMNS_MIN`](Plot::COLUMNS_MIN) by [`LINES_MIN`](Plot::LINES_MIN) are taken as these.
-    /// Many panels or a long key can need more lines than a low terminal has; they are not cut.
+    /// Smaller sizes than [`COLUMNS_MIN`](Plot::COLUMNS_MIN) by [`LINES_MIN`](Plot::LINES_MIN) are raised to
+    /// these. Many panels or a long key can need more lines than a terminal has; they are not cut.
     #[must_use]
     pub fn terminal(&self, width: usize, height: usize, colour: bool) -> String {
         let (width, height) = (width.max(Self::COLUMNS_MIN), height.max(Self::LINES_MIN));
@@ -238,9 +239,9 @@ impl Plot {
         terminal::draw(&picture, (width, height), colour)
     }
 
-    /// The narrowest terminal in which a plot still can be read.
+    /// The narrowest terminal for a readable plot.
     pub const COLUMNS_MIN: usize = 40;
-    /// The lowest terminal in which a plot still can be read.
+    /// The lowest terminal for a readable plot.
     pub const LINES_MIN: usize = 12;
 
     fn picture(&self, detail: Detail) -> Picture {
@@ -252,7 +253,8 @@ impl Plot {
         }
     }
 
-    /// The subjects without values that are not numbers and without the layers to leave out.
+    /// The subjects without NaN and other values that have no place on an axis, and without the layers to
+    /// leave out.
     fn shown(&self) -> Vec<Shown<'_>> {
         self.subjects.iter().map(|subject| Shown::new(subject, self.layers)).collect()
     }
@@ -261,7 +263,7 @@ impl Plot {
         subject::clean(&self.title.clone().unwrap_or_else(otherwise))
     }
 
-    /// The names of all series, "BASE, xstamp", or of the first where they are many.
+    /// The names of all series, "BASE, xstamp", or of the first if there are many.
     fn names(&self) -> String {
         let names: Vec<&str> = self.subjects.iter().map(|subject| subject.name.as_str()).collect();
         match names[..] {

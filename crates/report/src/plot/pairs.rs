@@ -55,7 +55,7 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     Picture { title, x: scatter.x, panels, key, notes }
 }
 
-/// Each of `other` less its partner in `first`. The cause of either one is the difference's.
+/// The differences of `other` and its partners in `first`. A cause of either value is the difference's cause.
 fn differences(first: &Subject, other: &Subject) -> Vec<Value> {
     let cause = |subject: &Subject, place: usize| subject.causes.get(place).copied().flatten();
     let pairs = first.values.iter().zip(&other.values).enumerate();

@@ -12,7 +12,7 @@ use vellum_measure::Cause;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rgb(pub u8, pub u8, pub u8);
 
-/// As SVG and HTML have it: `#0072B2`.
+/// The form of SVG and HTML: `#0072B2`.
 impl fmt::Display for Rgb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(red, green, blue) = self;
@@ -30,7 +30,7 @@ pub const FAINT: Rgb = Rgb(105, 105, 105);
 pub const GRID: Rgb = Rgb(225, 225, 225);
 /// Published figures, beside measured ones.
 pub const PUBLISHED: Rgb = Rgb(140, 140, 140);
-/// Series, in order; the eighth takes the first's.
+/// Colours of series, in order; the eighth series has the first one's colour.
 pub const SERIES: [Rgb; 7] = [
     Rgb(0, 114, 178),
     Rgb(213, 94, 0),
@@ -40,13 +40,13 @@ pub const SERIES: [Rgb; 7] = [
     Rgb(230, 159, 0),
     Rgb(90, 60, 20),
 ];
-/// The body of a crowd of observations, from its lowest to its highest.
+/// The colour of a crowd of observations, from its lowest to its highest.
 const TINT: Rgb = Rgb(158, 200, 226);
 
-/// The meaning of a mark; its colour follows.
+/// The meaning of a mark, which determines its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
-    /// Observations of a series, by its place.
+    /// Observations of a series, by the series' number.
     Series(usize),
     /// A crowd of observations from end to end, behind its middle half.
     Tint,
@@ -54,13 +54,13 @@ pub(crate) enum Ink {
     Cause(Cause),
     /// A level, such as a median.
     Level,
-    /// The level from which differences count.
+    /// The zero line of differences.
     Zero,
     /// Published figures.
     Published,
 }
 
-/// The shape that stands for one observation.
+/// The shape of one observation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Disc,
@@ -74,10 +74,10 @@ pub(crate) enum Shape {
     Stroke,
 }
 
-/// How many classes of observations there are: ordinary ones, and those of each cause.
+/// The number of classes of observations: ordinary ones, and one class for each cause.
 pub(crate) const CLASSES: usize = Cause::ALL.len() + 1;
 
-/// The class of an observation: 0 for an ordinary one, else its cause's place from 1.
+/// The class of an observation: 0 for an ordinary one, else its cause's number from 1.
 pub(crate) fn class(cause: Option<Cause>) -> usize {
     Cause::ALL.iter().position(|one| Some(*one) == cause).map_or(0, |place| place + 1)
 }
@@ -119,9 +119,9 @@ impl Ink {
         }
     }
 
-    /// The number of the nearest colour among the 256 of a terminal (its 6×6×6 cube, or its greys).
+    /// The number of the nearest colour among a terminal's 256 (its 6×6×6 cube, or its greys).
     pub(crate) fn terminal(self) -> u8 {
-        // Colours that are nearly black on paper have to be light on a dark ground.
+        // Colours that are nearly black on paper must be light on a dark background.
         let Rgb(r, g, b) = match self.colour() {
             Rgb(r, g, b) if r.max(g).max(b) < 60 => Rgb(200, 200, 200),
             colour => colour,
@@ -150,7 +150,7 @@ pub fn colour(cause: Cause) -> Rgb {
     }
 }
 
-/// The letter that stands for a cause in a terminal.
+/// The letter of a cause in a terminal.
 #[must_use]
 pub fn letter(cause: Cause) -> char {
     match cause {

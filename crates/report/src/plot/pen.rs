@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 
 /// The radius of an ordinary observation's dot; shapes of causes are a little larger.
 pub(super) const DOT: i32 = 2;
-/// Any font that looks like the one widths are measured with.
+/// Fonts that look like the one with which widths are computed.
 const FONT: &str = "Roboto, Helvetica, Arial, sans-serif";
 
-/// Which end of a text lies at its place.
+/// The end of a text that lies at its place.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -19,14 +19,14 @@ pub(super) enum Anchor {
     End,
 }
 
-/// Which height of a text lies at its place.
+/// The height of a text that lies at its place.
 #[derive(Clone, Copy)]
 pub(super) enum Height {
     Top,
     Centre,
 }
 
-/// Writes a document, an element a line.
+/// Writes a document, one element a line.
 pub(super) struct Pen {
     svg: String,
 }
@@ -44,7 +44,7 @@ impl Pen {
 
     /// Adds an element without content.
     fn put(&mut self, element: std::fmt::Arguments<'_>) {
-        // Writing into a string cannot fail.
+        // A write into a string cannot fail.
         let _ = writeln!(self.svg, "<{element}/>");
     }
 
@@ -91,7 +91,7 @@ impl Pen {
                 self.line((x - r, y - r), (x + r, y + r), colour);
                 self.line((x - r, y + r), (x + r, y - r), colour);
             }
-            // Level, for what stands upright is a run.
+            // A horizontal stroke, because vertical lines are runs.
             Shape::Stroke => self.path(&[(x - r - 2, y), (x + r + 2, y)], colour, 2),
             Shape::Plus => {
                 self.path(&[(x - r - 1, y), (x + r + 1, y)], colour, 2);
@@ -129,7 +129,7 @@ impl Pen {
     }
 }
 
-/// Corners as an attribute has them.
+/// Corners in the form of an attribute.
 fn pairs(points: &[(i32, i32)]) -> String {
     points.iter().map(|(x, y)| format!("{x},{y} ")).collect()
 }

@@ -5,31 +5,31 @@ use super::axis::Axis;
 use super::palette::Ink;
 use super::text::fit;
 
-/// Everything a plot shows.
+/// Everything that a plot shows.
 #[derive(Debug)]
 pub(crate) struct Picture {
     pub(crate) title: String,
     pub(crate) x: Axis,
     pub(crate) panels: Vec<Panel>,
     pub(crate) key: Vec<Key>,
-    /// What the picture leaves out and how to read it, a sentence each.
+    /// Sentences on what the picture leaves out and how to read it.
     pub(crate) notes: Vec<String>,
 }
 
-/// One vertical axis and what is drawn over it.
+/// A vertical axis and the marks over it.
 #[derive(Debug)]
 pub(crate) struct Panel {
-    /// The series; empty where the key names them.
+    /// The series' name; empty if the key names the series.
     pub(crate) name: String,
-    /// The remark at the right: how many observations.
+    /// The remark at the right: the number of observations.
     pub(crate) remark: String,
     pub(crate) y: Axis,
-    /// Drawn in this order, the last on top.
+    /// The marks, in drawing order; the last is on top.
     pub(crate) marks: Vec<Mark>,
 }
 
 impl Panel {
-    /// The head above it, at the left. A long name is shortened; the quantity and its unit are not.
+    /// The head above the panel, at the left. A long name is shortened; the quantity and its unit are not.
     pub(crate) fn head(&self, room: f64, wide: impl Fn(&str) -> f64) -> String {
         if self.name.is_empty() {
             return fit(&self.y.title, room, wide);
@@ -40,10 +40,10 @@ impl Panel {
     }
 }
 
-/// Something drawn.
+/// A drawn mark.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Mark {
-    /// One shape an observation.
+    /// One shape for each observation.
     Dots(Ink, Vec<(f64, f64)>),
     /// Bars side by side, each high enough to be seen.
     Bars(Ink, Vec<Box>),
@@ -70,27 +70,27 @@ pub(crate) struct Box {
 pub(crate) struct Key {
     pub(crate) swatch: Swatch,
     pub(crate) label: String,
-    /// Further details, each on a line of its own.
+    /// Further details, one a line.
     pub(crate) details: Vec<String>,
 }
 
-/// The sign before a key's label.
+/// The sign before a label of the key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Swatch {
     Dot(Ink),
     Area(Ink),
-    /// A line; in a terminal, the sign it carries.
+    /// A line; in a terminal, the sign that it carries.
     Line(Ink, Option<char>),
 }
 
-/// How finely a backend shows things, and whether it draws an observation at a time.
+/// The resolution of a backend, and its limit on shapes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Detail {
-    /// Cells from left to right and from bottom to top of all panels together.
+    /// The number of cells from left to right, and from bottom to top of all panels together.
     pub(crate) columns: usize,
     pub(crate) rows: usize,
     /// The most bars side by side.
     pub(crate) bins: usize,
-    /// The most shapes a picture should have; none where they cost nothing and every observation is drawn.
+    /// The most shapes in a picture; `None` if shapes cost nothing and every observation is drawn.
     pub(crate) shapes_max: Option<usize>,
 }

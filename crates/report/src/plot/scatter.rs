@@ -7,10 +7,10 @@ use super::subject::Shown;
 use super::thin::{Point, Thinned, thin};
 use vellum_measure::Unit;
 
-/// Up to this many observations in a picture are drawn one by one, whatever the backend.
+/// Up to this many observations are drawn singly, in any backend.
 const DOTS_MAX: usize = 2000;
 
-/// How the observations of a picture are drawn.
+/// The state of drawing the observations of a picture.
 pub(crate) struct Scatter {
     pub(crate) x: Axis,
     panels: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    /// For panels that show these observations, `what` each.
+    /// For panels that show these observations; each is called `what`.
     pub(crate) fn new(shown: &[Shown<'_>], what: &str, detail: Detail) -> Self {
         let most = shown.iter().map(|one| one.of).max().unwrap_or(0);
         let observations = shown.iter().map(|one| one.values.len()).sum();
@@ -73,7 +73,7 @@ impl Scatter {
         marks
     }
 
-    /// How many observations are drawn, and how; `what` they are called.
+    /// The note on how many observations are drawn, and how; they are called `what`.
     pub(crate) fn note(&self, what: &str) -> String {
         let count = Unit::Count.scaled(self.observations as f64);
         match self.thins() {

@@ -4,19 +4,19 @@ use super::palette::Ink;
 use super::picture::{Key, Swatch};
 use vellum_measure::{Attribution, Cause, Layers, Series, Unit};
 
-/// One series as a plot sees it.
+/// A series in a plot.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Subject {
     /// Its name.
     pub name: String,
-    /// Its values in the plot's unit, in the order in which they were observed.
+    /// Its values in the plot's unit, in order of observation.
     pub values: Vec<f64>,
-    /// The cause to which each observation lost time, if known; empty if none is known.
+    /// The cause to which each observation lost time, `None` if unknown; empty if there are no causes.
     pub causes: Vec<Option<Cause>>,
 }
 
 impl Subject {
-    /// Nothing.
+    /// An empty subject.
     pub(crate) const NONE: Self = Self { name: String::new(), values: Vec::new(), causes: Vec::new() };
 
     /// A series of values without causes.
@@ -46,14 +46,14 @@ impl Subject {
         self
     }
 
-    /// Gives each outlier the cause that took most of what it lost.
+    /// Gives each outlier the cause with the largest part of its loss.
     #[must_use]
     pub fn explained(self, attribution: &Attribution) -> Self {
         self.with_causes(attribution.outliers.iter().map(|outlier| (outlier.place, outlier.cause())))
     }
 }
 
-/// Values further from zero than this are no measurements, and would overflow an axis.
+/// Larger values are no measurements, and would overflow an axis.
 const SIZE_MAX: f64 = 1e300;
 
 /// A value that is shown.
@@ -65,16 +65,16 @@ pub(crate) struct Value {
     pub(crate) cause: Option<Cause>,
 }
 
-/// The part of a subject that is shown, and the counts left out.
+/// The shown part of a subject, and the values left out.
 #[derive(Debug)]
 pub(crate) struct Shown<'a> {
     pub(crate) name: &'a str,
-    /// In the order in which they were observed.
+    /// The values, in order of observation.
     pub(crate) values: Vec<Value>,
     pub(crate) of: usize,
-    /// Values in the layers that were taken off.
+    /// Values in the layers left out.
     outliers: Vec<f64>,
-    /// How many have no place on an axis.
+    /// The number of values without a place on an axis.
     strange: usize,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Shown<'a> {
         values
     }
 
-    /// "986 of 1,000 observations".
+    /// A remark such as "986 of 1,000 observations".
     pub(crate) fn remark(&self, what: &str) -> String {
         let of = Unit::Count.scaled(self.of as f64);
         if self.values.len() == self.of {
@@ -120,7 +120,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What is left out of a picture, a sentence each.
+/// Sentences on what the picture leaves out.
 pub(crate) fn omissions(shown: &[Shown<'_>], layers: u8, unit: &Unit) -> Vec<String> {
     let mut notes = Vec::new();
     let several = shown.len() > 1;
@@ -152,7 +152,7 @@ pub(crate) fn omissions(shown: &[Shown<'_>], layers: u8, unit: &Unit) -> Vec<Str
     notes
 }
 
-/// Entries for the causes that occur, with how often.
+/// Keys for the causes that occur, with their numbers.
 pub(crate) fn cause_keys(shown: &[Shown<'_>], swatch: fn(Ink) -> Swatch) -> Vec<Key> {
     let count =
         |cause| shown.iter().flat_map(|one| &one.values).filter(|value| value.cause == Some(cause)).count();
@@ -171,8 +171,7 @@ pub(crate) fn scaled(unit: &Unit, value: f64) -> String {
     unit.scaled(value).replace('-', "−")
 }
 
-/// A name as it may stand in a picture: control characters and those not allowed in XML become question
-/// marks.
+/// A name for a picture: control characters and those that XML forbids become question marks.
 pub(crate) fn clean(text: &str) -> String {
     let strange = |c: char| {
         c.is_control()

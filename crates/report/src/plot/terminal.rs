@@ -23,16 +23,16 @@ use super::text::{fit, wrap};
 use unicode_width::UnicodeWidthStr;
 use vellum_measure::Cause;
 
-/// The least rows for the data of a panel; where panels are many, a picture may get longer than asked for it.
+/// The least rows for the data of a panel. With many panels, a picture may exceed the requested height.
 const ROWS_MIN: usize = 2;
-/// Fewer rows than this for data and the notes give way.
+/// With fewer rows for data than this, notes are dropped.
 const ROWS_GOOD: usize = 5;
-/// Cells from one tick to the next, at least.
+/// The least number of cells from one tick to the next.
 const TICK_X: usize = 14;
 const TICK_Y: usize = 3;
 /// The least columns of a name before its details.
 const NAME_MIN: usize = 12;
-/// At the right end of a level.
+/// The sign at the right end of a level.
 const LEVEL: char = '◂';
 const ZERO: char = '╌';
 
@@ -44,9 +44,9 @@ fn wide(text: &str) -> f64 {
     columns(text) as f64
 }
 
-/// How many columns are left for data, at least: what a picture's bins may be.
+/// The least number of columns left for data, which limits the bins.
 pub(super) fn data_columns(width: usize) -> usize {
-    // Labels of ticks, as "1,234,567 ┤".
+    // The space for labels of ticks, such as "1,234,567 ┤".
     width.saturating_sub(12)
 }
 
@@ -55,7 +55,7 @@ pub(super) fn draw(picture: &Picture, (width, height): (usize, usize), colour: b
     let key = key_lines(&picture.key, width, colour);
     let notes = picture.notes.iter().flat_map(|note| wrap(note, width as f64, wide));
     let mut notes: Vec<String> = notes.map(|line| fit(&line, width as f64, wide)).collect();
-    // Title, a head each panel, axis, ticks, what they show.
+    // Title, a head for each panel, axis, ticks and the axis' quantity.
     let fixed = 1 + panels + 3;
     let left = height.saturating_sub(fixed + key.len());
     let room = left.saturating_sub(ROWS_GOOD * panels);
@@ -69,7 +69,7 @@ pub(super) fn draw(picture: &Picture, (width, height): (usize, usize), colour: b
     let y_ticks = (rows / TICK_Y).max(1);
     let labels = picture.panels.iter().flat_map(|panel| panel.y.ticks(y_ticks));
     let gutter = labels.map(|(_, label)| columns(&label)).max().unwrap_or(0) + 1;
-    // One column at the right for marks of levels.
+    // One column at the right is for marks of levels.
     let across = width.saturating_sub(gutter + 2).max(1);
     let mut lines = vec![strong(&fit(&picture.title, width as f64, wide), colour)];
     for panel in &picture.panels {
@@ -105,7 +105,7 @@ fn panel_lines(
     let row_of = |value| canvas.cell((0.0, panel.y.place(value))).map(|(_, row)| row);
     let ticks = panel.y.ticks((rows / TICK_Y).max(1)).into_iter();
     let ticks: Vec<(usize, String)> = ticks.filter_map(|(at, label)| Some((row_of(at)?, label))).collect();
-    // Marked right of the data.
+    // Levels are marked to the right of the data.
     let level = |mark: &Mark| if let Mark::Rule(Ink::Level, at) = mark { row_of(*at) } else { None };
     let levels: Vec<usize> = panel.marks.iter().filter_map(level).collect();
     let drawn = canvas.rows(colour).into_iter().enumerate();
@@ -121,7 +121,7 @@ fn panel_lines(
         .collect()
 }
 
-/// Draws areas first, then curves, observations, the curves' signs, and lines where nothing else is.
+/// Draws areas first, then curves, observations, the curves' signs, and lines in cells that are still empty.
 fn draw_marks(canvas: &mut Canvas, marks: &[Mark], (x, y): (&Axis, &Axis), colour: bool) {
     let place = |(at_x, at_y): &(f64, f64)| (x.place(*at_x), y.place(*at_y));
     for mark in marks {
@@ -149,7 +149,7 @@ fn draw_marks(canvas: &mut Canvas, marks: &[Mark], (x, y): (&Axis, &Axis), colou
     for mark in marks {
         match mark {
             Mark::Path { ink, points, sign: Some(sign) } => {
-                // The sign stands where the curve passes its quarters.
+                // The sign stands where the curve passes its quartiles.
                 for level in [0.25, 0.5, 0.75] {
                     let at = points.iter().map(place).find(|(_, share)| *share >= level);
                     if let Some(cell) = at.and_then(|(at, _)| canvas.cell((at, level))) {
@@ -170,7 +170,7 @@ fn draw_marks(canvas: &mut Canvas, marks: &[Mark], (x, y): (&Axis, &Axis), colou
     }
 }
 
-/// Observations as dots; where most of those in a cell have one cause, its letter.
+/// Draws observations as dots. If most of those in a cell have one cause, its letter replaces the dots.
 fn draw_dots(canvas: &mut Canvas, dots: impl Iterator<Item = (Ink, (f64, f64))>) {
     let mut counts = vec![[0u32; CLASSES]; canvas.width() * canvas.height()];
     for (ink, place) in dots {
@@ -188,7 +188,8 @@ fn draw_dots(canvas: &mut Canvas, dots: impl Iterator<Item = (Ink, (f64, f64))>)
     }
 }
 
-/// Bars that stand on zero or on one another. Where several share a column of cells, the highest shows.
+/// Draws bars that stand on zero or on each other. If several share a column of cells, the highest is
+/// visible.
 fn draw_bars(canvas: &mut Canvas, ink: Ink, boxes: &[Box], (x, y): (&Axis, &Axis), colour: bool) {
     let sign = match ink {
         Ink::Cause(cause) if !colour => Some(letter(cause)),
@@ -215,7 +216,7 @@ fn draw_bars(canvas: &mut Canvas, ink: Ink, boxes: &[Box], (x, y): (&Axis, &Axis
     }
 }
 
-/// The horizontal axis, its labels, and what it shows.
+/// The horizontal axis, its labels, and its quantity.
 fn x_lines(x: &Axis, gutter: usize, across: usize) -> [String; 3] {
     let mut axis: Vec<char> = vec!['─'; across];
     let mut labels = String::new();
@@ -236,12 +237,12 @@ fn x_lines(x: &Axis, gutter: usize, across: usize) -> [String; 3] {
     [format!("{}└{axis}", " ".repeat(gutter)), labels, format!("{}{title}", " ".repeat(indent))]
 }
 
-/// Entries of the key side by side, as many as fit a line; an entry with details has a line of its own.
+/// The keys side by side, as many as fit in a line; a key with details has its own line.
 fn key_lines(key: &[Key], width: usize, colour: bool) -> Vec<String> {
     const GAP: &str = "   ";
     let room = width.saturating_sub(2) as f64;
     let mut lines: Vec<String> = Vec::new();
-    // Columns left on the last line for an entry without details.
+    // Columns left on the last line for a key without details.
     let mut free = 0;
     for entry in key {
         let (sign, ink) = match entry.swatch {
@@ -267,7 +268,7 @@ fn key_lines(key: &[Key], width: usize, colour: bool) -> Vec<String> {
                 }
             }
         } else {
-            // The last details are dropped before a name is cut short; the first details never.
+            // The last details are dropped before a name is shortened; the first details never are.
             let short = columns(&entry.label).min(NAME_MIN);
             let mut details = entry.details.as_slice();
             let joined = |details: &[String]| format!(": {}", details.join(", "));

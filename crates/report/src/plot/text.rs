@@ -14,10 +14,10 @@ const ASCII: [u16; 95] = [
     1128, 498, 490, 1038, 498, 1796, 1131, 1168, 1150, 1164, 694, 1057, 670, 1129, 992, 1539, 1016, 969,
     1016, 693, 500, 693, 1393,
 ];
-/// The width of a column of any other character.
+/// The width of any other character, for each column it takes.
 const OTHER: u16 = 1200;
 
-/// How wide `text` is with letters of `size` pixels.
+/// The width of `text` with letters of `size` pixels.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     let of = |c: char| match u32::from(c).checked_sub(u32::from(' ')).and_then(|at| ASCII.get(at as usize)) {
         Some(width) => usize::from(*width),
@@ -26,7 +26,7 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(of).sum::<usize>() as f64 * size / 2048.0
 }
 
-/// `text`, or its beginning with an ellipsis where it is wider than `room`, as `wide` measures.
+/// `text`, or its beginning with an ellipsis if it is wider than `room`, as measured by `wide`.
 pub(crate) fn fit(text: &str, room: f64, wide: impl Fn(&str) -> f64) -> String {
     if wide(text) <= room {
         return text.to_owned();
@@ -41,8 +41,8 @@ pub(crate) fn fit(text: &str, room: f64, wide: impl Fn(&str) -> f64) -> String {
     String::new()
 }
 
-/// Breaks `text` between words into lines no wider than `room`, as `wide` measures; a longer word gets a line
-/// of its own.
+/// Breaks `text` between words into lines no wider than `room`, as measured by `wide`; a longer word gets its
+/// own line.
 pub(crate) fn wrap(text: &str, room: f64, wide: impl Fn(&str) -> f64) -> Vec<String> {
     if wide(text) <= room {
         return vec![text.to_owned()];

@@ -20,8 +20,8 @@
 use super::picture::Box;
 use std::ops::Range;
 
-/// An observation, and to which class it belongs; classes are not joined to one run. Class 0 is the ordinary
-/// one.
+/// An observation and its class. Observations of different classes are not joined to a run. Class 0 is the
+/// ordinary one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Point {
     pub(crate) x: f64,
@@ -29,15 +29,15 @@ pub(crate) struct Point {
     pub(crate) class: usize,
 }
 
-/// The shapes that stand for all points, by class.
+/// The shapes for all points, by class.
 #[derive(Debug, Default)]
 pub(crate) struct Thinned {
     /// Observations drawn singly.
     pub(crate) dots: Vec<Point>,
     pub(crate) runs: Vec<(usize, Box)>,
-    /// Runs of class 0 that hold some of a column's middle half.
+    /// Runs of class 0 that overlap their column's middle half.
     pub(crate) crowds: Vec<Box>,
-    /// Middle halves, as far as they lie in a crowd.
+    /// Middle halves, cut to the crowds.
     pub(crate) middles: Vec<Box>,
 }
 
@@ -47,9 +47,9 @@ impl Thinned {
     }
 }
 
-/// Fewer in a column have no middle half worth showing.
+/// The least number of observations in a column whose middle half is shown.
 const CROWD_MIN: usize = 8;
-/// Cells grow no further than to this many columns.
+/// Cells are not doubled below this number of columns.
 const COLUMNS_MIN: usize = 24;
 
 /// Thins `points` on a grid of at most `columns` by `rows` over `x` and `y` to at most `shapes_max` shapes,
@@ -69,7 +69,7 @@ pub(crate) fn thin(
     }
 }
 
-/// The cell of `count` over `range` in which a value lies.
+/// The cell of a value, if `range` is divided into `count` cells.
 pub(crate) fn cell(value: f64, range: &Range<f64>, count: usize) -> usize {
     let place = (value - range.start) / (range.end - range.start) * count as f64;
     (place.max(0.0) as usize).min(count.saturating_sub(1))
@@ -116,7 +116,7 @@ mod tests {
         (0..n).map(|at| Point { x: at as f64, y: value(&mut rng), class: 0 }).collect()
     }
 
-    /// Whether each point lies exactly in a shape of its class.
+    /// True if each point lies exactly in a shape of its class.
     fn all_covered(points: &[Point], thinned: &Thinned) -> bool {
         points.iter().all(|p| {
             let within =

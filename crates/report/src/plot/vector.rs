@@ -22,15 +22,15 @@ use super::picture::{Box, Detail, Key, Mark, Panel, Picture, Swatch};
 use super::text::{fit, width, wrap};
 use std::collections::HashMap;
 
-/// How finely the area for data is divided, about two units of the picture a cell, and how many shapes keep
-/// files small.
+/// The resolution of the area for data, about two units of the picture a cell, and the number of shapes that
+/// keeps files small.
 pub(super) const DETAIL: Detail = Detail { columns: 360, rows: 180, bins: 180, shapes_max: Some(3000) };
 
 const WIDE: i32 = 900;
-/// Of the area for data of all panels together: for one panel, and for each further one.
+/// The height of the area for data, all panels together: for the first panel, and for each further one.
 const FIRST_HIGH: i32 = 360;
 const NEXT_HIGH: i32 = 100;
-/// Up to this height, the area for data grows with the key beside it.
+/// The height up to which the area for data grows with the key beside it.
 const KEY_FILLED: i32 = 560;
 const MARGIN: i32 = 14;
 const KEY_WIDE: i32 = 190;
@@ -38,26 +38,26 @@ const KEY_LINE: i32 = 19;
 const TITLE: f64 = 17.0;
 const SMALL: f64 = 12.0;
 const NOTE_LINE: i32 = 16;
-/// From a panel's top to its area for data: room for what its axis shows.
+/// From the top of a panel to its area for data: space for the axis' quantity.
 const HEAD: i32 = 24;
-/// Below the last panel, for ticks and what they show.
+/// Space below the last panel, for ticks and the axis' quantity.
 const FOOT: i32 = 46;
-/// More of it where names stand on two lines by turns, so that long neighbours do not touch.
+/// Additional space for names on two lines in turns, so that long neighbours do not touch.
 const NAME_LINE: i32 = 15;
-/// From one tick to the next, at least.
+/// The least distance from one tick to the next.
 const TICK_X: i32 = 90;
 const TICK_Y: i32 = 46;
 const TICK_LONG: i32 = 4;
-/// The least width and height of what fills an area; less is overlooked.
+/// The least width and height of an area, so that it is visible.
 const BOX_MIN: i32 = 2;
 /// Bars wider than this have a gap between them.
 const BAR_GAP_FROM: i32 = 5;
 
-/// Where things are, in units of the picture.
+/// The positions of parts, in units of the picture.
 struct Layout {
     width: i32,
     height: i32,
-    /// The area for data of each panel: top and bottom.
+    /// The area for data of each panel, by top and bottom.
     panels: Vec<(i32, i32)>,
     left: i32,
     right: i32,
@@ -68,7 +68,7 @@ impl Layout {
     fn new(picture: &Picture) -> Self {
         let count = picture.panels.len().max(1) as i32;
         let key = KEY_LINE * picture.key.iter().map(rows).sum::<i32>();
-        // Beside a long key there is room for the data to be higher.
+        // Beside a long key there is space for higher panels.
         let high = (FIRST_HIGH + NEXT_HIGH * (count - 1)).max(key.min(KEY_FILLED)) / count;
         let ticks = picture.panels.iter().flat_map(|panel| panel.y.ticks((high / TICK_Y) as usize));
         let widest = ticks.map(|(_, label)| width(&label, SMALL)).fold(0.0, f64::max);
@@ -91,7 +91,7 @@ impl Layout {
     }
 }
 
-/// A part of a page: the page says how wide it is, what is behind it, and by variables which colours it has.
+/// A part of a page. The page determines the width and background, and, by variables, the colours.
 pub(super) fn inline(picture: &Picture) -> String {
     const ROLES: [(Rgb, &str); 7] = [
         (WHITE, "none"),
@@ -112,7 +112,7 @@ pub(super) fn inline(picture: &Picture) -> String {
     format!("<svg {view} role=\"img\">{rest}")
 }
 
-/// How wide writing of this size is.
+/// The width of a text in letters of this size.
 fn letters(size: f64) -> impl Fn(&str) -> f64 {
     move |text| width(text, size)
 }
@@ -166,7 +166,7 @@ fn draw_panel(pen: &mut Pen, layout: &Layout, x_axis: &Axis, panel: &Panel, (top
     for mark in &panel.marks {
         draw_mark(pen, mark, (&x, &y), (left, right), &mut tops);
     }
-    // The axes over the data's lower edge, so that they stay straight.
+    // The axes are drawn over the lower edge of the data, so that they look straight.
     pen.line((left, top), (left, bottom), TEXT);
     pen.line((left, bottom), (right, bottom), TEXT);
     let (start, head) = ((MARGIN, top - 14), (Anchor::Start, Height::Centre));
@@ -176,8 +176,8 @@ fn draw_panel(pen: &mut Pen, layout: &Layout, x_axis: &Axis, panel: &Panel, (top
     pen.write(&panel.head(room, letters(SMALL)), start, SMALL, TEXT, head);
 }
 
-/// Draws a mark where `x` and `y` say; rules from `left` to `right`. `tops` are those of the bars so far, by
-/// their left.
+/// Draws a mark at the positions from `x` and `y`; rules reach from `left` to `right`. `tops` are the tops of
+/// the bars drawn so far, by their left edge.
 fn draw_mark(
     pen: &mut Pen,
     mark: &Mark,
@@ -194,11 +194,11 @@ fn draw_mark(
         Mark::Bars(ink, bars) => {
             for Box { left, right, low, high } in bars {
                 let (left, right) = (x(*left), x(*right));
-                // A box made higher, to be seen, lifts the boxes that stand on it: they would cover it
-                // otherwise.
+                // A box that was raised to be visible also raises the boxes on top of it, which would
+                // otherwise cover it.
                 let foot = tops.get(&left).map_or(y(*low), |top| y(*low).min(*top));
                 let top = y(*high).min(foot - BOX_MIN);
-                // Bars that are wide enough stand apart.
+                // Bars that are wide enough have a gap.
                 let gap = i32::from(right - left > BAR_GAP_FROM);
                 pen.area((left, top), ((right - gap).max(left + BOX_MIN), foot), ink.colour());
                 tops.insert(left, top);
@@ -232,7 +232,7 @@ fn draw_mark(
     }
 }
 
-/// The room for a key's text.
+/// The width for a key's text.
 const KEY_ROOM: f64 = (KEY_WIDE - 24 - 24) as f64;
 
 /// A key's label in lines that fit beside the data.
@@ -240,7 +240,7 @@ fn label_lines(key: &Key) -> Vec<String> {
     wrap(&key.label, KEY_ROOM, letters(SMALL))
 }
 
-/// The lines that a key takes.
+/// The number of lines of a key.
 fn rows(key: &Key) -> i32 {
     (label_lines(key).len().max(1) + key.details.len()) as i32
 }

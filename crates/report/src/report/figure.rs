@@ -13,9 +13,9 @@ pub enum Figure {
     Bytes(u64),
     /// A time, in nanoseconds.
     Nanos(u64),
-    /// How many of what the words beside it name.
+    /// A count of the things named by the words beside it.
     Count(u64),
-    /// How many of this, in the singular.
+    /// A count of the named thing, given in the singular.
     Many(u64, &'static str),
 }
 
@@ -30,10 +30,10 @@ impl fmt::Display for Figure {
     }
 }
 
-/// One fact of a row: a figure between words.
+/// A fact of a row: a figure between words.
 type Cell = (&'static str, Figure, Cow<'static, str>);
 
-/// What stands behind a label.
+/// The content of a row, behind its label.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
     Cells(Vec<Cell>),
@@ -41,13 +41,13 @@ pub(crate) enum Content {
     Table(Table),
 }
 
-/// A label, and what it names.
+/// A label and its content.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub(crate) label: Cow<'static, str>,
-    /// Whether the reader must know it before the figures.
+    /// True if the reader must see the row before the figures.
     pub(crate) is_note: bool,
-    /// A second label, and whether it is something to notice.
+    /// A second label, and whether it is highlighted.
     pub(crate) state: Option<(&'static str, bool)>,
     pub(crate) content: Content,
 }
@@ -57,7 +57,7 @@ impl Row {
         Row { label: label.into(), is_note: false, state: None, content }
     }
 
-    /// A row of cells, without any.
+    /// A row without cells.
     pub fn new(label: impl Into<Cow<'static, str>>) -> Row {
         Row::with_content(label, Content::Cells(Vec::new()))
     }
@@ -72,17 +72,17 @@ impl Row {
         Row::with_content(label, Content::Table(table))
     }
 
-    /// Something to know about the figures.
+    /// A note on the figures.
     pub fn note(words: impl Into<String>) -> Row {
         Row { is_note: true, ..Row::words("note", words) }
     }
 
-    /// Something without which the figures mislead.
+    /// A warning, without which the figures mislead.
     pub fn warning(words: impl Into<String>) -> Row {
         Row { is_note: true, ..Row::words("warning", words) }
     }
 
-    /// The same with a second label behind the first.
+    /// The row with a second label behind the first.
     #[must_use]
     pub fn state(self, word: &'static str, is_noticed: bool) -> Row {
         Row { state: Some((word, is_noticed)), ..self }
@@ -100,7 +100,7 @@ impl Row {
         self.cell(("", figure, after.into()))
     }
 
-    /// Its cells as text; none of words and tables.
+    /// Its cells as text; none for words and tables.
     pub(crate) fn cells(&self) -> Vec<String> {
         let Content::Cells(cells) = &self.content else { return Vec::new() };
         let said = |(before, figure, after): &Cell| format!("{before} {figure} {after}").trim().to_owned();

@@ -15,10 +15,10 @@ use serde::Serialize;
 
 /// A document that can be written as JSON, whatever its type.
 pub trait Document {
-    /// Its text.
+    /// The document as JSON.
     ///
     /// # Errors
-    /// If there is a value that JSON does not have.
+    /// If JSON has no form for a value.
     fn json(&self) -> Result<String, OutputError>;
 }
 
@@ -28,7 +28,7 @@ impl<T: Serialize> Document for T {
     }
 }
 
-/// How much of a report an item belongs to.
+/// The forms of the report that an item belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depth {
     Brief,
@@ -40,26 +40,26 @@ pub(crate) enum Depth {
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Row(Row),
-    /// A sentence by itself.
+    /// A separate sentence.
     Sentence(String),
-    /// What follows from the rest.
+    /// The conclusion from the other items.
     Verdict(String),
     /// Words on the table before.
     Remark(String),
     Table(Table),
-    /// With the label of its curve in the text, if it has a line there.
+    /// A chart, with the label of its curve in the text if it has a line there.
     Chart(Chart, Option<&'static str>),
     /// A drawing for the page: SVG.
     Picture(String),
-    /// Lines with a layout of their own.
+    /// Lines with a fixed layout.
     Lines(String),
 }
 
-/// Items, perhaps under a title.
+/// Items, optionally under a title.
 #[derive(Clone, Debug, Default)]
 pub struct Section {
     pub(crate) title: String,
-    /// Whether the title is the page's only: in the text a table's first head says the same.
+    /// True if only the page shows the title: in the text the first head of a table is the same.
     pub(crate) is_title_of_page: bool,
     pub(crate) items: Vec<(Depth, Item)>,
 }
@@ -75,7 +75,7 @@ impl Section {
         Section { title: title.into(), ..Section::default() }
     }
 
-    /// A section whose title stands on the page alone.
+    /// A section whose title is only on the page.
     pub fn on_page(title: impl Into<String>) -> Section {
         Section { is_title_of_page: true, ..Section::titled(title) }
     }
@@ -95,12 +95,12 @@ impl Section {
         rows.into_iter().fold(self, |section, (label, words)| section.row(Row::words(label, words)))
     }
 
-    /// Adds something to know about the figures.
+    /// Adds a note on the figures.
     pub fn note(&mut self, words: impl Into<String>) -> &mut Section {
         self.row(Row::note(words))
     }
 
-    /// Adds several such.
+    /// Adds several notes.
     pub fn notes(&mut self, notes: impl IntoIterator<Item: Into<String>>) -> &mut Section {
         notes.into_iter().fold(self, |section, note| section.note(note))
     }
@@ -115,7 +115,7 @@ impl Section {
         self.item(Item::Sentence(words.into()))
     }
 
-    /// Adds what follows from the rest, or what the rest is about.
+    /// Adds the conclusion from the other items, or their subject.
     pub fn verdict(&mut self, words: impl Into<String>) -> &mut Section {
         self.item(Item::Verdict(words.into()))
     }
@@ -128,7 +128,7 @@ impl Section {
         }
     }
 
-    /// Adds a table; nothing if it has no row.
+    /// Adds a table, unless it has no rows.
     pub fn table(&mut self, table: Table) -> &mut Section {
         if table.is_empty() { self } else { self.item(Item::Table(table)) }
     }
@@ -148,17 +148,17 @@ impl Section {
         self.item(Item::Picture(svg))
     }
 
-    /// Adds lines with a layout of their own, if there are any.
+    /// Adds lines with a fixed layout, if there are any.
     pub fn lines(&mut self, lines: String) -> &mut Section {
         if lines.is_empty() { self } else { self.item(Item::Lines(lines)) }
     }
 
-    /// Adds what belongs to the whole report alone.
+    /// Adds items that only the whole report has.
     pub fn whole(&mut self, add: impl FnOnce(&mut Section)) -> &mut Section {
         self.deeper(Depth::Whole, add)
     }
 
-    /// Adds what the page alone has.
+    /// Adds items that only the page has.
     pub fn page(&mut self, add: impl FnOnce(&mut Section)) -> &mut Section {
         self.deeper(Depth::Page, add)
     }
@@ -171,22 +171,22 @@ impl Section {
     }
 }
 
-/// What a report is about: the first line of the text, and the frame of the page.
+/// The subject of a report: the first line of the text, and the frame of the page.
 #[derive(Clone, Debug, Default)]
 pub struct Head {
-    /// Who reports: `vellum heap`.
+    /// The reporting command, such as `vellum heap`.
     pub name: &'static str,
-    /// What the page shows, for the title of its window.
+    /// The subject of the page, for its window's title.
     pub subject: &'static str,
-    /// What was looked at: a command, above all.
+    /// The measured object, usually a command.
     pub of: String,
-    /// What became of it.
+    /// Its end.
     pub ending: String,
-    /// What else to know about the page, at its end.
+    /// Further notes on the page, at its end.
     pub footer: String,
 }
 
-/// What a command reports.
+/// The report of a command.
 #[derive(Default)]
 pub struct Report<'a> {
     pub(crate) head: Option<Head>,
@@ -206,7 +206,7 @@ impl<'a> Report<'a> {
         Report { head: head.into(), ..Report::default() }
     }
 
-    /// The same, with the document that is its JSON.
+    /// The report with the document for its JSON.
     #[must_use]
     pub fn documented(self, document: &'a dyn Document) -> Report<'a> {
         Report { document: Some(document), ..self }
@@ -225,7 +225,7 @@ impl<'a> Report<'a> {
         self
     }
 
-    /// The report for people, ending in a newline; nothing where nothing was reported.
+    /// The report as text with a newline at its end; empty if there is nothing to report.
     pub fn text(&self, look: Look) -> String {
         text::write(self, look)
     }
@@ -238,7 +238,7 @@ impl<'a> Report<'a> {
     /// The report for programs: its document.
     ///
     /// # Errors
-    /// As for [`Document::json`].
+    /// Those of [`Document::json`].
     pub fn json(&self) -> Result<String, OutputError> {
         self.document.map_or_else(|| Ok("null\n".to_owned()), Document::json)
     }

@@ -26,7 +26,7 @@ pub(super) fn write(report: &Report<'_>) -> String {
     )
 }
 
-/// The list that an item stands in together with its neighbours of the same kind.
+/// The list that holds an item and its neighbours of the same kind.
 fn list(item: &Item) -> [&'static str; 2] {
     match item {
         Item::Row(row) if row.is_note => ["<ul class=\"notes\">\n", "</ul>\n"],

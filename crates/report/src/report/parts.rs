@@ -9,18 +9,18 @@ use super::{Figure, Row};
 use crate::Table;
 use std::borrow::Cow;
 
-/// The excess that the readings of one moment may have: one divided by this.
+/// One divided by this is the largest excess of readings of one moment.
 const EXCESS_PART: u64 = 50;
 const OTHER: &str = "other";
 
-/// The moment that parts are of.
+/// The moment to which parts belong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
-    /// When the whole was largest.
+    /// The moment when the whole was largest.
     Peak,
-    /// When the program had ended.
+    /// The end of the program.
     End,
-    /// When the report was made, of a program that runs on.
+    /// The time of the report, if the program still runs.
     Now,
 }
 
@@ -77,7 +77,7 @@ impl Parts {
         Parts { unit, moment, whole, parts, excess }
     }
 
-    /// The same where one knows what the rest is.
+    /// The parts with a name for the rest, if the caller has one.
     #[must_use]
     pub fn rest_is(mut self, name: &'static str) -> Parts {
         if let Some((last, _)) = self.parts.last_mut().filter(|(last, _)| last == OTHER) {
@@ -86,7 +86,7 @@ impl Parts {
         self
     }
 
-    /// In words, by how much the parts exceed their whole, if they do.
+    /// The excess of the parts over their whole in words, if there is any.
     pub fn excess(&self) -> Option<&str> {
         self.excess.as_deref()
     }
@@ -97,7 +97,7 @@ impl Parts {
         self.parts.iter().fold(row, |row, (name, part)| row.amount((self.unit)(*part), name.clone()))
     }
 
-    /// The parts as a table: each with its share, and the whole. `what` they are of stands over the names.
+    /// The parts as a table: each with its share, and the whole. `what` is the head over the names.
     pub fn table(&self, what: &str, more: &str) -> Table {
         let mut table =
             Table::plain(&[&format!("{what} {}{more}", self.moment.words()), "bytes", "share"], 1);

@@ -18,34 +18,34 @@ use crate::Style;
 use crate::plot::text::wrap;
 use crate::table::columns;
 
-/// Columns of words, and of a table where nobody says how wide it may be.
+/// The width of words, and of a table if no width is given.
 pub const WORDS_MAX: usize = 80;
-/// Columns of labels, unless one is longer.
+/// The width of labels, unless one is longer.
 const LABEL_MIN: usize = 9;
-/// Width of each of a row's cells but the last, with the gap behind it.
+/// The width of each cell of a row except the last, with the gap behind it.
 const CELL: usize = 21;
-/// What stands before a row, and before the second line of a sentence.
+/// The indent of a row, and of the second line of a sentence.
 const INDENT: usize = 2;
 const HANGING: usize = 4;
 
-/// How a report is set.
+/// The layout of a report's text.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
-    /// Its colours.
+    /// The colours.
     pub style: Style,
-    /// Columns of the widest line, where names allow it.
+    /// The width of the widest line, if names allow it.
     pub columns: usize,
-    /// Whether all of it is wanted.
+    /// True for the longer text.
     pub is_whole: bool,
 }
 
 impl Look {
-    /// What is usual: no more than the brief report.
+    /// The brief report, which is the default.
     pub const fn brief(style: Style) -> Look {
         Look { style, columns: WORDS_MAX, is_whole: false }
     }
 
-    /// The same, in this number of columns.
+    /// The same layout with this width.
     #[must_use]
     pub const fn wide(self, columns: usize) -> Look {
         Look { columns, ..self }
@@ -80,7 +80,7 @@ pub(super) fn write(report: &Report<'_>, look: Look) -> String {
     page.text
 }
 
-/// What the text has of a section.
+/// The parts of a section that the text shows.
 struct Shown<'a> {
     title: &'a str,
     items: Vec<&'a Item>,
@@ -109,7 +109,7 @@ struct Page {
 }
 
 impl Page {
-    /// Columns of words.
+    /// The width of words.
     fn columns(&self) -> usize {
         self.look.columns.min(WORDS_MAX)
     }
@@ -166,7 +166,7 @@ impl Page {
         }
     }
 
-    /// Words in lines, of which the first has the one indent, and the others the other.
+    /// Words in lines; the first line has the first indent, the others the second.
     fn words(&mut self, words: &str, [first, rest]: [usize; 2], dress: impl Fn(Style, &str) -> String) {
         for (at, line) in wrapped(words, rest, self.columns()).into_iter().enumerate() {
             let line = dress(self.look.style, &line);
@@ -175,19 +175,19 @@ impl Page {
     }
 }
 
-/// `text` in lines of `columns` beside an indent of this many, broken at blanks. A row of a table that fits
-/// stays as it is.
+/// `text` in lines of `columns`, after an indent of this width, broken at blanks. A row of a table that fits
+/// stays unchanged.
 #[must_use]
 pub fn wrapped(text: &str, indent: usize, columns: usize) -> Vec<String> {
     wrap(text, columns.saturating_sub(indent) as f64, |line| line.chars().count() as f64)
 }
 
-/// Cells below those of other rows, continued on a further line where they do not fit in `room` columns.
+/// Cells aligned below those of other rows, with further lines if they do not fit in `room` columns.
 fn in_columns(cells: &[String], room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for cell in cells {
         let at = lines.len() - 1;
-        // A space at least between two cells.
+        // There is at least one space between two cells.
         let filled = match columns(&lines[at]) {
             0 => 0,
             width => (width + 1).div_ceil(CELL) * CELL,
