@@ -1,9 +1,8 @@
-//! Links the library to `libvellum.so`, which has to be built before (`./build` does), and names it as
-//! programs look for it.
+//! Links the library to `libvellum.so`, which `./build` builds first, and gives it the name that programs
+//! look for (`libgc.so.1`).
 //!
-//! It names the C library, but no version of it: a library without symbols stands for it when this one is
-//! linked. So it is loaded by any version that has the functions, and not only by those as new as the one
-//! here.
+//! The library names the C library but no version of its symbols: it is linked to a stand-in without symbols.
+//! Any glibc that has the functions can therefore load it, not only versions as new as the build machine's.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,16 +1,15 @@
-//! Names the library for programs that are linked with it, and has what ordinary programs run of it lie
-//! together.
+//! Gives the library its SONAME, and places the functions that ordinary programs run next to each other.
 //!
-//! A program that is linked with the library looks for it by its SONAME, whose number changes when programs
-//! have to be linked anew. A link by that name lies beside the library, as programs are linked with it there,
-//! too.
+//! A program that is linked with the library looks for its SONAME, whose number changes when programs must be
+//! linked again. A link with that name is made beside the library, for programs that are linked with it
+//! there.
 //!
-//! The kernel maps a library's code in runs of sixteen pages around each that is touched. A program runs some
-//! 160 KB of the library's 540 KB; where these lie all over it, nearly all of it is in memory in every
-//! process, which is a fifth of what a small one takes.
+//! The kernel maps a library's code in runs of sixteen pages around each touched page. A program runs about
+//! 160 KB of the library's 540 KB. Spread over the whole library, they would make nearly all of it resident
+//! in every process: a fifth of a small process's memory.
 //!
-//! `resident.txt` names the functions; from it comes a script for the linker. It leaves all else where it
-//! would be. With another linker than the toolchain's own, or older names of symbols, the order is any.
+//! `resident.txt` lists these functions. The build makes a linker script from it, which leaves all other code
+//! in its place. Other linkers and older symbol names have no defined order.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::symlink;

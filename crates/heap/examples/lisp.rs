@@ -1,11 +1,11 @@
-//! A small Lisp whose values lie in the collected heap, without `unsafe`.
+//! A small Lisp interpreter whose values are objects of the collected heap, written without `unsafe`.
 //!
 //! ```text
 //! cargo run --release -p vellum-heap --example lisp -- '(define (square x) (* x x)) (square 12)'
 //! ```
 //!
-//! Numbers, symbols, pairs, `lambda`, `define`, `if`, `quote`, and a few functions. Without arguments it runs
-//! a program of its own, and says what the collector did meanwhile.
+//! The language has numbers, symbols, pairs, `lambda`, `define`, `if`, `quote` and a few functions. Without
+//! arguments, the example runs a built-in program and prints the collector's figures.
 
 use std::fmt::Write;
 use vellum_heap::{Array, Field, Gc, Heap, OutOfMemory, Scope, object};

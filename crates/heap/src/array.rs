@@ -1,12 +1,13 @@
-//! Arrays of a length that is known when they are made.
+//! Arrays in the heap. An array's length is fixed when it is allocated.
 //!
 //! ```text
 //! len | (padding) | element 0 | element 1 | ...
 //!  one element's place
 //! ```
 //!
-//! The collector knows an array by its elements' pointers, one element after another; so the length takes the
-//! place of an element, in whose pointers it is a small number, which is no address.
+//! The collector scans an array element by element, with the element type's map of pointers. The length takes
+//! the place of one more element: a word that the map calls a pointer then holds a small number, which is
+//! never an object's address.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -1,4 +1,4 @@
-//! Ephemerons: a value known of an object, which goes with it, without being a part of it.
+//! Ephemerons: values attached to an object without a field in it. A value lives as long as its object.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -1,4 +1,4 @@
-//! Pointers from object to object.
+//! Fields: pointers from one heap object to another.
 
 use crate::handle::Gc;
 use crate::object::{Object, Pointers};

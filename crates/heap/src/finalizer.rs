@@ -1,4 +1,4 @@
-//! Finalizers: functions called when an object has died.
+//! Finalizers: functions that are called once after an object has died.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

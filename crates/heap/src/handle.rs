@@ -1,4 +1,4 @@
-//! Handles: pointers to objects that a scope keeps alive.
+//! Handles: copyable pointers to objects that a scope keeps alive.
 
 use crate::object::Object;
 use std::fmt;

@@ -1,12 +1,12 @@
-//! The lists in which scopes enter their handles: chunks, which the collector scans.
+//! Handle lists: each scope records its handles in chunks of slots, which the collector scans as roots.
 //!
-//! A thread has a stock of chunks, cut from slabs that are roots as long as the thread lives. A scope takes
-//! what it needs, and puts it back empty: what it kept is kept no more. Each scope has chunks of its own, so
-//! an outer one can be used while an inner one is open.
+//! Each thread has a stock of empty chunks, cut from slabs that are roots as long as the thread lives. A
+//! scope takes chunks from the stock and returns them cleared, which releases its objects. Scopes share no
+//! chunks, so an outer scope can be used while an inner one is open.
 //!
 //! # Invariants
-//! * Slots of chunks in the stock are null, and in a scope's chunks those that it has not used yet.
-//! * Slabs are unmapped when their thread ends, after the collector was notified.
+//! * Unused slots are null, in the stock's chunks and in a scope's.
+//! * When a thread ends, its slabs are first removed from the roots and then freed.
 
 use std::cell::{Cell, RefCell};
 use std::ptr::{NonNull, null, null_mut};

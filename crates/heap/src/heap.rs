@@ -1,4 +1,4 @@
-//! The process's heap: settings, scopes, collections, and waiting.
+//! The process's heap: settings, scopes, collections, blocking regions, limits and counters.
 
 use crate::OutOfMemory;
 use crate::scope::Scope;

@@ -1,4 +1,4 @@
-//! Vellum's garbage collector, for Rust programs, with no `unsafe` in them.
+//! Vellum's garbage collector for Rust programs: a safe interface, so that they need no `unsafe`.
 //!
 //! ```
 //! use vellum_heap::{Field, Heap, object};
@@ -31,13 +31,15 @@
 //! ```
 //!
 //! # Words
-//! An *object* ([`Object`]) is a value that lies in the collected heap; the macro [`object!`] makes a type
-//! one, and says where its pointers are. A *handle* ([`Gc`]) is a copyable pointer to one, which a *scope*
-//! ([`Scope`]) keeps alive as long as it lasts. A *field* ([`Field`]) is a pointer from object to object.
-//! What must outlive every scope is held by a [`Root`]; what must not keep its object, by a [`Weak`].
+//! An *object* ([`Object`]) is a value in the collected heap. The macro [`object!`] declares structures as
+//! objects and records where their pointers are. A *handle* ([`Gc`]) is a copyable pointer to an object. A
+//! *scope* ([`Scope`]) keeps the objects of its handles alive until it ends. A *field* ([`Field`]) is a
+//! pointer from one object to another. A [`Root`] keeps its object alive beyond every scope; a [`Weak`]
+//! reference keeps nothing alive.
 //!
-//! For languages whose values have types at run time there are *families* of types ([`family!`]), *words*
-//! ([`Word`]), which lead to objects of any of these or are immediates, and the machine's [`Stack`] of them.
+//! Dynamically typed languages use *families* of types ([`family!`]). A *word* ([`Word`]) holds an immediate
+//! or a pointer to an object of one of the family's types. A [`Stack`] of words serves the language's
+//! machine.
 //!
 //! ```text
 //! stack, Vec, Box ... ── Gc<'s, T> ──▶ object ── Field<U> ──▶ object
@@ -47,34 +49,34 @@
 //! ```
 //!
 //! # Why it is safe
-//! * The collector scans stacks, but not memory of `Box` or `Vec`. So each handle is entered
-//!   in its scope's list, which the collector does scan; and a handle's lifetime is the scope's, so
-//!   that it cannot be kept for longer, wherever it lies.
-//! * What a list leads to does not move, so `&T` from a handle stays valid, whatever is allocated meanwhile.
-//!   All else may move.
-//! * A field that is not null lies in an object: it is set by [`Scope::set`] only, which checks that, and
-//!   there is no way to move it out. So a reader of one ([`Field::get`]) gets what the collector knows of.
-//!   Where the type is known, the check costs nothing.
-//! * Objects have no destructors, which would see others after theirs (`alloc` does not compile for a type
-//!   that has one). A finalizer ([`Gc::on_death`]) sees an object whose referents are all there.
-//! * Any thread may have handles to any object: objects are [`Sync`], and what changes in them is fields and
-//!   atomics. Only a thread that the collector can stop changes a field, as that takes a scope of its own.
-//! * In [`Heap::blocking`] a thread can reach no scope; what it may reach of the heap by other ways panics.
-//! * A word's tag says its object's type, as each tag means one type; so pointers into objects must count
-//!   (`only_starts` is refused).
-//! * Stacks are scanned always: a heap that relies on frames of the program's own (`precise_stacks`) is
-//!   refused, as there are none here.
+//! * The collector scans stacks, but not memory of `Box` or `Vec`. Each handle is therefore recorded in its
+//!   scope's list, which the collector scans. A handle's lifetime is its scope's, so it cannot outlive the
+//!   scope, wherever it is stored.
+//! * Objects in a list do not move, so `&T` from a handle stays valid during later allocations. All other
+//!   objects may move.
+//! * A field that is not null lies in an object: only [`Scope::set`] sets fields. It checks this, and a field
+//!   cannot be moved out of its object. [`Field::get`] therefore reads only pointers that the collector sees.
+//!   The compiler removes the check where it can compute the field's offset.
+//! * Objects have no destructors, because a destructor could use an object that is already destroyed. `alloc`
+//!   does not compile for types with one. A finalizer ([`Gc::on_death`]) sees its object with all referents.
+//! * Any thread may have handles to any object: objects are [`Sync`], and only fields and atomics in them
+//!   change. Setting a field takes a scope, so only threads that the collector can stop set fields.
+//! * Inside [`Heap::blocking`] a thread can reach no scope; other functions that touch the heap panic there.
+//! * A tag stands for one type, so a word's tag determines its object's type. Tagged words point into their
+//!   objects, so settings that ignore interior pointers (`only_starts`) are refused.
+//! * Stacks are always scanned. A heap that relies on frames described by the program (`precise_stacks`) is
+//!   refused, because this interface describes none.
 //!
-//! There is one heap a process. The functions of `vellum_gc`, C functions under Rust names, do not know of
-//! these rules: a program that uses both must keep them itself.
+//! There is one heap per process. The functions of `vellum_gc` are C functions under Rust names and do not
+//! enforce these rules: a program that uses both interfaces must follow the rules itself.
 //!
 //! # Costs
-//! A handle is a store into the scope's list. A loop that walks far should open a scope for each stretch, and
-//! take what it needs beyond by [`Scope::keep`]: the list grows with each `get`.
+//! Each handle costs a store into the scope's list, and each `get` makes a handle. A loop that visits many
+//! objects should open a scope for each stretch and move its results out with [`Scope::keep`].
 //!
 //! # Source
-//! Scopes of handles are those of V8 and the Java Native Interface, where they are checked by nobody;
-//! lifetimes that end with a scope and so check it are a well-known use of Rust's.
+//! V8 and the Java Native Interface have scopes of handles, but do not check them. Here lifetimes check them,
+//! by a well-known Rust technique.
 
 mod array;
 mod ephemeron;

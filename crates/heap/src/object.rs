@@ -1,4 +1,4 @@
-//! What may lie in the heap, and where its pointers are.
+//! Types whose values may lie in the heap, with maps of where their pointers are.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
-//! Roots: what holds an object beyond every scope.
+//! Roots, which keep objects alive beyond every scope.
 //!
-//! Each has a word in one of several slabs that the collector scans, and which are never given back:
-//! a word is used again. What a root leads to does not move, so a root may be cloned and dropped even where
-//! the thread is not stopped for collections.
+//! Each root has a word in one of several slabs that the collector scans. Slabs are never freed; the word of
+//! a dropped root is used again. A root's object does not move, so a root may be dropped even in a blocking
+//! region, while a collection runs.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

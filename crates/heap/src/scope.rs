@@ -1,4 +1,5 @@
-//! Scopes: what handles live in.
+//! Scopes, which keep the objects of their handles alive, and the operations that need a scope: allocating
+//! objects and setting fields.
 
 use crate::OutOfMemory;
 use crate::array::Array;

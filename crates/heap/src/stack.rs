@@ -1,17 +1,18 @@
-//! A stack of words outside the heap, for a language's own machine: its variables and intermediate values.
+//! A stack of words outside the heap, for the variables and intermediate values of a language's machine.
 //!
 //! ```text
 //! words: | value 0 | value 1 | ... | value len-1 | null | null ... |   a root, all of it
 //! ```
 //!
-//! Pushing and popping make no handle and tell the collector nothing: a root is scanned at each collection
-//! anyway. The stack grows by doubling, and halves where three quarters are unused.
+//! The collector needs no notice of pushes and pops: the stack is a root, which every collection scans.
+//! Pushing makes no handle. The stack doubles when it is full and halves while three quarters are unused.
 //!
 //! # Invariants
-//! * Words beyond the length are null, so that what was popped is kept no more.
-//! * A value moves within the stack only where the thread has a scope, and so is not in a blocking region: a
-//!   collection that goes on meanwhile could miss it.
-//! * The memory is a root as long as it is allocated. While it grows, both the old and the new one are.
+//! * Words beyond the length are null, so popped values are not kept alive.
+//! * Values move within the stack only while the thread has a scope, which excludes blocking regions: a
+//!   concurrent collection could miss a value that moves.
+//! * The memory is a root as long as it is allocated. During growth, the old and the new memory are both
+//!   roots.
 
 use crate::OutOfMemory;
 use crate::heap::expect_running;

@@ -1,8 +1,8 @@
-//! Weak references.
+//! Weak references, which lead to an object without keeping it alive.
 //!
-//! The word that the collector clears lies in a box, where it does not look. A reference that is dropped in a
-//! blocking region leaves its box to the next one that is made or dropped elsewhere: undoing a link takes the
-//! heap's lock.
+//! The collector clears the reference's word, which lies in a box that is not scanned. Undoing a link takes
+//! the heap's lock, so a reference that is dropped in a blocking region leaves its box in a list. The next
+//! reference made or dropped elsewhere frees the boxes in the list.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;

@@ -1,5 +1,4 @@
-//! Words that are a pointer or an immediate value, and say which: what a dynamically typed language keeps in
-//! its objects.
+//! Words for dynamically typed languages: 64 bits that hold a pointer with a type tag, or an immediate value.
 //!
 //! ```text
 //!   63      48 47                        4 3   0
@@ -8,18 +7,17 @@
 //!  |    0     | 0                               |   nothing
 //! ```
 //!
-//! No address of a process has one of its upper 16 bits set, so an immediate is never taken for a pointer,
-//! also where the collector moves objects. Floating-point numbers fit whole: see the Scheme in
-//! `lab/scheme`.
+//! User-space addresses have their upper 16 bits clear, so an immediate is never mistaken for a pointer, even
+//! when the collector moves objects. Floating-point numbers fit without loss: see the Scheme in `lab/scheme`.
 //!
 //! # Invariants
-//! A tag belongs to one type, by [`Member`]. So a tag that is looked at says the type of the object, and a
-//! handle of that type is made without looking at the object.
+//! Each tag belongs to one type ([`Member`]). The tag alone therefore determines an object's type, and a
+//! handle of that type is made without reading the object.
 //!
 //! # Source
-//! NaN-boxing (as in JavaScriptCore) for immediates, tags in low bits (Steenkiste and Hennessy, *Tags and
-//! type checking in LISP*, ASPLOS 1987) for pointers. Both at once, as the pointer must remain an address
-//! into its object for the collector.
+//! NaN-boxing for immediates, as in JavaScriptCore; tags in low bits for pointers (Steenkiste and Hennessy,
+//! *Tags and type checking in LISP*, ASPLOS 1987). Both are combined because the collector must be able to
+//! read a word as an address in its object.
 
 use crate::handle::Gc;
 use crate::object::{Object, Pointers};

@@ -1,4 +1,4 @@
-//! The end of the process when there is nothing else to do, which a program may take to itself.
+//! Ending the process after an error that cannot be handled, by a procedure that the program may replace.
 
 use crate::say::{bytes, line};
 use crate::variables;

@@ -1,8 +1,8 @@
-//! Objects: making, resizing, freeing, finding.
+//! Allocating, resizing, freeing and finding objects.
 //!
-//! A C program may keep an object by a pointer just past its end only, so each is a byte longer than asked
-//! for while interior pointers count (`GC_all_interior_pointers`), as with libgc: there, too, 16 bytes
-//! take 32.
+//! A C program may keep an object alive by nothing but a pointer just past its end. Each object is therefore
+//! a byte longer than requested while interior pointers count (`GC_all_interior_pointers`). libgc does the
+//! same: there, too, a request of 16 bytes takes 32.
 
 use crate::headers::unmarked;
 use crate::kinds::{NORMAL, POINTER_FREE};

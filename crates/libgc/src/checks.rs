@@ -1,5 +1,5 @@
-//! Checks of pointers that a program asks for: whether two are into one object, whether one keeps what it
-//! points to, whether the collector looks at a place.
+//! Pointer checks that a program may call: whether two pointers lead into one object, whether a pointer keeps
+//! its object alive, whether the collector scans a place.
 
 use crate::abort::give_up;
 use crate::allocate::GC_base;

@@ -1,4 +1,4 @@
-//! Collections, and holding them off.
+//! Functions that collect, hold collection off, or set the heap's size.
 
 use crate::collection::{self, collect, collect_if_welcome, is_disabled};
 use crate::state::{INCREMENTAL, MAX_HEAP};

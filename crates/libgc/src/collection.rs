@@ -1,4 +1,4 @@
-//! A collection that is asked for, and what goes with it: leaks, objects that were written over, figures.
+//! A collection at the program's request, with the work around it: leaks, overwritten objects, figures.
 
 use crate::variables::{GC_dont_gc, finds_leaks};
 use crate::{headers, hooks, leak_round, state, vel};

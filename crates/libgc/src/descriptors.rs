@@ -1,8 +1,9 @@
 //! Descriptors of `gc_typed.h`, and the heap's types for them.
 //!
-//! A descriptor there is a word made from a bitmap, without a size; here a type has both. So the word is the
-//! address of a record with the bitmap and the types of the sizes asked for, of which a program has few.
-//! Equal bitmaps share a record: programs make a descriptor wherever they allocate.
+//! A libgc descriptor is one word, made from a bitmap without an object size; a type of this heap has both.
+//! The word is therefore the address of a record with the bitmap and one type per requested size. A program
+//! requests few sizes. Equal bitmaps share a record, because programs make a descriptor wherever they
+//! allocate.
 //!
 //! ```text
 //! GC_descr ─▶ Record: bitmap │ types ─▶ Sized: bytes, type ─▶ Sized ...
@@ -10,11 +11,12 @@
 //! BUCKETS[hash] ┘
 //! ```
 //!
-//! Elements up to the heap's longest type are of a type that the collector scans by itself; longer ones are
-//! of one whose pointers [`trace`] names.
+//! Elements up to the heap's longest type have a type that the collector scans directly. Longer elements have
+//! a type whose pointers [`trace`] reports.
 //!
 //! # Invariants
-//! * Records and types are never freed, and lists only grow at their heads: they are read without a lock.
+//! * Records and types are never freed, and lists grow only at their heads. They are therefore read without a
+//!   lock.
 
 use crate::vel;
 use core::ffi::c_void;

@@ -1,8 +1,8 @@
-//! `gc_disclaim.h`: procedures called for objects that were found dead, by their kind or one by one.
+//! `gc_disclaim.h`: procedures called for objects that were found dead, registered by kind or for one object.
 //!
-//! The heap has the table and the order (`vel_gc_set_disclaimer`). There the procedures run right after a
-//! collection, with the world going on and no lock held, where libgc's run while it sweeps and holds the
-//! allocation lock.
+//! The heap stores the procedures and orders their calls (`vel_gc_set_disclaimer`). They run right after a
+//! collection, with the world running and no lock held. libgc's run during the sweep, with the allocation
+//! lock held.
 
 use crate::variables::finds_leaks;
 use crate::visitor::VISITOR;

@@ -1,4 +1,4 @@
-//! The heap's figures, printed.
+//! `GC_dump`: prints the heap's figures to standard error.
 
 use crate::{say, vel};
 use core::ffi::c_char;

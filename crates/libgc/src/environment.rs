@@ -1,4 +1,4 @@
-//! `GC_*` variables: those in common use are heeded, the rest named in one line each.
+//! The `GC_*` environment variables. Those in common use have effect; the others are reported in a line each.
 
 use crate::say;
 use core::ffi::{CStr, c_uint};

@@ -1,5 +1,5 @@
-//! Events reported to a program as collections go on, and what it is asked before one begins: `hooks` calls
-//! the procedures that are set here.
+//! The setters of the callbacks for events of a collection, and of the one that may prevent a collection.
+//! `hooks` calls the callbacks.
 
 use crate::hooks::{
     CollectionEvent, NOT_BY_ITSELF, ON_COLLECTION, ON_START, ON_THREAD, STOP, StartCallback, Stop,

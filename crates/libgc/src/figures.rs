@@ -1,4 +1,4 @@
-//! Figures of the heap, and a look at all that is in it.
+//! Figures of the heap, and walks over its objects.
 
 use crate::abort::give_up;
 use crate::allocate::with_end;

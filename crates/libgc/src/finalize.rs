@@ -1,8 +1,7 @@
-//! Finalizers and disappearing links.
+//! Finalizers and disappearing links: libgc's interface over `vel_gc_replace_finalizer` and `vel_gc_link`.
 //!
-//! What `vel_gc_link` and `vel_gc_replace_finalizer` do, in libgc's words. There an ordered finalizer is one
-//! whose object waits for all that refer to it; objects that refer to themselves, or to each other, are never
-//! finalized by it.
+//! In libgc an ordered finalizer waits until nothing else that is dead refers to its object. Objects that
+//! refer to themselves or to each other are therefore never finalized by one.
 
 use crate::hooks::{AWAIT, Await};
 use crate::variables::{self, GC_finalize_on_demand, GC_java_finalization, finds_leaks};

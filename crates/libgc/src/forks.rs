@@ -1,5 +1,5 @@
-//! The mutex of the allocation lock, and forks: a fork is made by its holder, who holds the list of threads,
-//! too, so that the child's copies are free.
+//! The mutex of the allocation lock, and the fork handlers. They hold this mutex and the lock of the thread
+//! list during a fork, so the child gets both in a state that it can release.
 
 use crate::records;
 use core::cell::UnsafeCell;

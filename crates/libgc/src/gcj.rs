@@ -1,5 +1,5 @@
-//! `gc_gcj.h`: objects whose first word leads to a structure in which a mark descriptor lies, as a class's
-//! table does.
+//! `gc_gcj.h`: objects whose first word points to a structure with their mark descriptor, such as a class
+//! table.
 
 use crate::kinds::{self, MarkProc};
 use crate::variables::{GC_gcj_debug_kind, GC_gcj_kind};

@@ -1,17 +1,17 @@
-//! The headers of objects that know where they were made and notice what is written just before or behind
-//! them (`checked`).
+//! The headers of checked objects (`checked`): where an object was made, and marks that reveal writes just
+//! before or behind it.
 //!
 //! ```text
 //! base ─▶ │ mark ^ address │ file │ line │ bytes │ what the program sees … │ mark ^ address │
 //!         └─────────────── HEADER ──────────────┘                          └ anywhere, so maybe unaligned
 //! ```
 //!
-//! Marks are looked at when an object is freed or resized, and those of all that is alive when the program
-//! asks for a collection. One that was written over is reported; the program goes on.
+//! The marks of an object are checked when it is freed or resized. The marks of all live objects are checked
+//! when the program requests a collection. An overwritten mark is reported, and the program continues.
 //!
-//! Invariants: a mark in the first word shows that an object is such a one; any other object has it by
-//! a chance of 2⁻⁶⁴: as soon as there are such objects, the first word of those that are not cleared is
-//! (`unmarked`). An object with its mark has all of the header and the end.
+//! Invariants: a checked object has its mark in the first word, a whole header and an end mark. Any other
+//! object has the mark by chance with a probability of 2⁻⁶⁴: once checked objects exist, the first word of
+//! objects that are not cleared is cleared (`unmarked`).
 
 use crate::{say, vel};
 use core::ffi::{c_char, c_void};

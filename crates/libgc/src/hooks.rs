@@ -1,11 +1,11 @@
-//! What the heap reports and asks, and how that reaches the program: collections and threads, finalizers that
-//! are due, which libraries' data is scanned.
+//! The hooks that the heap calls, and the program's callbacks behind them: events of collections and threads,
+//! due finalizers, and the filter for libraries' data.
 //!
-//! One hook feeds [`GC_gc_no`], the event callbacks and the heap's growth. Programs set their procedures in
-//! `events`, `finalize` and `roots`.
+//! One hook feeds [`GC_gc_no`], the event callbacks and the callback for heap growth. Programs set their
+//! callbacks in `events`, `finalize` and `roots`.
 //!
-//! Invariant: the hooks run with the heap's lock held, most with the world stopped: nothing here calls the
-//! heap, but for finalizers that are due, when a collection is over.
+//! Invariant: the hooks run with the heap's lock held, most with the world stopped, so they call nothing of
+//! the heap. The exception is the hook for due finalizers, which runs after a collection.
 
 use crate::variables::{
     self, GC_dont_gc, GC_finalize_on_demand, GC_finalizer_notifier, GC_gc_no, GC_no_dls, GC_on_heap_resize,

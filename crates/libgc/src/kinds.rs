@@ -1,12 +1,11 @@
-//! `gc_mark.h`: kinds of objects, and procedures that say what objects refer to.
+//! `gc_mark.h`: kinds of objects, and the mark procedures that report an object's pointers.
 //!
-//! A mark procedure there is given the collector's mark stack and puts on it what the object refers to, as
-//! entries of a start and a descriptor, or by `GC_mark_and_push`. Here each call gets a stack of its own;
-//! its entries when the procedure returns are named to the collector by `vel_gc_visit`, which follows it as
-//! an ambiguous pointer; entries with procedures are called with the rest of the stack. Pointers passed to
-//! `GC_mark_and_push` are named at once.
+//! In libgc a mark procedure receives the collector's mark stack. It pushes the object's pointers as entries
+//! of a start and a descriptor, or calls `GC_mark_and_push`. Here each call starts with an empty stack.
+//! Entries left when the procedure returns are reported by `vel_gc_visit` as ambiguous pointers; entries with
+//! procedures are called with the rest of the stack. `GC_mark_and_push` reports its pointer at once.
 //!
-//! Invariant: while a procedure runs the world is stopped, so that the visitor in use is one static
+//! Invariant: the world is stopped while a procedure runs, so one static holds the visitor in use
 //! (`visitor`).
 
 use crate::abort::give_up;

@@ -1,4 +1,4 @@
-//! How many leaks one collection has found: of many, the first are reported one by one and the rest counted.
+//! Counts the leaks that one collection has found: the first are reported one by one, the rest as a sum.
 
 use crate::say;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,9 +1,10 @@
-//! Looking for leaks: with `GC_find_leak`, objects are the program's to free, and those that nothing refers
-//! to any more are reported.
+//! Leak detection (`GC_find_leak`): the program frees its objects, and unreachable objects that it has not
+//! freed are reported.
 //!
-//! Each object is given a finalizer that names it. A freed object loses it; one found dead with it has
-//! leaked. A collection that finds many has the first reported one by one, and the rest in one line
-//! (`leak_round`). Finalizers and links of the program's own are not served meanwhile, as with libgc.
+//! Each object gets a finalizer that reports it. Freeing the object removes the finalizer; an object that
+//! dies with it has leaked. If a collection finds many leaks, the first are reported one by one and the rest
+//! in one line (`leak_round`). The program's own finalizers and links have no effect in this mode, as with
+//! libgc.
 
 use crate::collection::watch_leaks;
 use crate::variables::{GC_find_leak, finds_leaks};

@@ -1,55 +1,55 @@
-//! `libgc.so.1`: programs written for the Boehm-Demers-Weiser collector, on Vellum's, unchanged.
+//! `libgc.so.1`: runs programs written for the Boehm-Demers-Weiser collector (libgc) on Vellum's, unchanged.
 //!
-//! The interface is that of version 8.2, as its users know it: the same names, values and promises. Behind it
-//! is the heap of `libvellum.so` (`include/vellum_gc.h`), of which there is one a process; nothing is kept
-//! here but what that heap has no word for.
+//! The interface is that of version 8.2: the same names, values and guarantees. Behind it is the heap of
+//! `libvellum.so` (`include/vellum_gc.h`), one per process. This library keeps only state for which that
+//! heap's interface has no function.
 //!
 //! ```text
 //! program ─▶ libgc.so.1: GC_malloc(n) ─▶ libvellum.so: vel_gc_alloc(n + 1) ─▶ gc ─▶ pages
 //! ```
 //!
-//! | module | what it serves |
+//! | module | contents |
 //! | --- | --- |
-//! | [`abort`] | the end of the process when there is nothing else to do |
-//! | [`allocate`] | objects: making, resizing, freeing, finding |
-//! | [`checked`] | `GC_debug_*`: objects that know where they were made, by their `headers` |
-//! | [`checks`] | checks of pointers that a program asks for |
-//! | [`collect`] | collections; `collection` is what they do beside collecting |
-//! | [`disclaim`] | `gc_disclaim.h`: what the dead are asked |
-//! | [`dump`] | figures, printed |
-//! | [`events`] | events reported to a program and questions asked as collections go on, from the heap's [`hooks`] |
-//! | [`figures`] | figures, and a look at all objects |
+//! | [`abort`] | ending the process after an error that cannot be handled |
+//! | [`allocate`] | allocating, resizing, freeing and finding objects |
+//! | [`checked`] | `GC_debug_*`: objects with `headers` that record where they were made |
+//! | [`checks`] | pointer checks that a program may call |
+//! | [`collect`] | collections; `collection` has the work around one |
+//! | [`disclaim`] | `gc_disclaim.h`: callbacks run on dead objects |
+//! | [`dump`] | prints figures |
+//! | [`events`] | callbacks for events of a collection, called by [`hooks`] |
+//! | [`figures`] | figures, and walks over all objects |
 //! | [`finalize`] | finalizers and disappearing links |
 //! | [`gcj`] | `gc_gcj.h`: objects whose class has their descriptor |
-//! | [`kinds`] | `gc_mark.h`: kinds, mark procedures, other roots |
-//! | [`leaks`] | what nothing refers to, where the program frees; `leak_round` |
-//! | [`lock`] | the allocation lock, and `forks` |
+//! | [`kinds`] | `gc_mark.h`: kinds and mark procedures |
+//! | [`leaks`] | leak detection; `leak_round` counts the leaks |
+//! | [`lock`] | the allocation lock; `forks` has its mutex |
 //! | [`roots`] | static data |
 //! | [`settings`] | settings and queries |
-//! | [`suspend`] | single threads stopped by the program |
-//! | [`threads`] | threads, `stacks`, blocking |
+//! | [`suspend`] | suspending single threads |
+//! | [`threads`] | threads, their `stacks`, blocking calls |
 //! | [`toggle`] | references that are strong or weak, in [`toggle_cells`] |
-//! | [`typed`] | `gc_typed.h`, by its `descriptors` |
+//! | [`typed`] | `gc_typed.h`, with its `descriptors` |
 //! | [`variables`] | exported variables |
 //! | `environment` | `GC_*` variables of the environment |
-//! | `records` | which threads are registered, and what ended ones returned |
-//! | [`start`], `state` | the heap's first moment; whether it has come |
-//! | `vel` | the functions used of `libvellum.so` |
-//! | [`visitor`] | what names pointers and further roots to the collector |
+//! | `records` | registered threads, and results of ended ones |
+//! | [`start`], `state` | starting the heap; whether it has started |
+//! | `vel` | declarations of functions of `libvellum.so` |
+//! | [`visitor`] | reports pointers and further roots to the collector |
 //! | [`say`] | lines on standard error, and the warning procedure |
 //!
-//! # What holds
-//! * A function that is not served is not there: a program that needs it does not start, and says which.
-//! * A setting that changes nothing here is stored and returned; `docs/libgc.md` lists those.
-//! * A pointer just past an object keeps it, as long as interior pointers are recognised (the default): a
-//!   byte is added to each.
-//! * Interior pointers always keep an object, also where the program asks for less: displacements need no
-//!   registering.
+//! # Guarantees
+//! * Unsupported functions are absent: a program that needs one does not start, and the loader names it.
+//! * A setting without effect here is stored and returned; `docs/libgc.md` lists those.
+//! * A pointer just past an object keeps it alive while interior pointers count (the default): each object is
+//!   a byte longer.
+//! * Interior pointers always keep an object alive, even if the program asks for less. Displacements need no
+//!   registration.
 //!
 //! # Departures
-//! Threads are known from their first allocation and need not be registered; those made by
-//! `GC_pthread_create` are known from their start. Memory is given back by the page layer's rules, not by
-//! counts of collections.
+//! The collector finds a thread at its first allocation, so threads need no registration. `GC_pthread_create`
+//! registers its threads at their start. The page layer decides when memory returns to the kernel; counts of
+//! collections have no effect on that.
 
 #![cfg_attr(panic = "abort", no_std)]
 #![allow(

@@ -1,8 +1,7 @@
-//! What libgc's programs know as the allocation lock: who holds it is alone with it, and nothing is collected
-//! meanwhile.
+//! libgc's allocation lock: its holder excludes all other holders, and no collection runs while it is held.
 //!
-//! Programs take it to make a pointer out of one in disguise, which a collection might just be about to
-//! clear. The heap's own lock is not it, so that the holder may call anything, and may take it again.
+//! Programs take it to turn a disguised pointer into a real one, which a running collection could be about to
+//! clear. It is not the heap's own lock, so its holder may call any function and may take it again.
 
 use crate::forks::{put, take};
 use crate::{start, vel};

@@ -1,11 +1,11 @@
-//! The records of threads: whether one was registered, and what it returned until somebody has joined it.
+//! Thread records: whether a thread is registered, and its result until it is joined.
 //!
-//! A value returned by a thread that has ended is nowhere but in the C library's own memory, where the
-//! collector does not look. So it is also in the thread's record, an uncollectable object, until the thread
-//! is joined; that of a detached thread goes when it ends.
+//! The result of an ended thread lies only in memory of the C library, which the collector does not scan. The
+//! thread's record, an uncollectable object, therefore holds it too, until the thread is joined. The record
+//! of a detached thread is freed when the thread ends.
 //!
-//! Invariants: a record is in the list from [`add`] on until it is freed; the list changes under its lock
-//! only; a thread's record is the value of [`key`].
+//! Invariants: a record is in the list from [`add`] until it is freed; the list changes only under its lock;
+//! the value of [`key`] is the thread's record.
 
 use crate::vel;
 use core::cell::{Cell, UnsafeCell};

@@ -1,4 +1,5 @@
-//! Static data: that of the program and its libraries is found by the collector; the rest is registered here.
+//! Roots in static data. The collector finds the data of the program and its libraries; programs register
+//! more here.
 
 use crate::abort::give_up;
 use crate::hooks::{FILTER, HasRoots, ask_of_images};

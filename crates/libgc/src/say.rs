@@ -1,6 +1,6 @@
-//! Lines on standard error, and warnings, which a program may take to itself.
+//! Lines on standard error, and warnings, which a program may redirect (`GC_set_warn_proc`).
 //!
-//! Written without allocating: most are said when memory is short.
+//! Lines are written without allocating, because most are written when memory is short.
 
 use crate::variables;
 use core::arch::naked_asm;

@@ -1,7 +1,7 @@
-//! Settings and queries beside the exported variables ([`variables`]).
+//! Settings and queries other than the exported variables ([`variables`]).
 //!
-//! Most of libgc's settings steer its own way of collecting. Those are stored and returned, and
-//! change nothing: see `docs/libgc.md`.
+//! Most of libgc's settings tune its own collection algorithm. Here they are stored and returned and have no
+//! effect: see `docs/libgc.md`.
 
 use crate::abort::give_up;
 use crate::state::{INCREMENTAL, MARKERS, is_started};

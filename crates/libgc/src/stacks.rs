@@ -1,4 +1,4 @@
-//! Where the stacks of threads end.
+//! The ends of threads' stacks.
 
 use crate::variables::GC_stackbottom;
 use crate::vel;

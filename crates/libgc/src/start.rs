@@ -1,4 +1,4 @@
-//! The heap's first moment: settings made before it, and what the environment says.
+//! Starting the heap, with the settings that the program made before and those of the environment.
 
 use crate::environment::{self, Wishes};
 use crate::state::{self, INCREMENTAL, MARKERS, MAX_HEAP};

@@ -1,4 +1,4 @@
-//! Whether the heap has started, and what was asked for before: known to all, and knows nothing of them.
+//! Whether the heap has started, and the settings made before. Any module may use this one; it uses none.
 
 use core::sync::atomic::{
     AtomicI32, AtomicU8, AtomicU32, AtomicUsize,

@@ -1,8 +1,8 @@
-//! `javaxfc.h`: single threads stopped by the program.
+//! `javaxfc.h`: the program suspends single threads.
 //!
-//! Which threads are suspended is remembered here, by their numbers: one may have ended, but not been joined,
-//! and still counts. It is not forgotten when it is joined, as its number may be another's by then, and that
-//! one suspended.
+//! A list here holds the suspended threads by their numbers: a thread that has ended but was not joined still
+//! counts. Joining a thread does not remove its entry, because its number may already belong to another
+//! thread, which is suspended.
 
 use crate::{lock, start, vel};
 use core::ffi::c_int;

@@ -1,5 +1,5 @@
-//! Threads: known from their first allocation, or from where they make themselves known; their stacks and
-//! waits.
+//! Threads: registering, creating, joining and stopping them; their stacks and blocking calls. The collector
+//! finds a thread at its first allocation, or earlier if the thread registers itself.
 
 use crate::abort::give_up;
 use crate::allocate::GC_malloc_uncollectable;

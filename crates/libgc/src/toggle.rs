@@ -1,4 +1,4 @@
-//! Toggle references, as programs set them: see `toggle_cells`.
+//! The functions for toggle references; `toggle_cells` holds the references.
 
 use crate::finalize::{NO_MEMORY, SUCCESS};
 use crate::toggle_cells::{CALLBACK, Toggle, empty_cell};

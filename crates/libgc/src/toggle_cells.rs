@@ -1,12 +1,13 @@
-//! The cells of toggle references: references from outside that are strong or weak, as the program says at
-//! each collection.
+//! The cells of toggle references: references from outside the heap, which the program makes strong or weak
+//! at each collection.
 //!
-//! A reference is a cell of `malloc`'s memory, where the collector does not look. While it is weak a late
-//! link clears it when its object has gone; while it is strong the roots procedure names it.
+//! A reference is a cell in `malloc`'s memory, which the collector does not scan. A late link clears the cell
+//! after its object has died. While the reference is strong, the roots procedure reports it, which keeps the
+//! object alive.
 //!
-//! Invariants: a cell stays where it is and is never given back, but used again once it is empty; the list of
-//! cells grows only, and is exchanged for a longer one whole, so that it can be read with the world stopped
-//! at any moment.
+//! Invariants: a cell never moves and is never freed; an empty one is used again. The list of cells only
+//! grows, and a longer list replaces the old one as a whole, so it can be read at any moment with the world
+//! stopped.
 
 use crate::{variables, vel};
 use core::ffi::{c_int, c_void};

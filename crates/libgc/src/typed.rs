@@ -1,4 +1,4 @@
-//! `gc_typed.h`: objects of which a bitmap says where pointers are, by their `descriptors`.
+//! `gc_typed.h`: objects whose pointers are located by a bitmap (`descriptors`).
 
 use crate::descriptors::{self, Descriptor, WORD, layout_of_elements, layout_of_objects};
 use crate::variables::finds_leaks;

@@ -1,11 +1,11 @@
-//! The exported variables: what programs of old set and read where there are functions today.
+//! The exported variables, which older programs set and read directly; newer programs call functions.
 //!
-//! They are variables and no copies: who assigns one is heeded as if it had called the function. A value set
-//! before the heap starts holds from its start; one set later, from the next collection. `docs/libgc.md`
-//! says which change nothing.
+//! Assigning to a variable has the effect of calling its function. A value set before the heap starts applies
+//! from the start, a later one from the next collection. `docs/libgc.md` lists the variables without effect.
 //!
-//! A program that is not position-independent has its own copy of a variable, and the loader has the library
-//! use that one: so none of these may be read but by its symbol, and none has a Rust reference kept to it.
+//! A program that is not position-independent has its own copy of a variable, and the loader makes the
+//! library use that copy. Variables must therefore be read by their symbol, and no Rust reference to one may
+//! be kept.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;

@@ -1,4 +1,4 @@
-//! The functions used of `libvellum.so`: see `include/vellum_gc.h`, which says what each function does.
+//! The functions of `libvellum.so` that this library uses; `include/vellum_gc.h` documents each.
 
 use core::arch::asm;
 use core::ffi::{c_char, c_int, c_uint, c_void};

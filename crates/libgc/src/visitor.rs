@@ -1,6 +1,7 @@
-//! What names pointers to the collector, and further roots, which a program names itself at each collection.
+//! The visitor, which receives pointers for the collector, and the further roots that a program reports at
+//! each collection.
 //!
-//! Invariant: while the visitor is set the world is stopped, so that one static is enough.
+//! Invariant: the visitor is set only while the world is stopped, so one static is enough.
 
 use crate::{toggle_cells, vel};
 use core::ffi::{c_int, c_void};

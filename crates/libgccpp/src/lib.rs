@@ -1,14 +1,14 @@
-//! `libgccpp.so.1`: `operator new` and `operator delete` of C++ programs that are written for libgc.
+//! `libgccpp.so.1`: `operator new` and `operator delete` of C++ programs written for libgc.
 //!
-//! The collector scans memory of plain `new`, which stays until it is deleted, so that such
-//! objects may refer to collected ones. Which form is called makes no difference but for alignment, and for
-//! what happens when there is no memory: `std::bad_alloc`, or null from the forms that do not throw.
+//! Memory of plain `new` stays until it is deleted. The collector scans it, so such objects may refer to
+//! collected ones. The forms differ only in alignment and in their behaviour without memory: they throw
+//! `std::bad_alloc`, or return null if they are `nothrow` forms.
 //!
-//! # What holds
-//! * All forms of the language are here, and not only the plain ones that libgc's library has: else those of
-//!   the runtime would give memory that is not scanned.
-//! * Deleted memory goes back where it came from: memory of `malloc`, from before this library was there or
-//!   from libraries with a `new` of their own, to `free`.
+//! # Guarantees
+//! * All forms of the language are defined, not only the plain ones of libgc's library. Otherwise the C++
+//!   runtime's forms would return memory that is not scanned.
+//! * Deleted memory returns to its allocator. `free` gets memory of `malloc`, which comes from before this
+//!   library was loaded or from libraries with another `new`.
 
 #![cfg_attr(panic = "abort", no_std)]
 #![allow(non_snake_case, reason = "the names are those of the C++ ABI")]

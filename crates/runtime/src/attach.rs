@@ -1,4 +1,4 @@
-//! Whether Vellum serves this process or passes its requests through, and to which allocator.
+//! Decides whether Vellum serves this process or passes its requests through, and to which allocator.
 
 use crate::knobs::{Knobs, variable};
 use crate::loaded::first_symbol;

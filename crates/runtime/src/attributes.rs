@@ -1,15 +1,14 @@
-//! Calls that give memory a state which stays when the memory is freed or unmapped, as far as Vellum
-//! gives it to somebody else: registrations, policies, seals, names, and references of devices to its
-//! frames.
+//! Calls that give memory a lasting state: registrations, policies, seals, names, and devices' references to
+//! its frames.
 //!
-//! With the kernel's own mappings such a state ends with the mapping. So Vellum's memory that got one is
-//! tainted: it is mapped anew before it is used again, and the state ends there. A sealed mapping is the
-//! kernel's for good.
+//! In the kernel such a state ends with the mapping. Vellum reuses freed memory without unmapping it, so the
+//! state would reach the next owner. Memory with such a state is therefore tainted: Vellum maps it again
+//! before reuse, which ends the state. A sealed mapping belongs to the kernel for good.
 //!
-//! | call | heard | memory |
+//! | call | seen | memory |
 //! | --- | --- | --- |
-//! | `userfaultfd` | by number | mappings are served no more: their pages are to be missing until they are touched |
-//! | `ioctl`: `UFFDIO_REGISTER`, KVM's and VFIO's memory | by name, by number | tainted; registered, pages of zeros are missing again |
+//! | `userfaultfd` | by number | Vellum serves no more mappings: their pages must be missing until they are touched |
+//! | `ioctl`: `UFFDIO_REGISTER`, KVM's and VFIO's memory | by name, by number | tainted; zero pages in a registered range become missing again |
 //! | `vmsplice` | by name, by number | tainted |
 //! | `mbind`, `io_uring_register` of buffers | by number | tainted |
 //! | `prctl(PR_SET_VMA)` | by name, by number | tainted |

@@ -1,4 +1,4 @@
-//! The process's seat on the statistics board that `vellum run` provides.
+//! The process's slot on the statistics board that `vellum run` provides.
 
 use crate::knobs::variable;
 use core::ffi::CStr;

@@ -1,5 +1,5 @@
-//! The end of a process in which an invariant is broken: a panic, where there is no standard library. Both of
-//! Vellum's libraries of `malloc` have this file.
+//! The panic handler of builds without the standard library: a panic is a broken invariant and ends the
+//! process. `libvellum.so` and `libvellum.a` share this file.
 
 use core::panic::PanicInfo;
 use vellum_malloc::Line;

@@ -1,7 +1,7 @@
 //! The C library's malloc interface, with the C library's semantics.
 //!
-//! `malloc`, `calloc` and `free` are the front's fast paths, inlined; nothing is called on the usual way
-//! through. Argument checks follow glibc 2.36 and C23 where that is silent.
+//! `malloc`, `calloc` and `free` inline the fast paths of `vellum_malloc`, which usually call nothing.
+//! Argument checks follow glibc 2.36, and C23 where glibc defines nothing.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;

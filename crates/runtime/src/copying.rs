@@ -1,13 +1,12 @@
-//! The functions that the compiler calls for copying, clearing and comparing memory: the C library's, but not
-//! by name.
+//! The functions that compiled code calls to copy, clear and compare memory, under names of this library.
 //!
-//! glibc chooses these for the processor when a library that names them is loaded (`STT_GNU_IFUNC`), by code
-//! that must have been relocated before. A library that names no C library, as this one is one for all of
-//! them, may come first in that order, and the program would end as it is loaded. So the names are this
-//! library's own, and known to nobody else: a jump through a word that leads to loops as the processor has
-//! them, until [`find`] has looked up the C library's.
+//! Naming glibc's functions would make glibc select versions for the processor while this library is
+//! relocated (`STT_GNU_IFUNC`). The selecting code must be relocated first. This library names no C library,
+//! because it serves all of them. The loader may therefore relocate it before glibc, and the program would
+//! crash at start. Each name here jumps through a word. The word leads to a plain loop until [`find`] has
+//! stored the C library's function.
 //!
-//! In assembly: the compiler makes calls of these functions of such loops.
+//! The loops are assembly, because the compiler turns such loops into calls of these functions.
 
 use crate::{arch, attach};
 use core::ffi::{CStr, c_void};

@@ -1,18 +1,18 @@
 //! C++ `operator new` and `operator delete`, every form, under their mangled names.
 //!
-//! The throwing forms behave as the standard says: when memory is out they call the installed new-handler,
-//! again and again, and throw `std::bad_alloc` when there is none. Handler and exception are libstdc++'s,
-//! looked up when first needed; a program without it ends with one line. An exception, the handler's or that
-//! one, must not pass through Rust frames, so the loop that calls them is a few lines of assembly that an
-//! unwinder can read. The forms that do not throw have to catch what a handler throws, which only C++ can:
-//! where a handler is installed they call libstdc++'s own, and that calls the throwing ones here.
+//! The throwing forms follow the standard: without memory they call the installed new-handler repeatedly, and
+//! throw `std::bad_alloc` if there is none. Handler and exception come from libstdc++, which is looked up at
+//! first need; a program without it ends with one line. No exception may pass through Rust frames, so the
+//! loop that calls the two is assembly with unwind information. The other forms must catch a handler's
+//! exceptions, which only C++ code can do. If a handler is installed, they call libstdc++'s forms, which call
+//! the throwing ones here.
 //!
-//! A program may replace some of the operators and not others, which then have to call those: `new[]` calls
-//! `new`, a sized `delete` the plain one. So may a library, whose operators without Vellum come before
-//! libstdc++'s (`libgccpp` makes every object a collected one), and after those of a preloaded library. Where
-//! anybody replaces one, each operator here jumps to what comes next (`choose`): that library's, or
-//! libstdc++'s, which call each other by name. A library that has `malloc` as well is an allocator, and is
-//! replaced with it.
+//! A program may replace some operators; the others must then call the replaced ones: `new[]` calls `new`,
+//! and a sized `delete` calls the plain one. A library may replace operators too. Without Vellum its
+//! operators come before libstdc++'s and after those of a preloaded library; `libgccpp`, for example, makes
+//! every object a collected one. If any operator is replaced, each operator here jumps to the next definition
+//! (`choose`), the library's or libstdc++'s, which call each other by name. A library that also defines
+//! `malloc` is an allocator, and Vellum replaces all of it.
 
 use crate::attach::{first, name, next};
 use crate::{arch, attach, loaded};

@@ -1,20 +1,19 @@
-//! Programs that forbid themselves system calls.
+//! `prctl` and `syscall`, by which programs filter their system calls (seccomp).
 //!
-//! A sandboxed program installs a filter that kills it for a call it has not listed, and it has not listed
-//! what Vellum's memory may want to do behind its back. From the moment before the filter is set, the page
-//! layer makes no call but the one that any allocator makes: it maps memory, when it needs more and, over
-//! what it has, to give frames back. The collector tracks no writes any more.
+//! A sandboxed program installs a filter that kills it for unlisted calls, and its list does not cover
+//! Vellum's. Just before a filter is set, the page layer therefore stops making calls other than `mmap`,
+//! which any allocator makes. It maps new memory to grow, and maps over its memory to return frames. The
+//! collector stops tracking writes.
 //!
-//! Filters are set by `prctl` or by `syscall`, so both pass through here, and with them what else these do
-//! that background threads must follow (`identity`). `syscall` must leave every register as the C library's
-//! does and may not have a frame of its own (a call may return twice), hence the assembly. A call that is
-//! checked does not return twice: it is left to ordinary functions, by a jump. Calls about mappings go where
-//! those made by name go ([`crate::mmap`]).
+//! Both functions also handle the calls that background threads must follow (`identity`). `syscall` is
+//! assembly: it must preserve every register like the C library's, and it must have no stack frame, because a
+//! call may return twice. A checked call never returns twice, so the assembly jumps to an ordinary function
+//! for it. Calls about mappings jump to the functions for those ([`crate::mmap`]).
 //!
-//! The pager's threads live without the filter: they would not get far under it, and the program's memory
-//! neither. A filter for *all* threads (`SECCOMP_FILTER_FLAG_TSYNC`) is set for the calling one alone if the
-//! program has no other, which is the same to the program. If it has, one line says what the filter must
-//! allow.
+//! The pager's threads run without the filter, which would stop them and with them the program's memory. In a
+//! program with one thread, a filter for *all* threads (`SECCOMP_FILTER_FLAG_TSYNC`) is therefore set for
+//! that thread alone, with the same effect on the program. With more threads the pager is filtered too, and
+//! one line lists the calls that the filter must allow.
 
 use crate::{arch, attributes, identity};
 use core::ffi::{c_int, c_long};

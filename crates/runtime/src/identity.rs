@@ -1,22 +1,22 @@
-//! Calls that change who the process is, or need it to have one thread.
+//! Calls that change the process's identity, or that need it to have one thread.
 //!
-//! Vellum's background threads are threads that the C library does not know. One keeps the user, groups and
-//! rights it was born with when the program gives its own up, and `unshare` and `setns` refuse some changes
-//! to a process with two threads. So around such a call
+//! The C library does not manage Vellum's background threads. They keep their user, groups and rights when
+//! the program drops its own, and `unshare` and `setns` refuse some changes in a process with two threads.
+//! Around such a call:
 //!
 //! | threads | before | after, if it succeeded |
 //! | --- | --- | --- |
-//! | the page layer's helper, the collector's markers | ended, and none may be started | started again when wanted, by the thread that called: they are what that is |
-//! | the pager's, without which there is no memory | | make the same call ([`Change`]), and are waited for |
+//! | the page layer's helper, the collector's markers | ended, and none may start | started again on demand, by the calling thread and with its identity |
+//! | the pager's, which all paged memory needs | | make the same call ([`Change`]), while the caller waits |
 //!
-//! Some calls concern the calling thread alone: those made by number, `capset`, `setfsuid`, `prctl` and
-//! Landlock's. Background threads follow whichever thread called last.
+//! Calls by number, `capset`, `setfsuid`, `prctl` and Landlock's apply to the calling thread alone.
+//! Background threads follow the thread that called last.
 //!
-//! A child of `vfork` has no background threads: those of the memory it runs in are its parent's, which goes
-//! on being what it is.
+//! A child of `vfork` has no background threads. Those in its memory belong to its parent, whose identity
+//! does not change.
 //!
-//! Each function is the C library's with that around it. Where the C library does not define it, neither does
-//! the program call it.
+//! Each function wraps the C library's. If the C library does not define one, the program does not call it
+//! either.
 
 use crate::{attach, loaded};
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};

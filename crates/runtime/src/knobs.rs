@@ -1,4 +1,4 @@
-//! The environment knobs: few, checked, and never fatal.
+//! The environment variables: few, checked, and never fatal.
 //!
 //! | variable | values | default |
 //! | --- | --- | --- |
@@ -12,11 +12,11 @@
 //! | `VELLUM_HEAP_PROFILE` | the file of a `vellum heap` (`start` reads it) | none |
 //! | `VELLUM_ADVICE` | a governor's advice socket (`start` reads it) | none |
 //!
-//! The collector's own are read by the module that exports it. `libvellum.a` has this file, too, and heeds
-//! those of the page layer and the hardened mode.
+//! `gc::knobs` reads the collector's variables. `libvellum.a` also contains this file, and applies the
+//! variables of the page layer and of the hardened mode.
 //!
-//! A value that makes no sense is said in one line on standard error, and the default stands. A program with
-//! rights that its caller has not ([`vellum_sys::environment`]) has no variables.
+//! An invalid value is reported in one line on standard error, and the default applies. A program with more
+//! rights than its caller ([`vellum_sys::environment`]) ignores all variables.
 
 use core::ffi::CStr;
 use vellum_malloc::Line;

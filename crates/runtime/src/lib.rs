@@ -1,33 +1,32 @@
 //! `libvellum.so`: Vellum's memory for unmodified programs, by preloading or by linking.
 //!
-//! Everything that works lives in the crates below; this one gives it C names. It is the only crate that
-//! exports symbols, so that a Rust program may link the others without its C library's functions being
-//! replaced.
+//! The crates below do the work; this one exports it under C names. No other crate exports symbols, so a Rust
+//! program may link the others without replacing its C library's functions.
 //!
 //! | module | exports |
 //! | --- | --- |
 //! | [`c`] | `malloc` and its family |
 //! | [`cxx`] | `operator new` and `operator delete` |
-//! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and their like |
-//! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and what changes mappings |
-//! | [`attributes`] | `ioctl` and `vmsplice`, watched for states that memory keeps |
-//! | [`filter`] | `prctl` and `syscall`, watched for filters on system calls |
+//! | [`stats`] | `mallinfo2`, `malloc_trim`, `mallopt` and the like |
+//! | [`mmap`](mod@mmap) | `mmap`, `munmap`, `mremap` and others on mappings |
+//! | [`attributes`] | `ioctl` and `vmsplice`, for states that memory keeps |
+//! | [`filter`] | `prctl` and `syscall`, for filters on system calls |
 //! | [`gc`] | the collector, `include/vellum_gc.h` |
-//! | [`identity`] | `setuid`, `unshare` and their kin, before which the helper is ended |
+//! | [`identity`] | `setuid`, `unshare` and the like, which end background threads first |
 //! | [`loading`] | `dlopen`, without `RTLD_DEEPBIND` |
-//! | [`lookups`] | `dlsym`, for memory functions by the C library's handle |
-//! | [`rlimit`] | `setrlimit` and `prlimit`, watched for limits on address space |
-//! | [`signals`] | `sigaction` and `signal`, for SIGSEGV, which the collector may need |
+//! | [`lookups`] | `dlsym`, for memory functions of the C library |
+//! | [`rlimit`] | `setrlimit` and `prlimit`, for limits on address space |
+//! | [`signals`] | `sigaction` and `signal`, for SIGSEGV, which the collector uses |
 //! | [`vel`] | Vellum's own interface, `include/vellum.h` |
 //!
-//! `start` runs when the library is loaded and decides, with `attach`, `knobs` and `paging`, whether Vellum
-//! serves the process; `board` counts it where `vellum run` can see.
+//! `start` runs when the library is loaded. With `attach`, `knobs` and `paging` it decides whether Vellum
+//! serves the process. `board` publishes the process's counters for `vellum run`.
 //!
-//! The release library is built without the standard library: it would bring a second library to load
-//! (`libgcc_s.so.1`) and some hundred KiB into every process. Builds that unwind (tests) have it. Neither
-//! does the library name the C library it needs: every program it is loaded into has one, and the name would
-//! stop programs that have another (musl) from starting. It uses only functions that both have; what only one
-//! has is looked up, and so is what must not be named without it (`copying`).
+//! The release library is built without the standard library, which would add a second library
+//! (`libgcc_s.so.1`) and about 100 KiB to every process. Builds that unwind (tests) include it. The library
+//! does not name a C library as a dependency: every program has one already, and the name of glibc would keep
+//! programs with musl from starting. It uses only functions of both C libraries. Functions of one are looked
+//! up, and so are those that cannot be named without a dependency (`copying`).
 
 #![cfg_attr(panic = "abort", no_std)]
 

@@ -1,13 +1,13 @@
 //! Looking up functions without the dynamic linker's lock.
 //!
-//! A function that is in front of one of the C library's finds that one by its first call. That may be in a
-//! signal handler, or in the child of a `fork` that happened while another thread was loading a library:
-//! there `dlsym` waits for ever for a lock that nobody gives back. So the libraries that were loaded with the
-//! program are read here, as the ELF gABI and the GNU hash table's layout have them: they and their order
+//! A function that wraps one of the C library's looks it up at the first call. That call may happen in a
+//! signal handler, or in the child of a `fork` made while another thread was loading a library. There `dlsym`
+//! would wait forever for a lock that is never released. This file therefore reads the libraries that were
+//! loaded with the program, by the ELF gABI and the GNU hash table's layout. These libraries and their order
 //! never change.
 //!
-//! The linker's list has them in the order of its search, so the first after Vellum that defines a name is
-//! the one that `dlsym(RTLD_NEXT)` finds.
+//! The linker's list has the order of its search, so the first definition of a name after Vellum is the one
+//! that `dlsym(RTLD_NEXT)` finds.
 
 use crate::attach::first;
 use core::ffi::{CStr, c_char, c_int, c_void};

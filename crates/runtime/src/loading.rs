@@ -1,9 +1,8 @@
-//! Libraries that are loaded to see their own definitions first.
+//! `dlopen` without `RTLD_DEEPBIND`.
 //!
-//! A library loaded with `RTLD_DEEPBIND` calls the C library's `free`, and the program that handed it a block
-//! got that from Vellum: two heaps would meet. The flag is taken off while Vellum serves. What else the
-//! loader does depends on who calls (search paths relative to the caller's place), so `dlopen` is left by a
-//! jump that keeps the caller's return address.
+//! A library that is loaded with this flag calls the C library's `free`, even for blocks that the program got
+//! from Vellum. While Vellum serves, the flag is therefore cleared. `dlopen` continues by a jump that keeps
+//! the caller's return address, because the loader's behaviour depends on the caller (relative search paths).
 
 use crate::{arch, attach};
 use core::ffi::c_void;

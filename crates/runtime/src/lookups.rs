@@ -1,13 +1,13 @@
-//! Lookups of memory functions by name.
+//! `dlsym` and `dlvsym`, which return Vellum's memory functions in place of the C library's.
 //!
-//! `dlsym` on a handle of the C library finds that library's own `free`, and blocks of `strdup` come from
-//! Vellum's `malloc`: two heaps would meet. So where a lookup would find one of the C library's functions for
-//! memory, it finds Vellum's. All others, and all those of handles that stand for a search, are left by a
-//! jump that keeps the caller's return address, by which the linker knows who searches. Among the latter only
-//! `RTLD_NEXT` from a library after Vellum finds the C library's functions.
+//! `dlsym` on a handle of the C library would find that library's `free`, which cannot free blocks of
+//! `strdup`: they come from Vellum's `malloc`. A lookup that would find a memory function of the C library
+//! returns Vellum's. All other lookups continue by a jump that keeps the caller's return address, by which
+//! the linker identifies the caller. Of the handles that stand for a search, `RTLD_DEFAULT` finds Vellum's
+//! functions anyway, and `RTLD_NEXT` would find the C library's only from a library after Vellum.
 //!
-//! Only functions that end in Vellum are answered for. One that goes on to the next library's, as
-//! `setuid` does, could come back by that library's lookup.
+//! Only functions that end in Vellum are returned. A function that calls the next library's, as `setuid`
+//! does, could be called back by that library's lookup.
 
 use crate::attach::{first, object_of};
 use crate::{arch, c, loaded, mmap, stats};

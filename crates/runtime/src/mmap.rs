@@ -1,8 +1,8 @@
-//! The C library's mapping interface, seen on its way to the kernel.
+//! The C library's functions for mappings.
 //!
-//! Each function hands its call to [`vellum_malloc::mmap`], which serves what concerns Vellum's memory and
-//! makes the system call for the rest, as the C library would. Programs that make these calls by `syscall`
-//! come here too: see [`crate::filter`].
+//! Each passes its call to [`vellum_malloc::mmap`], which serves calls about Vellum's memory and makes the
+//! system call for all others, as the C library would. Calls by `syscall` come here too: see
+//! [`crate::filter`].
 
 use core::ffi::{c_int, c_void};
 use vellum_malloc::mmap::{self as served, Mapping, Outcome};

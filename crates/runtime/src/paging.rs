@@ -1,11 +1,11 @@
-//! Paging, if the user asks for it: the two environment variables.
+//! Paging at the user's request: the two environment variables.
 //!
 //! | variable | values | default |
 //! | --- | --- | --- |
-//! | `VELLUM_FRAMES` | a size such as `512M`, `512MiB` or `1.5G`: how much of the program's memory may be in memory at once | no limit: nothing is paged |
+//! | `VELLUM_FRAMES` | a size such as `512M`, `512MiB` or `1.5G`: the most physical memory for the program | no limit: nothing is paged |
 //! | `VELLUM_STORE` | a directory, or a file that does not exist yet | `TMPDIR`, else `/var/tmp` |
 //!
-//! The default is not `/tmp`, which is often memory itself.
+//! The default is not `/tmp`, which is often a file system in memory.
 
 use crate::knobs::variable;
 use core::ffi::CStr;

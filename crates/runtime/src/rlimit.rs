@@ -1,8 +1,8 @@
-//! Programs that limit their own address space.
+//! `setrlimit` and `prlimit`, for programs that limit their own address space.
 //!
-//! Vellum maps address space ahead of need, which costs nothing until a program lowers `RLIMIT_AS` or
-//! `RLIMIT_DATA`: then it would count against the limit. So what is mapped ahead is given back first, and
-//! from then on only what is needed is mapped.
+//! Vellum maps address space ahead of need. This costs nothing until a program lowers `RLIMIT_AS` or
+//! `RLIMIT_DATA`: then it counts against the limit. Before such a call, Vellum returns the address space that
+//! is mapped ahead. From then on it maps only as much as it needs.
 
 use crate::identity;
 use core::ffi::c_int;

@@ -1,13 +1,13 @@
-//! Programs that handle SIGSEGV themselves.
+//! `sigaction`, `signal` and the like, for programs that handle SIGSEGV.
 //!
-//! Where the kernel does not tell which pages are written, the collector finds it out by that signal, and a
-//! handler that the program set over its own would be called for faults that are none. So the program's
-//! action is kept, and called for all else: see [`segv`].
+//! Where the kernel does not report written pages, the collector detects writes by SIGSEGV. A program's
+//! handler in place of the collector's would be called for faults that are no errors. The program's action is
+//! therefore stored, and called for all other faults: see [`segv`].
 //!
-//! For every other signal, and until the collector handles this one, each function is the C library's, with
-//! nothing in between: they are looked up when the library is loaded, as they are called in signal handlers,
-//! where nothing can be looked up. `sigset` and `siginterrupt`, which nobody uses for faults, stay the C
-//! library's always.
+//! For every other signal, and until the collector handles SIGSEGV, each function only calls the C library's.
+//! The C library's functions are looked up when this library is loaded, because signal handlers call these
+//! functions and must not look anything up. `sigset` and `siginterrupt` remain the C library's, because
+//! programs do not use them for faults.
 
 use crate::attach;
 use core::ffi::{CStr, c_int, c_void};

@@ -1,8 +1,7 @@
-//! What happens when the library is loaded, when the process forks, and when it ends.
+//! Actions when the library is loaded, when the process forks, and when it ends.
 //!
-//! The constructor runs before the program's own code, but not before its first `malloc`: the loader and the
-//! constructors of other libraries may have allocated. Those blocks are Vellum's and stay so whatever is
-//! decided here.
+//! The constructor runs before the program's own code, but the loader and other libraries' constructors may
+//! have allocated earlier. Their blocks belong to Vellum whatever the constructor decides.
 
 use crate::knobs::{Knobs, variable};
 use crate::{attach, board, copying, loading, lookups, signals};

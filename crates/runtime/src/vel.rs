@@ -1,4 +1,4 @@
-//! Vellum's own C interface, declared in `include/vellum.h`: what the standard interface cannot say.
+//! Vellum's own C interface, declared in `include/vellum.h`: operations that the standard interface lacks.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::{NonNull, null_mut};

@@ -1,5 +1,5 @@
-//! The shared object, preloaded into this very test program: what it refuses, what it reads from its
-//! environment, and when it stands aside. Each case runs in a process of its own.
+//! Tests of the shared object, preloaded into this test program: settings that it rejects, its environment,
+//! and when it passes requests through. Each case runs in a separate process.
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;

@@ -1,8 +1,7 @@
-//! Everything the interface has, used at random by several threads, with a collection at every allocation.
+//! A random test of the whole interface by several threads, with a collection at every allocation.
 //!
-//! Each thread keeps a model of a graph in plain Rust: nodes with numbers, links between them, arrays, weak
-//! references, roots and what is known of some. What it can reach in the model is what it must find in the
-//! heap.
+//! Each thread keeps a model of its graph in plain Rust: nodes with numbers, links, arrays, weak references,
+//! roots and ephemerons. Everything that is reachable in the model must be found in the heap.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;

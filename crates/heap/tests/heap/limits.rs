@@ -1,4 +1,4 @@
-//! Where the interface says no: limits, blocking regions, fields of other objects; and what ends with its
+//! Tests of refusals (limits, blocking regions, fields of other objects) and of state that ends with its
 //! thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

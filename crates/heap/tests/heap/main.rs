@@ -1,5 +1,5 @@
-//! The interface for Rust programs. A heap is its process's: programs on heaps of other settings than usual
-//! have processes of their own.
+//! Tests of the interface for Rust programs. There is one heap per process, so programs that need other
+//! settings run in separate processes.
 
 use vellum_heap::{Config, Plan};
 

@@ -1,5 +1,5 @@
-//! A random program of words and a stack beside a model of it: every value that the model reaches is there,
-//! of the type and tag that it had, whatever was collected or moved meanwhile.
+//! A random test of words and a stack against a model: every value that the model reaches must be there with
+//! its type and tag, whatever was collected or moved.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;

@@ -1,5 +1,5 @@
-//! aarch64: the bodies of the functions that are written in assembly. `x16` and `x17` are any call's to
-//! change, and so hold what is jumped to.
+//! aarch64: the bodies of the functions that are written in assembly. Any call may change `x16` and `x17`, so
+//! these two registers hold the jumps' targets.
 
 use core::ffi::c_long;
 

@@ -1,8 +1,7 @@
-//! The machine: the bodies of the functions that are written in assembly, as macros that each such function
-//! consists of.
+//! Machine-dependent code: the bodies of the functions that are written in assembly, as macros.
 //!
-//! One file a machine, each with the same names. What a function is for, and why it is assembly, is said
-//! where it is.
+//! Each machine has a file, with the same names. Each function explains its purpose and the reason for
+//! assembly where it uses the macro.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -1,4 +1,4 @@
-//! Collections: when there are some, how much they may leave, and what is known of them and of the heap.
+//! Collections: requests, hooks and limits; the heap's counters and checks.
 
 use super::refuse;
 use core::ffi::{c_char, c_int, c_uint, c_void};

@@ -1,4 +1,4 @@
-//! What happens when objects die: finalizers, links, ephemerons.
+//! Dead objects: finalizers, links and ephemerons.
 
 use super::refused;
 use core::ffi::{c_int, c_void};

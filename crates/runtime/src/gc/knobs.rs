@@ -1,9 +1,9 @@
-//! The collector's environment knobs.
+//! The collector's environment variables.
 //!
 //! | variable | values | default |
 //! | --- | --- | --- |
-//! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | what the program asks for |
-//! | `VELLUM_GC_EAGER` | a number, a seed after a comma | what the program asks for |
+//! | `VELLUM_GC_SIZING` | `knee`; `original`, `modified`, `square_root` with their parameters after commas | the program's setting |
+//! | `VELLUM_GC_EAGER` | a number, a seed after a comma | the program's setting |
 
 use crate::knobs::knob;
 use vellum_gc as gc;

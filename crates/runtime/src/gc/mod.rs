@@ -1,8 +1,8 @@
 //! The collector's C interface, declared in `include/vellum_gc.h`.
 //!
-//! This file starts the heap and turns settings and refusals into what C has for them; the others have a part
-//! of the header each. Nothing is decided here: each function passes on to `vellum_gc`, which says what it
-//! does.
+//! This file starts the heap and converts settings and errors for C. The other files cover one part of the
+//! header each. They contain no logic: each function calls the one of `vellum_gc`, which documents its
+//! effect.
 
 pub mod collections;
 pub mod dead;

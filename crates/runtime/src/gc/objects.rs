@@ -1,4 +1,4 @@
-//! Types, and objects by them: allocation beyond the inlined paths, sizes, and giving back.
+//! Types and their objects: allocation outside the inlined paths, sizes, and freeing.
 
 use super::{object, refuse, refused};
 use core::ffi::{c_int, c_void};

@@ -1,4 +1,4 @@
-//! Roots: what the program names beside what the collector finds by itself.
+//! Roots that the program registers, in addition to those that the collector finds.
 
 use super::refused;
 use core::ffi::{c_int, c_void};

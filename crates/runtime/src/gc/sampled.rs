@@ -1,4 +1,4 @@
-//! The collector's objects in the profile of who holds memory.
+//! Samples of the collector's objects for the heap profile.
 
 use vellum_gc::{Sampler, Token};
 use vellum_malloc::profile::collected;

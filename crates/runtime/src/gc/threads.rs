@@ -1,4 +1,4 @@
-//! Threads: becoming known, waiting, and stopping.
+//! Threads: registration, roots, safepoints and blocking regions.
 
 use super::{refuse, refused};
 use core::ffi::{c_int, c_void};

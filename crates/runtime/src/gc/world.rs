@@ -1,5 +1,5 @@
-//! The part of the collector's C interface that other collectors' interfaces are served with (`libgc.so.1`):
-//! events, disclaimers, the world and its threads in the program's hands. Declared in `include/vellum_gc.h`.
+//! Functions on which other collectors' interfaces are built (`libgc.so.1`): events, disclaimers, stopping
+//! the world and single threads. Declared in `include/vellum_gc.h`.
 
 use super::refused;
 use core::ffi::{c_int, c_void};
