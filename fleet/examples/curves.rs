@@ -1,9 +1,8 @@
-//! Makes container-hours as `vellum plan export` writes them, of a fleet that there is not: to measure
-//! `vellum plan` (docs/fleet.md).
+//! Generates container-hours of a fictional fleet, in the format of `vellum plan export`, to measure `vellum
+//! plan` (docs/fleet.md).
 //!
-//! `curves ROWS FILE [SEED]`: containers have 192 hours each; a curve is that of a program whose pages are
-//! used with frequencies that differ by orders of magnitude, so that its working set grows with the logarithm
-//! of the window.
+//! `curves ROWS FILE [SEED]`: each container has 192 hours. A curve is that of a program whose page
+//! frequencies differ by orders of magnitude: its working set grows with the logarithm of the window.
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -1,6 +1,6 @@
-//! Where a server is: `http://HOST:PORT/PATH`, or with `https`.
+//! The address of a server: `http://HOST:PORT/PATH`, or the same with `https`.
 //!
-//! Invariant: no part of an address can end the line of a request, and names no user.
+//! Invariant: an address contains no user name, and no character that could end a request's line.
 
 use std::fmt;
 

@@ -1,7 +1,8 @@
-//! The agent: groups as they come and go, their watches in turns, and the page that is served.
+//! The agent: discovers groups, watches them in turns, and makes the page of metrics.
 //!
-//! One thread. Each [`step`](Agent::step) takes in what has changed, makes the steps of watches that are due
-//! and paid for, and publishes. The server has a handle of its own ([`Agent::page`]).
+//! It has one thread. Each [`step`](Agent::step) takes in changes, makes the steps of watches that are due
+//! and within budget, and publishes the page. The server reads the page by a separate handle
+//! ([`Agent::page`]).
 
 use crate::discover::{Change, Discovery, RootError, by_kind};
 use crate::group::Identity;

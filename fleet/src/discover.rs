@@ -1,4 +1,4 @@
-//! Which groups there are, as they come and go.
+//! Discovery of control groups as they come and go.
 //!
 //! ```text
 //! root ─▶ levels above jobs, each watched by inotify ─▶ jobs (not looked into)
@@ -6,12 +6,12 @@
 //!            └─▶ that level alone is listed again ──▶ came · went
 //! ```
 //!
-//! All is listed again every [`RESCAN`], since inotify loses events when there are too many, and says nothing
-//! of a group that becomes a level: a group without an event is found a minute late, and no later. Where
-//! inotify has no more watches to give, all levels are listed every [`RESCAN_BLIND`].
+//! All levels are listed again every [`RESCAN`], because inotify drops events when there are too many, and
+//! reports nothing when a group becomes a level. A group without an event is therefore found a minute late at
+//! most. If inotify has no more watches, all levels are listed every [`RESCAN_BLIND`].
 //!
-//! Invariants: a group may disappear at any moment, and is then gone with all below it; a level is watched
-//! before it is listed, so that nothing falls between; the number of groups has a bound ([`NODES_MAX`]).
+//! Invariants: a group may disappear at any moment, together with all groups below it; a level is watched
+//! before it is listed, so no change is missed in between; the number of groups is bounded ([`NODES_MAX`]).
 
 use crate::group::{Identity, Kind, Place, place};
 use rustix::fs::inotify;

@@ -1,5 +1,5 @@
-//! What a control group is, by its path alone: a container, a systemd unit, a step of a Slurm job, or a level
-//! above such.
+//! Classifies a control group by its path alone: a container, a systemd unit, a step of a Slurm job, or a
+//! level above these.
 //!
 //! ```text
 //! kubepods/burstable/podUID/ID                                            Kubernetes, cgroupfs driver
@@ -10,11 +10,11 @@
 //! slurm/uid_N/job_N/step_N   system.slice/slurmstepd.scope/job_N/step_N   Slurm, versions 1 and 2
 //! ```
 //!
-//! Pure: it opens nothing, and any text is an answer. Paths are relative to the hierarchy's root and have no
-//! slash at either end; version 1 and version 2 name groups alike.
+//! Pure: this file opens nothing and accepts any text. Paths are relative to the hierarchy's root and have no
+//! slash at either end. Control groups of version 1 and 2 have the same names.
 //!
-//! Invariants: what lies below a job is not a job, but belongs to it; a name that is not understood is a
-//! level to look below ([`Place::Above`]), never an error.
+//! Invariants: a group below a job's group belongs to that job; a group with an unknown kind of name is a
+//! level to search below ([`Place::Above`]), never an error.
 //!
 //! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes), Slurm
 //! `cgroup_v1.c`, `cgroup_v2.c` (levels).

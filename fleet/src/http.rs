@@ -1,9 +1,10 @@
-//! Asking a server by HTTP, without haste: the kubelet for its pods, Prometheus for its history, Kubernetes
-//! for its objects.
+//! HTTP requests to the kubelet (pods), Prometheus (history) and Kubernetes (objects).
 //!
-//! `ureq` speaks; this is what all three have in common: bounds of an answer in bytes and in time
-//! ([`Limits`]), however slowly or endlessly it comes; credentials ([`Access`]), read from files again for
-//! each request; no proxy and no redirection, so that credentials go nowhere else.
+//! `ureq` makes the requests; this file adds the rules that all three share:
+//!
+//! - An answer is bounded in bytes and in time ([`Limits`]), however slowly it comes.
+//! - Credentials ([`Access`]) are read from their files again for each request.
+//! - There is no proxy and no redirection, so credentials go to no other server.
 //!
 //! Invariant: credentials appear in no error.
 

@@ -1,4 +1,4 @@
-//! What every container, unit and job step of a node is worth, for the engines that clusters already run.
+//! Memory recommendations for every container, unit and job step of a node, for existing cluster engines.
 //!
 //! One machine's watch says how much memory a job needs, and what less would cost it. This crate does so for
 //! all that runs on a node, without being told what does, and hands the numbers to Prometheus. It schedules,
@@ -6,34 +6,35 @@
 //!
 //! ```text
 //! Discovery ─▶ came, went ─┐
-//!   group    (whose it is, by its path)                 ┌─▶ page (OpenMetrics) ─▶ Prometheus
+//!   group    (kind of job, by its path)                 ┌─▶ page (OpenMetrics) ─▶ Prometheus
 //!   Pods     (namespace, pod, container)                │
 //!                          ▼                            │
 //!                        Agent ─▶ Watched … Watched ─▶ View
 //!                          ▲
-//!                        Turns   whose step is next, within one bound for all
+//!                        Turns   the next step, within one budget for all
 //! ```
 //!
-//! [`TlsFiles`] is the TLS under which the page is served; the server itself is the governor's.
+//! [`TlsFiles`] configures the TLS under which the governor's server serves the page.
 //!
-//! [`recommend`] goes the other way: what Prometheus remembers becomes what systemd, Kubernetes and Slurm
-//! set. [`plan`] says what a whole fleet would need.
+//! [`recommend`] turns Prometheus' history into settings of systemd, Kubernetes and Slurm. [`plan`] computes
+//! the memory that a whole fleet would need.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | group | a control group; here one that holds a job |
+//! | group | a control group that holds a job |
 //! | level | a group above jobs: a slice, a pod, a Slurm job |
 //! | turn | one cycle of a group's watch |
 //! | share | the part of one processor that all watches may cost together |
 //!
-//! # Promises
+//! # Guarantees
 //!
-//! - Each watch keeps to its own budget ([`vellum_reference::Options`]); all together, and all that the agent
-//!   does besides, to the share.
+//! - Each watch keeps to its budget ([`vellum_reference::Options`]). All watches and the agent's other work
+//!   together keep to the share.
 //! - Nothing is written to any control group, and nothing is left behind, however the agent ends.
-//! - A group may go at any moment. Where one cannot be watched, a notice says why, and it is tried again.
+//! - A group may disappear at any moment. If a group cannot be watched, a notice gives the reason, and the
+//!   agent tries again.
 
 mod address;
 mod agent;

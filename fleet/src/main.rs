@@ -1,9 +1,9 @@
 //! `vellum-fleet`: the commands `vellum agent`, `vellum recommend` and `vellum plan`.
 //!
-//! `vellum` starts this program, with the arguments untouched. Here are the options and the text for people;
-//! the library has the rest.
+//! `vellum` starts this program with unchanged arguments. This crate root has the options and the text for
+//! people; the library has the rest.
 //!
-//! Exit statuses: those of each command; 125 if it failed.
+//! Exit status: the command's, or 125 if the command failed.
 
 #[macro_use(say)]
 extern crate vellum_report;

@@ -1,8 +1,9 @@
-//! The page as metrics. Names that the governor has, too, mean the same here ([`vellum_governor::families`]).
+//! The page as metrics. Names that the governor's metrics share have the same meaning here
+//! ([`vellum_governor::families`]).
 //!
-//! Every series of a group has the label `name`, which no other group has, and what says whose it is:
-//! `namespace`, `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. The group's path and its kind are
-//! labels of `vellum_job_info` alone: a path is long, and there are fifty series a group.
+//! Every series of a group has the label `name`, which is unique, and labels of its owner: `namespace`,
+//! `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. Only `vellum_job_info` has the group's path and
+//! kind as labels: a path is long, and a group has fifty series.
 
 use crate::oom::Kills;
 use crate::view::{Page, State, View};

@@ -1,11 +1,11 @@
-//! Processes of a group that the kernel killed because memory was short.
+//! Counts the processes of a group that the out-of-memory killer has killed.
 //!
 //! ```text
 //! version 2   memory.events:       oom 2, oom_kill 1
 //! version 1   memory.oom_control:  oom_kill 1       memory.failcnt: 17
 //! ```
 //!
-//! A kill counts as the limit's doing only where the group has come up against its limit: where a machine
+//! A kill is attributed to the group's limit only if the group has reached that limit. When the whole machine
 //! has no memory left, the kernel kills in any group.
 //!
 //! Source: the kernel's `Documentation/admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`.

@@ -1,11 +1,11 @@
-//! Whose a container is: the list of a node's pods, as the kubelet's read-only endpoint has it (`/pods`), or
-//! as a file that somebody keeps up to date (`kubectl get pods -o json` writes the same form).
+//! Names of containers, from a list of the node's pods. The list is the kubelet's read-only endpoint
+//! (`/pods`), or a file in the form of `kubectl get pods -o json` that another program updates.
 //!
-//! The list is asked for again when a container comes that is not in it, and seldom otherwise. Without a
-//! list, groups are named by their paths, and a notice says so ([`Pods::trouble`]).
+//! The list is read again when a container appears that is not in it, and seldom otherwise. Without a list,
+//! groups are named by their paths, and a notice reports it ([`Pods::trouble`]).
 //!
-//! Invariants: an answer is at most [`BYTES_MAX`] and takes at most [`TIME_MAX`]; one that cannot be read
-//! leaves the last that could in force; a list only gives names and never makes a group appear.
+//! Invariants: an answer is at most [`BYTES_MAX`] long and takes at most [`TIME_MAX`]; after an unreadable
+//! list the last readable one stays in force; a list only gives names and never creates a group.
 
 use crate::address::{Address, AddressError};
 use crate::http::{Access, AccessError, HttpError, Limits, Server};

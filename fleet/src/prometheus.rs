@@ -1,7 +1,7 @@
-//! What Prometheus answers: rows of an instant query, by its HTTP API.
+//! Instant queries of Prometheus, by its HTTP API.
 //!
-//! Passing trouble (no answer, 429, 5xx) is waited for a bounded number of times. Values are as they came:
-//! whether they make sense is for who uses them.
+//! Temporary failures (no answer, 429, 5xx) are retried a bounded number of times. Values are returned
+//! unchecked: the callers decide whether they make sense.
 //!
 //! Source: Prometheus' documentation, "HTTP API", expression queries.
 

@@ -1,5 +1,5 @@
-//! Readers of bytes that others have written, and writers of what others read: for the fuzz targets
-//! (`vellum-fuzz`) and the tests of documents only.
+//! Entry points for the fuzz targets (`vellum-fuzz`) and for tests of documents: readers of foreign bytes,
+//! and the writer of metrics.
 
 use crate::group::Identity;
 use crate::metrics;

@@ -1,9 +1,9 @@
-//! The certificate by which metrics are served over TLS, and its key.
+//! The TLS certificate and key under which metrics are served.
 //!
-//! Both files are read again for each connection, and compared with what was read before: who renews
-//! certificates replaces files, and need not say so. There may be a moment in which one file is new and the
-//! other is not. Until they fit together again, the last two that did stay in force, and
-//! [`TlsFiles::trouble`] says why. With another certificate no session of before is resumed.
+//! Both files are read again for each connection and compared with the earlier contents: whoever renews them
+//! just replaces the files. For a moment one file may be new and the other old. Until the two match again,
+//! the last matching pair stays in force, and [`TlsFiles::trouble`] gives the reason. A new certificate ends
+//! the resumption of older sessions.
 //!
 //! Invariant: no key is ever printed.
 

@@ -1,8 +1,8 @@
-//! The token that a request for metrics must bring along: read from a file, so that it is neither in the
-//! list of processes nor in a log, and read again for each request, so that it can be exchanged at any time.
+//! The bearer token that requests for metrics must carry. The token is in a file, which keeps it out of
+//! process lists and logs, and is read again for each request, so it can be replaced at any time.
 //!
-//! Invariants: no token is ever printed; a file that cannot be read, or is empty, admits nobody; how long a
-//! comparison takes does not depend on where two tokens differ.
+//! Invariants: no token is ever printed; a file that is empty or cannot be read admits nobody; the time of a
+//! comparison does not depend on where two tokens differ.
 
 use std::fs;
 use std::io::{self, Read};

@@ -1,24 +1,24 @@
-//! Who is watched when: all watches together stay within one bound, and each gets its turn.
+//! Schedules the watches: all together stay within one CPU budget, and each gets its turn.
 //!
-//! A watch keeps to its own budget (1 % of its job, or 0.05 % of a processor). Five hundred of them would
-//! still be a quarter of a processor. So there is an account for all:
+//! Each watch keeps to its own budget (1 % of its job, or 0.05 % of a processor), but five hundred watches
+//! would still take a quarter of a processor. One account therefore covers all watches:
 //!
 //! ```text
-//! credit = min(depth, credit + share · time passed − what was spent)
+//! credit = min(depth, credit + share · time passed − cost)
 //!
-//! waiting ──due, credit ≥ what is reserved + its own cycle── ▶ running ──cycle over──▶ waiting
-//!   by the time since which each is due                        its looks come first, and on time
+//! waiting ──due, credit ≥ reserved cost + its own cycle──▶ running ──cycle over──▶ waiting
+//!   in the order of due times                              its samples come first, and on time
 //! ```
 //!
-//! A *turn* is one cycle of a watch: a clearing and its looks. A look that comes late is one at a longer
-//! window, so cycles that are begun are finished before others begin: what they are expected to cost yet is
-//! reserved. Groups outside a cycle, and groups that hardly run, are asked the less often the more groups
-//! there are ([`Turns::least_wait`]).
+//! A *turn* is one cycle of a watch: a clearing and its samples. A late sample measures a longer window, so
+//! begun cycles are finished before others begin, and their expected remaining cost is reserved. Groups
+//! outside a cycle, and groups that hardly run, are checked the less often the more groups there are
+//! ([`Turns::least_wait`]).
 //!
 //! Pure: times and costs come from the caller.
 //!
-//! Invariants: the sum spent never exceeds `depth + share · time` by more than one step's cost; of those
-//! that are due, the one that has waited longest is next, so nobody starves.
+//! Invariants: the sum spent never exceeds `depth + share · time` by more than the cost of one step; of the
+//! groups that are due, the one that has waited longest is next, so no group starves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

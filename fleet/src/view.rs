@@ -1,4 +1,4 @@
-//! All that is known of each group, and of the agent itself, at one moment: metrics are made of it.
+//! A snapshot of each group and of the agent, from which the metrics are made.
 
 use crate::group::{Identity, Kind};
 use crate::pods::Named;

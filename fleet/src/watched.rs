@@ -1,8 +1,7 @@
 //! One group and its watch.
 //!
-//! A watch is a [`Watcher`] as `vellum watch --cgroup` has one. It begins with the group's first turn. A
-//! group without processes, or with none that can be looked into, is tried again after a while, which doubles
-//! up to [`RETRY_MAX`].
+//! A watch is a [`Watcher`], as in `vellum watch --cgroup`. It begins with the group's first turn. A group
+//! without processes, or without readable ones, is tried again later; the wait doubles up to [`RETRY_MAX`].
 
 use crate::group::Identity;
 use crate::pods::Named;

@@ -1,4 +1,4 @@
-//! `vellum agent`: what every container, unit and job step of this node is worth, for Prometheus.
+//! `vellum agent`: recommends memory for every container, unit and job step of this node, for Prometheus.
 //!
 //! ```text
 //! Setting ─▶ Agent ─▶ step, step, … ─▶ notices, as lines
@@ -6,8 +6,8 @@
 //!   --once: until each group has an answer; the page goes to standard output
 //! ```
 //!
-//! Two threads, and one for each connection. A signal may end it at any moment: nothing of it is left in any
-//! group or process.
+//! The agent has two threads, and one more for each connection. A signal may end it at any moment: it leaves
+//! nothing behind in any group or process.
 
 use crate::Ended;
 use clap::ValueHint;

@@ -1,4 +1,4 @@
-//! Paths as they are on real machines, and any others.
+//! Tests of the classification, with paths of real machines and with random paths.
 
 use super::*;
 use proptest::prelude::*;

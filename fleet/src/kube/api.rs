@@ -1,9 +1,9 @@
-//! Objects of Kubernetes, read and written by REST.
+//! Kubernetes objects, read and written by REST.
 //!
-//! Passing trouble (no answer, 429, 5xx) is waited for: a bounded number of times, each time twice as long,
-//! or as long as the server asks for if that is within the bound. A conflict (409) is for the caller, who
-//! must read the object again. Writing twice what was written once does no harm: each write names the version
-//! that it changes.
+//! Temporary failures (no answer, 429, 5xx) are retried a bounded number of times. Each pause is twice as
+//! long as the last one, or as long as the server requests, within the bound. A conflict (409) goes to the
+//! caller, who must read the object again. Writing the same thing twice does no harm, because each write
+//! names the version that it changes.
 
 use crate::address::Address;
 use crate::http::{HttpError, Limits, Method, Server};

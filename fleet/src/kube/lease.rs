@@ -1,9 +1,9 @@
-//! One leader among several recommenders: a Lease of `coordination.k8s.io/v1`.
+//! Leader election among several recommenders, by a Lease of `coordination.k8s.io/v1`.
 //!
-//! The holder renews it; who waits takes it when it has not changed for its whole duration by the waiting
-//! one's own clock, so that clocks need not agree. The holder stops writing when it could not renew for two
-//! thirds of the duration. Each write of the lease names the version that was read: of two who take it at
-//! once, one gets a conflict.
+//! The holder renews the lease. Another recommender takes it after it has not changed for its whole duration,
+//! measured by that recommender's own clock, so clocks need not agree. The holder stops writing if it could
+//! not renew the lease for two thirds of the duration. Each write names the version that was read: if two
+//! recommenders take the lease at once, one gets a conflict.
 //!
 //! Source: client-go `tools/leaderelection`.
 

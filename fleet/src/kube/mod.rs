@@ -1,9 +1,9 @@
-//! Kubernetes' interface, as far as a recommender needs it: objects read and written by REST, quantities, a
-//! lease for one leader, changes noticed as they happen.
+//! The parts of Kubernetes' API that a recommender needs: objects by REST, quantities, a lease for leader
+//! election, and notice of changed objects.
 //!
 //! ```text
-//! Lease ──▶ may write?            Api ──▶ Server (http) ──▶ the API server
-//! Watch ──▶ anything new?          └ passing trouble waited for, conflicts handed up
+//! Lease ──▶ may this one write?   Api ──▶ Server (http) ──▶ the API server
+//! Watch ──▶ has any changed?       └ retries temporary failures, returns conflicts
 //! Quantity: "64Mi" ──▶ bytes
 //! ```
 //!

@@ -1,6 +1,6 @@
-//! Quantities of memory as Kubernetes writes them: `64Mi`, `1.5G`, `1e9`, `128974848`, `500m`.
+//! Quantities of memory in Kubernetes' notation: `64Mi`, `1.5G`, `1e9`, `128974848`, `500m`.
 //!
-//! They are not what people write elsewhere (`64MiB`), so this is no second reader of sizes.
+//! The notation differs from that of Vellum's options (`64MiB`), so the reader of sizes does not serve here.
 //!
 //! Source: Kubernetes' documentation, "Quantity".
 

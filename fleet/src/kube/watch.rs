@@ -1,4 +1,4 @@
-//! Changes of the objects of a list, noticed as they happen.
+//! Watches the objects of a list, to notice changes as they happen.
 //!
 //! ```text
 //! list ─▶ version ─▶ watch from there ─▶ event, event, bookmark, … ─▶ end ─▶ watch from the last version
@@ -6,15 +6,15 @@
 //!   └──────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A thread follows. It only counts what has changed; who is woken reads the objects anew. An object has
-//! changed if it is new or its `generation` is another: a status that is written changes no generation, so
-//! nobody is woken by what they wrote themselves.
+//! A thread follows the events and counts changes; the woken caller reads the objects again. An object has
+//! changed if it is new or has another `generation`. Writing a status does not change the generation, so a
+//! recommender is not woken by its own writes.
 //!
-//! Nothing depends on it: where objects may not be watched, [`Watch::trouble`] says why, it is tried again,
-//! and who looks at them from time to time anyway goes on to do so.
+//! The watch is optional: if it fails, [`Watch::trouble`] gives the reason, the thread tries again, and
+//! callers that read the objects regularly continue to do so.
 //!
-//! Invariants: a line is at most [`LINE_MAX`]; between two requests there is a pause, however the first one
-//! ended; after a gap everything counts as changed.
+//! Invariants: a line is at most [`LINE_MAX`] long; requests are separated by a pause, however they ended;
+//! after a gap, everything counts as changed.
 //!
 //! Source: Kubernetes' documentation, "Efficient detection of changes".
 

@@ -1,4 +1,4 @@
-//! The page: what it has, and that no name breaks it.
+//! Tests of the page: which series it has, and that no name can break it.
 
 use super::*;
 use crate::group::{Identity, Place, place};

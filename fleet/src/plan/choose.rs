@@ -1,12 +1,13 @@
-//! The least memory at which all containers together lose no more than a part of their CPU time.
+//! Chooses the least memory with which all containers together lose no more than a given part of their CPU
+//! time.
 //!
-//! Each container's loss over its sizes has a lower convex hull. From the smallest sizes on, the segment that
-//! saves most loss for each byte-hour is taken next, until the loss is within bounds: no other choice of
-//! sizes on hulls does it with less, but for the last segment. The rest is then used up: containers
-//! go back to sizes that cost least, also such as are on no hull. What the last segment would cost in part is
-//! a bound that no choice can be below ([`Choice::least`]).
+//! Each container's loss, as a function of its size, has a lower convex hull. Starting from the smallest
+//! sizes, the greedy choice repeatedly takes the hull segment that saves most loss per byte-hour, until the
+//! loss is within the bound. Except for the last segment, no choice of sizes on hulls needs less. The rest of
+//! the bound is then used up: containers go back to cheaper sizes, also sizes off the hull. Taking the last
+//! segment only in part gives a lower bound for every choice ([`Choice::least`]).
 //!
-//! Invariant: the loss is at most what was asked, or each container has all that it ever used.
+//! Invariant: the loss is within the requested bound, or each container has all that it ever used.
 
 use super::fleet::{Container, Fleet};
 use std::cmp::Ordering;

@@ -1,7 +1,7 @@
-//! Container-hours out of Prometheus' history, an hour after the other.
+//! Exports container-hours from Prometheus' history, one hour after the other.
 //!
-//! Memory grows with the containers of one hour. An hour of which nothing is remembered has no rows.
-//! Container means any job: a unit and a Slurm step are written, too.
+//! Memory grows with the containers of one hour. An hour without history has no rows. A container here is any
+//! job: units and Slurm steps are exported, too.
 
 use super::file::{POINTS, Row, Writer};
 use crate::http::Server;

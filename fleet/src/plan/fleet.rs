@@ -1,8 +1,8 @@
-//! The containers of a fleet: for each, what it loses at each size, over all hours.
+//! The containers of a fleet, each with its loss of CPU time at each size, over all hours.
 //!
-//! The loss of a container at a size is the sum over its hours. So that a hundred million hours need no more
-//! memory than the containers do, it is kept at the steps of the grid only, from the largest smallest working
-//! set of any hour on: below that nothing is known.
+//! A container's loss at a size is the sum over its hours. The loss is stored only at the steps of the size
+//! grid, so a hundred million hours need no more memory than their containers. The steps begin at the largest
+//! of the hours' smallest working sets, because the loss below is unknown.
 
 use super::file::{POINTS, Row};
 use super::{MOST, size, step_up};

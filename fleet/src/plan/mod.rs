@@ -1,4 +1,4 @@
-//! What a fleet would need if each container had what it is worth: `vellum plan`.
+//! `vellum plan`: the memory that a fleet would need if each container had its recommended size.
 //!
 //! ```text
 //! Prometheus ─▶ export ─▶ Parquet, a row a container and hour ─▶ SQL, Spark, Polars, DuckDB
@@ -10,26 +10,26 @@
 //!              choose: the least memory for a slowdown of all together (convex hulls, greedy)
 //!                              │
 //!                              ▼
-//!              nodes: how many of a size hold the hour that needs most      who pays: by owner
+//!              nodes: nodes of a size for the hour that needs most       owners: memory and slowdown
 //! ```
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | container-hour | a row: the curve of a container in an hour, its CPU time, and what it held |
-//! | owner | who is asked to pay: a namespace, a unit, a job's user |
+//! | container-hour | a row: a container's curve in one hour, its CPU time and its resident memory |
+//! | owner | the namespace, unit or user that a container belongs to |
 //! | lost | CPU seconds under a limit: S · (f at z = limit − f at the largest window) · its CPU seconds |
-//! | step | sizes are of a grid, [`STEPS`] to an octave: 1.1 % apart |
+//! | step | a size of the grid, [`STEPS`] to an octave: 1.1 % apart |
 //!
-//! # Promises
+//! # Guarantees
 //!
 //! - Files are read in pieces: memory grows with the number of containers, not with hours.
-//! - A size is never below the smallest window that was seen, in any hour: what happens there is not known.
-//! - Rows that make no sense are left out and counted.
+//! - A size is never below the working set at the smallest window, in any hour: the loss below is unknown.
+//! - Invalid rows are left out and counted.
 //!
-//! Source: `vellum_workset` (`slowdown`) for what a limit costs; Fox, "Discrete optimization via marginal
-//! analysis" (1966) for the greedy choice, which is exact on convex hulls but for the last step.
+//! Source: `vellum_workset` (`slowdown`) for the cost of a limit. Fox, "Discrete optimization via marginal
+//! analysis" (1966), for the greedy choice, which is exact on convex hulls except for the last step.
 
 mod choose;
 mod export;

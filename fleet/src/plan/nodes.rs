@@ -1,7 +1,7 @@
-//! How many nodes of a size hold the hour that needs most.
+//! Computes how many nodes of a given size hold the hour that needs most memory.
 //!
-//! Containers are put where they fit, the largest first, into the first node that has room: at most 11/9 of
-//! the least number of nodes and one more. What else containers ask of a node is not known here.
+//! Containers are placed by size, the largest first, into the first node with room. This needs at most 11/9
+//! of the minimum number of nodes, plus one. Other demands that containers make on nodes are unknown here.
 //!
 //! Source: Johnson, "Near-optimal bin packing algorithms" (1973), first fit decreasing.
 

@@ -1,10 +1,10 @@
-//! What Prometheus remembers of each container, by its HTTP API.
+//! The history of each container, from Prometheus' HTTP API.
 //!
-//! A container is known by namespace, pod and name. Pods that are gone count, too: a workload's history is
-//! that of all pods that it ever had in the time asked for.
+//! A container is identified by namespace, pod and name. Pods that have ended count, too: a workload's
+//! history covers all pods that it had in the requested time.
 //!
-//! Invariant: labels that are no names of Kubernetes are left out and counted, so that none becomes a path, a
-//! pattern or a line.
+//! Invariant: labels that are not valid Kubernetes names are left out and counted, so none can become a path,
+//! a pattern or a line.
 
 use super::decide::History;
 use crate::http::Server;

@@ -1,4 +1,4 @@
-//! The number for one unit, and the reason for it. Pure.
+//! The recommended memory limit of one unit, with its reason. Pure.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Drop-ins for systemd: one file a unit, with `MemoryHigh` and the reason for it.
 //!
-//! Invariants: a file is written whole or not at all (a temporary one is renamed); only files named
-//! [`FILE`] are read or written; a name that is not that of a service names no file.
+//! Invariants: a file is written as a whole or not at all (a temporary file is renamed); only files named
+//! [`FILE`] are read or written; only names of services become paths.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
-//! What Prometheus remembers of each unit of a machine.
+//! The history of each systemd unit of a machine, from Prometheus.
 //!
-//! Seasons last a day and a week, so eight days are asked for unless told otherwise. A unit is known by its
-//! name: a restart changes nothing.
+//! Load has daily and weekly seasons, so the default is eight days. A unit is identified by its name: a
+//! restart changes nothing.
 
 use super::decide::History;
 use crate::http::Server;

@@ -1,4 +1,4 @@
-//! From what Prometheus remembers to what engines set: `vellum recommend`.
+//! `vellum recommend`: from Prometheus' history to settings of systemd, Kubernetes and Slurm.
 //!
 //! ```text
 //! Prometheus ─┬▶ history    ─┐                 ┌▶ dropins ──▶ DIR/UNIT.d/50-vellum.conf     (systemd)
@@ -6,9 +6,9 @@
 //!                of each unit    a number, and why └▶ slurm ──▶ a table for a plugin           (Slurm)
 //! ```
 //!
-//! Invariants: either all of the history was read, or nothing is decided; a unit whose history is short,
-//! missing or absurd gets no number; no number is below the largest advice in the history; a label from
-//! Prometheus never becomes a path unless it is the name of a service.
+//! Invariants: nothing is decided before the whole history was read; a unit with a short, missing or invalid
+//! history gets no number; no number is below the largest recommendation in the history; a label from
+//! Prometheus becomes a path only if it is the name of a service.
 
 pub mod containers;
 pub mod decide;

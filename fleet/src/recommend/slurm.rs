@@ -1,4 +1,4 @@
-//! What jobs of Slurm needed on a node, by user and name: `vellum recommend slurm`.
+//! `vellum recommend slurm`: the memory that Slurm jobs need on a node, by user and job name.
 //!
 //! ```text
 //! Prometheus: need of each job on its hungriest node ─┐
@@ -6,11 +6,11 @@
 //! sacct: user, name and end of each job ──────────────┘
 //! ```
 //!
-//! A job's number says nothing about its name, so Slurm's own accounting is asked for that. The steps that a
-//! job has at the same time on a node count together. Jobs of a name of which one ran out of memory get no
-//! number: what it would have needed is not known.
+//! Metrics have a job's number but not its name, so Slurm's accounting provides the names. Steps that a job
+//! runs at the same time on a node count together. If one job of a name ran out of memory, the name gets no
+//! number, because its need is unknown.
 //!
-//! Invariants: a name with control characters is left out; each row of the table is one line; the name is its
+//! Invariants: a name with control characters is left out; each row of the table is one line; the name is the
 //! last field, in quotes.
 
 use super::decide::{History, Rules, Verdict, decide};

@@ -1,4 +1,4 @@
-//! The scheduler under a simulated fleet: watches that cost what they cost, on a clock that is a number.
+//! Tests of the scheduler with a simulated fleet: watches with given costs, on a simulated clock.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
-//! `vellum agent` on a node that is made up of real control groups with real jobs in them, asked by curl and
-//! by a real Prometheus; and what it says of a wrong command line.
+//! Tests of `vellum agent` on a node of real control groups with real jobs, queried by curl and by a real
+//! Prometheus; and of its error messages.
 //!
-//! Needs root and a hierarchy with memory that may be written to; otherwise it is skipped. All groups are
-//! below one of our own, and go with the test, also when it fails or is killed.
+//! They need root and a writable hierarchy with memory; otherwise they are skipped. All groups are below one
+//! group of the test, and are removed with it, even if the test fails or is killed.
 
 use crate::common::node::{Agent, Node, TOKEN, by_cgroupfs, by_systemd, id, uid, until};
 use crate::common::prometheus::Prometheus;

@@ -1,6 +1,6 @@
-//! `vellum agent` by https: certificates that openssl made, asked for by curl.
+//! Tests of `vellum agent` over https, with certificates from openssl and curl as the client.
 //!
-//! The root of the groups is an ordinary folder: the page itself is tested elsewhere.
+//! The root of the groups is an ordinary folder, because other tests cover the page itself.
 
 use crate::common::certificate::{EC, RSA, certificate};
 use crate::common::node::{Agent, TOKEN, until};

@@ -1,4 +1,4 @@
-//! `vellum plan` and `vellum recommend` from the command line: what they print, and how they fail.
+//! Tests of the command lines of `vellum plan` and `vellum recommend`: their output and their errors.
 
 use crate::common::FLEET;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The page of documentation, the rules and the dashboard: of metrics that there are, and of all.
+//! Tests that documentation, rules and dashboard use existing metrics, and that all are documented.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,13 +1,13 @@
-//! Everything that `vellum-fleet` does, from outside: one program, so that it links once.
+//! Tests of `vellum-fleet` from outside, in one program, so that it links once.
 //!
-//! | module | what it runs |
+//! | module | subject |
 //! | --- | --- |
 //! | `plan`, `slurm`, `examples` | the library alone; Lua, promtool and Polars where they are installed |
-//! | `commands`, `agent`, `agent_tls` | `vellum-fleet` on jobs of the test, asked by curl |
+//! | `commands`, `agent`, `agent_tls` | `vellum-fleet` on the test's jobs, with curl as the client |
 //! | `prometheus`, `vpa` | a real Prometheus and API server, and servers that fail in every way |
 //! | `scale`, `three_agents` | whole fleets |
 //!
-//! Tests that measure or that load the machine take turns ([`common::alone`], [`common::beside`]).
+//! Tests that measure or load the machine take turns ([`common::alone`], [`common::beside`]).
 
 mod agent;
 mod agent_tls;

@@ -1,5 +1,5 @@
-//! Plans: against every possible choice on small fleets, by what a choice must hold to on larger ones, and as
-//! other engines read the same file.
+//! Tests of plans: against every possible choice on small fleets, by invariants on larger ones, and by
+//! Polars, which reads and writes the same files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

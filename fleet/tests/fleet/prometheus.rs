@@ -1,4 +1,4 @@
-//! Questions to a real Prometheus, over nine days of history that are made up.
+//! Tests of the queries, against a real Prometheus with nine days of generated history.
 
 use crate::common::node::until;
 use crate::common::prometheus::Prometheus;

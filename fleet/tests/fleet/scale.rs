@@ -1,18 +1,18 @@
-//! A large fleet: a real Prometheus that remembers eight days of many nodes' containers and goes on to fetch
-//! them, a real API server with an object for every ten containers, and one pass of `vellum recommend
-//! kubernetes` over all of it, with its usual options.
+//! A test of a large fleet with real servers. Prometheus has eight days of many nodes' containers and
+//! continues to scrape them; the API server has an object for every ten containers. One pass of `vellum
+//! recommend kubernetes` with default options serves all of it.
 //!
 //! ```text
 //! job ◀─ agent ─▶ page ─▶ generator: N nodes of 30 containers ◀─ Prometheus ◀─ recommend ─▶ API server
 //!                    └─▶ eight days before now ─ promtool ─────────▶ ┘
 //! ```
 //!
-//! Only names and advice differ between the containers: all else is what a real agent serves of a real job.
-//! The largest advice of each container lies in a random hour of the eight days, so a number is right only if
-//! all of them were looked at. A second pass has nothing to write.
+//! Containers differ only in names and recommendations; all else is a real agent's page of a real job. The
+//! largest recommendation of each container lies in a random hour of the eight days, so a number is right
+//! only if every hour was read. A second pass has nothing to write.
 //!
-//! VELLUM_FLEET_NODES sets the number of nodes (docs/fleet.md has the figures of 1,000), VELLUM_FLEET_STEP
-//! the seconds between the remembered samples.
+//! VELLUM_FLEET_NODES sets the number of nodes (docs/fleet.md has the figures of 1,000 nodes), and
+//! VELLUM_FLEET_STEP the seconds between samples in the history.
 
 use crate::common::node::{Agent, Node, by_cgroupfs, id, port, uid, until, within};
 use crate::common::prometheus::Prometheus;

@@ -1,4 +1,4 @@
-//! The plugin for Slurm, run by Lua with what `slurmctld` would give it, on a table that was made here.
+//! A test of the Slurm plugin: Lua runs it with `slurmctld`'s arguments, on a table from this crate.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,19 +1,19 @@
-//! A fleet on one machine: three agents, each with control groups of its own and real jobs in them, one real
-//! Prometheus that fetches them by https, a real API server, and `vellum recommend kubernetes`.
+//! A test of a fleet on one machine: three agents with real jobs in separate control groups, one real
+//! Prometheus that scrapes them by https, a real API server, and `vellum recommend kubernetes`.
 //!
 //! ```text
 //! three times: jobs ◀─ vellum agent ◀─https─ Prometheus ◀─ vellum recommend ─▶ API server ─▶ all events
 //!                           ×                     ×               ×
 //! ```
 //!
-//! From nothing to the first recommendation; then each part with a cross is killed by `kill -9` at a random
-//! moment and started again; at last there is one object more, which is noticed without being looked for.
-//! Every number that was ever written lies between what its job touches all the time and what it holds, and
-//! all recovers.
+//! The fleet runs from nothing to the first recommendation. Then each part with a cross is killed by `kill
+//! -9` at a random moment and started again. At last a new object is added, which the watch must notice.
+//! Every number ever written must lie between the memory that its job touches all the time and the memory
+//! that it holds, and everything must recover.
 //!
-//! The seed is printed; VELLUM_FLEET_JOBS sets the number of jobs, and VELLUM_FLEET_ROUNDS how often all are
-//! killed. Without an API server it ends at Prometheus. Everything runs in groups below one of our own, and
-//! goes with the test, also when it is killed.
+//! The seed is printed. VELLUM_FLEET_JOBS sets the number of jobs, and VELLUM_FLEET_ROUNDS the number of
+//! kills. Without an API server, the chain ends at Prometheus. Everything runs in groups below one group of
+//! the test, and is removed with the test, even if it is killed.
 
 use crate::common::certificate::{EC, certificate};
 use crate::common::node::{

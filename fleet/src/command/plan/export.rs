@@ -1,4 +1,4 @@
-//! `vellum plan export`: Prometheus' history of curves as Parquet.
+//! `vellum plan export`: writes Prometheus' history of working-set curves as Parquet.
 
 use crate::Ended;
 use crate::command::recommend::Prometheus;

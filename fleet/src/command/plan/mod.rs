@@ -1,4 +1,4 @@
-//! `vellum plan`: what a fleet would need if each container had what it is worth.
+//! `vellum plan`: the memory that a fleet would need at a given slowdown.
 //!
 //! ```text
 //! Prometheus ─▶ export ─▶ Parquet ─▶ Fleet ─▶ a choice for each slowdown ─┬─▶ memory, nodes, who pays

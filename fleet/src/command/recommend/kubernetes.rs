@@ -1,11 +1,11 @@
-//! `vellum recommend kubernetes`: the status of VerticalPodAutoscaler objects, once or again and again.
+//! `vellum recommend kubernetes`: writes the status of VerticalPodAutoscaler objects, once or repeatedly.
 //!
 //! ```text
 //! Pass ─▶ lines, and what was written        --every: Lease (one leader) ─▶ Pass ─▶ pause ─▶ …
 //! ```
 //!
-//! A pass that fails is said and, with `--every`, tried again at the next turn; nothing is left half done.
-//! A change of an object brings the next turn forward ([`Watch`](vellum_fleet::kube::Watch)).
+//! A pass that fails is reported and, with `--every`, repeated at the next turn; no object is half written. A
+//! changed object brings the next turn forward ([`Watch`](vellum_fleet::kube::Watch)).
 
 use super::{Made, Prometheus, address, token};
 use crate::Ended;

@@ -1,4 +1,4 @@
-//! `vellum recommend`: what to set, by what Prometheus remembers of `vellum agent`.
+//! `vellum recommend`: settings for systemd, Kubernetes and Slurm, from the agent's history in Prometheus.
 //!
 //! ```text
 //!                                   ┌─▶ systemd: drop-ins
@@ -6,7 +6,7 @@
 //!                                   └─▶ slurm: a table for a plugin
 //! ```
 //!
-//! Nothing is written before all of the history was read. Nothing is started, stopped or reloaded.
+//! Nothing is written before the whole history was read. Nothing is started, stopped or reloaded.
 
 mod kubernetes;
 mod slurm;

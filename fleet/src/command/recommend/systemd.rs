@@ -1,6 +1,6 @@
-//! `vellum recommend systemd`: a drop-in for each service, or with `--dry-run` only the words.
+//! `vellum recommend systemd`: writes a drop-in for each service, or with `--dry-run` only a report.
 //!
-//! Nothing is written before all of the history was read; then each file is written whole.
+//! Nothing is written before the whole history was read. Each file is then written as a whole.
 
 use super::{Made, Prometheus};
 use crate::Ended;

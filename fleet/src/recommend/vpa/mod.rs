@@ -1,4 +1,4 @@
-//! From what Prometheus remembers to VerticalPodAutoscaler objects: `vellum recommend kubernetes`.
+//! `vellum recommend kubernetes`: from Prometheus' history to the status of VerticalPodAutoscaler objects.
 //!
 //! ```text
 //! Prometheus ─▶ Memory ──┐
@@ -7,11 +7,11 @@
 //!                              numbers: target, bounds
 //! ```
 //!
-//! Only objects whose `spec.recommenders` names [`RECOMMENDER`] are touched, and of those only the status.
+//! Only objects whose `spec.recommenders` names [`RECOMMENDER`] are changed, and only their status.
 //!
-//! Invariants: either all of the history was read, or nothing is written; no target is below the largest
-//! advice unless the object's own `maxAllowed` is; an unknown value leaves the numbers of before; every
-//! patch names the version of the object that it was made for.
+//! Invariants: nothing is written before the whole history was read; a target is below the largest
+//! recommendation only if the object's `maxAllowed` is; unknown values leave the earlier numbers in place;
+//! every patch names the version of the object that it was made for.
 //!
 //! Source: kubernetes/autoscaler, `vertical-pod-autoscaler`, API `autoscaling.k8s.io/v1`.
 

@@ -1,14 +1,13 @@
-//! The numbers of one container, and their reason. Pure.
+//! The four recommended numbers of one container, with their reason. Pure.
 //!
 //! | number | meaning |
 //! | --- | --- |
-//! | uncapped target | the largest advice, and the margin; a quarter above a limit under which it stalled or was killed |
-//! | target | the same within the object's `minAllowed` and `maxAllowed` |
-//! | lower bound | the largest advice, without the margin: with less, it is known to be slow; above a limit under which it was killed |
-//! | upper bound | a quarter above the target; more where little time is known: with a day, twice |
+//! | uncapped target | the largest recommendation plus the margin; 25 % above a limit under which it stalled or was killed |
+//! | target | the uncapped target within the object's `minAllowed` and `maxAllowed` |
+//! | lower bound | the largest recommendation without the margin: less memory makes it slow; above a limit under which it was killed |
+//! | upper bound | 25 % above the target; more after little history: after one day, 100 % |
 //!
-//! The updater of VerticalPodAutoscaler restarts a pod that requests less than the lower bound or more than
-//! the upper one.
+//! VerticalPodAutoscaler's updater restarts pods whose requests are below the lower or above the upper bound.
 
 use super::super::containers::Remembered;
 use super::super::decide::{Rules, Verdict, decide};

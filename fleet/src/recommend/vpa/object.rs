@@ -1,7 +1,7 @@
-//! A VerticalPodAutoscaler, as far as a recommender reads it.
+//! A VerticalPodAutoscaler object, as a recommender reads it.
 //!
-//! A missing field is as Kubernetes means it to be; an object that has something else where a name, a list or
-//! a quantity should be is refused as a whole, with the reason.
+//! A missing field has Kubernetes' default. An object with a wrong type in the place of a name, a list or a
+//! quantity is rejected as a whole, with the reason.
 
 use super::RECOMMENDER;
 use super::numbers::{Numbers, Policy};

@@ -1,8 +1,7 @@
 //! One pass over all objects: read, decide, write.
 //!
-//! The history comes first: without it nothing else is asked. An object that cannot be written is left for
-//! the next pass and does not hinder the others; but where [`FAILURES_MAX`] fail one after the other, the
-//! server is left alone.
+//! The history is read first; without it, nothing else is requested. An object that cannot be written is left
+//! for the next pass and does not affect the others. After [`FAILURES_MAX`] failures in a row the pass ends.
 
 use super::object::Object;
 use super::status::wanted;

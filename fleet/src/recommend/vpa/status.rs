@@ -1,7 +1,7 @@
-//! The status that an object should have, and the patch that makes it so. Pure.
+//! The status that an object should have, and the patch for it. Pure.
 //!
-//! Invariants: a container about which nothing can be said keeps its numbers of before; without any number,
-//! and without earlier ones, the condition says why; conditions of others stay as they are.
+//! Invariants: a container without a new recommendation keeps its earlier numbers; an object without any
+//! numbers has a condition with the reason; conditions of other programs do not change.
 
 use super::super::containers::{Containers, Memory};
 use super::super::decide::Rules;

@@ -1,7 +1,7 @@
-//! Which pods are those of a workload: by their names, as controllers make them.
+//! Finds the pods of a workload by their names, as controllers form them.
 //!
-//! Labels would say so of pods that run. Most of a workload's history is that of pods which are gone, and of
-//! those only the name is left. So names decide for all, and no right to read pods or workloads is needed.
+//! Labels exist only for pods that run. Most of a workload's history is of pods that have ended, which leave
+//! only their names. Names therefore decide for all pods, and reading pods and workloads needs no permission.
 //!
 //! ```text
 //! Deployment, Rollout   NAME-HASH-xxxxx      StatefulSet           NAME-0
@@ -9,11 +9,11 @@
 //! ReplicationController, Job  NAME-xxxxx     CronJob               NAME-MINUTES-xxxxx, NAME-MINUTES-0-xxxxx
 //! ```
 //!
-//! Two workloads of a namespace can be mistaken for each other only if the name of one is the other's and a
-//! hash (`web` and `web-5d4f8`), or both have the same name and kinds that name pods alike.
+//! Two workloads of a namespace can be confused in two cases only: one name is the other plus a hash (`web`
+//! and `web-5d4f8`), or both have the same name and kinds with the same form of pod names.
 //!
-//! Source: Kubernetes, `k8s.io/apimachinery/pkg/util/rand` (alphabets), `apiserver/pkg/storage/names`
-//! (five characters; names are cut so that those fit).
+//! Source: Kubernetes, `k8s.io/apimachinery/pkg/util/rand` (alphabets), `apiserver/pkg/storage/names` (five
+//! characters; longer names are cut to make room).
 
 use super::super::containers::{Containers, Pods};
 

@@ -1,4 +1,4 @@
-//! Certificates of a test, made by openssl.
+//! Certificates for tests, made by openssl.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,6 @@
-//! A node: control groups of our own with real jobs in them, and the agent that watches them.
+//! A test node: control groups with real jobs in them, and the agent that watches them.
 //!
-//! All groups are below one, and go with the test, also when it fails or is killed.
+//! All groups are below one group, and are removed with the test, even if it fails or is killed.
 
 use super::FLEET;
 use std::fs;

@@ -1,4 +1,4 @@
-//! A real Prometheus of a test's own.
+//! A real Prometheus for a test.
 
 use super::node::{PATIENCE, Running, port};
 use std::fs;

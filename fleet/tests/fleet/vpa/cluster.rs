@@ -1,7 +1,7 @@
 //! A real API server with etcd, which has VerticalPodAutoscalers and leases.
 //!
-//! The server is `k8s.io/apiextensions-apiserver`, which serves nothing but what is defined: it has no pods,
-//! and needs none of the rest of a cluster. Tests of whole fleets use this file, too.
+//! The server is `k8s.io/apiextensions-apiserver`, which serves only defined objects: it has no pods and
+//! needs no other part of a cluster. Tests of whole fleets use this file, too.
 
 use crate::common::node::Running;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! An API server that refuses, conflicts, stalls and babbles; a Prometheus that lies.
+//! Tests with an API server that refuses, conflicts, stalls or sends garbage, and with a false Prometheus.
 
 use super::*;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Recommendations for Kubernetes: against a server that fails in every way, and against a real API server.
+//! Tests of recommendations for Kubernetes, against a server that fails in every way and a real API server.
 
 pub(crate) mod cluster;
 mod faults;

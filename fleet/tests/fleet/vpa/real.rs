@@ -1,5 +1,5 @@
-//! A real API server with etcd: definitions of the objects, TLS with certificates on both sides, conflicts, a
-//! store that is killed. Where these programs are not, that is said.
+//! Tests with a real API server and etcd: definitions of objects, TLS with certificates on both sides,
+//! conflicts, a store that is killed. They are skipped, with a message, if these programs are missing.
 
 use super::cluster::{Cluster, OBJECTS, Programs};
 use super::*;

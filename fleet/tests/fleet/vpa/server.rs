@@ -1,4 +1,4 @@
-//! A small HTTP server that answers as a test wants it to, also wrongly, slowly or not at all.
+//! A small HTTP server for tests, which can answer wrongly, slowly or not at all.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

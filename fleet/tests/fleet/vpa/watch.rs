@@ -1,4 +1,4 @@
-//! Changes of objects, noticed as they happen: by a server that ends, forgets, refuses and babbles.
+//! Tests of watches, by a server that ends, drops versions, refuses and sends garbage.
 
 use super::*;
 use serde_json::{Value, json};
