@@ -10,7 +10,7 @@
 use std::fmt::Write;
 use vellum_heap::{Array, Field, Gc, Heap, OutOfMemory, Scope, object};
 
-/// What a value is.
+/// The kinds of values.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[repr(u8)]
 enum Kind {
@@ -18,9 +18,9 @@ enum Kind {
     Number,
     Symbol,
     Pair,
-    /// `head` has parameters and body, `tail` the environment.
+    /// `head` has the parameters and the body, `tail` the environment.
     Closure,
-    /// `number` says which.
+    /// `number` selects the function.
     Builtin,
 }
 
@@ -95,7 +95,7 @@ fn list<'s>(scope: &Scope<'s>, elements: &[Gc<'s, Value>]) -> Found<'s> {
     elements.iter().rev().try_fold(nil, |rest, &element| pair(scope, Kind::Pair, element, rest))
 }
 
-/// Reads one value from the words.
+/// Parses one value from the words.
 fn read<'s>(scope: &Scope<'s>, words: &mut std::slice::Iter<'_, String>) -> Found<'s> {
     let Some(word) = words.next() else { return trouble("the program ends too soon") };
     match word.as_str() {
@@ -114,7 +114,7 @@ fn read<'s>(scope: &Scope<'s>, words: &mut std::slice::Iter<'_, String>) -> Foun
     }
 }
 
-/// The binding of a symbol: a pair of symbol and value. An environment is a list of them.
+/// The binding of a symbol: a pair of symbol and value. An environment is a list of bindings.
 fn binding<'s>(scope: &Scope<'s>, symbol: Gc<'s, Value>, environment: Gc<'s, Value>) -> Found<'s> {
     let wanted = name(scope, symbol);
     let mut at = environment;
@@ -128,7 +128,7 @@ fn binding<'s>(scope: &Scope<'s>, symbol: Gc<'s, Value>, environment: Gc<'s, Val
     trouble(format!("{} is not defined", String::from_utf8_lossy(wanted)))
 }
 
-/// The value of an expression. What it needs on its way is given up at its end: only the value is kept.
+/// Evaluates an expression in a new scope, from which only the result is kept.
 fn eval<'s>(
     heap: Heap,
     outer: &Scope<'s>,
@@ -171,8 +171,8 @@ fn eval<'s>(
     })
 }
 
-/// `(define name value)` or `(define (name parameter ...) body)`: a new binding after the environment's
-/// first.
+/// `(define name value)` or `(define (name parameter ...) body)`: adds a binding behind the first one of the
+/// environment.
 fn define<'s>(
     heap: Heap,
     outer: &Scope<'s>,
@@ -252,12 +252,12 @@ fn show(scope: &Scope<'_>, value: Gc<'_, Value>, text: &mut String) {
     };
 }
 
-/// The values of all expressions of a program, a line each.
+/// Evaluates a program; the values of its expressions, one per line.
 fn run(heap: Heap, program: &str) -> Result<String, Trouble> {
     let program = program.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<String> = program.split_whitespace().map(str::to_owned).collect();
     heap.scope(|scope| {
-        // Definitions are put behind the first binding, so there is one.
+        // Definitions are inserted behind the first binding, so the environment needs one.
         let nil = value(scope, Kind::Nil, 0)?;
         let mut globals = nil;
         for (number, name) in BUILTINS.iter().enumerate() {

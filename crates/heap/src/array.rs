@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The collector scans an array element by element, with the element type's map of pointers. The length takes
-//! the place of one more element: a word that the map calls a pointer then holds a small number, which is
-//! never an object's address.
+//! the place of one more element: the map may call its word a pointer, but a small number is never an
+//! object's address.
 
 use crate::OutOfMemory;
 use crate::handle::Gc;
@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use vellum_gc as gc;
 
-/// An array in the heap; reached by handles ([`Gc::items`]) and fields.
+/// An array in the heap. Handles ([`Gc::items`]) and fields lead to it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Array<T> {
@@ -25,14 +25,14 @@ pub struct Array<T> {
     elements: PhantomData<T>,
 }
 
-// SAFETY: its elements' fields are those of `has_field`. It has no values of its own that could be a part of
-// another object.
+// SAFETY: `has_field` returns true only for fields of elements. An array is never a part of another object,
+// so `POINTERS` of the array alone is not used for one.
 unsafe impl<T: Object> Object for Array<T> {
     const POINTERS: Pointers = Pointers::NONE;
 
     #[inline]
     fn has_field(object: NonNull<Self>, offset: usize) -> bool {
-        // SAFETY: an array lives as long as handles to it.
+        // SAFETY: the caller has a handle to the array, whose scope keeps it alive.
         let len = unsafe { object.as_ref() }.len;
         offset >= Self::FIRST
             && (offset - Self::FIRST) / size_of::<T>().max(1) < len
@@ -67,29 +67,30 @@ impl<T: Object> Array<T> {
             gc::alloc_atomic(bytes)
         };
         let object = NonNull::new(object.cast::<Array<T>>()).ok_or(OutOfMemory { bytes })?;
-        // SAFETY: a new object with room for the length.
+        // SAFETY: the object is new and has at least FIRST bytes, which hold the length.
         unsafe { (&raw mut (*object.as_ptr()).len).write(0) };
-        // What makes the elements may collect.
+        // The function that makes elements may collect, so the array is rooted first.
         let array = scope.root(object);
         for index in 0..len {
             let value = element(index);
-            // SAFETY: within the object, whose length says that the element is not one yet.
+            // SAFETY: `index` is below `len`, so the element lies in the object; its memory is not yet
+            // readable.
             unsafe {
                 object.cast::<u8>().add(Self::FIRST).cast::<T>().add(index).write(value);
             }
         }
-        // SAFETY: a field of a live object, which `array` roots; nobody else has a handle yet.
+        // SAFETY: `array` roots the object, and no other handle to it exists yet.
         unsafe { (&raw mut (*object.as_ptr()).len).write(len) };
         Ok(array)
     }
 
-    /// Elements.
+    /// The number of elements.
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// True if there are no elements.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -101,8 +102,8 @@ impl<'s, T: Object> Gc<'s, Array<T>> {
     #[inline]
     pub fn items(self) -> &'s [T] {
         let first = self.object().cast::<u8>();
-        // SAFETY: the array has that many elements from there on, all of them made; the scope keeps it, and
-        // nothing borrows it mutably.
+        // SAFETY: `alloc` wrote `len` elements from FIRST on before it stored the length; the scope keeps the
+        // array, and no `&mut` to it exists.
         unsafe { std::slice::from_raw_parts(first.add(Array::<T>::FIRST).cast().as_ptr(), self.as_ref().len) }
     }
 }

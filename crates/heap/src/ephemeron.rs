@@ -8,15 +8,15 @@ use crate::scope::Scope;
 use std::ptr::NonNull;
 use vellum_gc as gc;
 
-/// Objects that have a value: an object of the type [`Keyed::Value`], which lives as long as its key, and
-/// does not keep that, even if it refers to it.
+/// Objects with a value: an object of the type [`Keyed::Value`]. The value lives as long as its key and does
+/// not keep the key alive, even if it refers to it.
 pub trait Keyed: Object {
     /// The type of the values.
     type Value: Object;
 }
 
 impl<T: Keyed> Gc<'_, T> {
-    /// Has `value`, or nothing, be what is known of this object, in place of what was.
+    /// Attaches `value` to this object, or nothing, in place of the old value.
     ///
     /// # Errors
     /// [`OutOfMemory`]; nothing has changed then.
@@ -29,10 +29,10 @@ impl<T: Keyed> Gc<'_, T> {
         gc::set_ephemeron(self.as_ptr().cast(), value.cast()).map_err(refused)
     }
 
-    /// The value known of this object.
+    /// The value attached to this object.
     pub fn known<'s>(self, scope: &Scope<'s>) -> Option<Gc<'s, T::Value>> {
         let value = gc::ephemeron(self.as_ptr().cast_const().cast());
-        // Only `know` sets it, with an object of this type.
+        // Only `know` sets the value, and only to an object of this type.
         NonNull::new(value.cast::<T::Value>()).map(|value| scope.root(value))
     }
 }

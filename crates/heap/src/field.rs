@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A pointer to a `T`, or null, as a part of an object.
 ///
-/// Null at first; set by [`Scope::set`] once it lies in an object, and never anywhere else. A value stored by
-/// one thread is seen whole by others.
+/// A field is null at first. Only [`Scope::set`] sets it, once it lies in an object. Other threads see a
+/// stored value as a whole.
 ///
-/// A field by itself cannot be set, as the collector would not know of it:
+/// A field outside an object cannot be set, because the collector would not see it:
 ///
 /// ```should_panic
 /// # use vellum_heap::{Field, Heap, object};
@@ -26,36 +26,36 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 #[repr(transparent)]
 pub struct Field<T>(AtomicPtr<T>);
 
-// SAFETY: one word, which is a field.
+// SAFETY: the type is one word, and that word is the field.
 unsafe impl<T: Object> Object for Field<T> {
     const POINTERS: Pointers = Pointers::ONE;
 }
 
 impl<T: Object> Field<T> {
-    /// Null.
+    /// A null field.
     pub const fn null() -> Field<T> {
         Field(AtomicPtr::new(std::ptr::null_mut()))
     }
 
-    /// A handle to what it leads to; `None` if it is null.
+    /// A handle to the field's object; `None` if the field is null.
     #[inline]
     pub fn get<'s>(&self, scope: &Scope<'s>) -> Option<Gc<'s, T>> {
         NonNull::new(self.0.load(Ordering::Acquire)).map(|object| scope.root(object))
     }
 
-    /// Whether it is null.
+    /// True if the field is null.
     #[inline]
     pub fn is_null(&self) -> bool {
         self.0.load(Ordering::Relaxed).is_null()
     }
 
-    /// Whether it leads to the object of `handle`.
+    /// True if the field leads to the object of `handle`.
     #[inline]
     pub fn is(&self, handle: Gc<'_, T>) -> bool {
         std::ptr::eq(self.0.load(Ordering::Relaxed), handle.as_ptr())
     }
 
-    /// Leads to `object` from now on.
+    /// Makes the field lead to `object`.
     #[inline(always)]
     pub(crate) fn store(&self, object: *mut T) {
         self.0.store(object, Ordering::Release);

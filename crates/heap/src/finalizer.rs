@@ -9,29 +9,30 @@ use std::ffi::c_void;
 use std::ptr::{NonNull, null_mut};
 use vellum_gc as gc;
 
-/// When a finalizer runs, where dead objects that have some refer to each other.
+/// The order of finalizers among dead objects that refer to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// After those whose objects refer to its own. Cycles are never finalized.
+    /// After the finalizers of all objects that refer to this one. Cycles are never finalized.
     Ordered,
-    /// With the others.
+    /// Together with all others, in any order.
     Unordered,
 }
 
 type Finalizer = Box<dyn FnOnce(*mut c_void) + Send>;
 
 /// # Safety
-/// `data` is a boxed finalizer, which is for this object, and given to nobody else.
+/// `data` is a boxed finalizer for this object, which no other function takes.
 unsafe extern "C" fn run(object: *mut c_void, data: *mut c_void) {
-    // SAFETY: by this function's condition.
+    // SAFETY: `data` came from `Box::into_raw`, and the collector calls `run` once, by this function's
+    // condition.
     let finalizer = unsafe { Box::from_raw(data.cast::<Finalizer>()) };
     finalizer(object);
 }
 
 impl<T: Object> Gc<'_, T> {
-    /// Has `finalizer` called once after this object has died, in place of the one it had: on a thread whose
-    /// allocation has collected, or in [`Heap::finalize`](crate::Heap::finalize). It sees the object and all
-    /// that refers from it; a panic in it ends the process.
+    /// Sets the finalizer, which is called once after this object has died, and replaces an earlier one. A
+    /// thread whose allocation has collected calls it, or [`Heap::finalize`](crate::Heap::finalize). The
+    /// finalizer sees the object with all its referents; a panic in it ends the process.
     ///
     /// # Errors
     /// [`OutOfMemory`]; nothing has changed then.
@@ -49,21 +50,22 @@ impl<T: Object> Gc<'_, T> {
             });
         });
         let data = Box::into_raw(Box::new(finalizer));
-        // SAFETY: `run` takes the box, once; all that it does may be done on any thread.
+        // SAFETY: `run` may be called with the object and `data`: it takes the box once, and the closure is
+        // `Send`.
         let set = unsafe {
             gc::set_finalizer(self.as_ptr().cast(), Some(run), data.cast(), order == Order::Unordered)
         };
         if set.is_err() {
-            // SAFETY: nobody took it.
+            // SAFETY: the collector did not take the box, so this is its only owner.
             drop(unsafe { Box::from_raw(data) });
         }
         drop_old(set.map_err(refused)?);
         Ok(())
     }
 
-    /// Takes the finalizer away; whether there was one.
+    /// Removes the finalizer; returns whether there was one.
     pub fn forget_death(self, _scope: &Scope<'_>) -> bool {
-        // SAFETY: there is no function that could be called.
+        // SAFETY: without a function, nothing will be called.
         let set = unsafe { gc::set_finalizer(self.as_ptr().cast(), None, null_mut(), false) };
         set.is_ok_and(drop_old)
     }
@@ -71,9 +73,9 @@ impl<T: Object> Gc<'_, T> {
 
 fn drop_old(old: Option<(gc::Function, *mut u8)>) -> bool {
     match old {
-        // Only `on_death` gives data to this function.
+        // Only `on_death` stores data with this function.
         Some((function, data)) if std::ptr::fn_addr_eq(function, run as gc::Function) => {
-            // SAFETY: a boxed finalizer that will not run any more.
+            // SAFETY: `on_death` made `data` from a box, and the finalizer was replaced before it could run.
             drop(unsafe { Box::from_raw(data.cast::<Finalizer>()) });
             true
         }

@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A pointer to an object, which lives as long as the scope `'s` at least, and does not move meanwhile.
+/// A pointer to an object. The object lives and stays in place at least as long as the scope `'s`.
 ///
-/// Copied freely, kept anywhere, sent to other threads. It cannot leave its scope:
+/// A handle can be copied, stored anywhere and sent to other threads, but cannot leave its scope:
 ///
 /// ```compile_fail
 /// # use vellum_heap::Heap;
@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 /// Heap::get().scope(|scope| kept.push(scope.alloc(7u64).unwrap()));
 /// ```
 ///
-/// Nor can what it lends:
+/// References from a handle cannot leave the scope either:
 ///
 /// ```compile_fail
 /// # use vellum_heap::Heap;
@@ -32,8 +32,8 @@ pub struct Gc<'s, T> {
     scope: PhantomData<&'s T>,
 }
 
-// SAFETY: a shared reference to a T, in effect; the scope that keeps the object outlives the handle, on
-// whatever thread that is.
+// SAFETY: a handle is a shared reference to a `T: Sync`; the scope that keeps the object outlives the handle
+// on every thread.
 unsafe impl<T: Sync> Send for Gc<'_, T> {}
 // SAFETY: sharing the handle shares the reference to a T, which is `Sync`.
 unsafe impl<T: Sync> Sync for Gc<'_, T> {}
@@ -50,13 +50,13 @@ impl<'s, T: Object> Gc<'s, T> {
     /// A handle to an object that the scope `'s` keeps.
     ///
     /// # Safety
-    /// It does, and the object is a `T`.
+    /// The scope keeps the object, and the object is a `T`.
     #[inline(always)]
     pub(crate) unsafe fn new(object: NonNull<T>) -> Gc<'s, T> {
         Gc { object, scope: PhantomData }
     }
 
-    /// The object's address. It stays the same as long as any handle is there.
+    /// The object's address, which does not change while any handle exists.
     #[inline]
     pub fn as_ptr(self) -> *mut T {
         self.object.as_ptr()
@@ -66,15 +66,15 @@ impl<'s, T: Object> Gc<'s, T> {
         self.object
     }
 
-    /// The object, for as long as the scope lasts.
+    /// The object, as long as the scope lasts.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "the trait's would last as long as the handle only")]
     pub fn as_ref(self) -> &'s T {
-        // SAFETY: the scope keeps the object alive and where it is; it is never borrowed mutably.
+        // SAFETY: the scope keeps the object alive and in place, and no `&mut` to an object is ever made.
         unsafe { self.object.as_ref() }
     }
 
-    /// Whether both are the same object.
+    /// True if both lead to the same object.
     #[inline]
     pub fn is(self, other: Gc<'_, T>) -> bool {
         self.object == other.object

@@ -12,12 +12,12 @@ use std::cell::{Cell, RefCell};
 use std::ptr::{NonNull, null, null_mut};
 use vellum_gc as gc;
 
-/// Handles of a chunk: with the pointer to the next, half a KiB.
+/// Handles in a chunk. With the pointer to the next chunk they take 512 bytes.
 pub(crate) const HANDLES: usize = 63;
-/// Chunks of a slab: 16 KiB.
+/// Chunks in a slab of 16 KiB.
 const CHUNKS: usize = 32;
 
-/// A piece of a list. The collector takes the pointer to the next one for what it is: nothing of its own.
+/// A piece of a list. The collector ignores the pointer to the next chunk, which is no object's address.
 #[repr(C)]
 pub(crate) struct Chunk {
     pub slots: [Cell<*const ()>; HANDLES],
@@ -28,7 +28,7 @@ const _: () = assert!(size_of::<Chunk>() == 512);
 
 type Slab = [Chunk; CHUNKS];
 
-/// A thread's chunks that no scope has.
+/// A thread's unused chunks.
 struct Stock {
     free: Cell<*const Chunk>,
     slabs: RefCell<Vec<NonNull<Slab>>>,
@@ -48,22 +48,23 @@ pub(crate) fn take() -> NonNull<Chunk> {
             stock.fill();
         }
         let chunk = NonNull::new(stock.free.get().cast_mut()).expect("the stock was filled");
-        // SAFETY: chunks of the stock lie in slabs of the thread.
+        // SAFETY: the stock holds chunks of the thread's slabs, which are freed only when the stock is
+        // dropped.
         stock.free.set(unsafe { chunk.as_ref() }.next.replace(null()));
         chunk
     })
 }
 
-/// Puts a list back, whose first chunk has `used` handles and the others all they can; with all handles
-/// forgotten.
+/// Returns a list to the stock and clears its handles. The first chunk has `used` handles; the others are
+/// full.
 pub(crate) fn put(mut chunk: NonNull<Chunk>, mut used: usize) {
     loop {
-        // SAFETY: a chunk that the caller took and has put back nowhere.
+        // SAFETY: the caller took the chunk and has not returned it, so its slab still exists.
         let this = unsafe { chunk.as_ref() };
         this.slots[..used].iter().for_each(|slot| slot.set(null()));
         used = HANDLES;
         let next = NonNull::new(this.next.get().cast_mut());
-        // A thread whose stock is gone is ending: the rest goes with it.
+        // If the stock is gone, the thread is ending, and the chunk's slab ends with it.
         let _ = STOCK.try_with(|stock| this.next.set(stock.free.replace(chunk.as_ptr())));
         match next {
             Some(next) => chunk = next,
@@ -78,10 +79,10 @@ impl Stock {
         let empty = || Chunk { slots: [const { Cell::new(null()) }; HANDLES], next: Cell::new(null()) };
         let slab = NonNull::from(Box::leak(Box::new(std::array::from_fn::<_, CHUNKS, _>(|_| empty()))));
         let start = slab.as_ptr().cast::<u8>();
-        // SAFETY: the slab is freed in `drop`, after its roots were removed.
+        // SAFETY: the slab stays readable until `drop` frees it, after removing the roots.
         let added = unsafe { gc::add_thread_roots(start, start.add(size_of::<Slab>())) };
         added.expect("memory for a thread's list of handles");
-        // SAFETY: the slab is this thread's, and nobody borrows it mutably.
+        // SAFETY: the slab was leaked just now, and this thread holds the only reference.
         for chunk in unsafe { slab.as_ref() } {
             chunk.next.set(self.free.replace(chunk));
         }
@@ -94,7 +95,8 @@ impl Drop for Stock {
         for slab in self.slabs.get_mut().drain(..) {
             let start = slab.as_ptr().cast::<u8>();
             gc::remove_roots(start, start.wrapping_add(size_of::<Slab>()));
-            // SAFETY: it was a box; no scope is open, as scopes end before their thread's statics.
+            // SAFETY: `fill` leaked the slab from a box. No scope is open, because scopes end before
+            // thread-locals.
             drop(unsafe { Box::from_raw(slab.as_ptr()) });
         }
         self.free.set(null_mut());

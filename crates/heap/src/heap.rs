@@ -14,12 +14,12 @@ pub struct Heap(());
 /// Why the heap was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// It has started already, be it by [`Heap::get`].
+    /// The heap has already started, by this function or by its first use.
     Started,
-    /// There is no memory or address space for it.
+    /// There is too little memory or address space.
     OutOfMemory,
-    /// A setting is not served, or out of range: its name. `precise_stacks` is for programs that keep frames
-    /// of their own; under `only_starts` words with tags would keep nothing.
+    /// The named setting is not supported, or out of range. `precise_stacks` needs a program that describes
+    /// its frames. With `only_starts`, tagged words would keep nothing alive.
     NotServed(&'static str),
 }
 
@@ -49,7 +49,7 @@ thread_local! {
     static BLOCKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the thread is in [`Heap::blocking`].
+/// True if the thread is in [`Heap::blocking`].
 pub(crate) fn is_blocked() -> bool {
     BLOCKED.get()
 }
@@ -61,7 +61,7 @@ pub(crate) fn expect_running(what: &str) {
     assert!(!is_blocked(), "{what} in a blocking region, which is not to touch the heap");
 }
 
-/// Collection is held off while this lives.
+/// Holds collection off while this value exists.
 #[derive(Debug)]
 #[must_use = "collection is held off as long as this lives"]
 pub struct Held(());
@@ -94,52 +94,53 @@ impl Heap {
         }
     }
 
-    /// The heap, which starts with the default settings at the first allocation if it has not been started.
+    /// The heap. If it has not been started, its first allocation starts it with the default settings.
     pub fn get() -> Heap {
         Heap(())
     }
 
-    /// Calls `body` with a scope, which ends with it. Scopes nest; each has its own handles.
+    /// Calls `body` with a scope, which ends when `body` returns. Scopes nest; each has its own handles.
     ///
     /// # Panics
-    /// In a blocking region, or if there is no memory for a scope's list.
+    /// In a blocking region, or if there is no memory for the scope's list.
     pub fn scope<R>(self, body: impl for<'s> FnOnce(&Scope<'s>) -> R) -> R {
         Scope::with(body)
     }
 
-    /// Collects now; false if collection is held off, or there is no memory for lists.
+    /// Collects now; false if collection is held off, or there is no memory for the collector's lists.
     pub fn collect(self) -> bool {
         expect_running("a collection is asked for");
         gc::collect()
     }
 
-    /// Runs the finalizers that are due; returns how many.
+    /// Runs the finalizers that are due; returns their number.
     pub fn finalize(self) -> usize {
         expect_running("finalizers are run");
         gc::finalize()
     }
 
-    /// Has finalizers run in [`Heap::finalize`] only, or (the default) after collections, too.
+    /// Chooses whether finalizers run in [`Heap::finalize`] only; by default they also run after collections.
     pub fn finalize_on_demand(self, on: bool) {
         expect_running("finalizers are put off");
         gc::finalize_on_demand(on);
     }
 
-    /// Holds collection off as long as what is returned lives. The heap grows meanwhile, up to its limits.
+    /// Holds collection off while the returned value exists. The heap may grow up to its limits.
     pub fn hold(self) -> Held {
         expect_running("collection is held off");
         gc::hold(true);
         Held(())
     }
 
-    /// Goes on with a collection in slices for so long, or begins one if that is worth while. Whether there
-    /// is more to do. See `vel_gc_idle` of `vellum_gc.h`.
+    /// Continues an incremental collection for this time, or begins one if that is worthwhile. Returns
+    /// whether work is left. See `vel_gc_idle` of `vellum_gc.h`.
     pub fn idle(self, time: Duration) -> bool {
         expect_running("idle time is given");
         gc::idle(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// Stops here if a collection waits, where threads stop at safepoints only ([`Config::safepoints`]).
+    /// Stops here if a collection waits, for heaps whose threads stop at safepoints only
+    /// ([`Config::safepoints`]).
     #[inline]
     pub fn safepoint(self) {
         if !is_blocked() {
@@ -147,7 +148,7 @@ impl Heap {
         }
     }
 
-    /// Calls `body` without collections waiting for it or interrupting it. It can bring no handle along.
+    /// Calls `body`; collections neither wait for it nor interrupt it. `body` cannot use any handle.
     ///
     /// ```compile_fail,E0521
     /// # use vellum_heap::Heap;
@@ -161,7 +162,7 @@ impl Heap {
         expect_running("a blocking region is entered");
         let result = gc::blocking(|| {
             BLOCKED.set(true);
-            // What unwinds must not pass by the region's end.
+            // A panic must not unwind past the end of the region.
             let result = catch_unwind(AssertUnwindSafe(body));
             BLOCKED.set(false);
             result
@@ -169,13 +170,13 @@ impl Heap {
         result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Sets the limit of blocks and large objects in bytes; `None`: none.
+    /// Sets the limit of blocks and large objects, in bytes; `None` for no limit.
     pub fn set_limit(self, bytes: Option<usize>) {
         expect_running("a limit is set");
         gc::set_limit(bytes.unwrap_or(usize::MAX));
     }
 
-    /// Sets the maximum of the heap with its metadata in bytes; `None`: none.
+    /// Sets the maximum of the heap including metadata, in bytes; `None` for no maximum.
     pub fn set_max(self, bytes: Option<usize>) {
         expect_running("a maximum is set");
         gc::set_max(bytes.unwrap_or(usize::MAX).max(Config::MAX_LEAST));
@@ -190,14 +191,14 @@ impl Heap {
     /// Checks every invariant of the heap.
     ///
     /// # Errors
-    /// Names the first that is broken.
+    /// The name of the first invariant that is broken.
     pub fn validate(self) -> Result<(), &'static str> {
         expect_running("the heap is checked");
         gc::validate()
     }
 }
 
-/// What the collector's refusal means here, where every address is an object's.
+/// Converts an error of the collector. Handles always lead to objects, so only a lack of memory is possible.
 pub(crate) fn refused(why: gc::Refused) -> OutOfMemory {
     debug_assert_eq!(why, gc::Refused::OutOfMemory, "handles lead to objects");
     OutOfMemory { bytes: size_of::<usize>() }

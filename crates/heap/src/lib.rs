@@ -54,9 +54,9 @@
 //!   scope, wherever it is stored.
 //! * Objects in a list do not move, so `&T` from a handle stays valid during later allocations. All other
 //!   objects may move.
-//! * A field that is not null lies in an object: only [`Scope::set`] sets fields. It checks this, and a field
-//!   cannot be moved out of its object. [`Field::get`] therefore reads only pointers that the collector sees.
-//!   The compiler removes the check where it can compute the field's offset.
+//! * A field that is not null lies in an object: [`Scope::set`] alone sets fields and checks this, and a
+//!   field cannot be moved out of its object. [`Field::get`] therefore reads only pointers that the collector
+//!   sees. The compiler removes the check where it can compute the field's offset.
 //! * Objects have no destructors, because a destructor could use an object that is already destroyed. `alloc`
 //!   does not compile for types with one. A finalizer ([`Gc::on_death`]) sees its object with all referents.
 //! * Any thread may have handles to any object: objects are [`Sync`], and only fields and atomics in them
@@ -68,7 +68,7 @@
 //!   refused, because this interface describes none.
 //!
 //! There is one heap per process. The functions of `vellum_gc` are C functions under Rust names and do not
-//! enforce these rules: a program that uses both interfaces must follow the rules itself.
+//! enforce these rules. A program that uses both interfaces must follow the rules itself.
 //!
 //! # Costs
 //! Each handle costs a store into the scope's list, and each `get` makes a handle. A loop that visits many
@@ -76,7 +76,7 @@
 //!
 //! # Source
 //! V8 and the Java Native Interface have scopes of handles, but do not check them. Here lifetimes check them,
-//! by a well-known Rust technique.
+//! a common Rust technique.
 
 mod array;
 mod ephemeron;
@@ -108,10 +108,10 @@ pub use weak::Weak;
 pub use word::are_disjoint;
 pub use word::{Any, Family, IMMEDIATE_MIN, Member, Word};
 
-/// There is no memory for that many bytes, or none below the heap's limits, after a collection.
+/// The heap has no memory for that many bytes, or none within its limits, even after a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// The requested bytes.
     pub bytes: usize,
 }
 

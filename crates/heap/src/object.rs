@@ -14,25 +14,25 @@ use vellum_gc as gc;
 const WORD: usize = gc::WORD;
 const MAP_WORDS: usize = gc::TYPE_MAX / WORD / 64;
 
-/// Which words of a type hold fields: a bitmap over its first 4096 bytes.
+/// Which words of a type are fields: a bitmap over its first 4096 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointers([u64; MAP_WORDS]);
 
 impl Pointers {
-    /// None.
+    /// No field.
     pub const NONE: Pointers = Pointers([0; MAP_WORDS]);
-    /// The first word: a field by itself.
+    /// The first word: a single field.
     pub const ONE: Pointers = {
         let mut map = [0; MAP_WORDS];
         map[0] = 1;
         Pointers(map)
     };
 
-    /// These, and those of a part that lies `offset` bytes from the start.
+    /// These fields, and those of a part that lies `offset` bytes from the start.
     ///
     /// # Panics
-    /// If the part has pointers, and one of them lies beyond the first 4096 bytes or not at a multiple of a
-    /// word. In a constant that is an error of compilation.
+    /// If a field of the part lies beyond the first 4096 bytes, or not at a multiple of a word. In a constant
+    /// this is a compile error.
     #[must_use]
     pub const fn and(mut self, part: Pointers, offset: usize) -> Pointers {
         let mut word = 0;
@@ -47,7 +47,7 @@ impl Pointers {
         self
     }
 
-    /// Whether there are any.
+    /// True if there is any field.
     pub const fn any(&self) -> bool {
         let mut index = 0;
         while index < MAP_WORDS {
@@ -59,7 +59,7 @@ impl Pointers {
         false
     }
 
-    /// Whether the word at `offset` bytes is one.
+    /// True if the word at `offset` bytes is a field.
     #[inline(always)]
     pub const fn has(&self, offset: usize) -> bool {
         let word = offset / WORD;
@@ -73,24 +73,24 @@ impl Pointers {
 
 /// A type whose values may lie in the collected heap.
 ///
-/// Made by [`object!`](crate::object!) for structures. Numbers, atomics, arrays of objects and [`Plain`]
-/// values are objects, too.
+/// [`object!`](crate::object!) declares structures as objects. Numbers, atomics, arrays of objects and
+/// [`Plain`] values are objects, too.
 ///
 /// # Safety
-/// [`Object::POINTERS`] has every word of a value that is a [`Field`](crate::Field), and no other. A
-/// [`Object::has_field`] of one's own says no more.
+/// [`Object::POINTERS`] has every word of a value that is a [`Field`](crate::Field), and no other. If
+/// [`Object::has_field`] is overridden, it returns true only for such words.
 pub unsafe trait Object: Send + Sync + Sized + 'static {
     /// The words that are fields.
     const POINTERS: Pointers;
 
-    /// Whether there is a field `offset` bytes from the start of an object of this type.
+    /// True if a field lies `offset` bytes from the start of an object of this type.
     #[doc(hidden)]
     #[inline(always)]
     fn has_field(_object: NonNull<Self>, offset: usize) -> bool {
         offset < size_of::<Self>() && Self::POINTERS.has(offset)
     }
 
-    /// Where the collector's type for this one is remembered, if there is such a place.
+    /// The cell that caches the collector's type for this one, if there is a cell.
     #[doc(hidden)]
     #[inline(always)]
     fn type_cell() -> Option<&'static TypeCell> {
@@ -98,14 +98,14 @@ pub unsafe trait Object: Send + Sync + Sized + 'static {
     }
 }
 
-/// Makes structures objects: `object! { struct Name { field: Type, ... } }`, without type parameters. Each
-/// field's type must be an [`Object`].
+/// Declares structures as objects: `object! { struct Name { field: Type, ... } }`, without type parameters.
+/// Each field's type must be an [`Object`].
 ///
 /// ```
 /// use vellum_heap::{Array, Field, object};
 /// use std::sync::atomic::AtomicU64;
 /// object! {
-///     /// What is known of a word.
+///  An entry of a dictionary.
 ///     pub struct Entry {
 ///         pub next: Field<Entry>,
 ///         pub name: Field<Array<u8>>,
@@ -114,7 +114,7 @@ pub unsafe trait Object: Send + Sync + Sized + 'static {
 /// }
 /// ```
 ///
-/// A field of an object must be a type that objects can be made of:
+/// The type of each field must be an [`Object`]:
 ///
 /// ```compile_fail,E0277
 /// vellum_heap::object! {
@@ -136,7 +136,7 @@ macro_rules! object {
             $($(#[$field_attribute])* $field_visibility $field: $type),*
         }
 
-        // SAFETY: every field is named, with its place.
+        // SAFETY: the macro adds the pointers of every field it declares, at the field's offset.
         unsafe impl $crate::Object for $name {
             const POINTERS: $crate::Pointers = $crate::Pointers::NONE
                 $(.and(<$type as $crate::Object>::POINTERS, ::core::mem::offset_of!($name, $field)))*;
@@ -151,14 +151,14 @@ macro_rules! object {
 }
 
 macro_rules! numbers {
-    // SAFETY: a number holds no field.
+    // SAFETY: the listed types are numbers, atomics, text and `()`, none of which contains a field.
     ($($type:ty),*) => {$(unsafe impl Object for $type { const POINTERS: Pointers = Pointers::NONE; })*};
 }
 numbers!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, bool, char, ());
 numbers!(AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize);
 numbers!(AtomicI8, AtomicI16, AtomicI32, AtomicI64, AtomicIsize, &'static str);
 
-// SAFETY: the elements' fields, each at its place.
+// SAFETY: the constant adds the fields of each of the N elements at the element's offset.
 unsafe impl<T: Object, const N: usize> Object for [T; N] {
     const POINTERS: Pointers = {
         let (mut all, mut index) = (Pointers::NONE, 0);
@@ -170,17 +170,17 @@ unsafe impl<T: Object, const N: usize> Object for [T; N] {
     };
 }
 
-// SAFETY: it has no value.
+// SAFETY: `PhantomData` has no bytes, and so no field.
 unsafe impl<T: Send + Sync + 'static> Object for PhantomData<T> {
     const POINTERS: Pointers = Pointers::NONE;
 }
 
-/// Any value without a destructor, as a part of an object. A field in it cannot be set: the collector does
-/// not know of it.
+/// Any value without a destructor, as a part of an object. The collector does not see fields in it, so they
+/// cannot be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plain<T>(pub T);
 
-// SAFETY: no field that could be set, as that asks for its place here.
+// SAFETY: a field in the value is never set: `Scope::set` panics for words outside `POINTERS`.
 unsafe impl<T: Send + Sync + 'static> Object for Plain<T> {
     const POINTERS: Pointers = Pointers::NONE;
 }
@@ -192,12 +192,12 @@ impl<T> Deref for Plain<T> {
     }
 }
 
-/// Remembers the collector's type of a Rust type.
+/// Caches the collector's type of a Rust type.
 #[derive(Debug)]
 pub struct TypeCell(AtomicPtr<gc::Layout>);
 
 impl TypeCell {
-    /// Remembers nothing yet.
+    /// An empty cell.
     #[expect(clippy::new_without_default, reason = "made in statics only")]
     pub const fn new() -> TypeCell {
         TypeCell(AtomicPtr::new(std::ptr::null_mut()))
@@ -205,15 +205,15 @@ impl TypeCell {
 }
 
 thread_local! {
-    /// The collector's types of those that have no cell, by their sizes and pointers.
+    /// The collector's types of Rust types without a cell, by size and pointers.
     static OTHERS: Cell<HashMap<(usize, [u64; MAP_WORDS]), &'static gc::Layout>> = Cell::new(HashMap::new());
 }
 
-/// The collector's type of `T`, which has pointers; `None` if memory is out.
+/// The collector's type of `T`, which has pointers; `None` without memory.
 #[inline(always)]
 pub(crate) fn layout<T: Object>() -> Option<&'static gc::Layout> {
     let Some(TypeCell(cell)) = T::type_cell() else { return other::<T>() };
-    // SAFETY: null, or a type, which lives for ever.
+    // SAFETY: the cell holds null or a type that `make` returned as a `&'static`.
     if let Some(layout) = unsafe { cell.load(Ordering::Relaxed).as_ref() } {
         return Some(layout);
     }

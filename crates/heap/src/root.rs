@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use vellum_gc as gc;
 
-/// Words of a slab: 4 KiB.
+/// Words in a slab: 4 KiB.
 const WORDS: usize = 512;
 
 type Word = AtomicPtr<()>;
 
 static FREE: Mutex<Vec<&'static Word>> = Mutex::new(Vec::new());
 
-/// Holds an object until it is dropped, on whatever thread and wherever it lies.
+/// Keeps an object alive until the root is dropped, on any thread and wherever the root is stored.
 ///
 /// ```
 /// # use vellum_heap::{Heap, Root};
@@ -39,7 +39,7 @@ pub struct Root<T: Object> {
 }
 
 impl<T: Object> Root<T> {
-    /// Holds the handle's object.
+    /// Keeps the handle's object alive.
     ///
     /// # Errors
     /// [`OutOfMemory`]: for the word, if a new slab is needed.
@@ -68,12 +68,12 @@ fn take() -> Option<&'static Word> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner).pop()
 }
 
-/// Not under the lock: the collector may run finalizers, and those may drop roots.
+/// Adds a slab of words. The lock is not held: the collector may run finalizers, which may drop roots.
 fn fill() -> Result<(), OutOfMemory> {
     let slab: &'static [Word; WORDS] =
         Box::leak(Box::new([const { Word::new(std::ptr::null_mut()) }; WORDS]));
     let range = slab.as_ptr_range();
-    // SAFETY: the slab is never freed.
+    // SAFETY: the slab was leaked, so it is readable for ever.
     unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.map_err(refused)?;
     FREE.lock().unwrap_or_else(PoisonError::into_inner).extend(slab);
     Ok(())

@@ -13,9 +13,9 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use vellum_gc as gc;
 
-/// A stretch of a thread's time in which handles are good: see [`Heap::scope`](crate::Heap::scope).
+/// A stretch of a thread's time during which handles are valid: see [`Heap::scope`](crate::Heap::scope).
 ///
-/// It belongs to its thread:
+/// A scope belongs to one thread:
 ///
 /// ```compile_fail,E0277
 /// # use vellum_heap::Heap;
@@ -29,14 +29,14 @@ use vellum_gc as gc;
 pub struct Scope<'s> {
     chunk: Cell<NonNull<Chunk>>,
     used: Cell<usize>,
-    /// Neither longer nor shorter than the scope.
+    /// Makes `'s` invariant: neither longer nor shorter than the scope.
     brand: PhantomData<Cell<&'s ()>>,
-    /// Not another thread's.
+    /// Makes the scope neither `Send` nor `Sync`.
     own: PhantomData<*const ()>,
 }
 
 impl<'s> Scope<'s> {
-    /// Opens a scope, and closes it when `body` is over.
+    /// Opens a scope, and closes it when `body` returns.
     pub(crate) fn with<R>(body: impl for<'b> FnOnce(&Scope<'b>) -> R) -> R {
         heap::expect_running("a scope is opened");
         let scope = Scope {
@@ -48,21 +48,22 @@ impl<'s> Scope<'s> {
         body(&scope)
     }
 
-    /// Keeps an object, and makes a handle to it.
+    /// Keeps an object alive and makes a handle to it.
     #[inline(always)]
     pub(crate) fn root<T: Object>(&self, object: NonNull<T>) -> Gc<'s, T> {
         self.enter(object.as_ptr().cast());
-        // SAFETY: the list keeps the object as long as the scope is open, which is as long as 's.
+        // SAFETY: the list entry keeps the object alive and in place while the scope is open, which is as
+        // long as 's.
         unsafe { Gc::new(object) }
     }
 
-    /// Enters an object into the list.
+    /// Adds an object to the list.
     #[inline(always)]
     pub(crate) fn enter(&self, object: *const ()) {
         if self.used.get() == HANDLES {
             self.grow();
         }
-        // SAFETY: the scope's own chunk.
+        // SAFETY: the scope took this chunk and returns it only in `drop`.
         unsafe { self.chunk.get().as_ref() }.slots[self.used.get()].set(object);
         self.used.set(self.used.get() + 1);
     }
@@ -70,13 +71,13 @@ impl<'s> Scope<'s> {
     #[cold]
     fn grow(&self) {
         let chunk = handles::take();
-        // SAFETY: a chunk that was just taken.
+        // SAFETY: the chunk was taken just now, so no other scope has it.
         unsafe { chunk.as_ref() }.next.set(self.chunk.replace(chunk).as_ptr());
         self.used.set(0);
     }
 
-    /// A handle of this scope to an object that another keeps: an object that is to outlive an inner scope is
-    /// taken out by the outer one's.
+    /// A handle of this scope to an object of another scope's handle. An object that must outlive an inner
+    /// scope is kept by the outer one.
     ///
     /// ```
     /// # use vellum_heap::Heap;
@@ -116,12 +117,12 @@ impl<'s> Scope<'s> {
             gc::alloc_atomic(bytes)
         };
         let object = NonNull::new(object.cast::<T>()).ok_or(OutOfMemory { bytes })?;
-        // SAFETY: a new object of that many bytes, aligned to a granule.
+        // SAFETY: the object is new, has at least this many bytes, and is aligned to 16 bytes.
         unsafe { object.write(value) };
         Ok(self.root(object))
     }
 
-    /// A new array of `len` elements, made by `element` of their indices.
+    /// A new array of `len` elements, each made by `element` from its index.
     #[inline]
     pub fn alloc_array<T: Object>(
         &self,
@@ -137,10 +138,10 @@ impl<'s> Scope<'s> {
         Array::alloc(self, elements.len(), |index| elements[index])
     }
 
-    /// Has `field`, which is a part of `object`, lead to `target`, or to nothing.
+    /// Makes `field`, which is a part of `object`, lead to `target`, or to nothing.
     ///
     /// # Panics
-    /// If it is no part of the object.
+    /// If `field` is not a part of the object.
     #[inline]
     pub fn set<'a, T: Object, U: Object>(
         &self,

@@ -24,10 +24,10 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use vellum_gc as gc;
 
-/// The least capacity: a page.
+/// The smallest capacity: one page.
 const WORDS_MIN: usize = 512;
 
-/// Words that are roots, as long as this lives.
+/// Words that are roots as long as the slab exists.
 struct Slab(Box<[AtomicPtr<()>]>);
 
 impl Slab {
@@ -38,7 +38,7 @@ impl Slab {
         slab.resize_with(words, || AtomicPtr::new(null_mut()));
         let slab = slab.into_boxed_slice();
         let range = slab.as_ptr_range();
-        // SAFETY: the words are freed in `drop`, after the roots were removed.
+        // SAFETY: the words stay readable until `drop` frees them, after removing the roots.
         let added = unsafe { gc::add_roots(range.start.cast(), range.end.cast()) };
         added.map_err(|_| OutOfMemory { bytes })?;
         Ok(Slab(slab))
@@ -53,7 +53,7 @@ impl Drop for Slab {
     }
 }
 
-/// Values that are kept until they are popped, or the stack is dropped.
+/// A stack of values, which are kept alive until they are popped or the stack is dropped.
 ///
 /// ```
 /// use vellum_heap::{Any, Array, Heap, Stack, family};
@@ -68,18 +68,18 @@ impl Drop for Slab {
 pub struct Stack<F> {
     slab: Slab,
     len: usize,
-    /// Its thread's alone: a collection stops that thread, and so sees no half-done change.
+    /// Binds the stack to one thread. A collection stops that thread, and so never sees a half-done change.
     own: PhantomData<(*const (), Of<F>)>,
 }
 
 impl<F: Family> Stack<F> {
-    /// An empty one.
+    /// An empty stack.
     pub fn new() -> Result<Stack<F>, OutOfMemory> {
         expect_running("a stack is made");
         Ok(Stack { slab: Slab::new(WORDS_MIN)?, len: 0, own: PhantomData })
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline(always)]
     #[expect(clippy::len_without_is_empty, reason = "a machine asks for the length only")]
     pub fn len(&self) -> usize {
@@ -89,28 +89,28 @@ impl<F: Family> Stack<F> {
     /// Adds a value.
     ///
     /// # Errors
-    /// [`OutOfMemory`]; nothing has changed then.
+    /// [`OutOfMemory`]; the stack has not changed then.
     #[inline(always)]
     pub fn push(&mut self, value: Any<'_, F>) -> Result<(), OutOfMemory> {
         self.push_raw(value.word())
     }
 
-    /// Adds the value of an object's word.
+    /// Adds the value of an object's word, without a handle.
     ///
     /// # Errors
-    /// [`OutOfMemory`]; nothing has changed then.
+    /// [`OutOfMemory`]; the stack has not changed then.
     #[inline(always)]
     pub fn push_word(&mut self, word: &Word<F>) -> Result<(), OutOfMemory> {
         self.push_raw(word.load())
     }
 
-    /// Adds the value at `index` once more.
+    /// Pushes a copy of the value at `index`.
     ///
     /// # Errors
-    /// [`OutOfMemory`]; nothing has changed then.
+    /// [`OutOfMemory`]; the stack has not changed then.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no value at `index`.
     #[inline(always)]
     pub fn push_copy(&mut self, index: usize, _scope: &Scope<'_>) -> Result<(), OutOfMemory> {
         self.push_raw(self.at(index).load(Ordering::Relaxed))
@@ -119,7 +119,7 @@ impl<F: Family> Stack<F> {
     /// The value at `index`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no value at `index`.
     #[inline(always)]
     pub fn get<'s>(&self, index: usize, scope: &Scope<'s>) -> Any<'s, F> {
         scope.root_word(self.at(index).load(Ordering::Relaxed))
@@ -128,7 +128,7 @@ impl<F: Family> Stack<F> {
     /// The bits of an immediate at `index`; `None` for an object. Makes no handle.
     ///
     /// # Panics
-    /// If there is no value.
+    /// If there is no value at `index`.
     #[inline(always)]
     pub fn bits(&self, index: usize) -> Option<u64> {
         Any::<F>::bits(Any::borrowed(self.at(index).load(Ordering::Relaxed)))
@@ -137,7 +137,7 @@ impl<F: Family> Stack<F> {
     /// Replaces the value at `index`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no value at `index`.
     #[inline(always)]
     pub fn set(&mut self, index: usize, value: Any<'_, F>) {
         self.at(index).store(value.word(), Ordering::Relaxed);
@@ -146,7 +146,7 @@ impl<F: Family> Stack<F> {
     /// Removes the last value.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the stack is empty.
     #[inline(always)]
     pub fn pop<'s>(&mut self, scope: &Scope<'s>) -> Any<'s, F> {
         let value = self.get(self.len.wrapping_sub(1), scope);
@@ -163,10 +163,10 @@ impl<F: Family> Stack<F> {
         }
     }
 
-    /// Removes the values from `from` on, but for the last `count`, which move down.
+    /// Removes the values from `from` on, except for the last `count`, which move down.
     ///
     /// # Panics
-    /// If there are fewer values.
+    /// If the stack has fewer values.
     #[inline(always)]
     pub fn slide(&mut self, from: usize, count: usize, _scope: &Scope<'_>) {
         let first = self.len.checked_sub(count).filter(|&first| first >= from);
@@ -181,7 +181,7 @@ impl<F: Family> Stack<F> {
     /// Halves the memory as long as three quarters of it are unused.
     ///
     /// # Errors
-    /// [`OutOfMemory`]; nothing has changed then.
+    /// [`OutOfMemory`]; the stack has not changed then.
     pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
         let mut words = self.slab.0.len();
         while words > WORDS_MIN && self.len < words / 4 {
@@ -209,7 +209,7 @@ impl<F: Family> Stack<F> {
 
     #[cold]
     fn push_growing(&mut self, word: *mut ()) -> Result<(), OutOfMemory> {
-        // Making room may collect: the value is a root meanwhile.
+        // Growing may collect, so the value is a root during it.
         crate::Heap::get().scope(|scope| {
             let value: Any<'_, F> = scope.root_word(word);
             self.resize(self.len * 2)?;

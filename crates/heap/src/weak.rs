@@ -18,15 +18,15 @@ use vellum_gc as gc;
 
 type Word = AtomicPtr<u8>;
 
-/// A word that is not used any more, and may be a link still.
+/// An unused word, which may still be a link.
 struct Left(NonNull<Word>);
 
-// SAFETY: nobody else has it.
+// SAFETY: the word was moved out of its `Weak`, so this is the only pointer to it.
 unsafe impl Send for Left {}
 
 static LEFT: Mutex<Vec<Left>> = Mutex::new(Vec::new());
 
-/// Leads to an object as long as something else holds it.
+/// Leads to an object as long as another reference keeps it alive.
 ///
 /// ```
 /// # use vellum_heap::{Heap, Weak};
@@ -45,22 +45,22 @@ pub struct Weak<T: Object> {
     object: PhantomData<fn() -> T>,
 }
 
-// SAFETY: an atomic word in a box.
+// SAFETY: the box holds an atomic, which any thread may access and free.
 unsafe impl<T: Object> Send for Weak<T> {}
-// SAFETY: an atomic word in a box: threads may share it.
+// SAFETY: shared access only loads the atomic.
 unsafe impl<T: Object> Sync for Weak<T> {}
 
 impl<T: Object> Weak<T> {
-    /// Leads to the handle's object until that dies: before its finalizer runs.
+    /// Leads to the handle's object until that dies. The reference is cleared before the finalizer runs.
     pub fn new(handle: Gc<'_, T>) -> Result<Weak<T>, OutOfMemory> {
         expect_running("a weak reference is made");
         clear_left();
         let object = handle.as_ptr().cast::<u8>();
         let word = NonNull::from(Box::leak(Box::new(Word::new(object))));
-        // SAFETY: the box is freed in `drop`, or by `clear_left`, after the link was undone.
+        // SAFETY: the word may be written until `undo` frees the box, after removing the link.
         let linked = unsafe { gc::link(word.as_ptr().cast(), object, false) };
         if let Err(why) = linked {
-            // SAFETY: nobody knows of it.
+            // SAFETY: no link was made, so this function has the only pointer to the box.
             drop(unsafe { Box::from_raw(word.as_ptr()) });
             return Err(refused(why));
         }
@@ -70,7 +70,7 @@ impl<T: Object> Weak<T> {
     /// A handle to the object, if it lives.
     #[inline]
     pub fn get<'s>(&self, scope: &Scope<'s>) -> Option<Gc<'s, T>> {
-        // SAFETY: the box lives as long as this.
+        // SAFETY: only `drop` frees the box, and `self` is borrowed here.
         let object = unsafe { self.word.as_ref() }.load(Ordering::Acquire);
         NonNull::new(object.cast::<T>()).map(|object| scope.root(object))
     }
@@ -78,7 +78,7 @@ impl<T: Object> Weak<T> {
 
 fn undo(word: NonNull<Word>) {
     gc::unlink(word.as_ptr().cast());
-    // SAFETY: it was a box, and is no link any more.
+    // SAFETY: `new` leaked the box, and the collector no longer writes to it.
     drop(unsafe { Box::from_raw(word.as_ptr()) });
 }
 
@@ -100,7 +100,7 @@ impl<T: Object> Drop for Weak<T> {
 
 impl<T: Object> fmt::Debug for Weak<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: the box lives as long as this.
+        // SAFETY: only `drop` frees the box, and `self` is borrowed here.
         write!(formatter, "Weak({:p})", unsafe { self.word.as_ref() }.load(Ordering::Relaxed))
     }
 }

@@ -28,12 +28,12 @@ use std::ptr::{NonNull, without_provenance_mut};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use vellum_gc as gc;
 
-/// The least immediate but for 0.
+/// The smallest immediate other than 0.
 pub const IMMEDIATE_MIN: u64 = 1 << 48;
 /// Bits of an address that an object's alignment leaves free.
 const TAG: usize = gc::GRANULE - 1;
 
-/// The types that words of one language lead to. Made by [`family!`](crate::family!).
+/// The types that one language's words may lead to. [`family!`](crate::family!) makes a family.
 ///
 /// # Safety
 /// No tag is in [`Member::TAGS`] of two members.
@@ -44,11 +44,11 @@ pub unsafe trait Family: Sized + 'static {}
 /// # Safety
 /// See [`Family`].
 pub unsafe trait Member<F: Family>: Object {
-    /// The tags, of 0 to 15, that mean this type: a bit each.
+    /// The tags for this type, from 0 to 15, as a bit each.
     const TAGS: u16;
 }
 
-/// Whether no tag is in two of the sets.
+/// True if the sets are disjoint.
 #[doc(hidden)]
 pub const fn are_disjoint(sets: &[u16]) -> bool {
     let (mut all, mut index) = (0, 0);
@@ -62,8 +62,8 @@ pub const fn are_disjoint(sets: &[u16]) -> bool {
     true
 }
 
-/// Makes a family: `family! { Name { Type: tag | tag, ... } }`. Several tags may mean one type; one tag that
-/// means two types is an error of compilation.
+/// Makes a family: `family! { Name { Type: tag | tag, ... } }`. A type may have several tags. A tag with two
+/// types is a compile error.
 ///
 /// ```
 /// use vellum_heap::{Any, Array, Heap, Word, family, object};
@@ -72,7 +72,7 @@ pub const fn are_disjoint(sets: &[u16]) -> bool {
 ///     struct Pair { head: Word<Lisp>, tail: Word<Lisp> }
 /// }
 /// family! {
-///     /// What a small Lisp has.
+///  The types of a small Lisp.
 ///     Lisp { Pair: 0, Array<Word<Lisp>>: 1 | 2, Array<u8>: 3 }
 /// }
 /// Heap::get().scope(|scope| {
@@ -96,18 +96,18 @@ macro_rules! family {
         $(#[$attribute])*
         #[derive(Debug)]
         $visibility enum $name {}
-        // SAFETY: the assertion below.
+        // SAFETY: the assertion below fails to compile if two members share a tag.
         unsafe impl $crate::Family for $name {}
         const _: () = assert!(
             $crate::are_disjoint(&[$(<$type as $crate::Member<$name>>::TAGS),+]),
             "a tag means one type"
         );
-        // SAFETY: the assertion above.
+        // SAFETY: the assertion above fails to compile if two members share a tag.
         $(unsafe impl $crate::Member<$name> for $type { const TAGS: u16 = $(1 << $tag)|+; })+
     };
 }
 
-/// Belongs to a family, without having anything of it.
+/// Marks a type as belonging to a family, without containing a value of it.
 pub(crate) type Of<F> = fn() -> F;
 
 /// The value of a word: an immediate, or a handle to an object of one of the family's types.
@@ -140,17 +140,17 @@ impl<'s, F: Family> Any<'s, F> {
     /// An immediate.
     ///
     /// # Panics
-    /// If the bits are not 0, and less than [`IMMEDIATE_MIN`].
+    /// If the bits are neither 0 nor at least [`IMMEDIATE_MIN`].
     #[inline(always)]
     pub const fn immediate(bits: u64) -> Any<'s, F> {
         assert!(bits == 0 || bits >= IMMEDIATE_MIN, "an immediate is no address");
         Any { word: without_provenance_mut(bits as usize), scope: PhantomData }
     }
 
-    /// A handle as a value with that tag.
+    /// The value of a handle, with that tag.
     ///
     /// # Panics
-    /// If the tag does not mean its type. Where the tag is a constant, the check costs nothing.
+    /// If the tag is not one of the type's. With a constant tag the check costs nothing.
     #[inline(always)]
     pub fn of<T: Member<F>>(object: Gc<'s, T>, tag: u32) -> Any<'s, F> {
         assert!(tag < 16 && T::TAGS >> tag & 1 != 0, "the tag means the object's type");
@@ -177,12 +177,12 @@ impl<'s, F: Family> Any<'s, F> {
             return None;
         }
         let object = NonNull::new(self.word.cast::<T>().wrapping_byte_sub(tag as usize))?;
-        // SAFETY: `of` and `Scope::root_word` made this, of an object that the scope keeps; the tag is the
-        // type's, and no other's.
+        // SAFETY: `of` and `Scope::root_word` made this word from an object that the scope keeps. Its tag
+        // belongs to `T` alone, by the condition of `Family`.
         Some(unsafe { Gc::new(object) })
     }
 
-    /// Whether both are the same immediate, or the same object by the same tag.
+    /// True if both are equal immediates, or the same object with the same tag.
     #[inline(always)]
     pub fn is(self, other: Any<'_, F>) -> bool {
         self.word.addr() == other.word.addr()
@@ -193,22 +193,22 @@ impl<'s, F: Family> Any<'s, F> {
         self.word
     }
 
-    /// A value that is looked at while something else keeps its object, and not cast.
+    /// A value that is read while another reference keeps its object; never cast to a handle.
     #[inline(always)]
     pub(crate) fn borrowed(word: *mut ()) -> Any<'s, F> {
         Any { word, scope: PhantomData }
     }
 }
 
-/// A part of an object that holds an [`Any`]. Set by [`Scope::put`], as a [`Field`](crate::Field) is by
-/// [`Scope::set`], and for the same reasons.
+/// A part of an object that holds an [`Any`]. Only [`Scope::put`] sets it, for the same reasons as
+/// [`Scope::set`] for a [`Field`](crate::Field).
 #[repr(transparent)]
 pub struct Word<F> {
     word: AtomicPtr<()>,
     family: PhantomData<Of<F>>,
 }
 
-// SAFETY: one word, which is a field.
+// SAFETY: the type is one word, and that word is the field.
 unsafe impl<F: Family> Object for Word<F> {
     const POINTERS: Pointers = Pointers::ONE;
 }
@@ -254,7 +254,7 @@ impl<F> fmt::Debug for Word<F> {
 }
 
 impl<'s> Scope<'s> {
-    /// A value of this scope, of a word that keeps its object until now.
+    /// A value of this scope, from a word that keeps its object until now.
     #[inline(always)]
     pub(crate) fn root_word<F: Family>(&self, word: *mut ()) -> Any<'s, F> {
         if immediate(word).is_none() {
@@ -263,16 +263,16 @@ impl<'s> Scope<'s> {
         Any { word, scope: PhantomData }
     }
 
-    /// A value of this scope, of one that another keeps: see [`Scope::keep`].
+    /// A value of this scope, from a value of another scope: see [`Scope::keep`].
     #[inline(always)]
     pub fn keep_any<F: Family>(&self, value: Any<'_, F>) -> Any<'s, F> {
         self.root_word(value.word)
     }
 
-    /// Has `word`, which is a part of `object`, hold `value`.
+    /// Stores `value` in `word`, which is a part of `object`.
     ///
     /// # Panics
-    /// If it is no part of the object.
+    /// If `word` is not a part of the object.
     #[inline(always)]
     pub fn put<T: Object, F: Family>(&self, object: Gc<'_, T>, word: &Word<F>, value: Any<'_, F>) {
         let place = std::ptr::from_ref(word);
