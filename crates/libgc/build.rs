@@ -13,22 +13,22 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory"));
     // TARGET/PROFILE/build/NAME/out
     let profile = out.ancestors().nth(3).expect("it lies in the target directory");
-    // Background threads and the blocks it has handed out outlive `dlclose`.
+    // Background threads and allocated blocks exist beyond `dlclose`.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo::rustc-cdylib-link-arg=-L{}", profile.display());
-    // By name, so that the loader takes the one that is preloaded, or the one beside or above this library.
+    // By name: the loader uses the preloaded library, or the one beside or above this library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-lvellum");
-    // libvellum.so names no C library and so must come before it in the loader's list, which a mere
-    // dependency of a dependency does not: what a library is a filter for comes directly before it.
+    // libvellum.so names no C library, so it must precede the C library in the loader's list. A dependency of
+    // a dependency does not; the library that this one is a filter for is placed directly before it.
     println!("cargo::rustc-cdylib-link-arg=-Wl,--filter=libvellum.so.0");
     println!("cargo::rustc-cdylib-link-arg={}", c_library_without_symbols(&out).display());
-    // glibc's part that is in every program and library by itself: `atexit`, `pthread_atfork`.
+    // The static part of glibc, with `atexit` and `pthread_atfork`.
     println!("cargo::rustc-cdylib-link-arg=-l:libc_nonshared.a");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libgc.so.1");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath,$ORIGIN:$ORIGIN/..");
 }
 
-/// Makes a library in `folder` that linkers take for the C library.
+/// Makes an empty library in `folder`, which linkers take for the C library.
 fn c_library_without_symbols(folder: &Path) -> PathBuf {
     println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     let linker = env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Release};
 /// `GC_abort_func`.
 pub type Abort = unsafe extern "C" fn(message: *const c_char);
 
-/// `GC_abort_func`: called with a word why before the process ends.
+/// `GC_abort_func`: called with the reason before the process ends.
 #[unsafe(no_mangle)]
 pub static GC_on_abort: AtomicPtr<c_void> = AtomicPtr::new(aborts as *mut c_void);
 
@@ -19,19 +19,19 @@ pub extern "C" fn GC_set_abort_func(procedure: Option<Abort>) {
     GC_on_abort.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
 }
 
-/// What [`GC_on_abort`] is.
+/// The value of [`GC_on_abort`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_abort_func() -> Option<Abort> {
-    // SAFETY: it holds what is of this type.
+    // SAFETY: gc.h gives the variable this type.
     unsafe { variables::function::<Abort>(&GC_on_abort) }
 }
 
-/// Ends the process: the program would go on with objects that are lost, or half scanned.
+/// Ends the process, which would otherwise continue with lost or half-scanned objects.
 #[cold]
 pub(crate) fn give_up(what: &'static CStr) -> ! {
-    // SAFETY: the variable holds a function of this type.
+    // SAFETY: gc.h gives the variable this type.
     match unsafe { variables::function::<Abort>(&GC_on_abort) } {
-        // SAFETY: the program's own function, or the one below.
+        // SAFETY: an `Abort` accepts a C string.
         Some(function) => unsafe { function(what.as_ptr()) },
         None => line(&[what.to_bytes()]),
     }
@@ -39,7 +39,7 @@ pub(crate) fn give_up(what: &'static CStr) -> ! {
     unsafe { libc::abort() }
 }
 
-/// [`GC_on_abort`] as it is at first.
+/// The default of [`GC_on_abort`].
 extern "C" fn aborts(message: *const c_char) {
     if !message.is_null() {
         line(&[bytes(message)]);

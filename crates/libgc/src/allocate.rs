@@ -14,11 +14,11 @@ use crate::{leaks, start, vel};
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
 
-/// Where `GC_malloc_many` stops: about as much as libgc hands out at once.
+/// Bytes after which `GC_malloc_many` stops; libgc hands out about as much at once.
 const MANY_BYTES: usize = 4096;
 const PAGE: usize = 4096;
 
-/// `bytes` and the byte that catches a pointer past the end.
+/// `bytes`, and one more byte for pointers just past the end.
 #[inline(always)]
 pub(crate) fn with_end(bytes: usize) -> usize {
     bytes.saturating_add(usize::from(
@@ -26,13 +26,13 @@ pub(crate) fn with_end(bytes: usize) -> usize {
     ))
 }
 
-/// `object`, or what the program's procedure for such a case returns.
+/// `object`, or the result of the program's out-of-memory procedure.
 #[inline(always)]
 fn or_out_of_memory(object: *mut c_void, bytes: usize) -> *mut c_void {
     if object.is_null() { out_of_memory(bytes) } else { object }
 }
 
-/// An object of `bytes` bytes, cleared, in which any word may be a pointer.
+/// Allocates an object of `bytes` bytes, cleared, in which any word may be a pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc(bytes: usize) -> *mut c_void {
     if !is_plain() {
@@ -41,7 +41,7 @@ pub extern "C" fn GC_malloc(bytes: usize) -> *mut c_void {
     or_out_of_memory(vel::alloc(with_end(bytes).max(1)), bytes)
 }
 
-/// An object without pointers, not cleared.
+/// Allocates an object without pointers, not cleared.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
     if !is_plain() {
@@ -52,64 +52,64 @@ pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
     or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
 }
 
-/// As [`GC_malloc`]: that a program keeps a pointer to the first bytes is no help here.
+/// Like [`GC_malloc`]: a pointer to the first bytes has no advantage here.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_ignore_off_page(bytes: usize) -> *mut c_void {
     GC_malloc(bytes)
 }
 
-/// As [`GC_malloc_atomic`].
+/// Like [`GC_malloc_atomic`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic_ignore_off_page(bytes: usize) -> *mut c_void {
     GC_malloc_atomic(bytes)
 }
 
-/// As [`GC_malloc`]: changes are not announced.
+/// Like [`GC_malloc`]: changes need no announcement.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_stubborn(bytes: usize) -> *mut c_void {
     GC_malloc(bytes)
 }
 
-/// Says nothing to a collector that sees writes by itself.
+/// Has no effect: the collector detects writes.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_change_stubborn(_object: *const c_void) {}
 
-/// Says nothing to a collector that sees writes by itself.
+/// Has no effect: the collector detects writes.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_end_stubborn_change(_object: *const c_void) {}
 
-/// Has an object stay until it is freed; null, and it is gone, if there is no memory for that.
+/// Makes an object uncollectable. Without memory for that, the object is freed and the result is null.
 pub(crate) fn kept(object: *mut c_void, bytes: usize) -> *mut c_void {
     if object.is_null() {
         return out_of_memory(bytes);
     }
-    // SAFETY: the start of an object made just now.
+    // SAFETY: `object` is the start of a new object, which only the caller has.
     if unsafe { vel::vel_gc_keep(object) } != 0 {
-        // SAFETY: nobody else knows it.
+        // SAFETY: the object is new, and no pointer to it has been returned.
         unsafe { vel::vel_gc_free(object) };
         return out_of_memory(bytes);
     }
     object
 }
 
-/// An object that stays until it is freed, and keeps what it refers to.
+/// Allocates an object that stays until it is freed, together with its referents.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_uncollectable(bytes: usize) -> *mut c_void {
     start::ensure();
-    // SAFETY: any size may be asked for.
+    // SAFETY: the function accepts any size.
     or_out_of_memory(unsafe { vel::vel_gc_alloc_uncollectable(with_end(bytes).max(1)) }, bytes)
 }
 
-/// An object without pointers that stays until it is freed.
+/// Allocates an object without pointers that stays until it is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
     start::ensure();
-    // SAFETY: any size may be asked for.
+    // SAFETY: the function accepts any size.
     let object = unsafe { vel::vel_gc_alloc_atomic_uncollectable(with_end(bytes).max(1)) };
     or_out_of_memory(unmarked(object), bytes)
 }
 
-/// An object aligned to `align` bytes, a power of two up to 16 KiB.
+/// Allocates an object aligned to `align` bytes, a power of two up to 16 KiB.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_memalign(align: usize, bytes: usize) -> *mut c_void {
     start::ensure();
@@ -117,13 +117,13 @@ pub extern "C" fn GC_memalign(align: usize, bytes: usize) -> *mut c_void {
         return GC_malloc(bytes);
     }
     leaks::made(or_out_of_memory(
-        // SAFETY: an alignment that is not served gives null.
+        // SAFETY: the function returns null for unsupported alignments.
         unsafe { vel::vel_gc_alloc_aligned(with_end(bytes).max(1), align, 0) },
         bytes,
     ))
 }
 
-/// The same as `posix_memalign`.
+/// [`GC_memalign`] with the interface of `posix_memalign`.
 ///
 /// # Safety
 /// `result` can be written.
@@ -136,70 +136,70 @@ pub unsafe extern "C" fn GC_posix_memalign(result: *mut *mut c_void, align: usiz
     if object.is_null() {
         return libc::ENOMEM;
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `result` can be written, by the `# Safety` section.
     unsafe { result.write(object) };
     0
 }
 
-/// Changes an object's size, moving it if it must. Null allocates, no bytes free.
+/// Resizes an object, moving it if necessary. A null pointer allocates, a size of 0 frees.
 ///
 /// # Safety
-/// Nobody uses the old object any more if it has moved.
+/// The old object is not used after it has moved.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c_void {
     if object.is_null() {
         return GC_malloc(bytes);
     }
     if bytes == 0 {
-        // SAFETY: the caller's object.
+        // SAFETY: the object is not used any more, by the `# Safety` section.
         unsafe { vel::vel_gc_free(object) };
         return null_mut();
     }
-    // SAFETY: the caller's object.
+    // SAFETY: the old object is not used after it has moved, by the `# Safety` section.
     let new = or_out_of_memory(unsafe { vel::vel_gc_realloc(object, with_end(bytes)) }, bytes);
     if core::ptr::eq(new, object) { new } else { leaks::made(new) }
 }
 
-/// Gives an object back now; null is let pass.
+/// Frees an object now; ignores null.
 ///
 /// # Safety
-/// Nobody uses the object any more.
+/// The object is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_free(object: *mut c_void) {
-    // SAFETY: the caller's object.
+    // SAFETY: the object is not used any more, by the `# Safety` section.
     unsafe { vel::vel_gc_free(object) };
 }
 
-/// Gives an object back, its first `bytes` bytes overwritten by zeros; null is let pass.
+/// Frees an object after overwriting its first `bytes` bytes with zeros; ignores null.
 ///
 /// # Safety
 /// As [`GC_free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_freezero(object: *mut c_void, bytes: usize) {
-    // SAFETY: the caller's object, of which that many bytes at most are there.
+    // SAFETY: the length is within the object, which is not used any more, by the `# Safety` section.
     unsafe {
         wipe(object, bytes.min(GC_size(object)));
         GC_free(object);
     }
 }
 
-/// Overwrites `bytes` bytes by zeros, although nobody reads them.
+/// Overwrites `bytes` bytes with zeros, even if nothing reads them.
 ///
 /// # Safety
-/// They can be written.
+/// The bytes can be written.
 pub(crate) unsafe fn wipe(object: *mut c_void, bytes: usize) {
-    // SAFETY: by this function's condition.
+    // SAFETY: the bytes can be written, by the `# Safety` section.
     unsafe { object.write_bytes(0, bytes) };
     core::hint::black_box(object);
 }
 
-/// [`GC_realloc`]; if there is no memory, the object is freed.
+/// [`GC_realloc`], which frees the object if there is no memory.
 ///
 /// # Safety
-/// As there, and nobody uses the old object any more in either case.
+/// The old object is not used any more, whatever the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_reallocf(object: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the old object is not used any more, by the `# Safety` section.
     unsafe {
         let new = GC_realloc(object, bytes);
         if new.is_null() && bytes != 0 {
@@ -209,13 +209,13 @@ pub unsafe extern "C" fn GC_reallocf(object: *mut c_void, bytes: usize) -> *mut 
     }
 }
 
-/// An object at the start of a page.
+/// Allocates an object at the start of a page.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_valloc(bytes: usize) -> *mut c_void {
     GC_memalign(PAGE, bytes)
 }
 
-/// The same, of whole pages.
+/// Allocates an object of whole pages.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_pvalloc(bytes: usize) -> *mut c_void {
     match bytes.max(1).checked_next_multiple_of(PAGE) {
@@ -224,7 +224,7 @@ pub extern "C" fn GC_pvalloc(bytes: usize) -> *mut c_void {
     }
 }
 
-/// Objects of one size, chained by their first words.
+/// Allocates objects of one size, chained by their first words.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
     if !is_plain() {
@@ -246,18 +246,18 @@ pub extern "C" fn GC_malloc_many(bytes: usize) -> *mut c_void {
         if object.is_null() {
             break;
         }
-        // SAFETY: a word at least is there.
+        // SAFETY: the object is new and has at least a word.
         unsafe { object.cast::<*mut c_void>().write(first) };
         (first, left) = (object, left - 1);
     }
     or_out_of_memory(first, bytes)
 }
 
-/// Objects without pointers of one size, chained by their first words. As with libgc nothing is kept by such
-/// a chain but its first object: who holds one while there is a collection has its words marked, or drops it.
+/// Allocates objects without pointers, chained by their first words. The chain keeps only its first object
+/// alive, as with libgc: during a collection the program must mark the words or drop the chain.
 fn atomic_many(bytes: usize) -> *mut c_void {
     let each = with_end(bytes).max(size_of::<usize>());
-    // Until all are there they are kept by this.
+    // Keeps the objects alive until the chain is complete.
     let mut objects = [null_mut::<c_void>(); MANY_BYTES / GRANULE];
     let mut count = 0;
     for object in &mut objects[..(MANY_BYTES / each).clamp(1, MANY_BYTES / GRANULE)] {
@@ -267,18 +267,18 @@ fn atomic_many(bytes: usize) -> *mut c_void {
         }
         count += 1;
     }
-    // The compiler must not have kept them elsewhere: collections scan the stack.
+    // Forces the array onto the stack, which collections scan.
     let objects = core::hint::black_box(&objects);
     let mut first = null_mut::<c_void>();
     for &object in objects[..count].iter().rev() {
-        // SAFETY: a word at least is there.
+        // SAFETY: the object is new and has at least a word.
         unsafe { object.cast::<*mut c_void>().write(first) };
         first = object;
     }
     or_out_of_memory(first, bytes)
 }
 
-/// Stores such a list at `result`.
+/// Stores a chain of [`GC_malloc_many`] for a kind at `result`.
 ///
 /// # Safety
 /// `result` can be written.
@@ -287,46 +287,46 @@ pub unsafe extern "C" fn GC_generic_malloc_many(bytes: usize, kind: c_int, resul
     let list = match usize::try_from(kind) {
         Ok(NORMAL) if is_plain() => GC_malloc_many(bytes),
         Ok(POINTER_FREE) if is_plain() => atomic_many(bytes),
-        // A chain is kept by its words: a kind that does not name them all has its objects one at a time.
+        // A chain is kept alive by its words, so kinds that do not scan all words get one object at a time.
         _ => alone(bytes, kind),
     };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `result` can be written, by the `# Safety` section.
     unsafe { result.write(list) };
 }
 
 fn alone(bytes: usize, kind: c_int) -> *mut c_void {
     let object = crate::kinds::GC_generic_malloc(bytes.max(size_of::<usize>()), kind);
     if !object.is_null() {
-        // SAFETY: a word at least is there.
+        // SAFETY: the object is new and has at least a word.
         unsafe { object.cast::<usize>().write(0) };
     }
     object
 }
 
-/// A copy of a C string, without pointers.
+/// Copies a C string into an object without pointers.
 ///
 /// # Safety
 /// `text` is null or a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_strdup(text: *const c_char) -> *mut c_char {
-    // SAFETY: passed on.
+    // SAFETY: `text` is null or a C string, by the `# Safety` section.
     unsafe { copy(text, usize::MAX, |bytes| GC_malloc_atomic(bytes)) }
 }
 
-/// A copy of a C string's first `bytes` bytes at most, with a zero behind.
+/// Copies at most the first `bytes` bytes of a C string, and adds a zero.
 ///
 /// # Safety
 /// `text` is null, a C string, or has that many bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_strndup(text: *const c_char, bytes: usize) -> *mut c_char {
-    // SAFETY: passed on.
+    // SAFETY: `text` is null, a C string, or has `bytes` bytes, by the `# Safety` section.
     unsafe { copy(text, bytes, |bytes| GC_malloc_atomic(bytes)) }
 }
 
-/// A copy of a C string's first `bytes` bytes at most, `usize::MAX` for all, in an object that `make` makes.
+/// Copies at most `bytes` bytes of a C string (`usize::MAX` for all) into an object that `make` allocates.
 ///
 /// # Safety
-/// As [`GC_strndup`].
+/// `text` is null, a C string, or has that many bytes.
 pub(crate) unsafe fn copy(
     text: *const c_char,
     bytes: usize,
@@ -335,11 +335,11 @@ pub(crate) unsafe fn copy(
     if text.is_null() {
         return null_mut();
     }
-    // SAFETY: it ends within that many bytes, or has as many.
+    // SAFETY: `text` ends within `bytes` bytes, or has that many, by the `# Safety` section.
     let length = unsafe { if bytes == usize::MAX { libc::strlen(text) } else { libc::strnlen(text, bytes) } };
     let copy = make(length + 1).cast::<c_char>();
     if !copy.is_null() {
-        // SAFETY: one byte more than the text has is there.
+        // SAFETY: the copy is new and has `length + 1` bytes.
         unsafe {
             copy.copy_from_nonoverlapping(text, length);
             copy.add(length).write(0);
@@ -348,17 +348,17 @@ pub(crate) unsafe fn copy(
     copy
 }
 
-/// A copy of a wide string.
+/// Copies a wide string.
 ///
 /// # Safety
 /// `text` ends with a zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t {
-    // SAFETY: passed on.
+    // SAFETY: `text` ends with a zero, by the `# Safety` section.
     unsafe { copy_wide(text, |bytes| GC_malloc_atomic(bytes)) }
 }
 
-/// A copy of a wide string in an object that `make` makes.
+/// Copies a wide string into an object that `make` allocates.
 ///
 /// # Safety
 /// `text` ends with a zero.
@@ -366,38 +366,38 @@ pub(crate) unsafe fn copy_wide(
     text: *const libc::wchar_t,
     make: impl FnOnce(usize) -> *mut c_void,
 ) -> *mut libc::wchar_t {
-    // SAFETY: the caller vouches for the end.
+    // SAFETY: `text` ends with a zero, by the `# Safety` section.
     let length = unsafe { libc::wcslen(text) } + 1;
     let copy = make(length * size_of::<libc::wchar_t>()).cast::<libc::wchar_t>();
     if !copy.is_null() {
-        // SAFETY: as many are there.
+        // SAFETY: both have `length` characters, and the copy is new.
         unsafe { copy.copy_from_nonoverlapping(text, length) };
     }
     copy
 }
 
-/// The start of the object that holds `address`; null for none.
+/// The start of the object that contains `address`; null for any other address.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_base(address: *mut c_void) -> *mut c_void {
-    // SAFETY: any address may be asked about.
+    // SAFETY: the function accepts any address.
     unsafe { vel::vel_gc_base(address) }
 }
 
-/// Bytes of room in the object that starts here.
+/// The usable bytes of the object that starts here.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_size(object: *const c_void) -> usize {
-    // SAFETY: any address may be asked about.
+    // SAFETY: the function accepts any address.
     unsafe { vel::vel_gc_size(object) }
 }
 
-/// Whether `address` is within an object.
+/// Returns 1 if `address` lies in an object.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_heap_ptr(address: *const c_void) -> c_int {
-    // SAFETY: any address may be asked about.
+    // SAFETY: the function accepts any address.
     c_int::from(!unsafe { vel::vel_gc_base(address) }.is_null())
 }
 
-/// Says nothing: interior pointers of every displacement count.
+/// Has no effect: interior pointers with any displacement count.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_displacement(_bytes: usize) {}
 
@@ -407,6 +407,6 @@ pub extern "C" fn GC_register_displacement(_bytes: usize) {}
 /// `place` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_ptr_store_and_dirty(place: *mut c_void, value: *const c_void) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `place` can be written, by the `# Safety` section.
     unsafe { place.cast::<*const c_void>().write(value) };
 }

@@ -15,7 +15,7 @@ use core::sync::atomic::{
 
 const FREED: usize = 0x9e37_79b9_85eb_ca6b;
 
-/// Makes what was allocated for `bytes` bytes at `base` such an object; what the program sees of it.
+/// Makes a checked object of `base`, allocated for `bytes` bytes; returns the program's pointer to it.
 fn checked(base: *mut c_void, bytes: usize, file: *const c_char, line: c_int) -> *mut c_void {
     if base.is_null() {
         return base;
@@ -26,29 +26,29 @@ fn checked(base: *mut c_void, bytes: usize, file: *const c_char, line: c_int) ->
     }
     let seen = base.wrapping_byte_add(HEADER);
     let line = u64::from(line.unsigned_abs());
-    // SAFETY: header, bytes and end were allocated.
+    // SAFETY: the caller allocated `whole(bytes)` bytes at `base`: header, bytes and end mark.
     unsafe {
         seen.wrapping_byte_add(bytes).cast::<usize>().write_unaligned(END_MARK ^ base.addr());
         base.cast::<Header>().write(Header { mark: 0, file, line, bytes });
-        // A thread may be stopped here, and its objects looked at.
+        // The header must be complete before the mark, because a collection may stop the thread here.
         compiler_fence(Release);
         (&raw mut (*base.cast::<Header>()).mark).write_volatile(MARK ^ base.addr());
     }
     seen
 }
 
-/// The base of the checked object of which the program sees `seen`; null if it is none.
+/// The base of the checked object at the program's pointer `seen`; null if it is not a checked object.
 fn base_of(seen: *mut c_void) -> *mut c_void {
     let base = GC_base(seen);
     let is_checked = !base.is_null() && base.wrapping_byte_add(HEADER) == seen && header(base).is_some();
     if is_checked { base } else { null_mut() }
 }
 
-/// Bytes before what the program sees of an object of `GC_debug_malloc`.
+/// Bytes before the program's part of an object of `GC_debug_malloc`.
 #[unsafe(no_mangle)]
 pub static GC_debug_header_size: usize = HEADER;
 
-/// The same.
+/// The value of [`GC_debug_header_size`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_debug_header_size() -> usize {
     HEADER
@@ -56,7 +56,7 @@ pub extern "C" fn GC_get_debug_header_size() -> usize {
 
 macro_rules! placed {
     ($($name:ident => $plain:ident;)*) => { $(
-        /// The plain function's object, checked.
+        /// Allocates a checked object by the plain function.
         #[unsafe(no_mangle)]
         pub extern "C" fn $name(bytes: usize, file: *const c_char, line: c_int) -> *mut c_void {
             checked($plain(whole(bytes)), bytes, file, line)
@@ -74,7 +74,7 @@ placed! {
     GC_debug_malloc_stubborn => GC_malloc;
 }
 
-/// A checked object of a kind.
+/// Allocates a checked object of a kind.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_generic_malloc(
     bytes: usize,
@@ -85,7 +85,7 @@ pub extern "C" fn GC_debug_generic_malloc(
     GC_debug_generic_or_special_malloc(bytes, kind, file, line)
 }
 
-/// A checked object of a kind.
+/// Allocates a checked object of a kind.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_generic_or_special_malloc(
     bytes: usize,
@@ -96,22 +96,22 @@ pub extern "C" fn GC_debug_generic_or_special_malloc(
     checked(kinds::GC_generic_malloc(whole(bytes), kind), bytes, file, line)
 }
 
-/// For programs that replace `malloc` by it.
+/// Replaces `malloc` in programs that request it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_malloc_replacement(bytes: usize) -> *mut c_void {
     GC_debug_malloc(bytes, c"unknown".as_ptr(), 0)
 }
 
-/// The same of objects that stay until they are freed.
+/// Replaces `malloc` with objects that stay until they are freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_malloc_uncollectable_replacement(bytes: usize) -> *mut c_void {
     GC_debug_malloc_uncollectable(bytes, c"unknown".as_ptr(), 0)
 }
 
-/// Changes a checked object's size.
+/// Resizes a checked object.
 ///
 /// # Safety
-/// As [`GC_realloc`](crate::allocate::GC_realloc).
+/// As for [`GC_realloc`](crate::allocate::GC_realloc).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_realloc(
     object: *mut c_void,
@@ -123,21 +123,21 @@ pub unsafe extern "C" fn GC_debug_realloc(
         return GC_debug_malloc(bytes, file, line);
     }
     if bytes == 0 {
-        // SAFETY: passed on.
+        // SAFETY: the object is not used any more, by the `# Safety` section.
         unsafe { GC_debug_free(object) };
         return null_mut();
     }
     let base = base_of(object);
     let Some(header) = header(base) else {
-        // SAFETY: passed on.
+        // SAFETY: the old object is not used after it has moved, by the `# Safety` section.
         return unsafe { crate::allocate::GC_realloc(object, bytes) };
     };
     let old = header.bytes;
-    // SAFETY: nothing is stored.
+    // SAFETY: the function accepts any object, and stores nothing at a null pointer.
     let kind = unsafe { kinds::GC_get_kind_and_size(base, null_mut()) };
     let new = GC_debug_generic_or_special_malloc(bytes, kind, file, line);
     if !new.is_null() {
-        // SAFETY: both have that many bytes, and the old one is not used any more.
+        // SAFETY: both have that many bytes; the old object is not used any more (`# Safety`).
         unsafe {
             new.copy_from_nonoverlapping(object, old.min(bytes));
             GC_debug_free(object);
@@ -146,20 +146,20 @@ pub unsafe extern "C" fn GC_debug_realloc(
     new
 }
 
-/// For programs that replace `realloc` by it.
+/// Replaces `realloc` in programs that request it.
 ///
 /// # Safety
-/// As [`GC_debug_realloc`].
+/// As for [`GC_debug_realloc`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_realloc_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the old object is not used after it has moved, by the `# Safety` section.
     unsafe { GC_debug_realloc(object, bytes, c"unknown".as_ptr(), 0) }
 }
 
-/// [`GC_debug_realloc`]; if there is no memory, the object is freed.
+/// [`GC_debug_realloc`], which frees the object if there is no memory.
 ///
 /// # Safety
-/// As there, and nobody uses the old object any more in either case.
+/// The old object is not used any more, whatever the result.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_reallocf(
     object: *mut c_void,
@@ -167,7 +167,7 @@ pub unsafe extern "C" fn GC_debug_reallocf(
     file: *const c_char,
     line: c_int,
 ) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the old object is not used any more, by the `# Safety` section.
     unsafe {
         let new = GC_debug_realloc(object, bytes, file, line);
         if new.is_null() && bytes != 0 {
@@ -177,41 +177,41 @@ pub unsafe extern "C" fn GC_debug_reallocf(
     }
 }
 
-/// For programs that replace `reallocf` by it.
+/// Replaces `reallocf` in programs that request it.
 ///
 /// # Safety
-/// As [`GC_debug_reallocf`].
+/// As for [`GC_debug_reallocf`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_reallocf_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the old object is not used any more, by the `# Safety` section.
     unsafe { GC_debug_reallocf(object, bytes, c"unknown".as_ptr(), 0) }
 }
 
-/// [`GC_debug_free`] of an object whose first `bytes` bytes are overwritten by zeros before.
+/// [`GC_debug_free`] after overwriting the first `bytes` bytes with zeros.
 ///
 /// # Safety
-/// As there.
+/// As for [`GC_debug_free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_freezero(object: *mut c_void, bytes: usize) {
     let room = header(base_of(object)).map_or(0, |header| header.bytes);
-    // SAFETY: the caller's object, which has that many bytes.
+    // SAFETY: the length is within the object, which is not used any more, by the `# Safety` section.
     unsafe {
         wipe(object, bytes.min(room));
         GC_debug_free(object);
     }
 }
 
-/// Frees an object, checked or not; null is let pass. One that was freed already is reported and let be.
+/// Frees an object, checked or not; ignores null. A second free is reported and has no effect.
 ///
 /// # Safety
-/// As [`GC_free`].
+/// As for [`GC_free`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_free(object: *mut c_void) {
     if object.is_null() {
         return;
     }
     let base = GC_base(object);
-    // SAFETY: the start of an object, of two words at least.
+    // SAFETY: `base` is the start of an object, which has at least two words.
     if !base.is_null() && unsafe { base.cast::<usize>().read() } == FREED ^ base.addr() {
         let mut address = [0; 16];
         say::line(&[b"libgc (Vellum): freed twice: 0x", say::hex(object.addr(), &mut address)]);
@@ -219,35 +219,35 @@ pub unsafe extern "C" fn GC_debug_free(object: *mut c_void) {
     }
     let whole = base_of(object);
     if whole.is_null() {
-        // SAFETY: passed on.
+        // SAFETY: the object is not used any more, by the `# Safety` section.
         return unsafe { GC_free(object) };
     }
     look(whole, GC_size(whole));
-    // SAFETY: the caller's object, which nobody uses any more.
+    // SAFETY: the object is not used any more (`# Safety`); its memory stays until the next collection.
     unsafe {
         whole.cast::<usize>().write(FREED ^ whole.addr());
         vel::vel_gc_free_later(whole);
     }
 }
 
-/// A checked copy of a C string.
+/// Makes a checked copy of a C string.
 ///
 /// # Safety
-/// As [`GC_strdup`](crate::allocate::GC_strdup).
+/// As for [`GC_strdup`](crate::allocate::GC_strdup).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_strdup(
     text: *const c_char,
     file: *const c_char,
     line: c_int,
 ) -> *mut c_char {
-    // SAFETY: passed on.
+    // SAFETY: `text` is null or a C string, by the `# Safety` section.
     unsafe { GC_debug_strndup(text, usize::MAX, file, line) }
 }
 
-/// A checked copy of a C string's first bytes.
+/// Makes a checked copy of a C string's first bytes.
 ///
 /// # Safety
-/// As [`GC_strndup`](crate::allocate::GC_strndup).
+/// As for [`GC_strndup`](crate::allocate::GC_strndup).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_strndup(
     text: *const c_char,
@@ -255,34 +255,34 @@ pub unsafe extern "C" fn GC_debug_strndup(
     file: *const c_char,
     line: c_int,
 ) -> *mut c_char {
-    // SAFETY: passed on.
+    // SAFETY: `text` is null, a C string, or has `bytes` bytes, by the `# Safety` section.
     unsafe { crate::allocate::copy(text, bytes, |bytes| GC_debug_malloc_atomic(bytes, file, line)) }
 }
 
-/// A checked copy of a wide string.
+/// Makes a checked copy of a wide string.
 ///
 /// # Safety
-/// As [`GC_wcsdup`](crate::allocate::GC_wcsdup).
+/// As for [`GC_wcsdup`](crate::allocate::GC_wcsdup).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_wcsdup(
     text: *const libc::wchar_t,
     file: *const c_char,
     line: c_int,
 ) -> *mut libc::wchar_t {
-    // SAFETY: passed on.
+    // SAFETY: `text` ends with a zero, by the `# Safety` section.
     unsafe { crate::allocate::copy_wide(text, |bytes| GC_debug_malloc_atomic(bytes, file, line)) }
 }
 
-/// What a finalizer of a checked object is to be called with.
+/// The procedure and data of a checked object's finalizer.
 #[repr(C)]
 struct Closure {
     procedure: finalize::Procedure,
     data: *mut c_void,
 }
 
-/// Calls the program's finalizer with what the program sees of the object.
+/// Calls the program's finalizer with the program's pointer to the object.
 unsafe extern "C" fn call(base: *mut c_void, closure: *mut c_void) {
-    // SAFETY: `register` made the closure, which stays for this call.
+    // SAFETY: `register` allocated the closure, which is reachable during this call.
     unsafe {
         let Closure { procedure, data } = closure.cast::<Closure>().read();
         procedure(base.wrapping_byte_add(HEADER), data);
@@ -298,7 +298,7 @@ type Register = unsafe extern "C" fn(
 );
 
 /// # Safety
-/// As the plain function's.
+/// As for the plain function.
 unsafe fn register(
     plain: Register,
     object: *mut c_void,
@@ -308,14 +308,14 @@ unsafe fn register(
     old_data: *mut *mut c_void,
 ) {
     let base = base_of(object);
-    // What looks for leaks serves no finalizers: a closure would be one more.
+    // Leak detection runs no finalizers, and would report the closure as a leak.
     if base.is_null() || finds_leaks() {
-        // SAFETY: passed on.
+        // SAFETY: `plain` has the conditions of this function's `# Safety` section.
         return unsafe { plain(object, procedure, data, old, old_data) };
     }
     let (mut before, mut before_data) = (None, null_mut());
-    // SAFETY: the closure is new and has room; the places are this function's, or null or the caller's to be
-    // written.
+    // SAFETY: the closure is new and large enough. `before` and `before_data` are locals; `old` and
+    // `old_data` are null or can be written, by the `# Safety` section.
     unsafe {
         match procedure {
             Some(procedure) => {
@@ -343,10 +343,10 @@ unsafe fn register(
 
 macro_rules! finalizers {
     ($($name:ident => $plain:ident;)*) => { $(
-        /// The plain function's, of a checked object.
+        /// The plain function, for a checked object.
         ///
         /// # Safety
-        /// As the plain function's.
+        /// As for the plain function.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             object: *mut c_void,
@@ -355,7 +355,7 @@ macro_rules! finalizers {
             old: *mut Option<finalize::Procedure>,
             old_data: *mut *mut c_void,
         ) {
-            // SAFETY: passed on.
+            // SAFETY: the plain function has the conditions of this `# Safety` section.
             unsafe { register(finalize::$plain, object, procedure, data, old, old_data) };
         }
     )* };
@@ -368,15 +368,15 @@ finalizers! {
     GC_debug_register_finalizer_unreachable => GC_register_finalizer_unreachable;
 }
 
-/// Says nothing: see [`GC_register_displacement`](crate::allocate::GC_register_displacement).
+/// Has no effect: see [`GC_register_displacement`](crate::allocate::GC_register_displacement).
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_register_displacement(_bytes: usize) {}
 
-/// Says nothing to a collector that sees writes by itself.
+/// Has no effect: the collector detects writes.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_change_stubborn(_object: *const c_void) {}
 
-/// Says nothing to a collector that sees writes by itself.
+/// Has no effect: the collector detects writes.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_end_stubborn_change(_object: *const c_void) {}
 
@@ -386,6 +386,6 @@ pub extern "C" fn GC_debug_end_stubborn_change(_object: *const c_void) {}
 /// `place` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_ptr_store_and_dirty(place: *mut c_void, value: *const c_void) {
-    // SAFETY: passed on.
+    // SAFETY: `place` can be written, by the `# Safety` section.
     unsafe { crate::allocate::GC_ptr_store_and_dirty(place, value) };
 }

@@ -7,13 +7,13 @@ use crate::variables;
 use core::ffi::c_void;
 use core::sync::atomic::AtomicPtr;
 
-/// Called by `GC_same_obj` with two pointers into different objects.
+/// Called by `GC_same_obj` for two pointers into different objects.
 #[unsafe(no_mangle)]
 pub static GC_same_obj_print_proc: AtomicPtr<c_void> = AtomicPtr::new(not_same as *mut c_void);
-/// Called by `GC_is_valid_displacement` with a pointer that keeps nothing.
+/// Called by `GC_is_valid_displacement` for a pointer that keeps no object alive.
 #[unsafe(no_mangle)]
 pub static GC_is_valid_displacement_print_proc: AtomicPtr<c_void> = AtomicPtr::new(not_valid as *mut c_void);
-/// Called by `GC_is_visible` with an address that is not looked at.
+/// Called by `GC_is_visible` for an address that is not scanned.
 #[unsafe(no_mangle)]
 pub static GC_is_visible_print_proc: AtomicPtr<c_void> = AtomicPtr::new(not_visible as *mut c_void);
 
@@ -28,54 +28,54 @@ variables::procedures! {
     NotValid, GC_is_visible_print_proc: GC_set_is_visible_print_proc, GC_get_is_visible_print_proc;
 }
 
-/// [`GC_same_obj_print_proc`] as it is at first.
+/// The default of [`GC_same_obj_print_proc`].
 extern "C" fn not_same(_p: *mut c_void, _q: *mut c_void) {
     give_up(c"libgc: GC_same_obj: the two point into different objects")
 }
 
-/// `GC_is_valid_displacement_print_proc` as it is at first.
+/// The default of `GC_is_valid_displacement_print_proc`.
 extern "C" fn not_valid(_p: *mut c_void) {
     give_up(c"libgc: GC_is_valid_displacement: a pointer that keeps nothing")
 }
 
-/// `GC_is_visible_print_proc` as it is at first.
+/// The default of `GC_is_visible_print_proc`.
 extern "C" fn not_visible(_p: *mut c_void) {
     give_up(c"libgc: GC_is_visible: the collector does not look there")
 }
 
-/// `address`: pointers into an object keep it, wherever in it they lead.
+/// Returns `address`: a pointer to any place in an object keeps it alive.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_valid_displacement(address: *mut c_void) -> *mut c_void {
     address
 }
 
-/// `address`, which is a place in an object, or one that looks like those that are checked.
+/// Returns `address` without a check.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_visible(address: *mut c_void) -> *mut c_void {
     address
 }
 
-/// `p`, after a check that it and `q` point into one object, if either points into any: a pointer just past
-/// an object's end counts as into it.
+/// Returns `p` after checking that `p` and `q` point into one object, or neither into any. A pointer just
+/// past an object's end counts as into it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_same_obj(p: *mut c_void, q: *mut c_void) -> *mut c_void {
     if GC_base(p) != GC_base(q) {
-        // SAFETY: the variable holds a function of this type.
+        // SAFETY: gc.h gives the variable this type.
         if let Some(print) = unsafe { variables::function::<NotSame>(&GC_same_obj_print_proc) } {
-            // SAFETY: the program's own function, or the one above.
+            // SAFETY: the procedure accepts any two pointers.
             unsafe { print(p, q) };
         }
     }
     p
 }
 
-/// Adds `bytes` to `*place`, within the object; what it is then.
+/// Adds `bytes` to `*place`, within the object; returns the new value.
 ///
 /// # Safety
 /// `place` holds a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pre_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `place` holds a pointer, by the `# Safety` section.
     unsafe {
         let next = GC_same_obj((*place).wrapping_byte_offset(bytes), *place);
         place.write(next);
@@ -83,13 +83,13 @@ pub unsafe extern "C" fn GC_pre_incr(place: *mut *mut c_void, bytes: isize) -> *
     }
 }
 
-/// Adds `bytes` to `*place`, within the object; what it was before.
+/// Adds `bytes` to `*place`, within the object; returns the old value.
 ///
 /// # Safety
 /// `place` holds a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_post_incr(place: *mut *mut c_void, bytes: isize) -> *mut c_void {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `place` holds a pointer, by the `# Safety` section.
     unsafe {
         let before = *place;
         place.write(GC_same_obj(before.wrapping_byte_offset(bytes), before));

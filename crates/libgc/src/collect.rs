@@ -7,9 +7,9 @@ use crate::{hooks, start, state, vel};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Microseconds of a call that collects a little.
+/// Microseconds of `GC_collect_a_little`.
 const LITTLE_US: c_uint = 1000;
-/// The severity by which the page layer gives back all it can.
+/// The severity at which the page layer returns all free memory.
 const ALL: c_int = 3;
 
 /// Collects now.
@@ -19,19 +19,19 @@ pub extern "C" fn GC_gcollect() {
     collect_if_welcome();
 }
 
-/// Collects, and gives memory that is not needed back to the system at once.
+/// Collects, and returns unused memory to the kernel at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcollect_and_unmap() {
     GC_gcollect();
-    // SAFETY: gives back only what is free.
+    // SAFETY: trimming only returns free memory.
     unsafe { vel::vel_trim(ALL) };
 }
 
-/// Collects unless `stop` says at once that it should not; whether it did. It is not asked again.
+/// Collects unless `stop` returns nonzero; returns whether it collected. `stop` is called once.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_try_to_collect(stop: Option<unsafe extern "C" fn() -> c_int>) -> c_int {
     start::ensure();
-    // SAFETY: the program's own function.
+    // SAFETY: the program's `stop` has no arguments.
     let is_stopped = || stop.map_or_else(hooks::is_stopped, |stop| unsafe { stop() } != 0);
     if is_disabled() || is_stopped() {
         return 0;
@@ -40,18 +40,18 @@ pub extern "C" fn GC_try_to_collect(stop: Option<unsafe extern "C" fn() -> c_int
     1
 }
 
-/// Collects for about a millisecond; whether there may be more to do.
+/// Collects for about a millisecond; returns 1 if there may be more to do.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_collect_a_little() -> c_int {
     start::ensure();
     if is_disabled() {
         return 0;
     }
-    // SAFETY: may be called whenever.
+    // SAFETY: the function has no preconditions.
     unsafe { vel::vel_gc_idle(LITTLE_US) }
 }
 
-/// Begins a collection in slices, where they are made so, unless the program says not to collect.
+/// Begins an incremental collection, if collections are incremental and collection is not held off.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_incremental_collection() {
     if INCREMENTAL.load(Relaxed) != 0 {
@@ -63,12 +63,12 @@ pub extern "C" fn GC_start_incremental_collection() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_disable() {
     GC_dont_gc.fetch_add(1, Relaxed);
-    // By then the one that may have begun has ended.
-    // SAFETY: may be called whenever.
+    // This call waits for the heap's lock, so a collection that is running has ended. SAFETY: the function
+    // has no preconditions.
     unsafe { vel::vel_gc_due() };
 }
 
-/// The same: [`GC_disable`] lets a collection end that is on.
+/// [`GC_disable`], which already waits for a running collection.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_finish_and_disable() {
     GC_disable();
@@ -80,14 +80,14 @@ pub extern "C" fn GC_enable() {
     let _ = GC_dont_gc.fetch_update(Relaxed, Relaxed, |count| (count > 0).then(|| count - 1));
 }
 
-/// Whether collection is held off.
+/// Returns 1 if collection is held off.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_disabled() -> c_int {
     c_int::from(is_disabled())
 }
 
-/// Asks the heap to be `bytes` larger than it is, or was asked to be: it does not collect before. Its memory
-/// comes as it is used. 1: nothing failed.
+/// Lets the heap grow by `bytes` beyond its size, or beyond an earlier request, before it collects. Memory is
+/// mapped at its first use. Always returns 1: success.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
     start::ensure();
@@ -95,17 +95,17 @@ pub extern "C" fn GC_expand_hp(bytes: usize) -> c_int {
     1
 }
 
-/// Sets the heap's limit in bytes; 0: none.
+/// Sets the heap's limit in bytes; 0 for none.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
     MAX_HEAP.store(bytes, Relaxed);
     if state::is_started() {
-        // SAFETY: any limit is served.
+        // SAFETY: the function accepts any limit.
         unsafe { vel::vel_gc_set_limit(bytes) };
     }
 }
 
-/// Collections so far.
+/// The number of collections.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_gc_no() -> usize {
     vel::stats().collections as usize

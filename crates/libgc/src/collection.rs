@@ -4,19 +4,19 @@ use crate::variables::{GC_dont_gc, finds_leaks};
 use crate::{headers, hooks, leak_round, state, vel};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// Allocated bytes when the last collection asked for had ended.
+/// Allocated bytes at the end of the last requested collection.
 pub(crate) static MARK: AtomicUsize = AtomicUsize::new(0);
-/// Freed bytes by then.
+/// Freed bytes at that time.
 pub(crate) static FREED: AtomicUsize = AtomicUsize::new(0);
-/// A look is due at the end.
+/// True if a collection at the end of the program is registered.
 static AT_END: AtomicBool = AtomicBool::new(false);
 
-/// Whether collection is held off.
+/// True if collection is held off.
 pub(crate) fn is_disabled() -> bool {
     GC_dont_gc.load(Relaxed) > 0
 }
 
-/// Collects, unless that is held off or the program's procedure says not to.
+/// Collects, unless collection is held off or the program's procedure prevents it.
 pub(crate) fn collect_if_welcome() {
     if !is_disabled() && !hooks::is_stopped() {
         collect();
@@ -25,9 +25,9 @@ pub(crate) fn collect_if_welcome() {
 
 pub(crate) fn collect() {
     watch_leaks();
-    // SAFETY: may be called whenever; it does nothing where collection is held off.
+    // SAFETY: the function has no preconditions; it does nothing while collection is held off.
     if unsafe { vel::vel_gc_collect() } == 0 {
-        // Now, as what has died may be written over by what came after it.
+        // At once, because new objects may overwrite dead ones.
         headers::look_at_all();
     }
     leak_round::end();
@@ -36,13 +36,12 @@ pub(crate) fn collect() {
     FREED.store(stats.freed_bytes as usize, Relaxed);
 }
 
-/// Has objects that are made from now on looked after, if leaks are wanted. The heap has started.
+/// Watches new objects, if leak detection is on. The heap has started.
 pub(crate) fn watch_leaks() {
     if finds_leaks() {
         state::watch_objects();
         if !AT_END.swap(true, Relaxed) {
-            // SAFETY: a function that lives as long as the library, which is never unloaded with a heap in
-            // use.
+            // SAFETY: the function exists as long as the library, which is never unloaded (`nodelete`).
             unsafe { libc::atexit(at_end) };
         }
     }
@@ -52,14 +51,14 @@ extern "C" fn at_end() {
     collect_if_welcome();
 }
 
-/// The size that the heap was asked to have.
+/// The requested heap size.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// Has the heap be `bytes` larger than it is, or was asked to be.
+/// Lets the heap grow by `bytes` beyond its size, or beyond an earlier request.
 pub(crate) fn expand(bytes: usize) {
     let now = vel::stats().heap_bytes as usize;
     let larger = |asked: usize| asked.max(now).saturating_add(bytes);
     let asked = ASKED.fetch_update(Relaxed, Relaxed, |asked| Some(larger(asked))).map_or(0, larger);
-    // SAFETY: any size is served.
+    // SAFETY: the function accepts any size.
     unsafe { vel::vel_gc_set_least(asked) };
 }

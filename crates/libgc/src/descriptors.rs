@@ -1,9 +1,8 @@
 //! Descriptors of `gc_typed.h`, and the heap's types for them.
 //!
 //! A libgc descriptor is one word, made from a bitmap without an object size; a type of this heap has both.
-//! The word is therefore the address of a record with the bitmap and one type per requested size. A program
-//! requests few sizes. Equal bitmaps share a record, because programs make a descriptor wherever they
-//! allocate.
+//! The word is therefore the address of a record: the bitmap, and one type per requested size. Programs
+//! request few sizes. Equal bitmaps share a record, because programs make a descriptor at each allocation.
 //!
 //! ```text
 //! GC_descr ─▶ Record: bitmap │ types ─▶ Sized: bytes, type ─▶ Sized ...
@@ -15,8 +14,7 @@
 //! a type whose pointers [`trace`] reports.
 //!
 //! # Invariants
-//! * Records and types are never freed, and lists grow only at their heads. They are therefore read without a
-//!   lock.
+//! * Records and types are never freed, and lists grow only at their heads, so no lock is needed to read.
 
 use crate::vel;
 use core::ffi::c_void;
@@ -30,19 +28,19 @@ use core::sync::atomic::{
 pub(crate) type Descriptor = usize;
 
 pub(crate) const WORD: usize = size_of::<usize>();
-/// Every word may be a pointer: the descriptor where there is no memory for another.
+/// The descriptor of objects whose words may all be pointers, used when there is no memory for another.
 pub(crate) const ANY: Descriptor = 0;
-/// The key of the type for single objects beyond the longest type, whatever their size.
+/// The key of the type for single objects longer than the longest type, whatever their size.
 const WHOLE: usize = usize::MAX;
 const BUCKETS: usize = 1024;
 
 static RECORDS: [AtomicPtr<Record>; BUCKETS] = [const { AtomicPtr::new(null_mut()) }; BUCKETS];
 
-/// What a descriptor stands for.
+/// The record that a descriptor points to.
 struct Record {
     next: *mut Record,
     types: AtomicPtr<Sized>,
-    /// Words of the bitmap, which lies behind; the last of them is not 0.
+    /// Words of the bitmap, which follows the record; the last word is not 0.
     words: usize,
 }
 
@@ -57,12 +55,12 @@ struct Sized {
 
 impl Record {
     fn bitmap(&self) -> &[u64] {
-        // SAFETY: records are made with their bitmap behind them, and reached by pointers to the whole.
+        // SAFETY: `make` allocates records with `words` words behind them, and never frees them.
         unsafe { core::slice::from_raw_parts(from_ref(self).add(1).cast(), self.words) }
     }
 }
 
-/// A bitmap as the caller gave it: `bits` bits from `words` on.
+/// The caller's bitmap: `bits` bits from `words` on.
 #[derive(Clone, Copy)]
 struct Given {
     words: *const usize,
@@ -70,15 +68,15 @@ struct Given {
 }
 
 impl Given {
-    /// Word `index`, without what lies beyond the last bit.
+    /// Word `index`, without bits beyond the last.
     fn word(self, index: usize) -> u64 {
         let left = self.bits - index * 64;
-        // SAFETY: the caller of `make` vouches for that many bits.
+        // SAFETY: the bitmap has `bits` bits, by the `# Safety` section of `make`.
         let word = unsafe { self.words.add(index).read() } as u64;
         if left < 64 { word & ((1 << left) - 1) } else { word }
     }
 
-    /// Words up to the last that is not 0.
+    /// The number of words up to the last that is not 0.
     fn count(self) -> usize {
         (0..self.bits.div_ceil(64)).rev().find(|&index| self.word(index) != 0).map_or(0, |last| last + 1)
     }
@@ -98,7 +96,7 @@ impl Given {
         self.each().eq(record.bitmap().iter().copied())
     }
 
-    /// The record of this bitmap in the list from `first` on.
+    /// The record with this bitmap in the list from `first` on.
     fn find(self, first: *mut Record) -> Option<&'static Record> {
         let mut this: *const Record = first;
         // SAFETY: records are never freed.
@@ -115,7 +113,7 @@ impl Given {
 /// The descriptor of a bitmap of `bits` bits from `words` on.
 ///
 /// # Safety
-/// They can be read.
+/// The bits can be read.
 pub(crate) unsafe fn make(words: *const usize, bits: usize) -> Descriptor {
     let given = Given { words, bits };
     let bucket = given.bucket();
@@ -124,12 +122,12 @@ pub(crate) unsafe fn make(words: *const usize, bits: usize) -> Descriptor {
         return from_ref(record).expose_provenance();
     }
     let count = given.count();
-    // SAFETY: plain call.
+    // SAFETY: malloc has no preconditions.
     let record = unsafe { libc::malloc(size_of::<Record>() + count * size_of::<u64>()) }.cast::<Record>();
     if record.is_null() {
         return ANY;
     }
-    // SAFETY: that many bytes are there, aligned as malloc aligns, and nobody else's yet.
+    // SAFETY: malloc returned that many bytes, suitably aligned, and no other thread has a pointer to them.
     unsafe {
         record.write(Record { next: first, types: AtomicPtr::new(null_mut()), words: count });
         for (index, word) in given.each().enumerate() {
@@ -138,71 +136,70 @@ pub(crate) unsafe fn make(words: *const usize, bits: usize) -> Descriptor {
     }
     while let Err(now) = bucket.compare_exchange(first, record, AcqRel, Acquire) {
         if let Some(equal) = given.find(now) {
-            // Another thread was faster.
-            // SAFETY: from malloc, and nobody else's.
+            // Another thread was faster. SAFETY: the record came from malloc and was never published.
             unsafe { libc::free(record.cast()) };
             return from_ref(equal).expose_provenance();
         }
         first = now;
-        // SAFETY: nobody else's yet.
+        // SAFETY: the record is not yet published.
         unsafe { (*record).next = first };
     }
     record.expose_provenance()
 }
 
-/// The type of elements of `bytes` bytes; `None` if any of their words may be a pointer.
+/// The type of elements of `bytes` bytes; `None` if any word may be a pointer.
 pub(crate) fn layout_of_elements(descriptor: Descriptor, bytes: usize) -> Option<&'static vel::Layout> {
     if descriptor == ANY || bytes == 0 {
         return None;
     }
-    // SAFETY: a record's address, which is never freed.
+    // SAFETY: a descriptor other than `ANY` is the address of a record, which is never freed.
     let record = unsafe { &*core::ptr::with_exposed_provenance::<Record>(descriptor) };
     let mut first = record.types.load(Acquire);
     let mut this: *const Sized = first;
     // SAFETY: entries are never freed.
     while let Some(sized) = unsafe { this.as_ref() } {
         if sized.bytes == bytes {
-            // SAFETY: a type lives for ever.
+            // SAFETY: the layout is null or of `libvellum.so`, which never frees layouts.
             return unsafe { sized.layout.as_ref() };
         }
         this = sized.next;
     }
-    // SAFETY: plain call.
+    // SAFETY: malloc has no preconditions.
     let sized = unsafe { libc::malloc(size_of::<Sized>()) }.cast::<Sized>();
     if sized.is_null() {
         return None;
     }
-    // SAFETY: that many bytes are there, and nobody else's yet.
+    // SAFETY: malloc returned that many bytes, and no other thread has a pointer to them.
     unsafe { sized.write(Sized { record, bytes, layout: null(), next: first }) };
     let layout = new_layout(record, bytes, sized);
     if layout.is_null() {
-        // SAFETY: from malloc; a type that could not be made does not lead to it.
+        // SAFETY: the entry came from malloc; no type refers to it, because none was made.
         unsafe { libc::free(sized.cast()) };
         return None;
     }
-    // SAFETY: nobody else's yet.
+    // SAFETY: the entry is not yet published.
     unsafe { (*sized).layout = layout };
-    // A race makes an entry twice: either serves.
+    // A race may add two entries for a size; either can be used.
     while let Err(now) = record.types.compare_exchange(first, sized, AcqRel, Acquire) {
         first = now;
-        // SAFETY: nobody else follows it yet; a collection does not read this field.
+        // SAFETY: no other thread follows the entry yet, and collections do not read `next`.
         unsafe { (*sized).next = first };
     }
-    // SAFETY: a type lives for ever.
+    // SAFETY: `libvellum.so` never frees layouts.
     unsafe { layout.as_ref() }
 }
 
-/// The same of single objects.
+/// The type of a single object of `bytes` bytes; see [`layout_of_elements`].
 pub(crate) fn layout_of_objects(descriptor: Descriptor, bytes: usize) -> Option<&'static vel::Layout> {
     layout_of_elements(descriptor, if bytes > vel::TYPE_MAX { WHOLE } else { bytes })
 }
 
-/// Makes a type; null if there is no memory for it.
+/// Makes a type; null without memory.
 fn new_layout(record: &Record, bytes: usize, sized: *mut Sized) -> *const vel::Layout {
     let bitmap = record.bitmap();
     if bitmap.is_empty() {
-        // Whatever the size: the heap's arrays of it are not scanned.
-        // SAFETY: a bitmap of one word.
+        // The heap does not scan arrays of this type, so its size does not matter. SAFETY: the bitmap has a
+        // bit for each word of the longest type.
         return unsafe { vel::vel_gc_type_of(bytes.min(vel::TYPE_MAX), [0; BITMAP].as_ptr()) };
     }
     if bytes <= vel::TYPE_MAX {
@@ -212,21 +209,21 @@ fn new_layout(record: &Record, bytes: usize, sized: *mut Sized) -> *const vel::L
         // SAFETY: the bitmap has a bit for each word of the longest type.
         return unsafe { vel::vel_gc_type_of(bytes, words.as_ptr()) };
     }
-    // SAFETY: the procedure serves every object of the type, and its argument is never freed.
+    // SAFETY: `trace` accepts every object of the type; its argument `sized` is never freed.
     unsafe { vel::vel_gc_type_by(trace, sized.cast()) }
 }
 
-/// Words of the longest type's bitmap.
+/// Words in the longest type's bitmap.
 const BITMAP: usize = vel::TYPE_MAX / WORD / 64;
 
-/// Names the pointers of an object of long elements.
+/// Reports the pointers of an object with long elements.
 unsafe extern "C" fn trace(
     object: *mut c_void,
     bytes: usize,
     sized: *mut c_void,
     visitor: *const vel::Visitor,
 ) {
-    // SAFETY: `new_layout` passed it, with a record; neither is ever freed.
+    // SAFETY: `new_layout` passed a `Sized` with a record; neither is ever freed.
     let (sized, record) = unsafe {
         let sized = &*sized.cast::<Sized>();
         (sized, &*sized.record)
@@ -242,7 +239,7 @@ unsafe extern "C" fn trace(
                 if at + WORD > start + element {
                     break;
                 }
-                // SAFETY: a word of an object that is alive; the visitor is being used for it.
+                // SAFETY: the word lies in a live object of `bytes` bytes; the visitor is valid here.
                 unsafe { vel::vel_gc_visit(visitor, object.byte_add(at).cast::<*const c_void>().read()) };
             }
         }

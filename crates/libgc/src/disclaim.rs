@@ -14,7 +14,7 @@ use core::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// `GC_disclaim_proc`: whether an object stays.
+/// `GC_disclaim_proc`: returns nonzero to keep the object.
 pub type Disclaim = unsafe extern "C" fn(object: *mut c_void) -> c_int;
 
 /// `struct GC_finalizer_closure`.
@@ -24,18 +24,18 @@ pub struct Closure {
     data: *mut c_void,
 }
 
-/// The procedures of kinds, and whether what their objects refer to stays for them.
+/// The procedures of kinds, and whether a dead object's referents stay for them.
 static PROCEDURES: [AtomicPtr<c_void>; kinds::KINDS] = [const { AtomicPtr::new(null_mut()) }; kinds::KINDS];
 static FOLLOWS: [AtomicI32; kinds::KINDS] = [const { AtomicI32::new(0) }; kinds::KINDS];
 
-/// Nothing is to be made ready.
+/// Has no effect: no preparation is needed.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init_finalized_malloc() {
     start::ensure();
 }
 
-/// Has `procedure` asked of objects of `kind`, made from now on, that were found dead: anything but 0 has an
-/// object stay until the next collection. If `follows`, what the dead refer to stays at least as long.
+/// Sets the procedure for dead objects of `kind`, for objects made from now on. A nonzero result keeps the
+/// object until the next collection. If `follows`, a dead object's referents stay at least as long.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_disclaim_proc(kind: c_int, procedure: Option<Disclaim>, follows: c_int) {
     start::ensure();
@@ -45,11 +45,11 @@ pub extern "C" fn GC_register_disclaim_proc(kind: c_int, procedure: Option<Discl
     place.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
 }
 
-/// An object of a kind was made: it is asked if its kind is. If there is no memory for that, what the program
-/// has for such a case.
+/// Registers the disclaim procedure of a new object's kind, if there is one. Returns the object, or the
+/// out-of-memory procedure's result.
 pub(crate) fn made(object: *mut c_void, bytes: usize, kind: usize) -> *mut c_void {
     unsafe extern "C" fn ask(object: *mut c_void, procedure: *mut c_void) -> c_int {
-        // SAFETY: `GC_register_disclaim_proc` was given it.
+        // SAFETY: `made` passes a pointer that `GC_register_disclaim_proc` stored, which is a `Disclaim`.
         unsafe { core::mem::transmute::<*mut c_void, Disclaim>(procedure)(object) }
     }
     let procedure = PROCEDURES[kind].load(Acquire);
@@ -57,24 +57,24 @@ pub(crate) fn made(object: *mut c_void, bytes: usize, kind: usize) -> *mut c_voi
         return object;
     }
     let follows = FOLLOWS[kind].load(Relaxed);
-    // SAFETY: the program vouches for its procedure.
+    // SAFETY: a `Disclaim` accepts any object of its kind.
     if unsafe { vel::vel_gc_set_disclaimer(object, Some(ask), procedure, follows) } != 0 {
-        // SAFETY: nobody else knows it.
+        // SAFETY: the object is new, and no pointer to it has been returned.
         unsafe { vel::vel_gc_free(object) };
         return settings::out_of_memory(bytes);
     }
     object
 }
 
-/// An object of which the closure's procedure is called, once, when it was found dead. What it refers to is
-/// still there then.
+/// Allocates an object whose closure's procedure is called once when the object was found dead. Its referents
+/// still exist then.
 ///
 /// # Safety
-/// The closure stays as long as the object.
+/// The closure exists as long as the object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_finalized_malloc(bytes: usize, closure: *const Closure) -> *mut c_void {
     unsafe extern "C" fn end(object: *mut c_void, closure: *mut c_void) -> c_int {
-        // SAFETY: the caller vouched for the closure.
+        // SAFETY: the closure exists as long as the object, by the `# Safety` section below.
         unsafe {
             let Closure { procedure, data } = closure.cast::<Closure>().read();
             procedure(object, data);
@@ -85,32 +85,32 @@ pub unsafe extern "C" fn GC_finalized_malloc(bytes: usize, closure: *const Closu
     if object.is_null() || finds_leaks() {
         return object;
     }
-    // SAFETY: as above.
+    // SAFETY: the closure exists as long as the object, by the `# Safety` section.
     if unsafe { vel::vel_gc_set_disclaimer(object, Some(end), closure.cast_mut().cast(), 1) } != 0 {
-        // SAFETY: nobody else knows it.
+        // SAFETY: the object is new, and no pointer to it has been returned.
         unsafe { vel::vel_gc_free(object) };
         return settings::out_of_memory(bytes);
     }
     object
 }
 
-/// Whether an object was alive at the last collection, or is newer, or was said to be wanted by
-/// [`GC_set_mark_bit`] since it was found dead. Within a procedure for roots nothing is known: 0.
+/// Returns 1 if an object was alive at the last collection, is newer, or was marked by [`GC_set_mark_bit`]
+/// since it was found dead. Within a procedure for roots the result is always 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_marked(object: *const c_void) -> c_int {
     if !VISITOR.load(Relaxed).is_null() {
         return 0;
     }
-    // SAFETY: any address may be asked about.
+    // SAFETY: the function accepts any address.
     unsafe { vel::vel_gc_is_marked(object) }
 }
 
-/// In a procedure for further roots: keeps the object, with what it refers to. Elsewhere: says that it is
-/// wanted, for its disclaim procedure to see.
+/// In a procedure for further roots: keeps the object and its referents alive. Elsewhere: marks the object as
+/// needed, for its disclaim procedure.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_mark_bit(object: *const c_void) {
     let visitor = VISITOR.load(Relaxed);
-    // SAFETY: a procedure is being called with the visitor; any address may be named.
+    // SAFETY: a set visitor belongs to the running procedure; both functions accept any address.
     unsafe {
         if visitor.is_null() {
             vel::vel_gc_want(object, 1);
@@ -120,11 +120,11 @@ pub extern "C" fn GC_set_mark_bit(object: *const c_void) {
     }
 }
 
-/// Takes [`GC_set_mark_bit`] back, where that has not kept the object already.
+/// Undoes [`GC_set_mark_bit`], unless the object was already kept by it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_mark_bit(object: *const c_void) {
     if VISITOR.load(Relaxed).is_null() {
-        // SAFETY: any address may be named.
+        // SAFETY: the function accepts any address.
         unsafe { vel::vel_gc_want(object, 0) };
     }
 }

@@ -6,11 +6,11 @@ use core::ffi::c_char;
 /// Prints the heap's figures to standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_dump() {
-    // SAFETY: a C string of no bytes.
+    // SAFETY: the function accepts null.
     unsafe { GC_dump_named(core::ptr::null()) };
 }
 
-/// The same, with a name.
+/// Prints the heap's figures, under a name.
 ///
 /// # Safety
 /// `name` is null or a C string.

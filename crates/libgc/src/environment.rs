@@ -1,4 +1,4 @@
-//! The `GC_*` environment variables. Those in common use have effect; the others are reported in a line each.
+//! The `GC_*` environment variables. Common ones have effect; each of the others is reported in one line.
 
 use crate::say;
 use core::ffi::{CStr, c_uint};
@@ -13,11 +13,11 @@ pub(crate) struct Wishes {
     pub never_collects: bool,
     pub prints: bool,
     pub finds_leaks: bool,
-    /// Every collection is a whole one.
+    /// Makes every collection a full one.
     pub only_whole: bool,
 }
 
-/// Variables that say nothing to this collector, and why.
+/// Variables without effect, with the reason.
 const IGNORED: [(&CStr, &[u8]); 10] = [
     (c"GC_NPROCS", b"the collector chooses"),
     (
@@ -34,7 +34,7 @@ const IGNORED: [(&CStr, &[u8]); 10] = [
     (c"GC_RETRY_SIGNALS", b"signals are not lost"),
 ];
 
-/// Reads them all.
+/// Reads all variables.
 pub(crate) fn read() -> Wishes {
     let mut wishes = Wishes {
         maximum_bytes: get(c"GC_MAXIMUM_HEAP_SIZE").and_then(size),
@@ -72,23 +72,23 @@ pub(crate) fn read() -> Wishes {
     wishes
 }
 
-/// Nothing, in a program with rights that its caller has not: the variables are the caller's.
+/// The value of a variable; `None` in a program with more rights than its caller, who sets the variables.
 fn get(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: plain call; the C library answers from what the kernel has passed.
+    // SAFETY: getauxval has no preconditions.
     if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
         return None;
     }
-    // SAFETY: a C string; the text found is the environment's, which lives on.
+    // SAFETY: `name` is a C string; the text belongs to the environment, which stays.
     let text = unsafe { libc::getenv(name.as_ptr()) };
     (!text.is_null()).then(|| say::bytes(text))
 }
 
-/// Whether a switch is set, and not to 0.
+/// True if a switch is set to a value other than 0.
 fn is_on(name: &CStr) -> bool {
     get(name).is_some_and(|text| text != b"0")
 }
 
-/// A number, with k, m, g or t for powers of 1024 behind it.
+/// Parses a number with an optional suffix k, m, g or t for powers of 1024.
 fn size(text: &[u8]) -> Option<usize> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let shift = match text.get(digits..)? {

@@ -1,5 +1,5 @@
-//! The setters of the callbacks for events of a collection, and of the one that may prevent a collection.
-//! `hooks` calls the callbacks.
+//! The setters of callbacks: for events of a collection, and before one, which may prevent it. `hooks` calls
+//! the callbacks.
 
 use crate::hooks::{
     CollectionEvent, NOT_BY_ITSELF, ON_COLLECTION, ON_START, ON_THREAD, STOP, StartCallback, Stop,
@@ -18,35 +18,34 @@ macro_rules! callbacks {
             start::ensure();
             $cell.store(callback.map_or(null_mut(), |callback| callback as *mut c_void), Release);
         }
-        /// What was set.
+        /// The callback that was set.
         #[unsafe(no_mangle)]
         pub extern "C" fn $get() -> Option<$type> {
-            // SAFETY: null or what was set.
+            // SAFETY: the setter above alone stores here, null or a callback of this type.
             unsafe { variables::function::<$type>(&$cell) }
         }
     )* };
 }
 
 callbacks! {
-    /// Has `callback` called with what happens in collections: `GC_EventType`, with the world stopped for
-    /// most.
+    /// Sets the callback for events of a collection (`GC_EventType`); for most, the world is stopped.
     CollectionEvent, ON_COLLECTION: GC_set_on_collection_event, GC_get_on_collection_event;
-    /// Has `callback` called with threads that are stopped and go on, the world being stopped.
+    /// Sets the callback for threads that are stopped or resumed, with the world stopped.
     ThreadEvent, ON_THREAD: GC_set_on_thread_event, GC_get_on_thread_event;
-    /// Has `callback` asked before each collection: anything but 0 puts it off. It is not asked again while
-    /// one is made.
+    /// Sets the callback that is called before each collection and prevents it by a nonzero result. No calls
+    /// are made during a collection.
     Stop, STOP: GC_set_stop_func, GC_get_stop_func;
-    /// Has `callback` called when a collection begins.
+    /// Sets the callback for the begin of a collection.
     StartCallback, ON_START: GC_set_start_callback, GC_get_start_callback;
 }
 
-/// Whether only the program collects.
+/// If `on`, only the program collects.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_disable_automatic_collection(on: c_int) {
     NOT_BY_ITSELF.store(on, Relaxed);
 }
 
-/// What [`GC_set_disable_automatic_collection`] set.
+/// The value of [`GC_set_disable_automatic_collection`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_disable_automatic_collection() -> c_int {
     NOT_BY_ITSELF.load(Relaxed)

@@ -17,20 +17,20 @@ pub extern "C" fn GC_get_heap_size() -> usize {
     vel::stats().heap_bytes as usize
 }
 
-/// Bytes of the heap in which nothing was alive at the last collection, less what was allocated since.
+/// Bytes of the heap that were free after the last collection, less the allocations since.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_free_bytes() -> usize {
     let stats = vel::stats();
     stats.heap_bytes.saturating_sub(stats.live_bytes) as usize
 }
 
-/// 0: returned memory is no part of the heap any more.
+/// Returns 0: returned memory is not part of the heap.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_unmapped_bytes() -> usize {
     0
 }
 
-/// Bytes allocated since the last collection that the program asked for.
+/// Bytes allocated since the program's last requested collection.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_bytes_since_gc() -> usize {
     (vel::stats().allocated_bytes as usize).saturating_sub(MARK.load(Relaxed))
@@ -42,20 +42,20 @@ pub extern "C" fn GC_get_total_bytes() -> usize {
     vel::stats().allocated_bytes as usize
 }
 
-/// Bytes in use: the heap, less what is free.
+/// Bytes in use: the heap without its free memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_memory_use() -> usize {
     vel::stats().live_bytes as usize
 }
 
-/// Bytes that were got from the system: the heap and what describes it.
+/// Bytes from the kernel: the heap and its metadata.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_obtained_from_os_bytes() -> usize {
     let stats = vel::stats();
     (stats.heap_bytes + stats.metadata_bytes) as usize
 }
 
-/// The five figures at one moment; those whose place is null are left out.
+/// Stores the five figures; null places are skipped.
 ///
 /// # Safety
 /// Each place is null or can be written.
@@ -75,30 +75,30 @@ pub unsafe extern "C" fn GC_get_heap_usage_safe(
         (total, GC_get_total_bytes()),
     ];
     for (place, figure) in figures.into_iter().filter(|(place, _)| !place.is_null()) {
-        // SAFETY: the caller vouches for it.
+        // SAFETY: the place can be written, by the `# Safety` section; nulls were filtered out.
         unsafe { place.write(figure) };
     }
 }
 
-/// Milliseconds for which collections have stopped the program.
+/// Milliseconds of all pauses.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_full_gc_total_time() -> c_ulong {
     (vel::stats().pause_ns_total / 1_000_000) as c_ulong
 }
 
-/// The nanoseconds beyond these milliseconds.
+/// The nanoseconds beyond the milliseconds of [`GC_get_full_gc_total_time`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_full_gc_total_ns_frac() -> c_ulong {
     (vel::stats().pause_ns_total % 1_000_000) as c_ulong
 }
 
-/// Milliseconds of marking with the program stopped.
+/// Milliseconds of marking in pauses.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_stopped_mark_total_time() -> c_ulong {
     (stopped_mark_ns(&vel::stats()) / 1_000_000) as c_ulong
 }
 
-/// Nanoseconds of that for each stop.
+/// Nanoseconds of marking per pause.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_avg_stopped_mark_time_ns() -> c_ulong {
     let stats = vel::stats();
@@ -109,27 +109,27 @@ fn stopped_mark_ns(stats: &vel::Stats) -> u64 {
     stats.root_ns_total + stats.mark_ns_total
 }
 
-/// Bytes of libgc's blocks, for programs that compute with them; the heap's own are larger.
+/// The size of libgc's blocks in bytes, for programs that compute with it. The heap's own blocks are larger.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_hblk_size() -> usize {
     4096
 }
 
-/// Objects beside the one at `address`, in as many bytes as a block of the heap has, that count as marked.
+/// Counts the marked objects in the block that contains `address`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_count_set_marks_in_hblk(address: *const c_void) -> c_uint {
-    /// Bytes of a block, and of its smallest object.
+    /// The heap's block size in bytes.
     const BLOCK: usize = 16 << 10;
     let start = address.map_addr(|address| address & !(BLOCK - 1));
     let places = (0..BLOCK).step_by(vel::GRANULE).map(|offset| start.wrapping_byte_add(offset));
-    // SAFETY: any address may be asked about.
+    // SAFETY: both functions accept any address.
     let is_marked = |&place: &*const c_void| unsafe {
         core::ptr::eq(vel::vel_gc_base(place), place) && vel::vel_gc_is_marked(place) != 0
     };
     places.filter(is_marked).count() as c_uint
 }
 
-/// Times are always taken.
+/// Has no effect: times are always measured.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_performance_measurement() {}
 
@@ -150,8 +150,8 @@ pub struct Profile {
     obtained: usize,
 }
 
-/// Stores the figures at one moment, the first `bytes` bytes of them; how many bytes were stored. Reclaimed
-/// memory is not counted: 0.
+/// Stores the first `bytes` bytes of the figures; returns how many were stored. Figures of reclaimed memory
+/// are 0.
 ///
 /// # Safety
 /// `bytes` bytes can be written at `place`.
@@ -173,7 +173,7 @@ pub unsafe extern "C" fn GC_get_prof_stats(place: *mut Profile, bytes: usize) ->
         obtained: GC_get_obtained_from_os_bytes(),
     };
     let stored = bytes.min(size_of::<Profile>());
-    // SAFETY: as many as both have. What a newer program asks for beyond is all ones, as with libgc.
+    // SAFETY: `place` has `bytes` bytes (`# Safety`). Unknown fields are all ones, as with libgc.
     unsafe {
         place.cast::<u8>().copy_from_nonoverlapping((&raw const now).cast(), stored);
         place.cast::<u8>().add(stored).write_bytes(0xff, bytes - stored);
@@ -181,20 +181,20 @@ pub unsafe extern "C" fn GC_get_prof_stats(place: *mut Profile, bytes: usize) ->
     stored
 }
 
-/// The same: it takes what it needs.
+/// [`GC_get_prof_stats`], which takes the locks that it needs.
 ///
 /// # Safety
-/// As [`GC_get_prof_stats`].
+/// As for [`GC_get_prof_stats`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_get_prof_stats_unsafe(place: *mut Profile, bytes: usize) -> usize {
-    // SAFETY: passed on.
+    // SAFETY: `place` has `bytes` bytes, by the `# Safety` section.
     unsafe { GC_get_prof_stats(place, bytes) }
 }
 
-/// The largest small object of libgc's.
+/// The size of libgc's largest small object.
 const SMALL_MAX: usize = 2048;
 
-/// Bytes of room in an object for which `bytes` bytes are asked; all ones for large ones.
+/// The usable bytes of an object of `bytes` bytes; all ones for large ones.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_size_map_at(bytes: c_int) -> usize {
     match usize::try_from(bytes) {
@@ -203,36 +203,36 @@ pub extern "C" fn GC_get_size_map_at(bytes: c_int) -> usize {
     }
 }
 
-/// Bytes of objects that the program freed since the last collection it asked for.
+/// Bytes that the program freed since its last requested collection.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_expl_freed_bytes_since_gc() -> usize {
     (vel::stats().freed_bytes as usize).saturating_sub(FREED.load(Relaxed))
 }
 
-/// Says nothing: what the program has elsewhere is not counted.
+/// Has no effect: memory outside the heap is not counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_incr_bytes_allocd(_bytes: usize) {}
 
-/// Says nothing: see [`GC_incr_bytes_allocd`].
+/// Has no effect: see [`GC_incr_bytes_allocd`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_incr_bytes_freed(_bytes: usize) {}
 
-/// Prints what there is to say of the heap's parts: its figures.
+/// Prints the heap's figures, which stand for its regions.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_dump_regions() {
     GC_dump();
 }
 
-/// Prints how many finalizers are due.
+/// Prints the number of due finalizers.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_dump_finalization() {
     let mut digits = [0; 20];
-    // SAFETY: may be called whenever.
+    // SAFETY: the function has no preconditions.
     let due = unsafe { vel::vel_gc_due() } as u64;
     say::line(&[b"libgc (Vellum): finalizers due  ", say::decimal(due, &mut digits)]);
 }
 
-/// Prints that there are no lists of free objects.
+/// Prints that no lists of free objects exist.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_print_free_list(_kind: c_int, _granules: usize) {
     say::line(&[b"libgc (Vellum): free objects are in no lists"]);
@@ -241,7 +241,7 @@ pub extern "C" fn GC_print_free_list(_kind: c_int, _granules: usize) {
 /// `GC_reachable_object_proc`.
 pub type Reachable = unsafe extern "C" fn(object: *mut c_void, bytes: usize, data: *mut c_void);
 
-/// What a walk over the heap notes.
+/// The objects that a walk over the heap has found.
 struct Notes {
     objects: *mut (*mut c_void, usize),
     room: usize,
@@ -249,30 +249,30 @@ struct Notes {
 }
 
 unsafe extern "C" fn note(object: *mut c_void, bytes: usize, notes: *mut c_void) {
-    // SAFETY: `GC_enumerate_reachable_objects_inner` passes its notes.
+    // SAFETY: `GC_enumerate_reachable_objects_inner` passes a pointer to its local `Notes`.
     let notes = unsafe { &mut *notes.cast::<Notes>() };
     if notes.count < notes.room {
-        // SAFETY: there is room.
+        // SAFETY: `count` is below `room`, the number of entries in the array.
         unsafe { notes.objects.add(notes.count).write((object, bytes)) };
     }
     notes.count += 1;
 }
 
-/// Calls `visit(object, bytes, data)` for every object that was found alive or came since. It may call
-/// anything that a program may call that holds the allocation lock.
+/// Calls `visit(object, bytes, data)` for every object that was alive at the last collection or is newer.
+/// `visit` may call any function that is allowed with the allocation lock held.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enumerate_reachable_objects_inner(visit: Reachable, data: *mut c_void) {
     lock::GC_alloc_lock();
     let mut notes = Notes { objects: null_mut(), room: 0, count: 0 };
     loop {
-        // SAFETY: the function notes what it is given, where there is room.
+        // SAFETY: `note` writes only to the array, within its room.
         unsafe { vel::vel_gc_walk(note, (&raw mut notes).cast()) };
         if notes.count <= notes.room {
             break;
         }
-        // Others may allocate meanwhile.
+        // Other threads may allocate in between.
         let room = notes.count + notes.count / 4;
-        // SAFETY: memory from malloc, or null, goes back; plain calls.
+        // SAFETY: `notes.objects` is null or came from malloc, and is not used after the call.
         notes.objects = unsafe {
             libc::free(notes.objects.cast());
             libc::malloc(room * size_of::<(*mut c_void, usize)>()).cast()
@@ -283,34 +283,34 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(visit: Reachable, data: *
         (notes.room, notes.count) = (room, 0);
     }
     for index in 0..notes.count {
-        // SAFETY: that many were noted; nothing is collected meanwhile. The program's own function.
+        // SAFETY: `count` entries were written, and no collection runs, so the objects exist.
         unsafe {
             let (object, bytes) = notes.objects.add(index).read();
             visit(object, bytes, data);
         }
     }
-    // SAFETY: from malloc, or null.
+    // SAFETY: the array is null or came from malloc, and is not used any more.
     unsafe { libc::free(notes.objects.cast()) };
     lock::GC_alloc_unlock();
 }
 
-/// `argument`: stacks are cleared by nobody here.
+/// Returns `argument`: stacks are not cleared here.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_stack(argument: *mut c_void) -> *mut c_void {
     argument
 }
 
-/// Says nothing: the data of finalizers are always scanned.
+/// Has no effect: data of finalizers is always scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_push_finalizer_structures() {}
 
-/// Says nothing; that it takes a word keeps that from being left out by a compiler.
+/// Has no effect, but a compiler must compute the argument.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_noop1(word: usize) {
     core::hint::black_box(word);
 }
 
-/// The same of a pointer.
+/// [`GC_noop1`] for a pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_noop1_ptr(pointer: *mut c_void) {
     core::hint::black_box(pointer);

@@ -28,7 +28,7 @@ const LAST: c_int = 3;
 /// Sets `object`'s finalizer, and stores the old one.
 ///
 /// # Safety
-/// Those of a finalizer; `old` and `old_data` are null or can be written.
+/// `procedure` may be called with `object` and `data`; `old` and `old_data` are null or can be written.
 unsafe fn replace(
     object: *mut c_void,
     procedure: Option<Procedure>,
@@ -38,8 +38,8 @@ unsafe fn replace(
     old_data: *mut *mut c_void,
 ) {
     start::ensure();
-    // Other memory than objects has no finalizer: static data may be passed.
-    // SAFETY: the caller vouches for the rest.
+    // Only objects have finalizers, but programs also pass static data. SAFETY: the `# Safety` section covers
+    // all pointers and the procedure.
     unsafe {
         if !old.is_null() {
             old.write(None);
@@ -69,87 +69,87 @@ macro_rules! registrations {
             old: *mut Option<Procedure>,
             old_data: *mut *mut c_void,
         ) {
-            // SAFETY: passed on.
+            // SAFETY: the `# Safety` section covers the procedure and both places.
             unsafe { replace(object, procedure, data, $order, old, old_data) };
         }
     )* };
 }
 
 registrations! {
-    /// A finalizer that waits for all that refer to its object, unless the program wants Java's rules.
+    /// Registers a finalizer that waits until nothing refers to its object, unless Java's rules are set.
     GC_register_finalizer: c_int::from(GC_java_finalization.load(Relaxed) != 0);
-    /// A finalizer that runs once its object can no longer be reached, whatever refers to it.
+    /// Registers a finalizer that runs once its object is unreachable, even if dead objects refer to it.
     GC_register_finalizer_no_order: UNORDERED;
-    /// A finalizer that waits for all that refer to its object, finalizers that run in no order among them.
+    /// Registers a finalizer that waits until nothing refers to its object, even with unordered finalizers.
     GC_register_finalizer_unreachable: LAST;
-    /// A finalizer that waits for all that refer to its object, except the object itself.
+    /// Registers a finalizer that waits until nothing but the object refers to it.
     GC_register_finalizer_ignore_self: if GC_java_finalization.load(Relaxed) != 0 { UNORDERED } else { IGNORING_ITSELF };
 }
 
-/// Runs the finalizers that are due; how many ran.
+/// Runs the finalizers that are due; returns their number.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_invoke_finalizers() -> c_int {
     start::ensure();
-    // SAFETY: may be called whenever.
+    // SAFETY: the function has no preconditions.
     c_int::try_from(unsafe { vel::vel_gc_finalize() }).unwrap_or(c_int::MAX)
 }
 
-/// Whether any finalizer is due.
+/// Returns 1 if any finalizer is due.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_should_invoke_finalizers() -> c_int {
     start::ensure();
-    // SAFETY: may be called whenever.
+    // SAFETY: the function has no preconditions.
     c_int::from(unsafe { vel::vel_gc_due() } != 0)
 }
 
-/// Runs every finalizer there is, until there is none: for a program's end.
+/// Runs all registered finalizers, also new ones: for the end of a program.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_finalize_all() {
     start::ensure();
-    // SAFETY: the program vouches for its finalizers.
+    // SAFETY: whoever registered a finalizer made it callable (`GC_register_finalizer`).
     unsafe { vel::vel_gc_finalize_all() };
 }
 
-/// Whether finalizers run on demand only.
+/// Chooses whether finalizers run on demand only.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_finalize_on_demand(on: c_int) {
     GC_finalize_on_demand.store(on, Relaxed);
 }
 
-/// What [`GC_set_finalize_on_demand`] set.
+/// The value of [`GC_set_finalize_on_demand`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_finalize_on_demand() -> c_int {
     GC_finalize_on_demand.load(Relaxed)
 }
 
-/// Has `procedure` called with each object whose finalizer is about to run, with the world stopped.
+/// Sets the procedure called, with the world stopped, for each object whose finalizer is about to run.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<Await>) {
     AWAIT.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
 }
 
-/// What [`GC_set_await_finalize_proc`] set.
+/// The value of [`GC_set_await_finalize_proc`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_await_finalize_proc() -> Option<Await> {
-    // SAFETY: null or what was set.
+    // SAFETY: `GC_set_await_finalize_proc` alone stores here, null or an `Await`.
     unsafe { variables::function::<Await>(&AWAIT) }
 }
 
 /// # Safety
-/// As [`vel::vel_gc_link`].
+/// `link` may be written until the object dies.
 unsafe fn link(link: *mut *mut c_void, object: *const c_void, late: bool) -> c_int {
     start::ensure();
     if finds_leaks() {
         return UNIMPLEMENTED;
     }
-    // SAFETY: the caller vouches for the link.
+    // SAFETY: `link` may be written until the object dies, by the `# Safety` section.
     unsafe {
         let before = vel::vel_gc_unlink(link);
         match vel::vel_gc_link(link, object.cast_mut(), c_int::from(late)) {
             0 if before.is_null() => SUCCESS,
             0 => DUPLICATE,
             _ => {
-                // What there was stays: its place in the table has just become free.
+                // The old link stays: its place in the table was just freed.
                 if !before.is_null() {
                     let _ = vel::vel_gc_link(link, before, c_int::from(late));
                 }
@@ -159,66 +159,66 @@ unsafe fn link(link: *mut *mut c_void, object: *const c_void, late: bool) -> c_i
     }
 }
 
-/// Has `*place`, a pointer to an object, become null when the object dies.
+/// Makes `*place`, a pointer to an object, null when the object dies.
 ///
 /// # Safety
 /// `place` holds a pointer to an object, and may be written until that dies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_register_disappearing_link(place: *mut *mut c_void) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `place` holds a pointer and may be written until the object dies, by the `# Safety` section.
     unsafe { link(place, *place, false) }
 }
 
-/// Has `*place` become null when `object` becomes unreachable, before it is finalized.
+/// Makes `*place` null when `object` becomes unreachable, before its finalizer runs.
 ///
 /// # Safety
-/// `place` may be written until that dies.
+/// `place` may be written until the object dies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_general_register_disappearing_link(
     place: *mut *mut c_void,
     object: *const c_void,
 ) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `place` may be written until the object dies, by the `# Safety` section.
     unsafe { link(place, object, false) }
 }
 
-/// Has `*place` become null when `object` is gone, after it was finalized.
+/// Makes `*place` null when `object` is gone, after its finalizer has run.
 ///
 /// # Safety
-/// `place` may be written until that dies.
+/// `place` may be written until the object dies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_register_long_link(place: *mut *mut c_void, object: *const c_void) -> c_int {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `place` may be written until the object dies, by the `# Safety` section.
     unsafe { link(place, object, true) }
 }
 
-/// Undoes a link's registration; whether there was one.
+/// Removes a link; returns 1 if there was one.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_unregister_disappearing_link(place: *mut *mut c_void) -> c_int {
     start::ensure();
-    // SAFETY: any address may be named.
+    // SAFETY: the function accepts any address.
     c_int::from(!unsafe { vel::vel_gc_unlink(place) }.is_null())
 }
 
-/// Undoes a link's registration; whether there was one.
+/// Removes a link; returns 1 if there was one.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_unregister_long_link(place: *mut *mut c_void) -> c_int {
     GC_unregister_disappearing_link(place)
 }
 
-/// Has the link at `from` be at `to`; the program copies the pointer.
+/// Moves the link at `from` to `to`; the program copies the pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_move_disappearing_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
     start::ensure();
     lock::GC_alloc_lock();
-    // SAFETY: any addresses may be named. A link that is moved to where it is stays, so that this tells
-    // whether there is one.
+    // SAFETY: the function accepts any addresses. Moving a link to its own place has no effect, so the result
+    // shows whether there is one.
     let (is_there, is_taken) =
         unsafe { (vel::vel_gc_move_link(from, from) == 1, from != to && vel::vel_gc_move_link(to, to) == 1) };
     let moved = match (is_there, is_taken) {
         (false, _) => NOT_FOUND,
         (true, true) => DUPLICATE,
-        // SAFETY: as above.
+        // SAFETY: `to` may be written until the object dies, as gc.h requires of the caller.
         (true, false) if unsafe { vel::vel_gc_move_link(from, to) } == 1 => SUCCESS,
         (true, false) => NO_MEMORY,
     };
@@ -226,7 +226,7 @@ pub extern "C" fn GC_move_disappearing_link(from: *mut *mut c_void, to: *mut *mu
     moved
 }
 
-/// Has the link at `from` be at `to`; the program copies the pointer.
+/// Moves the link at `from` to `to`; the program copies the pointer.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_move_long_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
     GC_move_disappearing_link(from, to)

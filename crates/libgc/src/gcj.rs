@@ -7,13 +7,13 @@ use crate::{checked, start};
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::Ordering::{Acquire, Release};
 
-/// Where the descriptor lies in the structure: behind one word.
+/// The descriptor's offset in the structure: behind one word.
 const DESCRIPTOR_AT: isize = size_of::<usize>() as isize;
 /// The descriptor of a kind whose objects have theirs there: see `GC_DS_PER_OBJECT` in gc_mark.h.
 const BY_FIRST_WORD: usize = (-DESCRIPTOR_AT - kinds::INDIRECT_BIAS).cast_unsigned() | kinds::PER_OBJECT;
 
-/// Makes ready; `procedure`, of this number, is the one that descriptors may name, and that marks objects of
-/// [`GC_debug_gcj_malloc`]. A second call changes nothing.
+/// Defines the two kinds. `procedure` gets this number, by which descriptors may name it, and marks objects
+/// of [`GC_debug_gcj_malloc`]. A second call has no effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init_gcj_malloc(number: c_int, procedure: Option<MarkProc>) {
     start::ensure();
@@ -31,8 +31,8 @@ pub extern "C" fn GC_init_gcj_malloc(number: c_int, procedure: Option<MarkProc>)
     crate::lock::GC_alloc_unlock();
 }
 
-/// The same, for a structure whose descriptor lies at `offset`: behind one word, where those of gc_gcj.h have
-/// it.
+/// [`GC_init_gcj_malloc`] for a structure whose descriptor lies at `offset`, which must be behind one word,
+/// as in gc_gcj.h.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init_gcj_malloc_mp(number: c_uint, procedure: Option<MarkProc>, offset: usize) {
     if offset != DESCRIPTOR_AT.cast_unsigned() {
@@ -41,7 +41,7 @@ pub extern "C" fn GC_init_gcj_malloc_mp(number: c_uint, procedure: Option<MarkPr
     GC_init_gcj_malloc(number.cast_signed(), procedure);
 }
 
-/// The kind, which [`GC_init_gcj_malloc`] made.
+/// The kind that [`GC_init_gcj_malloc`] defined.
 fn kind() -> c_int {
     match GC_gcj_kind.load(Acquire) {
         0 => crate::abort::give_up(c"libgc: GC_gcj_malloc: GC_init_gcj_malloc was not called"),
@@ -49,25 +49,25 @@ fn kind() -> c_int {
     }
 }
 
-/// An object whose first word leads to `class`.
+/// Allocates an object whose first word points to `class`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcj_malloc(bytes: usize, class: *mut c_void) -> *mut c_void {
     let object = kinds::GC_generic_malloc(bytes.max(size_of::<usize>()), kind());
     if object.is_null() {
         return object;
     }
-    // SAFETY: a word at least is there.
+    // SAFETY: the object is new and has at least a word.
     unsafe { object.cast::<*mut c_void>().write(class) };
     object
 }
 
-/// The same.
+/// Like [`GC_gcj_malloc`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_gcj_malloc_ignore_off_page(bytes: usize, class: *mut c_void) -> *mut c_void {
     GC_gcj_malloc(bytes, class)
 }
 
-/// The same, checked. Its mark procedure is called with an environment of 1 and the object's base.
+/// Allocates a checked object. Its mark procedure is called with an environment of 1 and the object's base.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_gcj_malloc(
     bytes: usize,
@@ -80,7 +80,7 @@ pub extern "C" fn GC_debug_gcj_malloc(
     let kind = GC_gcj_debug_kind.load(Acquire);
     let object = checked::GC_debug_generic_or_special_malloc(bytes, kind, file, line);
     if !object.is_null() {
-        // SAFETY: a word at least is there.
+        // SAFETY: the object is new, and its program's part has at least a word.
         unsafe { object.cast::<*mut c_void>().write(class) };
     }
     object

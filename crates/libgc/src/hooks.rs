@@ -19,7 +19,7 @@ use core::sync::atomic::{
     Ordering::{AcqRel, Relaxed},
 };
 
-/// `GC_on_collection_event_proc`. The numbers of events are the heap's.
+/// `GC_on_collection_event_proc`. Events have the heap's numbers.
 pub type CollectionEvent = unsafe extern "C" fn(event: c_int);
 /// `GC_on_thread_event_proc`.
 pub type ThreadEvent = unsafe extern "C" fn(event: c_int, thread: *mut c_void);
@@ -33,23 +33,23 @@ pub(crate) static ON_THREAD: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static ON_START: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 pub(crate) static STOP: AtomicPtr<c_void> = AtomicPtr::new(never as *mut c_void);
 
-/// Asked unless a program sets another: programs call what was there before theirs.
+/// The default `GC_stop_func`: programs call the previous procedure before theirs.
 extern "C" fn never() -> c_int {
     0
 }
-/// Not zero: only the program collects.
+/// If not zero, only the program collects.
 pub(crate) static NOT_BY_ITSELF: AtomicI32 = AtomicI32::new(0);
-/// The largest size of the heap that was reported.
+/// The largest heap size that was reported.
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
-/// Events as the heap numbers them, and `GC_EventType`.
+/// Events, numbered as by the heap and by `GC_EventType`.
 const END: c_int = 5;
 const STOPPED: c_int = 10;
 const DUE: c_int = 12;
 
-/// Has the heap report and ask.
+/// Sets the heap's hooks.
 pub(crate) fn begin() {
-    // SAFETY: functions that call nothing of the heap, and one that may be called after collections.
+    // SAFETY: the hooks call nothing of the heap, except `are_due`, which runs after collections.
     unsafe {
         vel::vel_gc_on_event(Some(happens));
         vel::vel_gc_on_need(Some(is_welcome));
@@ -62,41 +62,41 @@ pub(crate) fn begin() {
 
 unsafe extern "C" fn happens(event: c_int, value: usize) {
     if event == DUE {
-        // SAFETY: null or what was set.
+        // SAFETY: `GC_set_await_finalize_proc` alone stores here, null or an `Await`.
         if let Some(procedure) = unsafe { variables::function::<Await>(&AWAIT) } {
-            // SAFETY: the program's own function.
+            // SAFETY: an `Await` accepts an object, which `value` is for this event.
             unsafe { procedure(core::ptr::without_provenance_mut(value)) };
         }
         return;
     }
     if event >= STOPPED {
-        // SAFETY: null or what was set.
+        // SAFETY: `GC_set_on_thread_event` alone stores here, null or a `ThreadEvent`.
         if let Some(callback) = unsafe { variables::function::<ThreadEvent>(&ON_THREAD) } {
-            // SAFETY: the program's own function.
+            // SAFETY: a `ThreadEvent` accepts an event and a thread's handle.
             unsafe { callback(event, core::ptr::without_provenance_mut(value)) };
         }
         return;
     }
     if event == END {
         GC_gc_no.fetch_add(1, Relaxed);
-        // SAFETY: the variable holds a function of this type.
+        // SAFETY: gc.h gives the variable this type.
         let resized = unsafe { variables::function::<Resized>(&GC_on_heap_resize) };
         if LARGEST.fetch_max(value, AcqRel) < value
             && let Some(resized) = resized
         {
-            // SAFETY: the program's own function.
+            // SAFETY: a `Resized` accepts any size.
             unsafe { resized(value) };
         }
     }
-    // SAFETY: null or what was set.
+    // SAFETY: `GC_set_on_collection_event` alone stores here, null or a `CollectionEvent`.
     if let Some(callback) = unsafe { variables::function::<CollectionEvent>(&ON_COLLECTION) } {
-        // SAFETY: the program's own function.
+        // SAFETY: a `CollectionEvent` accepts any event.
         unsafe { callback(event) };
     }
 }
 
 unsafe extern "C" fn begins() {
-    // SAFETY: null or what was set; the program's own function.
+    // SAFETY: `GC_set_start_callback` alone stores here, null or a `StartCallback`, which has no arguments.
     unsafe {
         if let Some(callback) = variables::function::<StartCallback>(&ON_START) {
             callback();
@@ -104,14 +104,14 @@ unsafe extern "C" fn begins() {
     }
 }
 
-/// Whether the heap may collect by itself.
+/// Returns 1 if the heap may start a collection.
 unsafe extern "C" fn is_welcome() -> c_int {
     c_int::from(GC_dont_gc.load(Relaxed) <= 0 && NOT_BY_ITSELF.load(Relaxed) == 0 && !is_stopped())
 }
 
-/// Whether the program's procedure says not to collect.
+/// True if the program's procedure prevents collections.
 pub(crate) fn is_stopped() -> bool {
-    // SAFETY: null or what was set; the program's own function.
+    // SAFETY: `GC_set_stop_func` alone stores here, null or a `Stop`, which has no arguments.
     unsafe { variables::function::<Stop>(&STOP).is_some_and(|stop| stop() != 0) }
 }
 
@@ -122,25 +122,25 @@ pub(crate) static AWAIT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 unsafe extern "C" fn are_due() {
     if GC_finalize_on_demand.load(Relaxed) == 0 || finds_leaks() {
-        // SAFETY: the program vouches for its finalizers.
+        // SAFETY: whoever registered a finalizer made it callable (`GC_register_finalizer`).
         unsafe { vel::vel_gc_finalize_unless_within() };
         return;
     }
-    // SAFETY: the variable holds a function of this type, the program's own.
+    // SAFETY: gc.h gives the variable this type.
     if let Some(notifier) = unsafe { variables::function::<Notifier>(&GC_finalizer_notifier) } {
-        // SAFETY: as above.
+        // SAFETY: a `Notifier` has no arguments.
         unsafe { notifier() };
     }
 }
 
-/// `GC_has_static_roots_func`: whether a part of a library's data is to be scanned.
+/// `GC_has_static_roots_func`: returns whether a part of a library's data is to be scanned.
 pub type HasRoots = unsafe extern "C" fn(library: *const c_char, start: *mut c_void, bytes: usize) -> c_int;
 
 pub(crate) static FILTER: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Has the heap ask which libraries' data is scanned, and ask anew what it asked before.
+/// Sets the filter for libraries' data, which the heap applies again to loaded libraries.
 pub(crate) fn ask_of_images() {
-    // SAFETY: a function that calls nothing of the heap.
+    // SAFETY: `has_roots` calls nothing of the heap.
     unsafe { vel::vel_gc_on_image(Some(has_roots)) };
 }
 
@@ -148,8 +148,8 @@ unsafe extern "C" fn has_roots(library: *const c_char, start: *const c_void, byt
     if GC_no_dls.load(Relaxed) != 0 {
         return 0;
     }
-    // SAFETY: null or what was set.
+    // SAFETY: `GC_register_has_static_roots_callback` alone stores here, null or a `HasRoots`.
     let filter = unsafe { variables::function::<HasRoots>(&FILTER) };
-    // SAFETY: the program's own function.
+    // SAFETY: a `HasRoots` accepts a library's name and a range of its data.
     filter.map_or(1, |filter| unsafe { filter(library, start.cast_mut(), bytes) })
 }

@@ -34,28 +34,28 @@ pub type MarkProc = unsafe extern "C" fn(
     environment: usize,
 ) -> *mut Entry;
 
-/// Kinds there are at most; the first five are libgc's own.
+/// The maximum number of kinds; the first five are libgc's own.
 pub(crate) const KINDS: usize = 16;
 const FIRST_KIND: usize = 5;
 const PROCEDURES: usize = 64;
-/// The first of these are numbered by the caller.
+/// Procedures below this number are numbered by the caller.
 const RESERVED: u32 = 8;
-/// The bits of a descriptor that say what the others mean.
+/// The bits of a descriptor that define the meaning of the others.
 const TAG_BITS: usize = 2;
 const TAG: usize = 3;
 const LENGTH: usize = 0;
 const BITMAP: usize = 1;
 const PROCEDURE: usize = 2;
 pub(crate) const PER_OBJECT: usize = 3;
-/// A negative offset of `PER_OBJECT` is less by this than where in the first word's target the descriptor
-/// lies (`GC_INDIR_PER_OBJ_BIAS`).
+/// Subtracted from a negative offset of `PER_OBJECT`, which is the descriptor's offset in the first word's
+/// target (`GC_INDIR_PER_OBJ_BIAS`).
 pub(crate) const INDIRECT_BIAS: isize = 16;
 const INDEX_BITS: usize = 6;
 const WORD: usize = size_of::<usize>();
-/// Entries of the stack that a procedure is given.
+/// Entries of the stack for procedures.
 const ENTRIES: usize = 4096;
 
-/// Kinds that the library has from its start.
+/// Kinds that exist from the start.
 pub(crate) const POINTER_FREE: usize = 0;
 pub(crate) const NORMAL: usize = 1;
 const UNCOLLECTABLE: usize = 2;
@@ -67,23 +67,23 @@ static DESCRIPTORS: [AtomicUsize; KINDS] = [const { AtomicUsize::new(LENGTH) }; 
 static LAYOUTS: [AtomicPtr<vel::Layout>; KINDS] = [const { AtomicPtr::new(null_mut()) }; KINDS];
 static PROCEDURE_TABLE: [AtomicPtr<c_void>; PROCEDURES] = [const { AtomicPtr::new(null_mut()) }; PROCEDURES];
 
-/// The stack for procedures: one at a time uses it.
+/// The stack for procedures, used by one at a time.
 static STACK: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
 
-/// A free list for a kind: nothing but a token, as nobody looks into it.
+/// A free list for a kind: only a token, which is never read.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_free_list() -> *mut *mut c_void {
     start::ensure();
     allocate::GC_malloc_uncollectable(WORD).cast()
 }
 
-/// The same.
+/// Like [`GC_new_free_list`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_free_list_inner() -> *mut *mut c_void {
     GC_new_free_list()
 }
 
-/// As [`GC_new_kind`].
+/// Like [`GC_new_kind`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_kind_inner(
     free_list: *mut *mut c_void,
@@ -94,13 +94,13 @@ pub extern "C" fn GC_new_kind_inner(
     GC_new_kind(free_list, descriptor, adjust, clear)
 }
 
-/// As [`GC_new_proc`].
+/// Like [`GC_new_proc`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_proc_inner(procedure: MarkProc) -> c_uint {
     GC_new_proc(procedure)
 }
 
-/// A kind of objects. A descriptor that `adjust`s has the object's length added. Objects are always cleared.
+/// Defines a kind of objects, which are always cleared. `adjust` adds the object's length to the descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_kind(
     _free_list: *mut *mut c_void,
@@ -112,10 +112,10 @@ pub extern "C" fn GC_new_kind(
     let kind = NEXT_KIND.fetch_add(1, AcqRel) as usize;
     let Some(place) = DESCRIPTORS.get(kind) else { give_up(c"libgc: GC_new_kind: too many kinds") };
     place.store(descriptor, Release);
-    // Of objects of words, the heap looks at each; a kind that names fewer is asked.
+    // The heap scans all words of plain objects. A kind that names fewer words needs a procedure.
     if descriptor & TAG != LENGTH || (adjust == 0 && descriptor != 0) {
         make_stack();
-        // SAFETY: the procedure serves every object of the kind.
+        // SAFETY: `trace` accepts every object, and the descriptor that it receives is a static.
         let layout = unsafe { vel::vel_gc_type_by(trace, core::ptr::from_ref(place).cast_mut().cast()) };
         if layout.is_null() {
             give_up(c"libgc: GC_new_kind: out of memory");
@@ -125,10 +125,10 @@ pub extern "C" fn GC_new_kind(
     kind as c_uint
 }
 
-/// Makes the stack for procedures, once.
+/// Allocates the stack for procedures, once.
 fn make_stack() {
     if STACK.load(Acquire).is_null() {
-        // SAFETY: plain call.
+        // SAFETY: malloc has no preconditions.
         let stack = unsafe { libc::malloc(ENTRIES * size_of::<Entry>()) };
         if stack.is_null() {
             give_up(c"libgc: GC_new_kind: out of memory");
@@ -137,12 +137,12 @@ fn make_stack() {
     }
 }
 
-/// `GC_describe_type_fn`: writes what an object of a kind is, 40 bytes at most.
+/// `GC_describe_type_fn`: writes a description of an object, 40 bytes at most.
 pub type Describe = unsafe extern "C" fn(object: *mut c_void, text: *mut core::ffi::c_char);
 
 static DESCRIPTIONS: [AtomicPtr<c_void>; KINDS] = [const { AtomicPtr::new(null_mut()) }; KINDS];
 
-/// Has objects of `kind` that are reported as leaked be described by `describe`.
+/// Sets the procedure that describes objects of `kind` in leak reports.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_describe_type_fn(kind: c_int, describe: Option<Describe>) {
     if let Some(place) = usize::try_from(kind).ok().and_then(|kind| DESCRIPTIONS.get(kind)) {
@@ -150,14 +150,14 @@ pub extern "C" fn GC_register_describe_type_fn(kind: c_int, describe: Option<Des
     }
 }
 
-/// What describes objects of `kind`.
+/// The procedure that describes objects of `kind`.
 pub(crate) fn description(kind: c_int) -> Option<Describe> {
     let place = usize::try_from(kind).ok().and_then(|kind| DESCRIPTIONS.get(kind))?;
-    // SAFETY: null or what was set.
+    // SAFETY: `GC_register_describe_type_fn` alone stores here, null or a `Describe`.
     unsafe { variables::function::<Describe>(place) }
 }
 
-/// A number for a mark procedure.
+/// Registers a mark procedure; returns its number.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_new_proc(procedure: MarkProc) -> c_uint {
     start::ensure();
@@ -170,7 +170,7 @@ pub extern "C" fn GC_new_proc(procedure: MarkProc) -> c_uint {
     index
 }
 
-/// An object of a kind.
+/// Allocates an object of a kind.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
     let kind = usize::try_from(kind).unwrap_or(usize::MAX);
@@ -188,7 +188,7 @@ pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
         return disclaim::made(allocate::GC_malloc(bytes), bytes, kind);
     }
     start::ensure();
-    // SAFETY: a layout of the library's, of elements of a word.
+    // SAFETY: `GC_new_kind` stored a layout of `libvellum.so`, whose elements are words.
     let object = unsafe { vel::vel_gc_new_array(layout, allocate::with_end(bytes).div_ceil(WORD).max(1)) };
     if object.is_null() {
         return settings::out_of_memory(bytes);
@@ -196,31 +196,31 @@ pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
     disclaim::made(leaks::made(object), bytes, kind)
 }
 
-/// As [`GC_generic_malloc`].
+/// Like [`GC_generic_malloc`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc_ignore_off_page(bytes: usize, kind: c_int) -> *mut c_void {
     GC_generic_malloc(bytes, kind)
 }
 
-/// As [`GC_generic_malloc`].
+/// Like [`GC_generic_malloc`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_or_special_malloc(bytes: usize, kind: c_int) -> *mut c_void {
     GC_generic_malloc(bytes, kind)
 }
 
-/// As [`GC_generic_malloc`].
+/// Like [`GC_generic_malloc`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_kind(bytes: usize, kind: c_int) -> *mut c_void {
     GC_generic_malloc(bytes, kind)
 }
 
-/// As [`GC_generic_malloc`].
+/// Like [`GC_generic_malloc`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_kind_global(bytes: usize, kind: c_int) -> *mut c_void {
     GC_generic_malloc(bytes, kind)
 }
 
-/// An object of a kind that stays until it is freed.
+/// Allocates an object of a kind that stays until it is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> *mut c_void {
     let object = GC_generic_malloc(bytes, kind);
@@ -228,15 +228,15 @@ pub extern "C" fn GC_generic_malloc_uncollectable(bytes: usize, kind: c_int) -> 
     if is_kept || object.is_null() { object } else { allocate::kept(object, bytes) }
 }
 
-/// The kind of the object that starts at `object`, and its bytes, which are stored unless `bytes` is null. Of
-/// kinds that are not told apart by how they are scanned it is 1.
+/// The kind of the object that starts at `object`. Its size is stored at `bytes` unless that is null. Kinds
+/// that are scanned alike count as kind 1.
 ///
 /// # Safety
 /// `bytes` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut usize) -> c_int {
     let mut data = null_mut();
-    // SAFETY: any address may be asked about; the place is this function's. The caller vouches for the other.
+    // SAFETY: any address is accepted; `data` is a local; `bytes` is null or can be written (`# Safety`).
     let sort = unsafe {
         if !bytes.is_null() {
             bytes.write(vel::vel_gc_size(object));
@@ -257,43 +257,43 @@ pub unsafe extern "C" fn GC_get_kind_and_size(object: *const c_void, bytes: *mut
     kind as c_int
 }
 
-/// Takes a reserved number for a mark procedure.
+/// Registers a mark procedure under a reserved number.
 pub(crate) fn reserve(number: usize, procedure: MarkProc) {
     if let Some(place) = PROCEDURE_TABLE.get(number) {
         place.store(procedure as *mut c_void, Release);
     }
 }
 
-/// The descriptor of what this procedure marks, given `environment`.
+/// The descriptor of objects that this procedure marks, called with `environment`.
 pub(crate) fn procedure_descriptor(number: usize, environment: usize) -> usize {
     (environment << INDEX_BITS | number) << TAG_BITS | PROCEDURE
 }
 
-/// Names what an object refers to, by its kind's descriptor.
+/// Reports the pointers of an object by its kind's descriptor.
 unsafe extern "C" fn trace(
     object: *mut c_void,
     bytes: usize,
     descriptor: *mut c_void,
     visitor: *const vel::Visitor,
 ) {
-    // SAFETY: the kind's descriptor, which `GC_new_kind` gave with the type, is static.
+    // SAFETY: `GC_new_kind` passed a pointer to a static descriptor.
     let descriptor = unsafe { &*descriptor.cast::<AtomicUsize>() }.load(Relaxed);
     VISITOR.store(visitor.cast_mut(), Relaxed);
-    // SAFETY: an object that is alive, of that many bytes.
+    // SAFETY: the collector calls this with a live object of `bytes` bytes, and the visitor is set.
     unsafe { name_all(object, Some(bytes), descriptor) };
     VISITOR.store(null_mut(), Relaxed);
 }
 
-/// Names what lies at `start`, as the descriptor says, and what procedures put on the stack.
+/// Reports the pointers at `start` by the descriptor, and the entries that procedures push on the stack.
 ///
 /// # Safety
-/// As [`by_descriptor`].
+/// As for [`by_descriptor`].
 unsafe fn name_all(start: *mut c_void, bytes: Option<usize>, descriptor: usize) {
     let base = STACK.load(Acquire);
-    // SAFETY: by this function's condition; the stack has room.
+    // SAFETY: `start` can be read (`# Safety`), and so can the memory of pushed entries.
     unsafe {
         let mut top = by_descriptor(start, bytes, descriptor, base);
-        // Entries may be procedures again, which put theirs where the entry was.
+        // Entries may name procedures again, whose entries begin in the place of the popped one.
         while top > base {
             let Entry { start, descriptor } = top.read();
             top = by_descriptor(start, None, descriptor, top.wrapping_sub(1));
@@ -301,11 +301,11 @@ unsafe fn name_all(start: *mut c_void, bytes: Option<usize>, descriptor: usize) 
     }
 }
 
-/// Names what lies at `start`, as the descriptor says; the stack's top then, which was `top`. `bytes` are
-/// those of the object, if it is one.
+/// Reports the pointers at `start` by the descriptor. Returns the stack's new top; `top` is the old one.
+/// `bytes` is the object's size, if `start` is an object.
 ///
 /// # Safety
-/// What the descriptor speaks of can be read; the visitor is set.
+/// The memory that the descriptor describes can be read, and the visitor is set.
 unsafe fn by_descriptor(
     start: *mut c_void,
     bytes: Option<usize>,
@@ -313,10 +313,10 @@ unsafe fn by_descriptor(
     top: *mut Entry,
 ) -> *mut Entry {
     let visitor = VISITOR.load(Relaxed).cast_const();
-    // SAFETY: by this function's condition, and as gc_mark.h lays descriptors out.
+    // SAFETY: the memory can be read (`# Safety`); the table holds null or a `MarkProc`.
     unsafe {
         if descriptor & TAG == PER_OBJECT {
-            // At an offset in the object, or, if negative, in what its first word leads to.
+            // The offset is in the object, or, if negative, in the target of its first word.
             let offset = (descriptor & !TAG).cast_signed();
             let at = if offset >= 0 {
                 start.wrapping_byte_offset(offset)
@@ -331,13 +331,13 @@ unsafe fn by_descriptor(
         }
         match descriptor & TAG {
             LENGTH => {
-                // A kind's own descriptor of 0 is the object's length.
+                // A kind's descriptor of 0 stands for the object's length.
                 let length =
                     bytes.filter(|&bytes| descriptor == 0 || descriptor > bytes).unwrap_or(descriptor);
                 vel::vel_gc_visit_words(visitor, start, start.wrapping_byte_add(length));
             }
             BITMAP => {
-                // The highest bit is the first word's.
+                // The highest bit stands for the first word.
                 let mut bits = descriptor & !TAG;
                 let mut at = start.cast::<*const c_void>();
                 while bits != 0 {
@@ -356,7 +356,7 @@ unsafe fn by_descriptor(
                     give_up(c"libgc: a mark descriptor names a procedure that there is not");
                 }
                 let procedure = core::mem::transmute::<*mut c_void, MarkProc>(procedure);
-                // What lies below the top is not the procedure's to change.
+                // The procedure does not change entries below the top.
                 return procedure(start.cast(), top, STACK.load(Acquire).wrapping_add(ENTRIES), environment);
             }
             _ => give_up(c"libgc: a mark descriptor leads to one that leads on"),
@@ -365,7 +365,7 @@ unsafe fn by_descriptor(
     top
 }
 
-/// Names the object that `object` points into; the stack's top is as it was.
+/// Reports the object that `object` points into; the stack's top does not change.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_mark_and_push(
     object: *mut c_void,
@@ -375,13 +375,13 @@ pub extern "C" fn GC_mark_and_push(
 ) -> *mut Entry {
     let visitor = VISITOR.load(Relaxed);
     if !visitor.is_null() {
-        // SAFETY: a procedure is being called with it.
+        // SAFETY: the visitor is set only during a call of a procedure, which this is.
         unsafe { vel::vel_gc_visit(visitor, object) };
     }
     top
 }
 
-/// The same; the debugging collector's objects are no others here.
+/// [`GC_mark_and_push`]: checked objects need no other treatment here.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_mark_and_push(
     object: *mut c_void,
@@ -392,19 +392,19 @@ pub extern "C" fn GC_debug_mark_and_push(
     GC_mark_and_push(object, top, limit, source)
 }
 
-/// Names what `object` refers to, as the descriptor says: for procedures for roots.
+/// Reports the pointers of `object` by the descriptor, in procedures for roots.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_push_obj_descr(object: *mut c_void, descriptor: usize) {
     if !object.is_null() && !VISITOR.load(Relaxed).is_null() {
-        // SAFETY: the program vouches for the object, and the visitor is set.
+        // SAFETY: the program's object is readable and fits the descriptor; the visitor is set.
         unsafe { name_all(object, None, descriptor) };
     }
 }
 
-/// Puts that on a mark procedure's stack; its top then.
+/// Pushes an entry on a mark procedure's stack; returns its new top.
 ///
 /// # Safety
-/// `top` and `limit` are those that a mark procedure was given.
+/// `top` and `limit` are the mark procedure's arguments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_ms_push_obj_descr(
     object: *mut c_void,
@@ -416,15 +416,15 @@ pub unsafe extern "C" fn GC_ms_push_obj_descr(
     if next >= limit {
         give_up(c"libgc: a mark procedure puts more on the mark stack than it has room for");
     }
-    // SAFETY: below the limit.
+    // SAFETY: the check above keeps `next` below the limit.
     unsafe { next.write(Entry { start: object, descriptor }) };
     next
 }
 
-/// Puts every aligned word from `start` up to `end` there.
+/// Pushes every aligned word from `start` up to `end`.
 ///
 /// # Safety
-/// As [`GC_ms_push_obj_descr`].
+/// As for [`GC_ms_push_obj_descr`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_ms_push_all(
     start: *mut c_void,
@@ -435,12 +435,12 @@ pub unsafe extern "C" fn GC_ms_push_all(
     let start = start.map_addr(|start| start.next_multiple_of(WORD));
     match end.addr().saturating_sub(start.addr()) & !TAG {
         0 => top,
-        // SAFETY: passed on.
+        // SAFETY: `top` and `limit` are the mark procedure's arguments, by the `# Safety` section.
         bytes => unsafe { GC_ms_push_obj_descr(start, bytes | LENGTH, top, limit) },
     }
 }
 
-/// Has `procedure` called at each collection; it names roots by `GC_push_all` and its kin.
+/// Sets the procedure that reports further roots at each collection, by `GC_push_all` and the like.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_push_other_roots(procedure: Option<PushOther>) {
     start::ensure();

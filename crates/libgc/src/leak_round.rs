@@ -3,23 +3,23 @@
 use crate::say;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Leaks that are reported one by one after each collection, as many as with libgc.
+/// Leaks reported one by one after each collection, as many as with libgc.
 const REPORTED: usize = 40;
-/// Leaks since the last [`end`], and the bytes of those that were only counted.
+/// Leaks since the last [`end`], and the bytes of leaks that were only counted.
 static FOUND: AtomicUsize = AtomicUsize::new(0);
 static COUNTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Another leak was found: whether it is reported by itself.
+/// Counts a new leak; true if it is reported separately.
 pub(crate) fn is_reported() -> bool {
     FOUND.fetch_add(1, Relaxed) < REPORTED
 }
 
-/// Counts a leak of `bytes` bytes that is not.
+/// Adds the bytes of a leak that is only counted.
 pub(crate) fn count(bytes: usize) {
     COUNTED_BYTES.fetch_add(bytes, Relaxed);
 }
 
-/// A collection has reported its leaks: says how many were only counted.
+/// Reports how many leaks of a collection were only counted.
 pub(crate) fn end() {
     let (found, bytes) = (FOUND.swap(0, Relaxed), COUNTED_BYTES.swap(0, Relaxed));
     if found > REPORTED {

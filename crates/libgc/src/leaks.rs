@@ -2,9 +2,8 @@
 //! freed are reported.
 //!
 //! Each object gets a finalizer that reports it. Freeing the object removes the finalizer; an object that
-//! dies with it has leaked. If a collection finds many leaks, the first are reported one by one and the rest
-//! in one line (`leak_round`). The program's own finalizers and links have no effect in this mode, as with
-//! libgc.
+//! dies with it has leaked. If a collection finds many leaks, it reports the first one by one and the rest in
+//! one line (`leak_round`). The program's finalizers and links have no effect in this mode, as with libgc.
 
 use crate::collection::watch_leaks;
 use crate::variables::{GC_find_leak, finds_leaks};
@@ -19,12 +18,12 @@ const UNORDERED: c_int = 1;
 /// Bytes of an object's description (`GC_TYPE_DESCR_LEN`).
 const DESCRIPTION: usize = 40;
 
-/// An object was made; null is let pass.
+/// Watches a new object; accepts null.
 #[cold]
 pub(crate) fn made(object: *mut c_void) -> *mut c_void {
     if finds_leaks() && !object.is_null() {
-        // Without memory for it the object is not reported.
-        // SAFETY: the function takes every object.
+        // Without memory for its finalizer, the object is not reported. SAFETY: `leaked` accepts every
+        // object, and null places are not written.
         unsafe {
             vel::vel_gc_replace_finalizer(
                 object,
@@ -41,7 +40,7 @@ pub(crate) fn made(object: *mut c_void) -> *mut c_void {
 
 unsafe extern "C" fn leaked(object: *mut c_void, _data: *mut c_void) {
     if !leak_round::is_reported() {
-        // SAFETY: any address may be asked about.
+        // SAFETY: both functions accept any address.
         let room = || unsafe { vel::vel_gc_size(vel::vel_gc_base(object)) };
         return leak_round::count(headers::place_of(object).map_or_else(room, |(_, _, bytes)| bytes));
     }
@@ -49,15 +48,15 @@ unsafe extern "C" fn leaked(object: *mut c_void, _data: *mut c_void) {
     let (mut address, mut size) = ([0; 16], [0; 20]);
     let (file, line, bytes) = match headers::place_of(object) {
         Some((file, line, bytes)) => (say::bytes(file), say::decimal(u64::from(line), &mut place), bytes),
-        // SAFETY: any address may be asked about.
+        // SAFETY: both functions accept any address.
         None => (&b""[..], &b""[..], unsafe { vel::vel_gc_size(vel::vel_gc_base(object)) }),
     };
     let user = headers::seen_of(object);
     let between: &[u8] = if file.is_empty() { b"" } else { b":" };
     let mut text = [0; DESCRIPTION];
-    // SAFETY: nothing is stored.
+    // SAFETY: the function accepts any object, and stores nothing at a null pointer.
     if let Some(describe) = kinds::description(unsafe { kinds::GC_get_kind_and_size(object, null_mut()) }) {
-        // SAFETY: the program's own function, and room for what it writes.
+        // SAFETY: a `Describe` writes at most 40 bytes, the size of `text`.
         unsafe { describe(user, text.as_mut_ptr().cast()) };
     }
     let described = &text[..text.iter().position(|&byte| byte == 0).unwrap_or(DESCRIPTION)];
@@ -75,7 +74,7 @@ unsafe extern "C" fn leaked(object: *mut c_void, _data: *mut c_void) {
     ]);
 }
 
-/// Whether leaks are looked for; to be said before the first object is made.
+/// Enables leak detection; to be called before the first object is made.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_find_leak(on: c_int) {
     GC_find_leak.store(on, Relaxed);
@@ -84,7 +83,7 @@ pub extern "C" fn GC_set_find_leak(on: c_int) {
     }
 }
 
-/// What [`GC_set_find_leak`] set.
+/// The value of [`GC_set_find_leak`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_find_leak() -> c_int {
     GC_find_leak.load(Relaxed)

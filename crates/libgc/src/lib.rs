@@ -43,7 +43,7 @@
 //! * A setting without effect here is stored and returned; `docs/libgc.md` lists those.
 //! * A pointer just past an object keeps it alive while interior pointers count (the default): each object is
 //!   a byte longer.
-//! * Interior pointers always keep an object alive, even if the program asks for less. Displacements need no
+//! * Interior pointers always keep an object alive, even if the program requests less. Displacements need no
 //!   registration.
 //!
 //! # Departures
@@ -95,7 +95,7 @@ pub mod variables;
 mod vel;
 pub mod visitor;
 
-/// A broken invariant. Nothing here panics on a path a program can reach.
+/// Ends the process: a panic is a broken invariant. No path that a program can reach panics.
 #[cfg(panic = "abort")]
 #[panic_handler]
 fn broken(_: &core::panic::PanicInfo<'_>) -> ! {

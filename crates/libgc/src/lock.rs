@@ -1,7 +1,7 @@
 //! libgc's allocation lock: its holder excludes all other holders, and no collection runs while it is held.
 //!
 //! Programs take it to turn a disguised pointer into a real one, which a running collection could be about to
-//! clear. It is not the heap's own lock, so its holder may call any function and may take it again.
+//! clear. The heap has a separate lock, so the holder may call any function and may take the lock again.
 
 use crate::forks::{put, take};
 use crate::{start, vel};
@@ -12,14 +12,14 @@ use core::ffi::{c_int, c_void};
 pub extern "C" fn GC_alloc_lock() {
     start::ensure();
     take();
-    // SAFETY: holds nest, and this one is undone.
+    // SAFETY: holds nest, and `GC_alloc_unlock` undoes this one.
     unsafe { vel::vel_gc_hold() };
 }
 
 /// Undoes [`GC_alloc_lock`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_alloc_unlock() {
-    // SAFETY: undoes the hold of `GC_alloc_lock`.
+    // SAFETY: this undoes the hold of `GC_alloc_lock`.
     unsafe { vel::vel_gc_let() };
     put();
 }
@@ -28,13 +28,13 @@ pub extern "C" fn GC_alloc_unlock() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_call_with_alloc_lock(function: vel::Body, argument: *mut c_void) -> *mut c_void {
     GC_alloc_lock();
-    // SAFETY: the program's own function and argument.
+    // SAFETY: the program passes a function that accepts the argument.
     let result = unsafe { function(argument) };
     GC_alloc_unlock();
     result
 }
 
-/// The same: readers, too, are alone with the lock. `release` is for what is read by others meanwhile.
+/// [`GC_call_with_alloc_lock`]: readers also exclude each other here, so `release` has no effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_call_with_reader_lock(
     function: vel::Body,

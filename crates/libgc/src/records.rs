@@ -4,8 +4,8 @@
 //! thread's record, an uncollectable object, therefore holds it too, until the thread is joined. The record
 //! of a detached thread is freed when the thread ends.
 //!
-//! Invariants: a record is in the list from [`add`] until it is freed; the list changes only under its lock;
-//! the value of [`key`] is the thread's record.
+//! Invariants: a record is in the list from [`add`] until it is freed. The list changes only under its lock.
+//! The value of [`key`] is the thread's record.
 
 use crate::vel;
 use core::cell::{Cell, UnsafeCell};
@@ -23,7 +23,7 @@ pub(crate) struct Record {
     pub argument: *mut c_void,
     thread: Cell<libc::pthread_t>,
     result: Cell<*mut c_void>,
-    /// It has ended, so that its number may be another's by now.
+    /// True if the thread has ended; its number may then belong to another thread.
     has_ended: Cell<bool>,
     has_begun: Cell<bool>,
     is_detached: Cell<bool>,
@@ -35,15 +35,15 @@ struct List {
     first: Cell<*const Record>,
 }
 
-// SAFETY: changed under the lock only.
+// SAFETY: `first` is accessed only with `lock` held.
 unsafe impl Sync for List {}
 
 static LIST: List = List { lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER), first: Cell::new(null()) };
 
-/// What the key holds of a thread that registered itself.
+/// The key's value for a thread that registered itself.
 static ITSELF: u8 = 0;
 
-/// The key's number and one; 0: there is none yet.
+/// The key plus one; 0 before the key exists.
 static KEY: AtomicUsize = AtomicUsize::new(0);
 
 fn with_list<R>(work: impl FnOnce(&List) -> R) -> R {
@@ -53,19 +53,19 @@ fn with_list<R>(work: impl FnOnce(&List) -> R) -> R {
     result
 }
 
-/// Holds the list, over a fork as well.
+/// Locks the list, also over a fork.
 pub(crate) fn lock() {
-    // SAFETY: a mutex initialised statically.
+    // SAFETY: the mutex is initialised statically and lives for ever.
     unsafe { libc::pthread_mutex_lock(LIST.lock.get()) };
 }
 
-/// Ends what [`lock`] began, in a forked child as well.
+/// Unlocks the list, also in a forked child.
 pub(crate) fn unlock() {
-    // SAFETY: unlocked by whom it was locked.
+    // SAFETY: this thread locked the mutex; in a forked child, the forking thread did.
     unsafe { libc::pthread_mutex_unlock(LIST.lock.get()) };
 }
 
-/// The key by which a thread finds its record; made when first needed.
+/// The key for thread records, created at first use.
 fn key() -> libc::pthread_key_t {
     let known = KEY.load(Acquire);
     if known != 0 {
@@ -77,7 +77,7 @@ fn key() -> libc::pthread_key_t {
             return (known - 1) as libc::pthread_key_t;
         }
         let mut key = 0;
-        // SAFETY: a place for the key, and a function that lives as long as the library.
+        // SAFETY: `key` is a local, and `thread_ends` exists as long as the library.
         if unsafe { libc::pthread_key_create(&raw mut key, Some(thread_ends)) } != 0 {
             crate::say::line(&[b"libgc: no thread-specific key is left"]);
             // SAFETY: abort has no preconditions.
@@ -89,51 +89,51 @@ fn key() -> libc::pthread_key_t {
 }
 
 fn set(value: *const c_void) {
-    // SAFETY: the key was made. Without memory the thread has no record: it is only not known to be
+    // SAFETY: `key` returned a valid key. Without memory the thread has no record, and only counts as not
     // registered.
     unsafe { libc::pthread_setspecific(key(), value) };
 }
 
-/// Whether the calling thread was registered, or started by us.
+/// True if the calling thread was registered, or started by `GC_pthread_create`.
 pub(crate) fn is_registered() -> bool {
-    // SAFETY: the key was made.
+    // SAFETY: `key` returned a valid key.
     !unsafe { libc::pthread_getspecific(key()) }.is_null()
 }
 
-/// Notes that the calling thread has registered itself.
+/// Records that the calling thread has registered itself.
 pub(crate) fn register() {
     set((&raw const ITSELF).cast());
 }
 
-/// Undoes that.
+/// Undoes [`register`].
 pub(crate) fn unregister() {
     if own().is_none() {
         set(null());
     }
 }
 
-/// The calling thread's record, if it was started by us.
+/// The calling thread's record, if `GC_pthread_create` started the thread.
 fn own() -> Option<&'static Record> {
-    // SAFETY: the key was made.
+    // SAFETY: `key` returned a valid key.
     let value = unsafe { libc::pthread_getspecific(key()) };
     if value.is_null() || core::ptr::addr_eq(value, &raw const ITSELF) {
         return None;
     }
-    // SAFETY: only `begins` sets another value, and the record stays until the thread has ended.
+    // SAFETY: any other value was set by `begins`, and a record exists until its thread has ended.
     Some(unsafe { &*value.cast::<Record>() })
 }
 
-/// The record of a thread to be started, in an object.
+/// Adds the record of a thread to be started.
 ///
 /// # Safety
-/// The object has room for a record, stays until it is freed, and is nobody else's.
+/// `record` has room for a record, stays until it is freed, and is not used by any other code.
 pub(crate) unsafe fn add(
     record: *mut Record,
     body: vel::Body,
     argument: *mut c_void,
     is_detached: bool,
 ) -> &'static Record {
-    // SAFETY: by this function's condition.
+    // SAFETY: `record` is valid and unshared, by the `# Safety` section.
     let record = unsafe {
         record.write(Record {
             body,
@@ -154,31 +154,31 @@ pub(crate) unsafe fn add(
     record
 }
 
-/// The calling thread begins, with `record`.
+/// Records the start of the calling thread.
 pub(crate) fn begins(record: &'static Record) {
     with_list(|_| {
-        // SAFETY: plain call.
+        // SAFETY: pthread_self has no preconditions.
         record.thread.set(unsafe { libc::pthread_self() });
         record.has_begun.set(true);
     });
     set(from_ref(record).cast());
 }
 
-/// The calling thread is about to end, and returns `result`.
+/// Records the result of the calling thread, which is about to end.
 pub(crate) fn ends(result: *mut c_void) {
     if let Some(record) = own() {
         record.result.set(result);
     }
 }
 
-/// The thread has ended, however it did.
+/// Called when a thread has ended, for whatever reason.
 extern "C" fn thread_ends(value: *mut c_void) {
     if core::ptr::addr_eq(value, &raw const ITSELF) {
         return;
     }
-    // SAFETY: see `own`.
+    // SAFETY: any other value was set by `begins`, and the record exists until it is removed below.
     let record = unsafe { &*value.cast::<Record>() };
-    // Of this and `detached`, one sees what the other noted.
+    // This function and `detached` run under the lock, so the second one sees the first one's flag.
     let is_detached = with_list(|_| {
         record.has_ended.set(true);
         record.is_detached.get()
@@ -188,14 +188,14 @@ extern "C" fn thread_ends(value: *mut c_void) {
     }
 }
 
-/// `thread` was joined: what it returned is its joiner's now.
+/// Removes the record of a joined thread: its joiner has the result now.
 pub(crate) fn joined(thread: libc::pthread_t) {
     if let Some(record) = find(thread) {
         remove(record);
     }
 }
 
-/// `thread` will not be joined.
+/// Marks a thread that will not be joined.
 pub(crate) fn detached(thread: libc::pthread_t) {
     let ended = find(thread).filter(|record| {
         with_list(|_| {
@@ -208,14 +208,14 @@ pub(crate) fn detached(thread: libc::pthread_t) {
     }
 }
 
-/// The oldest record of that number: a joined or detached one is gone, so there is one at most that can still
-/// be joined.
+/// The oldest record with that number that can still be joined. Records of joined threads are gone, so there
+/// is at most one.
 fn find(thread: libc::pthread_t) -> Option<&'static Record> {
     with_list(|list| {
         let mut this = list.first.get();
         let mut found = None;
         while !this.is_null() {
-            // SAFETY: records in the list are there.
+            // SAFETY: records in the list are freed only after they are removed, and the lock is held.
             let record: &'static Record = unsafe { &*this };
             if record.has_begun.get() && record.thread.get() == thread && !record.is_detached.get() {
                 found = Some(record);
@@ -226,7 +226,7 @@ fn find(thread: libc::pthread_t) -> Option<&'static Record> {
     })
 }
 
-/// Takes a record out of the list and frees it, once.
+/// Removes a record from the list and frees it, once.
 pub(crate) fn remove(record: &'static Record) {
     let was_there = with_list(|list| {
         let mut link = &list.first;
@@ -235,13 +235,13 @@ pub(crate) fn remove(record: &'static Record) {
                 link.set(record.next.get());
                 return true;
             }
-            // SAFETY: records in the list are there.
+            // SAFETY: records in the list are freed only after they are removed, and the lock is held.
             link = unsafe { &(*link.get()).next };
         }
         false
     });
     if was_there {
-        // SAFETY: nobody finds it any more.
+        // SAFETY: the record was just removed from the list, so no other code can find it.
         unsafe { vel::vel_gc_free(from_ref(record).cast_mut().cast()) };
     }
 }

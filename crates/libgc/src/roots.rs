@@ -1,5 +1,4 @@
-//! Roots in static data. The collector finds the data of the program and its libraries; programs register
-//! more here.
+//! Roots in static data. The collector finds those of the program and its libraries; others are registered.
 
 use crate::abort::give_up;
 use crate::hooks::{FILTER, HasRoots, ask_of_images};
@@ -9,38 +8,38 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-/// Has the words from `start` up to `end` scanned.
+/// Adds the words from `start` up to `end` as roots.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_add_roots(start: *mut c_void, end: *mut c_void) {
     start::ensure();
-    // SAFETY: the program vouches for the range.
+    // SAFETY: the program keeps the range readable until it is removed (gc.h).
     if unsafe { vel::vel_gc_roots_add(start, end) } != 0 {
-        // Without them something would be freed that is in use.
+        // Without these roots, objects in use would be freed.
         give_up(c"libgc: GC_add_roots: out of memory");
     }
 }
 
-/// Undoes [`GC_add_roots`] of ranges within this one.
+/// Undoes [`GC_add_roots`] for ranges within this one.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_remove_roots(start: *mut c_void, end: *mut c_void) {
     start::ensure();
-    // SAFETY: any range may be named.
+    // SAFETY: the function accepts any range.
     unsafe { vel::vel_gc_roots_remove(start, end) };
 }
 
-/// Leaves static data from `start` up to `end` out.
+/// Excludes static data from `start` up to `end`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_exclude_static_roots(start: *mut c_void, end: *mut c_void) {
     start::ensure();
-    // SAFETY: any range may be named. Without memory it is scanned as before, which keeps more.
+    // SAFETY: the function accepts any range. Without memory the range is still scanned, which is safe.
     unsafe { vel::vel_gc_roots_exclude(start, end) };
 }
 
-/// Undoes every [`GC_add_roots`]. Static data stays scanned.
+/// Undoes every [`GC_add_roots`]; static data is still scanned.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_roots() {
     start::ensure();
-    // SAFETY: any range may be named.
+    // SAFETY: the function accepts any range.
     unsafe { vel::vel_gc_roots_remove(core::ptr::null(), core::ptr::without_provenance(usize::MAX)) };
 }
 
@@ -48,15 +47,15 @@ pub extern "C" fn GC_clear_roots() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_clear_exclusion_table() {
     if state::is_started() {
-        // SAFETY: any range may be named.
+        // SAFETY: the function accepts any range.
         unsafe {
             vel::vel_gc_roots_include(core::ptr::null(), core::ptr::without_provenance(usize::MAX));
         }
     }
 }
 
-/// Has `filter` asked about the data of each library, with the allocation lock of libgc's words held: it
-/// calls nothing of the collector.
+/// Sets the filter for the data of each library. The filter is called with the collector's lock held and must
+/// not call the collector.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_has_static_roots_callback(filter: Option<HasRoots>) {
     start::ensure();
@@ -64,7 +63,7 @@ pub extern "C" fn GC_register_has_static_roots_callback(filter: Option<HasRoots>
     ask_of_images();
 }
 
-/// Whether libraries' data is left out, from the next collection on.
+/// Excludes libraries' data from the next collection on.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_no_dls(on: c_int) {
     GC_no_dls.store(on, Relaxed);
@@ -73,24 +72,24 @@ pub extern "C" fn GC_set_no_dls(on: c_int) {
     }
 }
 
-/// What [`GC_set_no_dls`] set.
+/// The value of [`GC_set_no_dls`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_no_dls() -> c_int {
     GC_no_dls.load(Relaxed)
 }
 
-/// The query on the loader's segments.
+/// The query over the loader's segments.
 struct Wanted {
     address: usize,
     is_found: bool,
 }
 
-/// Whether `address` lies in the data of a library, which may be unloaded.
+/// Returns 1 if `address` lies in the data of a library, which may be unloaded.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_tmp_root(address: *mut c_void) -> c_int {
     unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, wanted: *mut c_void) -> c_int {
-        // SAFETY: the loader's structure, its table of that many headers and its C string; and what was
-        // passed.
+        // SAFETY: the loader passes its structure with `dlpi_phnum` headers and a C string; `wanted` is the
+        // local below.
         unsafe {
             let (info, wanted) = (&*info, &mut *wanted.cast::<Wanted>());
             if say::bytes(info.dlpi_name).is_empty() {
@@ -105,7 +104,7 @@ pub extern "C" fn GC_is_tmp_root(address: *mut c_void) -> c_int {
         }
     }
     let mut wanted = Wanted { address: address.addr(), is_found: false };
-    // SAFETY: the function reads what it is given.
+    // SAFETY: `look` accepts the loader's structures and the pointer to `wanted`.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut wanted).cast()) };
     c_int::from(wanted.is_found)
 }

@@ -13,10 +13,10 @@ pub type WarnProc = unsafe extern "C" fn(message: *mut c_char, argument: usize);
 
 /// Null: warnings go to standard error.
 static WARN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-/// Where what is logged goes.
+/// The file descriptor of the log.
 static LOG: AtomicI32 = AtomicI32::new(libc::STDERR_FILENO);
 
-/// Writes the parts and the end of the line, at once.
+/// Writes the parts and a line end, in one call.
 pub(crate) fn line(parts: &[&[u8]]) {
     let mut text = [0; 256];
     let mut length = 0;
@@ -26,7 +26,7 @@ pub(crate) fn line(parts: &[&[u8]]) {
         text[length..length + taken].copy_from_slice(&part[..taken]);
         length += taken;
     }
-    // SAFETY: `length` bytes are there. Bytes that cannot be written are lost.
+    // SAFETY: `text` has `length` bytes. Bytes that cannot be written are lost.
     unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), length) };
 }
 
@@ -35,46 +35,46 @@ pub(crate) fn bytes<'a>(text: *const c_char) -> &'a [u8] {
     if text.is_null() {
         return b"";
     }
-    // SAFETY: the callers pass C strings of the program, which stay for the call.
+    // SAFETY: the callers pass C strings of the program, which exist during the call.
     unsafe { CStr::from_ptr(text) }.to_bytes()
 }
 
-/// Warns of something that a program's user may want to know; `message` ends with a zero.
+/// Warns the program's user; `message` ends with a zero.
 pub(crate) fn warn(message: &'static CStr, argument: usize) {
     match warn_proc() {
-        // SAFETY: the program's procedure takes these.
+        // SAFETY: a `WarnProc` accepts a message and a word.
         Some(procedure) => unsafe { procedure(message.as_ptr().cast_mut(), argument) },
         None => to_standard_error(message.as_ptr().cast_mut(), argument),
     }
 }
 
 fn warn_proc() -> Option<WarnProc> {
-    // SAFETY: null or what was set.
+    // SAFETY: `GC_set_warn_proc` alone stores here, null or a `WarnProc`.
     unsafe { variables::function::<WarnProc>(&WARN) }
 }
 
-/// Has warnings go to `procedure`.
+/// Sets the procedure that receives warnings.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_warn_proc(procedure: Option<WarnProc>) {
     WARN.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Relaxed);
 }
 
-/// Where warnings go.
+/// The procedure that receives warnings.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_warn_proc() -> WarnProc {
     warn_proc().unwrap_or(to_standard_error)
 }
 
-/// A procedure for `GC_set_warn_proc` that says nothing.
+/// A procedure for `GC_set_warn_proc` that ignores warnings.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_ignore_warn_proc(_message: *mut c_char, _argument: usize) {}
 
 extern "C" fn to_standard_error(message: *mut c_char, argument: usize) {
-    // SAFETY: a message in the manner of printf with one place for a word at most.
+    // SAFETY: the message is a format of printf with at most one place, for a word.
     unsafe { dprintf(libc::STDERR_FILENO, message, argument) };
 }
 
-/// Has what is logged written to this descriptor.
+/// Sets the file descriptor of the log.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_log_fd(descriptor: c_int) {
     LOG.store(descriptor, Relaxed);
@@ -85,33 +85,33 @@ unsafe extern "C" {
     fn vdprintf(descriptor: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
 }
 
-/// What the three printing functions come to: `arguments` is a `va_list`.
+/// The common implementation of the three printing functions; `arguments` is a `va_list`.
 unsafe extern "C" fn print_to_output(format: *const c_char, arguments: *mut c_void) {
-    // SAFETY: passed on.
+    // SAFETY: the asm of `variadic` passes a valid `va_list` for `format`.
     unsafe { vdprintf(libc::STDOUT_FILENO, format, arguments) };
 }
 
-/// See [`print_to_output`].
+/// Like [`print_to_output`].
 unsafe extern "C" fn print_to_standard_error(format: *const c_char, arguments: *mut c_void) {
-    // SAFETY: passed on.
+    // SAFETY: the asm of `variadic` passes a valid `va_list` for `format`.
     unsafe { vdprintf(libc::STDERR_FILENO, format, arguments) };
 }
 
-/// See [`print_to_output`].
+/// Like [`print_to_output`].
 unsafe extern "C" fn print_to_log(format: *const c_char, arguments: *mut c_void) {
-    // SAFETY: passed on.
+    // SAFETY: the asm of `variadic` passes a valid `va_list` for `format`.
     unsafe { vdprintf(LOG.load(Relaxed), format, arguments) };
 }
 
-// Functions of variable arguments cannot be written in Rust: these lay their arguments out as a va_list of
-// the System V ABI (how much of the saved registers is used, where the rest is, where registers were saved)
-// and pass it on.
+// Rust cannot define functions with variable arguments. These functions therefore build a `va_list` of the
+// System V ABI (used part of the saved registers, address of the rest, address of saved registers) and pass
+// it.
 macro_rules! variadic {
     ($($(#[$doc:meta])* $name:ident => $to:path;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
-        /// As `printf`.
+        /// As for `printf`.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(format: *const c_char) {
@@ -153,11 +153,11 @@ variadic! {
     GC_printf => print_to_output;
     /// `printf` to standard error.
     GC_err_printf => print_to_standard_error;
-    /// `printf` to where [`GC_set_log_fd`] says.
+    /// `printf` to the descriptor of [`GC_set_log_fd`].
     GC_log_printf => print_to_log;
 }
 
-/// `number` in digits.
+/// The decimal digits of `number`.
 pub(crate) fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut first = digits.len();
     loop {
@@ -170,7 +170,7 @@ pub(crate) fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// `number` in hexadecimal digits.
+/// The hexadecimal digits of `number`.
 pub(crate) fn hex(mut number: usize, digits: &mut [u8; 16]) -> &[u8] {
     let mut first = digits.len();
     loop {

@@ -14,14 +14,14 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering:
 /// The interface's version: 8.2.12.
 const VERSION: c_uint = 8 << 16 | 2 << 8 | 12;
 
-/// What the program's procedure says when there is no memory for `bytes` bytes.
+/// The result of the program's procedure for a failed allocation of `bytes` bytes.
 #[cold]
 pub(crate) fn out_of_memory(bytes: usize) -> *mut c_void {
-    // SAFETY: the variable holds a function of this type, the program's own.
+    // SAFETY: gc.h gives the variable this type, so it holds null or such a function.
     unsafe { variables::function::<OomFunction>(&GC_oom_fn).map_or(null_mut(), |function| function(bytes)) }
 }
 
-/// Ends the process for want of memory.
+/// Ends the process after it has run out of memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_abort_on_oom() {
     give_up(c"libgc: out of memory")
@@ -33,7 +33,7 @@ pub extern "C" fn GC_get_version() -> c_uint {
     VERSION
 }
 
-/// Has collections made in slices, if called before the heap starts.
+/// Makes collections incremental, if called before the heap starts.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_enable_incremental() {
     if is_started() {
@@ -49,28 +49,28 @@ pub extern "C" fn GC_enable_incremental() {
     start::ensure();
 }
 
-/// Whether collections are made in slices.
+/// Returns 1 if collections are incremental.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_incremental_mode() -> c_int {
     INCREMENTAL.load(Relaxed)
 }
 
-/// 0: nothing is protected from system calls.
+/// Returns 0: pages are not protected from system calls.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_incremental_protection_needs() -> c_int {
     0
 }
 
-/// Settings that are kept and change nothing.
+/// Settings that are stored and have no effect.
 macro_rules! kept {
     ($($type:ty, $cell:ident: $atomic:ident = $default:expr, $set:ident, $get:ident;)*) => { $(
         static $cell: $atomic = $atomic::new($default);
-        /// Kept, and changes nothing.
+        /// Stored; has no effect.
         #[unsafe(no_mangle)]
         pub extern "C" fn $set(value: $type) {
             $cell.store(value as _, Relaxed);
         }
-        /// The limit that was set.
+        /// The stored value.
         #[unsafe(no_mangle)]
         pub extern "C" fn $get() -> $type {
             $cell.load(Relaxed) as $type
@@ -90,8 +90,7 @@ kept! {
     c_uint, INTERRUPT: AtomicU32 = 0, GC_set_interrupt_finalizers, GC_get_interrupt_finalizers;
 }
 
-/// `GC_sp_corrector_proc`, `GC_on_os_get_mem_proc`, `GC_on_mark_stack_empty_proc`: of none of them more than
-/// the address is used.
+/// `GC_sp_corrector_proc`, `GC_on_os_get_mem_proc` and `GC_on_mark_stack_empty_proc`, which are never called.
 pub type Unused = unsafe extern "C" fn();
 
 static SP_CORRECTOR: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
@@ -102,7 +101,7 @@ variables::procedures! {
     Unused, ON_OS_GET_MEM: GC_set_on_os_get_mem, GC_get_on_os_get_mem;
 }
 
-/// Not served: a procedure that marks more when all is marked. To go on without it would lose objects.
+/// Unsupported: a procedure that marks more objects after marking. Without its call, objects would be lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_on_mark_stack_empty(procedure: Option<Unused>) {
     if procedure.is_some() {
@@ -110,13 +109,13 @@ pub extern "C" fn GC_set_on_mark_stack_empty(procedure: Option<Unused>) {
     }
 }
 
-/// Null: there is none.
+/// Returns null: such procedures are unsupported.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_on_mark_stack_empty() -> Option<Unused> {
     None
 }
 
-/// Not served, as in most builds of libgc: words are pointers as they are.
+/// Unsupported, as in most builds of libgc: pointers are used unmasked.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_pointer_mask(mask: usize) {
     if mask != usize::MAX {
@@ -124,13 +123,13 @@ pub extern "C" fn GC_set_pointer_mask(mask: usize) {
     }
 }
 
-/// All ones.
+/// Returns all ones.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_pointer_mask() -> usize {
     usize::MAX
 }
 
-/// As [`GC_set_pointer_mask`].
+/// Unsupported: see [`GC_set_pointer_mask`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_pointer_shift(shift: c_uint) {
     if shift != 0 {
@@ -138,30 +137,30 @@ pub extern "C" fn GC_set_pointer_shift(shift: c_uint) {
     }
 }
 
-/// 0.
+/// Returns 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_pointer_shift() -> c_uint {
     0
 }
 
-/// Whether a pointer just past an object may not keep it, although interior pointers do: never.
+/// Returns 0: a pointer just past an object keeps it while interior pointers do.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_dont_add_byte_at_end() -> c_int {
     0
 }
 
-/// Ways to see a program's writes: page protection, and the kernel's record of written pages
-/// (`GC_VDB_MPROTECT`, `GC_VDB_UFFDWP`).
+/// Ways to detect writes: page protection, and the kernel's record of written pages (`GC_VDB_MPROTECT`,
+/// `GC_VDB_UFFDWP`).
 const BY_PROTECTION: c_uint = 1;
 const BY_KERNEL: c_uint = 0x80;
 
-/// The ways that may be used.
+/// The supported ways.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_supported_vdbs() -> c_uint {
     BY_PROTECTION | BY_KERNEL
 }
 
-/// The way in use; 0 where collections are made at one go.
+/// The way in use; 0 if collections are not incremental.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_actual_vdb() -> c_uint {
     match INCREMENTAL.load(Relaxed) {
@@ -183,20 +182,20 @@ pub struct TimeLimit {
 
 static LIMIT_NS: AtomicUsize = AtomicUsize::new(0);
 
-/// Kept, and changes nothing.
+/// Stored; has no effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_time_limit_tv(limit: TimeLimit) {
     variables::GC_set_time_limit(limit.tv_ms);
     LIMIT_NS.store(limit.tv_nsec as usize, Relaxed);
 }
 
-/// The limit that was set.
+/// The stored limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_time_limit_tv() -> TimeLimit {
     TimeLimit { tv_ms: variables::GC_get_time_limit(), tv_nsec: LIMIT_NS.load(Relaxed) as c_ulong }
 }
 
-/// Objects are never code: anything but 0 ends the process, which would fail later.
+/// Objects are never executable: any value but 0 ends the process, which would otherwise fail later.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_pages_executable(on: c_int) {
     if on != 0 {
@@ -204,32 +203,32 @@ pub extern "C" fn GC_set_pages_executable(on: c_int) {
     }
 }
 
-/// 0: objects are never code.
+/// Returns 0: objects are never executable.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_pages_executable() -> c_int {
     0
 }
 
-/// 0: how many threads mark is the collector's choice.
+/// Returns 0: the collector chooses the number of marking threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_parallel() -> c_int {
     GC_parallel.load(Relaxed)
 }
 
-/// How many threads mark, if called before the heap starts; 0: the collector chooses.
+/// Sets the number of marking threads, if called before the heap starts; 0 lets the collector choose.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_markers_count(count: c_uint) {
     MARKERS.store(count, Relaxed);
 }
 
-/// Forks are handled without being told.
+/// Has no effect: forks are handled automatically.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_atfork_prepare() {}
 
-/// As [`GC_atfork_prepare`].
+/// Like [`GC_atfork_prepare`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_atfork_parent() {}
 
-/// As [`GC_atfork_prepare`].
+/// Like [`GC_atfork_prepare`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_atfork_child() {}

@@ -9,26 +9,26 @@ use core::sync::atomic::{
     Ordering::{Relaxed, Release},
 };
 
-/// The thread that starts the heap may change stacks, and says so by [`GC_stackbottom`]; the program may have
-/// said so already.
+/// Records the stack of the thread that starts the heap. This thread may change stacks and then sets
+/// [`GC_stackbottom`], possibly before the start.
 pub(crate) fn heap_started() {
     let _ = GC_stackbottom.compare_exchange(0, stack_end().addr(), Relaxed, Relaxed);
     MAIN.store(handle(), Release);
-    // SAFETY: the variable stays, and holds where the stack ends that the thread is on.
+    // SAFETY: the variable is a static, and holds the end of the stack that the thread is on.
     unsafe { vel::vel_gc_stack_end_at(GC_stackbottom.as_ptr().cast_const().cast()) };
 }
 
-/// The handle of the thread whose stack is [`GC_stackbottom`]'s.
+/// The handle of the thread that [`GC_stackbottom`] belongs to.
 pub(crate) static MAIN: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 pub(crate) fn handle() -> *mut c_void {
-    // SAFETY: may be called on any thread.
+    // SAFETY: any thread may call this function.
     unsafe { vel::vel_gc_thread() }
 }
 
-/// The highest address of the calling thread's stack; null if the C library cannot tell.
+/// The highest address of the calling thread's stack; null if the C library cannot determine it.
 pub(crate) fn stack_end() -> *mut c_void {
-    // SAFETY: the attributes are initialised by the first call, and destroyed.
+    // SAFETY: the first call initialises the attributes, and the last destroys them.
     unsafe {
         let mut attributes = core::mem::zeroed::<libc::pthread_attr_t>();
         if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {

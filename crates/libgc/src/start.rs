@@ -14,11 +14,11 @@ use core::sync::atomic::{
 static STARTER: AtomicI32 = AtomicI32::new(0);
 
 fn this_thread() -> i32 {
-    // SAFETY: plain call. glibc has a function for it since 2.30 only.
+    // SAFETY: gettid has no preconditions. glibc has a function for it only since 2.30.
     (unsafe { libc::syscall(libc::SYS_gettid) }) as i32
 }
 
-/// Starts the heap unless it has started, and makes an object.
+/// Starts the heap if necessary, then makes an object.
 #[cold]
 #[inline(never)]
 pub(crate) fn then<R>(make: impl FnOnce() -> R) -> R {
@@ -26,7 +26,7 @@ pub(crate) fn then<R>(make: impl FnOnce() -> R) -> R {
     make()
 }
 
-/// Starts the heap unless it has started.
+/// Starts the heap if necessary.
 #[inline(always)]
 pub(crate) fn ensure() {
     if !state::is_started() {
@@ -39,10 +39,10 @@ pub(crate) fn ensure() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_init() {
     if !state::begin() {
-        // Another thread's start must be over before anything is allocated; what this one calls while it
-        // starts goes on.
+        // Other threads wait for the end of the start before they allocate. Calls that the starting thread
+        // makes during the start continue.
         while !state::is_started() && STARTER.load(Acquire) != this_thread() {
-            // SAFETY: plain call.
+            // SAFETY: sched_yield has no preconditions.
             unsafe { libc::sched_yield() };
         }
         return;
@@ -65,15 +65,15 @@ pub extern "C" fn GC_init() {
         sticky_marks: c_int::from(!wishes.only_whole),
         ..vel::Config::default()
     };
-    // It may have been started by a library that uses Vellum's own interface; then its settings stand.
-    // SAFETY: the structure says its own size.
+    // A library that uses Vellum's own interface may have started the heap; then its settings stand. SAFETY:
+    // `config` is a local whose first field has its size.
     unsafe { vel::vel_gc_init(&raw const config) };
     if wishes.never_collects {
         variables::GC_dont_gc.fetch_add(1, Relaxed);
     }
     apply(wishes);
     forks::prepare();
-    // The thread that starts the heap is known, and may change stacks.
+    // The starting thread is registered, and may change stacks.
     records::register();
     stacks::heap_started();
     hooks::begin();
@@ -85,7 +85,7 @@ pub extern "C" fn GC_init() {
     }
 }
 
-/// Applies what the environment asks for and the program can ask about.
+/// Applies the environment's settings that the program can query.
 fn apply(wishes: Wishes) {
     if wishes.slice_us.is_some() {
         INCREMENTAL.store(1, Relaxed);
@@ -93,7 +93,7 @@ fn apply(wishes: Wishes) {
     if wishes.prints {
         GC_print_stats.store(1, Relaxed);
     }
-    // SAFETY: a function that lives as long as the library, which is never unloaded with a heap in use.
+    // SAFETY: the function exists as long as the library, which is never unloaded (`nodelete`).
     unsafe { libc::atexit(figures_at_end) };
 }
 
@@ -103,18 +103,18 @@ extern "C" fn figures_at_end() {
     }
 }
 
-/// The most threads that mark: see `struct vel_gc_config`.
+/// The maximum number of marking threads: see `struct vel_gc_config`.
 const MARKERS_MAX: c_uint = 16;
 
-/// Microseconds of a slice where collections are asked to be incremental and no time is named.
+/// Microseconds of a slice, if collections are incremental and no time is set.
 const SLICE_US: c_uint = 1000;
 
-/// Whether the heap has started.
+/// Returns 1 if the heap's start has begun.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_init_called() -> c_int {
     c_int::from(state::has_begun())
 }
 
-/// Called at a program's end there; there is nothing to undo.
+/// Has no effect: libgc programs call it at their end.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_deinit() {}

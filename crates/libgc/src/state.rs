@@ -1,4 +1,4 @@
-//! Whether the heap has started, and the settings made before. Any module may use this one; it uses none.
+//! The state of the heap's start, and settings made before. Any module may use this one; it uses none.
 
 use core::sync::atomic::{
     AtomicI32, AtomicU8, AtomicU32, AtomicUsize,
@@ -8,28 +8,28 @@ use core::sync::atomic::{
 const NOT_YET: u8 = 0;
 const STARTING: u8 = 1;
 const STARTED: u8 = 2;
-/// It has, and objects are looked after as they are made (`leaks`, `checked`).
+/// The heap has started, and new objects are watched (`leaks`, `checked`).
 const WATCHED: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NOT_YET);
 
-/// The heap's limit that was asked for before its start, in bytes; 0: none.
+/// The heap limit requested before the start, in bytes; 0 for none.
 pub(crate) static MAX_HEAP: AtomicUsize = AtomicUsize::new(0);
-/// Threads that mark; 0: the collector chooses.
+/// The number of marking threads; 0 lets the collector choose.
 pub(crate) static MARKERS: AtomicU32 = AtomicU32::new(0);
-/// Not 0: collections are made in slices.
+/// True (not 0) if collections are incremental.
 pub(crate) static INCREMENTAL: AtomicI32 = AtomicI32::new(0);
 
 pub(crate) fn has_begun() -> bool {
     STATE.load(Relaxed) != NOT_YET
 }
 
-/// Begins the start; false if another call has.
+/// Begins the start; false if another call already has.
 pub(crate) fn begin() -> bool {
     STATE.compare_exchange(NOT_YET, STARTING, AcqRel, Relaxed).is_ok()
 }
 
-/// The start is over.
+/// Records the end of the start.
 pub(crate) fn started() {
     STATE.store(STARTED, Release);
 }
@@ -38,13 +38,13 @@ pub(crate) fn is_started() -> bool {
     STATE.load(Acquire) >= STARTED
 }
 
-/// Whether the heap has started and nothing is to be done for objects but to make them.
+/// True if the heap has started and new objects are not watched.
 #[inline(always)]
 pub(crate) fn is_plain() -> bool {
     STATE.load(Acquire) == STARTED
 }
 
-/// Has objects looked after as they are made. The heap has started.
+/// Makes allocations watch their objects. The heap has started.
 pub(crate) fn watch_objects() {
     let _ = STATE.compare_exchange(STARTED, WATCHED, AcqRel, Relaxed);
 }

@@ -9,21 +9,21 @@ use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// A suspended thread. Entries are never given back, but used again.
+/// A suspended thread. Entries are never freed, but are used again.
 struct Entry {
     thread: libc::pthread_t,
     next: *mut Entry,
 }
 
-/// The list, changed and read under the allocation lock. A thread of 0 is none.
+/// The list, accessed under the allocation lock. A thread of 0 marks a free entry.
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(null_mut());
 
-/// The entry of `thread`; null if it has none. The caller holds the lock.
+/// The entry of `thread`, or null. The caller holds the lock.
 fn entry(thread: libc::pthread_t) -> *mut Entry {
     let mut this = FIRST.load(Relaxed);
-    // SAFETY: entries are never given back, and changed by who holds the lock.
+    // SAFETY: entries are never freed, and the caller holds the lock.
     while !this.is_null() && unsafe { (*this).thread } != thread {
-        // SAFETY: as above.
+        // SAFETY: entries are never freed, and the caller holds the lock.
         this = unsafe { (*this).next };
     }
     this
@@ -37,46 +37,46 @@ fn locked<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Notes that `thread` is suspended; false if it was.
+/// Records that `thread` is suspended; false if it already was.
 fn note(thread: libc::pthread_t) -> bool {
     if !entry(thread).is_null() {
         return false;
     }
     let mut place = entry(0);
     if place.is_null() {
-        // SAFETY: plain call.
+        // SAFETY: malloc has no preconditions.
         place = unsafe { libc::malloc(size_of::<Entry>()) }.cast();
         if place.is_null() {
             crate::abort::give_up(c"libgc: GC_suspend_thread: out of memory");
         }
-        // SAFETY: that many bytes are there.
+        // SAFETY: the memory is new and has room for an entry.
         unsafe { place.write(Entry { thread: 0, next: FIRST.load(Relaxed) }) };
         FIRST.store(place, Relaxed);
     }
-    // SAFETY: an entry, changed under the lock.
+    // SAFETY: entries are never freed, and the lock is held.
     unsafe { (*place).thread = thread };
     true
 }
 
-/// Notes that `thread` is not suspended any more. The caller holds the lock.
+/// Records that `thread` is no longer suspended. The caller holds the lock.
 fn forget(thread: libc::pthread_t) {
     let this = entry(thread);
     if !this.is_null() {
-        // SAFETY: an entry, changed under the lock.
+        // SAFETY: entries are never freed, and the lock is held.
         unsafe { (*this).thread = 0 };
     }
 }
 
-/// Stops a thread until [`GC_resume_thread`], at once or when it comes out of a blocking call. One that is
-/// suspended already stays so.
+/// Stops a thread until [`GC_resume_thread`], at once or when it returns from a blocking call. A suspended
+/// thread stays suspended.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_suspend_thread(thread: libc::pthread_t) {
-    // SAFETY: plain call.
+    // SAFETY: pthread_self has no preconditions.
     let is_caller = unsafe { libc::pthread_self() } == thread;
-    // SAFETY: any number may be named; a thread that the collector does not know has ended, or has not begun.
+    // SAFETY: the function accepts any number; an unknown thread has ended or not begun.
     let stop = || unsafe { vel::vel_gc_suspend(thread) };
-    // With the lock held, as a thread that is stopped while it holds the lock would keep it; but a caller
-    // that suspends itself would, too.
+    // The lock is held, because a thread that is stopped while holding it would keep it. A caller that
+    // suspends itself must release it first.
     let is_new = locked(|| {
         let is_new = note(thread);
         if is_new && !is_caller {
@@ -94,12 +94,12 @@ pub extern "C" fn GC_suspend_thread(thread: libc::pthread_t) {
 pub extern "C" fn GC_resume_thread(thread: libc::pthread_t) {
     locked(|| {
         forget(thread);
-        // SAFETY: as above. It may have been forgotten while it was about to suspend itself.
+        // SAFETY: the function accepts any number. A thread may be resumed before it has suspended itself.
         unsafe { vel::vel_gc_resume(thread) };
     });
 }
 
-/// Whether a thread is suspended.
+/// Returns 1 if a thread is suspended.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_is_thread_suspended(thread: libc::pthread_t) -> c_int {
     c_int::from(locked(|| !entry(thread).is_null()))

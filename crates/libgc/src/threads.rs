@@ -15,47 +15,46 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 /// `struct GC_stack_base`.
 #[repr(C)]
 pub struct StackBase {
-    /// Where the thread's stack begins: its highest address.
+    /// The highest address of the thread's stack, where the stack begins.
     pub mem_base: *mut c_void,
 }
 
-/// A thread is registered already: `GC_DUPLICATE`.
+/// `GC_DUPLICATE`: the thread is already registered.
 const DUPLICATE: c_int = 1;
 const SUCCESS: c_int = 0;
 const NO_MEMORY: c_int = 2;
 const UNIMPLEMENTED: c_int = 3;
 
-/// The signal by which threads are stopped: `SIGRTMAX - 5`, as docs/gc.md says, unless the program has chosen
-/// another.
+/// The signal that stops threads: `SIGRTMAX - 5`, as docs/gc.md documents, or the program's choice.
 fn signal() -> c_int {
-    // SAFETY: plain call.
+    // SAFETY: the function has no preconditions.
     unsafe { vel::vel_gc_signal() }
 }
 
-/// Threads are always allowed.
+/// Has no effect: threads can always register.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_allow_register_threads() {
     start::ensure();
 }
 
-/// Threads are always discovered.
+/// Has no effect: threads are always discovered.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_use_threads_discovery() {
     start::ensure();
 }
 
-/// The collector starts what threads it wants.
+/// Has no effect: the collector starts its marking threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_mark_threads() {}
 
-/// Makes the calling thread known; 1 (`GC_DUPLICATE`) if it was made so before.
+/// Registers the calling thread; returns 1 (`GC_DUPLICATE`) if it is registered.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_my_thread(_base: *const StackBase) -> c_int {
     start::ensure();
     if records::is_registered() {
         return DUPLICATE;
     }
-    // SAFETY: may be called on any thread.
+    // SAFETY: any thread may call this function.
     if unsafe { vel::vel_gc_thread_enter() } != 0 {
         return NO_MEMORY;
     }
@@ -63,20 +62,20 @@ pub extern "C" fn GC_register_my_thread(_base: *const StackBase) -> c_int {
     SUCCESS
 }
 
-/// Undoes [`GC_register_my_thread`]. The collector forgets the thread when it ends.
+/// Undoes [`GC_register_my_thread`]. The collector drops the thread when it ends.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_unregister_my_thread() -> c_int {
     records::unregister();
     SUCCESS
 }
 
-/// Whether the calling thread was made known, by itself or as one of [`GC_pthread_create`].
+/// Returns 1 if the calling thread has registered, or was started by [`GC_pthread_create`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_thread_is_registered() -> c_int {
     c_int::from(records::is_registered())
 }
 
-/// Where the calling thread's stack begins.
+/// Stores the start of the calling thread's stack.
 ///
 /// # Safety
 /// `base` can be written.
@@ -86,12 +85,12 @@ pub unsafe extern "C" fn GC_get_stack_base(base: *mut StackBase) -> c_int {
     if highest.is_null() {
         return UNIMPLEMENTED;
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `base` can be written, by the `# Safety` section.
     unsafe { (*base).mem_base = highest };
     SUCCESS
 }
 
-/// The same, as the collector has it, which the program may have changed; the calling thread's handle.
+/// Stores the start of the calling thread's stack as set for the collector; returns the thread's handle.
 ///
 /// # Safety
 /// `base` can be written.
@@ -104,19 +103,19 @@ pub unsafe extern "C" fn GC_get_my_stackbottom(base: *mut StackBase) -> *mut c_v
     } else {
         stack_end()
     };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `base` can be written, by the `# Safety` section.
     unsafe { (*base).mem_base = mem_base };
     handle
 }
 
-/// Says where the stack begins that a thread is on: the one of this handle, or the calling one for null. To
-/// be called with the allocation lock held, or by the thread itself.
+/// Sets the start of the stack of the thread with this handle; null stands for the calling thread. The caller
+/// is that thread or holds the allocation lock.
 ///
 /// # Safety
 /// `base` can be read, and the stack up to there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_set_stackbottom(thread: *mut c_void, base: *const StackBase) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `base` can be read, by the `# Safety` section.
     let end = unsafe { (*base).mem_base };
     if !state::is_started() {
         GC_stackbottom.store(end.expose_provenance(), Relaxed);
@@ -126,54 +125,54 @@ pub unsafe extern "C" fn GC_set_stackbottom(thread: *mut c_void, base: *const St
     if core::ptr::addr_eq(thread, MAIN.load(Acquire)) {
         GC_stackbottom.store(end.expose_provenance(), Relaxed);
     } else {
-        // SAFETY: the caller vouches for the stack.
+        // SAFETY: the stack can be read up to `end`, by the `# Safety` section.
         unsafe { vel::vel_gc_set_stack_end(thread, end) };
     }
 }
 
-/// Calls `function` with where the stack begins, and `argument`.
+/// Calls `function` with the start of the stack, and `argument`.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_call_with_stack_base(
     function: unsafe extern "C" fn(*mut StackBase, *mut c_void) -> *mut c_void,
     argument: *mut c_void,
 ) -> *mut c_void {
     let mut base = StackBase { mem_base: stack_end() };
-    // SAFETY: the program's own function and argument.
+    // SAFETY: the program passes a function that accepts both arguments.
     unsafe { function(&raw mut base, argument) }
 }
 
-/// Calls `function(argument)`, which does not touch the heap, without collections waiting for it.
+/// Calls `function(argument)`, which does not touch the heap. Collections do not wait for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_do_blocking(function: vel::Body, argument: *mut c_void) -> *mut c_void {
     start::ensure();
-    // SAFETY: the program's own function and argument.
+    // SAFETY: the program passes a function that accepts the argument and does not touch the heap.
     unsafe { vel::vel_gc_blocking(function, argument) }
 }
 
-/// Within [`GC_do_blocking`]: calls `function(argument)` as if outside of it.
+/// Within [`GC_do_blocking`]: calls `function(argument)`, which may touch the heap.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_call_with_gc_active(function: vel::Body, argument: *mut c_void) -> *mut c_void {
     start::ensure();
-    // SAFETY: the program's own function and argument.
+    // SAFETY: the program passes a function that accepts the argument.
     unsafe { vel::vel_gc_active(function, argument) }
 }
 
-/// The signal by which threads are stopped.
+/// The signal that stops threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_suspend_signal() -> c_int {
     signal()
 }
 
-/// The same: threads are resumed without one.
+/// Like [`GC_get_suspend_signal`]: resuming threads needs no signal.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_thr_restart_signal() -> c_int {
     signal()
 }
 
-/// Starts a thread that is known from its start. What it returns is kept until it is joined.
+/// Starts a thread that is registered from its start. Its result is kept until it is joined.
 ///
 /// # Safety
-/// As `pthread_create`.
+/// As for `pthread_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_create(
     thread: *mut libc::pthread_t,
@@ -184,7 +183,7 @@ pub unsafe extern "C" fn GC_pthread_create(
     start::ensure();
     let mut detached = libc::PTHREAD_CREATE_JOINABLE;
     if !attributes.is_null() {
-        // SAFETY: the caller's attributes.
+        // SAFETY: the attributes are valid, by the conditions of `pthread_create`.
         unsafe { pthread_attr_getdetachstate(attributes, &raw mut detached) };
     }
     let is_detached = detached != libc::PTHREAD_CREATE_JOINABLE;
@@ -192,9 +191,9 @@ pub unsafe extern "C" fn GC_pthread_create(
     if room.is_null() {
         return libc::EAGAIN;
     }
-    // SAFETY: a new object.
+    // SAFETY: the object is new, uncollectable and large enough for a record.
     let record = unsafe { records::add(room, body, argument, is_detached) };
-    // SAFETY: the record is the new thread's; the caller vouches for the rest.
+    // SAFETY: only the new thread uses the record; the rest is covered by the `# Safety` section.
     let result = unsafe {
         libc::pthread_create(thread, attributes, begin, core::ptr::from_ref(record).cast_mut().cast())
     };
@@ -205,7 +204,7 @@ pub unsafe extern "C" fn GC_pthread_create(
 }
 
 extern "C" fn begin(record: *mut c_void) -> *mut c_void {
-    // SAFETY: GC_pthread_create made it, and it stays until this thread has ended and was joined.
+    // SAFETY: `GC_pthread_create` made the record, which exists until this thread has ended and is joined.
     unsafe {
         vel::vel_gc_thread_enter();
         let record = &*record.cast::<Record>();
@@ -216,10 +215,10 @@ extern "C" fn begin(record: *mut c_void) -> *mut c_void {
     }
 }
 
-/// `pthread_join`, without collections waiting for it.
+/// `pthread_join`; collections do not wait for it.
 ///
 /// # Safety
-/// As `pthread_join`.
+/// As for `pthread_join`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
     struct Join {
@@ -228,7 +227,7 @@ pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *
         status: c_int,
     }
     unsafe extern "C" fn join(this: *mut c_void) -> *mut c_void {
-        // SAFETY: the caller's own structure, which lives across the call.
+        // SAFETY: the argument is `this` of the enclosing call, which lives until this function returns.
         unsafe {
             let this = &mut *this.cast::<Join>();
             this.status = libc::pthread_join(this.thread, &raw mut this.value);
@@ -239,7 +238,7 @@ pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *
     GC_do_blocking(join, (&raw mut this).cast());
     if this.status == 0 {
         if !result.is_null() {
-            // SAFETY: the caller vouches for it.
+            // SAFETY: `result` is not null and can be written, by the conditions of `pthread_join`.
             unsafe { result.write(this.value) };
         }
         records::joined(thread);
@@ -250,10 +249,10 @@ pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *
 /// `pthread_detach`.
 ///
 /// # Safety
-/// As `pthread_detach`.
+/// As for `pthread_detach`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_detach(thread: libc::pthread_t) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: `thread` can be detached, by the `# Safety` section.
     let status = unsafe { libc::pthread_detach(thread) };
     if status == 0 {
         records::detached(thread);
@@ -270,28 +269,28 @@ unsafe extern "C" {
 /// `pthread_exit`.
 ///
 /// # Safety
-/// As `pthread_exit`.
+/// As for `pthread_exit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_exit(value: *mut c_void) -> ! {
     records::ends(value);
-    // SAFETY: passed on.
+    // SAFETY: the thread may end here, by the `# Safety` section.
     unsafe { pthread_exit(value) }
 }
 
 /// `pthread_cancel`.
 ///
 /// # Safety
-/// As `pthread_cancel`.
+/// As for `pthread_cancel`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: `thread` may be cancelled, by the `# Safety` section.
     unsafe { pthread_cancel(thread) }
 }
 
 /// `pthread_sigmask`, which never blocks the signal that stops threads.
 ///
 /// # Safety
-/// As `pthread_sigmask`.
+/// As for `pthread_sigmask`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_sigmask(
     how: c_int,
@@ -299,10 +298,10 @@ pub unsafe extern "C" fn GC_pthread_sigmask(
     old: *mut libc::sigset_t,
 ) -> c_int {
     if set.is_null() || how == libc::SIG_UNBLOCK {
-        // SAFETY: passed on.
+        // SAFETY: `set` and `old` meet the conditions of `pthread_sigmask`, by the `# Safety` section.
         return unsafe { libc::pthread_sigmask(how, set, old) };
     }
-    // SAFETY: the caller's set is read and copied; the rest is passed on.
+    // SAFETY: `set` is not null; both sets meet the conditions of `pthread_sigmask` (`# Safety`).
     unsafe {
         let mut without = set.read();
         libc::sigdelset(&raw mut without, signal());
@@ -310,36 +309,35 @@ pub unsafe extern "C" fn GC_pthread_sigmask(
     }
 }
 
-/// `dlopen`: what libraries hold is found at each collection.
+/// `dlopen`: each collection finds the data of new libraries.
 ///
 /// # Safety
-/// As `dlopen`.
+/// As for `dlopen`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_dlopen(path: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: `path` is null or a C string, by the `# Safety` section.
     unsafe { libc::dlopen(path, mode) }
 }
 
-/// Has threads stopped by this signal. Once the heap has started it is too late for another, which ends the
-/// process.
+/// Sets the signal that stops threads. After the heap has started, another signal ends the process.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_suspend_signal(signal: c_int) {
-    // SAFETY: plain call.
+    // SAFETY: the function accepts any number.
     if signal != -1 && unsafe { vel::vel_gc_set_signal(signal) } != 0 {
         give_up(c"libgc: GC_set_suspend_signal: threads are registered already, or there is no such signal");
     }
 }
 
-/// Threads are resumed without a signal: kept free by nobody, and told by nobody.
+/// Has no effect: resuming threads needs no signal.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_thr_restart_signal(_signal: c_int) {}
 
-/// Stops every other thread until [`GC_start_world_external`]. The caller neither allocates nor locks
-/// meanwhile.
+/// Stops every other thread until [`GC_start_world_external`]. Until then the caller must not allocate or
+/// lock.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_stop_world_external() {
     start::ensure();
-    // SAFETY: undone by the other.
+    // SAFETY: the program calls `GC_start_world_external` later.
     if unsafe { vel::vel_gc_stop_world() } != 0 {
         give_up(c"libgc: GC_stop_world_external: out of memory");
     }
@@ -348,12 +346,12 @@ pub extern "C" fn GC_stop_world_external() {
 /// Undoes [`GC_stop_world_external`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_start_world_external() {
-    // SAFETY: the caller has stopped it.
+    // SAFETY: the program has stopped the world before (`GC_stop_world_external`).
     unsafe { vel::vel_gc_start_world() };
 }
 
-/// Says of the calling thread that it handles signals on a stack of its own: the kernel says so, too, and
-/// the part in use is scanned for any thread that is stopped there.
+/// Registers an alternate signal stack. The kernel reports these stacks, and the used part is scanned, so
+/// only the heap is started.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_register_altstack(
     _stack: *mut c_void,
@@ -368,10 +366,10 @@ pub extern "C" fn GC_register_altstack(
 pub type CustomPush =
     unsafe extern "C" fn(bottom: *mut *mut c_void, top: *mut *mut c_void, data: *mut c_void, hint: c_uint);
 
-/// The region is on a stack, which a collector scans at once.
+/// The region is a stack, which a collector scans at once.
 const EAGER: c_uint = 1;
 
-/// Calls `push` with the calling thread's stack up to `base`, the registers that functions preserve in it.
+/// Calls `push` for the calling thread's stack up to `base`, after storing the callee-saved registers on it.
 ///
 /// # Safety
 /// `base` can be read; `push` may be called with the stack and `data`.
@@ -383,8 +381,8 @@ pub unsafe extern "C" fn GC_custom_push_regs_and_stack(
     _cold: *mut c_void,
 ) {
     let mut registers = [null_mut::<c_void>(); 6];
-    // SAFETY: stores the registers in an array of as many words; then the caller vouches for `base` and the
-    // procedure.
+    // SAFETY: the asm stores six registers in an array of six words. `base` can be read and `push` may be
+    // called, by the `# Safety` section.
     unsafe {
         asm!(
             "mov [{to}], rbx",

@@ -7,21 +7,21 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 
-/// Sets what says whether references are strong, and has it asked at each collection, with the world stopped.
+/// Sets the procedure that decides which references are strong, at each collection, with the world stopped.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_toggleref_func(callback: Option<Toggle>) {
     start::ensure();
     CALLBACK.store(callback.map_or(null_mut(), |callback| callback as *mut c_void), Release);
 }
 
-/// What [`GC_set_toggleref_func`] set.
+/// The value of [`GC_set_toggleref_func`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_get_toggleref_func() -> Option<Toggle> {
-    // SAFETY: null or what was set.
+    // SAFETY: `GC_set_toggleref_func` alone stores here, null or a `Toggle`.
     unsafe { variables::function::<Toggle>(&CALLBACK) }
 }
 
-/// Adds a reference to an object, strong or weak until the callback says otherwise. A result of gc.h's.
+/// Adds a reference, strong or weak until the callback changes it. Returns a result of gc.h.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_toggleref_add(object: *mut c_void, is_strong: c_int) -> c_int {
     start::ensure();
@@ -29,7 +29,7 @@ pub extern "C" fn GC_toggleref_add(object: *mut c_void, is_strong: c_int) -> c_i
     let added = empty_cell().is_some_and(|cell| {
         cell.is_strong.store(is_strong != 0, Relaxed);
         cell.object.store(object, Relaxed);
-        // SAFETY: the cell stays, and may be written until the object has gone.
+        // SAFETY: cells are never freed, so the link may be written until the object has died.
         let linked = unsafe { vel::vel_gc_link(cell.object.as_ptr(), object, 1) } == 0;
         if !linked {
             cell.object.store(null_mut(), Relaxed);
@@ -40,7 +40,7 @@ pub extern "C" fn GC_toggleref_add(object: *mut c_void, is_strong: c_int) -> c_i
     if added { SUCCESS } else { NO_MEMORY }
 }
 
-/// The same of a checked object.
+/// [`GC_toggleref_add`] for a checked object.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_debug_toggleref_add(object: *mut c_void, is_strong: c_int) -> c_int {
     GC_toggleref_add(crate::allocate::GC_base(object), is_strong)

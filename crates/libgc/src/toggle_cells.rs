@@ -2,12 +2,10 @@
 //! at each collection.
 //!
 //! A reference is a cell in `malloc`'s memory, which the collector does not scan. A late link clears the cell
-//! after its object has died. While the reference is strong, the roots procedure reports it, which keeps the
-//! object alive.
+//! after its object has died. While the reference is strong, the roots procedure reports its object.
 //!
 //! Invariants: a cell never moves and is never freed; an empty one is used again. The list of cells only
-//! grows, and a longer list replaces the old one as a whole, so it can be read at any moment with the world
-//! stopped.
+//! grows, and a longer list replaces it as a whole, so it can be read at any moment with the world stopped.
 
 use crate::{variables, vel};
 use core::ffi::{c_int, c_void};
@@ -21,36 +19,36 @@ use core::sync::atomic::{
 const DROP: c_int = 0;
 const STRONG: c_int = 1;
 
-/// `GC_toggleref_func`: what an object's reference is to be.
+/// `GC_toggleref_func`: returns the new status of an object's reference.
 pub type Toggle = unsafe extern "C" fn(object: *mut c_void) -> c_int;
 
 pub(crate) static CALLBACK: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// A reference; null: none.
+/// A reference; null in an empty cell.
 pub(crate) struct Cell {
     pub(crate) object: AtomicPtr<c_void>,
     pub(crate) is_strong: AtomicBool,
 }
 
-/// Cells of the first list.
+/// Cells in the first list.
 const LEAST: usize = 64;
 
-/// The list: as many cells as [`LENGTH`] says, in room for [`ROOM`].
+/// The list: [`LENGTH`] cells, with room for [`ROOM`].
 static LIST: AtomicPtr<*const Cell> = AtomicPtr::new(null_mut());
 static LENGTH: AtomicUsize = AtomicUsize::new(0);
 static ROOM: AtomicUsize = AtomicUsize::new(0);
 
 fn cells() -> impl Iterator<Item = &'static Cell> {
     let (length, list) = (LENGTH.load(Acquire), LIST.load(Acquire));
-    // SAFETY: that many entries are there, each a cell, which are never given back. Who goes through them has
-    // stopped the world, or holds the lock that changes are made under.
+    // SAFETY: `LENGTH` entries were written, and cells are never freed. The caller has stopped the world or
+    // holds the lock for changes, so the list is not replaced.
     (0..length).map(move |index| unsafe { &**list.add(index) })
 }
 
-/// No cell before this one is empty, unless it was emptied by hand since the last collection.
+/// Cells before this one are in use, unless the program emptied them since the last collection.
 static FULL: AtomicUsize = AtomicUsize::new(0);
 
-/// An empty cell; `None` if there is no memory. The caller holds the lock.
+/// An empty cell; `None` without memory. The caller holds the lock.
 pub(crate) fn empty_cell() -> Option<&'static Cell> {
     let full = FULL.load(Relaxed);
     for (index, cell) in cells().enumerate().skip(full) {
@@ -61,9 +59,8 @@ pub(crate) fn empty_cell() -> Option<&'static Cell> {
     }
     FULL.store(LENGTH.load(Relaxed), Relaxed);
     let (length, room, list) = (LENGTH.load(Relaxed), ROOM.load(Relaxed), LIST.load(Relaxed));
-    // SAFETY: plain calls; the new list has room for the old one's entries and one more, and nobody reads the
-    // old one when the new one is there: who goes through a list has stopped this thread elsewhere, or waits
-    // for the lock.
+    // SAFETY: the new list has room for the old entries and one more. The old list is freed after it was
+    // replaced: a reader would have stopped this thread elsewhere, or wait for the lock.
     unsafe {
         let cell = libc::malloc(size_of::<Cell>()).cast::<Cell>();
         if cell.is_null() {
@@ -90,11 +87,11 @@ pub(crate) fn empty_cell() -> Option<&'static Cell> {
     }
 }
 
-/// Asks what each reference is to be, and names those that are strong. The world is stopped.
+/// Updates the status of each reference and reports the strong ones. The world is stopped.
 pub(crate) fn name_roots(visitor: *const vel::Visitor) {
-    // SAFETY: null or what was set.
+    // SAFETY: `GC_set_toggleref_func` alone stores here, null or a `Toggle`.
     let callback = unsafe { variables::function::<Toggle>(&CALLBACK) };
-    // Cells become empty in collections.
+    // Collections empty cells.
     FULL.store(0, Relaxed);
     for cell in cells() {
         let object = cell.object.load(Relaxed);
@@ -102,7 +99,7 @@ pub(crate) fn name_roots(visitor: *const vel::Visitor) {
             continue;
         }
         if let Some(callback) = callback {
-            // SAFETY: the program's own function, with an object that is there.
+            // SAFETY: a `Toggle` accepts a live object, which the cell's object is.
             match unsafe { callback(object) } {
                 DROP => {
                     cell.object.store(null_mut(), Relaxed);
@@ -112,7 +109,7 @@ pub(crate) fn name_roots(visitor: *const vel::Visitor) {
             }
         }
         if cell.is_strong.load(Relaxed) {
-            // SAFETY: the visitor is the one of this call.
+            // SAFETY: the collector passed the visitor to this call.
             unsafe { vel::vel_gc_visit(visitor, object) };
         }
     }

@@ -5,19 +5,19 @@ use crate::variables::finds_leaks;
 use crate::{allocate, leaks, settings, start, vel};
 use core::ffi::{c_int, c_void};
 
-/// A descriptor of objects of which word `i` may be a pointer if bit `i` of `bitmap` is set, and none from
-/// word `bits` on.
+/// Makes a descriptor from `bits` bits of `bitmap`: word `i` of an object may be a pointer if bit `i` is set.
+/// Words beyond the bitmap are not pointers.
 ///
 /// # Safety
-/// `bitmap` has that many bits.
+/// `bitmap` has `bits` bits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_make_descriptor(bitmap: *const usize, bits: usize) -> Descriptor {
     start::ensure();
-    // SAFETY: passed on.
+    // SAFETY: `bitmap` has `bits` bits, by the `# Safety` section.
     unsafe { descriptors::make(bitmap, bits) }
 }
 
-/// `object`, of `bytes` bytes, or what the program's procedure returns where there is no memory.
+/// Returns `object`, of `bytes` bytes, or the out-of-memory procedure's result for null.
 fn made(object: *mut c_void, bytes: usize) -> *mut c_void {
     match object {
         object if object.is_null() => settings::out_of_memory(bytes),
@@ -26,14 +26,14 @@ fn made(object: *mut c_void, bytes: usize) -> *mut c_void {
     }
 }
 
-/// An object of a described kind.
+/// Allocates an object with a descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_explicitly_typed(bytes: usize, descriptor: Descriptor) -> *mut c_void {
     start::ensure();
     match layout_of_objects(descriptor, bytes) {
         Some(layout) if bytes <= vel::TYPE_MAX => made(vel::alloc_typed(layout), bytes),
         Some(layout) => {
-            // SAFETY: a type of the library's.
+            // SAFETY: the layout came from `libvellum.so`, which never frees layouts.
             let object = unsafe { vel::vel_gc_new_array(layout, elements(layout, bytes)) };
             made(object, bytes)
         }
@@ -41,14 +41,14 @@ pub extern "C" fn GC_malloc_explicitly_typed(bytes: usize, descriptor: Descripto
     }
 }
 
-/// Elements of a type for long objects, in one of `bytes` bytes: a word each, or, without pointers, as long
-/// as a type can be.
+/// The number of elements of a long object of `bytes` bytes. Elements are words, or, without pointers, as
+/// long as a type can be.
 fn elements(layout: &vel::Layout, bytes: usize) -> usize {
     let each = if layout.bytes as usize >= vel::TYPE_MAX { vel::TYPE_MAX } else { WORD };
     bytes.div_ceil(each)
 }
 
-/// The same.
+/// Like [`GC_malloc_explicitly_typed`].
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_malloc_explicitly_typed_ignore_off_page(
     bytes: usize,
@@ -57,7 +57,7 @@ pub extern "C" fn GC_malloc_explicitly_typed_ignore_off_page(
     GC_malloc_explicitly_typed(bytes, descriptor)
 }
 
-/// An array of `count` elements of a described kind.
+/// Allocates an array of `count` elements with a descriptor.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_calloc_explicitly_typed(
     count: usize,
@@ -66,17 +66,17 @@ pub extern "C" fn GC_calloc_explicitly_typed(
 ) -> *mut c_void {
     start::ensure();
     let Some(whole) = count.checked_mul(bytes) else { return settings::out_of_memory(usize::MAX) };
-    // Elements follow each other at whole words here.
+    // Elements of the heap's arrays have whole words.
     let is_whole = bytes.is_multiple_of(WORD) && count > 0;
     let Some(layout) = is_whole.then(|| layout_of_elements(descriptor, bytes)).flatten() else {
         return allocate::GC_malloc(whole);
     };
     let count = if bytes > vel::TYPE_MAX { elements(layout, whole) } else { count };
-    // SAFETY: a type of the library's.
+    // SAFETY: the layout came from `libvellum.so`, which never frees layouts.
     made(unsafe { vel::vel_gc_new_array(layout, count) }, whole)
 }
 
-/// `struct GC_calloc_typed_descr_s`: an array that was described and is to be made, perhaps many times.
+/// `struct GC_calloc_typed_descr_s`: the description of an array that may be made many times.
 #[repr(C)]
 pub struct Prepared {
     count: usize,
@@ -85,11 +85,11 @@ pub struct Prepared {
     rest: [usize; 5],
 }
 
-/// Describes an array of `count` elements at `place`, of which `room` bytes can be written; 0: there is no
-/// such array.
+/// Writes the description of an array of `count` elements to `place`, which has `room` bytes; returns 0 if
+/// the array is too large.
 ///
 /// # Safety
-/// That many bytes can be written.
+/// `room` bytes can be written at `place`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_calloc_prepare_explicitly_typed(
     place: *mut Prepared,
@@ -101,18 +101,18 @@ pub unsafe extern "C" fn GC_calloc_prepare_explicitly_typed(
     if room < size_of::<Prepared>() {
         crate::abort::give_up(c"libgc: GC_calloc_prepare_explicitly_typed: the structure is too small");
     }
-    // SAFETY: by this function's condition.
+    // SAFETY: `place` has `room` bytes (`# Safety`), which the check above compared.
     unsafe { place.write(Prepared { count, bytes, descriptor, rest: [0; 5] }) };
     c_int::from(count.checked_mul(bytes).is_some())
 }
 
-/// Makes an array that was described.
+/// Allocates an array from its description.
 ///
 /// # Safety
-/// `place` has what [`GC_calloc_prepare_explicitly_typed`] wrote.
+/// [`GC_calloc_prepare_explicitly_typed`] wrote `place`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_calloc_do_explicitly_typed(place: *const Prepared, _room: usize) -> *mut c_void {
-    // SAFETY: by this function's condition.
+    // SAFETY: `place` was written before, by the `# Safety` section.
     let Prepared { count, bytes, descriptor, .. } = unsafe { place.read() };
     GC_calloc_explicitly_typed(count, bytes, descriptor)
 }

@@ -23,59 +23,59 @@ macro_rules! variables {
 }
 
 variables! {
-    /// Collections so far.
+    /// The number of collections.
     GC_gc_no: AtomicUsize = 0;
-    /// How often collection is held off; see [`GC_disable`](crate::collect::GC_disable).
+    /// How many times collection is held off; see [`GC_disable`](crate::collect::GC_disable).
     GC_dont_gc: AtomicI32 = 0;
-    /// Whether objects that nothing refers to are reported; see [`leaks`](crate::leaks).
+    /// Enables leak detection; see [`leaks`](crate::leaks).
     GC_find_leak: AtomicI32 = 0;
-    /// Whether pointers into an object, and just past it, keep it.
+    /// Makes pointers into an object, and just past it, keep it alive.
     GC_all_interior_pointers: AtomicI32 = 1;
-    /// Whether finalizers run in `GC_invoke_finalizers` only.
+    /// Makes finalizers run in `GC_invoke_finalizers` only.
     GC_finalize_on_demand: AtomicI32 = 0;
-    /// Whether finalizers of `GC_register_finalizer` are unordered.
+    /// Makes finalizers of `GC_register_finalizer` unordered.
     GC_java_finalization: AtomicI32 = 0;
-    /// Whether libraries' data is left out.
+    /// Excludes libraries' data from the roots.
     GC_no_dls: AtomicI32 = 0;
-    /// Figures are printed at the end.
+    /// Prints figures at the end.
     GC_print_stats: AtomicI32 = 0;
-    /// 0: how many threads mark is the collector's choice.
+    /// 0: the collector chooses the number of marking threads.
     GC_parallel: AtomicI32 = 0;
-    /// The share of the heap that is allocated between collections, at its start.
+    /// Before the start: the divisor that sets how much is allocated between collections.
     GC_free_space_divisor: AtomicUsize = 3;
-    /// Kept and told.
+    /// Stored and returned; has no effect.
     GC_dont_expand: AtomicI32 = 0;
-    /// Kept and told.
+    /// Stored and returned; has no effect.
     GC_use_entire_heap: AtomicI32 = 0;
-    /// Kept and told.
+    /// Stored and returned; has no effect.
     GC_full_freq: AtomicI32 = 19;
-    /// Kept and told.
+    /// Stored and returned; has no effect.
     GC_non_gc_bytes: AtomicUsize = 0;
-    /// Kept and told.
+    /// Stored and returned; has no effect.
     GC_max_retries: AtomicUsize = 0;
-    /// Kept and told.
+    /// Stored and returned; has no effect.
     GC_dont_precollect: AtomicI32 = 0;
-    /// Kept and told.
+    /// Stored and returned; has no effect.
     GC_time_limit: AtomicUsize = 50;
-    /// Where the stack ends on which the thread runs that started the heap; null until then.
+    /// The end of the stack of the thread that started the heap; null before the start.
     GC_stackbottom: AtomicUsize = 0;
-    /// `GC_oom_func`: what to return when there is no memory.
+    /// `GC_oom_func`: called when there is no memory; its result is returned to the program.
     GC_oom_fn: AtomicPtr<c_void> = null as *mut c_void;
-    /// `GC_finalizer_notifier_proc`: called when finalizers are due that run on demand.
+    /// `GC_finalizer_notifier_proc`: called when finalizers that run on demand are due.
     GC_finalizer_notifier: AtomicPtr<c_void> = null_mut();
-    /// `GC_on_heap_resize_proc`: called with the heap's size when it has grown.
+    /// `GC_on_heap_resize_proc`: called with the heap's size after it has grown.
     GC_on_heap_resize: AtomicPtr<c_void> = null_mut();
-    /// Kind of objects of `gc_gcj.h`.
+    /// The kind of objects of `gc_gcj.h`.
     GC_gcj_kind: AtomicI32 = 0;
-    /// The same of those made by `GC_debug_gcj_malloc`.
+    /// The kind of objects of `GC_debug_gcj_malloc`.
     GC_gcj_debug_kind: AtomicI32 = 0;
-    /// The lowest address that may be an object's, which macros of `gc_mark.h` read: any may.
+    /// The lowest possible address of an object, which macros of `gc_mark.h` read; here any address.
     GC_least_plausible_heap_addr: AtomicUsize = 0;
-    /// The highest.
+    /// The highest possible address of an object.
     GC_greatest_plausible_heap_addr: AtomicUsize = usize::MAX;
 }
 
-/// `GC_oom_fn` as it is at first.
+/// The default of `GC_oom_fn`.
 extern "C" fn null(_bytes: usize) -> *mut c_void {
     null_mut()
 }
@@ -84,18 +84,18 @@ pub(crate) fn finds_leaks() -> bool {
     GC_find_leak.load(Relaxed) != 0
 }
 
-/// The function that a variable holds; `None` for null.
+/// The function in a variable; `None` for null.
 ///
 /// # Safety
-/// `F` is a pointer to a function, and the variable holds null or one of that type.
+/// `F` is a pointer to a function, and the variable holds null or an `F`.
 pub(crate) unsafe fn function<F: Copy>(variable: &AtomicPtr<c_void>) -> Option<F> {
     const { assert!(size_of::<Option<F>>() == size_of::<*mut c_void>()) };
     let held = variable.load(Acquire);
-    // SAFETY: an option of a pointer to a function has the bits of a pointer, null for none.
+    // SAFETY: an `Option` of a function pointer has the layout of a pointer, with null for `None`.
     unsafe { core::mem::transmute_copy::<*mut c_void, Option<F>>(&held) }
 }
 
-/// Functions that set and tell a variable and do no more.
+/// Functions that set and return a variable.
 macro_rules! plain {
     ($($type:ty, $variable:ident: $set:ident, $get:ident;)*) => { $(
         #[doc = concat!("Sets [`", stringify!($variable), "`].")]
@@ -123,7 +123,7 @@ plain! {
     core::ffi::c_ulong, GC_time_limit: GC_set_time_limit, GC_get_time_limit;
 }
 
-/// Functions that set and tell a variable that holds a function, and do no more.
+/// Functions that set and return a variable with a function.
 macro_rules! procedures {
     ($($type:ty, $variable:ident: $set:ident, $get:ident;)*) => { $(
         #[doc = concat!("Sets what `", stringify!($get), "` returns.")]
@@ -135,7 +135,7 @@ macro_rules! procedures {
         #[doc = concat!("What `", stringify!($set), "` was given last.")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $get() -> Option<$type> {
-            // SAFETY: it holds what is of this type.
+            // SAFETY: the setter alone stores here, or programs by gc.h's type: null or this type.
             unsafe { $crate::variables::function::<$type>(&$variable) }
         }
     )* };

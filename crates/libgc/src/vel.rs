@@ -32,7 +32,7 @@ pub(crate) type Image =
     unsafe extern "C" fn(library: *const c_char, start: *const c_void, bytes: usize) -> c_int;
 pub(crate) type Told = unsafe extern "C" fn();
 
-/// `struct vel_gc_visitor`, of which nobody sees the inside.
+/// `struct vel_gc_visitor`, which is opaque.
 #[repr(C)]
 pub(crate) struct Visitor {
     inside: [u8; 0],
@@ -41,7 +41,7 @@ pub(crate) struct Visitor {
 /// Sorts of objects, as `vel_gc_sort` numbers them.
 pub(crate) const ATOMIC: c_int = 1;
 pub(crate) const BY_PROCEDURE: c_int = 3;
-/// A flag beside them.
+/// A flag beside the sorts.
 pub(crate) const KEPT: c_int = 4;
 
 pub(crate) const TYPE_MAX: usize = 4096;
@@ -126,11 +126,11 @@ unsafe extern "C" {
     pub(crate) fn vel_trim(severity: c_int) -> usize;
 }
 
-/// The calling thread's runs of free memory: what the header's inline functions read.
+/// The calling thread's runs of free memory, which the header's inline functions also read.
 #[inline(always)]
 fn runs() -> *mut Run {
     let runs;
-    // SAFETY: reads the thread's own variable, which the library defines and which is never null.
+    // SAFETY: the asm only reads a thread-local variable of `libvellum.so`, which is never null.
     unsafe {
         asm!(
             "mov {runs}, qword ptr [rip + vel_gc_local@GOTTPOFF]",
@@ -142,11 +142,11 @@ fn runs() -> *mut Run {
     runs
 }
 
-/// `bytes` bytes, a multiple of the granule, off run `slot`; null when it has no more.
+/// Takes `bytes` bytes, a multiple of the granule, from run `slot`; null if the run has too little.
 #[inline(always)]
 fn off(slot: usize, bytes: usize) -> *mut c_void {
-    // SAFETY: every thread has a run for each slot, and is the only one to use it. Read and written once and
-    // in order, as a collection may stop the thread in between.
+    // SAFETY: every thread has a run for each slot, and only that thread uses it. The run is read and written
+    // once and in order, because a collection may stop the thread in between.
     unsafe {
         let run = runs().add(slot);
         let object = (&raw const (*run).next).read_volatile();
@@ -159,7 +159,7 @@ fn off(slot: usize, bytes: usize) -> *mut c_void {
     }
 }
 
-/// An untyped object; null if there is no memory.
+/// An untyped object; null without memory.
 #[inline(always)]
 pub(crate) fn alloc(bytes: usize) -> *mut c_void {
     if bytes.wrapping_sub(1) < INLINE_MAX {
@@ -169,12 +169,12 @@ pub(crate) fn alloc(bytes: usize) -> *mut c_void {
             return object;
         }
     }
-    // SAFETY: any size may be asked for.
+    // SAFETY: `vel_gc_slow` accepts any size.
     unsafe { vel_gc_slow(bytes) }
 }
 
-/// Untyped objects of `bytes` bytes off the thread's run, `most` at most, chained by their first words, the
-/// last of which gets `then`; and how many they are. Null and 0 when the run has no more.
+/// Takes up to `most` untyped objects of `bytes` bytes from the thread's run, chained by their first words;
+/// the last word is `then`. Returns the first and their number, or null and 0 if the run has none.
 #[inline]
 pub(crate) fn chain(bytes: usize, most: usize, then: *mut c_void) -> (*mut c_void, usize) {
     if bytes.wrapping_sub(1) >= INLINE_MAX {
@@ -182,9 +182,9 @@ pub(crate) fn chain(bytes: usize, most: usize, then: *mut c_void) -> (*mut c_voi
     }
     let granules = bytes.div_ceil(GRANULE);
     let each = granules * GRANULE;
-    // SAFETY: the thread's own run, as in `off`; that many objects lie from `next` on before its end, each a
-    // word long at least. They are chained before they are taken: a collection that stops the thread in
-    // between finds none taken, or a chain that leads to all.
+    // SAFETY: only this thread uses its run. `count` objects of at least a word lie between `next` and the
+    // run's end. They are chained before they are taken: a collection that stops the thread in between finds
+    // either none taken, or a chain with all.
     unsafe {
         let run = runs().add(granules);
         let first = (&raw const (*run).next).read_volatile();
@@ -204,7 +204,7 @@ pub(crate) fn chain(bytes: usize, most: usize, then: *mut c_void) -> (*mut c_voi
     }
 }
 
-/// An object without pointers, not cleared; null if there is no memory.
+/// An object without pointers, not cleared; null without memory.
 #[inline(always)]
 pub(crate) fn alloc_atomic(bytes: usize) -> *mut c_void {
     if bytes.wrapping_sub(1) < INLINE_MAX {
@@ -214,24 +214,24 @@ pub(crate) fn alloc_atomic(bytes: usize) -> *mut c_void {
             return object;
         }
     }
-    // SAFETY: any size may be asked for.
+    // SAFETY: `vel_gc_slow_atomic` accepts any size.
     unsafe { vel_gc_slow_atomic(bytes) }
 }
 
-/// An object of a type; null if there is no memory.
+/// An object of a type; null without memory.
 #[inline(always)]
 pub(crate) fn alloc_typed(layout: &Layout) -> *mut c_void {
     let object = off(layout.slot as usize, layout.bytes as usize);
     if !object.is_null() {
         return object;
     }
-    // SAFETY: the layout came from the library.
+    // SAFETY: a `&Layout` comes only from `libvellum.so`, which never frees layouts.
     unsafe { vel_gc_slow_type(layout) }
 }
 
 pub(crate) fn stats() -> Stats {
     let mut stats = Stats::default();
-    // SAFETY: as many bytes as there are.
+    // SAFETY: `stats` has exactly the bytes that are passed as its size.
     unsafe { vel_gc_get_stats(&raw mut stats, size_of::<Stats>()) };
     stats
 }

@@ -32,15 +32,15 @@ impl Keyed for Node {
     type Value = Note;
 }
 
-/// What the model knows of a node.
+/// A node of the model.
 #[derive(Clone, Default)]
 struct Known {
     links: [Option<usize>; LINKS],
     table: Vec<Option<usize>>,
     text: Vec<u8>,
-    /// What its note refers to, if it has one.
+    /// The node that its note refers to, if it has a note.
     note: Option<Option<usize>>,
-    /// Its finalizer is to run.
+    /// True if its finalizer has yet to run.
     has_finalizer: bool,
 }
 
@@ -73,7 +73,7 @@ impl Program {
         self.random.index(end)
     }
 
-    /// A node that a random walk comes to.
+    /// A node at the end of a random walk.
     fn reach<'s>(&mut self, scope: &Scope<'s>) -> Option<(usize, Gc<'s, Node>)> {
         let root = self.below(ROOTS);
         let (mut id, mut node) = self.roots[root].as_ref().map(|(id, root)| (*id, root.get(scope)))?;
@@ -103,7 +103,7 @@ impl Program {
         if has_finalizer {
             let order = if self.below(2) == 0 { Order::Ordered } else { Order::Unordered };
             node.on_death(scope, order, move |scope, node| {
-                // All that it refers to is there.
+                // All referents of a finalized object still exist.
                 assert_eq!(node.twice.load(Ordering::Relaxed), node.id as u64 * 2);
                 assert!(node.text.get(scope).is_some_and(|text| text.len() < 300));
                 node.links.iter().filter_map(|link| link.get(scope)).for_each(|other| {
@@ -164,7 +164,7 @@ impl Program {
         found
     }
 
-    /// What the model reaches is as it says; what died was not reached.
+    /// Checks that all reachable nodes match the model, and that no finalized node was reachable.
     fn check(&mut self) {
         let reachable = self.reachable();
         for id in std::mem::take(&mut *self.died.lock().expect("no thread fails")) {
@@ -222,7 +222,7 @@ impl Program {
             8 => {
                 let (from, to) = (self.below(ROOTS), self.below(ROOTS));
                 let held = self.roots[from].as_ref().map(|(id, root)| {
-                    // An inner scope, of which one handle is kept.
+                    // One handle of an inner scope is kept.
                     let node = heap.scope(|inner| scope.keep(root.get(inner)));
                     (*id, Root::new(node).expect("memory"))
                 });
@@ -235,8 +235,8 @@ impl Program {
     }
 }
 
-/// What only handles lead to, which lie where the collector does not look, lives, stays where it is, and goes
-/// with its scope.
+/// Keeps objects by handles in a `Vec`, which the collector does not scan: the objects must live and stay in
+/// place until the scope ends.
 fn hold_in_vectors(heap: Heap) {
     const HELD: usize = 300;
     let node = |scope: &Scope<'_>, id: usize| {
@@ -247,8 +247,8 @@ fn hold_in_vectors(heap: Heap) {
     let weak: Vec<Weak<Node>> = heap.scope(|scope| {
         let held: Vec<Gc<'_, Node>> = (0..HELD)
             .map(|id| {
-                // Most of its way to the vector lies in a scope and a frame that are gone when anything is
-                // allocated next.
+                // The inner scope and its frame are gone at the next allocation; only the outer scope's list
+                // keeps the object.
                 heap.scope(|inner| {
                     let root = Root::new(inner.alloc(Note { id, about: Field::null() }).expect("memory"));
                     drop(root);
@@ -277,7 +277,7 @@ fn hold_in_vectors(heap: Heap) {
 
 on_every_plan! { run: 2000, 1000, 1000 }
 
-/// Runs a program of that many steps on each of several threads, on a heap of `config`.
+/// Runs a program of this many steps on each of several threads, with a heap of `config`.
 fn run(config: Config, steps: usize) {
     let steps = steps * vellum_skip::scale();
     let seed = vellum_random::test_seed(Some(0x5eed));

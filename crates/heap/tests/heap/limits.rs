@@ -14,7 +14,7 @@ object! {
     }
 }
 
-/// Tests here change what the whole process's heap may do, so one runs at a time.
+/// Tests here change settings of the process's heap, so only one runs at a time.
 static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn alone() -> std::sync::MutexGuard<'static, ()> {
@@ -92,7 +92,7 @@ fn blocking_regions_reach_no_heap() {
     for attempt in tries {
         let result = catch_unwind(AssertUnwindSafe(|| heap.blocking(attempt)));
         assert!(said(result).contains("blocking region"));
-        // The thread is out of the region, and goes on.
+        // The thread has left the region and can continue.
         assert!(heap.scope(|scope| pair(scope).head.is_null()));
     }
     // Roots and weak references may be dropped in a blocking region.
@@ -128,7 +128,7 @@ fn finalizers_are_replaced_and_taken_away() {
                     drop(noted);
                     RAN.fetch_add(add, Ordering::Relaxed);
                 };
-                // A closure for every scope: the types say so.
+                // The type requires a closure that works with every scope.
                 object.on_death(scope, Order::Ordered, finalizer).expect("memory");
             }
             if number % 2 == 0 {
@@ -171,7 +171,7 @@ fn handles_go_to_other_threads_and_roots_beyond() {
         });
         assert!(first.head.get(scope).is_some());
     });
-    // A thousand handles, and as many scopes within one another.
+    // A thousand handles, and a thousand nested scopes.
     fn deep(heap: Heap, depth: usize) -> usize {
         heap.scope(|scope| {
             let objects: Vec<_> = (0..100).map(|_| pair(scope)).collect();

@@ -3,13 +3,13 @@
 
 use vellum_heap::{Config, Plan};
 
-/// A collection at every allocation, and the dead overwritten.
+/// Collects at every allocation and overwrites dead objects.
 const EAGER: Config = Config { eager: 1, poison: true, ..Config::DEFAULT };
-/// With every invariant checked in every phase.
+/// Also checks every invariant in every phase.
 const APPEL: Config = Config { plan: Plan::Appel, paranoid: true, ..EAGER };
 const COPYING: Config = Config { plan: Plan::MostlyCopying, restless: true, paranoid: true, ..EAGER };
 
-/// Tests of `run` for each plan, with that many steps.
+/// Defines a test of `run` for each plan, with the given numbers of steps.
 macro_rules! on_every_plan {
     ($run:ident: $mark_sweep:expr, $copying:expr, $appel:expr) => {
         #[test]

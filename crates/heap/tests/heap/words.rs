@@ -1,5 +1,5 @@
-//! A random test of words and a stack against a model: every value that the model reaches must be there with
-//! its type and tag, whatever was collected or moved.
+//! A random test of words and a stack against a model. Every value that the model reaches must exist with its
+//! type and tag, whatever was collected or moved.
 
 use std::collections::HashMap;
 use std::panic::catch_unwind;
@@ -16,14 +16,14 @@ family! {
     Language { Pair: 0, Slots: 1 | 2, Array<u8>: 15 }
 }
 
-/// What a value is by the model: an object by its number.
+/// A value in the model; an object is a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Model {
     Immediate(u64),
     Object(usize),
 }
 
-/// What an object is by the model.
+/// An object in the model.
 #[derive(Clone, Debug)]
 enum Shape {
     Pair(u64, [Model; 2]),
@@ -45,7 +45,7 @@ impl Program {
         self.random.below(end as u64) as usize
     }
 
-    /// A value that is on the stack, or an immediate.
+    /// A value from the stack, or an immediate.
     fn some<'s>(&mut self, scope: &Scope<'s>) -> (Value<'s>, Model) {
         if self.model.is_empty() || self.below(4) == 0 {
             let bits = (self.below(0xffff) as u64 + 1) << 48 | self.below(1 << 40) as u64;
@@ -200,7 +200,7 @@ fn words_refuse_what_they_cannot_hold() {
     });
 }
 
-/// Runs a program of that many steps on a heap of `config`.
+/// Runs a program of this many steps on a heap of `config`.
 fn run(config: Config, steps: usize) {
     let steps = steps * vellum_skip::scale();
     let seed = vellum_random::test_seed(Some(0x3042d));
