@@ -74,7 +74,9 @@ pub(super) fn recommend(args: &Systemd) -> Ended {
         };
     }
     text += &match (histories.len(), written, args.dry_run) {
-        (0, ..) => "Prometheus has no series of a unit: does it fetch the metrics of `vellum agent`?\n".to_owned(),
+        (0, ..) => {
+            "Prometheus has no series of a unit: does it fetch the metrics of `vellum agent`?\n".to_owned()
+        }
         (_, 0, _) => "nothing to change\n".to_owned(),
         (_, count, true) => {
             format!("{count} would be written, to UNIT.d/{FILE} in {}\n", args.directory.display())
