@@ -106,7 +106,7 @@ pub extern "C" fn GC_should_invoke_finalizers() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_finalize_all() {
     start::ensure();
-    // SAFETY: whoever registered a finalizer made it callable (`GC_register_finalizer`).
+    // SAFETY: the program registered a callable finalizer (`GC_register_finalizer`).
     unsafe { vel::vel_gc_finalize_all() };
 }
 

@@ -122,7 +122,7 @@ pub(crate) static AWAIT: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 unsafe extern "C" fn are_due() {
     if GC_finalize_on_demand.load(Relaxed) == 0 || finds_leaks() {
-        // SAFETY: whoever registered a finalizer made it callable (`GC_register_finalizer`).
+        // SAFETY: the program registered a callable finalizer (`GC_register_finalizer`).
         unsafe { vel::vel_gc_finalize_unless_within() };
         return;
     }
