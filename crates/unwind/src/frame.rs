@@ -5,7 +5,7 @@
 
 use crate::{Cfa, Rule, SavedBp, arch};
 
-/// The largest frame that is believed.
+/// The largest plausible frame.
 pub const FRAME_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of a register on the stack.
 const WORD: u64 = 8;
@@ -13,16 +13,16 @@ const WORD: u64 = 8;
 /// The registers that a walk carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// The instruction: where it was interrupted, or, in all frames but the first, the return address.
+    /// The program counter: of the interruption in the first frame, the return address in all others.
     pub pc: u64,
     /// The stack pointer.
     pub sp: u64,
-    /// The frame pointer, or whatever the register holds.
+    /// The frame pointer, or any other value of that register.
     pub bp: u64,
 }
 
 impl Frame {
-    /// The caller's frame by `rule`; `load` reads the word at an address of the stack, where there is one.
+    /// The caller's frame by `rule`. `load` reads the word at an address of the stack, if there is one.
     #[inline]
     pub fn caller(self, rule: Rule, load: impl Fn(u64) -> Option<u64>) -> Option<Frame> {
         let plus = |base: u64, offset: i32| base.wrapping_add_signed(i64::from(offset));
@@ -47,9 +47,9 @@ impl Frame {
         (pc != 0).then_some(Frame { pc, sp: cfa, bp })
     }
 
-    /// The caller's frame where there is no rule, if the frame pointer is one: code that compilers make at
-    /// run time mostly keeps it. `load` reads a word if it is on the stack, and `code` the bytes before an
-    /// address. The result is believed if it can be behind a call.
+    /// The caller's frame without a rule, by the frame pointer, which most code compiled at run time keeps.
+    /// `load` reads a word if it is on the stack, and `code` the bytes before an address. The result is valid
+    /// only if it follows a call.
     pub fn caller_by_pointer(
         self,
         load: impl Fn(u64) -> Option<u64>,
@@ -63,7 +63,7 @@ impl Frame {
         self.is_near(at).then(|| load(at))?
     }
 
-    /// Whether `at` may lie in this frame.
+    /// True if `at` may lie in this frame.
     fn is_near(self, at: u64) -> bool {
         at.wrapping_sub(self.sp) < FRAME_BYTES_MAX
     }
@@ -73,7 +73,7 @@ impl Frame {
 mod tests {
     use super::*;
 
-    /// A stack of words from address 1000 on.
+    /// A stack with these words from address 1000 on.
     fn stack(words: &[u64]) -> impl Fn(u64) -> Option<u64> + '_ {
         |at| words.get(usize::try_from(at.checked_sub(1000)? / 8).ok()?).copied()
     }
@@ -102,7 +102,7 @@ mod tests {
     fn a_frame_pointer_is_believed_where_a_call_precedes() {
         let load = stack(&[1, 2, 0xbbbb, 0x4444, 5]);
         let frame = Frame { pc: 1, sp: 1000, bp: 1016 };
-        // As either machine has a call.
+        // A call on either machine.
         let call = |at| (at == 0x4444).then_some([0, 0, 0, 0xe8, 0, 0, 0, 0x94]);
         let caller = Some(Frame { pc: 0x4444, sp: 1032, bp: 0xbbbb });
         assert_eq!(frame.caller_by_pointer(&load, call), caller);

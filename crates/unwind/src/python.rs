@@ -20,51 +20,51 @@ use core::ffi::{CStr, c_int, c_ulong, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Bytes of a file's or function's name that are read, its last ones.
+/// The most bytes of the name of a file or function; the last bytes are read.
 pub const NAME_MAX: usize = 512;
-/// Frames that are looked at, those that C code put there among them.
+/// The most frames in a walk, including frames of C code.
 const STEPS_MAX: usize = 128;
 /// Bytes of the table of lines that are read at a time.
 const CHUNK: usize = 512;
 
-/// Words of a frame, and of code, that are read.
+/// The words read of a frame, and of a code object.
 const FRAME_WORDS: usize = 10;
 const CODE_WORDS: usize = 18;
-/// Offsets in code: the same from 3.11 to 3.13.
+/// Offsets in a code object: the same from 3.11 to 3.13.
 const TYPE: usize = 8;
 const FILE: usize = 112;
 const NAME: usize = 128;
 const LINES: usize = 136;
-/// Offsets in a `bytes` object, and in text.
+/// Offsets in a `bytes` object, and in a text object.
 const LENGTH: usize = 16;
 const BYTES: usize = 32;
 const FORM: usize = 32;
-/// The frame is one that C code put on the list, of no function.
+/// The owner of frames that C code put on the list; they have no function.
 const OWNED_BY_C: u8 = 3;
 
-/// Reads as many bytes as there is room for from an address; false if they cannot be read.
+/// Fills a buffer from an address; false if the memory cannot be read.
 pub trait Read: Fn(u64, &mut [u8]) -> bool + Copy {}
 
 impl<R: Fn(u64, &mut [u8]) -> bool + Copy> Read for R {}
 
-/// Which field is where, in bytes.
+/// The offsets of fields, in bytes.
 #[derive(Debug)]
 struct Layout {
     version: c_ulong,
-    /// From the thread's state to the innermost frame: fields to be followed.
+    /// From the thread's state to the innermost frame: the fields to follow.
     innermost: &'static [usize],
     code: usize,
     previous: usize,
     owner: usize,
     first_line: usize,
-    /// Instructions, in the code.
+    /// The instructions in a code object.
     instructions: usize,
-    /// Text of ASCII alone, and other text.
+    /// The characters of ASCII text, and of other text.
     ascii: usize,
     other: usize,
 }
 
-/// The frame's instruction: the same from 3.11 to 3.13.
+/// The instruction of a frame: the same offset from 3.11 to 3.13.
 const INSTRUCTION: usize = 56;
 
 static LAYOUTS: [Layout; 3] = [
@@ -103,10 +103,10 @@ static LAYOUTS: [Layout; 3] = [
     },
 ];
 
-/// The interpreter of this process, once it has been found.
+/// The interpreter of this process, if it was found.
 #[derive(Debug)]
 pub struct Interpreter {
-    /// The number of the layout, from 1; 0: there is no Python that is known.
+    /// The number of the layout, from 1; 0 without a supported Python.
     layout: AtomicUsize,
     /// `Py_IsInitialized` and `PyGILState_GetThisThreadState`.
     lives: AtomicPtr<c_void>,
@@ -115,7 +115,7 @@ pub struct Interpreter {
     code: AtomicPtr<c_void>,
 }
 
-/// A Python of a known version.
+/// A Python of a supported version.
 #[derive(Clone, Copy, Debug)]
 pub struct Python {
     layout: &'static Layout,
@@ -124,20 +124,20 @@ pub struct Python {
     code: u64,
 }
 
-/// A function that runs: its code, and the instruction.
+/// A running function: its code, and the instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// The address of its code.
+    /// The address of its code object.
     pub code: u64,
-    /// The address of the instruction; before the first one, none of the code's.
+    /// The address of the instruction; before the first one, it lies outside the code.
     pub instruction: u64,
 }
 
-/// What the code of a [`Running`] refers to. Other code may lie at its address later, and will refer to
-/// something else.
+/// The objects that the code of a [`Running`] refers to. Other code may later lie at its address, and refer
+/// to other objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// Where the file's and the function's name and the table of lines are.
+    /// The addresses of the file's and the function's name, and of the table of lines.
     file: u64,
     name: u64,
     lines: u64,
@@ -145,7 +145,7 @@ pub struct Code {
 }
 
 impl Interpreter {
-    /// None that is known.
+    /// No interpreter.
     pub const fn none() -> Interpreter {
         Interpreter {
             layout: AtomicUsize::new(0),
@@ -155,13 +155,16 @@ impl Interpreter {
         }
     }
 
-    /// Looks for an interpreter in the program. `find` finds symbols of the program's, or says null.
+    /// Searches for an interpreter in the program. `find` returns the address of a symbol of the program, or
+    /// null.
     pub fn look(&self, find: impl Fn(&CStr) -> *const c_void, read: impl Read) {
-        // SAFETY: where the symbol is, it is a number, which never changes.
+        // SAFETY: `find` returns null or the address of the interpreter's `Py_Version`, a static number that
+        // never changes.
         let Some(version) = (unsafe { find(c"Py_Version").cast::<c_ulong>().as_ref() }) else { return };
         let Some(number) = LAYOUTS.iter().position(|layout| layout.version == version >> 16) else { return };
         let mut free_threaded = [0; 8];
-        // Of 3.13, tables of its layout begin with 8 letters, its version, and whether there is no lock.
+        // From 3.13 on, the runtime begins with the offsets of its fields: 8 letters, its version, and
+        // whether there is no global lock.
         let runtime = find(c"_PyRuntime");
         if number == 2 && !(read(runtime as u64 + 16, &mut free_threaded) && free_threaded == [0; 8]) {
             return;
@@ -187,7 +190,8 @@ impl Interpreter {
 }
 
 impl Python {
-    /// The functions that the calling thread runs, innermost first; none if it is no thread of Python's.
+    /// The functions that the calling thread runs, innermost first; empty if Python has no state for the
+    /// thread.
     #[inline]
     pub fn running<R: Read>(&self, read: R) -> impl Iterator<Item = Running> + use<R> {
         let layout = self.layout;
@@ -204,7 +208,7 @@ impl Python {
         all.flatten()
     }
 
-    /// The code of a function that runs, if it is code.
+    /// The code of a running function, if the object is a code object.
     #[inline]
     pub fn code(&self, running: Running, read: impl Read) -> Option<Code> {
         let words: [u64; CODE_WORDS] = words(running.code, read)?;
@@ -214,45 +218,45 @@ impl Python {
         (words[TYPE / 8] == self.code).then_some(Code { file, name, lines, first_line })
     }
 
-    /// The line that runs, from 1, of such code.
+    /// The running line of this code, from 1.
     pub fn line(&self, running: Running, code: Code, read: impl Read) -> u32 {
         let instructions = running.code + self.layout.instructions as u64;
-        // Two bytes each. Before the first there is the function's beginning.
+        // Instructions have two bytes. An address before the first one stands for the function's beginning.
         let index = running.instruction.checked_sub(instructions).map_or(0, |bytes| bytes / 2);
         line_of(code.lines, code.first_line, index, read).unwrap_or(code.first_line)
     }
 
-    /// The file of such code, or the last bytes of its name, in UTF-8.
+    /// The file of this code, or the last bytes of its name, in UTF-8.
     pub fn file<'a>(&self, code: Code, into: &'a mut [u8; NAME_MAX], read: impl Read) -> Option<&'a [u8]> {
         text(self.layout, code.file, into, read)
     }
 
-    /// The function of such code, with the classes and functions it is in, likewise.
+    /// The function of this code, qualified by its classes and functions, or the last bytes of its name.
     pub fn name<'a>(&self, code: Code, into: &'a mut [u8; NAME_MAX], read: impl Read) -> Option<&'a [u8]> {
         text(self.layout, code.name, into, read)
     }
 
-    /// Whether the interpreter has begun and not ended. Of one that has ended, daemon threads still name
-    /// states that are gone: only the kernel can read those.
+    /// True if the interpreter has begun and not ended. After its end, daemon threads still refer to freed
+    /// states, which only the kernel can read safely.
     #[inline]
     pub fn is_alive(&self) -> bool {
-        // SAFETY: the function of this name and form: it takes nothing, and returns a flag.
+        // SAFETY: `lives` is the address of `Py_IsInitialized`, which takes no argument and returns an int.
         let lives: extern "C" fn() -> c_int = unsafe { core::mem::transmute(self.lives) };
         lives() != 0
     }
 
-    /// This thread's state, if it is one of Python's.
+    /// This thread's state, if Python has one for it.
     #[inline]
     fn thread(&self) -> Option<u64> {
-        // SAFETY: the function of this name and form, of the versions that are known: it takes nothing, and
-        // returns what the thread keeps for itself.
+        // SAFETY: `own` is the address of `PyGILState_GetThisThreadState`. In all supported versions it takes
+        // no argument and returns a pointer from the thread's own storage.
         let own: extern "C" fn() -> *mut c_void = unsafe { core::mem::transmute(self.own) };
         Some(own() as u64).filter(|&own| own != 0)
     }
 }
 
 impl Code {
-    /// What it refers to, as numbers.
+    /// The addresses and the first line, as numbers.
     #[inline]
     pub fn words(self) -> [u64; 4] {
         [self.file, self.name, self.lines, self.first_line.into()]
@@ -262,7 +266,7 @@ impl Code {
 #[inline]
 fn words<const N: usize>(at: u64, read: impl Read) -> Option<[u64; N]> {
     let mut words = [0u64; N];
-    // SAFETY: words are bytes, and all values of those are words.
+    // SAFETY: the slice covers the local array exactly; every byte value is valid for u64.
     let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(&words)) };
     read(at, bytes).then_some(words)
 }
@@ -281,7 +285,7 @@ fn text<'a>(layout: &Layout, at: u64, into: &'a mut [u8; NAME_MAX], read: impl R
         return None;
     }
     let start = at as usize + if is_ascii { layout.ascii } else { layout.other };
-    // A letter takes at most three bytes more in UTF-8 than it has there.
+    // A character takes at most three bytes more in UTF-8 than in the object.
     let kept = length.min(if is_ascii { NAME_MAX } else { NAME_MAX / 4 });
     let mut raw = [0; NAME_MAX];
     let raw = &mut raw[..kept * width];
@@ -300,7 +304,7 @@ fn text<'a>(layout: &Layout, at: u64, into: &'a mut [u8; NAME_MAX], read: impl R
     Some(&into[..used])
 }
 
-/// The line of the instruction of that index, by a table of lines: `Objects/locations.md` of CPython 3.11.
+/// The line of the instruction with this index, by a table of lines: `Objects/locations.md` of CPython 3.11.
 fn line_of(table: u64, first: u32, index: u64, read: impl Read) -> Option<u32> {
     let length = word(table + LENGTH as u64, read)?;
     let mut bytes = Bytes { at: table + BYTES as u64, left: length, chunk: [0; CHUNK], from: 0, to: 0, read };
@@ -317,7 +321,7 @@ fn line_of(table: u64, first: u32, index: u64, read: impl Read) -> Option<u32> {
             _ => (Some(0), 1),
         };
         for _ in 0..more {
-            // Columns, and the last line: numbers where the line is one, else bytes.
+            // Columns, and the last line: numbers in the long form, otherwise bytes.
             if code == 14 { bytes.number().map(|_| ())? } else { bytes.next().map(|_| ())? }
         }
         line += delta.unwrap_or(0);
@@ -352,7 +356,7 @@ impl<R: Read> Bytes<R> {
         Some(self.chunk[self.from - 1])
     }
 
-    /// Six bits a byte, the least first; a seventh says that there are more.
+    /// A number of six bits a byte, lowest first; the seventh bit is set if another byte follows.
     fn number(&mut self) -> Option<u64> {
         let (mut number, mut shift) = (0, 0);
         loop {
@@ -377,9 +381,9 @@ impl<R: Read> Bytes<R> {
 mod tests {
     use super::*;
 
-    /// Reads what a test has made.
+    /// Reads memory that a test has made.
     fn there(at: u64, into: &mut [u8]) -> bool {
-        // SAFETY: tests give addresses of their own objects, and lengths that are in them.
+        // SAFETY: the tests pass addresses of their own live objects, and lengths within them.
         into.copy_from_slice(unsafe { core::slice::from_raw_parts(at as *const u8, into.len()) });
         true
     }
@@ -388,7 +392,7 @@ mod tests {
         false
     }
 
-    /// A `bytes` object with that table.
+    /// A `bytes` object with this table.
     fn table(entries: &[u8]) -> Vec<u8> {
         let mut object = vec![0; BYTES];
         object[LENGTH..LENGTH + 8].copy_from_slice(&(entries.len() as u64).to_ne_bytes());
@@ -399,14 +403,14 @@ mod tests {
     #[test]
     fn lines_are_found_by_the_table() {
         let entries = [
-            // Two units of the first line, a short form: a byte of columns.
+            // Two units of the first line, in the short form: one byte of columns.
             0x80 | 1,
             0x11,
-            // One unit, two lines on: two bytes of columns.
+            // One unit, two lines on, with two bytes of columns.
             0x80 | 12 << 3,
             4,
             9,
-            // Three units of no line.
+            // Three units without a line.
             0x80 | 15 << 3 | 2,
             // One unit, 50 lines back, without columns.
             0x80 | 13 << 3,

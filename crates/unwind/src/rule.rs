@@ -11,7 +11,7 @@
 //! Invariants: the place of the caller's bp determines that of the return address (`arch`);
 //! `Rule::from_bits(rule.bits()) == Some(rule)`.
 
-/// How the CFA is found.
+/// The place of the CFA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cfa {
     /// The stack pointer plus this many bytes.
@@ -22,7 +22,7 @@ pub enum Cfa {
     AtBp(i32),
 }
 
-/// Where the caller's frame pointer is.
+/// The place of the caller's frame pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedBp {
     /// Still in the register.
@@ -35,12 +35,12 @@ pub enum SavedBp {
     Beside(i32),
 }
 
-/// How to leave one frame.
+/// The rule to leave one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// How the CFA is found.
+    /// The place of the CFA.
     pub cfa: Cfa,
-    /// Where the caller's frame pointer is.
+    /// The place of the caller's frame pointer.
     pub bp: SavedBp,
 }
 
@@ -59,7 +59,7 @@ impl Rule {
         fits.then_some(Rule { cfa, bp })
     }
 
-    /// What holds in code that keeps a frame pointer: [`Frame::caller_by_pointer`](crate::Frame).
+    /// The rule of code that keeps a frame pointer: [`Frame::caller_by_pointer`](crate::Frame).
     pub(crate) const BY_FRAME_POINTER: Rule = Rule { cfa: Cfa::Bp(16), bp: SavedBp::AtCfa(-16) };
 
     /// The rule as a number that is never 0.
@@ -78,7 +78,7 @@ impl Rule {
         base | kind << 2 | ((saved / WORD) as u16 as u64) << 16 | (offset as u32 as u64) << 32
     }
 
-    /// The rule that `bits` stands for, if it stands for one.
+    /// The rule with these `bits`, if they are valid.
     pub const fn from_bits(bits: u64) -> Option<Rule> {
         let offset = (bits >> 32) as u32 as i32;
         let cfa = match bits & 3 {

@@ -9,17 +9,17 @@ use gimli::{
     UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection,
 };
 
-/// Register rules of one row that are kept: of the callee-saved registers and the return address. They lie on
-/// the stack of the thread that allocates, which can be small.
+/// The most register rules in a row: those of the callee-saved registers and the return address. They lie on
+/// the stack of the allocating thread, which can be small.
 const RULES_MAX: usize = if cfg!(target_arch = "x86_64") { 8 } else { 24 };
-/// Rows: the one at hand, and those that a function saves and restores around an early return.
+/// The most rows: the current one, and those that a function saves and restores around an early return.
 const ROWS_MAX: usize = 3;
 /// `DW_OP_deref`.
 const OP_DEREF: u8 = 0x06;
 
 type Bytes<'a> = EndianSlice<'a, NativeEndian>;
 
-/// Where gimli keeps its rows.
+/// Storage of gimli's rows on the stack.
 struct OnStack;
 
 impl UnwindContextStorage<usize> for OnStack {
@@ -27,7 +27,7 @@ impl UnwindContextStorage<usize> for OnStack {
     type Stack = [gimli::UnwindTableRow<usize, Self>; ROWS_MAX];
 }
 
-/// The unwinding tables of one module. Addresses are all of one kind: as loaded, or as the file has them.
+/// The unwinding tables of one module. All addresses are either as loaded, or as in the file.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables<'a> {
     index: &'a [u8],
@@ -38,19 +38,19 @@ pub struct Tables<'a> {
 
 impl<'a> Tables<'a> {
     /// The tables in `index` (`.eh_frame_hdr`, at address `index_at`) and `entries` (`.eh_frame`, at
-    /// `entries_at`). Either may go on beyond its section's end.
+    /// `entries_at`). Both slices may extend beyond the section's end.
     pub fn new(index: &'a [u8], index_at: u64, entries: &'a [u8], entries_at: u64) -> Tables<'a> {
         Tables { index, index_at, entries, entries_at }
     }
 
-    /// The address of `.eh_frame` that the index at `index_at` names.
+    /// The address of `.eh_frame` in the index at `index_at`.
     pub fn entries_of(index: &[u8], index_at: u64) -> Option<u64> {
         let bases = BaseAddresses::default().set_eh_frame_hdr(index_at);
         EhFrameHdr::new(index, NativeEndian).parse(&bases, 8).ok()?.eh_frame_ptr().direct().ok()
     }
 
-    /// How to leave the frame of the instruction at `pc`, by the tables whose index is at `index_at` (0:
-    /// none), both as loaded; `mapped` has the bytes from an address on.
+    /// The rule to leave the frame of the instruction at `pc`. `index_at` is the address of the tables' index
+    /// (0: none); both are as loaded. `mapped` returns the bytes from an address on.
     pub fn rule_in(index_at: u64, pc: u64, mapped: impl Fn(u64) -> Option<&'a [u8]>) -> Option<Rule> {
         if index_at == 0 {
             return None;
@@ -60,7 +60,8 @@ impl<'a> Tables<'a> {
         Tables::new(index, index_at, mapped(entries_at)?, entries_at).rule_at(pc)
     }
 
-    /// How to leave the frame of the instruction at `pc`. For a return address, ask for one byte before it.
+    /// The rule to leave the frame of the instruction at `pc`. For a return address, pass the address of one
+    /// byte before it.
     pub fn rule_at(&self, pc: u64) -> Option<Rule> {
         let bases = BaseAddresses::default().set_eh_frame_hdr(self.index_at).set_eh_frame(self.entries_at);
         let index = EhFrameHdr::new(self.index, NativeEndian).parse(&bases, 8).ok()?;
@@ -68,8 +69,8 @@ impl<'a> Tables<'a> {
         entries.set_vendor(arch::VENDOR);
         let table = index.table()?;
         let entry = table.lookup(pc, &bases).ok()?;
-        // An index may say that an entry lies before all entries: the table's own arithmetic would not bear
-        // that.
+        // A malformed index may refer to a place before the table, where the table's own arithmetic would
+        // overflow.
         if entry.direct().ok()? < index.eh_frame_ptr().direct().ok()? {
             return None;
         }
@@ -107,7 +108,7 @@ fn at_bp(expression: &UnwindExpression<usize>, entries: &EhFrame<Bytes<'_>>, der
     (*first == arch::OP_BREG_BP && rest == expected).then_some(offset)
 }
 
-/// A signed LEB128 number of at most two bytes, and what follows it.
+/// A signed LEB128 number of at most two bytes, and the bytes after it.
 fn signed(bytes: &[u8]) -> Option<(i32, &[u8])> {
     let (&low, rest) = bytes.split_first()?;
     if low & 0x80 == 0 {

@@ -32,54 +32,54 @@ pub const VERSION: u16 = 1;
 const REPORT: u16 = 1;
 const TARGET: u16 = 2;
 
-/// A message, as it is sent.
+/// An encoded message.
 pub type Message = [u8; MESSAGE_BYTES];
 
-/// How a process's heap does.
+/// The state of a process's heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Bytes in use by the program.
     pub live: u64,
-    /// Bytes that are kept for reuse and hold frames.
+    /// Bytes of the cache that hold frames.
     pub cached: u64,
-    /// Bytes handed out since the process began: their rise is the rate of allocation.
+    /// Bytes allocated since the process began; their increase is the rate of allocation.
     pub allocated: u64,
-    /// Nanoseconds spent collecting garbage since then; 0 where nothing is collected.
+    /// Nanoseconds of garbage collection since then; 0 without a collector.
     pub collected_ns: u64,
     /// Collections since then.
     pub collections: u64,
 }
 
-/// How soon a target should be kept to.
+/// The urgency of a target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Urgency {
-    /// Nothing is short: keep to it in your own time.
+    /// Memory is not short: approach the target at leisure.
     #[default]
     None = 0,
-    /// Memory is short: give back now what exceeds it.
+    /// Memory is short: return the excess now.
     Soon = 1,
-    /// The job is about to be suspended: give back everything you can.
+    /// The job is about to be suspended: return as much as possible.
     Now = 2,
 }
 
-/// What a process's heap may be.
+/// A target for the size of a process's heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// Bytes that live and cached memory of this process may come to.
+    /// The limit of the live and cached memory of this process, in bytes.
     pub heap: u64,
-    /// Bytes that the whole job may hold.
+    /// The limit of the whole job, in bytes.
     pub job: u64,
-    /// Bytes that it holds.
+    /// The memory of the whole job, in bytes.
     pub job_holds: u64,
-    /// How soon.
+    /// The urgency.
     pub urgency: Urgency,
-    /// Milliseconds for which this holds if nothing more is heard.
+    /// The validity in milliseconds, if no further target arrives.
     pub valid_ms: u32,
 }
 
 impl Report {
-    /// As it is sent.
+    /// The report as a message.
     #[must_use]
     pub fn encode(&self) -> Message {
         let mut message = head(REPORT);
@@ -90,7 +90,7 @@ impl Report {
         message
     }
 
-    /// Parses a received message; `None` if it is no report of this version.
+    /// Parses a received message; `None` if it is not a report of this version.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Report> {
         let message = checked(bytes, REPORT)?;
@@ -106,7 +106,7 @@ impl Report {
 }
 
 impl Target {
-    /// As it is sent.
+    /// The target as a message.
     #[must_use]
     pub fn encode(&self) -> Message {
         let mut message = head(TARGET);
@@ -118,7 +118,7 @@ impl Target {
         message
     }
 
-    /// Parses a received message; `None` if it is no target of this version.
+    /// Parses a received message; `None` if it is not a target of this version.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Target> {
         let message = checked(bytes, TARGET)?;

@@ -18,31 +18,31 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0B");
 pub const VERSION: u32 = 8;
 /// Bytes a slot takes.
 pub const SLOT_BYTES: usize = 2048;
-/// Slots of a board unless asked otherwise: distinct processes of one job.
+/// The default number of slots of a board, one for each process of a job.
 pub const SLOTS_DEFAULT: u32 = 8192;
 /// The most slots a board may have.
 pub const SLOTS_MAX: u32 = 1 << 16;
 
-/// How a process stands to Vellum's memory.
+/// The relation of a process to Vellum's allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Attach {
-    /// The slot is claimed, the process has not said more.
+    /// The slot is claimed; the process has not set its state yet.
     Claimed = 0,
     /// The process allocates from Vellum.
     Serving = 1,
-    /// The program brings an allocator of its own, which gets every request.
+    /// The program has its own allocator, which gets every request.
     OwnAllocator = 2,
     /// The program runs under a memory checker (AddressSanitizer, valgrind), which gets every request.
     MemoryChecker = 3,
     /// Switched off by `VELLUM_DISABLE`.
     Disabled = 4,
-    /// The kernel's pages are not of 4 KiB, or its programs have too few addresses.
+    /// The kernel's pages are larger than 4 KiB, or programs have too few addresses.
     Unsuited = 5,
 }
 
 impl Attach {
-    /// The state stored as `value`, or `Claimed` for one this version does not know.
+    /// The state stored as `value`, or `Claimed` if this version does not have it.
     pub const fn from_u32(value: u32) -> Attach {
         match value {
             1 => Attach::Serving,
@@ -67,13 +67,13 @@ pub struct Header {
     pub slot_bytes: AtomicU32,
     /// Slots that follow.
     pub slots: AtomicU32,
-    /// Slots claimed so far (may exceed `slots`: the excess found no seat).
+    /// Slots claimed so far. May exceed `slots`; the excess got no slot.
     pub claimed: AtomicU32,
-    /// Processes that found the board full.
+    /// Processes that got no slot because the board was full.
     pub unseated: AtomicU32,
 }
 
-/// One process's counters.
+/// The counters of a process.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Slot {
@@ -155,7 +155,7 @@ impl Slot {
         self.pauses[bucket].load(Relaxed)
     }
 
-    /// Raises a peak to `value`, if it is below.
+    /// Raises a peak to `value` if the peak is lower.
     #[inline]
     pub fn raise(&self, counter: Counter, value: u64) {
         self.counter(counter).fetch_max(value, Relaxed);
@@ -192,7 +192,7 @@ impl Slot {
         bytes
     }
 
-    /// How the process stands to Vellum's memory.
+    /// The relation of the process to Vellum's allocator.
     pub fn attach(&self) -> Attach {
         Attach::from_u32(self.attach.load(Relaxed))
     }
@@ -223,19 +223,20 @@ impl<'a> Board<'a> {
     /// `base` points to [`Board::bytes`]`(slots)` bytes of zeroed, writable memory, 64-byte aligned, that
     /// live for `'a` and are only accessed through boards.
     pub unsafe fn create(base: *mut u8, slots: u32) -> Board<'a> {
-        // SAFETY: the caller vouches for the memory; a zeroed Header is a valid one.
+        // SAFETY: by `# Safety`, `base` points to enough aligned memory that lives for `'a`; a zeroed Header
+        // is valid.
         let header = unsafe { &*base.cast::<Header>() };
         header.version.store(VERSION, Relaxed);
         header.slot_bytes.store(SLOT_BYTES as u32, Relaxed);
         header.slots.store(slots, Relaxed);
         header.magic.store(MAGIC, core::sync::atomic::Ordering::Release);
-        // SAFETY: the slots follow the header in the same memory, and a zeroed Slot is a valid one.
+        // SAFETY: the slots follow the header within the same [`Board::bytes`]; a zeroed Slot is valid.
         let slots =
             unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
         Board { header, slots }
     }
 
-    /// Views the board in `len` mapped bytes at `base`, or `None` if it is not one this version reads.
+    /// Views the board in `len` mapped bytes at `base`, or `None` if this version cannot read it.
     ///
     /// # Safety
     /// `base` points to `len` bytes of readable and writable memory, 64-byte aligned, that live for `'a` and
@@ -244,7 +245,7 @@ impl<'a> Board<'a> {
         if len < size_of::<Header>() {
             return None;
         }
-        // SAFETY: at least a Header's bytes are there, and any bit pattern is a valid Header.
+        // SAFETY: `len` is at least a Header's size, checked above; any bit pattern is a valid Header.
         let header = unsafe { &*base.cast::<Header>() };
         let slots = header.slots.load(Relaxed);
         let known = header.magic.load(core::sync::atomic::Ordering::Acquire) == MAGIC
@@ -255,13 +256,13 @@ impl<'a> Board<'a> {
         if !known {
             return None;
         }
-        // SAFETY: the bytes of `slots` slots are within `len`, and any bit pattern is a valid Slot.
+        // SAFETY: `len` includes the bytes of `slots` slots, checked above; any bit pattern is a valid Slot.
         let slots =
             unsafe { core::slice::from_raw_parts(base.add(size_of::<Header>()).cast(), slots as usize) };
         Some(Board { header, slots })
     }
 
-    /// Claims the next free slot, or `None` (and counts it) when the board is full.
+    /// Claims the next free slot; `None` if the board is full, which is counted.
     pub fn claim(&self) -> Option<&'a Slot> {
         let index = self.header.claimed.fetch_add(1, Relaxed);
         let slot = self.slots.get(index as usize);
@@ -278,7 +279,7 @@ impl<'a> Board<'a> {
         &self.slots[..claimed.min(self.slots.len())]
     }
 
-    /// Processes that found no slot.
+    /// Processes that got no slot.
     pub fn unseated(&self) -> u32 {
         self.header.unseated.load(Relaxed)
     }
@@ -298,7 +299,7 @@ mod tests {
         let base = space.0.as_mut_ptr();
         // SAFETY: `space` is zeroed, aligned and outlives both boards.
         let board = unsafe { Board::create(base, 3) };
-        // SAFETY: as above.
+        // SAFETY: `space` is aligned, holds a board of three slots, and outlives both boards.
         let reader = unsafe { Board::open(base, Board::bytes(3)) }.expect("a board just created opens");
         for pid in 1..=3 {
             board.claim().expect("three seats").pid.store(pid, Relaxed);
@@ -314,11 +315,12 @@ mod tests {
     fn refuses_what_is_not_a_board() {
         let mut space = std::boxed::Box::new(Space([0; Board::bytes(3)]));
         let base = space.0.as_mut_ptr();
-        // SAFETY: `space` is aligned and outlives the board.
+        // SAFETY: `space` is aligned, has room for three slots, and outlives the board.
         assert!(unsafe { Board::open(base, Board::bytes(3)) }.is_none());
-        // SAFETY: as above.
+        // SAFETY: `space` is zeroed, aligned and outlives the board.
         unsafe { Board::create(base, 3) };
-        // SAFETY: as above; a length too short for the slots is refused before they are touched.
+        // SAFETY: `space` is aligned and outlives the board; a length too short for the slots is refused
+        // before they are touched.
         assert!(unsafe { Board::open(base, Board::bytes(2)) }.is_none());
     }
 

@@ -31,28 +31,29 @@ pub const LEDGER_ENV: &str = "VELLUM_LEDGER";
 pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0C");
 /// The layout's version.
 pub const LEDGER_VERSION: u32 = 4;
-/// Bytes of the file, nearly all of them never touched.
+/// The size of the file in bytes; nearly all of it stays untouched.
 pub const LEDGER_BYTES: usize = 1 << 30;
-/// The unit in which space is handed out.
+/// The unit of allocation.
 pub const GRAIN: usize = 16 << 10;
-/// Questions that can be under way at once.
+/// The most requests at a time.
 pub const ASKS: usize = 64;
-/// Stack frames of one place that are recorded.
+/// The most recorded stack frames of a place.
 pub const FRAMES_MAX: usize = 128;
-/// Set in [`Record::place`] when it is a stack's hash and not an address.
+/// Set in [`Record::place`] if it is a stack's hash, not an address.
 pub const STACK_BIT: u64 = 1 << 63;
-/// Set in the key of a line of an interpreted program, which no address is.
+/// Set in the key of a line of an interpreted program; no address has it.
 pub const LINE_BIT: u64 = 1 << 63;
-/// Set in [`Record::what`] of a record of asides: timings of the same place and operation that took longer
-/// than [`DISTURBED_US`] although the shortest takes less than a microsecond. Its `count` is their number,
-/// its `sum` and `squares` are theirs.
+/// Set in [`Record::what`] of a record of asides: timings longer than [`DISTURBED_US`] of a place and
+/// operation whose shortest timing is less than a microsecond. Its `count`, `sum` and `squares` are those of
+/// the asides.
 pub const ASIDE_BIT: u64 = 1 << 16;
-/// Microseconds that no undisturbed operation takes of which others take less than one.
+/// The limit for asides, in microseconds: an operation that can take less than one is never this long
+/// undisturbed.
 pub const DISTURBED_US: u64 = 20;
-/// Asides are disturbances as long as the other timings are at least this many times as many; where they are
-/// more, the operation is one that takes long at times.
+/// Asides count as disturbances if there are at least this many other timings for each. Otherwise the
+/// operation itself is long at times.
 pub const KEPT_PER_ASIDE_MIN: u64 = 4;
-/// The parent of a process that is not a recorded one's fork.
+/// The parent of a process that was not forked by a recorded one.
 pub const NO_PARENT: u32 = u32::MAX;
 
 /// The head of the file.
@@ -63,39 +64,39 @@ pub struct Ledger {
     pub magic: AtomicU64,
     /// [`LEDGER_VERSION`].
     pub version: AtomicU32,
-    /// 1 if whole stacks are to be recorded, for flame graphs.
+    /// 1 if whole stacks are recorded, for flame graphs.
     pub whole_stacks: AtomicU32,
-    /// The clock's cycles in a microsecond, roughly: what decides which operations are long.
+    /// The approximate cycles of the clock in a microsecond; this decides which operations are long.
     pub cycles_per_us: AtomicU32,
-    /// 1 when nobody answers questions any more.
+    /// 1 if the command no longer answers requests.
     pub closed: AtomicU32,
-    /// Grains handed out.
+    /// Grains allocated.
     pub grains: AtomicU64,
-    /// Processes (and programs executed in their place) so far.
+    /// Processes so far (including programs executed in place of others).
     pub processes: AtomicU32,
-    /// Raised with every question.
+    /// Raised with every request.
     pub bell: AtomicU32,
-    /// Questions that nobody answered in time.
+    /// Requests without an answer in time.
     pub unanswered: AtomicU32,
-    /// Whether [`Ledger::own`] is being measured (1) or there (2).
+    /// 1 while [`Ledger::own`] is being measured, 2 when it is complete.
     pub own_state: AtomicU32,
-    /// Operations before a process could be recorded: the loader's own.
+    /// Operations before a process could be recorded, made by the loader.
     pub early: AtomicU64,
-    /// Operations that found no room to be recorded in.
+    /// Operations that were not recorded for lack of space.
     pub lost: AtomicU64,
-    /// Nanoseconds of processor time that went into what recording does rarely: tables, looking up, walking
-    /// new stacks, asking.
+    /// Nanoseconds of processor time for rare work of the recorder: tables, lookups, walks of new stacks,
+    /// requests.
     pub spent: AtomicU64,
-    /// What recording costs.
+    /// The cost of recording.
     pub own: OwnCost,
     reserved: [u64; 43],
 }
 
-/// What recording costs, in cycles, measured in the first recorded process.
+/// The cost of recording, in cycles, measured in the first recorded process.
 #[repr(C)]
 #[derive(Debug)]
 pub struct OwnCost {
-    /// How many empty timings.
+    /// The number of empty timings.
     pub n: AtomicU64,
     /// Their mean, as the bits of an `f64`.
     pub mean: AtomicU64,
@@ -111,7 +112,7 @@ pub struct OwnCost {
     pub timed: AtomicU64,
 }
 
-/// One question.
+/// One request.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Ask {
@@ -119,39 +120,39 @@ pub struct Ask {
     pub state: AtomicU32,
     /// An [`Answer`].
     pub answer: AtomicU32,
-    /// The asking process, in its own namespace.
+    /// The id of the requesting process, in its own namespace.
     pub pid: AtomicU32,
     pad: u32,
-    /// Where in the file the module's log entry begins.
+    /// The offset in the file of the module's log entry.
     pub module_at: AtomicU64,
     /// The instruction, as an address in the module's file.
     pub address: AtomicU64,
     rest: [u64; 4],
 }
 
-/// Who has to act on an [`Ask`].
+/// The state of an [`Ask`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum AskState {
-    /// Nobody: it is free.
+    /// Free.
     Free = 0,
     /// A process is filling it in.
     Taken = 1,
-    /// The command is to answer.
+    /// The command must answer.
     Asked = 2,
-    /// The process is to read the answer.
+    /// The process must read the answer.
     Answered = 3,
 }
 
-/// What the command knows about an instruction.
+/// The command's answer on an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Answer {
-    /// Nothing: there was nobody to ask.
+    /// No answer: the command is not running.
     None = 0,
-    /// The whole module is a library's: look at the caller.
+    /// The whole module is a library's: continue with the caller.
     WalkModule = 1,
-    /// The whole module is as far as can be walked: stop here.
+    /// The whole module is the end of a walk: stop here.
     StopModule = 2,
     /// The instruction belongs to a library's code in a module of the user's (an instantiated template).
     Walk = 3,
@@ -172,11 +173,11 @@ impl Answer {
     }
 }
 
-/// What a chunk holds.
+/// The content of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ChunkKind {
-    /// Nothing yet.
+    /// Not written yet.
     Unwritten = 0,
     /// A thread's records.
     Table = 1,
@@ -194,68 +195,69 @@ pub struct ChunkHead {
     pub grains: AtomicU32,
     /// The process's number in this file.
     pub process: AtomicU32,
-    /// Log: the number of the process it was forked from, or [`NO_PARENT`]. Table: records in use.
+    /// Log: the number of the parent process that forked it, or [`NO_PARENT`]. Table: records in use.
     pub count: AtomicU32,
     /// Log: the process id in its own namespace.
     pub pid: AtomicU32,
     /// Log: bytes of entries in use.
     pub used: AtomicU32,
-    /// Table without a thread: the address of the next such table, in the process that has it.
+    /// Table without a thread: the address of the next such table, in its process's memory.
     pub next: AtomicU64,
     /// Log: the command's name, NUL-padded.
     pub comm: [AtomicU64; 2],
     pad: [u64; 2],
 }
 
-/// One place and operation, counted and timed. Times are in cycles of the time-stamp counter.
+/// The count and times of one place and operation. Times are in cycles of the time-stamp counter.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Record {
     /// A return address, or [`STACK_BIT`] and a stack's hash.
     pub place: AtomicU64,
-    /// The operation in the low 16 bits, perhaps [`ASIDE_BIT`], the epoch (how often modules were unmapped
-    /// before) in the high 32.
+    /// The operation in the low 16 bits, optionally [`ASIDE_BIT`]. The epoch (the number of earlier
+    /// unmappings of modules) is in the high 32 bits.
     pub what: AtomicU64,
-    /// How often it happened: exact.
+    /// The exact number of operations.
     pub count: AtomicU64,
     /// A [`Due`].
     pub due: AtomicU64,
-    /// Bytes that the operations asked for, all together: exact. 0 where they ask for none or do not say.
+    /// The exact number of bytes that the operations requested; 0 if they request none or do not give a size.
     pub bytes: AtomicU64,
-    /// Sum of times, each taken as often as operations it stands for; asides ([`ASIDE_BIT`]) left out.
+    /// The sum of times, each multiplied by the number of operations it stands for, without asides
+    /// ([`ASIDE_BIT`]).
     pub sum: AtomicU64,
-    /// Sum of their squares, likewise, as the bits of an `f32` (low 32 bits); how often it was timed, asides
-    /// left out (high 32 bits).
+    /// The sum of their squares, weighted in the same way, as the bits of an `f32` (low 32 bits). The number
+    /// of timings without asides is in the high 32 bits.
     pub squares_timed: AtomicU64,
-    /// The smallest (low 32 bits) and the largest (high 32 bits), asides among them, each as the bits of an
-    /// `f32`. 0 before the first.
+    /// The smallest (low 32 bits) and the largest (high 32 bits) time, including asides, each as the bits of
+    /// an `f32`. 0 before the first.
     pub extremes: AtomicU64,
 }
 
-/// When an operation is timed next, as [`Record::due`] has it: the count at which it is (high 48 bits), and
-/// how many operations that timing stands for (low 16 bits).
+/// The next timing of an operation, stored in [`Record::due`]: the count at which it takes place (high 48
+/// bits), and the number of operations that it stands for (low 16 bits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due(pub u64);
 
-/// Bits of a [`Due`] that say how many operations the next timing stands for.
+/// The bits of a [`Due`] with the number of operations that the next timing stands for.
 const GAP_BITS: u32 = 16;
 
 impl Due {
-    /// At count `at`, when the last timing that was kept was at `last`. Longer gaps than there is room for
-    /// are taken for the longest.
+    /// The timing at count `at`, if the last kept timing was at `last`. Gaps too large for the bits are
+    /// stored as the largest.
     #[inline]
     pub const fn new(at: u64, last: u64) -> Due {
         let (gap, max) = (at.wrapping_sub(last), (1 << GAP_BITS) - 1);
         Due(at << GAP_BITS | if gap < max { gap } else { max })
     }
 
-    /// The count at which it is.
+    /// The count of the next timing.
     #[inline(always)]
     pub const fn at(self) -> u64 {
         self.0 >> GAP_BITS
     }
 
-    /// The count at the last timing that was kept; 0 before the first.
+    /// The count of the last kept timing; 0 before the first.
     #[inline]
     pub const fn last(self) -> u64 {
         self.at().saturating_sub(self.0 & ((1 << GAP_BITS) - 1))
@@ -278,7 +280,7 @@ pub const fn joined(low: u32, high: u32) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum EntryKind {
-    /// A module that is mapped: words `epoch, start, end, bias`, then its path.
+    /// A mapped module: words `epoch, start, end, bias`, then its path.
     Module = 1,
     /// A stack: words `hash, epoch`, then the return addresses, innermost first, then the keys of lines of an
     /// interpreted program ([`LINE_BIT`]), innermost first.
@@ -307,11 +309,11 @@ pub const STACK_WORDS: usize = 2;
 /// Words before the names of a line's entry.
 pub const LINE_WORDS: usize = 3;
 
-/// Where the asks begin.
+/// The offset of the requests.
 pub const ASKS_AT: usize = size_of::<Ledger>();
-/// Where the chunks begin.
+/// The offset of the chunks.
 pub const CHUNKS_AT: usize = GRAIN;
-/// Grains there are to be had. One more is there, so that there is something behind each.
+/// The number of usable grains. One more exists, so that memory follows each.
 pub const GRAINS: usize = (LEDGER_BYTES - CHUNKS_AT) / GRAIN - 1;
 
 const _: () = assert!(size_of::<Ledger>() == 512);
@@ -326,17 +328,17 @@ pub struct LedgerView {
     base: *mut u8,
 }
 
-// SAFETY: all that is reached through the view is atomic, or constant once announced by an atomic.
+// SAFETY: all memory reached through the view is atomic, or constant after an atomic announced it.
 unsafe impl Send for LedgerView {}
-// SAFETY: as above.
+// SAFETY: all memory reached through the view is atomic, or constant after an atomic announced it.
 unsafe impl Sync for LedgerView {}
 
 impl LedgerView {
-    /// Views the ledger mapped at `base`, or `None` if it is not one this version reads.
+    /// Views the ledger mapped at `base`, or `None` if this version cannot read it.
     ///
     /// # Safety
-    /// `base` points to [`LEDGER_BYTES`] bytes of readable and writable memory, page-aligned, that are never
-    /// unmapped while a view or something reached through one is used.
+    /// `base` points to [`LEDGER_BYTES`] bytes of readable and writable memory, page-aligned, that stay
+    /// mapped while a view or a reference from it is in use.
     pub unsafe fn open(base: *mut u8) -> Option<LedgerView> {
         let view = LedgerView { base };
         let head = view.head();
@@ -347,7 +349,7 @@ impl LedgerView {
     /// Writes the head of a fresh, zeroed ledger and views it.
     ///
     /// # Safety
-    /// As for [`LedgerView::open`], and the memory is zeroed.
+    /// The conditions of [`LedgerView::open`], and the memory is zeroed.
     pub unsafe fn create(base: *mut u8) -> LedgerView {
         let view = LedgerView { base };
         use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -359,30 +361,32 @@ impl LedgerView {
     /// The head.
     #[inline]
     pub fn head(&self) -> &'static Ledger {
-        // SAFETY: the head lies at the base, any bit pattern is a valid one, and the mapping stays.
+        // SAFETY: the head lies at the base; any bit pattern is valid; by `open`'s conditions the mapping
+        // stays.
         unsafe { &*self.base.cast::<Ledger>() }
     }
 
-    /// The questions.
+    /// The requests.
     pub fn asks(&self) -> &'static [Ask; ASKS] {
-        // SAFETY: they follow the head, any bit pattern is a valid one, and the mapping stays.
+        // SAFETY: the requests follow the head; any bit pattern is valid; by `open`'s conditions the mapping
+        // stays.
         unsafe { &*self.base.add(ASKS_AT).cast::<[Ask; ASKS]>() }
     }
 
     /// The memory of grain `index`, or `None` beyond the end.
     pub fn grain(&self, index: usize) -> Option<*mut u8> {
-        // SAFETY: within the mapping, by the test.
+        // SAFETY: `index` is below GRAINS, so the offset lies within the mapping.
         (index < GRAINS).then(|| unsafe { self.base.add(CHUNKS_AT + index * GRAIN) })
     }
 
     /// The memory at `offset` of the file, if `bytes` bytes are there.
     pub fn at(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
         let fits = offset.checked_add(bytes).is_some_and(|end| end <= LEDGER_BYTES);
-        // SAFETY: within the mapping, by the test.
+        // SAFETY: `offset + bytes` is at most LEDGER_BYTES, so the offset lies within the mapping.
         fits.then(|| unsafe { self.base.add(offset) })
     }
 
-    /// The offset in the file of memory that lies in it.
+    /// The offset in the file of `memory`, which lies in it.
     pub fn offset_of(&self, memory: *const u8) -> usize {
         memory as usize - self.base as usize
     }

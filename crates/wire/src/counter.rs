@@ -2,8 +2,8 @@
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $unit:literal, $words:literal;)*) => {
-        /// One counter of a process's slot. All count events or bytes since the process attached, except the
-        /// gauges, whose names begin with `Now`.
+        /// A counter of a process's slot. Counters count events or bytes since the process attached. Gauges,
+        /// whose names begin with `Now`, have the current value.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(usize)]
         pub enum Counter { $($(#[$doc])* $name),* }
@@ -31,19 +31,19 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Extents handed out by the page layer.
+    /// Extents allocated from the page layer.
     ExtentsOut = "extents_out", "extents", "extents handed out";
-    /// Bytes of extents handed out.
+    /// Bytes of extents allocated.
     BytesOut = "bytes_out", "bytes", "memory handed out";
-    /// Extents given back.
+    /// Extents freed.
     ExtentsIn = "extents_in", "extents", "extents given back";
-    /// Bytes of extents given back.
+    /// Bytes of extents freed.
     BytesIn = "bytes_in", "bytes", "memory given back";
     /// Extents served, in whole or in part, from the free-page cache.
     CacheHits = "cache_hits", "extents", "extents from the free-page cache";
-    /// Bytes handed out whose frames were already there: each 4096 of them is a page fault avoided.
+    /// Allocated bytes whose frames were already there: each 4096 bytes are a page fault avoided.
     BytesWarm = "bytes_warm", "bytes", "memory that came with its page frames";
-    /// Bytes that had to be cleared because zeroed memory was asked for and the frames were warm.
+    /// Bytes cleared because zeroed memory was requested and the frames were warm.
     BytesCleared = "bytes_cleared", "bytes", "memory cleared for calloc and new mappings";
     /// Blocks grown without moving.
     RegrownBlocks = "regrown_blocks", "blocks", "blocks grown in place";
@@ -55,13 +55,13 @@ counters! {
     BytesCopied = "bytes_copied", "bytes", "memory copied";
     /// Bytes marked discardable (lazily freed): the kernel may take the frames when it needs them.
     BytesDiscarded = "bytes_discarded", "bytes", "memory marked discardable";
-    /// Bytes flushed because they were not needed for a while.
+    /// Bytes flushed because they were unused for a while.
     FlushedDecay = "flushed_decay_bytes", "bytes", "flushed: not needed for a while";
     /// Bytes flushed so that the cache would not raise the process's peak.
     FlushedPeak = "flushed_peak_bytes", "bytes", "flushed: would have raised the peak";
     /// Bytes flushed or marked because a memory limit or pressure was near.
     FlushedPressure = "flushed_pressure_bytes", "bytes", "flushed: memory was short";
-    /// Bytes flushed because the program asked (`malloc_trim`, `munmap`, `MADV_DONTNEED`).
+    /// Bytes flushed by request of the program (`malloc_trim`, `munmap`, `MADV_DONTNEED`).
     FlushedAsked = "flushed_asked_bytes", "bytes", "flushed by the program's request (malloc_trim, munmap)";
     /// Bytes whose frames a helper fetched ahead of the program.
     BytesPrefetched = "bytes_prefetched", "bytes", "memory fetched ahead";
@@ -85,23 +85,23 @@ counters! {
     GcCollections = "gc_collections", "collections", "collections";
     /// Slices of collections.
     GcSlices = "gc_slices", "slices", "slices of collections";
-    /// Times the collector had the program stand still.
+    /// Pauses: stops of the program by the collector.
     GcPauses = "gc_pauses", "pauses", "pauses of the program";
-    /// Nanoseconds of these.
+    /// Nanoseconds of these pauses.
     GcPauseNs = "gc_pause_ns", "nanoseconds", "time of these pauses";
-    /// Nanoseconds of CPU time that the collecting threads took in them.
+    /// Nanoseconds of CPU time of the collecting threads in these pauses.
     GcPauseCpuNs = "gc_pause_cpu_ns", "nanoseconds", "CPU time in them";
-    /// The longest of them.
+    /// The longest pause, in nanoseconds.
     PeakGcPauseNs = "peak_gc_pause_ns", "nanoseconds", "longest pause";
-    /// The most CPU time in one of them.
+    /// The most CPU time in a pause, in nanoseconds.
     PeakGcPauseCpuNs = "peak_gc_pause_cpu_ns", "nanoseconds", "most CPU time in a pause";
-    /// Nanoseconds of collections at one go that were spent on stacks and static data.
+    /// Nanoseconds of scanning stacks and static data, in collections that are not sliced.
     GcRootNs = "gc_root_ns", "nanoseconds", "scanning stacks and static data";
     /// Nanoseconds of tracing, slices included.
     GcMarkNs = "gc_mark_ns", "nanoseconds", "tracing";
-    /// Nanoseconds of finding what died.
+    /// Nanoseconds of sweeping: finding dead objects.
     GcSweepNs = "gc_sweep_ns", "nanoseconds", "finding what died";
-    /// Bytes handed out by the collector's allocator.
+    /// Bytes allocated by the collector's allocator.
     GcAllocated = "gc_allocated_bytes", "bytes", "allocated by the collector";
     /// Bytes of objects that collections moved.
     GcCopied = "gc_copied_bytes", "bytes", "objects moved";
@@ -111,34 +111,34 @@ counters! {
     NowGcLive = "now_gc_live_bytes", "bytes", "alive in it";
     /// The highest `NowGcHeap` so far.
     PeakGcHeap = "peak_gc_heap_bytes", "bytes", "peak of the collected heap";
-    /// Collections that followed only what was new since the one before.
+    /// Partial collections, which traced only objects new since the last collection.
     GcPartial = "gc_partial", "collections", "partial collections";
-    /// Collections in slices for which written pages were found out by page protection.
+    /// Sliced collections that found written pages by page protection.
     GcProtected = "gc_protected", "collections", "collections with page protection";
-    /// Collections made at one go although slices were asked for, as nobody told what is written.
+    /// Unsliced collections although slices were requested, because writes could not be tracked.
     GcUnsliced = "gc_unsliced", "collections", "collections that could not be sliced";
     /// Pages that the pager read from its store.
     PagedRead = "paged_in_read", "pages", "paged in: read from the store";
-    /// Discardable pages that left memory and were not written.
+    /// Discardable pages that were evicted without being written.
     PagedDiscarded = "paged_out_discarded", "pages", "paged out: not needed";
     /// Pages written to the store.
     PagedWritten = "paged_out_written", "pages", "paged out: written to the store";
-    /// Page frames that the pager's memory objects share, as many as limits allow; 0 without a pager.
+    /// Page frames that the pager's memory objects share, at the highest limit; 0 without a pager.
     PeakPagedFrames = "peak_paged_frames", "pages", "most frames of the pager";
     /// The most pages of memory objects at a time.
     PeakPagedPages = "peak_paged_pages", "pages", "most pages of the pager";
     /// The most pages in memory that cannot be paged; 0 without a pager.
     PeakUnpagedPages = "peak_unpaged_pages", "pages", "most pages that are not paged";
-    /// Bytes of blocks in use when blocks were counted last; 0 before the first time.
+    /// Bytes of blocks in use at the last count; 0 before the first.
     NowInUse = "now_in_use_bytes", "bytes", "in blocks";
-    /// Bytes free beside them, in slabs and in threads' own lists.
+    /// Bytes free beside these blocks, in slabs and in threads' own lists.
     NowFreeInSlabs = "now_free_in_slabs_bytes", "bytes", "free in slabs";
-    /// Bytes of pages inside slabs whose frames have gone back.
+    /// Bytes of pages inside slabs whose frames were returned.
     NowReturned = "now_returned_bytes", "bytes", "gone from slabs";
 }
 
 impl Counter {
-    /// Whether it is the highest value of something: over several processes the highest counts, not the sum.
+    /// True for a peak. Over several processes the highest peak counts, not the sum.
     pub const fn is_peak(self) -> bool {
         matches!(
             self,
@@ -153,8 +153,8 @@ impl Counter {
     }
 }
 
-/// Buckets of the histogram of collectors' pauses: bucket `i` counts those of `2^i` up to `2^(i+1) - 1`
-/// microseconds (shorter ones in the first, longer ones in the last).
+/// Buckets of the histogram of collectors' pauses: bucket `i` counts pauses of `2^i` to `2^(i+1) - 1`
+/// microseconds. Shorter ones count in the first, longer ones in the last.
 pub const PAUSE_BUCKETS: usize = 24;
 
 /// The bucket of a pause of `ns` nanoseconds.

@@ -23,23 +23,23 @@ pub const DOOR_SYMBOL: &str = "vellum_heap_door";
 pub const DOOR_VERSION: u32 = 1;
 /// Bytes of a path, with the zero at its end.
 pub const DOOR_PATH_MAX: usize = 512;
-/// The answer that all went well; others are an error's number, times two.
+/// The answer for success; others are an error's number, times two.
 pub const DONE: u32 = 1;
 
-/// What can be asked.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Ask {
-    /// Sample from now on, into the file at the path.
+    /// Start sampling, into the file at the path.
     Begin = 1,
-    /// Sample no more, and let go of the file.
+    /// Stop sampling, and close the file.
     End = 2,
-    /// Account for the resident memory, in the file.
+    /// Write the account of the resident memory to the file.
     Account = 3,
 }
 
 impl Ask {
-    /// What a byte asks for.
+    /// The request with this number.
     pub const fn from_u8(byte: u8) -> Option<Ask> {
         match byte {
             1 => Some(Ask::Begin),
@@ -50,33 +50,34 @@ impl Ask {
     }
 }
 
-/// The bits of the word that say how the process allocates; above them is what was asked.
+/// The low bits of the word, which have the process's mode; the request is above them.
 pub const MODE_BITS: u32 = 8;
 /// The process is in its usual mode.
 pub const USUAL: u16 = 0;
-/// It is hardened, and takes no samples.
+/// The process is hardened, and takes no samples.
 pub const HARDENED: u16 = 1;
-/// It takes samples, or has done so.
+/// The process takes samples, or has done so.
 pub const PROFILED: u16 = 2;
 
-/// See the head of this file.
+/// The door; see the head of this file.
 #[repr(C)]
 #[derive(Debug)]
 pub struct HeapDoor {
     magic: u64,
     version: u32,
     answer: AtomicU32,
-    /// The mode, and in the upper half what is asked.
+    /// The mode, and in the upper half the request.
     pub now: AtomicU16,
     path: UnsafeCell<[u8; DOOR_PATH_MAX]>,
 }
 
-// SAFETY: the path is written by another process alone, before it asks; all else is atomic.
+// SAFETY: only the requesting process writes the path, and only before its request; all other fields are
+// atomic or constant.
 unsafe impl Sync for HeapDoor {}
 
-/// Where a door has its fields, for who writes to another process's memory.
+/// The offsets of a door's fields, for a process that writes to another's memory.
 impl HeapDoor {
-    /// Its bytes.
+    /// The size in bytes.
     pub const BYTES: usize = size_of::<HeapDoor>();
     /// The answer, four bytes.
     pub const ANSWER_AT: usize = offset_of!(HeapDoor, answer);
@@ -84,10 +85,10 @@ impl HeapDoor {
     pub const MODE_AT: usize = offset_of!(HeapDoor, now);
     /// The request, a byte.
     pub const ASK_AT: usize = offset_of!(HeapDoor, now) + 1;
-    /// The path, which a zero ends.
+    /// The path, with a zero at its end.
     pub const PATH_AT: usize = offset_of!(HeapDoor, path);
 
-    /// Nothing is asked.
+    /// A door without a request.
     pub const fn new() -> HeapDoor {
         HeapDoor {
             magic: MAGIC,
@@ -98,7 +99,7 @@ impl HeapDoor {
         }
     }
 
-    /// Whether `bytes`, the first of them, are those of a door that this version knows.
+    /// True if `bytes` are the first bytes of a door that this version supports.
     pub fn is_known(bytes: &[u8]) -> bool {
         bytes.len() >= 12 && bytes[..8] == MAGIC.to_ne_bytes() && bytes[8..12] == DOOR_VERSION.to_ne_bytes()
     }
@@ -108,14 +109,14 @@ impl HeapDoor {
         Ask::from_u8((self.now.load(Acquire) >> MODE_BITS) as u8)
     }
 
-    /// The path that came with what was asked. It may change while nothing is: take it before the answer.
+    /// The path of the request. It may change when there is no request: read it before the answer.
     pub fn path(&'static self) -> Option<&'static CStr> {
-        // SAFETY: who asks writes the path before, and not again until there is an answer; a foreign hand
-        // could change the bytes meanwhile as it could all of this process's.
+        // SAFETY: the requesting process writes the path before its request, and not again before the answer.
+        // Any process that could break this rule could also change all other memory of this process.
         CStr::from_bytes_until_nul(unsafe { &*self.path.get() }).ok()
     }
 
-    /// Answers with an error's number, or 0, and makes room for what is asked next.
+    /// Answers with an error's number, or 0 for success, and clears the request.
     pub fn answer(&self, errno: u32) {
         self.answer.store(if errno == 0 { DONE } else { errno << 1 }, Release);
         self.now.fetch_and((1 << MODE_BITS) - 1, Release);

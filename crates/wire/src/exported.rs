@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 /// The symbol's name in the library.
 pub const SYMBOL: &str = "vellum_counters";
 
-/// See the head of this file.
+/// The address of the slot; see the head of this file.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ExportedCounters {
@@ -22,10 +22,10 @@ pub struct ExportedCounters {
 }
 
 impl ExportedCounters {
-    /// Its bytes.
+    /// The size in bytes.
     pub const BYTES: usize = size_of::<ExportedCounters>();
 
-    /// Without a slot yet.
+    /// No slot yet.
     pub const fn new() -> ExportedCounters {
         ExportedCounters {
             magic: MAGIC,
@@ -35,13 +35,13 @@ impl ExportedCounters {
         }
     }
 
-    /// Points it to `slot`.
+    /// Sets the address of `slot`.
     pub fn point_to(&self, slot: &'static Slot) {
         self.slot.store(core::ptr::from_ref(slot).cast_mut(), Relaxed);
     }
 
-    /// Where the slot is, in the memory that `bytes`, the symbol's, were read from; `None` if this version
-    /// cannot read it or there is none.
+    /// The address of the slot, in the memory from which `bytes`, the symbol's, were read. `None` if there is
+    /// no slot, or if this version cannot read it.
     pub fn read(bytes: &[u8; ExportedCounters::BYTES]) -> Option<u64> {
         let word = |at: usize| u64::from_ne_bytes(core::array::from_fn(|byte| bytes[at + byte]));
         let sizes = u64::from(VERSION) | (SLOT_BYTES as u64) << 32;
@@ -65,7 +65,7 @@ mod tests {
     fn leads_to_the_slot_that_was_named() {
         static SLOT: Slot = Slot::new();
         let counters = ExportedCounters::new();
-        // SAFETY: the structure is as many bytes as an array of that length, all of them written.
+        // SAFETY: the structure has exactly BYTES bytes, and all are initialised.
         let bytes = |counters: &ExportedCounters| unsafe {
             *core::ptr::from_ref(counters).cast::<[u8; ExportedCounters::BYTES]>()
         };

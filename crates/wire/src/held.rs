@@ -32,23 +32,23 @@ pub const HELD_ENV: &str = "VELLUM_HEAP_PROFILE";
 pub const HELD_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0H");
 /// The layout's version.
 pub const HELD_VERSION: u32 = 4;
-/// Bytes of the head of the file, and of that of a part.
+/// Bytes of the head of the file, and of the head of a part.
 pub const HEAD_BYTES: usize = 4096;
 /// Bytes of a part.
 pub const PART_BYTES: usize = 64 << 20;
-/// Parts there are to be had.
+/// The number of parts.
 pub const PARTS: usize = 1 << 14;
-/// Bytes of the file, nearly all of them never touched.
+/// The size of the file in bytes; nearly all of it stays untouched.
 pub const HELD_BYTES: u64 = HEAD_BYTES as u64 + PARTS as u64 * PART_BYTES as u64;
 /// Words for entries in a part.
 pub const ENTRY_WORDS: usize = (PART_BYTES - HEAD_BYTES) / 8;
-/// Frames of machine code that are recorded of a stack.
+/// The most frames of machine code in a recorded stack.
 pub const NATIVE_FRAMES_MAX: usize = 128;
-/// Frames of a stack.
+/// The most frames of a stack.
 pub const STACK_FRAMES_MAX: usize = NATIVE_FRAMES_MAX + SCRIPT_FRAMES_MAX;
 /// Counts of blocks are in units of one block divided by this.
 pub const BLOCK: u64 = 256;
-/// Bytes between two samples, on average, unless asked otherwise; and the least and most that can be asked.
+/// The usual average of bytes between two samples; its least and largest value follow.
 pub const INTERVAL_USUAL: u64 = 512 << 10;
 /// See [`INTERVAL_USUAL`].
 pub const INTERVAL_MIN: u64 = 1;
@@ -63,20 +63,20 @@ pub struct HeldHead {
     pub magic: AtomicU64,
     /// [`HELD_VERSION`].
     pub version: AtomicU32,
-    /// Parts asked for so far: there may be fewer.
+    /// Parts claimed so far, including claims beyond the last part.
     pub parts: AtomicU32,
     /// Bytes between two samples, on average.
     pub interval: AtomicU64,
 }
 
 impl HeldHead {
-    /// Whether this is the head of a file that this version reads.
+    /// True if this is the head of a file that this version reads.
     pub fn is_known(&self) -> bool {
         self.magic.load(Acquire) == HELD_MAGIC && self.version.load(Relaxed) == HELD_VERSION
     }
 }
 
-/// Estimates: bytes, blocks in units of a [`BLOCK`]th, and the samples that they rest on.
+/// Estimates: bytes, blocks in units of a [`BLOCK`]th, and the number of samples behind them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Bytes.
@@ -88,13 +88,13 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Amount) -> Amount {
         self.with(other, u64::wrapping_add)
     }
 
-    /// What is left.
+    /// The difference of both.
     #[must_use]
     pub fn minus(self, other: Amount) -> Amount {
         self.with(other, u64::wrapping_sub)
@@ -121,7 +121,7 @@ impl SharedAmount {
         Amount { bytes, blocks, samples }
     }
 
-    /// Makes it `amount`.
+    /// Sets it to `amount`.
     pub fn set(&self, amount: Amount) {
         for (word, value) in self.0.iter().zip([amount.bytes, amount.blocks, amount.samples]) {
             word.store(value, Relaxed);
@@ -129,7 +129,7 @@ impl SharedAmount {
     }
 }
 
-/// What is held now, what was at the peak, and what was ever allocated: of a stack, or of the process.
+/// The amounts of a stack, or of the process: held now, held at the peak, and ever allocated.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Held {
@@ -137,19 +137,19 @@ pub struct Held {
     pub now: SharedAmount,
     /// Ever allocated.
     pub ever: SharedAmount,
-    /// A stack's note of what it held at the peak of number `peak`; of the process, what the peak was.
+    /// For a stack: the amount it held at the peak of number `peak`. For the process: the peak.
     pub noted: SharedAmount,
     /// The number of the peak that `noted` belongs to.
     pub peak: AtomicU64,
 }
 
 impl Held {
-    /// What was held at the peak of number `peak`, the last.
+    /// The amount held at the last peak, whose number is `peak`.
     pub fn at_peak(&self, peak: u64) -> Amount {
         if self.peak.load(Relaxed) == peak { self.noted.get() } else { self.now.get() }
     }
 
-    /// Notes what is held, if the last peak, of number `peak`, is new. To be called before `now` changes.
+    /// Saves the amount held if the last peak, of number `peak`, is new. Call this before `now` changes.
     pub fn note(&self, peak: u64) {
         if self.peak.load(Relaxed) != peak {
             self.noted.set(self.now.get());
@@ -157,7 +157,7 @@ impl Held {
         }
     }
 
-    /// Adds a block, to a stack of the process `all`, or takes it away.
+    /// Adds a block to this stack and to the process, `all`, or subtracts it.
     pub fn change(&self, all: &Held, amount: Amount, is_allocated: bool) {
         self.note(all.peak.load(Relaxed));
         let new = |old: Amount| if is_allocated { old.plus(amount) } else { old.minus(amount) };
@@ -172,7 +172,7 @@ impl Held {
         Self::rise(all, sum);
     }
 
-    /// Adds what was taken away a moment ago, in another size, by which it has `grown`: only that counts as
+    /// Adds an amount again that was just subtracted, with a new size. Only the increase, `grown`, counts as
     /// allocated.
     pub fn regain(&self, all: &Held, amount: Amount, grown: u64) {
         self.note(all.peak.load(Relaxed));
@@ -186,7 +186,7 @@ impl Held {
         Self::rise(all, sum);
     }
 
-    /// Notes the process's peak, if `sum` is one.
+    /// Records a new peak of the process if `sum` exceeds the last one.
     fn rise(all: &Held, sum: Amount) {
         if sum.bytes > all.noted.get().bytes {
             all.noted.set(sum);
@@ -199,23 +199,23 @@ impl Held {
 #[repr(C)]
 #[derive(Debug)]
 pub struct PartHead {
-    /// The process id in its own namespace; 0 until the part is taken.
+    /// The process id in its own namespace; 0 until the part is claimed.
     pub pid: AtomicU32,
-    /// 1 if the process was forked by one that was profiled, and has not executed a program since.
+    /// 1 if a profiled process forked this one, which has not executed a program since.
     pub is_forked: AtomicU32,
     /// The name of the process's command, ended by a zero.
     pub name: [AtomicU64; 2],
-    /// Words of entries that are there.
+    /// Words of entries in use.
     pub used: AtomicU64,
-    /// Samples that found no room, or too many others at the same time.
+    /// Samples lost for lack of space, or because too many others came at the same time.
     pub lost: AtomicU64,
     /// The process's sums.
     pub held: Held,
-    /// Where its resident memory was, when that was counted last.
+    /// The resident memory by kind, at the last count.
     pub resident: Resident,
 }
 
-/// What resident memory is.
+/// A kind of resident memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Kind {
@@ -223,7 +223,7 @@ pub enum Kind {
     Live = 0,
     /// Free beside blocks in use, in slabs and on threads' lists.
     Holes = 1,
-    /// Free pages that are kept for the next requests.
+    /// Free pages kept for the next requests.
     Cached = 2,
     /// Free pages that the kernel may take when it needs them.
     Marked = 3,
@@ -237,20 +237,20 @@ pub enum Kind {
     Files = 7,
     /// Memory shared with other processes.
     Shared = 8,
-    /// Memory that the program has from the kernel without the allocator.
+    /// Memory that the program maps without the allocator.
     Other = 9,
 }
 
-/// How many kinds there are.
+/// The number of kinds.
 pub const KINDS: usize = 10;
-/// Size classes there is room for.
+/// The most size classes.
 pub const CLASSES_MAX: usize = 128;
 
-/// A process's resident memory, all of it, in bytes.
+/// A process's whole resident memory, in bytes.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Resident {
-    /// How often it was counted; 0: never.
+    /// The number of counts; 0 if it was never counted.
     pub counted: AtomicU64,
     /// By kind.
     pub kinds: [AtomicU64; KINDS],
@@ -262,11 +262,11 @@ pub struct Resident {
 #[repr(C)]
 #[derive(Debug)]
 pub struct ResidentClass {
-    /// Bytes of a block; 0: there is no such class.
+    /// Bytes of a block; 0 if there is no such class.
     pub block: AtomicU64,
-    /// Of blocks in use.
+    /// Bytes of blocks in use.
     pub live: AtomicU64,
-    /// Of all else.
+    /// All other bytes.
     pub holes: AtomicU64,
 }
 
@@ -284,7 +284,7 @@ pub enum EntryKind {
     Line = 3,
 }
 
-/// The first word of an entry: its kind, and in the high half how many words it has with this one.
+/// The first word of an entry: its kind, and in the high half its number of words, including this one.
 pub fn entry_head(kind: EntryKind, words: usize) -> u64 {
     kind as u64 | (words as u64) << 32
 }
@@ -302,21 +302,22 @@ pub struct StackHead {
     pub entry: AtomicU64,
     /// The hash of the frames.
     pub hash: AtomicU64,
-    /// How many frames there are.
+    /// The number of frames.
     pub frames: AtomicU64,
-    /// What it holds.
+    /// Its amounts.
     pub held: Held,
-    /// Bytes of holes that its blocks in use keep from going back, when that was counted last.
+    /// Bytes of holes that its blocks in use keep from being returned, at the last count.
     pub pins: AtomicU64,
 }
 
 /// Words of a stack's entry before its frames.
 pub const STACK_WORDS: usize = size_of::<StackHead>() / 8;
-/// The number of a frame's module where there is none: the rest is the address then.
+/// The module number of a frame without a module; the other bits are the address.
 pub const NO_MODULE: u64 = 0xffff;
-/// The same of a frame that is a line of Python: the rest is the number of the first word of its entry.
+/// The module number of a frame that is a line of Python; the other bits are the index of its entry's first
+/// word.
 pub const PYTHON: u64 = 0xfffe;
-/// Bits of a frame below the number of its module, which is how many modules' entries come before its own.
+/// Bits of a frame below its module's number, which is the number of module entries before that module's own.
 pub const OFFSET_BITS: u32 = 48;
 
 /// A frame: the return address less its module's bias.

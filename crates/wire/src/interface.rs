@@ -9,8 +9,9 @@
 
 use core::ffi::{c_int, c_uint};
 
-/// Declares a structure with its number of fields and its size, the fields' names and types as the header has
-/// them, and the macro `$same` which asserts that another type has the same layout. `$d` is a dollar sign.
+/// Declares a structure with its number of fields, its size, and the names and types of the header's fields.
+/// Also declares the macro `$same`, which asserts that another type has the same layout. `$d` is a dollar
+/// sign.
 macro_rules! c_struct {
     ($d:tt, $same:ident, $(#[$meta:meta])* $name:ident: $count:literal fields, $bytes:literal bytes,
         $($field:ident $(as $c_name:ident)?: $type:ident,)*) => {
@@ -27,8 +28,7 @@ macro_rules! c_struct {
 
         const _: () = assert!($name::FIELDS.len() == $count && size_of::<$name>() == $bytes);
 
-        /// Asserts, when compiled, that a type has the fields of the structure at the same places, and no
-        /// others.
+        /// Asserts at compile time that a type has the structure's fields at the same places, and no others.
         #[macro_export]
         macro_rules! $same {
             ($d other:ty) => {

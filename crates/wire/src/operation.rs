@@ -29,27 +29,27 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// `malloc`, and `realloc` of nothing.
+    /// `malloc`, and `realloc` of null.
     Malloc = "malloc", "malloc";
     /// `calloc`.
     Calloc = "calloc", "calloc";
-    /// `free` and its kin, of something.
+    /// `free` and similar functions, of a block.
     Free = "free", "free";
-    /// `realloc` to a size that the block had room for.
+    /// `realloc` to a size for which the block had space.
     ReallocKept = "realloc kept", "realloc_kept";
-    /// `realloc` that gave the block more room where it was.
+    /// `realloc` that grew the block in place.
     ReallocGrown = "realloc grown", "realloc_grown";
     /// `realloc` to another place by moving page tables.
     ReallocMoved = "realloc moved", "realloc_moved";
     /// `realloc` to another place by copying.
     ReallocCopied = "realloc copied", "realloc_copied";
-    /// `realloc` to another place, in an allocator that does not say how.
+    /// `realloc` to another place, in an allocator that does not report the method.
     ReallocElsewhere = "realloc elsewhere", "realloc_elsewhere";
     /// `aligned_alloc`, `posix_memalign`, `memalign`, `valloc`, `pvalloc`.
     Aligned = "aligned alloc", "aligned";
     /// Every form of `operator new`.
     New = "new", "new";
-    /// Every form of `operator delete`, of something.
+    /// Every form of `operator delete`, of a block.
     Delete = "delete", "delete";
     /// `mmap`.
     Mmap = "mmap", "mmap";
@@ -63,11 +63,11 @@ kinds! {
     Mprotect = "mprotect", "mprotect";
     /// `malloc_trim` and `vel_trim`.
     Trim = "trim", "trim";
-    /// `vel_malloc_batch`, `vel_malloc_sizes`: a call, not a block.
+    /// `vel_malloc_batch`, `vel_malloc_sizes`: one for each call, not each block.
     BatchMalloc = "malloc batch", "malloc_batch";
-    /// `vel_free_batch`: a call.
+    /// `vel_free_batch`: one for each call.
     BatchFree = "free batch", "free_batch";
-    /// `vel_realloc_batch`: a call.
+    /// `vel_realloc_batch`: one for each call.
     BatchRealloc = "realloc batch", "realloc_batch";
     /// `vel_relocate`.
     Relocate = "relocate", "relocate";
@@ -79,20 +79,20 @@ kinds! {
     PagesFree = "pages free", "pages_free";
     /// `vel_pages_resize`.
     PagesResize = "pages resize", "pages_resize";
-    /// `free` of nothing.
+    /// `free` of null.
     FreeNull = "free(NULL)", "free_null";
-    /// A page fault served without reading from a device.
+    /// A page fault served without a read from a device.
     MinorFault = "page fault", "fault_minor";
-    /// A page fault that had to read.
+    /// A page fault that needed a read.
     MajorFault = "page fault (major)", "fault_major";
 }
 
-/// Classes of sizes.
+/// The number of size classes.
 pub const SIZE_CLASSES: usize = 13;
 /// The largest size of the smallest class.
 const CLASS_BYTES_MIN: usize = 16;
 
-/// The largest size whose class is read from a table: most requests.
+/// The largest size whose class is read from a table; most requests are smaller.
 const FINE_MAX: usize = 1024;
 const FINE_CLASSES: [u8; FINE_MAX / CLASS_BYTES_MIN + 1] = {
     let mut classes = [0; FINE_MAX / CLASS_BYTES_MIN + 1];
@@ -104,7 +104,7 @@ const FINE_CLASSES: [u8; FINE_MAX / CLASS_BYTES_MIN + 1] = {
     classes
 };
 
-/// A memory operation: a kind and perhaps a class of sizes.
+/// A memory operation: a kind, with a size class if it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Operation(u16);
 
@@ -114,7 +114,7 @@ impl Operation {
         Operation(kind as u16)
     }
 
-    /// An operation that asks for `bytes` bytes.
+    /// An operation that requests `bytes` bytes.
     #[inline]
     pub const fn sized(kind: Kind, bytes: usize) -> Operation {
         let class = if bytes <= FINE_MAX {
@@ -131,7 +131,7 @@ impl Operation {
         self.0
     }
 
-    /// The operation that `bits` stands for, if this version knows it.
+    /// The operation with these `bits`, if this version has it.
     pub fn from_bits(bits: u16) -> Option<Operation> {
         let known = usize::from(bits & 0xff) < Kind::ALL.len() && usize::from(bits >> 8) <= SIZE_CLASSES;
         known.then_some(Operation(bits))
@@ -142,8 +142,8 @@ impl Operation {
         Kind::ALL[usize::from(self.0 & 0xff)]
     }
 
-    /// The largest size of its class in bytes, if it has a class: `None` inside for the last, which has no
-    /// largest.
+    /// The largest size of its class in bytes, if it has a class. The inner value is `None` for the last
+    /// class, which has no largest size.
     pub const fn class_max(self) -> Option<Option<usize>> {
         match self.0 >> 8 {
             0 => None,
@@ -152,7 +152,7 @@ impl Operation {
         }
     }
 
-    /// The smallest size that is beyond every class but the last.
+    /// The smallest size of the last class.
     pub const fn beyond_classes() -> usize {
         CLASS_BYTES_MIN << (2 * (SIZE_CLASSES - 2))
     }
@@ -162,8 +162,8 @@ impl Operation {
 #[inline]
 pub const fn size_class(bytes: usize) -> usize {
     let last = if bytes == 0 { 0 } else { bytes - 1 };
-    // How many bits are left after the first class's four; the lowest bit set keeps the count from being of
-    // nothing.
+    // The number of bits beyond the first class's four. The lowest bit is set because the logarithm of 0 is
+    // undefined.
     let above = ((last >> CLASS_BYTES_MIN.trailing_zeros()) << 1 | 1).ilog2();
     let class = above.div_ceil(2) as usize;
     if class < SIZE_CLASSES { class } else { SIZE_CLASSES - 1 }

@@ -1,26 +1,26 @@
 //! The test for the user's own lines of an interpreted program: the recorder ends a stack there, and reports
 //! show them.
 
-/// Lines of an interpreted program on a stack that are recorded.
+/// The most recorded lines of an interpreted program on a stack.
 pub const SCRIPT_FRAMES_MAX: usize = 64;
 
-/// Where Python keeps packages of others, and its own modules.
+/// Folders of installed Python packages, and of Python's own modules.
 const LIBRARIES: [&str; 4] = ["/site-packages/", "/dist-packages/", "/lib/python3", "/lib64/python3"];
 
-/// Whether a line of such a file is the user's: of no module of Python's own, and of no package.
+/// True if a file is the user's: not a module of Python's own, and not part of a package.
 #[must_use]
 pub fn is_users(file: &str) -> bool {
     let is_frozen = file.starts_with('<') && file != "<string>" && file != "<stdin>";
     !is_frozen && !is_package(file)
 }
 
-/// Whether a file is one of Python's own, or of a package.
+/// True if a file is one of Python's own modules, or part of a package.
 #[must_use]
 pub fn is_package(file: &str) -> bool {
     LIBRARIES.iter().any(|place| file.contains(place))
 }
 
-/// The library that a file of no user belongs to: a package, or the folder of Python's own modules.
+/// The library of a file that is not the user's: a package, or the folder of Python's own modules.
 #[must_use]
 pub fn library(file: &str) -> &str {
     let end = |place: &&str| file.find(*place).map(|at| at + place.len());
@@ -28,7 +28,7 @@ pub fn library(file: &str) -> &str {
     &file[..file[named..].find('/').map_or(file.len(), |length| named + length)]
 }
 
-/// Whether a module with such a file name is the interpreter.
+/// True if a module with this file name is the interpreter.
 #[must_use]
 pub fn is_interpreter(name: &[u8]) -> bool {
     name.starts_with(b"python") || name.starts_with(b"libpython")

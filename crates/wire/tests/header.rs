@@ -5,7 +5,7 @@ use vellum_wire::interface::{Config, Stats};
 
 const HEADER: &str = include_str!("../../../include/vellum_gc.h");
 
-/// The fields of `struct name` in C, as names and types.
+/// The fields of `struct name` in the header, as names and types.
 fn fields(header: &str, name: &str) -> Vec<(String, String)> {
     let mut text = String::new();
     let mut rest = header;

@@ -7,17 +7,17 @@ use gimli::{AArch64, Register, RegisterRule, Vendor};
 pub(crate) const SP: Register = AArch64::SP;
 pub(crate) const BP: Register = AArch64::X29;
 pub(crate) const RA: Register = AArch64::X30;
-/// Whose own instructions tables may have: one says that return addresses are signed.
+/// The vendor whose instructions the tables may use: one of them marks return addresses as signed.
 pub(crate) const VENDOR: Vendor = Vendor::AArch64;
 /// `DW_OP_breg29`: the frame pointer plus an offset.
 pub(crate) const OP_BREG_BP: u8 = 0x8d;
 
 /// Bytes of a register on the stack.
 const WORD: i64 = 8;
-/// Bits of an address of a program; a signature lies above them.
+/// The bits of a code address; a signature lies above them.
 const ADDRESS: u64 = (1 << 48) - 1;
 
-/// Where the return address of such a frame is, from the CFA.
+/// The offset of the return address from the CFA; `None` if the frame has not saved it.
 #[inline(always)]
 pub(crate) fn return_address(bp: SavedBp) -> Option<i64> {
     match bp {
@@ -27,7 +27,7 @@ pub(crate) fn return_address(bp: SavedBp) -> Option<i64> {
     }
 }
 
-/// `bp`, if the return address can be said with it.
+/// `bp`, if it determines the place `ra` of the return address.
 pub(crate) fn saved(bp: SavedBp, ra: &RegisterRule<usize>) -> Option<SavedBp> {
     let RegisterRule::Offset(at) = *ra else { return None };
     let bp = if bp == SavedBp::Same { SavedBp::Beside(i32::try_from(at).ok()?) } else { bp };
@@ -40,7 +40,7 @@ pub(crate) fn plain(pc: u64) -> u64 {
     pc & ADDRESS
 }
 
-/// Whether the last of these bytes are those of a call: `bl` or `blr`.
+/// True if the last four bytes are a call: `bl` or `blr`.
 pub(crate) fn is_call(bytes: [u8; 8]) -> bool {
     let word = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
     word >> 26 == 0b10_0101 || word & 0xffff_fc1f == 0xd63f_0000

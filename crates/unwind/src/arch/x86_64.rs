@@ -6,33 +6,32 @@ use gimli::{Register, RegisterRule, Vendor, X86_64};
 pub(crate) const SP: Register = X86_64::RSP;
 pub(crate) const BP: Register = X86_64::RBP;
 pub(crate) const RA: Register = X86_64::RA;
-/// Whose own instructions tables may have.
+/// The vendor whose instructions the tables may use.
 pub(crate) const VENDOR: Vendor = Vendor::Default;
 /// `DW_OP_breg6`: the frame pointer plus an offset.
 pub(crate) const OP_BREG_BP: u8 = 0x76;
 
-/// Where the return address is, from the CFA.
+/// The offset of the return address from the CFA.
 const AT: i64 = -8;
 
-/// The same for every frame.
+/// The offset of the return address from the CFA, the same for every frame.
 #[inline(always)]
 pub(crate) fn return_address(_bp: SavedBp) -> Option<i64> {
     Some(AT)
 }
 
-/// `bp`, if the return address is where it must be.
+/// `bp`, if the return address is at its usual place.
 pub(crate) fn saved(bp: SavedBp, ra: &RegisterRule<usize>) -> Option<SavedBp> {
     (*ra == RegisterRule::Offset(AT)).then_some(bp)
 }
 
-/// A return address as it is.
+/// A return address, unchanged.
 #[inline(always)]
 pub(crate) fn plain(pc: u64) -> u64 {
     pc
 }
 
-/// Whether the last of these bytes can be those of a call: `e8` and a distance, or `ff /2` with an operand of
-/// any length.
+/// True if the last bytes can be a call: `e8` and a distance, or `ff /2` with an operand of any length.
 pub(crate) fn is_call(bytes: [u8; 8]) -> bool {
     bytes[3] == 0xe8 || [1, 2, 4, 5, 6].map(|at| [bytes[at], bytes[at + 1] >> 3 & 7]).contains(&[0xff, 2])
 }
