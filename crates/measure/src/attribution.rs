@@ -161,7 +161,7 @@ impl Attribution {
         Some(Self { usual_ns: usual.wall_ns, wall_ns, lost, outliers, causes })
     }
 
-    /// The loss as a share of all wall time, 0 if there is none.
+    /// The loss as a share of all wall time, from 0.
     #[must_use]
     pub fn lost_share(&self) -> f64 {
         if self.wall_ns > 0.0 { self.lost.ns() / self.wall_ns } else { 0.0 }
@@ -236,8 +236,7 @@ impl Picos {
 /// The properties of the kept observations.
 struct Usual {
     wall_ns: f64,
-    /// Wall less processor time: the median, and how much more is still noise; `None` without processor
-    /// times.
+    /// Wall less processor time: the median, and the noise above it; `None` without processor times.
     off_ns: Option<(f64, f64)>,
     minor: u32,
     /// The most that a fault beyond the usual number can account for, in nanoseconds.

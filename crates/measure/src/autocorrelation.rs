@@ -1,9 +1,9 @@
 //! Autocorrelation: how much neighbouring observations resemble each other.
 //!
 //! The autocorrelation at lag `k` is the correlation between an observation and the one `k` places later: 1
-//! (they move together) to -1 (they move in opposite directions), 0 if they are independent. Timings are
-//! correlated when the machine's speed drifts slowly: a thousand of them can hold as much information as a
-//! hundred independent ones. Intervals and tests that ignore this are too narrow and too confident.
+//! (same direction) to -1 (opposite directions), 0 if independent. Timings are correlated if the machine's
+//! speed drifts slowly: a thousand timings can hold as much information as a hundred independent ones.
+//! Intervals and tests that ignore this are too narrow and too confident.
 //!
 //! ```text
 //! r(k) = Σ (x[i] − m)(x[i+k] − m) / Σ (x[i] − m)²       m the mean; both sums over all that there is

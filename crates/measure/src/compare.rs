@@ -17,9 +17,9 @@
 //! thousandths of a per cent. If their intervals do not overlap, the distributions differ in shape, for
 //! example in the share of slow calls. One ratio cannot describe them then: [`Warning::Shape`].
 //!
-//! We tried both estimators on a busy virtual machine: ten runs of one second of a 65 µs loop against a loop
-//! 1 % longer, and ten runs of 1.5 s of a 107 µs loop of malloc and free. The standard deviations of the
-//! estimates over the runs were, in percentage points:
+//! We tried both estimators on a busy virtual machine. Ten runs of one second compared a 65 µs loop with a
+//! loop 1 % longer; ten runs of 1.5 s did the same with a 107 µs loop of malloc and free. The standard
+//! deviations of the estimates over the runs were, in percentage points:
 //! - trimmed mean: 0.003 and 0.045;
 //! - median: 0.004 and 0.047;
 //! - mean after one layer of outliers is removed: 0.08 and 0.18.
@@ -28,7 +28,7 @@
 //! mean. Its interval holds for this run only: another run, with the machine at another speed, can lie
 //! outside it. Only ratios carry over to other runs.
 //!
-//! Invariants: `low <= high` in all intervals; exchanging `a` and `b` gives the reciprocal of the ratio.
+//! Invariants: `low <= high` in every interval; exchanging `a` and `b` gives the reciprocal of the ratio.
 
 mod error;
 mod ratios;
@@ -106,7 +106,7 @@ pub struct Comparison {
     pub a: Interval,
     /// The absolute figure of b.
     pub b: Interval,
-    /// The headline's ratio beside that of another order, if another order was run.
+    /// The headline's ratio beside the ratio from another order, if one was run.
     pub order: Option<OrderCheck>,
 }
 
@@ -200,7 +200,7 @@ fn resolution(estimator: Estimator, step: f64) -> f64 {
     }
 }
 
-/// Whether two pairs of ratios come from one kind of estimator; the floors of trimmed means may differ.
+/// True if two pairs of ratios have one kind of estimator; the floors of trimmed means may differ.
 fn same_kind(one: &Ratios, other: &Ratios) -> bool {
     std::mem::discriminant(&one.estimator) == std::mem::discriminant(&other.estimator)
 }

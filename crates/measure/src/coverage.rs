@@ -97,7 +97,7 @@ fn machine(noise: &mut Noise, n: usize) -> Vec<f64> {
     (0..n).map(|_| round()).collect()
 }
 
-/// The share of trials whose interval held 0, and the mean width over that of the ideal interval.
+/// The share of trials whose interval held 0, and their mean width over the ideal interval's.
 fn covered(make: Make, n: usize, estimator: Estimator, trials: u64, resamples: usize) -> (f64, f64) {
     let found: Vec<_> = (0..trials)
         .map(|trial| {

@@ -23,16 +23,15 @@
 //!   to the first negative lag. The roots matter when short noise lies over a slow wave: r(1) is then small,
 //!   and the decay from lag to lag slow. Each r is corrected for its bias, (1 + 4r)/n (Kendall 1954; Marriott
 //!   and Pope 1954).
-//! - Values far from the median (preemptions, pages) are treated as missing: they would hide how alike the
-//!   rest is.
+//! - Values far from the median (preemptions, pages) are treated as missing: they would hide the correlation
+//!   of the rest.
 //! - The block is the best one for the variance of a mean (Künsch 1989, in the form of Politis and White
 //!   2004). Their spectral estimate in place of φ is too small in short series: it takes a correlation of 0.3
 //!   over 50 values for noise. Intervals that ignore this correlation cover 89 % instead of 95 %.
 //! - The shortfall of the variance is exact for a first-order process. Blocks of b values show 1 − 2φ(1 −
 //!   φᵇ)/(b(1 − φ²)) of the variance, less b/n because they scatter about the series' own middle. `t` is
 //!   Student's with n/b − 1 degrees of freedom, one for each block but one; `z` is the normal's.
-//! - Negative dependence is ignored. It would narrow the interval, and the evidence for it is too weak for
-//!   that.
+//! - Negative dependence is ignored. The evidence for it is too weak to narrow the interval.
 //!
 //! Invariants: `1 <= block <= max(1, n/4)`, and `drawn <= n`.
 
@@ -53,7 +52,7 @@ const SERIES_FROM: f64 = 30.0;
 
 /// The number of lags whose autocorrelation is used.
 const LAGS: usize = 5;
-/// Lags beyond the first count if their correlation is this many times that of white noise, 1/√n.
+/// Lags beyond the first count if their correlation is this many times white noise's, 1/√n.
 const BEYOND_NOISE: f64 = 2.0;
 /// The largest persistence assumed: one value in 66 is then an independent one.
 const PERSISTENCE_MAX: f64 = 0.97;

@@ -97,8 +97,7 @@ fn quantiles(n: f64) -> [f64; 10] {
     std::array::from_fn(|i| low[i] + weight * (high[i] - low[i]))
 }
 
-/// The places, from `first` to `last`, where the hull of the curve bends; `leave` decides which turns are
-/// left out.
+/// The places, from `first` to `last`, where the hull of the curve bends; `leave` selects the turns to omit.
 fn hull(x: &[f64], first: usize, last: usize, leave: impl Fn(f64) -> bool) -> Vec<usize> {
     let mut bends: Vec<usize> = Vec::new();
     for place in first..=last {

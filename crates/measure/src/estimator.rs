@@ -2,8 +2,8 @@
 //!
 //! Three estimators are in use:
 //!
-//! - **The median** requires only that half of the values are undisturbed. It suits small numbers of values,
-//!   such as runs of whole processes.
+//! - **The median** requires only that half of the values are undisturbed. The median suits small numbers of
+//!   values, such as runs of whole processes.
 //! - **The trimmed mean** removes [layers](crate::Layers) of outliers outside mean ± 2σ until none is left,
 //!   and averages the rest. On timings, which have a sharp peak and a long tail, it repeats as well as the
 //!   median. It also resolves less than the step of a coarse clock, while a median always lies on a step. The

@@ -90,7 +90,7 @@ impl Filter {
         self
     }
 
-    /// Passes these quantities, each as a series of its own ([`Series::select`]), in this order.
+    /// Passes these quantities, each as a separate series ([`Series::select`]), in this order.
     #[must_use]
     pub fn select(mut self, quantities: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.quantities = quantities.into_iter().map(Into::into).collect();
@@ -113,8 +113,7 @@ impl Filter {
             Entry::Series(series) if self.quantities.is_empty() => {
                 vec![Entry::Series(self.in_ranges(series))]
             }
-            // The cut comes first, because selecting a column may drop observations: the ranges count all of
-            // them.
+            // The cut comes first: the ranges count all observations, and selecting a column may drop some.
             Entry::Series(series) => {
                 let series = self.in_ranges(series);
                 self.quantities

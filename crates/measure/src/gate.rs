@@ -79,7 +79,7 @@ impl Gate {
     }
 
     /// If the outcome is [`NotShown`](Outcome::NotShown): about how many rounds would decide, if the ratio
-    /// stays as it is.
+    /// stays the same.
     #[must_use]
     pub fn rounds_advised(&self) -> Option<usize> {
         if self.outcome != Outcome::NotShown {

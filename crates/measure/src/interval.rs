@@ -24,7 +24,7 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
-    /// The interval of a number from that of its logarithm.
+    /// The interval of a number from its logarithm's interval.
     #[must_use]
     pub fn exp(self) -> Self {
         Self { estimate: self.estimate.exp(), low: self.low.exp(), high: self.high.exp() }

@@ -12,8 +12,7 @@
 //! or missing values are left out. `value` is the wall time, base included, in the series' unit; the other
 //! names are those of [`Observation`].
 //!
-//! [`Series`] itself is read and written in the same form wherever serde is used, so that other documents can
-//! hold one.
+//! [`Series`] itself has the same form wherever serde is used, so that other documents can hold a series.
 //!
 //! Invariants: series are [valid](Series::validate) when written and when read; numbers come back to the last
 //! bit. Unknown keys are ignored, so that a later `/1` may add some.
@@ -46,7 +45,7 @@ pub enum JsonError {
     Series(#[from] SeriesError),
 }
 
-/// Writes a document of `series`, one a line, without storing any of them.
+/// Writes a document of `series`, one a line, without storing them.
 ///
 /// # Errors
 /// If the output fails, or at a series that is not [valid](Series::validate): the document then lacks its
@@ -220,7 +219,8 @@ struct ColumnsIn {
 }
 
 impl ColumnsIn {
-    /// One observation a row, or an error that names the column whose length differs from that of `value`.
+    /// One observation a row, or an error that names the column whose length differs from the length of
+    /// `value`.
     fn rows(self) -> Result<Vec<Observation>, String> {
         fn fill<T>(
             rows: &mut [Observation],

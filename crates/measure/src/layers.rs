@@ -104,7 +104,7 @@ impl Layers {
         self.layer_of.iter().enumerate().filter(|(_, of)| **of != 0).map(|(place, _)| place)
     }
 
-    /// The kept ones of `values`, in order; `values` are those that were peeled.
+    /// The kept ones of `values`, in order; `values` are the peeled values.
     ///
     /// # Panics
     /// If there are fewer values than were peeled.

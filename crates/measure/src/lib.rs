@@ -4,8 +4,8 @@
 //! Timings are not normally distributed. Disturbances (interrupts, other tenants, faults, a collector) only
 //! lengthen them, the level drifts, neighbouring observations resemble each other, and some disturbances are
 //! periodic. Means follow the tail, and textbook intervals assume independence, so both mislead. This crate
-//! keeps every observation, in order, with the events that happened during it, to answer three questions: how
-//! are the values distributed, why are some long, and is one program faster than another?
+//! keeps every observation, in order, with the events that happened during it. It answers three questions.
+//! How are the values distributed? Why are some long? Is one program faster than another?
 //!
 //! ```text
 //!  a clock                                                            what is it like?
@@ -30,20 +30,21 @@
 //! - **unit**: the unit of the values, and its form for people: `807 ns`, `8.61 ms` ([`Unit`]); **digits**
 //!   and **number** format numbers.
 //! - **observation**: a timing with its processor time, faults, switches and stolen time ([`Observation`],
-//!   [`Series`]); **mark**: a span in which a collector or an allocator was at work ([`Mark`]); **validity**:
-//!   the checks of a series.
+//!   [`Series`]).
+//! - **mark**: a span in which a collector or an allocator was at work ([`Mark`]); **validity**: the checks
+//!   of a series.
 //! - **base**: the time of an empty timing, the clock's step, and the batch that a short operation needs
 //!   ([`Base`]).
 //! - **machine**: a description of the machine, and how two machines differ ([`Machine`]).
-//! - **line**, **json**: series as text lines for `grep`, and as JSON; **column** has the names of the
-//!   quantities for both, **summary** describes a series in one line, **filter** selects parts.
+//! - **line**, **json**: series as text lines for `grep`, and as JSON. **column** has the quantities' names
+//!   for both. **summary** describes a series in one line; **filter** selects parts.
 //!
 //! # Distribution
 //!
 //! - **layers**: outliers outside mean ± 2σ, removed layer by layer and numbered ([`Layers`]).
-//! - **modes**: whether there are several modes, by the **dip** test and a taut string ([`Modality`]).
-//!   **autocorrelation** computes how many observations are worth one independent one. **ranks** make such
-//!   tests robust against outliers.
+//! - **modes**: the number of modes, by the **dip** test and a taut string ([`Modality`]). From
+//!   **autocorrelation** follows how many observations are worth one independent one; **ranks** make the test
+//!   robust.
 //! - **steady**: where the level changes, and from which observation on the level is steady ([`Steady`]);
 //!   **segments** finds the best division.
 //!

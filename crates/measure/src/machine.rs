@@ -1,8 +1,8 @@
 //! A description of the machine on which something was measured.
 //!
-//! Figures from unknown machines cannot be compared. The fields are those that affect timings: the processor
-//! and its clock policy, the kernel and its tick, the hardware behind the kernel's clocks, huge pages, the
-//! hypervisor. No field identifies the machine: there is no host name, address or user.
+//! Figures from unknown machines cannot be compared. The fields affect timings: the processor and its clock
+//! policy, the kernel and its tick, the hardware of the kernel's clocks, huge pages, the hypervisor. No field
+//! identifies the machine: there is no host name, address or user.
 //!
 //! `vellum-timing` fills the fields in. Fields that could not be read are `None` or empty, and count as
 //! different from fields that could.
@@ -32,7 +32,7 @@ pub struct Machine {
     /// The rate of the time-stamp counter, kHz.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tsc_khz: Option<u64>,
-    /// True if that counter runs at one rate in all states of the processor.
+    /// True if that counter runs at one rate in every state of the processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tsc_invariant: Option<bool>,
     /// The frequency governor, such as `performance`.

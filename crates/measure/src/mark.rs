@@ -27,8 +27,8 @@ pub enum MarkCause {
     Trim,
     /// The allocator returned pages to the kernel because they had been unused for a while.
     Decay,
-    /// A cause of the program's own, by name. If [`MarkCause::parse`] made it, the name is not that of
-    /// another variant.
+    /// A cause of the program's own, by name. If [`MarkCause::parse`] made it, the name is not another
+    /// variant's.
     Other(String),
 }
 

@@ -1,12 +1,10 @@
 //! Modes: whether the values cluster round one level or several.
 //!
-//! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both
-//! levels.
+//! A machine that is sometimes fast and sometimes slow has two levels, and no single figure describes both.
 //!
 //! [The dip](crate::dip) tests if there is more than one mode, without a choice of bin width. If it rejects
-//! one mode, the modes are those of the density with the fewest modes whose distribution function stays
-//! within a band round that of the values. This function is a string pulled tight in the band; its modes are
-//! where it is steepest.
+//! one mode, we choose the density with the fewest modes whose distribution function stays in a band round
+//! the values' own. This function is a string pulled tight in the band; the modes are where it is steepest.
 //!
 //! ```text
 //! share │             ╭───── band      The string touches the band only where it must bend; each bend

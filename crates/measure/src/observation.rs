@@ -61,7 +61,7 @@ pub struct Series {
     pub labels: Vec<String>,
     /// The quantity of the values, such as `Time`.
     pub quantity: String,
-    /// The unit of [`Observation::wall_ns`]: [`Unit::Nanoseconds`] in all recorded series.
+    /// The unit of [`Observation::wall_ns`]: [`Unit::Nanoseconds`] in every recorded series.
     pub unit: Unit,
     /// The number of operations in an observation, at least 1.
     pub batch: u64,

@@ -7,8 +7,7 @@
 //! are many changes. With few changes its time grows with the square of the number of points, so this number
 //! is limited to [`POINTS_MAX`].
 
-/// The most points of a series to divide; in the worst case half the square of this number of stretches are
-/// examined.
+/// The most points of a series to divide; in the worst case, half its square of stretches are examined.
 pub(crate) const POINTS_MAX: usize = 1024;
 
 /// Sums from which the cost of any stretch follows.

@@ -35,8 +35,8 @@
 //!
 //! Sources: the question is Bates' (sections "Initial Results" and "Interpreting the Results"); the
 //! periodogram of events is Schuster's (1898). Departures from a textbook search: shells of sizes replace
-//! weights, which one preemption of a hundred milliseconds would dominate; the background is that of the
-//! neighbourhood, since disturbances come in bursts.
+//! weights, which one preemption of a hundred milliseconds would dominate; the background is the
+//! neighbourhood's, since disturbances come in bursts.
 
 mod disturbance;
 mod fold;
@@ -115,8 +115,7 @@ pub struct Period {
     pub strength: f64,
     /// The probability that noise has a line as strong anywhere in the searched range.
     pub false_alarm: f64,
-    /// True if the phase is constant over the whole series. The beat of a thread that sleeps in between
-    /// drifts.
+    /// True if the phase is constant over the whole series. The beat of a sleeping thread drifts.
     pub steady: bool,
     /// The places of the observations that it disturbed, in order.
     pub members: Vec<usize>,
@@ -153,7 +152,7 @@ impl Period {
     }
 }
 
-/// A multiple of a beat's frequency with a line of its own.
+/// A multiple of a beat's frequency that has a line.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Harmonic {
     /// The multiple, from 2.

@@ -14,15 +14,14 @@
 //!
 //! Outliers and dependent noise do not count as changes of level:
 //!
-//! - levels are compared by the ranks of the observations, so an outlier weighs no more than a value just
+//! - levels are compared by the ranks of the observations, so an outlier weighs as little as a value just
 //!   beyond the others;
 //! - the penalty for a change is in units of the noise's long-run variance, which dependence between
 //!   neighbours raises. It is the largest of the estimates from the differences between neighbouring blocks
 //!   of 1, 2, 4 … observations. Each estimate is a median, so that the few blocks across a change of level do
 //!   not count;
 //! - each stretch is ranked and divided again alone, so that the levels within a short warm-up are separated;
-//! - a long series is divided by the means of blocks; each change then moves to the observation where it fits
-//!   best.
+//! - a long series is divided by the means of blocks; each change then moves to the best observation.
 //!
 //! Invariants: stretches follow each other without gaps and cover the series; a stretch has at least
 //! [`STRETCH_MIN`] observations.
@@ -71,7 +70,7 @@ const DEVIATION_OVER_MAD: f64 = 1.482_602_218_505_602;
 pub struct Steady {
     /// The stretches of equal level, in order.
     pub stretches: Vec<Stretch>,
-    /// The first observation of the steady end; `None` if there is none.
+    /// The first observation of the steady end; `None` without one.
     pub from: Option<usize>,
     /// The way to the steady state.
     pub course: Course,
@@ -181,7 +180,7 @@ fn level_changes(ranks: &[f64]) -> Vec<usize> {
 }
 
 /// Moves each change to the place that divides the nearby observations best, by their distances from the two
-/// levels. For an outlier, the two distances differ by no more than the levels do.
+/// levels. For an outlier, the two distances differ by at most the difference of the levels.
 fn sharpen(values: &[f64], ends: &mut [usize]) {
     let reach = values.len().div_ceil(POINTS_MAX).max(STRETCH_MIN);
     for i in 0..ends.len().saturating_sub(1) {

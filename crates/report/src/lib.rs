@@ -1,5 +1,5 @@
 //! Reports: a command builds one value, and a writer for each format prints it. The crate also has units,
-//! tables and charts, so that a quantity looks the same wherever it is printed, and all options accept the
+//! tables and charts. A quantity therefore looks the same wherever it is printed, and all options accept the
 //! same texts.
 //!
 //! ```text

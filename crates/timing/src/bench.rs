@@ -41,7 +41,7 @@ use vellum_measure::{Base, Series, Unit};
 
 /// The most operations in an observation.
 pub const BATCH_MAX: u64 = 1 << 24;
-/// The most operations in an observation if each has an input of its own, because all inputs exist at once.
+/// The most operations in an observation if each has its own input, because all inputs exist at once.
 pub const BATCH_OF_INPUTS_MAX: u64 = 1 << 12;
 /// The observations that gauge the length of a case; the shortest counts.
 const GAUGES: usize = 15;

@@ -22,7 +22,7 @@
 //! - collectors are held off as long as at least one [`Held`] lives, including collectors that register in
 //!   that time.
 //!
-//! Source: Bates brackets the collector's calls with stamps of its own (`GCSCHED`, `idlegc`), and offers
+//! Source: Bates brackets the collector's calls with his own stamps (`GCSCHED`, `idlegc`), and offers
 //! `disablegc` and `enablegc` to programs. This file offers both for any collector.
 
 use crate::clock::monotonic_ns;

@@ -17,9 +17,10 @@
 //!
 //! Words: *pc* is the address of an instruction being executed, *sp* and *bp* the registers `rsp` and `rbp`
 //! (aarch64: `sp` and `x29`), the *CFA* is the stack pointer's value in the caller just before its call. A
-//! *return address* is that of the instruction after the call; the call itself is found one byte before it.
+//! *return address* is the address of the instruction after the call; the call itself is found one byte
+//! before it.
 //!
-//! A program that CPython runs has frames of its own, inside the interpreter, which [`Interpreter`] reads.
+//! [`Interpreter`] reads the frames of a program that CPython runs; they lie inside the interpreter.
 //!
 //! Frames that a [`Rule`] cannot express (other registers as bases, general expressions, signal frames) end
 //! the walk. `arch` has x86-64 and aarch64; a program contains the one it is compiled for.

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A thread reads only its own list, which no other thread changes. The places of the fields depend on the
-//! version ([`Layout`]; CPython's `Include/internal/pycore_frame.h` and `Include/cpython/code.h`). The table
-//! of lines is that of PEP 626, in the form of `Objects/locations.md`. Interpreters without a global lock, of
+//! version ([`Layout`]; CPython's `Include/internal/pycore_frame.h` and `Include/cpython/code.h`). PEP 626
+//! defines the table of lines, in the form of `Objects/locations.md`. Interpreters without a global lock, of
 //! another version, or loaded by `dlopen` show no lines.
 //!
 //! The caller provides the reads ([`Read`]): by the kernel, which reports unreadable addresses, or directly,

@@ -16,9 +16,9 @@
 //!
 //! # The exact peak
 //! Each stack has the amount that it held at the last peak, and that peak's number. When the sum exceeds the
-//! peak, only the number in the head grows. A stack that changes for the first time after that first saves
-//! what it held before. The amount at the peak is therefore the saved one if its number is the head's, or
-//! else what the stack holds now ([`Held::at_peak`]).
+//! peak, only the number in the head grows. Before a stack changes for the first time after that, it saves
+//! its amount. The amount at the peak is therefore the saved one if its number is the head's, or else what
+//! the stack holds now ([`Held::at_peak`]).
 
 use crate::script::SCRIPT_FRAMES_MAX;
 use core::sync::atomic::{

@@ -19,8 +19,8 @@
 //!            └────────▶ Phase (two windows) ─▶ restart
 //! ```
 //!
-//! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1 of
-//! them, m + ½ on average. The controller sets the window whose average is nearest to the knee.
+//! Pages are evicted at sample points only. With a window of m intervals, a page stays for m to m + 1
+//! intervals, m + ½ on average. The controller sets the window whose average is nearest to the knee.
 //!
 //! Windows longer than half of the watch are not considered, because too little of their past was sampled.
 //! The range therefore grows with the watch, like the source's heuristic, which grows it interval by
@@ -121,7 +121,7 @@ impl Control {
         &self.history
     }
 
-    /// The number of reviews, in all phases.
+    /// The number of reviews in every phase so far.
     #[must_use]
     pub fn reviews(&self) -> u64 {
         self.reviews

@@ -9,8 +9,9 @@
 //!         w(Δ)   w(2Δ)         w(4Δ)                      w(8Δ)  pages referenced since the clearing
 //! ```
 //!
-//! For a stationary job, the mean over many cycles is z at these lengths: a window that opens at the clearing
-//! is as good as one that ends there. One cycle needs one clearing, however many windows are sampled.
+//! For a stationary job, the mean over many cycles is z at these lengths: windows that open at the clearing
+//! and windows that end there have the same mean. One cycle needs one clearing, however many windows are
+//! sampled.
 //!
 //! The samples of a cycle do not fall exactly on the common windows of a [`History`](crate::History), so they
 //! are interpolated along straight lines of z against ln T. w hardly bends between neighbours a factor of two

@@ -12,7 +12,7 @@
 //! the start of the interval and the pages referenced in it. The difference to the previous w is the number
 //! of referenced pages that were not in the window.
 //!
-//! With α = 0.5 the memory is some three intervals long and holds at most one fault. φ is then mostly noise,
+//! With α = 0.5 the memory is about three intervals long and holds at most one fault. φ is then mostly noise,
 //! and the least χ or ψ is at some window without a recent fault. [`Control`](crate::control::Control)
 //! corrects this. The source's estimator is here for comparison, and for jobs whose behaviour changes within
 //! a few intervals.
@@ -69,7 +69,7 @@ impl Estimator {
 
     /// A sample point: `sets[m − 1]` = w(t, m·Δ), for as many windows as are available.
     ///
-    /// A window that was not available before starts afresh (3.2); one that is no longer available is
+    /// A window that was not available before starts afresh (3.2); windows that are no longer available are
     /// dropped.
     pub fn update(&mut self, sets: &[u64]) {
         std::mem::swap(&mut self.before, &mut self.zeta);

@@ -1,8 +1,8 @@
 //! A job's curve in each stretch of time watched so far: their mean, and their variation.
 //!
-//! One mean curve does not show its own error, nor that a job had two phases, only one of them large. The
-//! samples are therefore kept in batches, in order. If there are too many batches, neighbours are joined.
-//! Their number stays between half the limit and the limit, and all cover the same time.
+//! A mean curve shows neither its own error nor different phases of the job. The samples are therefore kept
+//! in batches, in order. If there are too many batches, neighbours are joined. Their number stays between
+//! half the limit and the limit, and all cover the same time.
 //!
 //! ```text
 //! samples  ▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪▪

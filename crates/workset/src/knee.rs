@@ -1,4 +1,4 @@
-//! The knee: the window whose space-time product is least, or the result that there is none.
+//! The knee of a curve, if it has one: the window of the least space-time product.
 //!
 //! ```text
 //!  X ┤╲                      ╲                        ╲                      ╱
@@ -12,13 +12,13 @@
 //! The rule, with S the delay of a fault and a cap ε on S·f, the wait for each tick of work:
 //!
 //! 1. Among the windows with S·f(T) ≤ ε, the window of the least product.
-//! 2. If there is none, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both
+//! 2. If no window does, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both
 //!    sides).
 //! 3. If there is no such minimum, the program uses any amount of memory.
 //!
 //! Without a cap this is the source's rule: the least product. The rule degenerates if S is small. At 20 µs a
-//! fault, the least product of a program that runs well in 64 MiB is at almost no memory, where it thrashes,
-//! which its owner would reject. The cap is the wait that the owner accepts. The lifetime criterion
+//! fault, a program that runs well in 64 MiB can have the least product at almost no memory, where it
+//! thrashes. Its owner would reject this. The cap is the wait that the owner accepts. The lifetime criterion
 //! degenerates the other way: Y is 0 at any window without a fault. Fault rates below `noise` are therefore
 //! replaced by `noise`.
 //!

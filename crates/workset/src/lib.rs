@@ -1,9 +1,9 @@
 //! Working sets: theory and estimation of how much memory a program needs, without a kernel.
 //!
 //! Programs do not need all their pages all the time. With a *window* T, a program keeps the pages that it
-//! referenced within the last T ticks of its own time. It then holds z(T) pages on average and faults f(T)
-//! times a tick. Larger windows cost memory, smaller ones cost waiting: each fault takes S ticks. The whole
-//! cost of a program, for each tick of work, is the space-time product
+//! referenced within the last T ticks of its virtual time. The program then holds z(T) pages on average and
+//! faults f(T) times a tick. Larger windows cost memory, smaller ones cost waiting: each fault takes S ticks.
+//! The whole cost of a program, for each tick of work, is the space-time product
 //!
 //! X(T) = z + S·f·z
 //!

@@ -17,11 +17,11 @@
 //! larger χ at M + 1 would be a reason not to widen. We take its meaning to be that the products still fall
 //! markedly towards M, and compare χ at M with χ at M − 1.
 //!
-//! Section 4, on a row of Table 1, states that the controller treats a window as nearly optimal if changing
-//! it makes a small absolute difference, but gives no number. This number is [`Owe::tolerating`]. The window
-//! stays if its product is closer than that to the least product; products that fall by less than half of it
-//! do not fall markedly. Without this tolerance, the noise of about three intervals with at most one fault
-//! decides at every sample point.
+//! According to section 4 (on Table 1), the controller treats a window as nearly optimal if changing it makes
+//! a small absolute difference. The paper gives no number. This number is [`Owe::tolerating`]. The window
+//! stays if its product is closer to the least product. Products that fall by less than half of it do not
+//! fall markedly. Without this tolerance, the noise of about three intervals with at most one fault decides
+//! at every sample point.
 
 use crate::criterion::Criterion;
 use crate::estimator::Estimator;

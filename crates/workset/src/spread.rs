@@ -37,7 +37,7 @@ pub struct Spread {
     pub pages: Range,
     /// The wait for a tick of work.
     pub waiting: Range,
-    /// The part of the drawings whose result is of the same kind as that of the whole history.
+    /// The part of the drawings with a result of the same kind as the whole history's.
     pub agreement: f64,
 }
 

@@ -137,8 +137,7 @@ struct Timed<'a> {
     duel: Duel,
     /// The current round.
     raw: Raw,
-    /// The rounds in a block; the first round of the current block; the thread's counts and time at its
-    /// start.
+    /// Rounds in a block; first round of the current block; the thread's counts and time at its start.
     block_rounds: usize,
     first_round: usize,
     counts: Counts,

@@ -1,4 +1,4 @@
-//! Duets: two processes run at the same time, each on a processor of its own.
+//! Duets: two processes run at the same time, each on its own processor.
 //!
 //! ```text
 //! processor p   A │ A │ B │ …     each round: A beside A', A beside B, … in random order;

@@ -26,7 +26,7 @@ use vellum_process::{Command, LocateError, locate};
 
 /// The kernel's setting of who may read the processor's counters.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// The line with the totals in a file of cachegrind; the first total is that of instructions.
+/// The line with the totals in a file of cachegrind; the first total counts instructions.
 const TOTALS: &str = "summary:";
 
 /// The counter of instructions.

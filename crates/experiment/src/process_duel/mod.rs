@@ -16,8 +16,8 @@
 //! The cost of starting a process is measured on a program that does nothing, and reported with the result.
 //! It is subtracted only on request, because every start of a program includes it.
 //!
-//! Steps before and after each run ([`ProcessOptions::prepare`] and [`conclude`](ProcessOptions::conclude))
-//! are not timed.
+//! Steps before and after a run ([`ProcessOptions::prepare`], [`conclude`](ProcessOptions::conclude)) are not
+//! timed.
 //!
 //! A process that fails is no measurement: the duel ends with its exit status and the end of its error
 //! output, unless failures are to be ignored. With [`Output::Equal`] the duel also ends if two processes
@@ -283,8 +283,7 @@ impl<F> Processes<'_, F> {
         self.failed[arm] = failed;
     }
 
-    /// Starts a program and waits for its end. In a duet, the result also has the first program's run beside
-    /// it.
+    /// Runs a program to its end. In a duet, the result also has the first program's run beside it.
     fn start(&mut self, thing: usize) -> Result<(Option<ProcessRun>, ProcessRun), ProcessDuelError> {
         let (clock, program) = (&self.duel.clock, &self.things[thing]);
         match (&mut self.duet, &mut self.streams[..]) {

@@ -44,8 +44,7 @@ impl Streams {
         Ok(Streams { input: Some(input), output, errors, first: None, kind })
     }
 
-    /// Empties the last process's output, rewinds the input, and returns the descriptors for the next
-    /// process.
+    /// Empties the last output, rewinds the input, and returns the descriptors for the next process.
     pub(super) fn ready(&mut self) -> Result<[RawFd; 3], ProcessDuelError> {
         let system = |error: rustix::io::Errno| ProcessDuelError::Output(error.into());
         let rewind = |file: &File| seek(file, rustix::fs::SeekFrom::Start(0)).map(drop);

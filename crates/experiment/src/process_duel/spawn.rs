@@ -37,7 +37,7 @@ impl ProcessRun {
         (self.usage.user + self.usage.system).as_nanos() as f64
     }
 
-    /// A figure of the run; 0 if there is none.
+    /// A figure of the run; 0 if it was not measured.
     pub(super) fn value(&self, metric: ProcessMetric) -> f64 {
         match metric {
             ProcessMetric::Wall => self.wall_ns,

@@ -38,7 +38,7 @@ pub enum Direction {
     Less,
     /// Above 1, and above the control's interval.
     More,
-    /// No difference is shown. There may be one that is no larger than the interval.
+    /// No difference is shown. A difference up to the size of the interval is possible.
     NotShown,
 }
 

@@ -26,7 +26,7 @@ pub fn write_entry(out: &mut impl Write, entry: &Entry) -> Result<(), WriteError
     }
 }
 
-/// Writes a series: its values in one line, then each other fact in a line of its own.
+/// Writes a series: its values in one line, then one line for each other fact.
 ///
 /// # Errors
 /// If the output fails, or the series is not [valid](Series::validate); then nothing is written.

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 use crate::median;
 
-/// The number of parts of the series, each with a level of its own.
+/// The number of parts of the series, each with its own level.
 const LEVELS: usize = 16;
 
 /// The least number of observations in a part, so that its median is reliable.

@@ -12,7 +12,7 @@
 //!
 //! The beat of a sleeping thread drifts: each period ends a little late, and the next starts from there. Over
 //! seconds the phase goes round the circle, but over a few periods it hardly moves. The span is therefore
-//! also cut into windows, each with an arc of its own. The chosen number of windows explains most beyond the
+//! also cut into windows, each with its own arc. The chosen number of windows explains most beyond the
 //! surplus that chance gives as many arcs.
 
 use super::disturbance::Disturbance;

@@ -1,8 +1,7 @@
 //! The periodogram of events in time.
 //!
-//! Each event is a vector of length 1 whose angle is that of a hand turning with frequency f. Vectors of
-//! events that come with that frequency, or a divisor of it, point in one direction; others cancel. Of n
-//! events
+//! Each event is a vector of length 1 in the direction of a hand turning with frequency f. Vectors of events
+//! that come with that frequency, or a divisor of it, point in one direction; others cancel. Of n events
 //!
 //! ```text
 //! z(f) = |Σ exp(−2πi f t)|² / n        n if all point one way; if at random, exponential, mean 1
@@ -14,7 +13,7 @@
 //!
 //! Disturbances come in bursts, and bursts raise z at all low frequencies without any period. A periodic
 //! disturbance is a line that stands out from its surroundings. Therefore z is divided by the [`background`]:
-//! the median on the side of the line where it is larger, and never less than that of independent events.
+//! the median on the side of the line where it is larger, but at least the value for independent events.
 
 use std::f64::consts::{LN_2, TAU};
 

@@ -40,7 +40,7 @@ const TRANSFORM_MAX: usize = 1 << 20;
 const EVENTS_MIN: usize = 20;
 
 /// If a beat is found after its multiples, only those above this one are dropped. A low multiple may be a
-/// beat of its own: this kernel's tick can be five times that of a slow host.
+/// separate beat: this kernel's tick can be five times the tick of a slow host.
 const HIGH_MULTIPLE: f64 = 8.5;
 
 /// The highest multiple of a beat that a line can be.
@@ -59,7 +59,7 @@ const KINDS_MAX: usize = 8;
 const ALTERNATION_CHANCE: f64 = 1e-4;
 
 /// The first point of the grid for a fundamental: two and a half cycles in the series. Such a slow beat is
-/// not reported, but its multiples must not be reported as beats of their own.
+/// not reported, but its multiples must not be reported as beats either.
 const FUNDAMENTAL_PLACE_MIN: usize = 5;
 
 /// The false-alarm rate of the test for harmonics.
@@ -285,12 +285,13 @@ impl Search {
         order
     }
 
-    /// The number of kinds of event that alternate on a beat: 2 if every other event has another size, and so
-    /// on.
+    /// The number of kinds of event that alternate on a beat, such as 2 if every other event has another
+    /// size.
     ///
-    /// Two beats of one frequency, half a period (or a third) apart in phase, have their line at twice the
-    /// frequency and none at their own, if events are counted. Only the sizes of the events show the slower
-    /// beat. For random sizes, their power (less the mean) is exponentially distributed, as that of events.
+    /// Two beats of one frequency, half a period (or a third) apart in phase, show a line at twice (or three
+    /// times) their frequency and none at their own, if events are counted. Only the sizes of the events show
+    /// the slower beat. For random sizes, their power (less the mean) is exponentially distributed, like the
+    /// power of events.
     fn alternation(&self, range: &Range, frequency: f64, masks: &[Mask]) -> usize {
         let sizes: Vec<(f64, f64)> =
             self.within(&range.shells).map(|event| (event.at, event.shell as f64)).collect();

@@ -178,7 +178,7 @@ impl Axis {
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is not below `value`; 1 if there is none.
+/// The least of 1, 2, 5 times a power of ten that is not below `value`; 1 if `value` has none.
 pub(crate) fn round_up(value: f64) -> f64 {
     if !(value > 0.0 && value.is_finite()) {
         return 1.0;

@@ -2,7 +2,7 @@
 //!
 //! There are no bins, and all series share one frame: the curve further left is the faster series. The curve
 //! of n values rises by 1/n at each. Steps too small to see are joined, so that the file does not grow with
-//! n. The curve stays within a cell of its own grid, which is finer than the picture. Observations with a
+//! n. The error of the curve is below a cell of a grid that is finer than the picture. Observations with a
 //! known cause are marked on the curve.
 
 use super::Plot;

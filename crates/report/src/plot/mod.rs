@@ -150,7 +150,7 @@ impl Plot {
     /// A plot of the per-operation times (or other values) of `series`, in the first one's unit.
     ///
     /// # Errors
-    /// Those of [`Plot::new`]; also if a series has another quantity than the first, or a unit that cannot be
+    /// Errors of [`Plot::new`], or if a series has another quantity than the first, or a unit that cannot be
     /// converted.
     pub fn of(kind: Kind, series: &[Series]) -> Result<Self, PlotError> {
         let first = series.first().ok_or(PlotError::NoSeries)?;
@@ -181,7 +181,7 @@ impl Plot {
         self
     }
 
-    /// Leaves out this many layers of outliers (outside mean ± 2σ, again and again), of each series or of the
+    /// Leaves out this many layers of outliers (outside mean ± 2σ, repeatedly), of each series or the
     /// differences.
     #[must_use]
     pub fn layers(mut self, layers: u8) -> Self {

@@ -171,7 +171,7 @@ pub(crate) fn scaled(unit: &Unit, value: f64) -> String {
     unit.scaled(value).replace('-', "−")
 }
 
-/// A name for a picture: control characters and those that XML forbids become question marks.
+/// A name for a picture: control characters and characters that XML forbids become question marks.
 pub(crate) fn clean(text: &str) -> String {
     let strange = |c: char| {
         c.is_control()

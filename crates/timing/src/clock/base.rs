@@ -19,7 +19,7 @@ use super::{Anchor, Clock, ClockError, ClockKind};
 use std::hint::black_box;
 use vellum_measure::{Base, Observation, Sample, Series};
 
-/// The usual number of empty timings for a base, that of the source.
+/// The usual number of empty timings for a base, as in the source.
 pub const BASE_COUNT: usize = 1000;
 /// The fewest empty timings for a base.
 pub const BASE_COUNT_MIN: usize = 10;

@@ -23,7 +23,7 @@
 //! (`perf_event_paranoid` 1 or less, or `CAP_PERFMON`); without it, only the program's. If no event is
 //! available (a filter, a container), a timer's signal (`SIGPROF`) takes its place. The signal samples only
 //! the program, charges system calls to the instruction behind them, and comes at most once a tick of the
-//! kernel. The [`Profile`] records which source was used, and what was not sampled.
+//! kernel. The [`Profile`] records the source that was used, and if the kernel was sampled.
 //!
 //! Samples are random: the error of a symbol with n samples is about √n.
 //!

@@ -4,7 +4,7 @@
 //! `vellum-wire`). If a counter changed during an observation, the mark covers the whole observation, because
 //! the counter has no time.
 //!
-//! The slot is that of the library preloaded into this process, on the board that `vellum run` provides.
+//! The slot belongs to the library preloaded into this process, on the board that `vellum run` provides.
 //! Without a board it is the slot of the page layer linked into this program; if that layer is not used, its
 //! counters do not change.
 
