@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arms_are_named_by_letters_while_there_are_any() {
+    fn arms_are_named_by_letters_then_numbers() {
         let names: Vec<String> = (0..ARMS.len()).map(arm_name).collect();
         assert_eq!(names, ARMS);
         assert_eq!([3, 26, 27, 28].map(arm_name), ["C", "Z", "P27", "P28"]);

@@ -66,7 +66,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn random_orders_come_equally_often_and_again_with_the_same_seed() {
+    fn random_orders_are_uniform_and_reproducible() {
         let draws = |seed| {
             let mut orders = Orders::new(ArmOrder::Random, 3, seed);
             (0..6000).map(|_| orders.draw().to_vec()).collect::<Vec<_>>()
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn regular_orders_are_regular() {
+    fn fixed_and_mirrored_orders_repeat() {
         let draw = |order, arms| {
             let mut orders = Orders::new(order, arms, 1);
             [0; 3].map(|_| orders.draw().to_vec())

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_it_and_loses_nothing() {
+    fn an_error_ends_the_run_and_loses_no_observation() {
         let mut kept = Vec::new();
         let mut executor = |turn: Turn| {
             if turn.round == 2 && turn.place == 1 {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_stops_it_and_so_does_the_executor() {
+    fn the_rule_or_the_executor_ends_the_run() {
         let run = |stop, enough| {
             let mut executor = Narrowing { rounds: 0, enough };
             let end = Experiment::new(ArmOrder::Fixed, 2, 1).run(&stop, &mut executor).unwrap();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_and_rounds_end_it() {
+    fn time_and_rounds_end_an_experiment() {
         let second = Duration::from_secs(1);
         let next = |stop: Stop, rounds, spent| stop.next(rounds, || spent, || None);
         let stop = Stop::Time { time: second, least: 3, most: 5 };

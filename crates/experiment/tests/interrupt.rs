@@ -14,7 +14,7 @@ fn ask() {
 }
 
 #[test]
-fn a_signal_keeps_the_observations_there_are() {
+fn a_signal_keeps_complete_observations() {
     let caught = Interrupt::catch().unwrap();
     let mut kept = Vec::new();
     let mut executor = |turn: Turn| -> Result<(), ()> {

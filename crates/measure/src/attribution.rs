@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn time_away_is_the_switchs() {
+    fn time_off_the_processor_belongs_to_the_switch() {
         let away = Observation { wall_ns: 2_001_000.0, cpu_ns: Some(20_900.0), ..USUAL };
         let preempted = Observation { involuntary: 1, ..away };
         assert_eq!(parts(preempted, &[], &[]), [(Cause::Preemption, 2_000_000.0)]);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn without_processor_times_a_switch_is_all_the_evidence() {
+    fn without_processor_times_a_switch_explains_all() {
         let mut all = series(Observation { wall_ns: 51_000.0, involuntary: 1, ..USUAL });
         all.iter_mut().for_each(|one| one.cpu_ns = None);
         assert_eq!(attribute(&all, &[], &[]).taken_by(Cause::Preemption), Picos(50_000_000));
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_say_it_best_and_count_once() {
+    fn marks_come_first_and_count_once() {
         let long = Observation { wall_ns: 101_000.0, cpu_ns: Some(100_900.0), minor: 9, ..USUAL };
         let marks = [
             mark(1_050_000, 1_070_000, MarkCause::Major),
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn told_steal_is_not_counted_twice() {
+    fn reported_steal_is_not_counted_twice() {
         let stolen =
             Observation { wall_ns: 101_000.0, cpu_ns: Some(20_900.0), steal_ns: Some(60_000.0), ..USUAL };
         let preempted = Observation { involuntary: 1, ..stolen };
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_lost_nothing() {
+    fn short_observations_have_no_loss() {
         let mut all = series(Observation { wall_ns: 10.0, ..USUAL });
         assert!(attribute(&all, &[], &[]).outliers.is_empty());
         all[7].wall_ns = f64::NAN;
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_said() {
+    fn nothing_kept_gives_none() {
         let layers = Layers::peel(&[1.0], 1);
         assert_eq!(Attribution::of(&[], &[], &Layers::peel(&[], 1), &[]), None);
         assert_eq!(Attribution::of(&[USUAL, USUAL], &[], &layers, &[]), None, "the layers of another series");

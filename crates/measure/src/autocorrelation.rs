@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn no_answer_is_said() {
+    fn series_without_correlation_give_none() {
         for values in
             [&[][..], &[1.0], &[2.0; 9], &[1.0, f64::NAN], &[1.0, f64::INFINITY], &[1e308, -1e308, 1e308]]
         {

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_never_moved_has_no_step_of_its_own() {
+    fn empty_timings_of_zero_show_no_step() {
         let still = Sample::from(vec![0.0; 5]);
         assert_eq!(Base::of("coarse", &still), None);
         let coarse = Base::with_step("coarse", &still, 4e6).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_gets_a_batch_that_would_do() {
+    fn short_operations_get_a_batch() {
         let base = base(&[20.0, 30.0]);
         assert_eq!(base.shortest_ns(), 120.0);
         assert_eq!(base.batch_for(120.0), None);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_zero_everywhere_was_not_recorded() {
+    fn columns_of_zeros_count_as_absent() {
         let nothing = [Observation::default()];
         assert!(Column::ALL.iter().all(|column| !column.is_recorded(&nothing)));
         let zero_time = [Observation { cpu_ns: Some(0.0), ..Observation::default() }];

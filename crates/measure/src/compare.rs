@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn one_per_cent_is_found_and_nothing_is_not() {
+    fn one_per_cent_is_found_and_no_difference_is_not() {
         for seed in 0..10 {
             let found = compare(&rounds(1000, 1.01, seed));
             assert_eq!(found.direction(), Direction::More, "{} (seed {seed})", found.headline);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_is_trimmed_when_there_is_something_to_trim() {
+    fn the_headline_is_trimmed_from_enough_rounds_on() {
         assert_eq!(compare(&rounds(49, 1.0, 1)).headline.estimator, Estimator::MEDIAN);
         let found = compare(&rounds(50, 1.0, 1));
         assert_eq!(found.headline.estimator, Estimator::Trimmed { floor: 0.0 });
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_name_what_is_wrong() {
+    fn warnings_name_the_problem() {
         let kinds = |found: &Comparison| -> Vec<String> {
             found
                 .warnings()
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_said() {
+    fn invalid_arms_and_options_are_refused() {
         let (three, two) = ([1.0, 2.0, 3.0], [1.0, 2.0]);
         let of =
             |a, control, b, options: Options| Comparison::of(Arms { a, control, b }, &options).unwrap_err();

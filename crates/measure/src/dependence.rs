@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn disturbances_do_not_hide_it() {
+    fn disturbances_do_not_hide_persistence() {
         let mut values = Noise::new(3).following(2000, 0.8);
         let mut noise = Noise::new(4);
         values
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_little_have_no_dependence() {
+    fn equal_or_single_values_have_no_dependence() {
         for values in [&[][..], &[3.0], &[3.0; 40]] {
             let found = Dependence::of(values);
             assert_eq!((found.persistence, found.block), (0.0, 1), "{values:?}");

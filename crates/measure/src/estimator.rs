@@ -132,7 +132,7 @@ mod tests {
     const TRIMMED: Estimator = Estimator::Trimmed { floor: 0.0 };
 
     #[test]
-    fn no_closer_than_the_floor() {
+    fn values_within_the_floor_are_kept() {
         // Nineteen values at 100 and one at 101: beyond two deviations, but only one step of the clock away.
         let mut values = vec![100.0; 19];
         values.push(101.0);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_said() {
+    fn invalid_values_have_no_estimate() {
         for values in [&[][..], &[1.0, f64::NAN], &[f64::INFINITY]] {
             assert_eq!(TRIMMED.of(values), None);
             assert_eq!(Estimator::MEDIAN.of(values), None);
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_trimmed_mean_is_that_of_what_layers_leave(values in timings()) {
+        fn the_trimmed_mean_is_the_mean_after_layers(values in timings()) {
             let kept = Layers::peel_all(&values).keep(&values);
             let want = kept.iter().sum::<f64>() / kept.len() as f64;
             prop_assert!((TRIMMED.of(&values).unwrap() - want).abs() < 1e-7, "{want}");

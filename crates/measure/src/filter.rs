@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_that_are_none() {
+    fn invalid_ranges_are_refused() {
         for text in ["", "0", "0-5", "5-4", "a", "1-2-3", "1,,2", "+1", " 1", "-", "99999999999999999999"] {
             let error = text.parse::<Ranges>().unwrap_err().to_string();
             assert!(error.contains("is no range"), "{error}");
@@ -242,7 +242,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ranges_hold_what_they_say(
+        fn ranges_contain_their_numbers(
             parts in prop::collection::vec((1usize..40, 0usize..10, 0u8..4), 1..8),
             number in 1usize..60,
         ) {
@@ -263,7 +263,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_cut_is_what_ranges_hold(n in 0usize..50, first in 1usize..50, length in 0usize..50) {
+        fn cut_keeps_the_numbers_in_ranges(n in 0usize..50, first in 1usize..50, length in 0usize..50) {
             let row = |value: usize| Observation { wall_ns: value as f64, ..Observation::default() };
             let series = Series { observations: (1..=n).map(row).collect(), ..Series::default() };
             let ranges: Ranges = format!("{first}-{}", first + length).parse().unwrap();

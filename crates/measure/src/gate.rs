@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skewed_control_adds_to_what_is_allowed() {
+    fn a_skewed_control_raises_the_limit() {
         let ratio = interval(1.04, 1.03, 1.05);
         let gate = |control| Gate::of(ratio, control, 100, 1.02);
         assert!(gate(interval(1.001, 0.99, 1.012)).failed(), "this control shows nothing");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_verdict_does_not_show_fails_nothing() {
+    fn a_difference_that_is_not_shown_does_not_fail() {
         let ratio = interval(1.04, 1.03, 1.05);
         let gate = |control, rounds| Gate::of(ratio, control, rounds, 1.02);
         let (calm, wild) = (interval(1.0, 0.99, 1.01), interval(1.0, 0.9, 1.2));
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_it_means() {
+    fn messages_state_the_outcome() {
         let text = Gate::of(interval(1.03, 1.025, 1.035), SAME, 100, 1.02).to_string();
         assert_eq!(text, "failed: +3.00 %, at least +2.50 %; +2.00 % is allowed");
         let gate = Gate::of(interval(1.03, 1.01, 1.05), SAME, 100, 1.02);

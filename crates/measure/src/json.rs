@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_the_problem() {
         let series = |observations: Value, more: Value| {
             let mut series =
                 json!({"name": "X", "quantity": "Time", "unit": "us", "observations": observations});
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_not_written() {
+    fn nan_is_not_written() {
         let series = Series::plain("X", "Time", Unit::Nanoseconds, [1.0, f64::NAN]);
         let error = write(&mut Vec::new(), [&series]).unwrap_err();
         assert!(matches!(error, JsonError::Series(SeriesError::NotFinite { observation: 2, .. })));

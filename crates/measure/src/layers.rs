@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_goes_first() {
+    fn nan_is_in_the_first_layer() {
         let values = [1.0, f64::NAN, 1.0, f64::INFINITY, 1.0];
         assert_eq!(Layers::peel(&values, 3).layer_of, [0, 1, 0, 1, 0]);
         assert_eq!(Layers::peel(&values, 0).layer_of, [0; 5]);
@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_layer_took_what_lay_beyond_it(
+        fn each_layer_has_the_values_outside_its_bounds(
             values in proptest::collection::vec(prop_oneof![9 => 0.0f64..10.0, 1 => -1e6f64..1e6], 0..200), n in 0u8..6,
         ) {
             let layers = Layers::peel(&values, n);

@@ -118,7 +118,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_text_of_the_fields_is_all_there_is() {
+    fn json_has_every_field() {
         let json = serde_json::to_value(full()).unwrap();
         let names: Vec<&str> = full().fields().iter().map(|(name, _)| *name).collect();
         assert_eq!(json.as_object().unwrap().len(), names.len());

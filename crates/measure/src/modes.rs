@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn one_mode_is_one_whatever_its_shape() {
+    fn every_shape_of_one_mode_is_one_mode() {
         type Shape = (&'static str, fn(&mut Noise) -> f64);
         let shapes: [Shape; 4] = [
             ("normal", Noise::normal),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_itself_is_not_bimodal() {
+    fn dependent_noise_is_not_bimodal() {
         let rejected = |follow: f64| {
             let of = |seed: u64| Modality::of(&Noise::new(seed).following(1500, follow), 0.0, seed).unwrap();
             (0..100).filter(|seed| of(*seed).p <= MODES_FALSE_ALARM).count()
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_said() {
+    fn invalid_values_have_no_modes() {
         assert_eq!(Modality::of(&[1.0; 7], 0.0, 1), None);
         assert_eq!(Modality::of(&[f64::INFINITY; 20], 0.0, 1), None);
         assert_eq!(Modality::of(&[1.0; 20], -1.0, 1), None);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_here_is_called_dependence() {
+    fn the_measured_example_depends_on_the_order() {
         let alloc = OrderCheck::of(around(0.96, 0.06), around(0.77, 0.10));
         assert!(alloc.depends());
         let text = alloc.to_string();

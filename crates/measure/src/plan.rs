@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_where_the_width_says_in_steps() {
+    fn the_next_look_follows_from_the_width() {
         let plan = Plan::new(0.001, 1_000_000_000);
         let next = |rounds, half_width| plan.next(rounds, 1000 * rounds as u64, || ratio(half_width));
         assert_eq!(next(0, 9.0), Next::Measure(1), "to learn how long a round is");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_kept() {
+    fn the_budget_is_kept() {
         let plan = Plan::new(0.001, 1_000_000);
         assert_eq!(plan.next(100, 900_000, || ratio(1.0)), Next::Measure(11), "as many as fit in");
         assert_eq!(plan.next(100, 990_000, || ratio(1.0)), Next::Stop(Why::BudgetSpent));

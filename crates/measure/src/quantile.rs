@@ -41,7 +41,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn no_answer_is_said() {
+    fn invalid_input_has_no_quantile() {
         assert_eq!(median(&[]), None);
         assert_eq!(median(&[1.0, f64::NAN]), None);
         assert_eq!(quantile(&[1.0], 1.5), None);

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_said() {
+    fn invalid_pairs_have_no_ratio() {
         assert_eq!(paired_ratio(&[], RESAMPLES, 1), None);
         assert_eq!(paired_ratio(&[(1.0, 1.0)], 0, 1), None);
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_said() {
+    fn invalid_input_has_no_interval() {
         assert_eq!(resampled(&[1.0], Estimator::MEDIAN, 0, 1), None);
         assert_eq!(resampled(&[], Estimator::MEDIAN, 10, 1), None);
         assert_eq!(resampled(&[f64::NAN], Estimator::MEDIAN, 10, 1), None);

@@ -154,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn one_value_deviates_by_nothing() {
+    fn one_value_has_no_deviation() {
         let stat = Stat::of(&[807.0]).unwrap();
         assert_eq!(stat, Stat { n: 1, mean: 807.0, min: 807.0, max: 807.0, std: 0.0 });
     }
 
     #[test]
-    fn no_answer_is_invented() {
+    fn invalid_values_have_no_figures() {
         assert_eq!(Sample::new(10).stat(), None);
         assert_eq!(Stat::of(&[1.0, f64::NAN]), None);
         assert_eq!(Stat::of(&[1.0, f64::INFINITY]), None);
@@ -176,7 +176,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn joining_is_taking_together(
+        fn joined_figures_are_those_of_all_values(
             a in prop::collection::vec(-1e6f64..1e6, 1..40),
             b in prop::collection::vec(-1e6f64..1e6, 1..40),
         ) {

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_differ_by_less_than_matters_are_one() {
+    fn levels_within_the_tolerance_are_one() {
         let mut noise = Noise::new(4);
         let values: Vec<f64> =
             (0..4000).map(|i| 100.0 + 0.2 * noise.normal() + if i < 1000 { 0.5 } else { 0.0 }).collect();
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_from_memory() {
+    fn a_change_differs_from_dependent_noise() {
         // The process has a memory of 20 observations; then its level jumps by three of its deviations.
         let mut values = Noise::new(6).following(4000, 0.9);
         values[2500..].iter_mut().for_each(|value| *value += 3.0);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_said() {
+    fn invalid_series_have_no_course() {
         assert_eq!(Steady::of(&[1.0; 31]), None);
         assert_eq!(Steady::of(&[f64::NAN; 64]), None);
         let equal = Steady::of(&[7.0; 64]).unwrap();

@@ -255,7 +255,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_is_near_the_value(value in -1e12f64..1e12) {
+        fn printed_values_are_near_the_value(value in -1e12f64..1e12) {
             let text = Unit::Nanoseconds.scaled(value);
             let (number, symbol) = text.split_once(' ').unwrap();
             let step = TIMES.iter().find(|(_, s)| *s == symbol).unwrap().0;

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_below_a_bound_is_equally_likely() {
+    fn numbers_below_a_bound_are_equally_likely() {
         let (mut rng, bound, draws) = (Rng::new(11), 7u64, 70_000);
         let mut seen = [0u32; 7];
         for _ in 0..draws {

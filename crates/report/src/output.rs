@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_piece_by_piece_appears_when_it_is_whole() {
+    fn a_sink_appears_only_when_placed() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("r.bin");
         for whole in [false, true] {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_impossible_place_is_refused_beforehand() {
+    fn an_impossible_destination_is_refused_early() {
         for path in ["/no/such/directory/r.json", "/proc/r.json", "/tmp"] {
             let error = Output::prepare(Path::new(path)).unwrap_err();
             assert!(error.to_string().contains(path), "{error}");

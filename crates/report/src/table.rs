@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn names_give_way_and_figures_do_not() {
+    fn names_are_shortened_and_figures_are_not() {
         let mut table = Table::plain(&["name", "mean"], 1);
         table.row(vec!["a very long name indeed".into(), "123,456 µs".into()]);
         let text = table.render("", 24, Style::plain());
@@ -380,14 +380,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_steers_the_terminal() {
+    fn control_characters_are_replaced() {
         let mut table = Table::plain(&["name"], 1);
         table.row(vec!["\x1b[31mred".into()]);
         assert_eq!(table.render("", 80, Style::plain()).lines().nth(1), Some("?[31mred"));
     }
 
     #[test]
-    fn what_fits_is_left_alone() {
+    fn only_text_that_does_not_fit_is_shortened() {
         assert_eq!(shortened("日本語", 6), "日本語");
         assert_eq!(shortened("日本語", 5), "日本…");
         assert_eq!(shortened("abc", 2), "a…");

@@ -129,7 +129,7 @@ fn order_draws_each_observation_at_its_place() {
 }
 
 #[test]
-fn layers_are_left_out_and_said() {
+fn layers_left_out_are_listed() {
     let mut values = [6.0, 7.0, 8.0].repeat(40);
     values[30] = 9000.0;
     values[60] = 90.0;
@@ -229,7 +229,7 @@ fn pairs_show_differences_their_median_and_zero() {
 }
 
 #[test]
-fn zero_is_on_the_axis_when_asked_for() {
+fn zero_is_on_the_axis_on_request() {
     for (kind, along) in [(Kind::Order, false), (Kind::Histogram, true), (Kind::Ecdf, true)] {
         for zero in [false, true] {
             let values = (0..100).map(|n| 5000.0 + f64::from(n)).collect();
@@ -302,7 +302,7 @@ fn columns(line: &str) -> usize {
 }
 
 #[test]
-fn the_terminal_gets_what_fits() {
+fn pictures_fit_the_terminal() {
     for kind in Kind::ALL {
         for count in [2, SERIES_MAX] {
             for (width, height) in [(80, 24), (120, 40), (200, 60), (40, 12), (0, 0)] {
@@ -349,7 +349,7 @@ fn the_terminal_draws_each_value_in_its_cell() {
 }
 
 #[test]
-fn names_are_only_text() {
+fn names_are_escaped() {
     let evil = "</text><script>\"&'\x1b[2J\n\u{202e}";
     for kind in Kind::ALL {
         let subjects = vec![Subject::new(evil, vec![1.0, 2.0]), Subject::new(evil, vec![2.0, 3.0])];
@@ -363,7 +363,7 @@ fn names_are_only_text() {
 }
 
 #[test]
-fn nothing_and_nonsense_still_make_a_picture() {
+fn empty_and_odd_series_make_a_picture() {
     let nonsense: [&[f64]; 6] =
         [&[], &[f64::NAN], &[f64::INFINITY, 1.0], &[0.0, 0.0], &[1e308, -1e308, 3.0], &[-5.0, 5e-324]];
     for values in nonsense {
@@ -381,7 +381,7 @@ fn nothing_and_nonsense_still_make_a_picture() {
 }
 
 #[test]
-fn what_cannot_be_plotted_is_refused_with_its_cure() {
+fn invalid_plots_are_refused_with_a_remedy() {
     let new = |kind, subjects| Plot::new(kind, "time", Unit::Nanoseconds, subjects).unwrap_err();
     let one = || Subject::new("A", vec![1.0, 2.0]);
     assert_eq!(new(Kind::Order, vec![]), PlotError::NoSeries);

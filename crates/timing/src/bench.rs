@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_short_is_refused_with_a_batch_that_does() {
+    fn short_operations_are_refused_with_a_batch() {
         let mut number = 1u64;
         let mut suite = Suite::new("test");
         crate::bench!(suite, "add", {
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_is_not_there_is_suspected() {
+    fn an_optimised_away_operation_is_suspected() {
         let refused = TooShort { name: "x".into(), operation_ns: 0.0, shortest_ns: 120.0, batch: 1200 };
         assert!(refused.to_string().contains("black_box"));
     }

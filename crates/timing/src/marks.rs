@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_is_marked_while_somebody_collects() {
+    fn a_slice_is_marked_while_marks_are_collected() {
         let kind = Kind::named("test slice").unwrap();
         let early = begin(kind);
         let collecting = Collecting::start();
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_known_by_name() {
+    fn kinds_are_found_by_name() {
         assert_eq!(Kind::named("minor"), Ok(Kind::MINOR));
         assert_eq!(Kind::named("decay").unwrap().cause(), MarkCause::Decay);
         let kind = Kind::named("checkpoint").unwrap();
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn collectors_are_held_as_long_as_anybody_holds() {
+    fn collectors_are_held_until_the_last_release() {
         let state = Arc::new(AtomicI32::new(0));
         let hooks = |state: &Arc<AtomicI32>| {
             let (down, up) = (state.clone(), state.clone());

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_pointer_is_believed_where_a_call_precedes() {
+    fn a_frame_pointer_counts_only_behind_a_call() {
         let load = stack(&[1, 2, 0xbbbb, 0x4444, 5]);
         let frame = Frame { pc: 1, sp: 1000, bp: 1016 };
         // A call on either machine.

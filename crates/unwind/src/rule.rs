@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_survive_being_numbers() {
+    fn rules_convert_to_bits_and_back() {
         for cfa in [Cfa::Sp(8), Cfa::Sp(1 << 20), Cfa::Bp(16), Cfa::AtBp(-8)] {
             for bp in [
                 SavedBp::Same,

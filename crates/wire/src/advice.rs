@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_what_is_written_above() {
+    fn the_layout_is_as_documented() {
         let message = TARGETED.encode();
         assert_eq!(&message[..8], b"VADV\x01\x00\x02\x00");
         assert_eq!((message[16], message[24], message[32]), (2, 3, 1));

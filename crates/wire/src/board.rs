@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_not_a_board() {
+    fn open_refuses_other_memory() {
         let mut space = std::boxed::Box::new(Space([0; Board::bytes(3)]));
         let base = space.0.as_mut_ptr();
         // SAFETY: `space` is aligned, has room for three slots, and outlives the board.

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_are_named_so() {
+    fn peaks_have_the_prefix_peak() {
         for counter in Counter::ALL {
             assert_eq!(counter.is_peak(), counter.name().starts_with("peak_"), "{}", counter.name());
         }

@@ -137,7 +137,7 @@ mod tests {
     use core::sync::atomic::Ordering::Relaxed;
 
     #[test]
-    fn what_is_asked_is_answered_and_gone() {
+    fn an_answer_clears_the_request() {
         static DOOR: HeapDoor = HeapDoor::new();
         assert_eq!((DOOR.asked(), DOOR.path()), (None, Some(c"")));
         DOOR.now.store(PROFILED | (Ask::Begin as u16) << MODE_BITS, Relaxed);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn doors_are_known_by_their_first_bytes() {
+    fn the_first_bytes_identify_a_door() {
         let door = HeapDoor::new();
         // SAFETY: the structure's first twelve bytes are initialised.
         let mut bytes = unsafe { *core::ptr::from_ref(&door).cast::<[u8; 12]>() };

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leads_to_the_slot_that_was_named() {
+    fn the_symbol_has_the_address_of_its_slot() {
         static SLOT: Slot = Slot::new();
         let counters = ExportedCounters::new();
         // SAFETY: the structure has exactly BYTES bytes, and all are initialised.

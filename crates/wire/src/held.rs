@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_know_what_they_held_at_the_peak() {
+    fn stacks_have_their_amount_at_the_peak() {
         let (all, a, b) = (Held::default(), Held::default(), Held::default());
         a.change(&all, bytes(100), true);
         b.change(&all, bytes(50), true);

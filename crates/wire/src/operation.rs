@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_survive_being_numbers() {
+    fn operations_convert_to_bits_and_back() {
         for (number, &kind) in Kind::ALL.iter().enumerate() {
             assert_eq!(kind as usize, number);
             for operation in

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stationary_job_is_looked_at_ever_less_often() {
+    fn a_stationary_job_is_reviewed_less_and_less_often() {
         let mut control = control(5000.0);
         let sets = sets(2000.0, 1e-3);
         for _ in 0..10_000 {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_holds_until_something_is_known_and_follows_a_change() {
+    fn the_window_holds_until_a_review_and_follows_a_change() {
         let mut control = control(5000.0);
         for _ in 0..REVIEW_FIRST - 1 {
             assert_eq!(control.observe(&sets(2000.0, 1e-3)), Quanta(3));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn with_only_the_resident_pages_known_the_window_widens() {
+    fn with_only_resident_pages_the_window_widens() {
         let mut control = control(5.0);
         let all = sets(2e6, 1e-3);
         for _ in 0..400 {

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn slopes_of_a_smooth_curve_come_out() {
+    fn slopes_of_a_smooth_curve_are_exact() {
         for ratio in [1.2f64, 1.5] {
             let windows: Vec<f64> =
                 (0..(60.0 / ratio.log2()) as i32 / 4).map(|i| 100.0 * ratio.powi(i)).collect();
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_curve_is_refused() {
+    fn invalid_points_are_refused() {
         assert_eq!(Curve::of_sets(&[1.0], &[1.0]), Err(CurveError::Windows(1)));
         assert_eq!(Curve::of_sets(&[1.0, 1.0], &[1.0, 1.0]), Err(CurveError::Order { at: 1, window: 1.0 }));
         assert_eq!(Curve::of_sets(&[0.0, 1.0], &[1.0, 1.0]), Err(CurveError::Order { at: 0, window: 0.0 }));

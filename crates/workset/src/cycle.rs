@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_that_come_in_time_are_taken_as_they_are() {
+    fn samples_at_the_windows_are_unchanged() {
         let windows = doubling_windows(100.0, 4);
         assert_eq!(windows, [100.0, 200.0, 400.0, 800.0]);
         let looks = [(100.0, 10.0), (200.0, 15.0), (400.0, 18.0), (800.0, 20.0)];
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_look_near_the_first_window_nothing_is_said() {
+    fn without_a_sample_near_the_first_window_there_is_no_result() {
         assert!(at_windows(&[(300.0, 5.0), (400.0, 6.0)], &[100.0, 400.0], 1.25).is_empty());
         assert!(at_windows(&[(100.0, 5.0)], &[100.0], 1.25).is_empty());
         assert!(at_windows(&[], &[100.0], 1.25).is_empty());

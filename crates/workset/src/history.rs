@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_choose_and_what_is_not_known_does_not_count() {
+    fn weights_select_batches_and_missing_windows_do_not_count() {
         let mut history = History::new(vec![1.0, 2.0, 3.0], 1.0);
         history.push(1.0, &[1.0, 2.0], &[]);
         assert_eq!(history.mean().unwrap().last().window, 2.0);

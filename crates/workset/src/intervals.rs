@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_stands_still_or_runs_back_is_borne() {
+    fn time_may_stand_still_or_run_back() {
         let mut intervals = Intervals::default();
         for n in 0..3 * SEGMENT_MIN {
             intervals.reference(Page(n % 10), Ticks(if n % 2 == 0 { 5 } else { 3 }));
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_segments_mean_is_the_curve_and_each_holds_what_it_held() {
+    fn the_mean_of_the_segments_is_the_curve() {
         // A cyclic walk over 3,000 pages, then one over 300, each for some segments.
         let mut intervals = Intervals::new(1 << 13, Ticks(0));
         let length = 5 * SEGMENT_MIN;

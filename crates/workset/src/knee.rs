@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_through_more_than_is_seen_takes_all_and_is_best_off_with_least() {
+    fn a_scan_has_no_knee_and_the_smallest_window_is_best() {
         let windows: Vec<f64> = (1..50).map(|m| f64::from(m) * 1000.0).collect();
         let pages: Vec<f64> = windows.iter().map(|w| w / 100.0).collect();
         let curve = Curve::of_sets(&windows, &pages).unwrap();
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_larger_than_was_seen_takes_all_and_gains() {
+    fn a_program_larger_than_the_range_takes_all() {
         // The range has only the steep beginning.
         let curve = program(&[(10_000.0, 1e-5)], 60..72);
         let answer = knee(&curve, &Demand::new(1000.0));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_below_noise_do_not_draw_the_lifetime_knee_on() {
+    fn faults_below_noise_do_not_move_the_lifetime_knee() {
         let curve = program(&[(100.0, 1e-3), (50.0, 1e-8)], 20..80);
         let demand = Demand { noise: 1e-6, ..Demand::uncapped(Criterion::Lifetime, 1000.0) };
         let at = knee(&curve, &demand).choice();

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_least_within_is_taken_at_once() {
+    fn a_minimum_inside_the_range_is_set_at_once() {
         // Y: 4·6 at 1, 0·10 at 2, 5·10 at 3.
         let mut owe = owe(3, 10);
         assert_eq!(owe.decide(&[6, 10, 10, 15]), Step { window: Quanta(2), replace: true });

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_before_does_not_hide_a_change() {
+    fn the_time_before_does_not_hide_a_change() {
         // A window of ten samples fills from empty; then the job takes a fifth more.
         let mut phase = Phase::new(10);
         let filling = |n: usize| if n < 10 { 5.0 * n as f64 } else { 50.0 };

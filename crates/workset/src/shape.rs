@@ -71,7 +71,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_concave_stays(drops in prop::collection::vec(0.01f64..1.0, 1..20)) {
+        fn concave_points_are_unchanged(drops in prop::collection::vec(0.01f64..1.0, 1..20)) {
             let windows: Vec<f64> = (1..=drops.len()).map(|m| m as f64 * 2.0).collect();
             let mut slope: f64 = drops.iter().sum();
             let mut z = 0.0;

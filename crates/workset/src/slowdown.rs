@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn doubt_is_of_stretches_that_differ() {
+    fn the_doubt_follows_from_differing_stretches() {
         let (windows, small) = curve_of(100.0);
         let (_, large) = curve_of(200.0);
         let of = |stretches: &[&Vec<f64>]| {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn advice_is_the_smallest_size_that_keeps_to_it() {
+    fn advice_is_the_smallest_acceptable_size() {
         let (windows, pages) = curve_of(100.0);
         let mut history = History::new(windows, 1.0);
         history.push(1.0, &pages, &[]);

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn more_noise_more_spread_and_the_knee_within() {
+    fn more_noise_gives_more_spread_around_the_knee() {
         let demand = Demand::uncapped(Criterion::ProcessorEfficiency, 1e4);
         let [quiet, loud] = [2.0, 40.0].map(|noise| {
             let history = history(noise);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn few_batches_say_nothing() {
+    fn few_batches_have_no_spread() {
         let mut history = History::new(vec![1.0, 2.0], 1.0);
         (0..BATCHES_MIN - 1).for_each(|_| history.push(1.0, &[1.0, 2.0], &[]));
         assert_eq!(spread(&history, &Demand::new(1.0), 1), None);

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn every_round_has_every_arm_once_in_the_order_it_says() {
+    fn every_round_runs_every_arm_once_in_the_drawn_order() {
         for order in [ArmOrder::Random, ArmOrder::Fixed, ArmOrder::Mirrored] {
             let calls = RefCell::new(Vec::new());
             let duel = duel(
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_times_the_work_is_seen() {
+    fn a_tenfold_difference_is_found() {
         let duel = duel(|| work(1000), || work(10_000), &quick(ArmOrder::Random)).unwrap();
         let ratios = duel.pairs().iter().map(|(b, a)| b / a).collect::<Vec<_>>();
         let middle = vellum_measure::median(&ratios).unwrap();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bout_goes_on_where_it_was() {
+    fn a_bout_continues_after_a_look() {
         let (mut a, mut b) = (|| assert!(work(500) != 7), || assert!(work(500) != 7));
         let options = DuelOptions { time: Duration::from_secs(60), ..quick(ArmOrder::Random) };
         let mut bout = Bout::open([&mut a, &mut b], &options).unwrap();
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_ends_when_the_answer_is_narrow_enough() {
+    fn a_plan_ends_at_a_narrow_interval() {
         let (mut a, mut b) = (|| assert!(work(500) != 7), || assert!(work(500) != 7));
         let options = DuelOptions { time: Duration::from_secs(60), ..quick(ArmOrder::Random) };
         let mut bout = Bout::open([&mut a, &mut b], &options).unwrap();

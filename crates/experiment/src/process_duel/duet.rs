@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn each_ratio_is_of_those_that_ran_together() {
+    fn ratios_pair_concurrent_runs() {
         let busy = shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done");
         let light = shell(":");
         let duel = match process_duel(&[&light, &busy, &light], &quick()) {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_of_either_ends_it() {
+    fn a_failure_of_either_process_ends_the_duet() {
         let failing = shell("echo the reason >&2; exit 3");
         for (programs, arm) in [([&failing, &shell(":")], "A"), ([&shell(":"), &failing], "B")] {
             match process_duel(&programs, &quick()) {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn one_processor_is_too_few() {
+    fn one_processor_is_refused() {
         let before = sched_getaffinity(None).unwrap();
         let first = (0..CpuSet::MAX_CPU).find(|&number| before.is_set(number)).unwrap();
         // Only this thread moves.

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_processor_does_not_count_is_explained() {
+    fn a_missing_processor_counter_is_explained() {
         let said = |errno| CountError::Hardware(io::Error::from_raw_os_error(errno)).to_string();
         assert!(said(libc::ENOENT).contains("virtual machine"), "{}", said(libc::ENOENT));
         assert!(said(libc::EACCES).contains("perf_event_paranoid to 2 or less (it is "));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_valgrind_that_is_gone_or_does_nothing_is_named() {
+    fn a_missing_or_idle_valgrind_is_reported() {
         let options = ProcessOptions {
             counter: Some(Counter::Valgrind("/no/such/valgrind".into())),
             ..ProcessOptions::default()
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn totals_are_read_from_the_end() {
+    fn the_first_total_is_read() {
         assert_eq!(total(b"desc: x\nfn=main\n1 5\nsummary: 134129\n"), Some(134_129));
         assert_eq!(total(b"summary: 12 3 4"), Some(12));
         assert_eq!(total(b"fn=main\n1 5\n"), None);

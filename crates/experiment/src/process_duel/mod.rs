@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_may_end_it() {
+    fn a_callback_can_end_the_duel() {
         let (mut seen, options) = (Vec::new(), ProcessOptions { rounds_min: 9, rounds_max: 9, ..quick() });
         let duel = process_duel_while(&[&shell(":"), &shell(":")], &options, |rounds| {
             seen.push(rounds.len());
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_costs_something_and_is_subtracted_if_asked() {
+    fn the_cost_of_a_start_is_subtracted_on_request() {
         let options = ProcessOptions { subtract_nothing: true, ..quick() };
         let duel = process_duel(&[&shell(":"), &shell(":")], &options).unwrap();
         assert!(duel.nothing.wall.min > 0.0 && duel.nothing.wall.n > 1);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_fails_ends_it_unless_that_is_ignored() {
+    fn a_failed_process_ends_the_duel_unless_ignored() {
         let failing = shell("echo the reason >&2; exit 3");
         let error = process_duel(&[&shell(":"), &failing], &quick()).unwrap_err().to_string();
         assert!(error.contains("B (/bin/sh) exited with status 3 and printed: the reason"), "{error}");
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_may_have_to_be_equal() {
+    fn different_outputs_end_the_duel() {
         let options = ProcessOptions { output: Output::Equal, ..quick() };
         assert!(process_duel(&[&shell("echo same"), &shell("printf 'same\\n'")], &options).is_ok());
         let error = process_duel(&[&shell("echo same"), &shell("echo some")], &options).unwrap_err();
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_reported() {
         let missing = Command { program: "/no/such/program".into(), ..shell(":") };
         let error = process_duel(&[&missing, &shell(":")], &quick()).unwrap_err();
         assert!(matches!(error, ProcessDuelError::Spawn(SpawnError::NotFound(_))), "{error}");
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_every_answer_is_narrow_enough() {
+    fn the_duel_ends_when_every_interval_is_narrow() {
         let (a, b) = (shell(":"), shell("exit 0"));
         let rounds = |half_width| {
             let until = Some((ProcessMetric::Wall, half_width));

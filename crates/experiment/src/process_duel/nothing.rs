@@ -136,7 +136,7 @@ mod tests {
     use object::{Endianness, Object};
 
     #[test]
-    fn it_is_a_program_as_others_read_it() {
+    fn the_program_is_a_valid_elf_file() {
         let Some(image) = image() else {
             vellum_skip::skip("not written for this processor");
             return;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_well() {
+    fn the_program_exits_with_zero() {
         for nothing in [Nothing::new().unwrap_or_else(|_| Nothing::stand_in()), Nothing::stand_in()] {
             let status = std::process::Command::new(nothing.path.to_str().unwrap()).status().unwrap();
             assert!(status.success(), "{}", nothing.what);

@@ -60,13 +60,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_meaning_is_escaped() {
+    fn special_bytes_are_escaped() {
         assert_eq!(escaped("malloc: 64 B, 10%"), "malloc%3A%2064%20B%2C%2010%25");
         assert_eq!(escaped("größe\t#\u{7f}"), "größe%09%23%7F");
     }
 
     #[test]
-    fn what_is_no_escape_has_a_place() {
+    fn invalid_escapes_have_a_place() {
         for (text, place) in [("ab%4", 2), ("%zz", 0), ("a%20%", 4), ("ab%FFc", 2), ("%é", 0)] {
             assert_eq!(unescape(text), Err(place), "{text}");
         }

@@ -38,7 +38,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_column_is_where_the_word_is(text in "[ \ta-cé]{0,30}") {
+        fn columns_are_the_starts_of_words(text in "[ \ta-cé]{0,30}") {
             for (column, word) in Words::new(&text) {
                 prop_assert!(text[column - 1..].starts_with(word) && !word.is_empty());
             }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beat_is_told_from_the_rest() {
+    fn events_on_the_beat_are_separated() {
         // 100 beats a second, jittering by 2 % of the period, among as many events at random, over 4 s.
         let mut noise = Noise::new(6);
         let mut events: Vec<Disturbance> =
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_folds_to_nothing() {
+    fn no_events_give_no_beat() {
         let fold = Fold::new(&[], 10.0, 1.0);
         assert_eq!(fold.kept(&[], 0..=3), Kept::default());
     }

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_tell_their_rate() {
+    fn marks_give_their_rate() {
         let mark = |start_ns, cause| Mark { start_ns, end_ns: start_ns + 5, cause };
         let mut marks: Vec<Mark> = (0..5).map(|i| mark(i * 10_000_000, MarkCause::Minor)).collect();
         marks.extend([mark(7, MarkCause::Major), mark(900, MarkCause::Major)]);

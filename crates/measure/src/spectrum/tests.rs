@@ -95,7 +95,7 @@ fn two_beats_of_one_frequency_are_not_one_of_twice_that() {
 }
 
 #[test]
-fn what_a_switch_took_is_searched_apart() {
+fn time_off_the_processor_is_searched_separately() {
     // Another thread gets the processor 47 times a second for 5 ms, while a beat of 97 Hz continues.
     let (starts, mut walls) =
         Machine::new(3, 60.0, 2.0).beat(97.0, 10.0, (100.0, 100.0)).random(100.0, 5.0).run(0.001);
@@ -124,7 +124,7 @@ fn what_a_switch_took_is_searched_apart() {
 }
 
 #[test]
-fn a_beat_of_events_of_all_sizes_stays_what_it_is() {
+fn a_beat_of_all_sizes_is_one_beat() {
     for seed in 1..=10 {
         let machine = Machine::new(seed, 30.0, 1.0).beat(500.0, 10.0, (20.0, 1000.0)).random(100.0, 5.0);
         let found = spectrum(&machine.run(0.001));
@@ -170,7 +170,7 @@ fn a_short_operation_needs_no_more_than_its_time() {
 }
 
 #[test]
-fn ten_seconds_tell_the_frequency_to_a_ten_thousandth() {
+fn ten_seconds_give_the_frequency_to_a_ten_thousandth() {
     let got = spectrum(
         &Machine::new(50, 100.0, 10.0).beat(97.0, 10.0, (20.0, 1000.0)).random(100.0, 20.0).run(0.02),
     );
@@ -179,7 +179,7 @@ fn ten_seconds_tell_the_frequency_to_a_ten_thousandth() {
 }
 
 #[test]
-fn a_period_says_what_it_costs() {
+fn a_period_reports_its_loss() {
     // 194 disturbances of 200 to 300 µs in 2 s, and otherwise only noise.
     let series = Machine::new(60, 20.0, 2.0).beat(97.0, 10.0, (200.0, 300.0)).run(0.01);
     let got = spectrum(&series);
@@ -197,7 +197,7 @@ fn a_period_says_what_it_costs() {
 }
 
 #[test]
-fn several_beats_are_told_apart_whatever_their_size() {
+fn several_beats_of_different_sizes_are_found() {
     let machine = Machine::new(70, 10.0, 4.0).beat(250.0, 3.0, (5.0, 9.0)).beat(97.0, 3.0, (100.0, 200.0));
     let machine =
         machine.beat(33.3, 100.0, (50.0, 1000.0)).beat(7.0, 3.0, (1000.0, 2000.0)).random(300.0, 5.0);
@@ -242,7 +242,7 @@ fn a_beat_that_wanders_is_still_a_beat() {
 }
 
 #[test]
-fn what_comes_every_so_many_operations_is_found_in_order() {
+fn beats_by_number_of_operations_are_found_in_order() {
     // Every 50th operation takes twice as long, while their own length wanders by half: not periodic in time.
     let mut noise = Noise::new(100);
     let level = noise.following(5000, 0.99);
@@ -287,7 +287,7 @@ fn a_beat_too_slow_for_the_series_is_not_reported() {
 }
 
 #[test]
-fn no_answer_is_said() {
+fn invalid_series_have_no_spectrum() {
     assert_eq!(Spectrum::of(&[], &[], &[]), None);
     assert_eq!(Spectrum::of(&[1], &[1.0], &[]), None);
     assert_eq!(Spectrum::of(&[1, 2, 3], &[1.0, 2.0], &[]), None);
@@ -347,7 +347,7 @@ fn white_noise_has_no_beat() {
 }
 
 #[test]
-fn what_follows_itself_has_no_beat() {
+fn dependent_noise_has_no_beat() {
     for follow in [0.5, 0.95, 0.999] {
         let values =
             |noise: &mut Noise| noise.following(QUIET, follow).iter().map(|z| 1e5 + 5e3 * z).collect();
@@ -409,7 +409,7 @@ fn a_level_that_jumps_or_walks_has_no_beat() {
 }
 
 #[test]
-fn the_search_is_not_blind() {
+fn the_search_finds_weak_beats() {
     // The search on the same noise finds a barely strong enough beat in more than half of the series.
     let machine = |seed| Machine::new(seed, 100.0, 0.5).beat(97.0, 10.0, (30.0, 40.0)).random(100.0, 20.0);
     let found = alarms(|_, seed| machine(seed).run(0.02));

@@ -98,7 +98,7 @@ fn every_error_has_its_column_and_cure() {
 }
 
 #[test]
-fn bytes_that_are_no_text_have_a_place() {
+fn invalid_utf8_has_a_place() {
     let bytes = b"X:1l:Observation::Time:ns 1\nBASE:1l:\xff\xfe\n";
     let mut reader = Reader::new(bytes.as_slice(), OnError::Skip);
     assert_eq!(reader.by_ref().count(), 1);
@@ -107,7 +107,7 @@ fn bytes_that_are_no_text_have_a_place() {
 }
 
 #[test]
-fn the_same_is_not_said_twice() {
+fn repeated_columns_are_refused() {
     for more in [
         "Observation:a:Cpu:ns 1 2 3",
         "Meta:a:Batch:n 2",
@@ -136,7 +136,7 @@ fn a_wrong_column_leaves_the_others() {
 
 /// The columns of a skipped series must not be added to the series before, which has the same name.
 #[test]
-fn columns_of_a_skipped_series_are_nobodys() {
+fn columns_of_a_skipped_series_are_dropped() {
     for wrong in [
         "X:1l:Observation:a:Time:ns 1 2 oops",
         "X%:1l:Observation:a:Time:ns 1 2 3",
@@ -180,7 +180,7 @@ fn more_errors_than_are_kept_are_counted() {
 }
 
 #[test]
-fn a_failing_input_is_no_end() {
+fn a_failing_input_is_an_error() {
     struct Failing;
     impl Read for Failing {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -195,7 +195,7 @@ fn a_failing_input_is_no_end() {
 }
 
 #[test]
-fn what_could_not_be_read_back_is_not_written() {
+fn invalid_series_are_not_written() {
     let mut out = Vec::new();
     let series = Series::plain("X", "Time", Unit::Nanoseconds, [1.0, f64::NAN]);
     let error = write_series(&mut out, &series).unwrap_err();

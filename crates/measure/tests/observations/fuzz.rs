@@ -123,7 +123,7 @@ proptest! {
     /// After some bytes of a valid file are changed, dropped or doubled, the series before and behind the
     /// damage remain.
     #[test]
-    fn damage_stays_where_it_is(
+    fn damage_does_not_affect_other_series(
         series in any::series(),
         damage in vec((any::<Index>(), any::<u8>(), 0u8..3), 1..4),
     ) {

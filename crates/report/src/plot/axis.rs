@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_tell_close_values_far_from_zero_apart() {
+    fn labels_distinguish_close_values_far_from_zero() {
         let axis = Axis::around("time", &Unit::Seconds, [100.000_01, 100.000_03].into_iter(), false);
         let labels: Vec<String> = axis.ticks(6).into_iter().map(|(_, label)| label).collect();
         assert!(labels.len() >= 3 && labels.windows(2).all(|pair| pair[0] != pair[1]), "{labels:?}");

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_counted() {
+    fn points_without_a_place_are_counted() {
         let chart = chart().line("more", &[(0.0, 1.0), (1e4, f64::NAN), (1e4, 5.0)]).unwrap();
         assert!(
             chart.stem("nowhere", (-1.0, 1.0)).terminal(80, 24, false).contains("3 points without a place")

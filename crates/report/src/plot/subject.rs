@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_said() {
+    fn omissions_are_listed() {
         let mut values = vec![6.0; 40];
         values.extend([9000.0, f64::NAN, f64::INFINITY]);
         let subject = Subject::new("BASE", values);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_count_what_is_left_out() {
+    fn numbers_include_values_left_out() {
         let subject =
             Subject::new("x", vec![1.0, f64::NAN, 3.0]).with_causes([(2, Cause::Tick), (9, Cause::Steal)]);
         let shown = Shown::new(&subject, 0);

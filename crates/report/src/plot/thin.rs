@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn every_observation_lies_under_ink_and_all_ink_ends_at_observations() {
+    fn shapes_cover_all_observations_and_end_at_them() {
         let points = series(20_000, |rng| rng.unit() * rng.unit() * 100.0);
         let thinned = thin(&points, (&(0.0..20_000.0), &(0.0..100.0)), GRID, 4000);
         assert!(all_covered(&points, &thinned), "seed {SEED}");

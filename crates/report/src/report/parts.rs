@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parts_add_up_to_the_whole_or_the_excess_is_told((whole, parts) in drawn()) {
+        fn parts_add_up_to_the_whole_or_show_an_excess((whole, parts) in drawn()) {
             let found = of(whole, &parts);
             let given: u128 = parts.iter().map(|part| u128::from(*part)).sum();
             let sum: u128 = found.parts.iter().map(|(_, part)| u128::from(*part)).sum();

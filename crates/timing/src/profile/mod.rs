@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_names_it_too() {
+    fn a_signal_also_names_the_function() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let options = ProfileOptions { sampler: Some(Sampler::Signal), ..ProfileOptions::default() };
         let profiler = on(&options).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_that_was_forgotten_does_no_harm() {
+    fn a_dropped_profiler_stops_sampling() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let options = ProfileOptions { sampler: Some(Sampler::Signal), ..ProfileOptions::default() };
         drop(on(&options).unwrap());

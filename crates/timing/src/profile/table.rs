@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn it_prints_as_the_source_does() {
+    fn the_table_prints_as_in_the_source() {
         let profile = profile(taken(&[(1, false, 130)], 2), Sampler::Event, 1000, true, 0);
         let text = profile.to_string();
         let lines: Vec<&str> = text.lines().collect();

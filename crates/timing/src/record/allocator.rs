@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_counter_that_moved_is_seen_once() {
+    fn a_changed_counter_is_reported_once() {
         static SLOT: Slot = Slot::new();
         let mut allocator = Allocator { slot: &SLOT, last: [0; WATCHED.len()] };
         assert_eq!(allocator.look(), Gave(0));

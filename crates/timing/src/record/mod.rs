@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_the_observations_in_which_they_happened() {
+    fn faults_belong_to_their_observation() {
         let mut recorder = recorder(Detail::Full, 4);
         let fault = || {
             // SAFETY: one fresh private page, whose address no other code has, is written and unmapped.
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_alone_say_nothing_else() {
+    fn stamps_record_only_times() {
         let mut recorder = recorder(Detail::Stamps, 5);
         recorder.repeat(5, || ());
         assert!(recorder.cpu_base().is_none());
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_is_counted() {
+    fn observations_without_space_are_counted() {
         let mut recorder = recorder(Detail::Stamps, 2);
         let mut runs = 0;
         recorder.repeat(5, || runs += 1);
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_runs_so_often_and_inputs_are_made_outside() {
+    fn batches_run_and_inputs_are_made_outside() {
         let mut recorder = recorder(Detail::Stamps, 4);
         recorder.set_batch(7);
         let mut runs = 0;

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_are_told_from_other_instructions() {
+    fn calls_differ_from_other_instructions() {
         let calls: [&[u8]; 6] = [
             &[0xe8, 1, 2, 3, 4],
             &[0xff, 0xd0],

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_headers_are_refused() {
         let open = |bytes: &[u8]| PageTrace::open(bytes).unwrap_err().to_string();
         for (at, value) in [(0, b'X'), (8, 2), (9, 40), (9, 200), (10, 3), (15, 1)] {
             let mut bytes = written(&[]);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_records_are_told_by_number_and_end_it() {
+    fn bad_records_are_reported_by_number_and_end_the_trace() {
         for (tail, why) in [
             (&[5u8][..], "is cut off"),
             (&[0x80], "is cut off"),
@@ -262,7 +262,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(steps in prop::collection::vec((any::<u64>(), 0u64..1 << 50), 0..200)) {
+        fn written_traces_are_read_back(steps in prop::collection::vec((any::<u64>(), 0u64..1 << 50), 0..200)) {
             let mut now = 0;
             let references: Vec<Reference> = steps
                 .into_iter()

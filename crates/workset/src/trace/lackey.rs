@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_valgrind_writes() {
+    fn valgrinds_output_is_read() {
         let text =
             b"==16508== Lackey, an example Valgrind tool\n==16508== \nI  0401ab70,3\n S 1fff000668,8\n\
             I  04001ffe,5\n M 04a1c2f8,4\n L 00000fff,2\r\n==16508== Exit code:       0";
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_are_told_by_number_and_passed_over() {
+    fn bad_lines_are_reported_by_number_and_skipped() {
         let long = "x".repeat(100_000);
         let text = format!(
             "I  04,3\nhello\n L zz,1\n L 12\n L 12,\n L 12,0\n L 12,4x\n L 11112222333344445,1\n L ffffffffffffffff,2\n\
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_fails_ends_it() {
+    fn a_failing_source_ends_the_trace() {
         struct Fails;
         impl Read for Fails {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

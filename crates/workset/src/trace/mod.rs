@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_is_told_by_the_first_byte() {
+    fn the_first_byte_determines_the_format() {
         let open = |bytes: &'static [u8]| Trace::open(bytes, PageSize::BASE);
         assert!(matches!(open(b"I  04,3\n"), Ok(Trace::Lackey(_))));
         assert!(matches!(open(b""), Ok(Trace::Lackey(_))));
