@@ -1,7 +1,7 @@
 //! Experiments: compare arms in turns, in random order, until a stop rule ends the experiment.
 //!
 //! ```text
-//!                   Orders: who runs when         Stop: rounds, time, width of the interval
+//!                   Orders: of the arms           Stop: rounds, time, width of the interval
 //!                      │                             │
 //! Experiment  round 1: B A A'   round 2: A' B A   …  ┴─▶ End: by the rule, by the executor, by a signal
 //!                      └─ Turn ─▶ Executor: runs one arm once, and keeps its observation

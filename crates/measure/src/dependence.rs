@@ -13,7 +13,7 @@
 //! and medians alike, without assuming its form.
 //!
 //! ```text
-//! values ─▶ less their median, those far off left out ─▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
+//! values ─▶ less their median, far values left out ───▶ autocorrelation r(1) … r(5) ─▶ φ, the persistence
 //!                                                                                          │
 //!            drawn = n · shortfall(φ, block, n) / (t / z)²   ◀─   block = (3/2)^⅓ (2φ/(1−φ²))^⅔ n^⅓
 //! ```

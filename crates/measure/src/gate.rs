@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!        1        allowed
-//!        │   [--x--] │            passed: at most so much slower
-//!        │      [---x┼-----]      not shown: it may be more than allowed, or not; more rounds would tell
+//!        │   [--x--] │            passed: slower by at most this much
+//!        │      [---x┼-----]      not shown: may or may not exceed it; needs more rounds
 //!        │           │ [--x--]    failed
 //! ```
 //!

@@ -8,15 +8,15 @@
 //! How are the values distributed? Why are some long? Is one program faster than another?
 //!
 //! ```text
-//!  a clock                                                            what is it like?
+//!  a clock                                                            How are the values distributed?
 //!  (vellum-timing)                    ┌─▶ Layers ─▶ Modality, Steady
-//!   │                                 │      │                        why are some so long?
+//!   │                                 │      │                        Why are some long?
 //!   │                                 │      └────▶ Attribution ◀─ marks, counters ┐
 //!   └▶ Observation ─▶ Series ─▶ walls ┼─▶ Spectrum ───── on the tick? ─────────────┘
 //!       less Base        ▲            └─▶ pictures (vellum-report)
 //!   ▲                    ▼
 //!   │            line, json ─▶ filter, Summary
-//!   │                                                                 is this faster than that?
+//!   │                                                                 Is one program faster?
 //!   └─ A, A', B in rounds ─▶ Comparison ─▶ Interval ─▶ Gate
 //! ```
 //!

@@ -10,11 +10,11 @@
 //! them:
 //!
 //! ```text
-//! sort:1l:Observation:arm=A:Time:ns 2130 2140 91320        values, of which the series begins
-//! sort:with:Meta:arm=A:Batch:n 64                          about all: Batch, Clock, Base, CpuBase, Machine
-//! sort:with:Observation:arm=A:Start:ns 1200 3900 6700      about each of them: a column
+//! sort:1l:Observation:arm=A:Time:ns 2130 2140 91320        values, which begin the series
+//! sort:with:Meta:arm=A:Batch:n 64                          facts: Batch, Clock, Base, CpuBase, Machine
+//! sort:with:Observation:arm=A:Start:ns 1200 3900 6700      a column, with one word for each value
 //! sort:with:Observation:arm=A:Cpu:ns 2100 - 2130
-//! sort:with:Mark:arm=A:Mark:ns 6800,91000,minor            what else was at work
+//! sort:with:Mark:arm=A:Mark:ns 6800,91000,minor            marks of other work
 //! ```
 //!
 //! Written series are read back exactly. The length of a line is not limited: a reader holds one line and one

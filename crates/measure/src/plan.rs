@@ -10,7 +10,7 @@
 //! true value, one point less than stated (`coverage.rs`, with its command).
 //!
 //! ```text
-//! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: 290 will do ──▶ 300 ──▶ look: narrow enough
+//! rounds   50 ──▶ look ──▶ 100 ──▶ look ──▶ 200 ──▶ look: needs 290 ──▶ 300  ──▶ look: narrow enough
 //!          at most double; at least half again                            budget over at any time: stop
 //! ```
 //!

@@ -5,10 +5,10 @@
 //!
 //! ```text
 //! starts, walls ─▶ disturbances ─▶ periodograms ─▶ strongest line ─▶ fundamental ─▶ fold ─▶ Period ─┐
-//!                  in shells of    of ranges of    over its          of the line    who keeps       │
-//!                  doubling size   shells          background                       the beat?       │
+//!                  in shells of    of ranges of    over its          of the line    which events    │
+//!                  doubling size   shells          background                       are on it?      │
 //!                       ▲                                                                           │
-//!                       └────────────── without those that keep it, until no line is left ──────────┘
+//!                       └──────────── without the events on it, until no line is left ──────────────┘
 //! ```
 //!
 //! 1. An observation that took longer than its neighbourhood is an event in time ([`disturbance`]); its size

@@ -1,13 +1,13 @@
 //! Timings that can be trusted: clocks, recorders, marks, profiles and suites of operations.
 //!
 //! ```text
-//! clock ─▶ Base            what a stamp is, what it costs, how fine it is
-//!   └▶ record::Recorder    many observations, each with what else happened inside it ─▶ measure::Series
-//!        └▶ bench::Suite   many things in one process ([`suites`]: those that come with Vellum)
-//! marks                    where a collector or an allocator says what it did, and is asked to wait
-//! profile                  the second look: where a region's time went, by symbol
-//! machine                  what all of it was measured on
-//! load                     how much else the processors had to do meanwhile
+//! clock ─▶ Base            stamps, their cost and resolution
+//!   └▶ record::Recorder    many observations, each with the events during it ─▶ measure::Series
+//!        └▶ bench::Suite   many operations in one process ([`suites`]: Vellum's own)
+//! marks                    spans of work of collectors and allocators, and holding them off
+//! profile                  the time of a region, by symbol
+//! machine                  the description of the machine
+//! load                     how long tasks waited for a processor
 //! ```
 //!
 //! One rule holds everywhere: between two stamps there is only the operation, and results are stored in

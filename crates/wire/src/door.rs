@@ -7,8 +7,8 @@
 //! is sent, no thread is stopped, and the process calls only functions that it would call anyway.
 //!
 //! ```text
-//! vellum heap ── path, answer ← 0, asked ← byte ──▶ door ◀── slow path: something is asked: wake the helper
-//!             ◀───── answer ≠ 0 ──────────────────       ◀── helper: does it; answer; asked ← 0
+//! vellum heap ── path, answer ← 0, asked ← byte ──▶ door ◀── slow path: a request: wake the helper
+//!             ◀───── answer ≠ 0 ──────────────────       ◀── helper: serves it; answer; asked ← 0
 //! ```
 
 use crate::board::MAGIC;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! clear ──┬──────┬─────────────┬──────────────────────────┬──▶ virtual time
-//!         Δ      2Δ            4Δ                         8Δ     looks
+//!         Δ      2Δ            4Δ                         8Δ     samples
 //!         w(Δ)   w(2Δ)         w(4Δ)                      w(8Δ)  pages referenced since the clearing
 //! ```
 //!

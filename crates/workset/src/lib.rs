@@ -13,14 +13,14 @@
 //! ```text
 //!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe        the source's: three intervals
 //!                                          └─▶ Control ──┐             ours: all since the phase began
-//!   cumulative looks ─▶ cycle::at_windows ─▶ History ◀───┤
+//!   cumulative counts ▶ cycle::at_windows ─▶ History ◀───┤
 //!   trace ─▶ trace::Trace ─▶ Intervals ────▶ History, Curve
 //!                                             │
 //!                      ┌──────────────────────┴───────────┬─────────────────────┐
 //!                      ▼                                  ▼                     ▼
 //!             knee(curve, demand)                spread(history, …)     history.advice(S, 2 %)
-//!             "knee" · "needs nothing            how sure that is       the memory to give, and the
-//!             more" · "takes all it is given"                           slowdown under less
+//!             "knee" · "needs nothing            its 95 % interval      the recommended memory, and
+//!             more" · "takes all it is given"                           the slowdown under less
 //! ```
 //!
 //! # Words
@@ -58,7 +58,7 @@
 //!     intervals.reference(reference(), Ticks(now));
 //! }
 //!
-//! // A fault costs as much time as a thousand references, and 2 % of waiting is agreed to. The program was
+//! // A fault takes the time of a thousand references, and a wait of 2 % is accepted. The program was
 //! // watched from its start.
 //! let curve = intervals.curve(end).unwrap();
 //! let demand = Demand { unavoidable: intervals.first_references(end), ..Demand::new(1000.0) };

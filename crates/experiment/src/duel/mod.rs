@@ -1,10 +1,10 @@
 //! A duel: two operations timed against each other in one process, by turns in random order.
 //!
 //! ```text
-//! round   1: B A A'   2: A' B A   3: A A' B   …        three arms, each once a round, order drawn anew
+//! round   1: B A A'   2: A' B A   3: A A' B   …        three arms, each once a round, in a random order
 //!            └┬┘ └┬┘
-//!             │   └── A against A': the same operation, so the answer must be nothing (the control)
-//!             └────── A against B: the answer
+//!             │   └── A against A', the same operation: the control, which must show no difference
+//!             └────── A against B: the ratio
 //! ```
 //!
 //! Influences slower than a round (frequency, neighbours, the speed of the machine) affect all three arms

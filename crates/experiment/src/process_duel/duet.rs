@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! processor p   A │ A │ B │ …     each round: A beside A', A beside B, … in random order;
-//! processor q   A'│ B │ A │ …     which of the two gets which processor is drawn anew for each pair
+//! processor q   A'│ B │ A │ …     the processors of each pair are drawn at random
 //! ```
 //!
 //! Disturbances of the whole machine (neighbours in the cloud, a frequency governor, heat) slow both

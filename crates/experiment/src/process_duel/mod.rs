@@ -1,9 +1,9 @@
 //! Duels of programs: processes timed against each other, in turns in random order.
 //!
 //! ```text
-//! nothing × 20 ─▶ warm-up ─▶ round 1: B A A'   round 2: A' B A   …   until the time is over
+//! empty × 20 ──▶ warm-up ─▶ round 1: B A A'   round 2: A' B A   …   until the time is over
 //!                             │
-//!                             └ posix_spawn ─▶ wait4: wall, user, system, faults, switches, how it ended
+//!                             └ posix_spawn ─▶ wait4: wall, user, system, faults, switches, exit status
 //! ```
 //!
 //! Pairs can also run at the same time on two processors ([`ProcessOptions::duet`]). Instructions can be

@@ -1,11 +1,11 @@
 //! The recorder: times operations, and records the events that happened during each.
 //!
 //! ```text
-//!        ┌ counts ┐                                      ┌ counts ─ switched? ─▶ how long it waited
+//!        ┌ counts ┐                                      ┌ counts ─ switched? ─▶ time it waited
 //!        │  cpu   │                                      │  cpu
 //!        │        ▼                                      ▼
-//! ───────┴───── stamp ═══ operation, `batch` times ═══ stamp ──▶ one Raw, in memory that is there
-//!                       nothing else between the stamps
+//! ───────┴───── stamp ═══ operation, `batch` times ═══ stamp ──▶ one Raw, in resident memory
+//!                       only this between the stamps
 //! ```
 //!
 //! Only the operation lies between the stamps. System calls (thread time, faults, switches) come before and
