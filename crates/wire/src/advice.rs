@@ -1,5 +1,4 @@
-//! The advice protocol: a runtime reports the state of its heap to a governor, and receives a target for its
-//! size.
+//! The advice protocol: a runtime reports the state of its heap to a governor, and receives a target size.
 //!
 //! The transport is a Unix socket of packets (`SOCK_SEQPACKET`) at the path in [`ADVICE_ENV`]. Every message
 //! is one packet of [`MESSAGE_BYTES`], little-endian on every machine:
@@ -16,9 +15,8 @@
 //! length ends the connection. Reserved fields are sent as zero and ignored, so that a later version can give
 //! them a meaning that older readers can ignore.
 //!
-//! Neither side depends on the other. A client without an answer drops its last target when its validity
-//! ends, and continues as if there were no governor. A governor without reports relies on the kernel's
-//! figures.
+//! Neither side depends on the other. A client without an answer drops its last target when the validity
+//! ends, and continues as without a governor. A governor without reports relies on the kernel's figures.
 
 /// The environment variable that names the socket.
 pub const ADVICE_ENV: &str = "VELLUM_ADVICE";

@@ -4,8 +4,7 @@
 //! - `size_of::<Slot>() == SLOT_BYTES`;
 //! - a slot below `Header::claimed` belongs to one process for ever: slots are not reused, so the counters of
 //!   a dead process stay readable;
-//! - when the board is full, further processes count themselves in `Header::unseated` and keep private
-//!   counters.
+//! - when the board is full, a further process raises `Header::unseated` and keeps private counters.
 
 use crate::counter::{Counter, PAUSE_BUCKETS, SIZE_BUCKETS};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -223,8 +222,7 @@ impl<'a> Board<'a> {
     /// `base` points to [`Board::bytes`]`(slots)` bytes of zeroed, writable memory, 64-byte aligned, that
     /// live for `'a` and are only accessed through boards.
     pub unsafe fn create(base: *mut u8, slots: u32) -> Board<'a> {
-        // SAFETY: by `# Safety`, `base` points to enough aligned memory that lives for `'a`; a zeroed Header
-        // is valid.
+        // SAFETY: by `# Safety`, `base` points to enough aligned memory for `'a`; a zeroed Header is valid.
         let header = unsafe { &*base.cast::<Header>() };
         header.version.store(VERSION, Relaxed);
         header.slot_bytes.store(SLOT_BYTES as u32, Relaxed);

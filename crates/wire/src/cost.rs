@@ -47,8 +47,7 @@ pub const LINE_BIT: u64 = 1 << 63;
 /// operation whose shortest timing is less than a microsecond. Its `count`, `sum` and `squares` are those of
 /// the asides.
 pub const ASIDE_BIT: u64 = 1 << 16;
-/// The limit for asides, in microseconds: an operation that can take less than one is never this long
-/// undisturbed.
+/// The limit for asides, in microseconds. Operations that can take less than one are shorter if undisturbed.
 pub const DISTURBED_US: u64 = 20;
 /// Asides count as disturbances if there are at least this many other timings for each. Otherwise the
 /// operation itself is long at times.
@@ -84,8 +83,7 @@ pub struct Ledger {
     pub early: AtomicU64,
     /// Operations that were not recorded for lack of space.
     pub lost: AtomicU64,
-    /// Nanoseconds of processor time for rare work of the recorder: tables, lookups, walks of new stacks,
-    /// requests.
+    /// Nanoseconds of processor time for rare work: tables, lookups, walks of new stacks, requests.
     pub spent: AtomicU64,
     /// The cost of recording.
     pub own: OwnCost,
@@ -361,15 +359,13 @@ impl LedgerView {
     /// The head.
     #[inline]
     pub fn head(&self) -> &'static Ledger {
-        // SAFETY: the head lies at the base; any bit pattern is valid; by `open`'s conditions the mapping
-        // stays.
+        // SAFETY: the head lies at the base; any bit pattern is valid; by `open` the mapping stays.
         unsafe { &*self.base.cast::<Ledger>() }
     }
 
     /// The requests.
     pub fn asks(&self) -> &'static [Ask; ASKS] {
-        // SAFETY: the requests follow the head; any bit pattern is valid; by `open`'s conditions the mapping
-        // stays.
+        // SAFETY: the requests follow the head; any bit pattern is valid; by `open` the mapping stays.
         unsafe { &*self.base.add(ASKS_AT).cast::<[Ask; ASKS]>() }
     }
 

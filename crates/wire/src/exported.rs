@@ -2,8 +2,7 @@
 //!
 //! The runtime exports one symbol that points to the slot. A process with permission to read this one's
 //! memory (its owner's, if the system allows it) finds the library in the list of mappings, and the symbol in
-//! the library's table. The symbol holds the address of the slot, on a board or not. This costs the process
-//! nothing.
+//! the library's table. It holds the slot's address, on a board or not. This costs the process nothing.
 
 use crate::board::{MAGIC, SLOT_BYTES, Slot, VERSION};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};

@@ -172,8 +172,7 @@ impl Held {
         Self::rise(all, sum);
     }
 
-    /// Adds an amount again that was just subtracted, with a new size. Only the increase, `grown`, counts as
-    /// allocated.
+    /// Adds a just subtracted amount again, in a new size. Only the increase, `grown`, counts as allocated.
     pub fn regain(&self, all: &Held, amount: Amount, grown: u64) {
         self.note(all.peak.load(Relaxed));
         self.now.set(self.now.get().plus(amount));
@@ -314,8 +313,7 @@ pub struct StackHead {
 pub const STACK_WORDS: usize = size_of::<StackHead>() / 8;
 /// The module number of a frame without a module; the other bits are the address.
 pub const NO_MODULE: u64 = 0xffff;
-/// The module number of a frame that is a line of Python; the other bits are the index of its entry's first
-/// word.
+/// The module number of a line of Python; the other bits are the index of its entry's first word.
 pub const PYTHON: u64 = 0xfffe;
 /// Bits of a frame below its module's number, which is the number of module entries before that module's own.
 pub const OFFSET_BITS: u32 = 48;

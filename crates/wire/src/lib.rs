@@ -2,8 +2,7 @@
 //!
 //! `vellum run` makes one **board**: a file in memory that every process of the job maps. Each process claims
 //! one **slot** with a single atomic addition, and keeps its counters there. Watching therefore costs a
-//! process one mapping, and a forked child only the addition. The counters of a killed process remain for the
-//! report.
+//! process one mapping, a forked child only the addition. A killed process's counters remain.
 //!
 //! ```text
 //! board   ┌────────┬────────┬────────┬─ ─ ─┬────────────┐

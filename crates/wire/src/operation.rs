@@ -162,8 +162,7 @@ impl Operation {
 #[inline]
 pub const fn size_class(bytes: usize) -> usize {
     let last = if bytes == 0 { 0 } else { bytes - 1 };
-    // The number of bits beyond the first class's four. The lowest bit is set because the logarithm of 0 is
-    // undefined.
+    // The number of bits beyond the first class's four. Setting the lowest bit avoids the logarithm of 0.
     let above = ((last >> CLASS_BYTES_MIN.trailing_zeros()) << 1 | 1).ilog2();
     let class = above.div_ceil(2) as usize;
     if class < SIZE_CLASSES { class } else { SIZE_CLASSES - 1 }

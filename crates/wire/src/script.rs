@@ -1,5 +1,4 @@
-//! The test for the user's own lines of an interpreted program: the recorder ends a stack there, and reports
-//! show them.
+//! The test for a user's own lines of an interpreted program: stacks end there, and reports show them.
 
 /// The most recorded lines of an interpreted program on a stack.
 pub const SCRIPT_FRAMES_MAX: usize = 64;

@@ -1,5 +1,4 @@
-//! Compares the structures of `include/vellum_gc.h` with those of `interface`: the same fields, order and
-//! types.
+//! Compares the structures of `include/vellum_gc.h` and `interface`: the same fields, order and types.
 
 use vellum_wire::interface::{Config, Stats};
 

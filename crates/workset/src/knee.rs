@@ -12,7 +12,7 @@
 //! The rule, with S the delay of a fault and a cap ε on S·f, the wait for each tick of work:
 //!
 //! 1. Among the windows with S·f(T) ≤ ε, the window of the least product.
-//! 2. If no window does, the rightmost local minimum of the product that is a real dip ([`DIP_MIN`] on both
+//! 2. If no window meets the cap, the rightmost real dip (local minimum) of the product ([`DIP_MIN`] on both
 //!    sides).
 //! 3. If there is no such minimum, the program uses any amount of memory.
 //!

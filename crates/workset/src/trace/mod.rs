@@ -5,8 +5,9 @@
 //! | lackey text ([`Lackey`]) | `valgrind --tool=lackey --trace-mem=yes --log-file=FILE prog` | instructions |
 //! | page trace ([`PageTrace`]) | [`PageTraceWriter`] | what its header says |
 //!
-//! Both are iterators of [`Reference`]s or errors. An error names the unreadable line or record; after an
-//! error the iterator continues behind it if it can. Neither holds more than a line or a record in memory.
+//! Both readers are iterators of [`Reference`]s or errors. An error names the unreadable line or record;
+//! after an error the iterator continues behind it if it can. Neither holds more than a line or a record in
+//! memory.
 //!
 //! ```text
 //! bytes ─▶ Trace::open ─(first byte)─▶ Lackey     ─┐
