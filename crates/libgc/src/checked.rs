@@ -111,7 +111,7 @@ pub extern "C" fn GC_debug_malloc_uncollectable_replacement(bytes: usize) -> *mu
 /// Resizes a checked object.
 ///
 /// # Safety
-/// As for [`GC_realloc`](crate::allocate::GC_realloc).
+/// The conditions of [`GC_realloc`](crate::allocate::GC_realloc) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_realloc(
     object: *mut c_void,
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn GC_debug_realloc(
 /// Replaces `realloc` in programs that request it.
 ///
 /// # Safety
-/// As for [`GC_debug_realloc`].
+/// The conditions of [`GC_debug_realloc`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_realloc_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: the old object is not used after it has moved, by the `# Safety` section.
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn GC_debug_reallocf(
 /// Replaces `reallocf` in programs that request it.
 ///
 /// # Safety
-/// As for [`GC_debug_reallocf`].
+/// The conditions of [`GC_debug_reallocf`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_reallocf_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
     // SAFETY: the old object is not used any more, by the `# Safety` section.
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn GC_debug_reallocf_replacement(object: *mut c_void, byte
 /// [`GC_debug_free`] after overwriting the first `bytes` bytes with zeros.
 ///
 /// # Safety
-/// As for [`GC_debug_free`].
+/// The conditions of [`GC_debug_free`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_freezero(object: *mut c_void, bytes: usize) {
     let room = header(base_of(object)).map_or(0, |header| header.bytes);
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn GC_debug_freezero(object: *mut c_void, bytes: usize) {
 /// Frees an object, checked or not; ignores null. A second free is reported and has no effect.
 ///
 /// # Safety
-/// As for [`GC_free`].
+/// The conditions of [`GC_free`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_free(object: *mut c_void) {
     if object.is_null() {
@@ -233,7 +233,7 @@ pub unsafe extern "C" fn GC_debug_free(object: *mut c_void) {
 /// Makes a checked copy of a C string.
 ///
 /// # Safety
-/// As for [`GC_strdup`](crate::allocate::GC_strdup).
+/// The conditions of [`GC_strdup`](crate::allocate::GC_strdup) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_strdup(
     text: *const c_char,
@@ -247,7 +247,7 @@ pub unsafe extern "C" fn GC_debug_strdup(
 /// Makes a checked copy of a C string's first bytes.
 ///
 /// # Safety
-/// As for [`GC_strndup`](crate::allocate::GC_strndup).
+/// The conditions of [`GC_strndup`](crate::allocate::GC_strndup) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_strndup(
     text: *const c_char,
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn GC_debug_strndup(
 /// Makes a checked copy of a wide string.
 ///
 /// # Safety
-/// As for [`GC_wcsdup`](crate::allocate::GC_wcsdup).
+/// The conditions of [`GC_wcsdup`](crate::allocate::GC_wcsdup) apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_debug_wcsdup(
     text: *const libc::wchar_t,
@@ -298,7 +298,7 @@ type Register = unsafe extern "C" fn(
 );
 
 /// # Safety
-/// As for the plain function.
+/// The conditions of the plain function apply.
 unsafe fn register(
     plain: Register,
     object: *mut c_void,
@@ -346,7 +346,7 @@ macro_rules! finalizers {
         /// The plain function, for a checked object.
         ///
         /// # Safety
-        /// As for the plain function.
+        /// The conditions of the plain function apply.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             object: *mut c_void,

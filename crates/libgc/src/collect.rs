@@ -63,8 +63,8 @@ pub extern "C" fn GC_start_incremental_collection() {
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_disable() {
     GC_dont_gc.fetch_add(1, Relaxed);
-    // This call waits for the heap's lock, so a collection that is running has ended. SAFETY: the function
-    // has no preconditions.
+    // This call waits for the heap's lock, so a collection that is running has ended.
+    // SAFETY: the function has no preconditions.
     unsafe { vel::vel_gc_due() };
 }
 

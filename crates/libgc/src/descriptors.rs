@@ -136,7 +136,8 @@ pub(crate) unsafe fn make(words: *const usize, bits: usize) -> Descriptor {
     }
     while let Err(now) = bucket.compare_exchange(first, record, AcqRel, Acquire) {
         if let Some(equal) = given.find(now) {
-            // Another thread was faster. SAFETY: the record came from malloc and was never published.
+            // Another thread was faster.
+            // SAFETY: the record came from malloc and was never published.
             unsafe { libc::free(record.cast()) };
             return from_ref(equal).expose_provenance();
         }
@@ -198,8 +199,8 @@ pub(crate) fn layout_of_objects(descriptor: Descriptor, bytes: usize) -> Option<
 fn new_layout(record: &Record, bytes: usize, sized: *mut Sized) -> *const vel::Layout {
     let bitmap = record.bitmap();
     if bitmap.is_empty() {
-        // The heap does not scan arrays of this type, so its size does not matter. SAFETY: the bitmap has a
-        // bit for each word of the longest type.
+        // The heap does not scan arrays of this type, so its size does not matter.
+        // SAFETY: the bitmap has a bit for each word of the longest type.
         return unsafe { vel::vel_gc_type_of(bytes.min(vel::TYPE_MAX), [0; BITMAP].as_ptr()) };
     }
     if bytes <= vel::TYPE_MAX {

@@ -184,7 +184,7 @@ pub unsafe extern "C" fn GC_get_prof_stats(place: *mut Profile, bytes: usize) ->
 /// [`GC_get_prof_stats`], which takes the locks that it needs.
 ///
 /// # Safety
-/// As for [`GC_get_prof_stats`].
+/// The conditions of [`GC_get_prof_stats`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_get_prof_stats_unsafe(place: *mut Profile, bytes: usize) -> usize {
     // SAFETY: `place` has `bytes` bytes, by the `# Safety` section.

@@ -38,8 +38,8 @@ unsafe fn replace(
     old_data: *mut *mut c_void,
 ) {
     start::ensure();
-    // Only objects have finalizers, but programs also pass static data. SAFETY: the `# Safety` section covers
-    // all pointers and the procedure.
+    // Only objects have finalizers, but programs also pass static data.
+    // SAFETY: the `# Safety` section covers all pointers and the procedure.
     unsafe {
         if !old.is_null() {
             old.write(None);

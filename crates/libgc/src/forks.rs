@@ -33,8 +33,8 @@ extern "C" fn after_fork_in_parent() {
 
 extern "C" fn after_fork_in_child() {
     records::unlock();
-    // The child's thread holds the lock, but has another number than its holder. SAFETY: the child has no
-    // other thread.
+    // The child's thread holds the lock, but has another number than its holder.
+    // SAFETY: the child has no other thread.
     unsafe { LOCK.0.get().write(libc::PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP) };
 }
 

@@ -88,8 +88,8 @@ pub(crate) fn look(base: *mut c_void, room: usize) {
         say::decimal(header.line, &mut place),
     ]);
     if fits {
-        // Repaired, so that it is reported once. SAFETY: `fits` shows that the end mark lies within the
-        // object.
+        // Repaired, so that it is reported once.
+        // SAFETY: `fits` shows that the end mark lies within the object.
         unsafe { end.write_unaligned(END_MARK ^ base.addr()) };
     }
 }

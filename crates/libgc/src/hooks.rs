@@ -1,7 +1,7 @@
 //! The hooks that the heap calls, and the program's callbacks behind them: events of collections and threads,
 //! due finalizers, and the filter for libraries' data.
 //!
-//! One hook feeds [`GC_gc_no`], the event callbacks and the callback for heap growth. Programs set their
+//! A single hook feeds [`GC_gc_no`], the event callbacks and the callback for heap growth. Programs set their
 //! callbacks in `events`, `finalize` and `roots`.
 //!
 //! Invariant: the hooks run with the heap's lock held, most with the world stopped, so they call nothing of

@@ -287,7 +287,7 @@ unsafe extern "C" fn trace(
 /// Reports the pointers at `start` by the descriptor, and the entries that procedures push on the stack.
 ///
 /// # Safety
-/// As for [`by_descriptor`].
+/// The conditions of [`by_descriptor`] apply.
 unsafe fn name_all(start: *mut c_void, bytes: Option<usize>, descriptor: usize) {
     let base = STACK.load(Acquire);
     // SAFETY: `start` can be read (`# Safety`), and so can the memory of pushed entries.
@@ -424,7 +424,7 @@ pub unsafe extern "C" fn GC_ms_push_obj_descr(
 /// Pushes every aligned word from `start` up to `end`.
 ///
 /// # Safety
-/// As for [`GC_ms_push_obj_descr`].
+/// The conditions of [`GC_ms_push_obj_descr`] apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_ms_push_all(
     start: *mut c_void,

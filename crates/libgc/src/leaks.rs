@@ -22,8 +22,8 @@ const DESCRIPTION: usize = 40;
 #[cold]
 pub(crate) fn made(object: *mut c_void) -> *mut c_void {
     if finds_leaks() && !object.is_null() {
-        // Without memory for its finalizer, the object is not reported. SAFETY: `leaked` accepts every
-        // object, and null places are not written.
+        // Without memory for its finalizer, the object is not reported.
+        // SAFETY: `leaked` accepts every object, and null places are not written.
         unsafe {
             vel::vel_gc_replace_finalizer(
                 object,

@@ -111,7 +111,7 @@ macro_rules! variadic {
         $(#[$doc])*
         ///
         /// # Safety
-        /// As for `printf`.
+        /// The conditions of `printf` apply.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(format: *const c_char) {

@@ -65,8 +65,8 @@ pub extern "C" fn GC_init() {
         sticky_marks: c_int::from(!wishes.only_whole),
         ..vel::Config::default()
     };
-    // A library that uses Vellum's own interface may have started the heap; then its settings stand. SAFETY:
-    // `config` is a local whose first field has its size.
+    // A library that uses Vellum's own interface may have started the heap; then its settings stand.
+    // SAFETY: `config` is a local whose first field has its size.
     unsafe { vel::vel_gc_init(&raw const config) };
     if wishes.never_collects {
         variables::GC_dont_gc.fetch_add(1, Relaxed);

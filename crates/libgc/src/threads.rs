@@ -172,7 +172,7 @@ pub extern "C" fn GC_get_thr_restart_signal() -> c_int {
 /// Starts a thread that is registered from its start. Its result is kept until it is joined.
 ///
 /// # Safety
-/// As for `pthread_create`.
+/// The conditions of `pthread_create` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_create(
     thread: *mut libc::pthread_t,
@@ -218,7 +218,7 @@ extern "C" fn begin(record: *mut c_void) -> *mut c_void {
 /// `pthread_join`; collections do not wait for it.
 ///
 /// # Safety
-/// As for `pthread_join`.
+/// The conditions of `pthread_join` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *mut c_void) -> c_int {
     struct Join {
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn GC_pthread_join(thread: libc::pthread_t, result: *mut *
 /// `pthread_detach`.
 ///
 /// # Safety
-/// As for `pthread_detach`.
+/// The conditions of `pthread_detach` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_detach(thread: libc::pthread_t) -> c_int {
     // SAFETY: `thread` can be detached, by the `# Safety` section.
@@ -269,7 +269,7 @@ unsafe extern "C" {
 /// `pthread_exit`.
 ///
 /// # Safety
-/// As for `pthread_exit`.
+/// The conditions of `pthread_exit` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_exit(value: *mut c_void) -> ! {
     records::ends(value);
@@ -280,7 +280,7 @@ pub unsafe extern "C" fn GC_pthread_exit(value: *mut c_void) -> ! {
 /// `pthread_cancel`.
 ///
 /// # Safety
-/// As for `pthread_cancel`.
+/// The conditions of `pthread_cancel` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
     // SAFETY: `thread` may be cancelled, by the `# Safety` section.
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
 /// `pthread_sigmask`, which never blocks the signal that stops threads.
 ///
 /// # Safety
-/// As for `pthread_sigmask`.
+/// The conditions of `pthread_sigmask` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_pthread_sigmask(
     how: c_int,
@@ -312,7 +312,7 @@ pub unsafe extern "C" fn GC_pthread_sigmask(
 /// `dlopen`: each collection finds the data of new libraries.
 ///
 /// # Safety
-/// As for `dlopen`.
+/// The conditions of `dlopen` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn GC_dlopen(path: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
     // SAFETY: `path` is null or a C string, by the `# Safety` section.
