@@ -9,11 +9,11 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory"));
     // TARGET/PROFILE/build/NAME/out
     let profile = out.ancestors().nth(3).expect("it lies in the target directory");
-    // Background threads and the blocks it has handed out outlive `dlclose`.
+    // Background threads and allocated blocks exist beyond `dlclose`.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo::rustc-cdylib-link-arg=-L{}", profile.display());
     println!("cargo::rustc-cdylib-link-arg=-Wl,-rpath-link,{}", profile.display());
-    // By name, so that the loader takes the one that the program has, or the one beside this library.
+    // By name: the loader uses the program's library, or the one beside this library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-lgc");
     println!("cargo::rustc-cdylib-link-arg=-l:libstdc++.so.6");
     println!("cargo::rustc-cdylib-link-arg=-lc");

@@ -16,12 +16,12 @@ use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::{env, fs, io};
 
-/// Also in `vellum_process::library`, `crates/libgc/build.rs`, `install`, `package` and `packaging/cmake`.
+/// Repeated in `vellum_process::library`, libgc's build.rs, `install`, `package` and `packaging/cmake`.
 const SONAME: &str = "libvellum.so.0";
 
 const LIST: &str = "resident.txt";
-/// In the environment: leave the functions as they come. Valgrind knows the names of none in a section of
-/// their own.
+/// Environment variable: keep the default order of functions. Valgrind finds no names of functions that lie
+/// in separate sections.
 const UNORDERED: &str = "VELLUM_UNORDERED";
 
 fn main() {
@@ -29,7 +29,7 @@ fn main() {
     println!("cargo::rerun-if-changed={LIST}");
     println!("cargo::rerun-if-env-changed={UNORDERED}");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo names the output directory"));
-    // Background threads and the blocks it has handed out outlive `dlclose`.
+    // Background threads and allocated blocks exist beyond `dlclose`.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{SONAME}");
     // TARGET/PROFILE/build/NAME/out
@@ -53,8 +53,8 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-T,{}", to.display());
 }
 
-/// The sections of the functions whose symbols have these names: each function has one of its own, named
-/// after it. Rarely called functions have a word in between.
+/// The sections of the functions with these symbol names. Each function has a section named after it, with
+/// one more word for rarely called functions.
 fn sections(line: &str) -> String {
     let names: Vec<&str> = line.split(' ').collect();
     match names[..] {
@@ -66,7 +66,7 @@ fn sections(line: &str) -> String {
     }
 }
 
-/// A name as symbols have it (Rust RFC 2603): after its length, and an underscore if it would be ambiguous.
+/// A name as in symbols (Rust RFC 2603): after its length, and an underscore if it would be ambiguous.
 fn mangled(name: &str) -> String {
     let parted = name.starts_with(|first: char| first == '_' || first.is_ascii_digit());
     format!("{}{}{name}", name.len(), if parted { "_" } else { "" })

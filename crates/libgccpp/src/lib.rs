@@ -34,15 +34,15 @@ unsafe extern "C" {
     fn _ZSt17__throw_bad_allocv();
 }
 
-/// Memory that stays and is scanned; null if there is none.
+/// Allocates uncollectable memory, which is scanned; null without memory.
 extern "C" fn get(bytes: usize) -> *mut c_void {
-    // SAFETY: any size may be asked for.
+    // SAFETY: the function accepts any size.
     unsafe { GC_malloc_uncollectable(bytes) }
 }
 
-/// The same, aligned to a power of two up to a page.
+/// Allocates uncollectable memory, aligned to a power of two up to a page; null without memory.
 extern "C" fn get_aligned(bytes: usize, align: usize) -> *mut c_void {
-    // SAFETY: an alignment that is not served gives null; the object is new.
+    // SAFETY: the functions accept any size and alignment; the object is new, so freeing it is sound.
     unsafe {
         let object = GC_memalign(align, bytes);
         if !object.is_null() && vel_gc_keep(object) != 0 {
@@ -53,9 +53,9 @@ extern "C" fn get_aligned(bytes: usize, align: usize) -> *mut c_void {
     }
 }
 
-/// `GC_throw_bad_alloc()`: throws for want of memory.
-// An exception may not pass through code that is compiled to abort: what throws here has no frame of its own
-// then, but goes on to the C++ runtime's function in its place.
+/// `GC_throw_bad_alloc()`: throws `std::bad_alloc`.
+// An exception may not pass through code that is compiled to abort. This function therefore has no frame, and
+// jumps to the C++ runtime's function.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub extern "C" fn _Z18GC_throw_bad_allocv() {
@@ -66,7 +66,7 @@ fn give(object: *mut c_void) {
     if object.is_null() {
         return;
     }
-    // SAFETY: the deleted memory is the program's; memory that is no object's is malloc's.
+    // SAFETY: a deleted block is not used any more; `GC_base` finds no object for blocks of malloc.
     unsafe {
         if GC_base(object).is_null() {
             libc::free(object);
@@ -76,7 +76,7 @@ fn give(object: *mut c_void) {
     }
 }
 
-/// Calls `get` with the caller's arguments; goes on to `throw` if it returns null.
+/// Calls `get` with the caller's arguments; jumps to `throw` if it returns null.
 macro_rules! or_throw {
     () => {
         "sub rsp, 8\ncall {get}\nadd rsp, 8\ntest rax, rax\nje 2f\nret\n2: jmp {throw}"
@@ -87,24 +87,24 @@ macro_rules! operators {
     (new { $($new:ident $new_nothrow:ident $new_aligned:ident $new_aligned_nothrow:ident;)* }
      delete { $($delete:ident($($unused:ty),*);)* }) => {
         $(
-            /// `operator new`, or the one of arrays.
+            /// `operator new` or `operator new[]`.
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
             pub extern "C" fn $new(bytes: usize) -> *mut c_void {
                 naked_asm!(or_throw!(), get = sym get, throw = sym _ZSt17__throw_bad_allocv)
             }
-            /// The same without an exception.
+            /// The form that returns null.
             #[unsafe(no_mangle)]
             pub extern "C" fn $new_nothrow(bytes: usize, _: *const c_void) -> *mut c_void {
                 get(bytes)
             }
-            /// The same, aligned.
+            /// The aligned form.
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
             pub extern "C" fn $new_aligned(bytes: usize, align: usize) -> *mut c_void {
                 naked_asm!(or_throw!(), get = sym get_aligned, throw = sym _ZSt17__throw_bad_allocv)
             }
-            /// The same, aligned, without an exception.
+            /// The aligned form that returns null.
             #[unsafe(no_mangle)]
             pub extern "C" fn $new_aligned_nothrow(bytes: usize, align: usize, _: *const c_void) -> *mut c_void {
                 get_aligned(bytes, align)
@@ -141,7 +141,7 @@ operators! {
     }
 }
 
-/// A broken invariant. Nothing here panics.
+/// Ends the process at a broken invariant; no code here panics.
 #[cfg(panic = "abort")]
 #[panic_handler]
 fn broken(_: &core::panic::PanicInfo<'_>) -> ! {

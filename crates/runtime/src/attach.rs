@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use vellum_malloc::Next;
 use vellum_wire::Attach;
 
-/// What the program's own circumstances ask for.
+/// Decides by the settings and by the program.
 pub(crate) fn decide(knobs: &Knobs) -> Attach {
     if knobs.disable {
         Attach::Disabled
@@ -24,16 +24,16 @@ pub(crate) fn decide(knobs: &Knobs) -> Attach {
     }
 }
 
-/// Leaves every further request to the allocator that comes after Vellum. False if there is none.
+/// Passes all further requests to the allocator that comes after Vellum; false if it does not exist.
 pub(crate) fn pass_through() -> bool {
-    // Everything is looked up first, as looking up may allocate, from Vellum still.
+    // All functions are looked up first, because a lookup may allocate, still from Vellum.
     let Some(next) = Next::find() else { return false };
     static NEXT: Once<Next> = Once::new();
     vellum_malloc::pass_through(NEXT.set(next));
     true
 }
 
-/// Whether AddressSanitizer and its kin, or valgrind, watch this process.
+/// True if AddressSanitizer, a similar tool or valgrind watches this process.
 fn is_checked() -> bool {
     let sanitizers = [c"__asan_init", c"__tsan_init", c"__msan_init", c"__hwasan_init", c"__lsan_init"];
     let preloads = variable(c"LD_PRELOAD").map_or(&[][..], CStr::to_bytes);
@@ -43,23 +43,22 @@ fn is_checked() -> bool {
 
 const VALGRIND: &[u8] = b"vgpreload";
 
-/// Something that lies in this library.
+/// A place in this library.
 static HERE: u8 = 0;
 
-/// What the library of `vellum cost` defines beside a `malloc` of its own, which passes each call on to the
-/// next: to Vellum.
+/// A symbol of `vellum cost`'s library, whose `malloc` passes each call to the next one: Vellum's.
 pub(crate) const RECORDER: &CStr = c"vellum_cost_recorder";
 
-/// Whether a call of `malloc` from anywhere in the program reaches Vellum.
+/// True if a call of `malloc` from anywhere in the program reaches Vellum.
 fn is_first_malloc() -> bool {
     let malloc = first(c"malloc");
     let object = object_of(malloc);
     malloc.is_null() || is_here(malloc) || object == object_of(first_symbol(RECORDER)) || is_stub(malloc)
 }
 
-/// Whether `function` is only an executable's jump to a function elsewhere. An executable that is not
-/// position-independent and takes a function's address makes its own jump that address, for everybody; where
-/// the jump leads, the dynamic linker has decided as if the executable had no such function.
+/// True if `function` is only an executable's jump to a function elsewhere. If an executable that is not
+/// position-independent takes a function's address, its jump becomes that address for all objects. The
+/// dynamic linker resolves the jump as if the executable did not define the function.
 fn is_stub(function: *const c_void) -> bool {
     type Dladdr1 =
         unsafe extern "C" fn(*const c_void, *mut libc::Dl_info, *mut *const libc::Elf64_Sym, c_int) -> c_int;
@@ -70,11 +69,11 @@ fn is_stub(function: *const c_void) -> bool {
     }
     let mut symbol = null();
     let mut info = NO_INFO;
-    // SAFETY: the signature of glibc's dladdr1 when asked for the symbol.
+    // SAFETY: glibc's dladdr1 has this signature for RTLD_DL_SYMENT, and both results are locals.
     let found = unsafe {
         transmute::<*const c_void, Dladdr1>(dladdr1)(function, &raw mut info, &raw mut symbol, RTLD_DL_SYMENT)
     };
-    // SAFETY: null or an entry of a loaded object's symbol table.
+    // SAFETY: the pointer is null or an entry of a loaded object's symbol table.
     found != 0 && unsafe { symbol.as_ref() }.is_some_and(|symbol| symbol.st_shndx == SHN_UNDEF)
 }
 
@@ -88,20 +87,20 @@ const NO_INFO: libc::Dl_info = libc::Dl_info {
     dli_saddr: core::ptr::null_mut(),
 };
 
-/// Where the object that holds `address` was loaded.
+/// The load address of the object that contains `address`.
 pub(crate) fn object_of(address: *const c_void) -> *const c_void {
     let mut info = NO_INFO;
-    // SAFETY: plain call with a place for its answer.
+    // SAFETY: dladdr accepts any address; `info` is a local.
     unsafe { libc::dladdr(address, &raw mut info) };
     info.dli_fbase
 }
 
-/// Whether `address` lies in this library.
+/// True if `address` lies in this library.
 fn is_here(address: *const c_void) -> bool {
     object_of(address) == object_of((&raw const HERE).cast())
 }
 
-/// A C string of a text that ends with a zero.
+/// Converts a text that ends with a zero to a C string.
 pub(crate) const fn name(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(name) => name,
@@ -111,19 +110,19 @@ pub(crate) const fn name(text: &'static str) -> &'static CStr {
 
 /// The first definition of `name` in the program.
 pub(crate) fn first(name: &CStr) -> *const c_void {
-    // SAFETY: plain call with a C string.
+    // SAFETY: `name` is a C string.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
-/// The definition of `name` that comes after Vellum's.
+/// The first definition of `name` after Vellum's.
 pub(crate) fn next(name: &CStr) -> Option<*const c_void> {
-    // SAFETY: plain call with a C string.
+    // SAFETY: `name` is a C string.
     let symbol = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     (!symbol.is_null()).then_some(symbol.cast_const())
 }
 
-/// The C library's `name`: the definition after Vellum's; or, where the C library lies in front of it, the
-/// first that is not Vellum's.
+/// The C library's `name`: the definition after Vellum's, or the first one outside Vellum if the C library
+/// comes before it.
 pub(crate) fn c_librarys(name: &CStr) -> Option<*const c_void> {
     next(name).or_else(|| Some(first(name)).filter(|found| !found.is_null() && !is_here(*found)))
 }
@@ -134,7 +133,7 @@ struct Once<T> {
     is_set: AtomicPtr<T>,
 }
 
-// SAFETY: written once, before it is published.
+// SAFETY: the value is written once, before it is published.
 unsafe impl<T: Sync> Sync for Once<T> {}
 
 impl<T> Once<T> {
@@ -145,10 +144,10 @@ impl<T> Once<T> {
         }
     }
 
-    /// Sets the value; called from the constructor alone, so never by two threads.
+    /// Sets the value. Only the constructor calls this, so no two threads do.
     fn set(&'static self, value: T) -> &'static T {
         assert!(self.is_set.load(Relaxed).is_null(), "set twice");
-        // SAFETY: the value is not published yet.
+        // SAFETY: the value is not yet published, and only one thread calls this.
         let value = unsafe { (*self.value.get()).write(value) };
         self.is_set.store(value, Relaxed);
         value

@@ -26,17 +26,17 @@ use vellum_sys::{Caps, caps, map};
 /// `<linux/userfaultfd.h>`: a range's start and length, and the modes.
 const UFFDIO_REGISTER: u32 = 0xc020_aa00;
 const REGISTER_MODE_MISSING: usize = 1;
-/// `<linux/kvm.h>`: slot and flags in a word, the guest's address, the length, the process's address.
+/// `<linux/kvm.h>`: slot and flags in one word, the guest's address, the length, the process's address.
 const KVM_SET_USER_MEMORY_REGION: u32 = 0x4020_ae46;
 const KVM_SET_USER_MEMORY_REGION2: u32 = 0x40a0_ae49;
-/// `<linux/vfio.h>`: size and flags in a word, the process's address, the device's, the length.
+/// `<linux/vfio.h>`: size and flags in one word, the process's address, the device's, the length.
 const VFIO_IOMMU_MAP_DMA: u32 = 0x3b71;
 /// `<linux/io_uring.h>`.
 const REGISTER_BUFFERS: usize = 0;
-/// More buffers than the kernel takes are none.
+/// The kernel refuses more buffers than this.
 const BUFFERS_MAX: usize = 1 << 14;
 
-/// Whether [`by_number`] is for that number.
+/// True if [`by_number`] handles this system call.
 pub(crate) fn concerns(number: c_long) -> bool {
     matches!(
         number,
@@ -52,39 +52,39 @@ pub(crate) fn concerns(number: c_long) -> bool {
 /// The word at `index` of a structure that the kernel has read.
 ///
 /// # Safety
-/// The kernel has read that many words of `structure` for the calling thread.
+/// The kernel has read at least that many words of `structure` for the calling thread.
 unsafe fn word(structure: usize, index: usize) -> usize {
-    // SAFETY: the kernel found the word readable a moment ago.
+    // SAFETY: the kernel has just read this word, by the `# Safety` section.
     unsafe { with_exposed_provenance::<usize>(structure).add(index).read_unaligned() }
 }
 
-/// The first words of a structure that the kernel is about to read; zeros if they cannot be read. A process
-/// that filters its system calls is not asked to make one more: there the program's pointer is believed.
+/// The first words of a structure that the kernel is about to read; zeros if they cannot be read. A filtered
+/// process must not make one more system call, so the program's pointer is read directly.
 fn peek(structure: usize) -> [usize; 3] {
     let mut words = [[0u8; size_of::<usize>()]; 3];
     if caps::has(Caps::HELPER) {
         map::copy_from(structure, words.as_flattened_mut());
     } else if structure != 0 {
-        // SAFETY: the program names three words of its own by this address.
+        // SAFETY: the program passes the address of a structure of at least three words.
         words =
             unsafe { with_exposed_provenance::<[[u8; size_of::<usize>()]; 3]>(structure).read_unaligned() };
     }
     words.map(usize::from_ne_bytes)
 }
 
-/// Taints what a vector of the program's names.
+/// Taints the memory that a vector of the program names.
 ///
 /// # Safety
 /// The kernel has read the vector for the calling thread.
 unsafe fn taint_parts(parts: usize, count: usize) {
     for index in 0..count.min(BUFFERS_MAX) {
-        // SAFETY: the kernel found this part readable a moment ago.
+        // SAFETY: the kernel has just read this element, by the `# Safety` section.
         let part = unsafe { with_exposed_provenance::<iovec>(parts).add(index).read_unaligned() };
         served::taint(part.iov_base as usize, part.iov_len);
     }
 }
 
-/// A range gets a name (`operation` 0): it stays with the address space.
+/// Handles `PR_SET_VMA`: a name (`operation` 0) stays with the address range.
 pub(crate) fn named(operation: usize, start: usize, bytes: usize) {
     if operation == libc::PR_SET_VMA_ANON_NAME as usize {
         served::taint(start, bytes);
@@ -94,26 +94,26 @@ pub(crate) fn named(operation: usize, start: usize, bytes: usize) {
 /// `ioctl`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ioctl(file: c_int, request: c_ulong, argument: usize) -> c_int {
-    // SAFETY: the caller's conditions are those of the call of that number.
+    // SAFETY: the arguments meet the conditions of the system call, by the `# Safety` section.
     unsafe { by_number(libc::SYS_ioctl, [file as usize, request as usize, argument, 0, 0, 0]) as c_int }
 }
 
-/// `vmsplice`, by which a pipe gets the pages themselves.
+/// `vmsplice`, which gives pages to a pipe by reference.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vmsplice(file: c_int, parts: *const iovec, count: usize, flags: c_uint) -> ssize_t {
     type Function = unsafe extern "C" fn(c_int, *const iovec, usize, c_uint) -> ssize_t;
     static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-    // The C library's, at which a thread can be cancelled.
+    // The C library's function, which is a cancellation point.
     let Some(function) = find(c"vmsplice", &FOUND) else { return -1 };
     // SAFETY: the C library's function of this name has this signature.
     let function = unsafe { transmute::<*const c_void, Function>(function) };
-    // SAFETY: the program's own call; the kernel has read the vector if it took the call.
+    // SAFETY: the program makes this call; if it succeeded, the kernel has read the vector.
     unsafe {
         let given = function(file, parts, count, flags);
         if given != -1 {
@@ -123,11 +123,11 @@ pub unsafe extern "C" fn vmsplice(file: c_int, parts: *const iovec, count: usize
     }
 }
 
-/// A call of one of these numbers. Memory that it names is looked at once the kernel has taken the call: a
-/// bad pointer is the kernel's to refuse.
+/// Makes a call of one of these numbers. Memory that it names is read only after the call succeeded: the
+/// kernel refuses bad pointers.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 pub(crate) unsafe fn by_number(number: c_long, args: [usize; 6]) -> isize {
     let [a, b, c, ..] = args;
     let request = b as u32;
@@ -138,17 +138,18 @@ pub(crate) unsafe fn by_number(number: c_long, args: [usize; 6]) -> isize {
         let [start, bytes, modes] = peek(c);
         served::taint(start, bytes);
         if modes & REGISTER_MODE_MISSING != 0 {
-            // Before the call: afterwards the kernel might report each as removed, and wait for an answer.
-            // SAFETY: a program that writes there while it registers cannot rely on either order.
+            // Before the call: after it, the kernel might report each page as removed, and wait for an
+            // answer.
+            // SAFETY: a program that writes there during this call cannot rely on an order.
             unsafe { served::flush_zeros(start, bytes) };
         }
     }
-    // SAFETY: the program's own call with its own arguments.
+    // SAFETY: the program makes this call with these arguments, by the `# Safety` section.
     let result = unsafe { kernel(number, args) };
     if result == -1 {
         return result;
     }
-    // SAFETY: the kernel has taken the call, and so has read the structure or vector that it names.
+    // SAFETY: the call succeeded, so the kernel has read the structure or vector that it names.
     unsafe {
         match (number, request) {
             (libc::SYS_ioctl, KVM_SET_USER_MEMORY_REGION | KVM_SET_USER_MEMORY_REGION2) => {

@@ -19,7 +19,7 @@ static vellum_counters: ExportedCounters = ExportedCounters::new();
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static LEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Maps the board named in the environment, if there is one, and takes a seat.
+/// Maps the board that the environment names, if any, and takes a slot.
 pub(crate) fn join(attach: Attach) {
     if let Some(path) = variable(c"VELLUM_BOARD") {
         match map(path) {
@@ -38,19 +38,18 @@ pub(crate) fn join(attach: Attach) {
     attach_slot(attach, Pages::attach_slot);
 }
 
-/// Whether there is a board, on which the process's counters stay when it has ended.
+/// True if there is a board, which keeps the process's counters after its end.
 pub(crate) fn is_there() -> bool {
     !BASE.load(Relaxed).is_null()
 }
 
-/// Whether there is a board, but not for this process: it is another user's (`su`), or in another view of the
-/// file system (`bwrap`, `chroot`, a container), or gone as what it was for has ended. That is no mistake of
-/// anybody's, and nothing to be said among the program's errors.
+/// True if the board is inaccessible without an error of the user, so that no message is printed: another
+/// user's (`su`), in another file system view (`bwrap`, `chroot`, a container), or already removed.
 pub(crate) fn is_elsewhere(errno: Errno) -> bool {
     [Errno::ACCESS, Errno::PERM, Errno::NOENT, Errno::NOTDIR, Errno::ROFS].contains(&errno)
 }
 
-/// Takes a seat of its own for a forked child, which has its parent's until then, and counts from zero.
+/// Takes a new slot for a forked child, which used its parent's so far, and counts from zero.
 pub(crate) fn attach_slot_in_child(attach: Attach) {
     attach_slot(attach, Pages::attach_new_slot);
 }
@@ -61,7 +60,7 @@ fn attach_slot(attach: Attach, sit: fn(&Pages, &'static Slot)) {
     if base.is_null() {
         return;
     }
-    // SAFETY: the mapping stays for the life of the process.
+    // SAFETY: `map` checked the mapping, which exists until the process ends.
     let Some(slot) = unsafe { Board::open(base, LEN.load(Relaxed)) }.and_then(|board| board.claim()) else {
         return;
     };
@@ -71,7 +70,7 @@ fn attach_slot(attach: Attach, sit: fn(&Pages, &'static Slot)) {
     slot.set_comm(name.split(|&byte| byte == 0).next().unwrap_or(&[]));
     slot.since_ns.store(vellum_sys::clock::now_ns(), Relaxed);
     slot.attach.store(attach as u32, Relaxed);
-    // SAFETY: plain call.
+    // SAFETY: getpid has no preconditions.
     slot.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
     sit(Pages::global(), slot);
     vellum_malloc::paged::count_paging_in(slot);
@@ -81,11 +80,11 @@ fn attach_slot(attach: Attach, sit: fn(&Pages, &'static Slot)) {
 fn map(path: &CStr) -> rustix::io::Result<(*mut u8, usize)> {
     let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let len = rustix::fs::fstat(&file)?.st_size as usize;
-    // SAFETY: a new mapping wherever the kernel likes.
+    // SAFETY: without MAP_FIXED the kernel maps only unused addresses.
     let base = unsafe {
         rustix::mm::mmap(null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
     }?;
-    // SAFETY: the board was just mapped, `len` bytes long, page-aligned.
+    // SAFETY: the board was just mapped with `len` bytes at a page boundary.
     match unsafe { Board::open(base.cast(), len) } {
         Some(_) => Ok((base.cast(), len)),
         None => Err(rustix::io::Errno::INVAL),

@@ -4,7 +4,7 @@
 use core::panic::PanicInfo;
 use vellum_malloc::Line;
 
-/// One line, and the end. Nothing in Vellum panics on a path a program can reach.
+/// Prints one line and ends the process. No path that a program can reach panics.
 #[panic_handler]
 fn broken(info: &PanicInfo<'_>) -> ! {
     let mut line = Line::new();

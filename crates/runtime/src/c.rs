@@ -22,64 +22,64 @@ pub extern "C" fn calloc(count: usize, bytes: usize) -> *mut c_void {
 /// `free`.
 ///
 /// # Safety
-/// As the C standard says.
+/// The C standard's conditions for `free` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(address: *mut c_void) {
-    // SAFETY: passed on.
+    // SAFETY: the block may be freed, by the `# Safety` section.
     unsafe { front::free(address.cast()) }
 }
 
-/// `cfree`, gone from the C library's headers and still in its binaries.
+/// `cfree`, which the C library still exports but no longer declares.
 ///
 /// # Safety
-/// As for `free`.
+/// The conditions of `free` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cfree(address: *mut c_void) {
-    // SAFETY: passed on.
+    // SAFETY: the block may be freed, by the `# Safety` section.
     unsafe { front::free(address.cast()) }
 }
 
-/// C23 `free_sized`. The size is not needed, and checked in the hardened mode.
+/// C23 `free_sized`. Only the hardened mode checks the size.
 ///
 /// # Safety
-/// As for `free`.
+/// The conditions of `free` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_sized(address: *mut c_void, bytes: usize) {
-    // SAFETY: passed on.
+    // SAFETY: the block may be freed, by the `# Safety` section.
     unsafe { front::free_sized(address.cast(), bytes) }
 }
 
-/// C23 `free_aligned_sized`. The alignment is not needed.
+/// C23 `free_aligned_sized`. The alignment is ignored.
 ///
 /// # Safety
-/// As for `free`.
+/// The conditions of `free` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free_aligned_sized(address: *mut c_void, _align: usize, bytes: usize) {
-    // SAFETY: passed on.
+    // SAFETY: the block may be freed, by the `# Safety` section.
     unsafe { front::free_sized(address.cast(), bytes) }
 }
 
 /// `realloc`; a size of zero frees, as in glibc.
 ///
 /// # Safety
-/// As the C standard says.
+/// The C standard's conditions for `realloc` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(address: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the block may be reallocated, by the `# Safety` section.
     unsafe { front::realloc(address.cast(), bytes) }.cast()
 }
 
 /// `reallocarray`.
 ///
 /// # Safety
-/// As for `realloc`.
+/// The conditions of `realloc` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn reallocarray(address: *mut c_void, count: usize, bytes: usize) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the block may be reallocated, by the `# Safety` section.
     unsafe { front::reallocarray(address.cast(), count, bytes) }.cast()
 }
 
-/// `memalign`: an alignment that is no power of two is rounded up to one, as in glibc.
+/// `memalign`: rounds the alignment up to a power of two, as in glibc.
 #[unsafe(no_mangle)]
 pub extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
     match align.max(1).checked_next_power_of_two() {
@@ -91,7 +91,7 @@ pub extern "C" fn memalign(align: usize, bytes: usize) -> *mut c_void {
     }
 }
 
-/// `aligned_alloc`, as glibc 2.36 has it: `memalign` under another name.
+/// `aligned_alloc`: another name of `memalign`, as in glibc 2.36.
 #[unsafe(no_mangle)]
 pub extern "C" fn aligned_alloc(align: usize, bytes: usize) -> *mut c_void {
     memalign(align, bytes)
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn posix_memalign(result: *mut *mut c_void, align: usize, 
         front::set_errno(errno);
         return libc::ENOMEM;
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `result` can be written, by the `# Safety` section.
     unsafe { result.write(block.cast()) };
     0
 }
@@ -132,9 +132,9 @@ pub extern "C" fn pvalloc(bytes: usize) -> *mut c_void {
 /// `malloc_usable_size`.
 ///
 /// # Safety
-/// As for `free`, but the block stays.
+/// The block is null or may be freed; it is not freed here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn malloc_usable_size(address: *mut c_void) -> usize {
-    // SAFETY: passed on.
+    // SAFETY: the block is null or in use, by the `# Safety` section.
     unsafe { front::usable_size(address.cast()) }
 }

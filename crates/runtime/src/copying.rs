@@ -2,7 +2,7 @@
 //!
 //! Naming glibc's functions would make glibc select versions for the processor while this library is
 //! relocated (`STT_GNU_IFUNC`). The selecting code must be relocated first. This library names no C library,
-//! because it serves all of them. The loader may therefore relocate it before glibc, and the program would
+//! because it serves every one. The loader may therefore relocate it before glibc, and the program would
 //! crash at start. Each name here jumps through a word. The word leads to a plain loop until [`find`] has
 //! stored the C library's function.
 //!
@@ -20,14 +20,14 @@ unsafe extern "C" {
     safe fn vellum_plain_length();
 }
 
-/// Where each name jumps to.
+/// The target of each name's jump.
 static MEMCPY: AtomicPtr<c_void> = AtomicPtr::new(vellum_plain_copy as *mut c_void);
 static MEMMOVE: AtomicPtr<c_void> = AtomicPtr::new(vellum_plain_move as *mut c_void);
 static MEMSET: AtomicPtr<c_void> = AtomicPtr::new(vellum_plain_set as *mut c_void);
 static BCMP: AtomicPtr<c_void> = AtomicPtr::new(vellum_plain_differs as *mut c_void);
 static STRLEN: AtomicPtr<c_void> = AtomicPtr::new(vellum_plain_length as *mut c_void);
 
-/// Looks up the C library's functions. What it does not have stays as it is.
+/// Looks up the C library's functions. Functions that it lacks remain plain loops.
 pub(crate) fn find() {
     let all: [(&CStr, &AtomicPtr<c_void>); 5] = [
         (c"memcpy", &MEMCPY),

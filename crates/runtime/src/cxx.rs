@@ -1,9 +1,9 @@
 //! C++ `operator new` and `operator delete`, every form, under their mangled names.
 //!
 //! The throwing forms follow the standard: without memory they call the installed new-handler repeatedly, and
-//! throw `std::bad_alloc` if there is none. Handler and exception come from libstdc++, which is looked up at
-//! first need; a program without it ends with one line. No exception may pass through Rust frames, so the
-//! loop that calls the two is assembly with unwind information. The other forms must catch a handler's
+//! without a handler they throw `std::bad_alloc`. Handler and exception come from libstdc++, which is looked
+//! up at first need; a program without it ends with one line. No exception may pass through Rust frames, so
+//! the loop that calls the two is assembly with unwind information. The other forms must catch a handler's
 //! exceptions, which only C++ code can do. If a handler is installed, they call libstdc++'s forms, which call
 //! the throwing ones here.
 //!
@@ -22,14 +22,14 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 use vellum_malloc as front;
 
-/// Whose operators serve: 0 is Vellum's.
+/// Which operators serve: Vellum's ([`OWN`]) or the next ones.
 static WHOSE: AtomicU32 = AtomicU32::new(UNDECIDED);
 const OWN: u32 = 0;
 const UNDECIDED: u32 = 1;
 const NEXT: u32 = 2;
 
-/// The operator `name` that serves: `own`, or the next one, which is kept in `found`. Decided by the first
-/// call, when all objects that were loaded with the program are relocated.
+/// Returns the operator `name` that serves: `own`, or the next one, which is cached in `found`. The first
+/// call decides; all objects loaded with the program are relocated by then.
 extern "C" fn choose(
     name: *const c_char,
     own: *const c_void,
@@ -47,19 +47,19 @@ extern "C" fn choose(
     if WHOSE.load(Relaxed) == OWN {
         return own;
     }
-    // SAFETY: the names below are all that this function is given.
+    // SAFETY: the macro `operator` passes names that end with a zero.
     let next = loaded::next_without(unsafe { CStr::from_ptr(name) }, ALLOCATOR).unwrap_or(own);
     found.store(next.cast_mut(), Relaxed);
     next
 }
 
-/// Defines the exported operator `$name`: a jump to Vellum's own, or to the next one.
+/// Defines the exported operator `$name`: a jump to Vellum's operator or to the next one.
 macro_rules! operator {
     ($(#[$doc:meta])* $own:ident::$name:ident) => {
         $(#[$doc])*
         ///
         /// # Safety
-        /// As the C++ standard has it.
+        /// The C++ standard's conditions apply.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
@@ -83,11 +83,11 @@ extern "C" fn new_handler() -> Option<Handler> {
     if get.is_null() {
         return None;
     }
-    // SAFETY: the signature of std::get_new_handler, whose result may be null.
+    // SAFETY: the signature is that of std::get_new_handler, whose result may be null.
     unsafe { transmute::<*const c_void, unsafe extern "C" fn() -> Option<Handler>>(get)() }
 }
 
-/// The function that throws `std::bad_alloc`.
+/// The C++ runtime's function that throws `std::bad_alloc`.
 extern "C" fn thrower() -> *const c_void {
     let throw = first(c"_ZSt17__throw_bad_allocv");
     if throw.is_null() {
@@ -98,13 +98,13 @@ extern "C" fn thrower() -> *const c_void {
     throw
 }
 
-/// `operator new` when the fast path had nothing: never returns null.
+/// `operator new` after the fast path has failed: never returns null.
 #[unsafe(naked)]
 extern "C" fn new_or_throw(bytes: usize, align: usize) -> *mut c_void {
     arch::try_or_throw!(try_once, new_handler, thrower)
 }
 
-/// The alignment every block has.
+/// The alignment of every block.
 const PLAIN: usize = 16;
 
 #[inline(always)]
@@ -131,26 +131,26 @@ fn new_aligned_nothrow(bytes: usize, align: usize, nothrow: *const c_void) -> *m
     if block.is_null() { catching_aligned(bytes, align, nothrow) } else { block.cast() }
 }
 
-/// libstdc++'s `operator new(size_t, nothrow)`, if a handler is installed that it could call.
+/// libstdc++'s `operator new(size_t, nothrow)`, if a handler is installed that it would call.
 #[cold]
 extern "C" fn catching(bytes: usize, nothrow: *const c_void) -> *mut c_void {
     let Some(next) = new_handler().and_then(|_| next(c"_ZnwmRKSt9nothrow_t")) else {
         return null_mut();
     };
-    // SAFETY: the signature that the mangled name says.
+    // SAFETY: the mangled name defines the signature.
     unsafe {
         transmute::<*const c_void, extern "C" fn(usize, *const c_void) -> *mut c_void>(next)(bytes, nothrow)
     }
 }
 
-/// libstdc++'s `operator new(size_t, align_val_t, nothrow)`, likewise.
+/// libstdc++'s `operator new(size_t, align_val_t, nothrow)`, on the same condition.
 #[cold]
 extern "C" fn catching_aligned(bytes: usize, align: usize, nothrow: *const c_void) -> *mut c_void {
     type New = extern "C" fn(usize, usize, *const c_void) -> *mut c_void;
     let Some(next) = new_handler().and_then(|_| next(c"_ZnwmSt11align_val_tRKSt9nothrow_t")) else {
         return null_mut();
     };
-    // SAFETY: the signature that the mangled name says.
+    // SAFETY: the mangled name defines the signature.
     unsafe { transmute::<*const c_void, New>(next)(bytes, align, nothrow) }
 }
 
@@ -196,10 +196,10 @@ macro_rules! deletes {
             use super::*;
             pub(super) const NAMES: &[&CStr] = &[$(name(concat!(stringify!($name), "\0"))),*];
             $(/// # Safety
-            /// As for `free`.
+            /// The conditions of `free` apply.
             #[allow(non_snake_case)]
             pub(super) unsafe extern "C" fn $name($address: *mut c_void $(, $argument: $type)*) {
-                // SAFETY: by this function's condition.
+                // SAFETY: the block may be freed, by the `# Safety` section.
                 unsafe { $body }
             })*
         }

@@ -2,8 +2,8 @@
 //!
 //! A sandboxed program installs a filter that kills it for unlisted calls, and its list does not cover
 //! Vellum's. Just before a filter is set, the page layer therefore stops making calls other than `mmap`,
-//! which any allocator makes. It maps new memory to grow, and maps over its memory to return frames. The
-//! collector stops tracking writes.
+//! which any allocator makes. It maps new memory when it needs more, and maps over memory to return frames.
+//! The collector stops tracking writes.
 //!
 //! Both functions also handle the calls that background threads must follow (`identity`). `syscall` is
 //! assembly: it must preserve every register like the C library's, and it must have no stack frame, because a
@@ -12,8 +12,8 @@
 //!
 //! The pager's threads run without the filter, which would stop them and with them the program's memory. In a
 //! program with one thread, a filter for *all* threads (`SECCOMP_FILTER_FLAG_TSYNC`) is therefore set for
-//! that thread alone, with the same effect on the program. With more threads the pager is filtered too, and
-//! one line lists the calls that the filter must allow.
+//! that thread alone, which has the same effect. With more threads the pager is filtered too, and one line
+//! lists the calls that the filter must allow.
 
 use crate::{arch, attributes, identity};
 use core::ffi::{c_int, c_long};
@@ -21,11 +21,11 @@ use vellum_malloc::{Line, paged};
 use vellum_pages::Pages;
 use vellum_sys::{Caps, caps, owner, thread};
 
-/// The operations of `seccomp` that set a filter, of which the second takes flags; others only ask.
+/// The operations of `seccomp` that set a filter. The second has flags; other operations only query.
 const SET_MODES: core::ops::RangeInclusive<usize> = 0..=1;
 const SET_MODE_FILTER: usize = 1;
 
-/// Called before a filter is set.
+/// Prepares the page layer and the collector for a filter.
 fn before_filter() {
     Pages::global().no_syscalls();
     caps::drop(Caps::HELPER);
@@ -37,7 +37,7 @@ fn before_filter() {
     }
 }
 
-/// The flags with which a filter can be set here, of those that the program has asked for.
+/// The requested flags that can be used here.
 fn settled(flags: usize) -> usize {
     const FOR_ALL: usize = libc::SECCOMP_FILTER_FLAG_TSYNC as usize;
     if flags & FOR_ALL == 0 || !paged::is_paging() {
@@ -52,10 +52,10 @@ fn settled(flags: usize) -> usize {
     flags
 }
 
-/// `prctl`. Arguments that were not passed are whatever the registers hold, as in the C library's.
+/// `prctl`. Arguments that were not passed are register contents, as in the C library's function.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
     if option == libc::PR_SET_VMA {
@@ -64,14 +64,14 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
     if option == libc::PR_SET_SECCOMP {
         before_filter();
     }
-    // SAFETY: the program's own call, with its own arguments.
+    // SAFETY: the program makes this call with these arguments, by the `# Safety` section.
     unsafe { identity::prctl([option as usize, a, b, c, d, 0]) as c_int }
 }
 
-/// What `syscall` leaves to Rust.
+/// Handles the calls that the assembly of `syscall` checks.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 unsafe extern "C" fn watched(
     number: c_long,
     a: usize,
@@ -90,7 +90,7 @@ unsafe extern "C" fn watched(
             if a as c_int == libc::PR_SET_SECCOMP {
                 before_filter();
             }
-            // SAFETY: the program's own call, with its own arguments.
+            // SAFETY: the program makes this call with these arguments, by the `# Safety` section.
             unsafe { identity::prctl(args) }
         }
         libc::SYS_seccomp => {
@@ -100,12 +100,12 @@ unsafe extern "C" fn watched(
             if a == SET_MODE_FILTER {
                 args[1] = settled(b);
             }
-            // SAFETY: as above.
+            // SAFETY: the program makes this call; only a flag was removed.
             unsafe { identity::kernel(number, args) }
         }
-        // SAFETY: the program made the call of this number with these arguments.
+        // SAFETY: the program makes the call of this number with these arguments.
         _ if attributes::concerns(number) => unsafe { attributes::by_number(number, args) },
-        // SAFETY: as above.
+        // SAFETY: the program makes the call of this number with these arguments.
         _ => unsafe { identity::by_number(number, a, b, c, d, e, f) },
     }
 }
@@ -113,7 +113,7 @@ unsafe extern "C" fn watched(
 /// `syscall`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn syscall() {
@@ -121,6 +121,6 @@ pub unsafe extern "C" fn syscall() {
 }
 
 extern "C" fn errno_location() -> *mut c_int {
-    // SAFETY: the C library's own function; it has no conditions.
+    // SAFETY: the function has no preconditions.
     unsafe { libc::__errno_location() }
 }

@@ -1,8 +1,8 @@
 //! Calls that change the process's identity, or that need it to have one thread.
 //!
 //! The C library does not manage Vellum's background threads. They keep their user, groups and rights when
-//! the program drops its own, and `unshare` and `setns` refuse some changes in a process with two threads.
-//! Around such a call:
+//! the program drops its own. `unshare` and `setns` refuse some changes in a process with two threads. Around
+//! such a call:
 //!
 //! | threads | before | after, if it succeeded |
 //! | --- | --- | --- |
@@ -12,8 +12,8 @@
 //! Calls by number, `capset`, `setfsuid`, `prctl` and Landlock's apply to the calling thread alone.
 //! Background threads follow the thread that called last.
 //!
-//! A child of `vfork` has no background threads. Those in its memory belong to its parent, whose identity
-//! does not change.
+//! A child of `vfork` has no background threads: the threads in its memory belong to its parent, whose
+//! identity does not change.
 //!
 //! Each function wraps the C library's. If the C library does not define one, the program does not call it
 //! either.
@@ -27,24 +27,24 @@ use vellum_pages::Pages;
 use vellum_sys::credentials::{self, Change, Groups};
 use vellum_sys::{Caps, caps, owner, raw};
 
-/// No id: the call leaves that one as it is.
+/// Leaves an id unchanged.
 const SAME: usize = usize::MAX;
 
-/// What threads that live on are to do when a call has succeeded.
+/// The action of the pager's threads after a successful call.
 pub(crate) enum After {
     /// Nothing.
     Nothing,
-    /// The same.
+    /// Make this call, too.
     Same(Change),
-    /// To have the caller's supplementary groups.
+    /// Take the caller's supplementary groups.
     SameGroups,
 }
 
-/// Whether there may be background threads, and they are this process's.
+/// True if this process has, or may start, background threads.
 fn is_concerned() -> bool {
     let may_start = caps::has(Caps::HELPER);
     let may_be = may_start || Pages::global().has_helper() || !vellum_gc::are_helpers_absent();
-    // No call is made that a filter could forbid unless there is something to do.
+    // A filter could forbid the calls below, so they are made only if necessary.
     (may_be || paged::is_paging()) && owner::is_here()
 }
 
@@ -59,8 +59,8 @@ fn bar() -> bool {
     barred
 }
 
-/// Makes a call that changes who the caller is. It fails with `EAGAIN` if a background thread cannot be had
-/// to end.
+/// Makes a call that changes the caller's identity. If a background thread cannot be ended, the call fails
+/// with `EAGAIN`.
 pub(crate) fn change(call: impl FnOnce() -> isize, after: impl FnOnce() -> After) -> isize {
     if !is_concerned() {
         return call();
@@ -76,7 +76,7 @@ pub(crate) fn change(call: impl FnOnce() -> isize, after: impl FnOnce() -> After
             After::Same(change) => paged::follow(change),
             After::SameGroups => match Groups::read() {
                 Ok(groups) => paged::follow(groups.change()),
-                // Without memory to name them in: none, which are fewer rights than the caller's.
+                // Without memory for the list: no groups, which gives fewer rights than the caller's.
                 Err(_) => paged::follow(same(libc::SYS_setgroups, [0; 3])),
             },
         }
@@ -86,12 +86,12 @@ pub(crate) fn change(call: impl FnOnce() -> isize, after: impl FnOnce() -> After
     result
 }
 
-/// The system call of that number, with the C library's manner of failing.
+/// Makes the system call of that number, with `errno` as in the C library.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 pub(crate) unsafe fn kernel(number: c_long, args: [usize; 6]) -> isize {
-    // SAFETY: the program's own call, with the arguments that it gave.
+    // SAFETY: the program makes this call with these arguments, by the `# Safety` section.
     match unsafe { raw::syscall(number, args) } {
         Ok(result) => result.cast_signed(),
         Err(errno) => {
@@ -105,13 +105,13 @@ fn same(number: c_long, [a, b, c]: [usize; 3]) -> Change {
     Change::plain(number, [a, b, c, 0, 0, 0])
 }
 
-/// `prctl`, as far as it changes what the caller may do.
+/// `prctl`, which background threads follow if it changes the caller's privileges.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 pub(crate) unsafe fn prctl(args: [usize; 6]) -> isize {
     let [option, argument, ..] = args;
-    // SAFETY: the program's own call, with its own arguments.
+    // SAFETY: the program makes this call with these arguments, by the `# Safety` section.
     let call = || unsafe { kernel(libc::SYS_prctl, args) };
     if credentials::is_privilege(option as c_int, argument) {
         change(call, || After::Same(Change::plain(libc::SYS_prctl, args)))
@@ -120,10 +120,10 @@ pub(crate) unsafe fn prctl(args: [usize; 6]) -> isize {
     }
 }
 
-/// A call of `syscall` that changes who the caller is.
+/// A call of `syscall` that changes the caller's identity.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 pub(crate) unsafe extern "C" fn by_number(
     number: c_long,
     a: usize,
@@ -133,18 +133,18 @@ pub(crate) unsafe extern "C" fn by_number(
     e: usize,
     f: usize,
 ) -> isize {
-    // SAFETY: the program's own call, with its own arguments.
+    // SAFETY: the program makes this call with these arguments, by the `# Safety` section.
     let call = || unsafe { kernel(number, [a, b, c, d, e, f]) };
     match number {
         libc::SYS_unshare | libc::SYS_setns => change(call, || After::Nothing),
         libc::SYS_setgroups => change(call, || After::SameGroups),
-        // SAFETY: asked for only when the kernel has taken them.
+        // SAFETY: the closure runs only after the kernel has read both structures.
         libc::SYS_capset => change(call, || After::Same(unsafe { Change::capset(a as _, b as _) })),
         _ => change(call, || After::Same(same(number, [a, b, c]))),
     }
 }
 
-/// The C library's function of that name, kept in `found`.
+/// The C library's function of that name, cached in `found`.
 pub(crate) fn find(name: &CStr, found: &AtomicPtr<c_void>) -> Option<*const c_void> {
     let known = found.load(Relaxed);
     if !known.is_null() {
@@ -163,7 +163,7 @@ macro_rules! forwarded {
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
-        /// As for the C library's.
+        /// The conditions of the C library's function apply.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($argument: $kind),*) -> c_int {
             static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
@@ -172,7 +172,7 @@ macro_rules! forwarded {
             let function = unsafe {
                 core::mem::transmute::<*const c_void, unsafe extern "C" fn($($kind),*) -> c_int>(function)
             };
-            // SAFETY: the program's own call, with its own arguments.
+            // SAFETY: the program passes these arguments, by the `# Safety` section.
             change(|| unsafe { function($($argument),*) } as isize, || $after) as c_int
         }
     )* };
@@ -202,9 +202,9 @@ forwarded! {
 /// `capset`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn capset(header: *mut u32, data: *const u32) -> c_int {
-    // SAFETY: the caller's conditions are those of the call of that number.
+    // SAFETY: the pointers meet the conditions of the system call, by the `# Safety` section.
     unsafe { by_number(libc::SYS_capset, header as usize, data as usize, 0, 0, 0, 0) as c_int }
 }

@@ -23,21 +23,21 @@ use vellum_malloc::Line;
 use vellum_pages::{Config, Discard, HugePolicy};
 use vellum_sys::{Caps, caps, text};
 
-/// What the user has set.
+/// The user's settings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Knobs {
-    /// Leave the program's memory alone.
+    /// Passes all requests through.
     pub disable: bool,
-    /// Catch far more misuse, slower.
+    /// Detects far more misuse, at a cost in time.
     pub harden: bool,
     /// Settings of the page layer.
     pub pages: Config,
-    /// Serve the program's anonymous private mappings.
+    /// Serves the program's anonymous private mappings.
     pub mmap: bool,
 }
 
 impl Knobs {
-    /// Reads the environment. Masked capabilities are dropped as they are read.
+    /// Reads the environment. Masked capabilities are dropped at once.
     pub(crate) fn read() -> Knobs {
         let mut knobs = Knobs { disable: false, harden: false, pages: Config::DEFAULT, mmap: true };
         knob(c"VELLUM_DISABLE", "0 or 1", |value| {
@@ -78,12 +78,12 @@ impl Knobs {
     }
 }
 
-/// The value of the environment variable `name`, if it is set, not empty, and may be believed.
+/// The value of the environment variable `name`, if it is set, not empty, and trusted.
 pub(crate) fn variable(name: &CStr) -> Option<&'static CStr> {
     vellum_sys::environment::variable(name).filter(|value| !value.is_empty())
 }
 
-/// Hands the value of `name` to `set`; if that makes no sense of it, says what was `wanted`.
+/// Passes the value of `name` to `set`; if `set` refuses it, prints the values that are `wanted`.
 pub(crate) fn knob(name: &CStr, wanted: &str, set: impl FnOnce(&[u8]) -> Option<()>) {
     let Some(value) = variable(name) else {
         return;

@@ -24,9 +24,9 @@
 //!
 //! The release library is built without the standard library, which would add a second library
 //! (`libgcc_s.so.1`) and about 100 KiB to every process. Builds that unwind (tests) include it. The library
-//! does not name a C library as a dependency: every program has one already, and the name of glibc would keep
-//! programs with musl from starting. It uses only functions of both C libraries. Functions of one are looked
-//! up, and so are those that cannot be named without a dependency (`copying`).
+//! names no C library as a dependency: every program has one already, and naming glibc would keep programs
+//! with musl from starting. The library uses only functions of both C libraries. All others are looked up,
+//! and so are functions whose names need a dependency (`copying`).
 
 #![cfg_attr(panic = "abort", no_std)]
 

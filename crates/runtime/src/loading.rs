@@ -8,24 +8,24 @@ use crate::{arch, attach};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
-/// What of `dlopen`'s flags is passed on.
+/// The flags of `dlopen` that are passed on.
 static KEPT: AtomicU32 = AtomicU32::new(!(libc::RTLD_DEEPBIND as u32));
-/// The C library's `dlopen`, once it was looked up.
+/// The C library's `dlopen`, after it was looked up.
 static LOADER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Leaves `dlopen` alone, as Vellum serves nobody here.
+/// Passes all flags on, because Vellum does not serve this process.
 pub(crate) fn leave_alone() {
     KEPT.store(!0, Relaxed);
 }
 
-/// Finds the C library's `dlopen`.
+/// Looks up the C library's `dlopen`.
 extern "C" fn find() -> *const c_void {
     let loader = attach::next(c"dlopen").unwrap_or(nothing as *const c_void);
     LOADER.store(loader.cast_mut(), Relaxed);
     loader
 }
 
-/// Where there is no `dlopen`, nothing can be loaded.
+/// Stands for `dlopen` in a C library without it, and returns null.
 extern "C" fn nothing() -> *mut c_void {
     core::ptr::null_mut()
 }
@@ -33,7 +33,7 @@ extern "C" fn nothing() -> *mut c_void {
 /// `dlopen`.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlopen() {

@@ -3,8 +3,8 @@
 //! `dlsym` on a handle of the C library would find that library's `free`, which cannot free blocks of
 //! `strdup`: they come from Vellum's `malloc`. A lookup that would find a memory function of the C library
 //! returns Vellum's. All other lookups continue by a jump that keeps the caller's return address, by which
-//! the linker identifies the caller. Of the handles that stand for a search, `RTLD_DEFAULT` finds Vellum's
-//! functions anyway, and `RTLD_NEXT` would find the C library's only from a library after Vellum.
+//! the linker identifies the caller. Two handles stand for a search: `RTLD_DEFAULT` finds Vellum's functions
+//! anyway, and `RTLD_NEXT` would find the C library's only from a library after Vellum.
 //!
 //! Only functions that end in Vellum are returned. A function that calls the next library's, as `setuid`
 //! does, could be called back by that library's lookup.
@@ -16,17 +16,17 @@ use core::mem::transmute;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// Where the C library was loaded, while Vellum serves; else null.
+/// The C library's load address while Vellum serves, else null.
 static C_LIBRARY: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
-/// Answers from here on.
+/// Starts to return Vellum's functions.
 pub(crate) fn begin() {
     C_LIBRARY.store(object_of(first(c"__libc_start_main")).cast_mut(), Relaxed);
 }
 
 macro_rules! functions {
     ($($module:ident: $($name:ident)*;)*) => {
-        /// Vellum's function of this name, if it is one for memory.
+        /// Vellum's memory function of this name, if there is one.
         fn own(name: &[u8]) -> Option<*const c_void> {
             $($(if name == stringify!($name).as_bytes() {
                 return Some($module::$name as *const c_void);
@@ -43,18 +43,18 @@ functions! {
     mmap: mmap mmap64 munmap mremap mprotect pkey_mprotect madvise posix_madvise mlock mlock2 mlockall;
 }
 
-/// What a lookup that has an answer goes to.
+/// The target of lookups that return Vellum's function.
 extern "C" fn answer(_handle: *mut c_void, name: *const c_char) -> *const c_void {
-    // SAFETY: `dlsym` is given a C string.
+    // SAFETY: callers of `dlsym` pass a C string, and `choose` has excluded null.
     own(unsafe { CStr::from_ptr(name) }.to_bytes()).unwrap_or(null())
 }
 
-/// Where there is no such function.
+/// Stands for a lookup function that the C library lacks.
 extern "C" fn nothing() -> *const c_void {
     null()
 }
 
-/// What a lookup goes to: the C library's `look_up`, or the answer.
+/// The target of a lookup's jump: the C library's `look_up`, or [`answer`].
 fn choose(
     handle: *mut c_void,
     name: *const c_char,
@@ -65,7 +65,7 @@ fn choose(
     type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *const c_void;
     let mut real = look_up.1.load(Relaxed).cast_const();
     if real.is_null() {
-        // Not by `dlsym`, which this may be.
+        // Not by `dlsym`, which may be the caller.
         loaded::begin();
         real = loaded::other(look_up.0).unwrap_or(nothing as *const c_void);
         look_up.1.store(real.cast_mut(), Relaxed);
@@ -74,14 +74,14 @@ fn choose(
     if library.is_null() || handle == libc::RTLD_DEFAULT || name.is_null() {
         return real;
     }
-    // SAFETY: the caller of `dlsym` passes a C string.
+    // SAFETY: callers of `dlsym` pass null or a C string, and null was excluded above.
     let text = unsafe { CStr::from_ptr(name) };
     let found = if own(text.to_bytes()).is_none() {
         null()
     } else if handle == libc::RTLD_NEXT {
         loaded::next_of(object_of(caller).addr(), text).unwrap_or(null())
     } else {
-        // SAFETY: a function of this type, or one that reads fewer arguments; they are the program's own.
+        // SAFETY: `real` is `dlvsym`, or a function that ignores the last arguments.
         unsafe { transmute::<*const c_void, Dlsym>(real)(handle, name, version) }
     };
     if !found.is_null() && object_of(found) == library { answer as *const c_void } else { real }
@@ -102,7 +102,7 @@ macro_rules! lookups {
         #[doc = concat!("`", stringify!($name), "`.")]
         ///
         /// # Safety
-        /// As for the C library's.
+        /// The conditions of the C library's function apply.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {

@@ -7,7 +7,7 @@
 use core::ffi::{c_int, c_void};
 use vellum_malloc::mmap::{self as served, Mapping, Outcome};
 
-/// A call's outcome, as C functions give one that is no address.
+/// Converts an outcome to the result of a C function that returns no address.
 fn status(outcome: Outcome) -> c_int {
     served::answer(outcome).addr() as c_int
 }
@@ -15,7 +15,7 @@ fn status(outcome: Outcome) -> c_int {
 /// `mmap`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mmap(
     addr: *mut c_void,
@@ -29,10 +29,10 @@ pub unsafe extern "C" fn mmap(
     served::answer(served::map(&wanted)).cast()
 }
 
-/// `mmap64`: the same on this architecture.
+/// `mmap64`: the same function on 64-bit machines.
 ///
 /// # Safety
-/// As for `mmap`.
+/// The conditions of `mmap` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mmap64(
     addr: *mut c_void,
@@ -42,24 +42,24 @@ pub unsafe extern "C" fn mmap64(
     file: c_int,
     offset: libc::off_t,
 ) -> *mut c_void {
-    // SAFETY: the caller's conditions are those of `mmap`.
+    // SAFETY: the arguments meet the conditions of `mmap`, by the `# Safety` section.
     unsafe { mmap(addr, len, prot, flags, file, offset) }
 }
 
 /// `munmap`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn munmap(addr: *mut c_void, len: usize) -> c_int {
-    // SAFETY: the caller gives the memory up.
+    // SAFETY: the range is not used any more, by the `# Safety` section.
     status(unsafe { served::unmap(addr.cast(), len) })
 }
 
-/// `mremap`. The last argument is read whether it was passed or not; it is used only where it must have been.
+/// `mremap`. The last argument is read in every call, but used only with flags that require it.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mremap(
     addr: *mut c_void,
@@ -68,14 +68,14 @@ pub unsafe extern "C" fn mremap(
     flags: c_int,
     place: *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: the caller's conditions are those of the system call.
+    // SAFETY: the arguments meet the conditions of the system call, by the `# Safety` section.
     served::answer(unsafe { served::remap(addr.cast(), old, new, flags, place.cast()) }).cast()
 }
 
 /// `mprotect`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mprotect(addr: *mut c_void, len: usize, prot: c_int) -> c_int {
     status(served::change(libc::SYS_mprotect, [addr as usize, len, prot as usize, 0, 0, 0]))
@@ -84,10 +84,10 @@ pub unsafe extern "C" fn mprotect(addr: *mut c_void, len: usize, prot: c_int) ->
 /// `pkey_mprotect`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pkey_mprotect(addr: *mut c_void, len: usize, prot: c_int, key: c_int) -> c_int {
-    // Key -1 is mprotect, also for kernels that have no keys.
+    // Key -1 stands for mprotect, even on kernels without keys.
     let number = if key == -1 { libc::SYS_mprotect } else { libc::SYS_pkey_mprotect };
     status(served::change(number, [addr as usize, len, prot as usize, key as usize, 0, 0]))
 }
@@ -95,31 +95,31 @@ pub unsafe extern "C" fn pkey_mprotect(addr: *mut c_void, len: usize, prot: c_in
 /// `madvise`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
-    // SAFETY: the caller's conditions are those of the system call.
+    // SAFETY: the arguments meet the conditions of the system call, by the `# Safety` section.
     status(unsafe { served::advise(addr.cast(), len, advice) })
 }
 
-/// `posix_madvise`, which answers with the error's number.
+/// `posix_madvise`, which returns the error number.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_madvise(addr: *mut c_void, len: usize, advice: c_int) -> c_int {
-    // As in the C library: this advice may not throw contents away, which the kernel's of that name does.
+    // As in the C library: this advice must not discard contents, but the kernel's of that name does.
     if advice == libc::POSIX_MADV_DONTNEED {
         return 0;
     }
-    // SAFETY: the caller's conditions are those of the system call.
+    // SAFETY: the range and advice meet the conditions of the system call, by the `# Safety` section.
     unsafe { served::advise(addr.cast(), len, advice) }.err().unwrap_or(0)
 }
 
 /// `mlock`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock(addr: *const c_void, len: usize) -> c_int {
     status(served::change(libc::SYS_mlock, [addr as usize, len, 0, 0, 0, 0]))
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn mlock(addr: *const c_void, len: usize) -> c_int {
 /// `mlock2`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mlock2(addr: *const c_void, len: usize, flags: libc::c_uint) -> c_int {
     status(served::change(libc::SYS_mlock2, [addr as usize, len, flags as usize, 0, 0, 0]))
@@ -140,10 +140,10 @@ pub extern "C" fn mlockall(flags: c_int) -> c_int {
     status(served::lock_all(flags))
 }
 
-/// The calls above, made by their numbers: the arguments are those of `syscall`.
+/// The calls above, made by number; the arguments are those of `syscall`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 pub(crate) unsafe extern "C" fn by_number(
     number: libc::c_long,
     a: usize,
@@ -154,7 +154,7 @@ pub(crate) unsafe extern "C" fn by_number(
     f: usize,
 ) -> isize {
     let (addr, last) = (core::ptr::with_exposed_provenance_mut::<u8>(a), [a, b, c, d, 0, 0]);
-    // SAFETY: the caller's conditions are those of the call of that number.
+    // SAFETY: the arguments meet the conditions of the call of this number, by the `# Safety` section.
     let outcome = unsafe {
         match number {
             libc::SYS_mmap => served::map(&Mapping {

@@ -12,10 +12,10 @@ use core::ffi::CStr;
 use vellum_malloc::{Line, paged};
 use vellum_sys::text;
 
-/// Where the store is if nobody says.
+/// The default directory of the store.
 const STORE: &CStr = c"/var/tmp";
 
-/// Does what the environment asks.
+/// Starts paging if the environment requests it.
 pub(crate) fn heed() {
     let Some(asked) = variable(c"VELLUM_FRAMES") else { return };
     let store = variable(c"VELLUM_STORE").or_else(|| variable(c"TMPDIR")).unwrap_or(STORE);

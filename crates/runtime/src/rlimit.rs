@@ -22,23 +22,23 @@ fn set(
 ) -> c_int {
     note(resource, new);
     let args = [pid as usize, resource as usize, new as usize, old as usize, 0, 0];
-    // SAFETY: the program's own call, with its own arguments.
+    // SAFETY: the program makes this call; the exported functions have its conditions.
     unsafe { identity::kernel(libc::SYS_prlimit64, args) as c_int }
 }
 
 /// `setrlimit`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setrlimit(resource: libc::c_uint, new: *const libc::rlimit64) -> c_int {
     set(0, resource, new, core::ptr::null_mut())
 }
 
-/// `setrlimit64`: the same on this architecture.
+/// `setrlimit64`: the same function on 64-bit machines.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn setrlimit64(resource: libc::c_uint, new: *const libc::rlimit64) -> c_int {
     set(0, resource, new, core::ptr::null_mut())
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn setrlimit64(resource: libc::c_uint, new: *const libc::r
 /// `prlimit`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prlimit(
     pid: libc::pid_t,
@@ -58,10 +58,10 @@ pub unsafe extern "C" fn prlimit(
     set(pid, resource, new, old)
 }
 
-/// `prlimit64`: the same on this architecture.
+/// `prlimit64`: the same function on 64-bit machines.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prlimit64(
     pid: libc::pid_t,

@@ -1,6 +1,6 @@
 //! `sigaction`, `signal` and the like, for programs that handle SIGSEGV.
 //!
-//! Where the kernel does not report written pages, the collector detects writes by SIGSEGV. A program's
+//! The collector detects writes by SIGSEGV where the kernel does not report written pages. A program's
 //! handler in place of the collector's would be called for faults that are no errors. The program's action is
 //! therefore stored, and called for all other faults: see [`segv`].
 //!
@@ -20,13 +20,13 @@ use vellum_sys::segv::{self, Sigaction};
 
 type Signal = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
 
-/// A function of the C library's.
+/// A function of the C library, looked up once.
 struct Theirs {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
 }
 
-/// What is kept of a function that the C library does not have.
+/// Stored for a function that the C library lacks.
 const NONE: *mut c_void = without_provenance_mut(1);
 
 static SIGACTION: Theirs = Theirs::of(c"sigaction");
@@ -47,7 +47,7 @@ impl Theirs {
 
     fn get(&self) -> Option<*mut c_void> {
         let known = self.found.load(Relaxed);
-        // A library that is loaded before this one may call before `find`.
+        // A library that is loaded before this one may call before the constructor ran `find`.
         let known = if known.is_null() { self.find() } else { known };
         if known == NONE {
             set_errno(libc::ENOSYS);
@@ -65,9 +65,9 @@ pub(crate) fn find() {
     their_sigaction();
 }
 
-/// The C library's `sigaction`, which the collector's handler learns too, before it can be set.
+/// The C library's `sigaction`, also stored for the collector's handler before that is set.
 fn their_sigaction() -> Option<Sigaction> {
-    // SAFETY: the function of that name has this signature.
+    // SAFETY: the C library's function of that name has this signature.
     let function = unsafe { transmute::<*mut c_void, Sigaction>(SIGACTION.get()?) };
     segv::set_next(function);
     Some(function)
@@ -76,7 +76,7 @@ fn their_sigaction() -> Option<Sigaction> {
 /// `sigaction`.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaction(
     signal: c_int,
@@ -85,38 +85,38 @@ pub unsafe extern "C" fn sigaction(
 ) -> c_int {
     let Some(theirs) = their_sigaction() else { return -1 };
     if signal == SIGSEGV {
-        // SAFETY: the program's own call, with its own arguments.
+        // SAFETY: `act` and `old` are the program's, by the `# Safety` section.
         unsafe { segv::sigaction(act, old) }
     } else {
-        // SAFETY: as above.
+        // SAFETY: `act` and `old` are the program's, by the `# Safety` section.
         unsafe { theirs(signal, act, old) }
     }
 }
 
-/// Sets `handler` by `theirs`, or by `flags` and with a mask of the signal itself if the collector handles
-/// it.
+/// Sets `handler` by the C library's function `theirs`. If the collector handles the signal, `flags` and a
+/// mask of the signal are used.
 ///
 /// # Safety
-/// As for the C library's `signal`.
+/// The conditions of the C library's `signal` apply.
 unsafe fn set(theirs: &Theirs, signal: c_int, handler: sighandler_t, flags: c_int) -> sighandler_t {
-    // SAFETY: the functions of these names have this signature.
+    // SAFETY: the C library's functions of these names have this signature.
     let Some(theirs) = theirs.get().map(|found| unsafe { transmute::<*mut c_void, Signal>(found) }) else {
         return libc::SIG_ERR;
     };
-    // SAFETY: the program's own call, with its own arguments.
+    // SAFETY: the program passes a valid handler, by the `# Safety` section.
     let call = || unsafe { theirs(signal, handler) };
-    // An error of the handler's is one for any handler of the signal.
+    // An invalid handler is an error for any signal, which the C library reports.
     if signal != SIGSEGV || handler == libc::SIG_ERR {
         return call();
     }
     if let Some(before) = segv::unless_on(call) {
         return before;
     }
-    // SAFETY: zeros are a valid action.
+    // SAFETY: `sigaction` is plain data, for which zeros are valid.
     let (mut act, mut old) = unsafe { MaybeUninit::<[libc::sigaction; 2]>::zeroed().assume_init() }.into();
     act.sa_sigaction = handler;
     act.sa_flags = flags;
-    // SAFETY: both live here; what the handler does is the program's concern.
+    // SAFETY: both are locals; the program passes a valid handler, by the `# Safety` section.
     unsafe {
         if flags & libc::SA_NODEFER == 0 {
             libc::sigaddset(&raw mut act.sa_mask, signal);
@@ -128,41 +128,41 @@ unsafe fn set(theirs: &Theirs, signal: c_int, handler: sighandler_t, flags: c_in
     old.sa_sigaction
 }
 
-/// `signal`, by which system calls go on.
+/// `signal`, after which interrupted system calls are restarted.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
-    // SAFETY: by this function's condition.
+    // SAFETY: the handler is valid, by the `# Safety` section.
     unsafe { set(&SIGNAL, signal, handler, libc::SA_RESTART) }
 }
 
-/// `bsd_signal`: the same.
+/// `bsd_signal`: another name of `signal`.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn bsd_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
-    // SAFETY: by this function's condition.
+    // SAFETY: the handler is valid, by the `# Safety` section.
     unsafe { self::signal(signal, handler) }
 }
 
-/// `ssignal`: the same.
+/// `ssignal`: another name of `signal`.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ssignal(signal: c_int, handler: sighandler_t) -> sighandler_t {
-    // SAFETY: by this function's condition.
+    // SAFETY: the handler is valid, by the `# Safety` section.
     unsafe { self::signal(signal, handler) }
 }
 
-/// `__sysv_signal`, which `signal` is for programs compiled by the standard alone: once, and nothing is
-/// blocked. musl's is `signal`.
+/// `__sysv_signal`: `signal` in programs compiled for the plain C standard. The handler is called once, with
+/// no signal blocked. In musl it equals `signal`.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
     let flags = if SYSV_SIGNAL.get() == SIGNAL.get() {
@@ -170,36 +170,36 @@ pub unsafe extern "C" fn __sysv_signal(signal: c_int, handler: sighandler_t) -> 
     } else {
         libc::SA_RESETHAND | libc::SA_NODEFER
     };
-    // SAFETY: by this function's condition.
+    // SAFETY: the handler is valid, by the `# Safety` section.
     unsafe { set(&SYSV_SIGNAL, signal, handler, flags) }
 }
 
-/// `sysv_signal`: the same.
+/// `sysv_signal`: another name of `__sysv_signal`.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sysv_signal(signal: c_int, handler: sighandler_t) -> sighandler_t {
-    // SAFETY: by this function's condition.
+    // SAFETY: the handler is valid, by the `# Safety` section.
     unsafe { __sysv_signal(signal, handler) }
 }
 
-/// `sigaltstack`, which the collector's handler learns: it cannot use every one.
+/// `sigaltstack`, which also records the stack for the collector's handler: not every stack suits it.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
     type Set = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
     let Some(found) = SIGALTSTACK.get() else { return -1 };
-    // SAFETY: the function of that name has this signature.
+    // SAFETY: the C library's function of that name has this signature.
     let theirs = unsafe { transmute::<*mut c_void, Set>(found) };
-    // SAFETY: the program's own call, with its own arguments.
+    // SAFETY: `new` and `old` are the program's, by the `# Safety` section.
     let result = unsafe { theirs(new, old) };
     if result == 0 && !new.is_null() {
-        // Asked for: `old` may be the same place.
+        // Queried, because `old` may be the same place as `new`.
         let mut set = libc::stack_t { ss_sp: null_mut(), ss_flags: 0, ss_size: 0 };
-        // SAFETY: nothing is set; the answer lives here.
+        // SAFETY: null sets nothing; `set` is a local.
         let known = unsafe { theirs(core::ptr::null(), &raw mut set) };
         if known == 0 && set.ss_flags & libc::SS_DISABLE == 0 {
             let frame = 0u8;

@@ -20,7 +20,7 @@ static CONSTRUCTOR: extern "C" fn() = start;
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = end;
 
-/// How the process stands, for its forked children.
+/// The process's state, which forked children inherit.
 static ATTACH: AtomicU32 = AtomicU32::new(Attach::Claimed as u32);
 
 extern "C" fn start() {
@@ -54,17 +54,17 @@ extern "C" fn start() {
     board::join(attach);
 }
 
-/// The exported symbol of where this process is asked for samples: see [`HeapDoor`].
+/// The exported symbol of the interface through which samples are requested: see [`HeapDoor`].
 #[unsafe(no_mangle)]
 #[used]
 static vellum_heap_door: &HeapDoor = &vellum_malloc::DOOR;
 
-/// Samples blocks for the `vellum heap` that the environment names, if there is one.
+/// Samples blocks for the `vellum heap` that the environment names, if any.
 fn profile() {
     vellum_malloc::profile::prepare(crate::loaded::first_symbol);
     crate::gc::sampled::begin();
     let Some(path) = variable(c"VELLUM_HEAP_PROFILE") else { return };
-    // Another user's, or in another view of the file system: nobody's mistake, as with a board.
+    // A file of another user, or in another file system view, is no error, as with a board.
     if let Err(errno) = vellum_malloc::profile::begin(path)
         && !board::is_elsewhere(errno)
     {
@@ -74,7 +74,7 @@ fn profile() {
     }
 }
 
-/// Heeds the governor that the environment names, if there is one.
+/// Connects to the governor that the environment names, if any.
 fn heed_advice() {
     let Some(path) = variable(c"VELLUM_ADVICE") else { return };
     if !Pages::global().heed_advice(path.to_bytes()) {
@@ -98,14 +98,14 @@ extern "C" fn end() {
 type Handler = unsafe extern "C" fn();
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *const c_void) -> c_int;
 
-/// Has the three functions below called around every fork. glibc's `pthread_atfork` is not in its shared
-/// object, but what it calls is; musl has the former, which ignores the last argument.
+/// Registers the three functions below for every fork. glibc's shared object lacks `pthread_atfork`, but has
+/// the function behind it. musl has `pthread_atfork`, which ignores the last argument.
 fn watch_forks() {
     let register = [c"__register_atfork", c"pthread_atfork"].map(attach::first);
     if let Some(&register) = register.iter().find(|function| !function.is_null()) {
-        // SAFETY: the signature of the first; the second takes three of the four arguments.
+        // SAFETY: `__register_atfork` has this signature; `pthread_atfork` ignores the last argument.
         let register = unsafe { transmute::<*const c_void, Register>(register) };
-        // SAFETY: the functions stay as long as the process, for which no owner is named.
+        // SAFETY: the functions exist as long as the process; no owner is named that could be unloaded.
         unsafe { register(before_fork, after_fork_in_parent, after_fork_in_child, core::ptr::null()) };
     }
 }

@@ -8,41 +8,41 @@ use vellum_malloc::{self as front, Line};
 use vellum_pages::Pages;
 use vellum_wire::Counter;
 
-/// `malloc_trim`: gives back everything that is free; the padding asked for is not kept.
+/// `malloc_trim`: returns all free memory to the kernel; the requested padding is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn malloc_trim(_pad: usize) -> c_int {
     c_int::from(!front::is_passthrough() && front::trim() > 0)
 }
 
-/// `mallopt`: every parameter is accepted, none means anything here.
+/// `mallopt`: accepts every parameter and has no effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallopt(_parameter: c_int, _value: c_int) -> c_int {
     1
 }
 
-/// What `mallinfo2` fills in.
+/// The result of `mallinfo2`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MallInfo2 {
-    /// Bytes obtained from the kernel and not returned.
+    /// Bytes from the kernel that were not returned.
     pub arena: usize,
-    /// Free extents: not counted.
+    /// Free extents: not counted, always 0.
     pub ordblks: usize,
     /// Always 0.
     pub smblks: usize,
-    /// Always 0: no block has a mapping of its own.
+    /// Always 0: no block has a separate mapping.
     pub hblks: usize,
-    /// Always 0, as above.
+    /// Always 0, like `hblks`.
     pub hblkhd: usize,
-    /// The most bytes ever in use.
+    /// The maximum of bytes in use.
     pub usmblks: usize,
-    /// Bytes discardable.
+    /// Discardable bytes.
     pub fsmblks: usize,
     /// Bytes of blocks in use.
     pub uordblks: usize,
-    /// Bytes cached, and free beside blocks in use.
+    /// Cached bytes, and free bytes in slabs.
     pub fordblks: usize,
-    /// Bytes cached.
+    /// Cached bytes.
     pub keepcost: usize,
 }
 
@@ -64,7 +64,7 @@ pub extern "C" fn mallinfo2() -> MallInfo2 {
     }
 }
 
-/// What `mallinfo` fills in: the same, cut to `int`.
+/// The result of `mallinfo`: the same figures as `int`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MallInfo {
@@ -72,7 +72,7 @@ pub struct MallInfo {
     pub fields: [c_int; 10],
 }
 
-/// `mallinfo`: figures beyond `INT_MAX` read as that.
+/// `mallinfo`: figures beyond `INT_MAX` are given as `INT_MAX`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mallinfo() -> MallInfo {
     let wide = mallinfo2();
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn malloc_info(options: c_int, stream: *mut libc::FILE) ->
     text.text("\"/>\n<total type=\"rest\" count=\"0\" size=\"").decimal(info.fordblks as u64);
     text.text("\"/>\n</malloc>\n");
     let bytes = text.bytes();
-    // SAFETY: the caller vouches for the stream; the bytes are ours.
+    // SAFETY: `stream` is open for writing, by the `# Safety` section; `bytes` is a local slice.
     let written = unsafe { libc::fwrite(bytes.as_ptr().cast::<c_void>(), 1, bytes.len(), stream) };
     if written == bytes.len() { 0 } else { -1 }
 }

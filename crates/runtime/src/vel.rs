@@ -6,22 +6,22 @@ use vellum_malloc as front;
 use vellum_pages::{PAGE, Pages, Request, Severity};
 
 /// # Safety
-/// `base` is null and `count` 0, or `count` values lie there for the length of the call.
+/// `base` is null and `count` 0, or `count` values lie at `base` during the call.
 unsafe fn slice<'a, T>(base: *const T, count: usize) -> &'a [T] {
     if base.is_null() || count == 0 {
         return &[];
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `count` values lie at `base`, by the `# Safety` section; null was excluded.
     unsafe { core::slice::from_raw_parts(base, count) }
 }
 
 /// # Safety
-/// As for [`slice()`], and nobody else uses the values.
+/// The conditions of [`slice()`] apply, and no other code uses the values during the call.
 unsafe fn slice_mut<'a, T>(base: *mut T, count: usize) -> &'a mut [T] {
     if base.is_null() || count == 0 {
         return &mut [];
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `count` unshared values lie at `base`, by the `# Safety` section; null was excluded.
     unsafe { core::slice::from_raw_parts_mut(base, count) }
 }
 
@@ -31,11 +31,11 @@ unsafe fn slice_mut<'a, T>(base: *mut T, count: usize) -> &'a mut [T] {
 /// `blocks` has room for `count` addresses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_malloc_batch(bytes: usize, count: usize, blocks: *mut *mut c_void) -> usize {
-    // SAFETY: passed on.
+    // SAFETY: `blocks` has room for `count` addresses, by the `# Safety` section.
     front::malloc_batch(bytes, unsafe { slice_mut(blocks.cast(), count) })
 }
 
-/// Allocates `count` blocks, each of its own size.
+/// Allocates `count` blocks of the given sizes.
 ///
 /// # Safety
 /// `sizes` holds `count` sizes, `blocks` has room for `count` addresses.
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn vel_malloc_sizes(
     count: usize,
     blocks: *mut *mut c_void,
 ) -> usize {
-    // SAFETY: passed on.
+    // SAFETY: `sizes` has `count` sizes and `blocks` room for `count` addresses, by the `# Safety` section.
     unsafe { front::malloc_sizes(slice(sizes, count), slice_mut(blocks.cast(), count)) }
 }
 
@@ -55,31 +55,31 @@ pub unsafe extern "C" fn vel_malloc_sizes(
 /// Each is null or may be freed, and none occurs twice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_free_batch(blocks: *const *mut c_void, count: usize) {
-    // SAFETY: passed on.
+    // SAFETY: `blocks` holds `count` blocks that may be freed, by the `# Safety` section.
     unsafe { front::free_batch(slice(blocks.cast(), count)) }
 }
 
-/// Resizes `count` blocks, each to its own size.
+/// Resizes `count` blocks to the given sizes.
 ///
 /// # Safety
-/// As for `realloc`, for each.
+/// The conditions of `realloc` apply to each block.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_realloc_batch(
     blocks: *mut *mut c_void,
     sizes: *const usize,
     count: usize,
 ) -> usize {
-    // SAFETY: passed on.
+    // SAFETY: each of the `count` blocks may be reallocated, by the `# Safety` section.
     unsafe { front::realloc_batch(slice_mut(blocks.cast(), count), slice(sizes, count)) }
 }
 
 /// Moves a large block by moving its page tables.
 ///
 /// # Safety
-/// As for `realloc`.
+/// The conditions of `realloc` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_relocate(block: *mut c_void, align: usize) -> *mut c_void {
-    // SAFETY: passed on.
+    // SAFETY: the block is not used at its old address any more, by the `# Safety` section.
     unsafe { front::relocate(block.cast(), align) }.cast()
 }
 
@@ -89,11 +89,11 @@ pub unsafe extern "C" fn vel_relocate(block: *mut c_void, align: usize) -> *mut 
 /// Both blocks are in use by the caller alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_swap(a: *mut c_void, b: *mut c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: only the caller uses both blocks, by the `# Safety` section.
     if unsafe { front::swap(a.cast(), b.cast()) } { 0 } else { -1 }
 }
 
-/// A block of whole pages.
+/// Allocates a block of whole pages.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *mut c_void {
     let request = Request { bytes, align: align.max(PAGE), zero: zero != 0 };
@@ -106,26 +106,26 @@ pub extern "C" fn vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *m
     }
 }
 
-/// Gives back a block of whole pages.
+/// Frees a block of whole pages.
 ///
 /// # Safety
-/// Nobody uses the block any more.
+/// The block is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_pages_free(block: *mut c_void) -> c_int {
     let Some(block) = NonNull::new(block.cast()) else { return 0 };
-    // SAFETY: passed on.
+    // SAFETY: the block is not used any more, by the `# Safety` section.
     if unsafe { Pages::global().free(block) }.is_ok() { 0 } else { -1 }
 }
 
-/// Changes the length of a block of whole pages, moving it if `may_move`.
+/// Resizes a block of whole pages, moving it if necessary and if `may_move`.
 ///
 /// # Safety
-/// As for `realloc`.
+/// The conditions of `realloc` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_pages_resize(block: *mut c_void, bytes: usize, may_move: c_int) -> *mut c_void {
     let pages = Pages::global();
     let resized = NonNull::new(block.cast()).and_then(|block| {
-        // SAFETY: passed on.
+        // SAFETY: the block is not used at its old address any more, by the `# Safety` section.
         unsafe {
             if may_move != 0 { pages.resize(block, bytes).ok() } else { pages.resize_in_place(block, bytes) }
         }
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn vel_pages_resize(block: *mut c_void, bytes: usize, may_
     }
 }
 
-/// Gives back what is not in use.
+/// Returns unused memory to the kernel.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_trim(severity: c_int) -> usize {
     match severity {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// In a child's environment: the case to run.
+/// Environment variable of a child: the case to run.
 const CASE: &str = "VELLUM_TEST_CASE";
 
-/// The library. Tests of a shared object are not linked to it, so cargo does not build it for them: where
-/// there is a cargo it is built now, as it is shipped.
+/// The library. Tests are not linked to a shared object, so cargo does not build it for them. If cargo runs
+/// this test, the release library is built now.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
@@ -44,13 +44,13 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Not a test by itself: what the processes started by the tests below do. The compiler knows `malloc` and
-/// `free`, and would leave out pairs of them but for `black_box`.
+/// The body of the processes that the other tests start. `black_box` keeps the compiler from removing pairs
+/// of `malloc` and `free`.
 #[test]
 #[ignore = "the other tests run it, in processes of their own"]
 fn child() {
     let case = std::env::var(CASE).expect("a test says what to do");
-    // SAFETY: misuse is the point; the process is made for it.
+    // SAFETY: each case misuses memory on purpose, in a process that exists only for it.
     unsafe {
         match case.as_str() {
             "large twice" => twice(libc::malloc(3 << 20)),
@@ -82,10 +82,10 @@ fn child() {
 }
 
 /// # Safety
-/// None is possible.
+/// No condition makes this sound: it frees a block twice.
 unsafe fn twice(block: *mut libc::c_void) {
     let block = black_box(block);
-    // SAFETY: the second is the misuse to be refused.
+    // SAFETY: the second call is the misuse that the library must refuse, which ends the process.
     unsafe {
         libc::free(block);
         libc::free(block);
@@ -94,7 +94,7 @@ unsafe fn twice(block: *mut libc::c_void) {
 
 fn file_of(name: &str) -> String {
     let name = std::ffi::CString::new(name).expect("no NUL in a name");
-    // SAFETY: plain calls with a C string and a zeroed record.
+    // SAFETY: the name is a C string, and zeros are a valid `Dl_info`.
     unsafe {
         let mut info: libc::Dl_info = std::mem::zeroed();
         let address = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
@@ -212,7 +212,7 @@ fn knobs_are_checked_and_never_fatal() {
     }
 }
 
-/// Where its functions lie as they come, nine tenths of its code are in memory in any process.
+/// Without the ordered section, 90 % of the library's code is resident in any process.
 #[test]
 fn what_a_small_program_runs_lies_together() {
     let ordered = b".text.resident";
@@ -223,7 +223,7 @@ fn what_a_small_program_runs_lies_together() {
         );
         return;
     }
-    // How much the kernel maps around a fault depends on where the library lies.
+    // The mapped range around a fault depends on the library's address.
     let looks = (0..10).map(|_| {
         let maps =
             Command::new("cat").arg("/proc/self/smaps").env("LD_PRELOAD", library()).output().expect("cat");

@@ -3,7 +3,7 @@
 
 use core::ffi::c_long;
 
-/// `dlopen` with fewer flags, by a jump: see [`crate::loading`].
+/// `dlopen` with some flags cleared, by a jump: see [`crate::loading`].
 macro_rules! load {
     ($kept:path, $loader:path, $find:path) => {
         core::arch::naked_asm!(
@@ -31,7 +31,7 @@ macro_rules! load {
 }
 pub(crate) use load;
 
-/// A jump to where `$choose` says, by the first three arguments and who calls: see [`crate::lookups`].
+/// A jump to the target that `$choose` returns for three arguments and the caller: see [`crate::lookups`].
 macro_rules! go_to {
     ($choose:path) => {
         core::arch::naked_asm!(
@@ -52,7 +52,7 @@ macro_rules! go_to {
 }
 pub(crate) use go_to;
 
-/// A jump to Vellum's own operator, or to the next: see [`crate::cxx`].
+/// A jump to Vellum's operator or the next one: see [`crate::cxx`].
 macro_rules! operator {
     ($whose:path, $found:path, $own:path, $name:path, $choose:path) => {
         core::arch::naked_asm!(
@@ -92,7 +92,7 @@ macro_rules! operator {
 }
 pub(crate) use operator;
 
-/// Tries again after each call of a handler, and leaves by throwing where there is none: see [`crate::cxx`].
+/// Tries again after each call of a handler; without a handler, throws: see [`crate::cxx`].
 macro_rules! try_or_throw {
     ($try_once:path, $new_handler:path, $thrower:path) => {
         core::arch::naked_asm!(
@@ -126,7 +126,7 @@ macro_rules! try_or_throw {
             ".cfi_restore x30",
             ".cfi_def_cfa_offset 0",
             "ret",
-            // Nothing left: leave as if the caller had called the thrower.
+            // No handler: leave as if the caller had called the thrower.
             "4:",
             ".cfi_restore_state",
             "bl {thrower}",
@@ -199,11 +199,11 @@ macro_rules! system_call {
 }
 pub(crate) use system_call;
 
-/// System calls below this number may be of a kind.
+/// System calls below this number may have a kind.
 pub(crate) const KNOWN: usize = 463;
-/// One that changes who the caller is, or sets a filter.
+/// Kind: changes the identity, or sets a filter.
 pub(crate) const WATCHED: u8 = 1;
-/// One about mappings.
+/// Kind: about mappings.
 pub(crate) const MAPPING: u8 = 2;
 
 /// The kind of each system call; 0 for most.
@@ -253,7 +253,7 @@ pub(crate) static KINDS: [u8; KNOWN] = {
     mark(mark([0; KNOWN], WATCHED, &watched), MAPPING, &mapping)
 };
 
-/// Copying and comparing byte by byte: see [`crate::copying`].
+/// Copies and compares byte by byte: see [`crate::copying`].
 macro_rules! copying {
     ($memcpy:path, $memmove:path, $memset:path, $bcmp:path, $strlen:path) => {
         core::arch::global_asm!(
@@ -288,7 +288,7 @@ macro_rules! copying {
             "sub x3, x0, x1",
             "cmp x3, x2",
             "b.hs vellum_plain_copy",
-            // It lies behind and overlaps: from the last byte to the first.
+            // The target is behind the source and overlaps it: copy backwards.
             "2: cbz x2, 3f",
             "sub x2, x2, 1",
             "ldrb w3, [x1, x2]",
@@ -343,9 +343,9 @@ macro_rules! copying {
 }
 pub(crate) use copying;
 
-// The standard library's core was compiled for programs that unwind, and the tables of its code name this
-// function. GNU's linker, other than LLVM's, keeps tables of code that is left out. Nobody unwinds through
-// here: a panic ends the process.
+// The standard library's core is compiled for unwinding, and its tables name this function. GNU's linker,
+// unlike LLVM's, keeps tables of code that is left out. Nothing unwinds through this library: a panic ends
+// the process.
 core::arch::global_asm!(
     ".pushsection .text.rust_eh_personality, \"ax\", @progbits",
     ".globl rust_eh_personality",

@@ -1,6 +1,6 @@
 //! x86-64: the bodies of the functions that are written in assembly.
 
-/// `dlopen` with fewer flags, by a jump: see [`crate::loading`].
+/// `dlopen` with some flags cleared, by a jump: see [`crate::loading`].
 macro_rules! load {
     ($kept:path, $loader:path, $find:path) => {
         core::arch::naked_asm!(
@@ -26,7 +26,7 @@ macro_rules! load {
 }
 pub(crate) use load;
 
-/// A jump to where `$choose` says, by the first three arguments and who calls: see [`crate::lookups`].
+/// A jump to the target that `$choose` returns for three arguments and the caller: see [`crate::lookups`].
 macro_rules! go_to {
     ($choose:path) => {
         core::arch::naked_asm!(
@@ -45,7 +45,7 @@ macro_rules! go_to {
 }
 pub(crate) use go_to;
 
-/// A jump to Vellum's own operator, or to the next: see [`crate::cxx`].
+/// A jump to Vellum's operator or the next one: see [`crate::cxx`].
 macro_rules! operator {
     ($whose:path, $found:path, $own:path, $name:path, $choose:path) => {
         core::arch::naked_asm!(
@@ -79,7 +79,7 @@ macro_rules! operator {
 }
 pub(crate) use operator;
 
-/// Tries again after each call of a handler, and leaves by throwing where there is none: see [`crate::cxx`].
+/// Tries again after each call of a handler; without a handler, throws: see [`crate::cxx`].
 macro_rules! try_or_throw {
     ($try_once:path, $new_handler:path, $thrower:path) => {
         core::arch::naked_asm!(
@@ -116,7 +116,7 @@ macro_rules! try_or_throw {
             ".cfi_adjust_cfa_offset -8",
             ".cfi_restore rbx",
             "ret",
-            // Nothing left: leave as if the caller had called the thrower.
+            // No handler: leave as if the caller had called the thrower.
             "4:",
             ".cfi_restore_state",
             "call {thrower}",
@@ -142,7 +142,7 @@ pub(crate) use try_or_throw;
 macro_rules! system_call {
     ($mapping:path, $watched:path, $location:path) => {
         core::arch::naked_asm!(
-            // What changes who the caller is, or sets a filter: the numbers of `NUMBERS` and five others.
+            // Calls that change the identity or set a filter: the numbers of `NUMBERS` and five others.
             "lea rax, [rdi - 105]",
             "cmp rax, 21",
             "ja 3f",
@@ -160,7 +160,7 @@ macro_rules! system_call {
             "je {watched}",
             "cmp rdi, 446",
             "je {watched}",
-            // What gives memory a state that outlives its mapping: the numbers of `attributes`.
+            // Calls that give memory a lasting state: the numbers of `attributes`.
             "cmp rdi, 16",
             "je {watched}",
             "cmp rdi, 237",
@@ -228,7 +228,7 @@ const _: () = assert!(libc::SYS_mmap == 9 && libc::SYS_mprotect == 10 && libc::S
 const _: () = assert!(libc::SYS_mremap == 25 && libc::SYS_madvise == 28 && libc::SYS_mlock == 149);
 const _: () = assert!(libc::SYS_mlockall == 151 && libc::SYS_mlock2 == 325 && libc::SYS_pkey_mprotect == 329);
 
-/// The numbers from 105 to 126 that [`crate::identity::by_number`] is for, as bits.
+/// The numbers from 105 to 126 that [`crate::identity::by_number`] handles, as bits.
 pub(crate) const NUMBERS: u32 = {
     let numbers = [
         libc::SYS_setuid,
@@ -258,7 +258,7 @@ const _: () = assert!(
         && libc::SYS_landlock_restrict_self == 446
 );
 
-/// Copying and comparing as the processor does by itself: see [`crate::copying`].
+/// Copies and compares with the processor's string instructions: see [`crate::copying`].
 macro_rules! copying {
     ($memcpy:path, $memmove:path, $memset:path, $bcmp:path, $strlen:path) => {
         core::arch::global_asm!(
@@ -292,7 +292,7 @@ macro_rules! copying {
             "sub rax, rsi",
             "cmp rax, rdx",
             "jae vellum_plain_copy",
-            // It lies behind and overlaps: from the last byte to the first.
+            // The target is behind the source and overlaps it: copy backwards.
             "mov rax, rdi",
             "mov rcx, rdx",
             "lea rdi, [rdi + rcx - 1]",

@@ -5,7 +5,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void};
 use vellum_gc as gc;
 use vellum_malloc as front;
 
-/// Sets what is called when a collection begins.
+/// Sets the hook for the begin of a collection.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_begin(hook: Option<gc::ToldFn>) -> Option<gc::ToldFn> {
     gc::on_begin(hook)
@@ -23,7 +23,7 @@ pub extern "C" fn vel_gc_idle(us: c_uint) -> c_int {
     c_int::from(gc::idle(u64::from(us) * 1000))
 }
 
-/// Sets what is called after each pause.
+/// Sets the hook that is called after each pause.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_pause(hook: Option<gc::PauseFn>) -> Option<gc::PauseFn> {
     gc::on_pause(hook)
@@ -35,7 +35,7 @@ pub extern "C" fn vel_gc_hold() {
     gc::hold(true);
 }
 
-/// Lets collection on again.
+/// Undoes one `vel_gc_hold`.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_let() {
     gc::hold(false);
@@ -47,13 +47,13 @@ pub extern "C" fn vel_gc_set_limit(bytes: usize) {
     gc::set_limit(if bytes == 0 { usize::MAX } else { bytes });
 }
 
-/// Has the heap not collect before it has this size.
+/// Prevents collections below this heap size.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_set_least(bytes: usize) {
     gc::set_least(bytes);
 }
 
-/// Sets the maximum of the heap with its metadata.
+/// Sets the maximum of the heap including its metadata.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_set_max(bytes: usize) -> c_int {
     if bytes != 0 && bytes < gc::Config::MAX_LEAST {
@@ -63,7 +63,7 @@ pub extern "C" fn vel_gc_set_max(bytes: usize) -> c_int {
     0
 }
 
-/// Sets what is called when there is no memory.
+/// Sets the hook that is called when there is no memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_full(hook: Option<gc::FullFn>) -> Option<gc::FullFn> {
     gc::on_full(hook)
@@ -71,7 +71,7 @@ pub extern "C" fn vel_gc_on_full(hook: Option<gc::FullFn>) -> Option<gc::FullFn>
 
 vellum_wire::same_as_stats!(gc::Stats);
 
-/// Fills in the counters.
+/// Stores the first `bytes` bytes of the counters.
 ///
 /// # Safety
 /// `stats` has room for `bytes` bytes.
@@ -79,7 +79,7 @@ vellum_wire::same_as_stats!(gc::Stats);
 pub unsafe extern "C" fn vel_gc_get_stats(stats: *mut gc::Stats, bytes: usize) {
     let now = gc::stats();
     let bytes = bytes.min(size_of::<gc::Stats>());
-    // SAFETY: as many bytes as both have.
+    // SAFETY: `stats` has room for `bytes` bytes (`# Safety`), which is limited to the size of `now`.
     unsafe { stats.cast::<u8>().copy_from_nonoverlapping((&raw const now).cast(), bytes) };
 }
 
@@ -92,11 +92,11 @@ pub unsafe extern "C" fn vel_gc_walk(
     visit: unsafe extern "C" fn(*mut c_void, usize, *mut c_void),
     argument: *mut c_void,
 ) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `visit` may be called with every object and `argument`, by the `# Safety` section.
     gc::walk(|object, bytes| unsafe { visit(object.cast(), bytes, argument) });
 }
 
-/// Checks every invariant. The names of those that are broken are static, and a broken heap prints them too.
+/// Checks every invariant; prints the first broken one to standard error.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_validate() -> *const c_char {
     let Err(broken) = gc::validate() else { return core::ptr::null() };

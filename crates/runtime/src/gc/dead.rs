@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use vellum_gc as gc;
 
-/// Sets what is called when finalizers are due.
+/// Sets the hook that is called when finalizers are due.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_due(hook: Option<gc::ToldFn>) -> Option<gc::ToldFn> {
     gc::on_due(hook)
@@ -23,7 +23,7 @@ pub extern "C" fn vel_gc_ephemeron(key: *const c_void) -> *mut c_void {
     gc::ephemeron(key.cast()).cast()
 }
 
-/// The order that a number of the header's stands for.
+/// The order that corresponds to a number of the header.
 fn order(unordered: c_int) -> gc::Order {
     match unordered {
         0 => gc::Order::Ordered,
@@ -36,7 +36,7 @@ fn order(unordered: c_int) -> gc::Order {
 /// Sets a finalizer.
 ///
 /// # Safety
-/// It may be called with the object and `data` at any time after the object has died.
+/// The finalizer may be called with the object and `data` at any time after the object has died.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_set_finalizer(
     object: *mut c_void,
@@ -44,15 +44,15 @@ pub unsafe extern "C" fn vel_gc_set_finalizer(
     data: *mut c_void,
     unordered: c_int,
 ) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the finalizer may be called with the object and `data`, by the `# Safety` section.
     let set = unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), order(unordered)) };
     set.map_or_else(refused, |_| 0)
 }
 
-/// Sets a finalizer and says which one there was.
+/// Sets a finalizer and stores the old one.
 ///
 /// # Safety
-/// As for [`vel_gc_set_finalizer`]. What says where to put the old one is null or may be written.
+/// The conditions of [`vel_gc_set_finalizer`] apply; the two places are null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_replace_finalizer(
     object: *mut c_void,
@@ -62,10 +62,10 @@ pub unsafe extern "C" fn vel_gc_replace_finalizer(
     old_finalizer: *mut Option<gc::Function>,
     old_data: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the finalizer may be called with the object and `data`, by the `# Safety` section.
     match unsafe { gc::set_finalizer(object.cast(), finalizer, data.cast(), order(unordered)) } {
         Ok(before) => {
-            // SAFETY: the caller vouches that both are null or may be written.
+            // SAFETY: both places are null or can be written, by the `# Safety` section.
             unsafe {
                 if let Some(place) = old_finalizer.as_mut() {
                     *place = before.map(|(function, _)| function);
@@ -86,7 +86,7 @@ pub extern "C" fn vel_gc_finalize() -> usize {
     gc::finalize()
 }
 
-/// Whether finalizers run on demand only.
+/// Chooses whether finalizers run on demand only.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_finalize_on_demand(on: c_int) {
     gc::finalize_on_demand(on != 0);
@@ -95,19 +95,19 @@ pub extern "C" fn vel_gc_finalize_on_demand(on: c_int) {
 /// Makes a link.
 ///
 /// # Safety
-/// It may be written until its object dies or it is undone.
+/// The link may be written until its object dies or the link is removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_link(
     link: *mut *mut c_void,
     object: *mut c_void,
     after_finalizer: c_int,
 ) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the link may be written that long, by the `# Safety` section.
     let made = unsafe { gc::link(link.cast(), object.cast(), after_finalizer != 0) };
     made.map_or_else(refused, |()| 0)
 }
 
-/// Undoes a link.
+/// Removes a link.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_unlink(link: *mut *mut c_void) -> *mut c_void {
     gc::unlink(link.cast()).cast()
@@ -116,9 +116,9 @@ pub extern "C" fn vel_gc_unlink(link: *mut *mut c_void) -> *mut c_void {
 /// Moves a link.
 ///
 /// # Safety
-/// As for [`vel_gc_link`], of `to`.
+/// The conditions of [`vel_gc_link`] apply to `to`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_move_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: `to` may be written until its object dies, by the `# Safety` section.
     unsafe { gc::move_link(from.cast(), to.cast()) }.map_or_else(refused, c_int::from)
 }

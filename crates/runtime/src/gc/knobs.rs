@@ -11,7 +11,7 @@ use vellum_gc as gc;
 const SIZINGS: &str = "knee, original[,mem_limit=24M][,ratio=3], \
      modified[,mem_limit=9M][,min_new_size=1M][,min_old_incr=5M] or square_root[,c=20]";
 
-/// Asks the heap for what the environment says.
+/// Applies the environment's settings to the heap.
 pub(crate) fn heed() {
     knob(c"VELLUM_GC_SIZING", SIZINGS, |value| {
         gc::ask_sizing(gc::Sizing::parse(value)?);

@@ -18,9 +18,9 @@ use vellum_gc as gc;
 use vellum_malloc as front;
 use vellum_wire::interface::Config;
 
-/// How the heap is to be sized; `None` if that is not served. A parameter of another policy than the one
-/// named is a mistake, which would otherwise show in measurements only (but for `percent` and `fixed_bytes`,
-/// which are older than the policies: they are heeded by the default one).
+/// The sizing policy of the settings; `None` if the settings are invalid. A parameter of another policy is an
+/// error, which would otherwise show only in measurements. Exceptions are `percent` and `fixed_bytes`, which
+/// are older than the policies and apply to the default one.
 fn sizing(config: &Config) -> Option<gc::Sizing> {
     let or = |value: c_uint, default| if value == 0 { default } else { value };
     let &Config { mem_limit, ratio, min_new_size, min_old_incr, c_thousandths, .. } = config;
@@ -42,13 +42,13 @@ fn sizing(config: &Config) -> Option<gc::Sizing> {
     (is_clean && sizing.check().is_ok()).then_some(sizing)
 }
 
-/// The plans, by their numbers in the header.
+/// The plans, indexed by their numbers in the header.
 const PLANS: [gc::Plan; 3] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying, gc::Plan::Appel];
-/// What becomes of vacated regions, by their numbers in the header.
+/// The treatments of vacated regions, indexed by their numbers in the header.
 const AFTER_MAJOR: [gc::AfterMajor; 4] =
     [gc::AfterMajor::Stay, gc::AfterMajor::Drift, gc::AfterMajor::CopyBack, gc::AfterMajor::Reuse];
 
-/// Bytes of the structure in its first version.
+/// Bytes of the structure's first version.
 const SETTINGS_MIN: usize = core::mem::offset_of!(Config, slice_us);
 
 fn refuse(errno: c_int) -> c_int {
@@ -63,7 +63,7 @@ fn refused(why: gc::Refused) -> c_int {
     })
 }
 
-/// An object, or null and `errno`.
+/// Returns the object, or null with `errno`.
 #[inline]
 fn object(object: *mut u8) -> *mut c_void {
     if object.is_null() {
@@ -75,20 +75,20 @@ fn object(object: *mut u8) -> *mut c_void {
 /// Starts the heap.
 ///
 /// # Safety
-/// `settings` is null, or points to as many bytes as its first field says.
+/// `settings` is null, or points to as many bytes as its first field contains.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_init(settings: *const Config) -> c_int {
     let mut config = gc::Config::DEFAULT;
     if !settings.is_null() {
-        // SAFETY: the caller vouches for the first field.
+        // SAFETY: `settings` is not null, so its first field can be read, by the `# Safety` section.
         let bytes = unsafe { (&raw const (*settings).config_bytes).read() };
         if bytes < SETTINGS_MIN {
             return refuse(libc::EINVAL);
         }
-        // What an older program does not know of is zero.
+        // Fields that an older program lacks are zero.
         let mut known = core::mem::MaybeUninit::<Config>::zeroed();
         let bytes = bytes.min(size_of::<Config>());
-        // SAFETY: both have this many bytes; all fields are numbers.
+        // SAFETY: both have `bytes` bytes, by the `# Safety` section; all fields are numbers.
         let settings = unsafe {
             known.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(settings.cast(), bytes);
             known.assume_init()

@@ -6,7 +6,7 @@ use core::ptr::null_mut;
 use vellum_gc as gc;
 use vellum_malloc as front;
 
-/// A type.
+/// Makes a type.
 ///
 /// # Safety
 /// `pointers` has a bit for every word of `bytes` bytes.
@@ -16,14 +16,14 @@ pub unsafe extern "C" fn vel_gc_type_of(bytes: usize, pointers: *const u64) -> *
         refuse(libc::EINVAL);
         return core::ptr::null();
     }
-    // SAFETY: the caller vouches for the bitmap, of which only words with bits for the object are read.
+    // SAFETY: `pointers` has a bit for every word (`# Safety`), and only words with such bits are read.
     made(gc::type_of(bytes, |word| unsafe { pointers.add(word).read() }))
 }
 
-/// A type whose pointers a procedure names.
+/// Makes a type whose pointers a procedure reports.
 ///
 /// # Safety
-/// The procedure may be called with every object of the type whenever collections happen.
+/// The procedure may be called with every object of the type during any collection.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_type_by(
     procedure: Option<gc::TraceFn>,
@@ -33,11 +33,11 @@ pub unsafe extern "C" fn vel_gc_type_by(
         refuse(libc::EINVAL);
         return core::ptr::null();
     };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: the procedure may be called with every object of the type, by the `# Safety` section.
     made(unsafe { gc::type_by(procedure, data.expose_provenance()) })
 }
 
-/// A type, or null and `errno`.
+/// Returns the type, or null with `errno`.
 fn made(layout: Option<&'static gc::Layout>) -> *const gc::Layout {
     if layout.is_none() {
         refuse(libc::ENOMEM);
@@ -45,29 +45,29 @@ fn made(layout: Option<&'static gc::Layout>) -> *const gc::Layout {
     layout.map_or(core::ptr::null(), core::ptr::from_ref)
 }
 
-/// An array of a type's elements.
+/// Allocates an array of a type's elements.
 ///
 /// # Safety
-/// `layout` came from [`vel_gc_type_of`].
+/// [`vel_gc_type_of`] returned `layout`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_new_array(layout: *const gc::Layout, count: usize) -> *mut c_void {
-    // SAFETY: types live for ever.
+    // SAFETY: `layout` is a type (`# Safety`), and types are never freed.
     object(gc::alloc_array(unsafe { &*layout }, count))
 }
 
-/// An object that is kept until it is freed.
+/// Allocates an object that stays until it is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_alloc_uncollectable(bytes: usize) -> *mut c_void {
     object(gc::alloc_kept(bytes, false))
 }
 
-/// The same of one without pointers.
+/// Allocates an object without pointers that stays until it is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_alloc_atomic_uncollectable(bytes: usize) -> *mut c_void {
     object(gc::alloc_kept(bytes, true))
 }
 
-/// Has an object stay until it is freed.
+/// Makes an object stay until it is freed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_keep(object: *mut c_void) -> c_int {
     match gc::keep(object.cast()) {
@@ -76,52 +76,52 @@ pub extern "C" fn vel_gc_keep(object: *mut c_void) -> c_int {
     }
 }
 
-/// An aligned object.
+/// Allocates an aligned object.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_alloc_aligned(bytes: usize, align: usize, atomic: c_int) -> *mut c_void {
     object(gc::alloc_aligned(bytes, align, atomic != 0))
 }
 
-/// Changes an object's size.
+/// Resizes an object.
 ///
 /// # Safety
-/// As `realloc` says.
+/// The conditions of `realloc` apply.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_realloc(old: *mut c_void, bytes: usize) -> *mut c_void {
     if bytes == 0 && !old.is_null() {
-        // SAFETY: passed on.
+        // SAFETY: the object is not used any more, by the `# Safety` section.
         unsafe { vel_gc_free(old) };
         return null_mut();
     }
-    // SAFETY: passed on.
+    // SAFETY: the old object is not used after it has moved, by the `# Safety` section.
     object(unsafe { gc::realloc(old.cast(), bytes) })
 }
 
-/// Gives an object back.
+/// Frees an object.
 ///
 /// # Safety
-/// Nobody uses it any more.
+/// The object is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_free(old: *mut c_void) {
-    // SAFETY: passed on.
+    // SAFETY: the object is not used any more, by the `# Safety` section.
     if !old.is_null() && unsafe { gc::free(old.cast()) }.is_err() {
         no_object("vel_gc_free", old);
     }
 }
 
-/// Gives an object back whose memory is left alone until the next collection.
+/// Frees an object whose memory is not reused before the next collection.
 ///
 /// # Safety
-/// Nobody uses it any more.
+/// The object is not used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_free_later(old: *mut c_void) {
-    // SAFETY: passed on.
+    // SAFETY: the object is not used any more, by the `# Safety` section.
     if !old.is_null() && unsafe { gc::free_later(old.cast()) }.is_err() {
         no_object("vel_gc_free_later", old);
     }
 }
 
-/// Ends the process: the freed address is no object, so that nothing can be relied on.
+/// Ends the process: the freed address is not an object, so the program's state is invalid.
 #[cold]
 fn no_object(function: &str, address: *const c_void) -> ! {
     let mut line = front::Line::new();
@@ -150,20 +150,20 @@ pub extern "C" fn vel_gc_slow_atomic(bytes: usize) -> *mut c_void {
 /// The slow path of `vel_gc_new`.
 ///
 /// # Safety
-/// `layout` came from [`vel_gc_type_of`].
+/// [`vel_gc_type_of`] returned `layout`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_slow_type(layout: *const gc::Layout) -> *mut c_void {
-    // SAFETY: types live for ever.
+    // SAFETY: `layout` is a type (`# Safety`), and types are never freed.
     object(gc::alloc_typed(unsafe { &*layout }))
 }
 
-/// The start of the object that holds a byte.
+/// The start of the object that contains a byte.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_base(address: *const c_void) -> *mut c_void {
     gc::base(address.cast()).cast()
 }
 
-/// Bytes of room in an object.
+/// The usable bytes of an object.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_size(object: *const c_void) -> usize {
     gc::size(object.cast())

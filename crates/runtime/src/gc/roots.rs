@@ -1,34 +1,34 @@
-//! Roots that the program registers, in addition to those that the collector finds.
+//! Roots that the program registers; the collector finds others without registration.
 
 use super::refused;
 use core::ffi::{c_int, c_void};
 use vellum_gc as gc;
 
-/// Names a pointer.
+/// Reports a pointer.
 ///
 /// # Safety
-/// `visitor` is what a procedure was given, and the procedure has not returned.
+/// `visitor` is the procedure's argument, and the procedure has not returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_visit(visitor: *const gc::Visitor, pointer: *const c_void) {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `visitor` is valid during the procedure's call, by the `# Safety` section.
     unsafe { (*visitor).visit(pointer.cast()) };
 }
 
-/// Names all pointers of a range.
+/// Reports all pointers of a range.
 ///
 /// # Safety
-/// As [`vel_gc_visit`]; the range may be read.
+/// The conditions of [`vel_gc_visit`] apply, and the range can be read.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_visit_words(
     visitor: *const gc::Visitor,
     start: *const c_void,
     end: *const c_void,
 ) {
-    // SAFETY: the caller vouches for both.
+    // SAFETY: `visitor` is valid and the range can be read, by the `# Safety` section.
     unsafe { (*visitor).visit_words(start.cast(), end.cast()) };
 }
 
-/// Sets what names further roots.
+/// Sets the hook that reports further roots.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_roots(hook: Option<gc::RootsFn>) -> Option<gc::RootsFn> {
     gc::on_roots(hook)
@@ -37,21 +37,21 @@ pub extern "C" fn vel_gc_on_roots(hook: Option<gc::RootsFn>) -> Option<gc::Roots
 /// Adds roots.
 ///
 /// # Safety
-/// The range may be read until it is removed.
+/// The range can be read until it is removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_roots_add(start: *const c_void, end: *const c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the range can be read until it is removed, by the `# Safety` section.
     unsafe { gc::add_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
 }
 
 /// Adds roots whose objects may move.
 ///
 /// # Safety
-/// The range may be read and written until it is removed; its words hold pointers, or what is no address in
-/// the heap.
+/// The range can be read and written until it is removed. Its words hold pointers, or values that are no
+/// addresses in the heap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_roots_add_precise(start: *mut c_void, end: *mut c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the range meets the conditions of precise roots, by the `# Safety` section.
     unsafe { gc::add_precise_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
 }
 
@@ -61,17 +61,17 @@ pub extern "C" fn vel_gc_roots_remove(start: *const c_void, end: *const c_void) 
     gc::remove_roots(start.cast(), end.cast())
 }
 
-/// Leaves static data out.
+/// Excludes static data from the roots.
 ///
 /// # Safety
-/// No word there is the only one that leads to an object.
+/// No word in the range is the only pointer to an object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_roots_exclude(start: *const c_void, end: *const c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: no object depends on a word in the range, by the `# Safety` section.
     unsafe { gc::exclude_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
 }
 
-/// Finds the static data again.
+/// Undoes exclusions of static data.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_roots_include(start: *const c_void, end: *const c_void) -> usize {
     gc::include_roots(start.cast(), end.cast())

@@ -10,7 +10,7 @@ static SAMPLER: Sampler = Sampler {
     forget: |token| collected::forget(token.0),
 };
 
-/// Has objects sampled where blocks are.
+/// Enables samples of objects while the heap profile is on.
 pub(crate) fn begin() {
     collected::tell_collector(|is_on| vellum_gc::sample(is_on.then_some(&SAMPLER)));
 }

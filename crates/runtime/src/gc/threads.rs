@@ -4,20 +4,20 @@ use super::{refuse, refused};
 use core::ffi::{c_int, c_void};
 use vellum_gc as gc;
 
-/// Calls `function(argument)` from within a blocking region as if outside of it.
+/// Within a blocking region: calls `function(argument)`, which may touch the heap.
 ///
 /// # Safety
-/// The function may be called so.
+/// `function` may be called with `argument`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_active(
     function: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
     argument: *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `function` may be called with `argument`, by the `# Safety` section.
     gc::active(|| unsafe { function(argument) })
 }
 
-/// Makes the calling thread known.
+/// Registers the calling thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_thread_enter() -> c_int {
     if gc::enter() { 0 } else { refuse(libc::ENOMEM) }
@@ -26,10 +26,10 @@ pub extern "C" fn vel_gc_thread_enter() -> c_int {
 /// Adds roots of the calling thread.
 ///
 /// # Safety
-/// The range may be read until it is removed or the thread ends.
+/// The range can be read until it is removed or the thread ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_thread_roots_add(start: *const c_void, end: *const c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the range can be read that long, by the `# Safety` section.
     unsafe { gc::add_thread_roots(start.cast(), end.cast()) }.map_or_else(refused, |()| 0)
 }
 
@@ -39,7 +39,7 @@ pub extern "C" fn vel_gc_safepoint() {
     gc::safepoint();
 }
 
-/// Calls a function that does not touch the heap.
+/// Calls a function that does not touch the heap; collections do not wait for it.
 ///
 /// # Safety
 /// `function` may be called with `argument`.
@@ -48,6 +48,6 @@ pub unsafe extern "C" fn vel_gc_blocking(
     function: unsafe extern "C" fn(*mut c_void) -> *mut c_void,
     argument: *mut c_void,
 ) -> *mut c_void {
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `function` may be called with `argument`, by the `# Safety` section.
     gc::blocking(|| unsafe { function(argument) })
 }

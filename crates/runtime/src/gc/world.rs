@@ -12,31 +12,31 @@ pub extern "C" fn vel_gc_on_event(hook: Option<gc::EventFn>) -> Option<gc::Event
     gc::on_event(hook)
 }
 
-/// Sets what is asked before a collection that allocation wants.
+/// Sets the hook that may prevent a collection before allocation starts it.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_need(hook: Option<gc::NeedFn>) -> Option<gc::NeedFn> {
     gc::on_need(hook)
 }
 
-/// Sets what is asked about libraries' data.
+/// Sets the filter for libraries' data.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_on_image(hook: Option<gc::ImageFn>) -> Option<gc::ImageFn> {
     gc::on_image(hook)
 }
 
-/// Finalizers that are due.
+/// The number of finalizers that are due.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_due() -> usize {
     gc::due()
 }
 
-/// Runs the finalizers that are due, unless within one.
+/// Runs the finalizers that are due, unless called from a finalizer.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_finalize_unless_within() -> usize {
     gc::finalize_unless_within()
 }
 
-/// Runs every finalizer there is.
+/// Runs every registered finalizer.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_finalize_all() -> usize {
     gc::finalize_all()
@@ -45,7 +45,7 @@ pub extern "C" fn vel_gc_finalize_all() -> usize {
 /// Sets an object's disclaimer.
 ///
 /// # Safety
-/// It may be called with the object and `data` at any time after the object has died.
+/// The disclaimer may be called with the object and `data` at any time after the object has died.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_set_disclaimer(
     object: *mut c_void,
@@ -53,27 +53,27 @@ pub unsafe extern "C" fn vel_gc_set_disclaimer(
     data: *mut c_void,
     follows: c_int,
 ) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the disclaimer may be called with the object and `data`, by the `# Safety` section.
     unsafe { gc::set_disclaimer(object.cast(), disclaimer, data.cast(), follows != 0) }
         .map_or_else(refused, |()| 0)
 }
 
-/// Whether an object is alive, as far as is known.
+/// Returns 1 if an object was alive at the last collection, or is newer.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_is_marked(address: *const c_void) -> c_int {
     c_int::from(gc::is_marked(address.cast()))
 }
 
-/// Says for an object's disclaimer whether the object is wanted.
+/// Sets whether an object is needed, for its disclaimer.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_want(address: *const c_void, wanted: c_int) {
     gc::want(address.cast(), wanted != 0);
 }
 
-/// The sort of an object.
+/// The sort of an object; `data` receives the data of its procedure.
 ///
 /// # Safety
-/// `data` is null or may be written.
+/// `data` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_sort(object: *const c_void, data: *mut *mut c_void) -> c_int {
     /// `VEL_GC_KEPT`.
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn vel_gc_sort(object: *const c_void, data: *mut *mut c_vo
         gc::Sort::Typed => (2, 0),
         gc::Sort::Procedure(data) => (3, data),
     };
-    // SAFETY: the caller vouches for it.
+    // SAFETY: `data` is null or can be written, by the `# Safety` section.
     if let Some(data) = unsafe { data.as_mut() } {
         *data = core::ptr::with_exposed_provenance_mut(its_data);
     }
@@ -98,7 +98,7 @@ pub extern "C" fn vel_gc_stop_world() -> c_int {
     if gc::stop_world() { 0 } else { refused(gc::Refused::OutOfMemory) }
 }
 
-/// Lets it go on.
+/// Lets the world continue.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_start_world() {
     gc::start_world();
@@ -110,23 +110,23 @@ pub extern "C" fn vel_gc_thread() -> *mut c_void {
     gc::handle()
 }
 
-/// Says where a thread's stack ends.
+/// Sets the end of a thread's stack.
 ///
 /// # Safety
-/// The stack may be read up to there.
+/// The stack can be read up to `end`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_set_stack_end(thread: *mut c_void, end: *const c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the stack can be read up to `end`, by the `# Safety` section.
     if unsafe { gc::set_stack_end(thread, end.expose_provenance()) } { 0 } else { invalid() }
 }
 
-/// Says where it is said where the calling thread's stack ends.
+/// Sets the place that holds the end of the calling thread's stack.
 ///
 /// # Safety
-/// `place` holds that as long as the thread lives.
+/// `place` holds the stack's end as long as the thread lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_stack_end_at(place: *const *const c_void) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: `place` is valid as long as the thread lives, by the `# Safety` section.
     if unsafe { gc::stack_end_at(place.cast()) } { 0 } else { refused(gc::Refused::OutOfMemory) }
 }
 
@@ -136,7 +136,7 @@ pub extern "C" fn vel_gc_suspend(thread: libc::pthread_t) -> c_int {
     if gc::suspend(thread as usize) { 0 } else { invalid() }
 }
 
-/// Lets a suspended thread go on.
+/// Resumes a suspended thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_resume(thread: libc::pthread_t) -> c_int {
     if gc::resume(thread as usize) { 0 } else { invalid() }
@@ -148,7 +148,7 @@ pub extern "C" fn vel_gc_signal() -> c_int {
     gc::signal()
 }
 
-/// Has threads stopped by another.
+/// Sets the signal that stops threads.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_gc_set_signal(signal: c_int) -> c_int {
     if gc::set_signal(signal) {
