@@ -4,27 +4,27 @@
 
 use std::fmt;
 
-/// What is asked.
+/// A server's address with a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Whether the server must prove who it is, and nobody else may listen.
+    /// Whether TLS is used: the server must have a certificate, and the connection is encrypted.
     pub is_secure: bool,
-    /// Host, and port if it is not the usual one.
+    /// The host, with the port unless it is the default.
     pub authority: String,
-    /// The path, with what follows it.
+    /// The path and query.
     pub path: String,
 }
 
-/// It is no address that can be asked.
+/// The text is not a valid address.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?}: write http://HOST:PORT or https://HOST:PORT, without a user's name")]
 pub struct AddressError(String);
 
 impl Address {
-    /// The address in `text`, at `path` if it has none.
+    /// Parses `text`; `path` is the default path.
     ///
     /// # Errors
-    /// [`AddressError`] if it is none, or has a user's name.
+    /// [`AddressError`] if the address is invalid or contains a user's name.
     pub fn parse(text: &str, path: &str) -> Result<Address, AddressError> {
         let wrong = || AddressError(text.to_owned());
         let plain = text.strip_prefix("http://").map(|rest| (false, rest));
@@ -35,7 +35,7 @@ impl Address {
             None => (rest, path),
         };
         let clean = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        // The colons of an address of version 6 stand in brackets.
+        // An IPv6 address has its colons in brackets.
         let (host, port) = match authority.rsplit_once(':').filter(|(_, port)| !port.contains(']')) {
             Some((host, port)) => (host, port.parse::<u16>().is_ok()),
             None => (authority, true),
@@ -47,7 +47,7 @@ impl Address {
         Ok(Address { is_secure, authority: authority.to_owned(), path: own.to_owned() })
     }
 
-    /// The same server at another path, which is added to its own.
+    /// The same server, with `path` appended to the address's path.
     #[must_use]
     pub fn below(&self, path: &str) -> Address {
         Address { path: format!("{}{path}", self.path.trim_end_matches('/')), ..self.clone() }
@@ -61,7 +61,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// Text within an address.
+/// Percent-encodes text for an address.
 pub(crate) fn encoded(text: &str) -> String {
     let each = text.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' => char::from(byte).to_string(),

@@ -22,72 +22,72 @@ use std::time::{Duration, Instant};
 use vellum_reference::{Delay, Options};
 
 const GROUPS_MAX: usize = 4096;
-/// Between two pages.
+/// The time between two pages.
 const PUBLISH: Duration = Duration::from_secs(2);
-/// A step ends after this, so that groups that come and go are noticed, and signals.
+/// The longest step, so that signals and new groups are noticed in time.
 const STEP_MAX: Duration = Duration::from_millis(200);
 
-/// There is no agent.
+/// The agent cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The hierarchy cannot be used.
+    /// The root of the hierarchy cannot be used.
     #[error(transparent)]
     Root(#[from] RootError),
-    /// The share is out of bounds.
+    /// The share is out of range.
     #[error("--total {0}: it is a part of one processor, above 0% and at most 100%")]
     Share(f64),
-    /// The list of pods cannot be asked for.
+    /// The list of pods cannot be requested.
     #[error(transparent)]
     Access(#[from] AccessError),
 }
 
-/// How an agent works.
+/// The settings of an agent.
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// The hierarchy's root; `None` for the usual one.
     pub root: Option<PathBuf>,
-    /// Whether groups of no known shape count.
+    /// Whether groups of unknown shape are watched.
     pub others: bool,
-    /// Where the list of pods comes from.
+    /// The source of the list of pods.
     pub pods: Option<PodsFrom>,
-    /// How it is asked for.
+    /// Credentials for the list of pods.
     pub access: Access,
-    /// How each group is watched.
+    /// Options of each watch.
     pub watch: Options,
-    /// What all may cost together, of one processor.
+    /// The share of one processor that all watches may cost together.
     pub share: f64,
-    /// S.
+    /// S, the delay of a page fault.
     pub delay: Delay,
 }
 
-/// What happened.
+/// An event, reported to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are what they are called")]
 pub enum Notice {
-    /// A group has come.
+    /// A group was found.
     Came {
         name: String,
         /// Its path below the root.
         path: String,
     },
-    /// It is gone.
+    /// A group has gone.
     Went { name: String },
-    /// It has its first curve.
+    /// A group has its first curve.
     Known { name: String },
-    /// It cannot be watched.
+    /// A group cannot be watched.
     Blind { name: String, why: String },
-    /// There is no list of pods that is up to date: containers are named by their paths.
+    /// There is no current list of pods: containers are named by their paths.
     Nameless(String),
-    /// The list of pods can be had.
+    /// The list of pods is available again.
     Named,
-    /// Some levels are only listed from time to time.
+    /// Some levels are only listed at intervals.
     Unnoticed,
-    /// There are more groups than are watched.
+    /// There are more groups than the agent watches.
     TooMany,
 }
 
 impl Notice {
-    /// Whether it tells of something that is not as it should be.
+    /// Whether the notice reports a problem.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         matches!(self, Notice::Blind { .. } | Notice::Nameless(_) | Notice::Unnoticed | Notice::TooMany)
@@ -114,26 +114,26 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What serves the page.
+/// The served page.
 #[derive(Debug, Clone, Default)]
 pub struct Published(Arc<Mutex<Arc<Page>>>);
 
 impl Published {
-    /// The page as text, in the OpenMetrics format. What the kernel accounts to groups is read anew.
+    /// The page as text in the OpenMetrics format. The kernel's counters of groups are read at each call.
     #[must_use]
     pub fn text(&self) -> String {
         let page = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
         metrics::render(&page)
     }
 
-    /// The same as collectors of text files read it: Prometheus' older format has no type `info`.
+    /// The page for collectors of text files: Prometheus' older format has no type `info`.
     #[must_use]
     pub fn text_file(&self) -> String {
         metrics::text_file(&self.text())
     }
 }
 
-/// An agent.
+/// The agent: groups, their watches and the page.
 #[derive(Debug)]
 pub struct Agent {
     setting: Setting,
@@ -148,18 +148,18 @@ pub struct Agent {
     imposed: Duration,
     published: Option<Instant>,
     page: Published,
-    /// Whether the list of pods could be had at the last try.
+    /// Whether the list of pods was available at the last attempt.
     named: bool,
-    /// Whether it was said that inotify has no more watches, and that there are too many groups.
+    /// Whether the notices were given that inotify has no more watches, and that there are too many groups.
     told: (bool, bool),
     notices: Vec<Notice>,
 }
 
 impl Agent {
-    /// An agent that has seen nothing yet.
+    /// An agent without groups.
     ///
     /// # Errors
-    /// [`AgentError`] if the hierarchy cannot be used, or the share is none.
+    /// [`AgentError`] if the hierarchy cannot be used, or the share is out of range.
     pub fn new(setting: Setting) -> Result<Agent, AgentError> {
         if !(setting.share > 0.0 && setting.share <= 1.0) {
             return Err(AgentError::Share(setting.share));
@@ -193,7 +193,7 @@ impl Agent {
         self.setting.root.as_deref().unwrap_or(std::path::Path::new("/"))
     }
 
-    /// What serves the page.
+    /// The served page.
     #[must_use]
     pub fn page(&self) -> Published {
         self.page.clone()
@@ -205,13 +205,13 @@ impl Agent {
         self.discovery.wake()
     }
 
-    /// Whether each group has an answer, or will have none for now.
+    /// True if each group has a curve, or cannot have one for now.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.groups.values().all(Watched::is_answered)
     }
 
-    /// Does what is due; what happened, and for how long nothing needs to be done.
+    /// Does the work that is due. Returns the notices, and the time until the next work.
     pub fn step(&mut self) -> (Vec<Notice>, Duration) {
         self.discover();
         self.name();
@@ -262,7 +262,7 @@ impl Agent {
         self.published = None;
     }
 
-    /// Asks for names, if that is due.
+    /// Reads the list of pods, if that is due.
     fn name(&mut self) {
         let Some(pods) = &mut self.pods else { return };
         let ids = self.groups.values().filter_map(|group| match group.identity() {
@@ -287,7 +287,7 @@ impl Agent {
         self.published = None;
     }
 
-    /// Makes the steps that are due and paid for.
+    /// Makes the steps that are due and within budget.
     fn watch(&mut self) -> Duration {
         let began = Instant::now();
         loop {
@@ -325,7 +325,7 @@ impl Agent {
         self.turns.account(self.began.elapsed(), spent);
     }
 
-    /// Makes the page anew.
+    /// Makes a new page.
     pub fn publish(&mut self) {
         self.published = Some(Instant::now());
         for group in self.groups.values_mut() {
@@ -333,7 +333,7 @@ impl Agent {
         }
         let mut views: Vec<_> = self.groups.values().map(|group| Arc::clone(group.view())).collect();
         views.sort_by(|a, b| a.path.cmp(&b.path));
-        // Two series of the same labels would have all of the page refused.
+        // Prometheus rejects a page with two series of the same labels.
         let mut names = HashSet::new();
         for view in &mut views {
             if !names.insert(view.name.clone()) {
@@ -356,7 +356,7 @@ impl Agent {
     }
 }
 
-/// Why a group was blind, if it was.
+/// The reason for which a group cannot be watched, or nothing.
 fn word(state: &crate::State) -> String {
     match state {
         crate::State::Blind(why) => why.clone(),
@@ -364,7 +364,7 @@ fn word(state: &crate::State) -> String {
     }
 }
 
-/// This process's CPU time: that of the threads that serve, too.
+/// The CPU time of this process, including the serving threads.
 fn own_cpu() -> Duration {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(now.tv_sec.try_into().unwrap_or_default(), now.tv_nsec.try_into().unwrap_or_default())

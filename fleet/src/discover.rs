@@ -24,40 +24,40 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The most groups and levels.
+/// The maximum number of groups and levels.
 const NODES_MAX: usize = 1 << 16;
-/// The most levels above a job.
+/// The maximum number of levels above a job.
 const DEPTH_MAX: usize = 16;
-/// Everything is listed again.
+/// The time between two full listings.
 const RESCAN: Duration = Duration::from_secs(60);
 const RESCAN_BLIND: Duration = Duration::from_secs(5);
-/// Events are read in pieces of this many bytes.
+/// The size of the buffer for events, in bytes.
 const EVENTS: usize = 16 << 10;
 
 /// The root cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// It is not there, or is no control group.
+    /// The directory does not exist, or is not a control group.
     #[error("--root {path}: {source}; give the root of a hierarchy of control groups, as {V2} or {V1}")]
     Root {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is no hierarchy in the usual places.
+    /// No hierarchy is mounted in the usual places.
     #[error("no control groups are mounted in {V2} or {V1}; give the hierarchy's root with --root")]
     None,
 }
 
-/// Where version 2 is mounted, and where the memory hierarchy of version 1 is.
+/// The mount points of version 2, and of version 1's memory hierarchy.
 const V2: &str = "/sys/fs/cgroup";
 const V1: &str = "/sys/fs/cgroup/memory";
 
-/// The hierarchy of this machine in which groups have their memory.
+/// The hierarchy of this machine that has the memory controller.
 ///
 /// # Errors
-/// [`RootError::None`] if there is none.
+/// [`RootError::None`] if there is no such hierarchy.
 pub fn usual_root() -> Result<PathBuf, RootError> {
     let v2 = fs::read_to_string(Path::new(V2).join("cgroup.controllers"))
         .is_ok_and(|controllers| controllers.split_whitespace().any(|controller| controller == "memory"));
@@ -68,18 +68,18 @@ pub fn usual_root() -> Result<PathBuf, RootError> {
     }
 }
 
-/// What became of a group. Paths are relative to the root.
+/// A change of a group. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// A job's group is there.
+    /// A job's group was found.
     Came(String, Identity),
-    /// It is gone.
+    /// A job's group has gone.
     Went(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Node {
-    /// With its watch, if there is one.
+    /// A level, with its inotify watch if it has one.
     Above(Option<i32>),
     Job(Identity),
     Helper,
@@ -89,7 +89,7 @@ enum Node {
 #[derive(Debug)]
 pub struct Discovery {
     root: PathBuf,
-    /// Whether groups of no shape that is known count.
+    /// Whether groups of unknown shape are included.
     others: bool,
     nodes: BTreeMap<String, Node>,
     watched: HashMap<i32, String>,
@@ -99,10 +99,10 @@ pub struct Discovery {
 }
 
 impl Discovery {
-    /// The groups below `root`; with `others` also those of no shape that is known.
+    /// The groups below `root`; with `others`, including groups of unknown shape.
     ///
     /// # Errors
-    /// [`RootError`] if it is no control group.
+    /// [`RootError`] if `root` is not a control group.
     pub fn new(root: &Path, others: bool) -> Result<Discovery, RootError> {
         fs::read(root.join("cgroup.procs"))
             .map_err(|source| RootError::Root { path: root.to_owned(), source })?;
@@ -124,13 +124,13 @@ impl Discovery {
         self.watch.as_ref().map(AsFd::as_fd)
     }
 
-    /// Whether some levels are only listed from time to time, since inotify has no more watches.
+    /// True if some levels are only listed at intervals, because inotify has no more watches.
     #[must_use]
     pub fn is_blind(&self) -> bool {
         self.blind
     }
 
-    /// What has changed since the last call.
+    /// The changes since the last call.
     pub fn poll(&mut self) -> Vec<Change> {
         let mut changes = Vec::new();
         let (mut levels, lost) = self.events();
@@ -153,7 +153,7 @@ impl Discovery {
         changes
     }
 
-    /// The levels that something happened in, and whether events were lost.
+    /// The levels with events, and whether events were lost.
     fn events(&mut self) -> (BTreeSet<String>, bool) {
         let (mut levels, mut lost) = (BTreeSet::new(), false);
         let Some(watch) = &self.watch else { return (levels, lost) };
@@ -172,7 +172,7 @@ impl Discovery {
         }
     }
 
-    /// Lists one level, and the new ones below it.
+    /// Lists one level and the new levels below it.
     fn list(&mut self, level: &str, changes: &mut Vec<Change>) {
         let mut queue = vec![level.to_owned()];
         while let Some(level) = queue.pop() {
@@ -221,8 +221,8 @@ impl Discovery {
         }
     }
 
-    /// A job's group with groups of its own is a job all the same; unless it is a unit in which containers
-    /// are, or was a job only because it had nothing below.
+    /// A job's group with groups below it remains a job, with two exceptions. A unit that contains containers
+    /// becomes a level, and so does a group that was a job only because it had no groups below.
     fn look_into(
         &mut self,
         path: &str,
@@ -257,7 +257,7 @@ impl Discovery {
         self.nodes.insert(path.to_owned(), node);
     }
 
-    /// The node is gone, and all below it.
+    /// Removes a node and all nodes below it.
     fn forget(&mut self, path: &str, changes: &mut Vec<Change>) {
         let below = format!("{path}/");
         let gone: Vec<String> = std::iter::once(path.to_owned())
@@ -276,7 +276,7 @@ impl Discovery {
         }
     }
 
-    /// What is known directly below a level.
+    /// The known nodes directly below a level.
     fn children(&self, level: &str) -> Vec<String> {
         let front = if level.is_empty() { String::new() } else { format!("{level}/") };
         let below = self.nodes.range(front.clone()..).map(|(path, _)| path);
@@ -300,7 +300,7 @@ impl Discovery {
                     *node = Node::Above(Some(number));
                 }
             }
-            // Gone already: listing it will show that.
+            // Already gone, which its listing will show.
             Err(Errno::NOENT) => {}
             Err(_) => self.blind = true,
         }
@@ -309,13 +309,13 @@ impl Discovery {
     fn unwatch(&mut self, path: &str) {
         if let (Some(watch), Some(Node::Above(Some(number)))) = (&self.watch, self.nodes.get(path)) {
             self.watched.remove(number);
-            // A directory that is gone has lost its watch already.
+            // A directory that has gone has already lost its watch.
             let _ = inotify::remove_watch(watch, *number);
         }
     }
 }
 
-/// The names of the groups below one; `None` if it is gone.
+/// The names of the groups directly below one; `None` if it has gone.
 fn subdirectories(path: &Path) -> Option<BTreeSet<String>> {
     let entries = fs::read_dir(path).ok()?.flatten();
     let directories = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -330,7 +330,7 @@ fn name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// How many jobs of each kind there are among these.
+/// The number of jobs of each kind.
 pub(crate) fn by_kind<'a>(jobs: impl Iterator<Item = &'a Identity>) -> [(Kind, u64); Kind::ALL.len()] {
     let mut counts = Kind::ALL.map(|kind| (kind, 0));
     for identity in jobs {
@@ -345,7 +345,7 @@ pub(crate) fn by_kind<'a>(jobs: impl Iterator<Item = &'a Identity>) -> [(Kind, u
 mod tests {
     use super::*;
 
-    /// Directories as a hierarchy of control groups has them.
+    /// Directories in the form of a control group hierarchy.
     struct Tree(tempfile::TempDir);
 
     impl Tree {
@@ -400,7 +400,7 @@ mod tests {
         tree.remove("system.slice/nginx.service");
         let gone = set(&[format!("-{POD}/{ID}"), "-system.slice/nginx.service".into()]);
         assert_eq!(told(discovery.poll()), gone);
-        // The same again at the same place is another group.
+        // A new group at the same place is another group.
         tree.make(&format!("{POD}/{ID}"));
         assert_eq!(told(discovery.poll()), set(&[format!("+{POD}/{ID}")]));
         assert!(!discovery.is_blind());

@@ -19,31 +19,31 @@
 //! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes), Slurm
 //! `cgroup_v1.c`, `cgroup_v2.c` (levels).
 
-/// Digits of a container's id.
+/// The number of digits of a container's id.
 const ID_DIGITS: usize = 64;
-/// Digits of it that names show, as container tools do.
+/// The number of digits in names, as in container tools.
 const ID_SHOWN: usize = 12;
 
-/// What kind of job a group holds.
+/// The kind of job in a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A container of a pod.
     Kubernetes,
-    /// A container, or a machine, that no kubelet has made.
+    /// A container or machine without a kubelet.
     Container,
     /// A systemd service or scope.
     Unit,
     /// A step of a Slurm job.
     Slurm,
-    /// A group of no shape that is known, without groups below it.
+    /// A group of unknown shape, without groups below it.
     Other,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Kind; 5] = [Kind::Kubernetes, Kind::Container, Kind::Unit, Kind::Slurm, Kind::Other];
 
-    /// In a word, as the label `kind` has it.
+    /// The kind's name, the value of the label `kind`.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// Who a job is, as far as its group's path says.
+/// The identity of a job, from its group's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
     /// A container of the pod with this UID.
@@ -68,16 +68,16 @@ pub enum Identity {
     },
     /// A container.
     Container {
-        /// What made it, as far as that is known: `docker`, `libpod`, `crio`, `lxc`, `machine`, …
+        /// The engine, if the path names it: `docker`, `libpod`, `crio`, `lxc`, `machine`, …
         engine: String,
-        /// Its id, or its name where that is all.
+        /// The id, or else the name.
         id: String,
     },
     /// A systemd unit.
     Unit {
-        /// Its name.
+        /// The unit's name.
         unit: String,
-        /// The user whose manager runs it; `None` for the machine's own.
+        /// The user whose manager runs the unit; `None` for the machine's manager.
         user: Option<String>,
     },
     /// A step of a Slurm job.
@@ -86,15 +86,15 @@ pub enum Identity {
         job: String,
         /// The step: a number, `batch`, `extern`, `interactive`.
         step: String,
-        /// The user's number, where the path has it (version 1).
+        /// The user's number, if the path contains it (version 1).
         user: Option<String>,
     },
-    /// Known by its path alone.
+    /// Identified by the path alone.
     Other,
 }
 
 impl Identity {
-    /// Its kind.
+    /// The job's kind.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
@@ -106,7 +106,7 @@ impl Identity {
         }
     }
 
-    /// A name for people, where nobody knows a better one. `path` is the group's.
+    /// A readable name, unless a list of pods gives a better one. `path` is the group's.
     #[must_use]
     pub fn name(&self, path: &str) -> String {
         match self {
@@ -120,24 +120,24 @@ impl Identity {
     }
 }
 
-/// As much of an id as people are shown; a name is shown whole.
+/// The shortened form of an id; a name is shown whole.
 #[must_use]
 pub(crate) fn short(id: &str) -> &str {
     if is_id(id) { &id[..ID_SHOWN] } else { id }
 }
 
-/// What is at a path.
+/// The classification of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A job.
     Job(Identity),
-    /// A level; jobs may be below it.
+    /// A level, which may have jobs below it.
     Above,
-    /// Neither: the process that looks after a container, which is no workload.
+    /// A process that supervises a container; neither a job nor a level.
     Helper,
 }
 
-/// What the group at `path` is.
+/// Classifies the group at `path`.
 #[must_use]
 pub fn place(path: &str) -> Place {
     let (above, last) = path.rsplit_once('/').unwrap_or(("", path));
@@ -148,7 +148,7 @@ pub fn place(path: &str) -> Place {
         return Place::Helper;
     }
     if let Some((engine, id)) = container(last) {
-        // Containerd may have systemd's names without systemd: then the pod's stands in front of the others.
+        // Containerd may use systemd's names without systemd; then the pod's name comes first.
         let pod = above.rsplit('/').find_map(pod_uid).or_else(|| last.split(':').next().and_then(pod_uid));
         return Place::Job(match pod {
             Some(pod) => Identity::Kubernetes { pod, id },
@@ -165,10 +165,10 @@ pub fn place(path: &str) -> Place {
     unit(above, last).map_or(Place::Above, Place::Job)
 }
 
-/// The id in the name of a container's group, and the engine if it is named.
+/// The id in the name of a container's group, with the engine if it is named.
 fn container(name: &str) -> Option<(&str, String)> {
     let bare = name.strip_suffix(".scope").unwrap_or(name);
-    // POD:cri-containerd:ID, or the id behind the engine's name, or alone.
+    // POD:cri-containerd:ID, or ENGINE-ID, or ID.
     let (front, id) = match bare.rsplit_once(':') {
         Some((front, id)) => (front.rsplit_once(':').map_or("", |(_, engine)| engine), id),
         None => bare.rsplit_once('-').unwrap_or(("", bare)),
@@ -180,13 +180,13 @@ fn is_id(text: &str) -> bool {
     text.len() == ID_DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Conmon and the like: one beside each container.
+/// Conmon and similar programs, of which each container has one.
 fn is_helper(name: &str) -> bool {
     ["crio-conmon-", "libpod-conmon-", "lxc.monitor", "conmon-"].iter().any(|front| name.starts_with(front))
 }
 
-/// The UID in the name of a pod's group: `podUID`, or `…-podU_I_D.slice`, in which systemd's names have
-/// underlines for dashes.
+/// The UID in the name of a pod's group: `podUID`, or `…-podU_I_D.slice`, where systemd replaces dashes by
+/// underscores.
 fn pod_uid(name: &str) -> Option<String> {
     let uid = match name.strip_suffix(".slice") {
         Some(slice) => slice.rsplit_once("-pod")?.1,
@@ -197,7 +197,7 @@ fn pod_uid(name: &str) -> Option<String> {
     (digits && matches!(uid.len(), 32 | 36)).then_some(uid)
 }
 
-/// A step below its job's group.
+/// A step, below its job's group.
 fn slurm(above: &str, step: &str) -> Option<Identity> {
     let mut levels = above.rsplit('/');
     let job = levels.next()?.strip_prefix("job_").filter(|job| is_number(job))?;
@@ -213,7 +213,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
 }
 
-/// Machines and system containers, which have names instead of ids.
+/// Machines and system containers, which have names and no ids.
 fn machine(above: &str, last: &str) -> Option<Identity> {
     let is = |engine: &str, name: &str| {
         Some(Identity::Container { engine: engine.to_owned(), id: unescaped(name) })
@@ -233,7 +233,7 @@ fn machine(above: &str, last: &str) -> Option<Identity> {
     None
 }
 
-/// A unit; a user's manager is a level above that user's units.
+/// A systemd unit. A user's manager is not a unit but a level above the user's units.
 fn unit(above: &str, last: &str) -> Option<Identity> {
     let name = last.strip_suffix(".service").or_else(|| last.strip_suffix(".scope"))?;
     if name.is_empty() || manager(last).is_some() || last.ends_with("slurmstepd.scope") {
@@ -243,12 +243,12 @@ fn unit(above: &str, last: &str) -> Option<Identity> {
     Some(Identity::Unit { unit: unescaped(last), user })
 }
 
-/// The user whose manager this is.
+/// The user whose manager has this name.
 fn manager(name: &str) -> Option<&str> {
     name.strip_prefix("user@")?.strip_suffix(".service").filter(|user| is_number(user))
 }
 
-/// systemd's `\x2d` as what it stands for, where that is a visible character.
+/// Replaces systemd's `\x2d` and the like by the characters, if they are visible.
 fn unescaped(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     let mut rest = name;

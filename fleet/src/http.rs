@@ -18,42 +18,42 @@ use std::time::{Duration, Instant};
 use ureq::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-/// Whom a system trusts, as Debian, Red Hat, SUSE and Alpine have it.
+/// The usual files of trusted authorities on Debian, Red Hat, SUSE and Alpine.
 const TRUSTED: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// As much of what a server says about a refusal as is shown.
+/// The maximum length of a server's message in an error.
 const SAID_MAX: usize = 300;
 
-/// What is needed to be let in, and whom to trust.
+/// Credentials, and trusted authorities.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// A token to send.
+    /// The bearer token to send.
     pub token: Option<TokenFile>,
-    /// Certificates of those who may vouch for the server, instead of those that this system trusts.
+    /// Certificates of trusted authorities, in place of the system's.
     pub authorities: Option<PathBuf>,
-    /// A certificate to show, and its key.
+    /// The client certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// A file of certificates cannot be used.
+/// A certificate file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {source}; give a file with certificates (PEM) that can be read")]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It has none.
+    /// The file has no such item.
     #[error("{0}: there is no {1} in it that is understood; give a file in the form of PEM")]
     None(PathBuf, &'static str),
-    /// The system has no list of those it trusts.
+    /// The system has no list of trusted authorities.
     #[error("no certificates of authorities were found on this system; name a file of them (--ca-file)")]
     Untrusting,
 }
@@ -65,35 +65,35 @@ pub(crate) struct Limits {
     pub(crate) time: Duration,
 }
 
-/// There is no answer that can be used.
+/// A request has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// Nobody answers, or not in time.
+    /// There is no answer, or not in time.
     #[error("{0}")]
     Io(#[source] io::Error),
-    /// It cannot be understood, or there is no trust.
+    /// The answer is invalid, or the server is not trusted.
     #[error("the answer cannot be used ({0})")]
     Nonsense(String),
-    /// It is a refusal.
+    /// The answer is a refusal.
     #[error("the answer is {code}, not 200{said}")]
     Status {
         /// The status.
         code: u16,
-        /// For how long it asks not to be asked again.
+        /// The time before which the server accepts no further request.
         after: Option<Duration>,
-        /// What else it says, behind a colon.
+        /// The server's message, after a colon.
         said: String,
     },
 }
 
 impl HttpError {
-    /// Whether it may be gone when the same is asked again.
+    /// True for temporary errors, after which the same request may succeed.
     #[must_use]
     pub fn may_pass(&self) -> bool {
         matches!(self, HttpError::Io(_) | HttpError::Status { code: 429 | 500..=599, .. })
     }
 
-    /// The status that refuses.
+    /// The status of a refusal.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -108,24 +108,24 @@ pub(crate) enum Method {
     Get,
     Post,
     Put,
-    /// A part of an object, as RFC 7386 has it.
+    /// Merges a part into an object (RFC 7386).
     Merge,
 }
 
-/// A server, and how it is asked. Connections are kept.
+/// A server with credentials. Connections are reused.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// Where it is.
+    /// The server's address.
     pub address: Address,
     token: Option<TokenFile>,
     agent: ureq::Agent,
 }
 
 impl Server {
-    /// A server, which is not asked yet.
+    /// A server, without a connection yet.
     ///
     /// # Errors
-    /// [`AccessError`] if certificates that are needed cannot be read.
+    /// [`AccessError`] if a certificate file cannot be read.
     pub fn new(address: Address, access: &Access) -> Result<Server, AccessError> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
@@ -142,12 +142,12 @@ impl Server {
         Ok(Server { address, token: access.token.clone(), agent: config.build().into() })
     }
 
-    /// The body of the answer to a question.
+    /// The body of the answer to a GET request.
     pub(crate) fn get(&self, path: &str, limits: &Limits) -> Result<Vec<u8>, HttpError> {
         self.ask(Method::Get, path, &[], limits)
     }
 
-    /// The body of the answer, `body` being JSON.
+    /// The body of the answer to a request with a JSON body.
     pub(crate) fn ask(
         &self,
         method: Method,
@@ -159,13 +159,13 @@ impl Server {
         answer.body_mut().with_config().limit(limits.bytes).read_to_vec().map_err(why)
     }
 
-    /// The body of the answer to a question as it comes.
+    /// The body of the answer to a GET request, as a stream.
     pub(crate) fn follow(&self, path: &str, limits: &Limits) -> Result<ureq::BodyReader<'static>, HttpError> {
         let answer = self.send(Method::Get, path, &[], limits)?;
         Ok(answer.into_body().into_with_config().limit(limits.bytes).reader())
     }
 
-    /// The answer, of which only the head was read, if it is no refusal.
+    /// The answer, unless it is a refusal. Only its head has been read.
     fn send(
         &self,
         method: Method,
@@ -194,8 +194,8 @@ impl Server {
         let answer = match method {
             Method::Get => {
                 let request = request.body(()).map_err(nonsense)?;
-                // A connection that was kept may be closed by the server in the very moment in which it is
-                // used again. What only reads may then be asked once more (RFC 9112, section 9.3.1).
+                // The server may close a reused connection at the moment of the request. Read-only requests
+                // may then be repeated once (RFC 9112, section 9.3.1).
                 let began = Instant::now();
                 match self.run(request.clone(), limits) {
                     Err(error) if is_hung_up(&error) => {
@@ -232,7 +232,7 @@ impl Server {
     }
 }
 
-/// Whether the server closed the connection before it answered.
+/// True if the server closed the connection before it answered.
 fn is_hung_up(error: &ureq::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     let ureq::Error::Io(error) = error else { return false };
@@ -242,7 +242,7 @@ fn is_hung_up(error: &ureq::Error) -> bool {
 fn why(error: ureq::Error) -> HttpError {
     let io = |kind, text: &str| HttpError::Io(io::Error::new(kind, text.to_owned()));
     match error {
-        // What TLS and chunks have to say comes as these two kinds.
+        // Errors of TLS and of chunked encoding have these two kinds.
         ureq::Error::Io(error)
             if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) =>
         {
@@ -256,13 +256,13 @@ fn why(error: ureq::Error) -> HttpError {
     }
 }
 
-/// What a refusal says: Kubernetes' `message`, or its first line.
+/// The message of a refusal: Kubernetes' `message`, or the first line.
 fn said(body: &[u8], token: Option<&str>) -> String {
     let text = match serde_json::from_slice::<serde_json::Value>(body) {
         Ok(value) => value["message"].as_str().or(value["error"].as_str()).unwrap_or_default().to_owned(),
         Err(_) => String::from_utf8_lossy(body).lines().next().unwrap_or_default().to_owned(),
     };
-    // A server may repeat what it was sent.
+    // The server may repeat the token.
     let text = token.map_or_else(|| text.clone(), |token| text.replace(token, "TOKEN"));
     let text: String = text.chars().take(SAID_MAX).map(|c| if c.is_control() { '?' } else { c }).collect();
     if text.is_empty() { text } else { format!(": {text}") }
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(said(&[b'x'; 5000], None).len(), 2 + SAID_MAX);
     }
 
-    /// The server hangs up when the connection that it kept is used again, and answers on the next.
+    /// The server closes the reused connection, and answers on the next one.
     #[test]
     fn a_kept_connection_that_is_closed_is_made_anew() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use vellum_report::OutputError;
 use vellum_report::exit;
 
-/// The exit status of a command, or why it has no result.
+/// A command's exit status, or the error that ended it.
 type Ended = Result<u8, Box<dyn Error>>;
 
 /// Memory recommendations for every container, unit and job step of a node or a cluster.
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit::status(ended.unwrap_or_else(exit::failed)))
 }
 
-/// Writes `vellum-agent.1` and so on: the pages of `vellum`'s subcommands, which `vellum man` has not.
+/// Writes `vellum-agent.1` and so on: the pages of subcommands that `vellum man` does not write.
 fn man(directory: &Path) -> Ended {
     let failed = |source| OutputError { path: directory.to_path_buf(), source };
     std::fs::create_dir_all(directory).map_err(failed)?;

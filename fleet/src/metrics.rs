@@ -67,17 +67,17 @@ const JOB_PRESSURE: Family = Family::counter(
     "Time that some task, or every task, of the job stalled on memory",
 );
 
-/// From here on a limit of version 1 is none.
+/// Limits of version 1 from this size on mean no limit.
 const LIMIT_NONE: u64 = 1 << 60;
-/// Where the kernel tells of the machine's stalls.
+/// The kernel's file with the stalls of the whole machine.
 const MACHINE: &str = "/proc/pressure/memory";
 
 pub(crate) fn render(page: &Arc<Page>) -> String {
     families::page(Told(Arc::clone(page)))
 }
 
-/// A page in Prometheus' older text format, to which all that is new in OpenMetrics is a comment, but for the
-/// type `info`.
+/// The page in Prometheus' older text format. That format treats everything new in OpenMetrics as a comment,
+/// except for the type `info`.
 pub(crate) fn text_file(page: &str) -> String {
     let of_info = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" info");
     page.split_inclusive('\n').filter(|line| !of_info(line.trim_end())).collect()
@@ -153,7 +153,7 @@ impl Told {
     fn of_curve(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let points =
             || self.0.groups.iter().flat_map(|view| view.curve.iter().map(move |point| (view, point)));
-        // In seconds, as short as they are exact: "0.1", "204.8".
+        // In seconds, with as few digits as are exact: "0.1", "204.8".
         let window = |nanos: u64| ((nanos as f64 / 1e6).round() / 1e3).to_string().into();
         CURVE.rows(
             to,
@@ -176,7 +176,7 @@ impl Told {
         self.each(to, FIRST_CURVE, |view| view.first_curve_seconds)
     }
 
-    /// What the kernel accounts to each group.
+    /// The kernel's counters of each group.
     fn of_account(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
         self.each(to, CHARGED, |view| crate::watched::charged(&view.directory).map(|bytes| bytes.0 as f64))?;
         self.each(to, LIMIT, |view| limit(&view.directory).map(|bytes| bytes as f64))?;
@@ -191,7 +191,7 @@ impl Told {
         )
     }
 
-    /// A row for each group whose value is known.
+    /// Writes a row for each group with a value.
     fn each(
         &self,
         to: &mut DescriptorEncoder<'_>,
@@ -203,7 +203,7 @@ impl Told {
     }
 }
 
-/// A value that is one only where somebody looks.
+/// A value that exists only while the group is watched.
 fn watched(view: &View, value: f64) -> Option<f64> {
     (view.state == State::Watched).then_some(value)
 }
@@ -219,20 +219,20 @@ fn with(view: &View, key: &'static str, value: Cow<'static, str>) -> Labels {
     labels
 }
 
-/// The hard limit; `None` where there is none.
+/// The hard limit, if there is one.
 fn limit(directory: &Path) -> Option<u64> {
     let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
     number("memory.max").or_else(|| number("memory.limit_in_bytes")).filter(|limit| *limit < LIMIT_NONE)
 }
 
-/// The hard limit, if that was too little.
+/// The hard limit, if it was too small.
 fn oom_limit(view: &View) -> Option<u64> {
     let by_limit = |kills: Kills| kills.count > 0 && kills.reached_limit;
     let was_short = view.was_oom_killed || Kills::read(&view.directory).is_some_and(by_limit);
     limit(&view.directory).filter(|_| was_short)
 }
 
-/// The sums in a file of pressure: of some task, and of all.
+/// The total stall times in a pressure file: of some tasks, and of all tasks.
 fn stalls(path: &Path) -> impl Iterator<Item = (&'static str, f64)> + use<> {
     let stalls = Stalls::read(path);
     let of = |kind, stalled: Stalled| (kind, stalled.total.as_secs_f64());

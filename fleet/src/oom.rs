@@ -13,17 +13,17 @@
 use std::fs;
 use std::path::Path;
 
-/// The kernel's account since the group was made.
+/// The kernel's counts since the group was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kills {
-    /// Processes that were killed.
+    /// The number of killed processes.
     pub(crate) count: u64,
-    /// Whether the group had no more memory within its limit.
+    /// Whether the group has reached its limit.
     pub(crate) reached_limit: bool,
 }
 
 impl Kills {
-    /// The account of the group with this directory; `None` where the kernel keeps none.
+    /// The counts of the group with this directory; `None` if the kernel has none.
     pub(crate) fn read(directory: &Path) -> Option<Kills> {
         let text = |name: &str| fs::read_to_string(directory.join(name)).ok();
         if let Some(events) = text("memory.events") {

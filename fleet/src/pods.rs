@@ -16,29 +16,29 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// The longest list. The kubelet's has some 10 KiB a pod.
+/// The maximum size of a list. The kubelet's has about 10 KiB per pod.
 const BYTES_MAX: u64 = 64 << 20;
-/// The longest time that an answer may take.
+/// The maximum time for an answer.
 const TIME_MAX: Duration = Duration::from_secs(3);
-/// Between two questions, where a container is not in the list, …
+/// The time between two requests while a container is missing from the list, …
 const AGAIN: Duration = Duration::from_secs(5);
-/// … and where all are.
+/// … and while none is.
 const AGAIN_IDLE: Duration = Duration::from_secs(300);
-/// Kubelet's reason of the end of a container for which memory was short.
+/// The kubelet's reason for the end of an OOM-killed container.
 const OOM_KILLED: &str = "OOMKilled";
-/// Kubelet's note of the UID that a static pod's group has.
+/// The annotation with the UID in the name of a static pod's group.
 const STATIC_UID: &str = "kubernetes.io/config.hash";
 
-/// Where the list comes from.
+/// The source of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodsFrom {
-    /// An endpoint.
+    /// An HTTP endpoint.
     Address(Address),
     /// A file.
     File(PathBuf),
 }
 
-/// No list can come from there.
+/// The text names no source.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?}: write http://HOST:PORT/pods, https://HOST:PORT/pods, or a file's path")]
 pub struct PodsFromError(String);
@@ -57,7 +57,7 @@ impl std::str::FromStr for PodsFrom {
     }
 }
 
-/// Why there is no list.
+/// The list is not available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PodsError {
     #[error("the list of pods cannot be read: {0}")]
@@ -68,18 +68,18 @@ pub(crate) enum PodsError {
     Json(#[from] serde_json::Error),
 }
 
-/// A container's name.
+/// The name of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Named {
     pub(crate) namespace: String,
     pub(crate) pod: String,
-    /// `None` for what the pod has beside its containers: the one that keeps its namespaces.
+    /// `None` for the pod's sandbox, which keeps its namespaces.
     pub(crate) container: Option<String>,
-    /// Whether the one that ran before it in its pod was killed because memory was short.
+    /// Whether the previous container in the pod was killed because of a lack of memory.
     pub(crate) was_oom_killed: bool,
 }
 
-/// Names by the ids of containers, and by the UIDs of pods.
+/// Names by container ids and by pod UIDs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     containers: HashMap<String, Named>,
@@ -116,7 +116,7 @@ struct Status {
 #[derive(Deserialize)]
 struct ContainerStatus {
     name: String,
-    /// `containerd://ID`; nothing before it was started.
+    /// `containerd://ID`; missing before the container starts.
     #[serde(rename = "containerID")]
     id: Option<String>,
     #[serde(rename = "lastState")]
@@ -168,7 +168,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The name of the container with this id, or at least that of its pod.
+    /// The name of the container with this id, or else of its pod.
     pub(crate) fn of(&self, pod: &str, id: &str) -> Option<&Named> {
         self.containers.get(id).or_else(|| self.pods.get(pod))
     }
@@ -178,21 +178,21 @@ impl Names {
     }
 }
 
-/// Whom to ask.
+/// The opened source of the list.
 #[derive(Debug)]
 enum Source {
     Server(Server),
     File(PathBuf),
 }
 
-/// The list, kept up to date.
+/// The list and its updates.
 #[derive(Debug)]
 pub(crate) struct Pods {
     source: Source,
     pub(crate) names: Names,
     asked: Option<Instant>,
     again: Duration,
-    /// Containers that were not in the last list.
+    /// Containers that were missing from the last list.
     unknown: HashSet<String>,
     trouble: Option<String>,
 }
@@ -207,12 +207,12 @@ impl Pods {
         Ok(Pods { source, names, asked: None, again: AGAIN, unknown, trouble: None })
     }
 
-    /// Why there is no list that is up to date.
+    /// The reason for which the list is not current.
     pub(crate) fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// Asks again if that is due, `ids` being the containers that there are. Whether anything may have
+    /// Reads the list if that is due; `ids` are the existing containers. Returns whether anything may have
     /// changed.
     pub(crate) fn refresh<'a>(&mut self, ids: impl Iterator<Item = &'a str> + Clone) -> bool {
         if ids.clone().next().is_none() {
@@ -220,7 +220,7 @@ impl Pods {
         }
         let is_new = |id: &str| !self.names.knows(id) && !self.unknown.contains(id);
         if let Some(asked) = self.asked {
-            // What keeps a pod's namespaces is in no list: it is asked for again less and less often.
+            // Sandboxes are in no list, so the wait grows while only they are missing.
             let due = if ids.clone().any(is_new) { AGAIN } else { self.again };
             if asked.elapsed() < due {
                 return false;
@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// A server that gives one answer after the other.
+    /// A server that gives the answers one after the other.
     fn serving(answers: Vec<Vec<u8>>) -> (PodsFrom, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let from = format!("http://{}/pods", listener.local_addr().unwrap()).parse().unwrap();

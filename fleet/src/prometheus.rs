@@ -11,32 +11,32 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Bounds of an answer: 30,000 containers with twelve points each are some 60 MB.
+/// Bounds of an answer: 30,000 containers with twelve points each take about 60 MB.
 const LIMITS: Limits = Limits { bytes: 256 << 20, time: Duration::from_secs(60) };
-/// How often a question is asked, if the answer is one that may pass, and how long between.
+/// The maximum number of attempts after temporary failures, and the first pause.
 pub(crate) const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// There is no history.
+/// The history cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// Prometheus does not answer.
     #[error("--prometheus {authority}: {source}; nothing was changed")]
     Http {
-        /// Where.
+        /// The server.
         authority: String,
-        /// Why.
+        /// The reason.
         source: HttpError,
     },
-    /// Its answer is none.
+    /// The answer is invalid.
     #[error("--prometheus {authority}: the answer cannot be used ({why}); nothing was changed")]
     Nonsense {
-        /// Where.
+        /// The server.
         authority: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// There are several nodes.
+    /// The history has units of several nodes.
     #[error("Prometheus has units of {0}; choose this machine's with --instance")]
     Several(String),
 }
@@ -52,7 +52,7 @@ struct Data {
     result: Vec<Row>,
 }
 
-/// A value of a series.
+/// One value of a series.
 #[derive(Deserialize)]
 pub(crate) struct Row {
     pub(crate) metric: BTreeMap<String, String>,
@@ -60,23 +60,23 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// The label, which is then gone.
+    /// Takes a label out of the row.
     pub(crate) fn take(&mut self, label: &str) -> Option<String> {
         self.metric.remove(label)
     }
 
-    /// The value: any number, also none.
+    /// The value: any number, including NaN.
     pub(crate) fn number(&self) -> Option<f64> {
         self.value.1.parse().ok()
     }
 }
 
-/// The rows that a query has now.
+/// The current rows of a query.
 pub(crate) fn rows(server: &Server, query: &str) -> Result<Vec<Row>, HistoryError> {
     rows_at(server, query, None)
 }
 
-/// The rows that a query had at this time, in seconds since 1970.
+/// The rows of a query at this time, in seconds since 1970.
 pub(crate) fn rows_at(server: &Server, query: &str, time: Option<i64>) -> Result<Vec<Row>, HistoryError> {
     let authority = || server.address.authority.clone();
     let time = time.map(|time| format!("&time={time}")).unwrap_or_default();
@@ -98,18 +98,18 @@ pub(crate) fn rows_at(server: &Server, query: &str, time: Option<i64>) -> Result
     data.ok_or_else(|| nonsense(answer.error.unwrap_or_else(|| "no data".into())))
 }
 
-/// A string of PromQL.
+/// A PromQL string.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
-/// The step of subqueries over this many seconds: a hundredth shows when a series began well enough, and
-/// keeps the answer cheap.
+/// The step of subqueries over this many seconds: a hundredth, which locates the start of a series well
+/// enough and keeps the query cheap.
 pub(crate) fn step(over: u64) -> u64 {
     (over / 100).max(1)
 }
 
-/// For how many seconds the first of these has been known, in the last `over`.
+/// A query for the age of each series in seconds, limited to the last `over` seconds.
 pub(crate) fn known(series: &str, over: u64) -> String {
     format!("time() - min_over_time(timestamp({series})[{over}s:{}s])", step(over))
 }

@@ -8,7 +8,7 @@ use crate::recommend::containers::Memory;
 use crate::view::Page;
 use std::sync::Arc;
 
-/// A list of pods: whether it is one, and whether it knows this container.
+/// Parses a list of pods: `None` if it is invalid, else whether it contains this container.
 #[must_use]
 pub fn pods(json: &[u8], identity: &Identity) -> Option<bool> {
     let names = Names::parse(json).ok()?;
@@ -18,26 +18,26 @@ pub fn pods(json: &[u8], identity: &Identity) -> Option<bool> {
     })
 }
 
-/// The patch that an object of Kubernetes gets, for containers about which this much is known; `None` if it
-/// is no object, does not ask, or is as it should be.
+/// The patch for a Kubernetes object, with this history of its containers. `None` if the object is invalid,
+/// does not name this recommender, or needs no change.
 #[must_use]
 pub fn patch(object: &[u8], memory: &Memory) -> Option<String> {
     crate::recommend::vpa::patch(object, memory)
 }
 
-/// The version of the object that an event of a watch is about.
+/// The version of the object in an event of a watch.
 #[must_use]
 pub fn event(line: &[u8]) -> Option<String> {
     crate::kube::version(line)
 }
 
-/// A quantity of Kubernetes, in bytes.
+/// Parses a Kubernetes quantity, in bytes.
 #[must_use]
 pub fn quantity(text: &str) -> Option<u64> {
     crate::kube::bytes(text)
 }
 
-/// A page as metrics.
+/// Renders a page as metrics.
 #[must_use]
 pub fn metrics(page: Page) -> String {
     metrics::render(&Arc::new(page))

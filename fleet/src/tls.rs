@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vellum_governor::{Peer, Stream, Tls};
 
 const FILE_MAX: u64 = 1 << 20;
-/// The protocol that is spoken inside (RFC 7301).
+/// The application protocol (RFC 7301).
 const PROTOCOL: &[u8] = b"http/1.1";
 
 /// The certificate or its key cannot be used.
@@ -36,12 +36,12 @@ pub enum TlsError {
         "--tls-key {0}: there is no private key in it that is understood; give one in the form of PEM, without a passphrase"
     )]
     Key(PathBuf),
-    /// One belongs to another.
+    /// The key does not belong to the certificate.
     #[error(
         "--tls-key {key}: it is not the key of the first certificate in {certificate}; give the two that belong together"
     )]
     Strangers { certificate: PathBuf, key: PathBuf },
-    /// TLS cannot make use of them.
+    /// TLS does not support the certificate or key.
     #[error(
         "--tls-certificate {certificate}, --tls-key {key}: {source}; give a certificate of version 3 with a key of RSA, ECDSA \
          (P-256, P-384) or Ed25519"
@@ -49,7 +49,7 @@ pub enum TlsError {
     Unusable { certificate: PathBuf, key: PathBuf, source: Error },
 }
 
-/// A file with a certificate, and one with its key.
+/// A file with a certificate, and a file with its key.
 #[derive(Clone)]
 pub struct TlsFiles(Arc<Shared>);
 
@@ -59,15 +59,15 @@ struct Shared {
     kept: Mutex<Kept>,
 }
 
-/// What is in force.
+/// The pair in force.
 struct Kept {
     pem: Pem,
     config: Arc<ServerConfig>,
-    /// Why what the files have now is not.
+    /// The reason for which the files' current contents are not in force.
     trouble: Option<String>,
 }
 
-/// What the files have.
+/// The contents of both files.
 #[derive(PartialEq)]
 struct Pem {
     certificate: Vec<u8>,
@@ -85,10 +85,10 @@ impl std::fmt::Debug for TlsFiles {
 }
 
 impl TlsFiles {
-    /// The files at these paths, in which there are a certificate and its key.
+    /// Opens the files at these paths, with a certificate and its key.
     ///
     /// # Errors
-    /// [`TlsError`] if they cannot be read, have none, or do not belong together.
+    /// [`TlsError`] if a file cannot be read, has no certificate or key, or the two do not match.
     pub fn open(certificate: &Path, key: &Path) -> Result<TlsFiles, TlsError> {
         let pem = Pem::read(certificate, key)?;
         let config = pem.config(certificate, key)?;
@@ -96,7 +96,7 @@ impl TlsFiles {
         Ok(TlsFiles(Arc::new(Shared { certificate: certificate.to_owned(), key: key.to_owned(), kept })))
     }
 
-    /// Why what the files had at the last connection is not in force, but what they had before.
+    /// The reason for which the earlier pair is in force and not the files' contents at the last connection.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.0.kept.lock().unwrap_or_else(PoisonError::into_inner).trouble.clone()
@@ -104,7 +104,7 @@ impl TlsFiles {
 
     fn config(&self) -> Arc<ServerConfig> {
         let Shared { certificate, key, kept } = &*self.0;
-        // Read without the lock: a slow disk holds up nobody else.
+        // Read without the lock, so that a slow disk does not delay other connections.
         let read = Pem::read(certificate, key);
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = match read {
@@ -125,7 +125,7 @@ impl Tls for TlsFiles {
         let connection = ServerConnection::new(self.config()).map_err(io::Error::other)?;
         let mut stream = StreamOwned::new(connection, peer);
         answer(&mut stream)?;
-        // The peer knows by it that nothing was cut off.
+        // The close notification shows the peer that nothing was cut off.
         stream.conn.send_close_notify();
         stream.flush()
     }

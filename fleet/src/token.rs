@@ -13,28 +13,28 @@ const TOKEN_MAX: u64 = 4096;
 /// The token cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("--token-file {path}: {source}; give a file that has the token and nothing else")]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// There is none in it, or too much.
+    /// The file has no token, or one that is too long.
     #[error("--token-file {0}: it has no token of 1 to {TOKEN_MAX} visible characters; write one line")]
     None(PathBuf),
 }
 
-/// A file that has the token.
+/// A file with a token.
 #[derive(Debug, Clone)]
 pub struct TokenFile(PathBuf);
 
 impl TokenFile {
-    /// The file at `path`, in which there is a token.
+    /// Opens the file at `path`, which contains a token.
     ///
     /// # Errors
-    /// [`TokenError`] if it cannot be read, or has no token.
+    /// [`TokenError`] if the file cannot be read, or has no token.
     pub fn open(path: &Path) -> Result<TokenFile, TokenError> {
         match read(path) {
             Err(source) => Err(TokenError::Read { path: path.to_owned(), source }),
@@ -43,13 +43,13 @@ impl TokenFile {
         }
     }
 
-    /// The token that the file has now, to be sent to somebody.
+    /// The current token of the file, to be sent to a server.
     #[must_use]
     pub fn token(&self) -> Option<String> {
         String::from_utf8(read(&self.0).ok()??).ok()
     }
 
-    /// Whether these credentials (the value of `Authorization`) are the token that the file has now.
+    /// True if these credentials (the value of `Authorization`) are the file's current token.
     #[must_use]
     pub fn admits(&self, credentials: Option<&[u8]>) -> bool {
         let Ok(Some(token)) = read(&self.0) else { return false };
@@ -67,7 +67,7 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(is_one.then(|| token.to_vec()))
 }
 
-/// The token in `Bearer TOKEN`; the scheme's name may be written in any case (RFC 9110, section 11.1).
+/// The token in `Bearer TOKEN`, with the scheme in upper or lower case (RFC 9110, section 11.1).
 fn bearer(credentials: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = credentials.split_at_checked(b"bearer ".len())?;
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())

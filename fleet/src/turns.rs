@@ -23,38 +23,38 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-/// The time for which unspent budget is saved.
+/// The time for which unused budget is saved.
 const SAVED: Duration = Duration::from_secs(50);
-/// The most cycles at once. Those of idle groups go on for ten minutes, and cost little meanwhile.
+/// The maximum number of running cycles. Cycles of idle groups take ten minutes, at little cost.
 const RUNNING_MAX: usize = 1024;
-/// What a cycle is expected to cost is reserved no longer than this: idle groups' looks come later, and are
-/// paid for by what passes.
+/// The longest time for which a cycle's expected cost is reserved. Samples of idle groups come later and are
+/// paid from the current budget.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
-/// Asking those that hardly run, or are outside of a cycle, may take one part in this many of the budget; but
-/// one in [`ASKING_PART_MOST`] rather than that somebody waits for more than [`ASKED_BY`], by which ages of a
-/// minute are still found.
+/// Checks of groups that hardly run, or are outside a cycle, may take a quarter of the budget. They may take
+/// half of it ([`ASKING_PART_MOST`]) if a group would otherwise wait longer than [`ASKED_BY`], which is short
+/// enough to find ages of a minute.
 const ASKING_PART: f64 = 4.0;
 const ASKING_PART_MOST: f64 = 2.0;
 const ASKED_BY: f64 = 5.0;
-/// The weight of the newest cost of asking.
+/// The weight of the newest check in the mean cost.
 const NEWEST: f64 = 0.05;
-/// What asking costs until it is known.
+/// The assumed cost of a check before the first one.
 const ASKING: Duration = Duration::from_micros(100);
 
 pub(crate) type Key = u64;
 
-/// What a step of a watch came to.
+/// The result of a watch's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stepped {
-    /// For how long nothing needs to be done.
+    /// The time until the next step.
     pub(crate) wait: Duration,
-    /// Whether a cycle is under way.
+    /// Whether a cycle is running.
     pub(crate) in_cycle: bool,
-    /// Whether the job hardly runs: a look that comes a little late is at the same window then.
+    /// Whether the job hardly runs: a slightly late sample then still has the same window.
     pub(crate) idle: bool,
-    /// What the step cost.
+    /// The cost of the step.
     pub(crate) cost: Duration,
-    /// What its next cycle will cost.
+    /// The estimated cost of the next cycle.
     pub(crate) estimate: Duration,
 }
 
@@ -65,7 +65,7 @@ struct Place {
     running: Option<Running>,
 }
 
-/// A cycle under way.
+/// A running cycle.
 #[derive(Debug, Clone, Copy)]
 struct Running {
     since: Duration,
@@ -87,7 +87,7 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// All watches together may cost `share` of one processor.
+    /// A schedule in which all watches may cost `share` of one processor together.
     pub(crate) fn new(share: f64) -> Turns {
         Turns {
             share,
@@ -102,12 +102,12 @@ impl Turns {
         }
     }
 
-    /// The most that may be spent at once.
+    /// The maximum that may be spent at once.
     fn depth(&self) -> f64 {
         self.share * SAVED.as_secs_f64()
     }
 
-    /// Enters `now`, and all that was ever `spent`.
+    /// Updates the account with the time and the total cost so far.
     pub(crate) fn account(&mut self, now: Duration, spent: Duration) {
         let earned = self.share * now.saturating_sub(self.at).as_secs_f64();
         let spent_since = spent.saturating_sub(self.seen).as_secs_f64();
@@ -115,14 +115,14 @@ impl Turns {
         (self.at, self.seen) = (self.at.max(now), self.seen.max(spent));
     }
 
-    /// A group has come; it is due at once.
+    /// Adds a group, which is due at once.
     pub(crate) fn join(&mut self, key: Key, estimate: Duration) {
         self.leave(key);
         self.places.insert(key, Place { due: self.at, estimate, running: None });
         self.waiting.insert((self.at, key));
     }
 
-    /// A group has gone.
+    /// Removes a group.
     pub(crate) fn leave(&mut self, key: Key) {
         if let Some(place) = self.places.remove(&key) {
             self.waiting.remove(&(place.due, key));
@@ -130,7 +130,7 @@ impl Turns {
         }
     }
 
-    /// The group whose step is next, if one is due that can be paid for.
+    /// The group whose step is next, if one is due and within budget.
     pub(crate) fn next(&self) -> Option<Key> {
         if self.credit <= 0.0 {
             return None;
@@ -144,10 +144,10 @@ impl Turns {
         (self.credit >= self.needed(key)).then_some(key)
     }
 
-    /// The credit that a group's cycle needs to begin.
+    /// The credit needed to begin a group's cycle.
     fn needed(&self, key: Key) -> f64 {
         let own = self.places.get(&key).map_or(0.0, |place| place.estimate.as_secs_f64());
-        // No cycle may cost so much that it never begins.
+        // Limited, so that every cycle can begin.
         (self.reserved() + own).min(self.depth())
     }
 
@@ -159,7 +159,7 @@ impl Turns {
             .sum()
     }
 
-    /// A step was made.
+    /// Enters the result of a step.
     pub(crate) fn stepped(&mut self, key: Key, stepped: Stepped) {
         let (at, least) = (self.at, self.least_wait());
         let Some(place) = self.places.get_mut(&key) else { return };
@@ -174,7 +174,7 @@ impl Turns {
             }
             (false, some) => *some = None,
         }
-        // Who runs is looked at on time.
+        // A group that runs is sampled on time.
         let punctual = place.running.is_some() && !stepped.idle;
         if !punctual {
             self.asking += NEWEST * (stepped.cost.as_secs_f64() - self.asking);
@@ -184,15 +184,14 @@ impl Turns {
         queue.insert((place.due, key));
     }
 
-    /// A group that hardly runs, or is outside of a cycle, is asked no more often than this whether something
-    /// is due.
+    /// The shortest wait between checks of a group that hardly runs, or is outside a cycle.
     fn least_wait(&self) -> Duration {
         let all = self.asking * self.places.len() as f64 / self.share;
         let seconds = (all * ASKING_PART).min(ASKED_BY.max(all * ASKING_PART_MOST));
         Duration::try_from_secs_f64(seconds).unwrap_or(SAVED).min(SAVED)
     }
 
-    /// For how long nothing can be done; `None` if there is nobody.
+    /// The time until the next step; `None` without groups.
     pub(crate) fn idle_for(&self) -> Option<Duration> {
         let until = |due: Duration| due.saturating_sub(self.at);
         let earned = |credit: f64| {
@@ -205,7 +204,7 @@ impl Turns {
         running.into_iter().chain(waiting).min()
     }
 
-    /// Groups that have a cycle under way, and groups that are due and wait for a turn.
+    /// The number of groups with a running cycle, and of groups that are due and wait.
     pub(crate) fn at_once(&self) -> [usize; 2] {
         let due = self.waiting.iter().take_while(|(due, _)| *due <= self.at).count();
         [self.running.len(), due]

@@ -6,25 +6,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use vellum_reference::Window;
 
-/// How a group is watched.
+/// The state of a group's watch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum State {
-    /// It waits for its first turn.
+    /// The group waits for its first turn.
     #[default]
     Waiting,
-    /// It is watched.
+    /// The group is watched.
     Watched,
-    /// It has no processes.
+    /// The group has no processes.
     Empty,
-    /// None of its processes can be looked into; why.
+    /// None of the group's processes can be read, for this reason.
     Blind(String),
 }
 
 impl State {
-    /// The words for the states, as metrics have them.
+    /// The names of the states in metrics.
     pub(crate) const WORDS: [&str; 4] = ["waiting", "watched", "empty", "blind"];
 
-    /// In a word.
+    /// The state's name.
     #[must_use]
     pub fn word(&self) -> &'static str {
         Self::WORDS[match self {
@@ -36,28 +36,28 @@ impl State {
     }
 }
 
-/// One group.
+/// The view of one group.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// Its directory, below the root.
+    /// The group's path below the root.
     pub path: String,
-    /// Its directory.
+    /// The group's directory.
     pub directory: PathBuf,
-    /// A name for people, which no other group has.
+    /// A unique, readable name.
     pub name: String,
-    /// Labels that only some kinds have, and the kind.
+    /// Labels, depending on the kind.
     pub labels: Vec<(&'static str, String)>,
-    /// Its kind, in a word.
+    /// The name of the kind.
     pub kind: &'static str,
-    /// Whether the container before this one was killed because memory was short.
+    /// Whether the previous container of the pod was killed because of a lack of memory.
     pub was_oom_killed: bool,
-    /// How it is watched.
+    /// The state of the watch.
     pub state: State,
     /// Living processes.
     pub processes: u64,
-    /// What they hold, at the last look.
+    /// Resident memory, at the last sample.
     pub resident_bytes: u64,
-    /// What they hold in swap, at the last look.
+    /// Swapped memory, at the last sample.
     pub swapped_bytes: u64,
     /// z(T) at the knee.
     pub worth_bytes: Option<u64>,
@@ -65,33 +65,33 @@ pub struct View {
     pub window_seconds: Option<f64>,
     /// S·f at the knee.
     pub waiting: Option<f64>,
-    /// The limit that should cost at most 2 % of its time.
+    /// The recommended limit, which should cost at most 2 % of the group's time.
     pub advised_bytes: Option<u64>,
-    /// The slowdown under two thirds of that.
+    /// The slowdown with two thirds of the recommended limit.
     pub slowdown_two_thirds: Option<f64>,
-    /// A limit that holds what was touched in the longest age known.
+    /// A limit that holds all memory touched within the longest measured age.
     pub advised_by_age_bytes: Option<u64>,
-    /// Seconds, and what was not touched for so long.
+    /// Ages in seconds, with the memory not touched for as long.
     pub untouched: Vec<(u64, u64)>,
     /// The working-set curve.
     pub curve: Vec<Window>,
     /// User CPU time since the watch began.
     pub clock_seconds: f64,
-    /// What the watch costs, of that.
+    /// The cost of the watch, as a part of that time.
     pub watch_share: f64,
     /// Wall-clock time from the group's discovery to the first curve.
     pub first_curve_seconds: Option<f64>,
 }
 
 impl View {
-    /// One of which nothing is known but who it is.
+    /// The view of a group before its first step.
     pub(crate) fn new(path: &str, directory: PathBuf, identity: &Identity, named: Option<&Named>) -> View {
         let mut view = View { path: path.to_owned(), directory, ..View::default() };
         view.identify(identity, named);
         view
     }
 
-    /// Sets name and labels.
+    /// Sets the name and the labels.
     pub(crate) fn identify(&mut self, identity: &Identity, named: Option<&Named>) {
         self.kind = identity.kind().word();
         self.name = identity.name(&self.path);
@@ -120,23 +120,23 @@ impl View {
     }
 }
 
-/// All that is served.
+/// The contents of the page.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    /// The groups, by their paths.
+    /// The groups, in the order of their paths.
     pub groups: Vec<Arc<View>>,
-    /// How many of each kind there are.
+    /// The number of groups of each kind.
     pub kinds: Vec<(Kind, u64)>,
     /// The agent's own CPU time.
     pub cpu_seconds: f64,
-    /// CPU time that jobs lost by being watched, by count of pages.
+    /// CPU time that jobs lost because they were watched, estimated from the number of pages.
     pub imposed_seconds: f64,
-    /// What all that may be, a part of one processor.
+    /// The maximum of both, as a part of one processor.
     pub share: f64,
-    /// Cycles begun.
+    /// The number of cycles begun.
     pub turns: u64,
-    /// Groups that have a cycle under way, and groups that are due and wait for one.
+    /// The number of groups with a running cycle, and of groups that are due and wait.
     pub at_once: [usize; 2],
-    /// Whether the list of pods is up to date; `None` where there is to be none.
+    /// Whether the list of pods is current; `None` without `--pods`.
     pub names_known: Option<bool>,
 }

@@ -14,16 +14,16 @@ use std::time::{Duration, Instant};
 use vellum_process::Bytes;
 use vellum_reference::{Delay, FIRST_LOOKS, Options, PAGE_BYTES, SourceKind, Target, WatchError, Watcher};
 
-/// Until a group that could not be watched is tried again.
+/// The first wait before a group is tried again.
 const RETRY_MIN: Duration = Duration::from_secs(2);
 const RETRY_MAX: Duration = Duration::from_secs(60);
-/// To clear or to count a page, until it is known better.
+/// The cost to clear or count a page, before it is measured.
 const PAGE: Duration = Duration::from_nanos(100);
-/// To clear or to count a process.
+/// The cost to clear or count a process.
 const PROCESS: Duration = Duration::from_micros(30);
-/// A job that uses less of a processor hardly runs.
+/// A job that uses a smaller part of a processor hardly runs.
 const HARDLY: f64 = 0.03;
-/// A group that holds less is watched by what costs nothing to set up; of a larger one the source is chosen.
+/// Groups that hold less use the source without setup cost; for larger groups the watcher chooses the source.
 const LARGE: Bytes = Bytes(512 << 20);
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct Watched {
     watcher: Option<Watcher>,
     retry: Duration,
     found: Instant,
-    /// Time that its job lost, as far as it was accounted.
+    /// The time lost by the job that was already accounted.
     imposed: Duration,
     changed: bool,
     view: Arc<View>,
@@ -64,12 +64,12 @@ impl Watched {
         Arc::make_mut(&mut self.view).identify(&self.identity, named);
     }
 
-    /// What its first cycle should cost, before anything is known but what it is charged.
+    /// The estimated cost of the first cycle, from the memory charged to the group.
     pub(crate) fn estimate(&self) -> Duration {
         cost(charged(&self.view.directory).unwrap_or(Bytes(0)), 1, FIRST_LOOKS)
     }
 
-    /// Does what is due. The cost, apart from our own CPU time, is in the second part.
+    /// Makes a step if it is due. The second value is the time that the job lost.
     pub(crate) fn step(&mut self, options: &Options) -> (Stepped, Duration) {
         let again = |watched: &mut Watched, state: State| {
             watched.set(state);
@@ -117,7 +117,7 @@ impl Watched {
         }
     }
 
-    /// Whether there is an answer, or will be none for now.
+    /// True if there is a curve, or cannot be one for now.
     pub(crate) fn is_answered(&self) -> bool {
         match &self.view.state {
             State::Waiting => false,
@@ -126,14 +126,14 @@ impl Watched {
         }
     }
 
-    /// Makes the view anew, if anything has changed.
+    /// Updates the view, if anything has changed.
     pub(crate) fn refresh(&mut self, delay: &Delay) {
         if !std::mem::take(&mut self.changed) {
             return;
         }
         let view = Arc::make_mut(&mut self.view);
         let Some(watcher) = &self.watcher else {
-            // Its history stays; it holds nothing.
+            // The history stays, but the group holds no memory.
             (view.processes, view.resident_bytes, view.swapped_bytes) = (0, 0, 0);
             return;
         };
@@ -166,13 +166,13 @@ fn begin(directory: &Path, options: &Options) -> Result<Watcher, String> {
     Watcher::new(target, Options { source, ..options.clone() }).map_err(|why| why.to_string())
 }
 
-/// The cost of a cycle with this many looks.
+/// The cost of a cycle with this many samples.
 fn cost(resident: Bytes, processes: u32, looks: u32) -> Duration {
     let pages = u32::try_from(resident.0 / PAGE_BYTES).unwrap_or(u32::MAX);
     (PAGE * pages + PROCESS * processes) * (looks + 1)
 }
 
-/// What the kernel charges a group.
+/// The memory that the kernel charges to a group.
 pub(crate) fn charged(directory: &Path) -> Option<Bytes> {
     let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse().ok();
     number("memory.current").or_else(|| number("memory.usage_in_bytes")).map(Bytes)
