@@ -1,8 +1,8 @@
 //! Generates container-hours of a fictional fleet, in the format of `vellum plan export`, to measure `vellum
 //! plan` (docs/fleet.md).
 //!
-//! `curves ROWS FILE [SEED]`: each container has 192 hours. A curve is that of a program whose page
-//! frequencies differ by orders of magnitude: its working set grows with the logarithm of the window.
+//! `curves ROWS FILE [SEED]`: each container has 192 hours. The pages of its program have access frequencies
+//! that differ by orders of magnitude, so the working set grows with the logarithm of the window.
 
 use std::fs::File;
 use std::io::BufWriter;

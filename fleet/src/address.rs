@@ -7,7 +7,7 @@ use std::fmt;
 /// A server's address with a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Whether TLS is used: the server must have a certificate, and the connection is encrypted.
+    /// True for TLS: the server must have a certificate, and the connection is encrypted.
     pub is_secure: bool,
     /// The host, with the port unless it is the default.
     pub authority: String,
@@ -47,7 +47,7 @@ impl Address {
         Ok(Address { is_secure, authority: authority.to_owned(), path: own.to_owned() })
     }
 
-    /// The same server, with `path` appended to the address's path.
+    /// This server, with `path` appended to the address's path.
     #[must_use]
     pub fn below(&self, path: &str) -> Address {
         Address { path: format!("{}{path}", self.path.trim_end_matches('/')), ..self.clone() }

@@ -1,8 +1,7 @@
 //! The agent: discovers groups, watches them in turns, and makes the page of metrics.
 //!
-//! It has one thread. Each [`step`](Agent::step) takes in changes, makes the steps of watches that are due
-//! and within budget, and publishes the page. The server reads the page by a separate handle
-//! ([`Agent::page`]).
+//! The agent has one thread. Each [`step`](Agent::step) takes in changes, makes the steps of watches that are
+//! due and within budget, and publishes the page. The server reads it by a separate handle ([`Agent::page`]).
 
 use crate::discover::{Change, Discovery, RootError, by_kind};
 use crate::group::Identity;
@@ -46,7 +45,7 @@ pub enum AgentError {
 pub struct Setting {
     /// The hierarchy's root; `None` for the usual one.
     pub root: Option<PathBuf>,
-    /// Whether groups of unknown shape are watched.
+    /// True if groups of unknown shape are watched.
     pub others: bool,
     /// The source of the list of pods.
     pub pods: Option<PodsFrom>,
@@ -87,7 +86,7 @@ pub enum Notice {
 }
 
 impl Notice {
-    /// Whether the notice reports a problem.
+    /// True if the notice reports a problem.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         matches!(self, Notice::Blind { .. } | Notice::Nameless(_) | Notice::Unnoticed | Notice::TooMany)
@@ -148,9 +147,9 @@ pub struct Agent {
     imposed: Duration,
     published: Option<Instant>,
     page: Published,
-    /// Whether the list of pods was available at the last attempt.
+    /// True if the list of pods was available at the last attempt.
     named: bool,
-    /// Whether the notices were given that inotify has no more watches, and that there are too many groups.
+    /// The notices already given: inotify has no more watches, and there are too many groups.
     told: (bool, bool),
     notices: Vec<Notice>,
 }

@@ -10,8 +10,8 @@
 //! reports nothing when a group becomes a level. A group without an event is therefore found a minute late at
 //! most. If inotify has no more watches, all levels are listed every [`RESCAN_BLIND`].
 //!
-//! Invariants: a group may disappear at any moment, together with all groups below it; a level is watched
-//! before it is listed, so no change is missed in between; the number of groups is bounded ([`NODES_MAX`]).
+//! Invariants: a group may disappear at any moment, together with all groups below it. A level is watched
+//! before it is listed, so no change is missed in between. The number of groups is bounded ([`NODES_MAX`]).
 
 use crate::group::{Identity, Kind, Place, place};
 use rustix::fs::inotify;
@@ -89,7 +89,7 @@ enum Node {
 #[derive(Debug)]
 pub struct Discovery {
     root: PathBuf,
-    /// Whether groups of unknown shape are included.
+    /// True if groups of unknown shape are included.
     others: bool,
     nodes: BTreeMap<String, Node>,
     watched: HashMap<i32, String>,
@@ -276,7 +276,7 @@ impl Discovery {
         }
     }
 
-    /// The known nodes directly below a level.
+    /// The recorded nodes directly below a level.
     fn children(&self, level: &str) -> Vec<String> {
         let front = if level.is_empty() { String::new() } else { format!("{level}/") };
         let below = self.nodes.range(front.clone()..).map(|(path, _)| path);

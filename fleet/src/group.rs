@@ -13,7 +13,7 @@
 //! Pure: this file opens nothing and accepts any text. Paths are relative to the hierarchy's root and have no
 //! slash at either end. Control groups of version 1 and 2 have the same names.
 //!
-//! Invariants: a group below a job's group belongs to that job; a group with an unknown kind of name is a
+//! Invariants: a group below a job's group belongs to that job. A group with an unknown kind of name is a
 //! level to search below ([`Place::Above`]), never an error.
 //!
 //! Sources: kubelet `cgroup_manager_linux.go` (names of both drivers), systemd `unit-name.c` (escapes), Slurm

@@ -1,8 +1,8 @@
 //! Memory recommendations for every container, unit and job step of a node, for existing cluster engines.
 //!
-//! One machine's watch says how much memory a job needs, and what less would cost it. This crate does so for
-//! all that runs on a node, without being told what does, and hands the numbers to Prometheus. It schedules,
-//! stores and limits nothing.
+//! A watch on one machine measures how much memory a job needs, and how much a smaller limit would slow it
+//! down. This crate watches all jobs of a node in this way, without configuration, and exports the figures to
+//! Prometheus. The crate schedules, stores and limits nothing.
 //!
 //! ```text
 //! Discovery ─▶ came, went ─┐

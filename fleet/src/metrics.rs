@@ -76,8 +76,8 @@ pub(crate) fn render(page: &Arc<Page>) -> String {
     families::page(Told(Arc::clone(page)))
 }
 
-/// The page in Prometheus' older text format. That format treats everything new in OpenMetrics as a comment,
-/// except for the type `info`.
+/// The page in Prometheus' older text format. The older format treats everything new in OpenMetrics as a
+/// comment, except for the type `info`.
 pub(crate) fn text_file(page: &str) -> String {
     let of_info = |line: &str| line.starts_with("# TYPE ") && line.ends_with(" info");
     page.split_inclusive('\n').filter(|line| !of_info(line.trim_end())).collect()

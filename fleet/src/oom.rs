@@ -18,7 +18,7 @@ use std::path::Path;
 pub(crate) struct Kills {
     /// The number of killed processes.
     pub(crate) count: u64,
-    /// Whether the group has reached its limit.
+    /// True if the group has reached its limit.
     pub(crate) reached_limit: bool,
 }
 

@@ -4,8 +4,8 @@
 //! The list is read again when a container appears that is not in it, and seldom otherwise. Without a list,
 //! groups are named by their paths, and a notice reports it ([`Pods::trouble`]).
 //!
-//! Invariants: an answer is at most [`BYTES_MAX`] long and takes at most [`TIME_MAX`]; after an unreadable
-//! list the last readable one stays in force; a list only gives names and never creates a group.
+//! Invariants: an answer is at most [`BYTES_MAX`] long and takes at most [`TIME_MAX`]. After an unreadable
+//! list the last readable one stays in force. A list only gives names and never creates a group.
 
 use crate::address::{Address, AddressError};
 use crate::http::{Access, AccessError, HttpError, Limits, Server};
@@ -75,7 +75,7 @@ pub(crate) struct Named {
     pub(crate) pod: String,
     /// `None` for the pod's sandbox, which keeps its namespaces.
     pub(crate) container: Option<String>,
-    /// Whether the previous container in the pod was killed because of a lack of memory.
+    /// True if the previous container in the pod was killed because of a lack of memory.
     pub(crate) was_oom_killed: bool,
 }
 

@@ -52,7 +52,7 @@ struct Data {
     result: Vec<Row>,
 }
 
-/// One value of a series.
+/// A series and its value.
 #[derive(Deserialize)]
 pub(crate) struct Row {
     pub(crate) metric: BTreeMap<String, String>,

@@ -1,7 +1,7 @@
 //! The bearer token that requests for metrics must carry. The token is in a file, which keeps it out of
-//! process lists and logs, and is read again for each request, so it can be replaced at any time.
+//! process lists and logs. The file is read again for each request, so the token can be replaced at any time.
 //!
-//! Invariants: no token is ever printed; a file that is empty or cannot be read admits nobody; the time of a
+//! Invariants: no token is ever printed. A file that is empty or cannot be read admits nobody. The time of a
 //! comparison does not depend on where two tokens differ.
 
 use std::fs;
@@ -21,7 +21,7 @@ pub enum TokenError {
         /// The system's error.
         source: io::Error,
     },
-    /// The file has no token, or one that is too long.
+    /// The file has no token, or a token that is too long.
     #[error("--token-file {0}: it has no token of 1 to {TOKEN_MAX} visible characters; write one line")]
     None(PathBuf),
 }

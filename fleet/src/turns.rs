@@ -1,7 +1,7 @@
 //! Schedules the watches: all together stay within one CPU budget, and each gets its turn.
 //!
-//! Each watch keeps to its own budget (1 % of its job, or 0.05 % of a processor), but five hundred watches
-//! would still take a quarter of a processor. One account therefore covers all watches:
+//! Each watch keeps to its own budget: 1 % of its job, or 0.05 % of a processor. Five hundred watches would
+//! still take a quarter of a processor. An account therefore covers all watches:
 //!
 //! ```text
 //! credit = min(depth, credit + share · time passed − cost)
@@ -17,8 +17,8 @@
 //!
 //! Pure: times and costs come from the caller.
 //!
-//! Invariants: the sum spent never exceeds `depth + share · time` by more than the cost of one step; of the
-//! groups that are due, the one that has waited longest is next, so no group starves.
+//! Invariants: the sum spent never exceeds `depth + share · time` by more than the cost of one step. The due
+//! group that has waited longest is next, so no group starves.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -30,9 +30,9 @@ const RUNNING_MAX: usize = 1024;
 /// The longest time for which a cycle's expected cost is reserved. Samples of idle groups come later and are
 /// paid from the current budget.
 const RESERVED_FOR: Duration = Duration::from_secs(30);
-/// Checks of groups that hardly run, or are outside a cycle, may take a quarter of the budget. They may take
-/// half of it ([`ASKING_PART_MOST`]) if a group would otherwise wait longer than [`ASKED_BY`], which is short
-/// enough to find ages of a minute.
+/// Checks of groups that hardly run, or are outside a cycle, may take a quarter of the budget. If a group
+/// would otherwise wait longer than [`ASKED_BY`], they may take half of it ([`ASKING_PART_MOST`]). This wait
+/// is short enough to find ages of a minute.
 const ASKING_PART: f64 = 4.0;
 const ASKING_PART_MOST: f64 = 2.0;
 const ASKED_BY: f64 = 5.0;
@@ -48,9 +48,9 @@ pub(crate) type Key = u64;
 pub(crate) struct Stepped {
     /// The time until the next step.
     pub(crate) wait: Duration,
-    /// Whether a cycle is running.
+    /// True if a cycle is running.
     pub(crate) in_cycle: bool,
-    /// Whether the job hardly runs: a slightly late sample then still has the same window.
+    /// True if the job hardly runs: a slightly late sample then still has the same window.
     pub(crate) idle: bool,
     /// The cost of the step.
     pub(crate) cost: Duration,

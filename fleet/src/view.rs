@@ -16,7 +16,7 @@ pub enum State {
     Watched,
     /// The group has no processes.
     Empty,
-    /// None of the group's processes can be read, for this reason.
+    /// No process of the group can be read, for this reason.
     Blind(String),
 }
 
@@ -49,7 +49,7 @@ pub struct View {
     pub labels: Vec<(&'static str, String)>,
     /// The name of the kind.
     pub kind: &'static str,
-    /// Whether the previous container of the pod was killed because of a lack of memory.
+    /// True if the previous container of the pod was killed because of a lack of memory.
     pub was_oom_killed: bool,
     /// The state of the watch.
     pub state: State,
@@ -137,6 +137,6 @@ pub struct Page {
     pub turns: u64,
     /// The number of groups with a running cycle, and of groups that are due and wait.
     pub at_once: [usize; 2],
-    /// Whether the list of pods is current; `None` without `--pods`.
+    /// True if the list of pods is current; `None` without `--pods`.
     pub names_known: Option<bool>,
 }

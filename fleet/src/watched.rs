@@ -1,6 +1,6 @@
-//! One group and its watch.
+//! A group and its watch.
 //!
-//! A watch is a [`Watcher`], as in `vellum watch --cgroup`. It begins with the group's first turn. A group
+//! A watch is a [`Watcher`], as in `vellum watch --cgroup`, and begins with the group's first turn. A group
 //! without processes, or without readable ones, is tried again later; the wait doubles up to [`RETRY_MAX`].
 
 use crate::group::Identity;

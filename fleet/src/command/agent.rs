@@ -21,18 +21,18 @@ use vellum_report::option::{percent, percent_or_none, time, time_or_none};
 use vellum_report::stdout::{self, say};
 use vellum_report::{OutputError, units};
 
-/// How long --once waits for answers unless --for says otherwise.
+/// The default for --for with --once.
 const ONCE: Duration = Duration::from_secs(300);
 
-/// Say what every container, unit and job step of this node is worth, as metrics for Prometheus.
+/// Export a memory recommendation for every container, unit and job step of this node to Prometheus.
 ///
 /// Finds control groups as they come and go (Kubernetes, docker, podman, cri-o, systemd, Slurm; versions 1
-/// and 2), watches each as `vellum watch --cgroup` does, in turns and within one bound for all, and serves
-/// metrics at http://ADDRESS/metrics, or by https (docs/fleet.md). It limits, suspends and writes nothing.
-/// Root is needed to see the processes of others.
+/// and 2). Watches each group like `vellum watch --cgroup`, in turns and within one CPU budget for all.
+/// Serves metrics at http://ADDRESS/metrics, or by https (docs/fleet.md). Limits, suspends and writes
+/// nothing. Root is needed to read the processes of other users.
 ///
-/// Exit status: 0 when it was asked to stop, when the time is over, or when --once has ended; 125 if the
-/// hierarchy, the address or a file cannot be used.
+/// Exit status: 0 after a signal, or at the end of --for or --once; 125 if the hierarchy, the address or a
+/// file cannot be used.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  vellum agent\n  vellum agent --listen 0.0.0.0:9189 --token-file /etc/vellum/token \\\n    \
@@ -40,39 +40,38 @@ const ONCE: Duration = Duration::from_secs(300);
     vellum agent --pods http://127.0.0.1:10255/pods\n  vellum agent --once > /var/lib/node-exporter/vellum.prom"
 )]
 pub(crate) struct AgentArgs {
-    /// The root of the control groups (default: /sys/fs/cgroup, or its memory hierarchy where that is version
-    /// 1).
+    /// The root of the control groups (default: /sys/fs/cgroup, or its memory hierarchy with version 1).
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
 
-    /// Where metrics are served; port 0 takes any that is free.
+    /// The address at which metrics are served; port 0 takes any free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9189")]
     listen: SocketAddr,
 
-    /// Serve only those who send the token in this file (Authorization: Bearer). It is read again for each
-    /// request.
+    /// Serve only clients that send the token in this file (Authorization: Bearer). The file is read again
+    /// for each request.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
 
-    /// Serve by TLS (https) alone, with the certificate in this file (PEM), and behind it those that vouch
-    /// for it. It is read again for each connection.
+    /// Serve only over TLS (https), with the certificate in this file (PEM), followed by its intermediate
+    /// certificates. The file is read again for each connection.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_key")]
     tls_certificate: Option<PathBuf>,
 
-    /// The certificate's key (PEM, without a passphrase). It is read again for each connection.
+    /// The certificate's key (PEM, without a passphrase). The file is read again for each connection.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "tls_certificate")]
     tls_key: Option<PathBuf>,
 
-    /// Where the names of pods come from: the kubelet's endpoint, such as http://127.0.0.1:10255/pods
-    /// (read-only) or https://127.0.0.1:10250/pods, or a file that `kubectl get pods -A -o json` writes.
+    /// The source of the names of pods: the kubelet's endpoint, such as http://127.0.0.1:10255/pods
+    /// (read-only) or https://127.0.0.1:10250/pods, or a file written by `kubectl get pods -A -o json`.
     #[arg(long, value_name = "URL|FILE")]
     pods: Option<PodsFrom>,
 
-    /// A file with the token for the kubelet.
+    /// A file with the bearer token for the kubelet.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "pods")]
     pods_token_file: Option<PathBuf>,
 
-    /// A file with certificates (PEM) of those who vouch for the kubelet.
+    /// A file with the CA certificates (PEM) for the kubelet.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "pods")]
     pods_ca_file: Option<PathBuf>,
 
@@ -80,7 +79,7 @@ pub(crate) struct AgentArgs {
     #[arg(long)]
     all: bool,
 
-    /// The share of one processor that everything may cost together.
+    /// The share of one processor that all watches may cost together.
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "2%")]
     total: f64,
 
@@ -88,28 +87,28 @@ pub(crate) struct AgentArgs {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
     budget: f64,
 
-    /// The share of one processor that watching a job may cost if that is more.
+    /// The share of one processor that watching a job may cost, if that is more than --budget.
     #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "0.05%")]
     idle_budget: f64,
 
-    /// The CPU time that a job's first curve may take ahead of both; the rest of its watch repays it.
+    /// The CPU time that a job's first curve may take beyond both; the rest of its watch repays it.
     #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "60ms")]
     burst: Duration,
 
-    /// The smallest window, in a job's user CPU time, from 50ms; each further one is twice as long.
+    /// The smallest window, in user CPU time of the job, at least 50ms; each further one is twice as long.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "100ms")]
     delta: Duration,
 
-    /// The delay of a page fault, such as 100us, instead of measuring it on the swap device or disk of this
+    /// The delay of a page fault, such as 100us, in place of measuring it on the swap device or disk of this
     /// machine.
     #[arg(long, value_name = "TIME", value_parser = time)]
     delay: Option<Duration>,
 
-    /// The source of references: auto, or one that `vellum watch --sources` lists.
+    /// The source of references: auto, or a name from `vellum watch --sources`.
     #[arg(long, value_name = "NAME", default_value = SourceChoice::AUTO)]
     source: SourceChoice,
 
-    /// Serve nothing: write the metrics to standard output when each group has an answer, or after five
+    /// Instead of serving, write the metrics to standard output when each group has a curve, or after five
     /// minutes, and end.
     #[arg(long)]
     once: bool,
@@ -131,7 +130,7 @@ impl AgentArgs {
         }
     }
 
-    /// S, and what is to be said of it.
+    /// S, with a line about its source.
     fn delay(&self) -> (Delay, String) {
         match self.delay.map_or_else(Delay::measure, |given| Ok(Delay::given(given))) {
             Ok(delay) => {
@@ -148,13 +147,13 @@ impl AgentArgs {
     }
 }
 
-/// Watches until somebody asks for the end.
+/// Runs the agent until a signal, the end of the time, or the end of its reader.
 pub(crate) fn agent(args: &AgentArgs) -> Ended {
     let open = |file: &Option<PathBuf>| file.as_deref().map(TokenFile::open).transpose();
     let (token, pods_token) = (open(&args.token_file)?, open(&args.pods_token_file)?);
     let tls = args.tls_certificate.as_deref().zip(args.tls_key.as_deref());
     let tls = tls.map(|(certificate, key)| TlsFiles::open(certificate, key)).transpose()?;
-    // Before there is another thread: those made later inherit it.
+    // Before other threads start, because they inherit the signal mask.
     let stop = Stop::hold()?;
     args.options().check()?;
     let (delay, of_delay) = args.delay();
@@ -201,12 +200,12 @@ pub(crate) fn agent(args: &AgentArgs) -> Ended {
     Ok(0)
 }
 
-/// Says what happens.
+/// Prints notices.
 struct Teller {
-    /// Standard output is for metrics: only trouble is said, to standard error.
+    /// True if standard output is for metrics: only problems are then printed, to standard error.
     quiet: bool,
     began: Instant,
-    /// What was said last of the certificate.
+    /// The last printed problem of the certificate.
     trouble: Option<String>,
 }
 
@@ -217,7 +216,7 @@ impl Teller {
         say(&format!("groups below {root}; metrics at {}\n{delay}\n", server.url()))
     }
 
-    /// Whether anybody still reads.
+    /// Prints notices; returns false if the reader has closed the output.
     fn notices(&self, notices: &[Notice]) -> Result<bool, OutputError> {
         let mut text = String::new();
         for notice in notices {
@@ -231,7 +230,7 @@ impl Teller {
         say(&text)
     }
 
-    /// Whether anybody still reads, after it was said if a renewed certificate cannot be used, or again can.
+    /// Prints changes of the certificate's state; returns false if the reader has closed the output.
     fn certificate(&mut self, tls: Option<&TlsFiles>) -> Result<bool, OutputError> {
         let now = tls.and_then(TlsFiles::trouble);
         if now == self.trouble {

@@ -8,9 +8,9 @@ const UID: &str = "1f3a9c1e-7d54-4c88-9a51-3b2f4d5e6f70";
 const UNDERLINED: &str = "1f3a9c1e_7d54_4c88_9a51_3b2f4d5e6f70";
 const STATIC: &str = "5e8a1c0d7b2f4e6a9c3d5f7b1a2c4e6d";
 
-/// With ID, UID, U_ID and STATIC put in: the place there, in a line.
+/// Paths with the expected place; ID, UID, U_ID and STATIC are replaced by values.
 const SHAPES: &[(&str, &str)] = &[
-    // Kubernetes, cgroupfs driver: guaranteed pods have no level of their own.
+    // Kubernetes, cgroupfs driver: guaranteed pods have no separate level.
     ("kubepods", "above"),
     ("kubepods/burstable", "above"),
     ("kubepods/burstable/podUID", "above"),
@@ -36,7 +36,7 @@ const SHAPES: &[(&str, &str)] = &[
         "kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podSTATIC.slice/cri-containerd-ID.scope",
         "kubernetes STATIC ID",
     ),
-    // A cluster in a container (kind), and containerd told one driver while the kubelet has the other.
+    // A cluster in a container (kind), and containerd with another driver than the kubelet.
     (
         "kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-burstable.slice/kubelet-kubepods-burstable-podU_ID.slice/cri-containerd-ID.scope",
         "kubernetes UID ID",
@@ -82,7 +82,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("system.slice/node7_slurmstepd.scope/job_42/step_3", "slurm 42 3"),
     ("slurm/uid_x/job_42/step_0", "above"),
     ("elsewhere/job_42/step_0", "above"),
-    // What is nearly one.
+    // Names that resemble known ones.
     ("kubepods/burstable/podnonsense", "above"),
     ("docker/0123456789abcdef", "above"),
     (".service", "above"),
@@ -129,7 +129,7 @@ fn names_are_short_and_say_whose() {
 }
 
 proptest! {
-    /// Any path has an answer; and what is found in it was in it.
+    /// Any path has a result, and an id in the result is part of the path.
     #[test]
     fn any_path_has_an_answer(path in "[a-z0-9_.:@/\\\\é-]{0,40}|(/?(kubepods|docker|system|job_1|step_|uid_1|pod|slice|\\\\x2|-pod)[._/a-f0-9-]{0,70}(\\.slice|\\.scope|\\.service)?){0,4}") {
         if let Place::Job(identity) = place(&path) {
@@ -140,7 +140,7 @@ proptest! {
         }
     }
 
-    /// A container is found wherever an engine puts it, and its pod whatever stands above.
+    /// A container and its pod are found at any depth.
     #[test]
     fn a_pod_is_found_at_any_depth(id in "[0-9a-f]{64}", uid in "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", above in "([a-z]{1,8}/){0,5}") {
         let expected = Place::Job(Identity::Kubernetes { pod: uid.clone(), id: id.clone() });

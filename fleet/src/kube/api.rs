@@ -11,22 +11,22 @@ use serde_json::Value;
 use std::io::Read;
 use std::time::{Duration, SystemTime};
 
-/// Bounds of an answer. A page of objects is limited by its count, too.
+/// Bounds of an answer. A page of objects is also limited by its count.
 const LIMITS: Limits = Limits { bytes: 64 << 20, time: Duration::from_secs(15) };
-/// Objects in a page of a list, and pages.
+/// The number of objects in a page of a list, and of pages.
 const PAGE: usize = 500;
 const PAGES_MAX: usize = 2000;
 
-/// How passing trouble is waited for.
+/// The retries after temporary failures.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
-    /// How often a request is made at most.
+    /// The maximum number of attempts.
     pub tries: u32,
     /// The first pause.
     pub pause: Duration,
-    /// The longest pause, whatever the server asks for.
+    /// The longest pause, whatever the server requests.
     pub most: Duration,
-    /// How long an answer may take.
+    /// The longest time for an answer.
     pub answer: Duration,
 }
 
@@ -37,29 +37,29 @@ impl Default for Patience {
     }
 }
 
-/// A request was not done.
+/// A request has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
-    /// Somebody else changed the object.
+    /// Another program has changed the object.
     #[error("{0}: somebody else changes it all the time")]
     Conflict(String),
-    /// It is not there.
+    /// The object does not exist.
     #[error("{0}: not found (404); is its custom resource definition installed?")]
     Missing(String),
-    /// It is refused, or nobody answers.
+    /// The server refuses the request, or does not answer.
     #[error("{what}: {source}")]
     Http {
         /// The object.
         what: String,
-        /// Why.
+        /// The reason.
         source: HttpError,
     },
-    /// The answer is none.
+    /// The answer is not a Kubernetes object.
     #[error("{what}: the answer is no object of Kubernetes ({why})")]
     Nonsense {
         /// The object.
         what: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -72,30 +72,30 @@ pub struct Api {
 }
 
 impl Api {
-    /// A server, which is not asked yet.
+    /// An API server, without a connection yet.
     #[must_use]
     pub fn new(server: Server, patience: Patience) -> Api {
         Api { server, patience }
     }
 
-    /// Where it is.
+    /// The server's address.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.server.address
     }
 
-    /// An object.
+    /// Reads an object.
     ///
     /// # Errors
-    /// [`ApiError`] if it cannot be had.
+    /// [`ApiError`] if the object cannot be read.
     pub fn get(&self, path: &str) -> Result<Value, ApiError> {
         self.call(Method::Get, path, None)
     }
 
-    /// Makes an object.
+    /// Creates an object.
     ///
     /// # Errors
-    /// [`ApiError`] if it cannot be made, or is there.
+    /// [`ApiError`] if the object cannot be created, or exists.
     pub fn create(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.call(Method::Post, path, Some(object))
     }
@@ -103,7 +103,7 @@ impl Api {
     /// Replaces an object.
     ///
     /// # Errors
-    /// [`ApiError`] if it cannot be replaced.
+    /// [`ApiError`] if the object cannot be replaced.
     pub fn replace(&self, path: &str, object: &Value) -> Result<Value, ApiError> {
         self.call(Method::Put, path, Some(object))
     }
@@ -111,20 +111,20 @@ impl Api {
     /// Changes a part of an object.
     ///
     /// # Errors
-    /// [`ApiError`] if it cannot be changed.
+    /// [`ApiError`] if the object cannot be changed.
     pub fn merge(&self, path: &str, part: &Value) -> Result<Value, ApiError> {
         self.call(Method::Merge, path, Some(part))
     }
 
-    /// All objects of a list, page by page.
+    /// Reads all objects of a list, page by page.
     ///
     /// # Errors
-    /// [`ApiError`] if any page cannot be had: a part of a list is none.
+    /// [`ApiError`] if any page cannot be read: a partial list is never returned.
     pub fn list(&self, path: &str) -> Result<Vec<Value>, ApiError> {
         self.list_at(path).map(|(all, _)| all)
     }
 
-    /// The same, and the version of the list.
+    /// Reads all objects of a list, and the list's version.
     pub(super) fn list_at(&self, path: &str) -> Result<(Vec<Value>, String), ApiError> {
         let (mut all, mut next) = (Vec::new(), String::new());
         for _ in 0..PAGES_MAX {
@@ -150,13 +150,13 @@ impl Api {
         Err(ApiError::Nonsense { what: path.to_owned(), why })
     }
 
-    /// The body of an answer as it comes, within these limits in all.
+    /// The body of an answer as a stream, within these limits.
     pub(super) fn follow(&self, path: &str, limits: &Limits) -> Result<impl Read + use<>, ApiError> {
         let what = || path.split('?').next().unwrap_or_default().to_owned();
         self.server.follow(path, limits).map_err(|source| ApiError::Http { what: what(), source })
     }
 
-    /// The pause before the next request of somebody who goes on for ever, after that many failures in a row.
+    /// The pause before the next of endless requests, after that many failures in a row.
     pub(super) fn pause_after(&self, failures: u32) -> Duration {
         (self.patience.pause * 2_u32.saturating_pow(failures.min(16))).min(self.patience.most)
     }
@@ -194,7 +194,7 @@ impl Api {
         if let HttpError::Status { after: Some(after), .. } = why {
             return (*after).clamp(pause, most.max(pause));
         }
-        // Up to half as long again, so that those who failed together do not come back together.
+        // Up to 50 % longer, so that clients that failed together do not retry together.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let more = 1.0 + f64::from(now.subsec_nanos() % 1000) / 2000.0;
         (pause * 2_u32.saturating_pow(tries - 1)).mul_f64(more).min(most)

@@ -11,10 +11,10 @@ use super::{Api, ApiError, is_label, is_name, micros};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant, SystemTime};
 
-/// For how long a lease is held without being renewed.
+/// The time for which a lease is held without renewal.
 const DURATION: Duration = Duration::from_secs(60);
 
-/// Where a lease is.
+/// The namespace and name of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseName {
     namespace: String,
@@ -34,46 +34,46 @@ impl std::str::FromStr for LeaseName {
     }
 }
 
-/// A lease, held or wanted.
+/// A lease that this process holds or tries to take.
 #[derive(Debug)]
 pub struct Lease {
     collection: String,
     name: LeaseName,
     holder: String,
     duration: Duration,
-    /// When it was renewed last.
+    /// The time of the last renewal.
     renewed: Option<Instant>,
-    /// What was seen of another's, and since when.
+    /// Another holder's lease as last seen, and the time since which it has not changed.
     seen: Option<(String, Instant)>,
 }
 
 impl Lease {
-    /// How often [`Lease::hold`] is to be called.
+    /// The interval at which [`Lease::hold`] must be called.
     pub const RENEW: Duration = Duration::from_secs(DURATION.as_secs() / 4);
 
-    /// A lease that is wanted by `holder`, whose name nobody else has.
+    /// A lease for `holder`, which must be a unique name.
     #[must_use]
     pub fn new(name: LeaseName, holder: String) -> Lease {
         let collection = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", name.namespace);
         Lease { collection, name, holder, duration: DURATION, renewed: None, seen: None }
     }
 
-    /// The same with another duration.
+    /// Sets another duration.
     #[must_use]
     pub fn lasting(self, duration: Duration) -> Lease {
         Lease { duration, ..self }
     }
 
-    /// Whether it is held, after it was renewed if that is due.
+    /// Takes or renews the lease if that is due; returns whether it is held.
     ///
     /// # Errors
-    /// [`ApiError`] if that cannot be found out, and it is no longer held for sure.
+    /// [`ApiError`] if the server cannot be reached and the lease may have ended.
     pub fn hold(&mut self, api: &Api) -> Result<bool, ApiError> {
         let age = self.renewed.map(|renewed| renewed.elapsed());
         if age.is_some_and(|age| age < self.duration / 3) {
             return Ok(true);
         }
-        // Counted from before the request: what it takes is not held longer than others think.
+        // Counted from before the request, so others never count the lease as free while it is held here.
         let began = Instant::now();
         match self.take(api) {
             Ok(true) => {
@@ -89,7 +89,7 @@ impl Lease {
         }
     }
 
-    /// Lets others have it at once.
+    /// Ends the lease, so that another recommender can take it at once.
     pub fn give_back(&mut self, api: &Api) {
         if self.renewed.take().is_none() {
             return;
@@ -99,7 +99,7 @@ impl Lease {
             && lease["spec"]["holderIdentity"] == self.holder.as_str()
         {
             lease["spec"]["holderIdentity"] = json!("");
-            // Where that fails it ends by itself.
+            // If this fails, the lease ends after its duration.
             let _ = api.replace(&path, &lease);
         }
     }
@@ -145,7 +145,7 @@ impl Lease {
         Ok(true)
     }
 
-    /// Whether another's lease has not changed for as long as it says that it lasts.
+    /// True if another holder's lease has not changed for its whole duration.
     fn is_over(&mut self, spec: &Value) -> bool {
         let said = spec["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
         let lasts = said.unwrap_or(self.duration).clamp(Duration::from_secs(1), DURATION * 10);

@@ -23,17 +23,17 @@ pub(crate) use watch::version;
 use chrono::{DateTime, SecondsFormat, Utc};
 use std::time::SystemTime;
 
-/// A time as conditions have it.
+/// A time in the format of conditions.
 pub(crate) fn seconds(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// A time as leases have it.
+/// A time in the format of leases.
 pub(crate) fn micros(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// Whether this is a name that Kubernetes gives to containers and namespaces (RFC 1123, label).
+/// True if this is a valid name of a container or namespace (RFC 1123, label).
 pub(crate) fn is_label(name: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=63).contains(&name.len())
@@ -42,7 +42,7 @@ pub(crate) fn is_label(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// Whether this is a name that Kubernetes gives to pods and other objects (RFC 1123, subdomain).
+/// True if this is a valid name of a pod or other object (RFC 1123, subdomain).
 pub(crate) fn is_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(|part| part.len() <= 253 && is_label_of_any_length(part))
 }

@@ -1,10 +1,10 @@
 //! Quantities of memory in Kubernetes' notation: `64Mi`, `1.5G`, `1e9`, `128974848`, `500m`.
 //!
-//! The notation differs from that of Vellum's options (`64MiB`), so the reader of sizes does not serve here.
+//! Vellum's options use another notation (`64MiB`), whose parser cannot read these.
 //!
 //! Source: Kubernetes' documentation, "Quantity".
 
-/// Bytes, rounded up; `None` for what is no quantity, or is negative or too large.
+/// Parses bytes, rounded up; `None` if the quantity is invalid, negative or too large.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     const UNITS: [(&str, f64); 14] = [
         ("Ki", 1024.0),
@@ -23,7 +23,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
         ("", 1.0),
     ];
     let (number, unit) = UNITS.iter().find_map(|(suffix, unit)| Some((text.strip_suffix(suffix)?, unit)))?;
-    // No "inf", no "nan".
+    // Excludes "inf" and "nan".
     if !number.ends_with(|last: char| last.is_ascii_digit() || last == '.') {
         return None;
     }

@@ -10,11 +10,11 @@
 //! changed if it is new or has another `generation`. Writing a status does not change the generation, so a
 //! recommender is not woken by its own writes.
 //!
-//! The watch is optional: if it fails, [`Watch::trouble`] gives the reason, the thread tries again, and
-//! callers that read the objects regularly continue to do so.
+//! The watch is optional. If it fails, [`Watch::trouble`] gives the reason and the thread tries again;
+//! callers read the objects at intervals anyway.
 //!
-//! Invariants: a line is at most [`LINE_MAX`] long; requests are separated by a pause, however they ended;
-//! after a gap, everything counts as changed.
+//! Invariants: a line is at most [`LINE_MAX`] long. Requests are separated by a pause, however they ended.
+//! After a gap, everything counts as changed.
 //!
 //! Source: Kubernetes' documentation, "Efficient detection of changes".
 
@@ -31,16 +31,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// The longest event. An object has at most 1.5 MiB in etcd.
+/// The maximum length of an event. An object has at most 1.5 MiB in etcd.
 const LINE_MAX: u64 = 4 << 20;
-/// For how many seconds a server is asked to go on.
+/// The requested duration of a watch, in seconds.
 const LASTS: u64 = 240;
-/// A server that does not end by itself is left after this.
+/// The connection is closed after this time if the server does not end the watch.
 const LIMITS: Limits = Limits { bytes: 1 << 30, time: Duration::from_secs(LASTS + 30) };
-/// The status of a version that the server no longer has.
+/// The status for a version that the server no longer has.
 const GONE: u16 = 410;
 
-/// What the thread tells.
+/// The results of the thread.
 #[derive(Debug, Default)]
 struct Told {
     changes: AtomicU64,
@@ -48,7 +48,7 @@ struct Told {
     stop: AtomicBool,
 }
 
-/// A list that is watched until this is dropped.
+/// A list that is watched until this value is dropped.
 #[derive(Debug)]
 pub struct Watch {
     told: Arc<Told>,
@@ -56,7 +56,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches the list at `path`, and of its objects those that are `wanted`.
+    /// Watches the objects of the list at `path` for which `wanted` is true.
     pub(crate) fn start(api: Api, path: String, wanted: fn(&Value) -> bool) -> io::Result<Watch> {
         let (wake, bell) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -75,7 +75,7 @@ impl Watch {
         self.wake.as_fd()
     }
 
-    /// How many changes there were since the last call. A gap counts as one.
+    /// The number of changes since the last call. A gap counts as one change.
     #[must_use]
     pub fn take(&self) -> u64 {
         let mut bytes = [0; 64];
@@ -83,7 +83,7 @@ impl Watch {
         self.told.changes.swap(0, Ordering::AcqRel)
     }
 
-    /// Why changes are not noticed at once.
+    /// The reason for which changes are not noticed at once.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.told.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -92,7 +92,7 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The thread may be waiting for an event: it ends with that, or with the process.
+        // The thread may be waiting for an event: it ends at the next one, or with the process.
         self.told.stop.store(true, Ordering::Release);
     }
 }
@@ -105,16 +105,16 @@ struct Event {
     object: Value,
 }
 
-/// What a line says.
+/// The content of a line.
 enum Said {
-    /// Something about an object, and the version from which to go on.
+    /// An event of an object, with the version from which to continue.
     Event(Event, String),
-    /// The version from which was to be gone on is not there any more.
+    /// The version from which to continue no longer exists.
     Stale,
 }
 
 impl Said {
-    /// The meaning of a line, or why it has none.
+    /// Parses a line, or returns the reason for which it is invalid.
     fn read(line: &[u8]) -> Result<Said, String> {
         let event: Event = serde_json::from_slice(line).map_err(|why| why.to_string())?;
         if event.kind == "ERROR" {
@@ -130,7 +130,7 @@ impl Said {
     }
 }
 
-/// The version that an event in these bytes names.
+/// The version in the event in these bytes.
 pub(crate) fn version(line: &[u8]) -> Option<String> {
     match Said::read(line) {
         Ok(Said::Event(_, version)) => Some(version),
@@ -138,11 +138,11 @@ pub(crate) fn version(line: &[u8]) -> Option<String> {
     }
 }
 
-/// How a request ended.
+/// The end of a request.
 enum End {
-    /// It can be gone on from the last version.
+    /// The watch can continue from the last version.
     Over,
-    /// The server does not have that version any more.
+    /// The server no longer has that version.
     Stale,
 }
 
@@ -154,7 +154,7 @@ struct Follower {
     bell: UnixStream,
     /// The generation of each object, by UID.
     known: HashMap<String, i64>,
-    /// Since the last event.
+    /// The number of failures since the last event.
     failures: u32,
 }
 
@@ -179,7 +179,7 @@ impl Follower {
                 Err(why) => {
                     self.tell(Some(why.to_string()));
                     self.failures += 1;
-                    // From the same version on the same nonsense would come.
+                    // The same version would only give the same invalid answer.
                     version = version.filter(|_| !matches!(why, ApiError::Nonsense { .. }));
                 }
             }
@@ -187,7 +187,7 @@ impl Follower {
         }
     }
 
-    /// The version of the list as it is, from which on changes are events.
+    /// Reads the list and returns its version, from which changes are events.
     fn list(&mut self, is_first: bool) -> Result<String, ApiError> {
         let (objects, version) = self.api.list_at(&self.path)?;
         if version.is_empty() {
@@ -201,7 +201,7 @@ impl Follower {
         Ok(version)
     }
 
-    /// Follows from a version on, which is then that of the last event.
+    /// Follows events from a version on, and updates the version at each event.
     fn follow(&mut self, version: &mut String) -> Result<End, ApiError> {
         let path = format!(
             "{}?watch=true&allowWatchBookmarks=true&timeoutSeconds={LASTS}&resourceVersion={}",
@@ -216,7 +216,7 @@ impl Follower {
         let (mut body, mut line) = (BufReader::new(body), Vec::new());
         loop {
             line.clear();
-            // A connection that breaks off, or is quiet to the end of its time, is begun again.
+            // A connection that breaks off, or is quiet until its end, is opened again.
             match body.by_ref().take(LINE_MAX).read_until(b'\n', &mut line) {
                 Ok(1..) if line.ends_with(b"\n") => {}
                 Ok(read) if read as u64 == LINE_MAX => return Err(self.nonsense("an event without end")),
@@ -247,7 +247,7 @@ impl Follower {
                 self.known.remove(&uid);
                 false
             }
-            // Bookmarks, which are of no object, and what others there may be.
+            // Bookmarks, which concern no object, and unknown kinds.
             _ => false,
         };
         if has_changed {
@@ -257,7 +257,7 @@ impl Follower {
 
     fn ring(&mut self) {
         self.told.changes.fetch_add(1, Ordering::AcqRel);
-        // Where nothing more can be written it is readable already.
+        // If the pipe is full, it is already readable.
         let _ = self.bell.write(&[0]);
     }
 

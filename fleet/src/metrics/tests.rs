@@ -101,7 +101,7 @@ fn a_limit_that_was_too_little_is_told() {
     assert_eq!(told(true), (number("1.0"), None));
 }
 
-/// A label that tries to end its line, or to be another label, stays one label.
+/// A label cannot end its line or become another label.
 #[test]
 fn labels_cannot_be_broken_out_of() {
     let evil = "x\",name=\"y\"} 1\nvellum_job_worth_bytes{name=\"bank\"} 9\\";
@@ -124,7 +124,7 @@ fn what_is_not_known_is_not_told() {
     assert_eq!(samples[0], info);
 }
 
-/// promtool reads what collectors of text files read.
+/// promtool accepts the page for collectors of text files.
 #[test]
 fn promtool_finds_nothing_wrong() {
     use std::io::Write;
@@ -144,6 +144,6 @@ fn promtool_finds_nothing_wrong() {
     child.stdin.take().unwrap().write_all(text_file(&told).as_bytes()).unwrap();
     let done = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
-    // What it would rather have named otherwise is its opinion (status 3); an error is not.
+    // Status 3 stands for advice on names, which is no error.
     assert!(matches!(done.status.code(), Some(0 | 3)) && !said.contains("error while"), "{said}");
 }

@@ -1,8 +1,7 @@
-//! Chooses the least memory with which all containers together lose no more than a given part of their CPU
-//! time.
+//! Chooses the least memory with which all containers together lose at most a given part of their CPU time.
 //!
-//! Each container's loss, as a function of its size, has a lower convex hull. Starting from the smallest
-//! sizes, the greedy choice repeatedly takes the hull segment that saves most loss per byte-hour, until the
+//! Each container's loss, as a function of its size, has a lower convex hull. The greedy choice starts from
+//! the smallest sizes. It repeatedly takes the hull segment that saves most loss per byte-hour, until the
 //! loss is within the bound. Except for the last segment, no choice of sizes on hulls needs less. The rest of
 //! the bound is then used up: containers go back to cheaper sizes, also sizes off the hull. Taking the last
 //! segment only in part gives a lower bound for every choice ([`Choice::least`]).
@@ -12,23 +11,23 @@
 use super::fleet::{Container, Fleet};
 use std::cmp::Ordering;
 
-/// How many rounds of improvement there are.
+/// The maximum number of rounds of improvement.
 const ROUNDS: usize = 8;
-/// Fleets of no more containers are small: what the greedy choice leaves is then a part that counts, so all
-/// choices are tried, with losses in this many parts of the bound.
+/// In fleets of up to this many containers, the greedy choice may leave much of the bound unused. All choices
+/// are then tried, with losses in this many parts of the bound.
 const FEW: usize = 32;
 const PARTS: usize = 8192;
 
 /// A size for each container.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// The number of the size, by container.
+    /// The index of the size, by container.
     pub sizes: Vec<u32>,
-    /// CPU seconds lost by all.
+    /// CPU seconds lost by all containers.
     pub lost: f64,
     /// Memory times hours, in byte-hours.
     pub byte_hours: f64,
-    /// No choice can do with less than this.
+    /// A lower bound on the byte-hours of any choice.
     pub least: f64,
 }
 
@@ -43,7 +42,7 @@ fn of(fleet: &Fleet, sizes: Vec<u32>) -> Choice {
     Choice { sizes, lost, byte_hours, least: byte_hours }
 }
 
-/// The least for each container by itself, none of which loses more than this part of its CPU time.
+/// The smallest sizes with which each container alone loses at most this part of its CPU time.
 #[must_use]
 pub fn each(fleet: &Fleet, part: f64) -> Choice {
     let size = |container: &Container| {
@@ -53,7 +52,8 @@ pub fn each(fleet: &Fleet, part: f64) -> Choice {
     of(fleet, fleet.containers.iter().map(size).collect())
 }
 
-/// The least for all together, which lose no more than this part of their CPU time.
+/// The choice with the least memory in which all containers together lose at most this part of their CPU
+/// time.
 #[must_use]
 pub fn choose(fleet: &Fleet, part: f64) -> Choice {
     let bound = part * fleet.cpu_seconds();
@@ -78,7 +78,7 @@ pub fn choose(fleet: &Fleet, part: f64) -> Choice {
         let container = &fleet.containers[number as usize];
         let (from, to) = (sizes[number as usize] as usize, to as usize);
         if to <= from {
-            // Points on a line: rounding has put a later segment first.
+            // On a straight line, rounding may have put a later segment first.
             continue;
         }
         let saved = container.lost(from) - container.lost(to);
@@ -102,8 +102,8 @@ fn improved(fleet: &Fleet, mut choice: Choice, bound: f64) -> Choice {
     of(fleet, choice.sizes)
 }
 
-/// The numbers of the sizes on the lower convex hull of loss over cost, from the smallest to the first
-/// without loss.
+/// The indices of the sizes on the lower convex hull of loss over cost, from the smallest size to the first
+/// one without loss.
 fn hull(container: &Container) -> Vec<u32> {
     let mut hull: Vec<u32> = Vec::new();
     let slope = |a: u32, b: u32| {
@@ -119,7 +119,7 @@ fn hull(container: &Container) -> Vec<u32> {
         }
         hull.push(number);
     }
-    // Where nothing more is lost, more is not wanted.
+    // Sizes beyond the first one without loss are not needed.
     while let [.., a, b] = hull[..] {
         if container.lost(a as usize) > container.lost(b as usize) {
             break;
@@ -129,13 +129,13 @@ fn hull(container: &Container) -> Vec<u32> {
     hull
 }
 
-/// Uses up what is left of the bound: those that save most for the loss go down as far as it allows. Whether
-/// any did.
+/// Uses up the rest of the bound: the containers that save most memory shrink until the bound is reached.
+/// Returns whether any did.
 fn shrink(fleet: &Fleet, choice: &mut Choice, bound: f64) -> bool {
     let best = |number: usize, left: f64| {
         let container = &fleet.containers[number];
         let now = choice.sizes[number] as usize;
-        // Sizes fall and losses rise: the first that fits is the best.
+        // Losses rise as sizes fall, so the first size that fits is the best.
         let may = container.lost(now) + left;
         let to = (0..now).find(|size| container.lost(*size) <= may)?;
         Some((cost(container, now) - cost(container, to), to as u32))
@@ -159,11 +159,11 @@ fn shrink(fleet: &Fleet, choice: &mut Choice, bound: f64) -> bool {
     changed
 }
 
-/// The best choice of a small fleet, with losses in [`PARTS`] parts of the bound, rounded up: `None` if even
-/// all memory is too little for that.
+/// The best choice for a small fleet, with losses rounded up to one of [`PARTS`] parts of the bound. `None`
+/// if no choice fits after rounding.
 fn of_few(fleet: &Fleet, bound: f64) -> Option<Vec<u32>> {
     let part = bound / PARTS as f64;
-    // The least cost of the containers so far that lose at most this many parts, and the last one's size.
+    // The least cost of the containers so far with at most this many parts of loss, and the last one's size.
     let mut least = vec![0.0; PARTS + 1];
     let mut taken = Vec::new();
     for container in &fleet.containers {
@@ -171,7 +171,7 @@ fn of_few(fleet: &Fleet, bound: f64) -> Option<Vec<u32>> {
         let mut before = usize::MAX;
         for size in 0..container.sizes() {
             let parts = (container.lost(size) / part).ceil() as usize;
-            // A larger size is of use only if it loses less.
+            // A larger size helps only if its loss is smaller.
             if parts > PARTS || parts >= before {
                 continue;
             }

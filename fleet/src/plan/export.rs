@@ -12,12 +12,12 @@ use std::io::Write;
 
 const HOUR: i64 = 3600;
 
-/// What is exported.
+/// The hours to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hours {
-    /// The first hour's end, in seconds since 1970: a whole hour.
+    /// The end of the first hour, a whole hour, in seconds since 1970.
     pub first: i64,
-    /// How many.
+    /// The number of hours.
     pub count: u32,
 }
 
@@ -30,7 +30,7 @@ impl Hours {
     }
 }
 
-/// The export ended early.
+/// The export has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// Prometheus has no answer.
@@ -41,10 +41,10 @@ pub enum ExportError {
     Parquet(#[from] ParquetError),
 }
 
-/// Writes all hours. How many rows there are.
+/// Writes all hours; returns the number of rows.
 ///
 /// # Errors
-/// [`ExportError`] if anything is missing: the file is then none.
+/// [`ExportError`] if anything is missing; the file is then incomplete.
 pub fn export<W: Write + Send>(
     server: &Server,
     hours: Hours,
@@ -82,7 +82,7 @@ fn hour(server: &Server, end: i64) -> Result<Vec<Row>, HistoryError> {
                     Row { hour_ms: end * 1000, node, owner: owner(&mut answer), name, ..Row::default() };
                 found.insert(key.clone(), (row, Curve::new()));
             }
-            // Without a curve there is nothing to plan by.
+            // Rows without a curve are of no use for a plan.
             let Some((row, curve)) = found.get_mut(&key) else { continue };
             match number {
                 0 | 1 => {
@@ -90,7 +90,7 @@ fn hour(server: &Server, end: i64) -> Result<Vec<Row>, HistoryError> {
                     let Some(window) = window.filter(|window| *window > 0.0 && window.is_finite()) else {
                         continue;
                     };
-                    // Positive numbers are in the order of their bits.
+                    // The bits of positive numbers have the order of the numbers.
                     let point = curve.entry(window.to_bits()).or_insert([window, f64::NAN, f64::NAN]);
                     point[number + 1] = value;
                 }
@@ -102,7 +102,7 @@ fn hour(server: &Server, end: i64) -> Result<Vec<Row>, HistoryError> {
     let whole = |(mut row, curve): (Row, Curve)| {
         let points = curve.into_values().filter(|point| point.iter().all(|value| value.is_finite()));
         row.curve = points.take(POINTS).collect();
-        // Averages of hours in which points came and went may cross: the larger window has no less.
+        // Averages of hours with changing points may cross: a larger window never has a smaller working set.
         for at in 1..row.curve.len() {
             row.curve[at][1] = row.curve[at][1].max(row.curve[at - 1][1]);
         }

@@ -28,29 +28,29 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Points of a curve at most.
+/// The maximum number of points of a curve.
 pub const POINTS: usize = 12;
-/// Rows that are written together, and that are read together.
+/// The number of rows in a group, and in a piece that is read at once.
 const GROUP: usize = 65_536;
 const PIECE: usize = 8192;
-/// The columns in front of the curve.
+/// The text columns before the curve.
 const TEXTS: [&str; 3] = ["node", "owner", "name"];
 const CURVE: [&str; 3] = ["window", "bytes", "faults"];
 
-/// A container in an hour.
+/// A container's values for one hour.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     /// The end of the hour, in milliseconds since 1970.
     pub hour_ms: i64,
-    /// Where it ran.
+    /// The node.
     pub node: String,
-    /// Whose it is.
+    /// The owner.
     pub owner: String,
-    /// What it is called; nothing else of the node has this name.
+    /// The container's name, unique on its node.
     pub name: String,
-    /// Its user CPU time in the hour.
+    /// User CPU time in the hour.
     pub cpu_seconds: f64,
-    /// The most that it held.
+    /// The maximum of resident memory.
     pub resident_bytes: f64,
     /// Window in seconds, working set in bytes, and faults a second, from the smallest window on.
     pub curve: Vec<[f64; 3]>,
@@ -59,20 +59,20 @@ pub struct Row {
 /// A file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {source}; give a file that `vellum plan export` wrote")]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It has not what is needed.
+    /// The file does not have the expected form.
     #[error("{path}: {why}; give a file that `vellum plan export` wrote (uncompressed, or by snappy)")]
     Form {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -87,7 +87,7 @@ fn schema() -> String {
     text + " }"
 }
 
-/// Writes container-hours, a group after the other.
+/// Writes container-hours, in groups of rows.
 pub struct Writer<W: Write + Send> {
     file: SerializedFileWriter<W>,
     rows: Vec<Row>,
@@ -108,16 +108,16 @@ impl<W: Write + Send> Writer<W> {
     /// Adds a row. Points beyond [`POINTS`] are left out.
     ///
     /// # Errors
-    /// [`ParquetError`] if it cannot be written.
+    /// [`ParquetError`] if the row cannot be written.
     pub fn push(&mut self, row: Row) -> Result<(), ParquetError> {
         self.rows.push(row);
         if self.rows.len() == GROUP { self.flush() } else { Ok(()) }
     }
 
-    /// Writes what is left, and the end.
+    /// Writes the remaining rows and the end of the file.
     ///
     /// # Errors
-    /// [`ParquetError`] if it cannot be written.
+    /// [`ParquetError`] if the file cannot be written.
     pub fn finish(mut self) -> Result<W, ParquetError> {
         self.flush()?;
         self.file.into_inner()
@@ -164,14 +164,14 @@ impl<W: Write + Send> Writer<W> {
     }
 }
 
-/// Columns in front of the curve.
+/// The number of columns before the curve.
 const FIXED: usize = 1 + TEXTS.len() + 2;
 const COLUMNS: usize = FIXED + 3 * POINTS;
 
-/// Reads a file in pieces; each row is handed over, and may be changed. How many there were.
+/// Reads a file in pieces and passes each row to `row`; returns the number of rows.
 ///
 /// # Errors
-/// [`FileError`] if it cannot be read, or columns are missing.
+/// [`FileError`] if the file cannot be read, or lacks columns.
 pub fn read(path: &Path, mut row: impl FnMut(&Row)) -> Result<u64, FileError> {
     let file = File::open(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
     pieces(file, &mut row).map_err(|why| FileError::Form { path: path.to_owned(), why })
@@ -216,7 +216,7 @@ fn pieces(file: File, each: &mut impl FnMut(&Row)) -> Result<u64, String> {
     Ok(count)
 }
 
-/// Room for a piece of a column.
+/// Buffers for a piece of a column.
 #[derive(Default)]
 struct Piece {
     there: Vec<i16>,
@@ -226,7 +226,7 @@ struct Piece {
 }
 
 impl Piece {
-    /// Puts a piece of a column into rows. A curve ends at the first value that is not there.
+    /// Stores a piece of a column in rows. A curve ends at the first missing value.
     fn fill(
         &mut self,
         column: &mut ColumnReader,
@@ -256,7 +256,7 @@ impl Piece {
         if records != rows.len() {
             return Err(format!("the column {name} is shorter than others"));
         }
-        // Without levels all are there.
+        // Without levels, no value is missing.
         let all = self.there.is_empty() || values == records;
         if number < FIXED && !all {
             return Err(format!("the column {name} has nulls"));
@@ -272,7 +272,7 @@ impl Piece {
                     let text = [&mut row.node, &mut row.owner, &mut row.name];
                     let text = text.into_iter().nth(number - 1).expect("one of three");
                     let new = std::str::from_utf8(self.texts[next].data()).unwrap_or("?");
-                    // Mostly it is that of before.
+                    // Usually the text equals that of the last piece.
                     if text != new {
                         text.clear();
                         text.push_str(new);

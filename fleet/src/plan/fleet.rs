@@ -8,51 +8,51 @@ use super::file::{POINTS, Row};
 use super::{MOST, size, step_up};
 use std::collections::HashMap;
 
-/// The most containers and the longest history, in hours, that are counted.
+/// The maximum number of containers, and the maximum length of the history in hours.
 const CONTAINERS_MAX: usize = 10_000_000;
 const HOURS_MAX: i64 = 24 * 366 * 10;
 const HOUR_MS: i64 = 3_600_000;
 
-/// A container.
+/// A container with its hours.
 #[derive(Debug, Clone, Default)]
 pub struct Container {
-    /// Whose it is: a number of [`Fleet::owners`].
+    /// The owner, as an index into [`Fleet::owners`].
     pub owner: u32,
-    /// Its hours.
+    /// The number of its hours.
     pub hours: u32,
     /// Its user CPU time, in seconds.
     pub cpu_seconds: f64,
-    /// The most that it held, in bytes.
+    /// The maximum of its resident memory, in bytes.
     pub resident_bytes: f64,
-    /// The smallest step that is known in all hours.
+    /// The smallest step at which the loss in each hour can be computed.
     pub first: i32,
-    /// CPU seconds lost at the steps from `first` on; none after the last.
+    /// CPU seconds lost at the steps from `first` on; no loss after the last one.
     pub lost: Vec<f64>,
-    /// The hour, from 1970, of the first bit of `seen`, a multiple of 64; and a bit an hour.
+    /// The hour since 1970 of the first bit of `seen`, a multiple of 64. `seen` has a bit per hour.
     since: i64,
     seen: Vec<u64>,
 }
 
 impl Container {
-    /// The bytes of its sizes: `lost[n]` is what it loses with `size(n)`. The last one loses nothing.
+    /// The bytes of a size: `lost[n]` is the loss with `size(n)`. The last size has no loss.
     #[must_use]
     pub fn size(&self, number: usize) -> f64 {
         size(self.first + number as i32)
     }
 
-    /// How many sizes it has.
+    /// The number of sizes.
     #[must_use]
     pub fn sizes(&self) -> usize {
         self.lost.len() + 1
     }
 
-    /// What it loses with that size.
+    /// The loss with that size.
     #[must_use]
     pub fn lost(&self, number: usize) -> f64 {
         self.lost.get(number).copied().unwrap_or(0.0)
     }
 
-    /// Whether it ran in that hour, counted from 1970.
+    /// True if it ran in that hour, counted from 1970.
     #[must_use]
     pub fn ran(&self, hour: i64) -> bool {
         let at = hour - self.since;
@@ -68,7 +68,7 @@ impl Container {
         self.seen.iter().enumerate().flat_map(of)
     }
 
-    /// Marks an hour; whether it is new.
+    /// Marks an hour; returns whether it is new.
     fn mark(&mut self, hour: i64) -> bool {
         let from = hour.div_euclid(64) * 64;
         if self.seen.is_empty() {
@@ -89,7 +89,7 @@ impl Container {
         is_new
     }
 
-    /// Adds an hour's curve: working sets and faults, both in order.
+    /// Adds an hour's curve; working sets and faults are in order.
     fn add(&mut self, curve: &[[f64; 3]], cpu_seconds: f64, delay: f64) {
         let (least, most) = (step_up(curve[0][1]), step_up(curve[curve.len() - 1][1]));
         if self.hours == 0 {
@@ -99,7 +99,7 @@ impl Container {
             self.lost.drain(..gone);
             self.first = least;
         }
-        // At the last step it has all that it ever used.
+        // At the last step, the container has all memory that it ever used.
         let count = usize::try_from(most - self.first).unwrap_or(0);
         if self.lost.len() < count {
             self.lost.resize(count, 0.0);
@@ -126,29 +126,29 @@ impl Container {
     }
 }
 
-/// What was read.
+/// Counts of the rows that were read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Rows that count.
+    /// Valid rows.
     pub rows: u64,
-    /// Rows without a curve, with numbers that make no sense, or of an hour that was there before.
+    /// Rows without a curve, with invalid numbers, or with an hour that was already read.
     pub left_out: u64,
     /// The first hour and the last, from 1970.
     pub hours: Option<(i64, i64)>,
 }
 
-/// All containers.
+/// All containers of a fleet.
 #[derive(Debug)]
 pub struct Fleet {
-    /// They.
+    /// The containers.
     pub containers: Vec<Container>,
-    /// Owners' names.
+    /// The owners' names.
     pub owners: Vec<String>,
-    /// What was read.
+    /// Counts of the rows that were read.
     pub seen: Seen,
     delay: f64,
     owned: HashMap<String, u32>,
-    /// By node, and there by name, the number of a container.
+    /// The index of a container, by node and name.
     known: HashMap<String, HashMap<String, u32>>,
 }
 
@@ -216,14 +216,15 @@ impl Fleet {
         Some(number)
     }
 
-    /// The user CPU time of all, in seconds.
+    /// The user CPU time of all containers, in seconds.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         self.containers.iter().map(|container| container.cpu_seconds).sum()
     }
 }
 
-/// Faults at each point; those that rise by noise are levelled. Between points a straight line is taken.
+/// The faults at each point, levelled where noise makes them rise. Values between points are interpolated
+/// linearly.
 fn falling_faults(curve: &[[f64; 3]]) -> [f64; POINTS] {
     let mut faults = [0.0; POINTS];
     faults.iter_mut().zip(curve).for_each(|(faults, point)| *faults = point[2]);
@@ -237,7 +238,7 @@ fn falling_faults(curve: &[[f64; 3]]) -> [f64; POINTS] {
     faults
 }
 
-/// Whether a row has a curve that rises, with faults that fall, and numbers that can be.
+/// True if a row has a curve that rises, faults that fall, and numbers in range.
 fn makes_sense(row: &Row) -> bool {
     let counts = |value: f64| (0.0..=MOST).contains(&value);
     let rises = row.curve.windows(2).all(|two| two[0][1] <= two[1][1] && two[0][0] < two[1][0]);

@@ -45,9 +45,9 @@ pub use nodes::{Nodes, nodes, peak};
 
 use std::sync::LazyLock;
 
-/// Sizes to an octave.
+/// The number of sizes in an octave.
 pub const STEPS: f64 = 64.0;
-/// The smallest size and the largest, in bytes.
+/// The smallest and the largest size, in bytes.
 const LEAST: f64 = 4096.0;
 const MOST: f64 = (1_u64 << 50) as f64;
 
@@ -57,7 +57,7 @@ fn step_up(bytes: f64) -> i32 {
 }
 
 fn size(step: i32) -> f64 {
-    /// Each is asked for many times an hour of a container.
+    /// A table, because sizes are computed many times for each container-hour.
     static SIZES: LazyLock<Vec<f64>> =
         LazyLock::new(|| (0..=step_up(MOST)).map(|step| LEAST * (f64::from(step) / STEPS).exp2()).collect());
     SIZES[step as usize]

@@ -12,15 +12,15 @@ use std::collections::BTreeMap;
 /// Nodes of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nodes {
-    /// Those into which all fits.
+    /// The number of nodes that hold all containers.
     pub count: u64,
-    /// No fewer can do.
+    /// A lower bound on the number of nodes.
     pub least: u64,
-    /// Containers that are larger than a node.
+    /// The number of containers that are larger than a node.
     pub too_large: u64,
 }
 
-/// The hour, from 1970, in which the sizes that were chosen are most together, and how much that is in bytes.
+/// The hour since 1970 in which the chosen sizes have the largest sum, and that sum in bytes.
 #[must_use]
 pub fn peak(fleet: &Fleet, choice: &Choice) -> Option<(i64, f64)> {
     let mut hours = BTreeMap::<i64, f64>::new();
@@ -31,7 +31,7 @@ pub fn peak(fleet: &Fleet, choice: &Choice) -> Option<(i64, f64)> {
     hours.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The nodes of `room` bytes that this hour takes.
+/// The nodes of `room` bytes that are needed in this hour.
 #[must_use]
 pub fn nodes(fleet: &Fleet, choice: &Choice, hour: i64, room: f64) -> Nodes {
     let there = fleet.containers.iter().zip(&choice.sizes).filter(|(container, _)| container.ran(hour));
@@ -45,8 +45,8 @@ pub fn nodes(fleet: &Fleet, choice: &Choice, hour: i64, room: f64) -> Nodes {
     Nodes { count: first.used as u64, least, too_large }
 }
 
-/// The room left in each node, and in each half, quarter … of them: the first that fits is found by going
-/// down.
+/// The room left in each node, and the maximum in each half, quarter and so on of the nodes. A descent from
+/// the top finds the first node that fits.
 struct FirstFit {
     leaves: usize,
     left: Vec<f64>,

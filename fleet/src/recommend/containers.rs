@@ -13,20 +13,20 @@ use crate::prometheus::{HistoryError, known, quoted, rows};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A workload whose tasks all stall for more than this part of ten minutes had too little.
+/// A workload whose tasks all stall for more than this part of ten minutes had too little memory.
 const STALLED: &str = "0.02";
 
-/// What is known of a container.
+/// The history of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Remembered {
-    /// Its advice.
+    /// Its recommendations.
     pub history: History,
     /// The largest hard limit under which it stalled within the last day, in bytes.
     pub stalled_under: Option<f64>,
 }
 
 impl Remembered {
-    /// What is known of two containers that do the same.
+    /// The combined history of two containers of the same workload.
     #[must_use]
     pub fn and(&self, other: &Remembered) -> Remembered {
         let (a, b) = (&self.history, &other.history);
@@ -43,7 +43,7 @@ impl Remembered {
     }
 }
 
-/// The larger one. An absurd one stays, so that it is seen: `f64::max` would hide it.
+/// The larger value. An invalid one takes precedence, so that it is noticed: `f64::max` would hide it.
 fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     let is_absurd = |value: f64| !value.is_finite() || value <= 0.0;
     match (a, b) {
@@ -52,35 +52,35 @@ fn most(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
-/// The containers of a pod.
+/// The containers of a pod, by name.
 pub type Containers = BTreeMap<String, Remembered>;
-/// The pods of a namespace.
+/// The pods of a namespace, by name.
 pub type Pods = BTreeMap<String, Containers>;
 
-/// All that is remembered.
+/// The histories of all containers.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     /// By namespace.
     pub namespaces: BTreeMap<String, Pods>,
-    /// Rows that were left out: their labels are no names.
+    /// The number of rows that were left out because of invalid labels.
     pub refused: u64,
 }
 
-/// Whose history, and how far back.
+/// The server and the range of a query.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Prometheus.
+    /// The Prometheus server.
     pub prometheus: Server,
-    /// One namespace, or all.
+    /// The namespace, or all.
     pub namespace: Option<String>,
-    /// How far back.
+    /// The length of the history.
     pub over: Duration,
 }
 
-/// The history of each container.
+/// Reads the history of each container.
 ///
 /// # Errors
-/// [`HistoryError`] if any part of it cannot be had.
+/// [`HistoryError`] if any part of the history cannot be read.
 pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
     let within = question.namespace.as_deref().map(|name| format!(",namespace={}", quoted(name)));
     let of = |name: &str, more: &str| {
@@ -101,7 +101,7 @@ pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
     ];
     let mut memory = Memory::default();
     for (number, query) in queries.iter().enumerate() {
-        // One row a container, whichever node it was on.
+        // One row per container, whichever node it was on.
         for mut row in rows(&question.prometheus, &format!("max by (namespace, pod, container) ({query})"))? {
             let (Some(value), Some(namespace), Some(pod), Some(container)) =
                 (row.number(), row.take("namespace"), row.take("pod"), row.take("container"))

@@ -2,56 +2,56 @@
 
 use std::time::Duration;
 
-/// A memory limit below this is an error of somebody's, and so is one above [`MOST`].
+/// A memory limit below this is invalid, and so is one above [`MOST`].
 const LEAST: f64 = 1048576.0;
 const MOST: f64 = (1_u64 << 50) as f64;
-/// Numbers are whole multiples of this.
+/// Numbers are multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// A number that differs by less from what is set is not worth a change.
+/// A number that differs by less from the current limit is not worth a change.
 const SAME: f64 = 0.05;
-/// A limit goes down by no more than this part at once.
+/// The largest part by which a limit is lowered at once.
 const DOWN: f64 = 0.25;
 /// A job whose tasks all stall for more than this part of the time, under a limit of ours, has too little …
 const STALLED: f64 = 0.02;
-/// … and gets this much more than it has. So does what was killed, more than its limit.
+/// … and gets this much more than its limit. An OOM-killed job also gets this much more than its limit.
 const UP: f64 = 1.25;
 
-/// What Prometheus remembers of a unit.
+/// The history of a unit in Prometheus.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct History {
-    /// For how long it has been known, in seconds.
+    /// The age of its history, in seconds.
     pub known_seconds: Option<f64>,
-    /// The largest advice.
+    /// The largest recommendation.
     pub advised: Option<f64>,
-    /// The largest advice by age.
+    /// The largest recommendation by age.
     pub by_age: Option<f64>,
-    /// The largest part of the last day's time that all its tasks stalled on memory.
+    /// The largest part of time, within the last day, in which all its tasks stalled on memory.
     pub stalled: Option<f64>,
     /// The largest hard limit under which it was OOM-killed, in bytes.
     pub killed_under: Option<f64>,
 }
 
-/// What is asked for.
+/// The user's settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rules {
-    /// The least history that a number is made of.
+    /// The shortest history for which a number is given.
     pub least: Duration,
-    /// What is given beyond the advice, as a part of it.
+    /// The margin above the recommendation, as a part of it.
     pub margin: f64,
 }
 
-/// What to do.
+/// The decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Set this.
+    /// Set this limit.
     Set(u64),
-    /// Leave what is set.
+    /// Keep the current limit.
     Keep,
-    /// Nothing can be said.
+    /// Give no number.
     Nothing,
 }
 
-/// What to do with a unit that has `current` set by us, and why.
+/// Decides for a unit whose limit `current` was set by us; returns the reason, too.
 #[must_use]
 pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdict, String) {
     let hours = |seconds: f64| format!("{:.1} h", seconds / 3600.0);
@@ -59,7 +59,7 @@ pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdic
     if let Some(absurd) = history.killed_under.filter(|limit| !(*limit > 0.0 && *limit * UP <= MOST)) {
         return (Verdict::Nothing, format!("a limit of {absurd} bytes is absurd"));
     }
-    // Who was killed is helped at once: its limit is known to be too little.
+    // A killed unit gets more at once, because its limit is certainly too small.
     if known < rules.least.as_secs_f64() && history.killed_under.is_none() {
         let least = hours(rules.least.as_secs_f64());
         return (
@@ -103,7 +103,7 @@ pub fn decide(history: &History, current: Option<u64>, rules: &Rules) -> (Verdic
             return (Verdict::Keep, format!("{} is set; {reason}", mib(current)));
         }
     }
-    // Rounded up, so that nothing is below what was advised.
+    // Rounded up, so that nothing is below the recommendation.
     let whole = (bytes.min(MOST) as u64).div_ceil(GRAIN) * GRAIN;
     (Verdict::Set(whole), reason)
 }
@@ -164,7 +164,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing is ever set, or kept, below what was advised, or killed.
+        /// No limit is ever set or kept below the recommendation or below a limit under which it was killed.
         #[test]
         fn never_below_the_advice(
             advised in prop::option::of(prop::num::f64::ANY),

@@ -1,7 +1,7 @@
 //! Drop-ins for systemd: one file a unit, with `MemoryHigh` and the reason for it.
 //!
-//! Invariants: a file is written as a whole or not at all (a temporary file is renamed); only files named
-//! [`FILE`] are read or written; only names of services become paths.
+//! Invariants: a file is written as a whole or not at all (a temporary file is renamed). Only files named
+//! [`FILE`] are read or written. Only names of services become paths.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The name of each drop-in.
 pub const FILE: &str = "50-vellum.conf";
 const KEY: &str = "MemoryHigh=";
-/// The longest name of a unit, as systemd has it.
+/// The maximum length of a unit's name in systemd.
 const NAME_MAX: usize = 255;
 
 /// A drop-in cannot be written.
@@ -19,11 +19,11 @@ const NAME_MAX: usize = 255;
 pub struct DropinError {
     /// The file.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// Whether this is the name of a service, and nothing else: what a label says may come from anywhere.
+/// True if this is the name of a service and nothing else, because a label may have any value.
 #[must_use]
 pub fn is_service(unit: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\@".contains(&byte);
@@ -35,17 +35,17 @@ fn path(directory: &Path, unit: &str) -> PathBuf {
     directory.join(format!("{unit}.d")).join(FILE)
 }
 
-/// What an earlier drop-in of ours sets.
+/// The limit in an earlier drop-in of ours.
 #[must_use]
 pub fn current(directory: &Path, unit: &str) -> Option<u64> {
     let text = fs::read_to_string(path(directory, unit)).ok()?;
     text.lines().find_map(|line| line.strip_prefix(KEY)?.trim().parse().ok())
 }
 
-/// Writes a drop-in; its path.
+/// Writes a drop-in; returns its path.
 ///
 /// # Errors
-/// [`DropinError`] if it cannot be written.
+/// [`DropinError`] if the drop-in cannot be written.
 pub fn write(directory: &Path, unit: &str, bytes: u64, reason: &str) -> Result<PathBuf, DropinError> {
     let path = path(directory, unit);
     let text = format!(

@@ -9,21 +9,21 @@ use crate::prometheus::{HistoryError, known, quoted, rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Whose history.
+/// The server and the range of a query.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// Prometheus.
+    /// The Prometheus server.
     pub prometheus: Server,
-    /// The node, as Prometheus' label `instance` has it; `None` where there is one only.
+    /// The node's label `instance`; `None` if Prometheus has only one node.
     pub instance: Option<String>,
-    /// How far back.
+    /// The length of the history.
     pub over: Duration,
 }
 
-/// The history of each service of the machine's own systemd.
+/// Reads the history of each service of the machine's systemd.
 ///
 /// # Errors
-/// [`HistoryError`] if any part of it cannot be had.
+/// [`HistoryError`] if any part of the history cannot be read.
 pub fn ask(question: &Question) -> Result<BTreeMap<String, History>, HistoryError> {
     let instance = question.instance.as_deref().map(|instance| format!(",instance={}", quoted(instance)));
     let of = |name: &str, more: &str| {
@@ -68,7 +68,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// A server that gives one answer after the other, and closes then.
+    /// A server that gives the answers one after the other and then closes.
     fn serving(answers: Vec<String>) -> (Question, std::thread::JoinHandle<Vec<String>>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let prometheus = Address::parse(&format!("http://{}", listener.local_addr().unwrap()), "").unwrap();
@@ -76,7 +76,7 @@ mod tests {
         std::fs::write(file.path(), "secret\n").unwrap();
         let token = Some(TokenFile::open(file.path()).unwrap());
         let thread = std::thread::spawn(move || {
-            // Gone when nobody asks any more.
+            // The file is removed after the last request.
             let _file = file;
             let answer = |answer: String| {
                 let mut stream = listener.accept().unwrap().0;

@@ -6,9 +6,9 @@
 //!                of each unit    a number, and why └▶ slurm ──▶ a table for a plugin           (Slurm)
 //! ```
 //!
-//! Invariants: nothing is decided before the whole history was read; a unit with a short, missing or invalid
-//! history gets no number; no number is below the largest recommendation in the history; a label from
-//! Prometheus becomes a path only if it is the name of a service.
+//! Invariants: no number is given before the whole history was read, or for a unit with a short, missing or
+//! invalid history. No number is below the largest recommendation in the history. A label from Prometheus
+//! becomes a path only if it is the name of a service.
 
 pub mod containers;
 pub mod decide;

@@ -10,7 +10,7 @@
 //! runs at the same time on a node count together. If one job of a name ran out of memory, the name gets no
 //! number, because its need is unknown.
 //!
-//! Invariants: a name with control characters is left out; each row of the table is one line; the name is the
+//! Invariants: a name with control characters is left out. Each row of the table is one line. The name is the
 //! last field, in quotes.
 
 use super::decide::{History, Rules, Verdict, decide};
@@ -20,13 +20,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
 
-/// How often Prometheus looks at what steps need together. Shorter jobs may be missed.
+/// The interval at which Prometheus adds up the needs of steps. Shorter jobs may be missed.
 const STEP: &str = "60s";
-/// The most jobs and the longest name that are read.
+/// The maximum number of jobs, and the maximum length of a name.
 const JOBS_MAX: usize = 10_000_000;
 const NAME_MAX: usize = 1024;
 
-/// A job, as Slurm's accounting has it.
+/// A job in Slurm's accounting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Job<'a> {
     id: &'a str,
@@ -44,30 +44,30 @@ pub struct Row {
     pub name: String,
     /// Memory for each node, in MiB.
     pub mib: u64,
-    /// Jobs that it is made of.
+    /// The number of jobs behind the number.
     pub jobs: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// The table, and what else is to be said.
+/// The table and its notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Its rows, by user and name.
+    /// The rows, by user and name.
     pub rows: Vec<Row>,
-    /// What has no number, and why.
+    /// The names without a number, with the reasons.
     pub notes: Vec<String>,
 }
 
-/// What each job needed on its hungriest node, in bytes, by the job's number.
+/// The memory that each job needs on its node with the largest need, in bytes, by the job's number.
 ///
 /// # Errors
-/// [`HistoryError`] if it cannot be had.
+/// [`HistoryError`] if the history cannot be read.
 pub fn ask(prometheus: &Server, over: Duration) -> Result<BTreeMap<String, f64>, HistoryError> {
     let over = over.as_secs().max(1);
     let of = |name: &str| format!("{name}{{slurm_job!=\"\"}}");
     let (advised, by_age) = (of("vellum_job_advised_bytes"), of("vellum_job_advised_by_age_bytes"));
-    // The larger of both for each step, and whichever there is.
+    // The larger of both for each step, or the one that exists.
     let need = format!("({advised} > {by_age}) or {by_age} or {advised}");
     let together = format!("sum by (instance, slurm_job) ({need})");
     let query = format!("max by (slurm_job) (max_over_time(({together})[{over}s:{STEP}]))");
@@ -80,7 +80,7 @@ pub fn ask(prometheus: &Server, over: Duration) -> Result<BTreeMap<String, f64>,
     Ok(needs)
 }
 
-/// The line `JobIDRaw|UID|JobName|State` of `sacct`; a name may have bars.
+/// Parses the line `JobIDRaw|UID|JobName|State` of `sacct`; a name may contain bars.
 fn job(line: &str) -> Option<Job<'_>> {
     let (id, rest) = line.split_once('|')?;
     let (user, rest) = rest.split_once('|')?;
@@ -90,7 +90,7 @@ fn job(line: &str) -> Option<Job<'_>> {
     (is_number && fits).then_some(Job { id, user: user.parse().ok()?, name, state })
 }
 
-/// The table, from the needs of jobs and what `sacct` says about them. A row takes at least `least` jobs.
+/// Makes the table from the needs of jobs and the output of `sacct`. A row needs at least `least` jobs.
 #[must_use]
 pub fn table(needs: &BTreeMap<String, f64>, accounting: &str, least: u64, margin: f64) -> Table {
     #[derive(Default)]
@@ -110,7 +110,7 @@ pub fn table(needs: &BTreeMap<String, f64>, accounting: &str, least: u64, margin
         kind.out_of_memory += u64::from(job.state.starts_with("OUT_OF_MEM"));
         if let Some(need) = needs.get(job.id) {
             kind.jobs += 1;
-            // An absurd one stays, so that it is seen.
+            // An invalid value takes precedence, so that it is noticed.
             let absurd = |value: f64| !(value > 0.0 && value.is_finite());
             let keeps = kind.most.is_some_and(|most| absurd(most) || (most >= *need && !absurd(*need)));
             kind.most = if keeps { kind.most } else { Some(*need) };
@@ -151,7 +151,7 @@ pub fn table(needs: &BTreeMap<String, f64>, accounting: &str, least: u64, margin
 }
 
 impl Table {
-    /// As comma-separated values: what the plugin reads.
+    /// The table as comma-separated values, which the plugin reads.
     #[must_use]
     pub fn csv(&self) -> String {
         let mut text = "user,mib_per_node,jobs,name\n".to_owned();
@@ -161,7 +161,7 @@ impl Table {
         text
     }
 
-    /// As JSON, a line a row.
+    /// The table as JSON, with one row per line.
     #[must_use]
     pub fn json(&self) -> String {
         let line = |row: &Row| {

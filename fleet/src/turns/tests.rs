@@ -5,14 +5,14 @@ use proptest::prelude::*;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// A watch as the scheduler sees one.
+/// A simulated watch.
 #[derive(Debug, Clone, Copy)]
 struct Watch {
-    /// Of a step in which nothing is due, of a look, and how many looks a cycle has.
+    /// The cost of a check, the cost of a sample, and the samples in a cycle.
     asking: Duration,
     look: Duration,
     looks: u32,
-    /// Between looks, and between cycles.
+    /// The time between samples, and between cycles.
     window: Duration,
     pause: Duration,
     idle: bool,
@@ -28,7 +28,7 @@ struct Served {
     ready: Duration,
 }
 
-/// Runs a fleet for `time`, holding the account's invariant at every step.
+/// Runs a fleet for `time`, and checks the account's invariant at every step.
 fn run(share: f64, watches: &[Watch], time: Duration) -> (Vec<Served>, Duration) {
     let mut turns = Turns::new(share);
     let mut served = vec![Served::default(); watches.len()];
@@ -65,7 +65,7 @@ fn run(share: f64, watches: &[Watch], time: Duration) -> (Vec<Served>, Duration)
                 wait = watch.pause.min(Duration::from_secs(5));
             }
         }
-        // The processor is busy with it, and at times with something else, too.
+        // Other work also takes time on the processor.
         now += cost;
         spent += cost;
         most = most.max(cost);
@@ -77,7 +77,7 @@ fn run(share: f64, watches: &[Watch], time: Duration) -> (Vec<Served>, Duration)
     (served, spent)
 }
 
-/// A service that hardly runs, and a job that always does, as they were measured.
+/// Measured figures of a service that hardly runs, and of a job that always runs.
 const IDLE: Watch = Watch {
     asking: Duration::from_micros(70),
     look: Duration::from_micros(600),
@@ -102,7 +102,7 @@ fn thirty_busy_jobs_all_have_a_first_turn_within_two_minutes() {
         let first = own.first.expect("a turn");
         assert!(first < Duration::from_secs(120), "{first:?}");
     }
-    // Looks of cycles that are begun are not kept waiting by others that wait to begin.
+    // Waiting groups do not delay the samples of running cycles.
     let latest = served.iter().map(|own| own.latest_look).max().unwrap();
     assert!(latest < 200 * MS, "{latest:?}");
 }
@@ -144,7 +144,7 @@ fn who_leaves_in_the_midst_of_a_cycle_is_not_served_again() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// The bound holds, and nobody starves, whatever the watches are like.
+    /// Any watches stay within the bound, and none starves.
     #[test]
     fn any_fleet_stays_within_its_share(
         share in 0.005..0.2f64,

@@ -1,8 +1,8 @@
 //! Tests of `vellum agent` on a node of real control groups with real jobs, queried by curl and by a real
-//! Prometheus; and of its error messages.
+//! Prometheus. Error messages are tested, too.
 //!
-//! They need root and a writable hierarchy with memory; otherwise they are skipped. All groups are below one
-//! group of the test, and are removed with it, even if the test fails or is killed.
+//! The tests need root and a writable hierarchy with memory; otherwise they are skipped. All groups are below
+//! one group of the test, and are removed with it, even if the test fails or is killed.
 
 use crate::common::node::{Agent, Node, TOKEN, by_cgroupfs, by_systemd, id, uid, until};
 use crate::common::prometheus::Prometheus;
@@ -57,7 +57,7 @@ fn groups_come_and_go_and_their_curves_arrive() {
     assert_eq!(agent.value("vellum_agent_names_known "), Some(1.0));
     let refused = agent.ask("");
     assert!(refused.starts_with("HTTP/1.1 401 ") && !refused.contains(TOKEN), "{refused}");
-    // One goes, another comes, whose name is not known.
+    // One group goes; another comes, whose name is unknown.
     node.remove(&by_cgroupfs(1));
     node.add(&by_systemd(3));
     until("the group is missed", || (!agent.metrics().contains("web-1")).then_some(()));
@@ -78,7 +78,7 @@ fn groups_come_and_go_and_their_curves_arrive() {
         "{said:?}"
     );
     assert!(!said.iter().any(|line| line.contains(TOKEN)), "{said:?}");
-    // SAFETY: a signal to our own child.
+    // SAFETY: the child has not been waited for, so its process id is valid.
     unsafe { libc::kill(agent.running.0.id() as i32, libc::SIGTERM) };
     let mut agent = agent;
     assert!(agent.running.0.wait().unwrap().success(), "it was asked to stop");
@@ -96,7 +96,7 @@ fn by_curl(agent: &Agent) {
     }
 }
 
-/// A real Prometheus fetches the metrics, with the token, and finds in them what was served.
+/// A real Prometheus scrapes the metrics with the token and stores them.
 fn by_prometheus(agent: &Agent, node: &Node, token: &Path) {
     let folder = node.folder.path();
     let rules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/prometheus/fleet.yml");
@@ -118,13 +118,13 @@ fn by_prometheus(agent: &Agent, node: &Node, token: &Path) {
         let found = prometheus.first("scrape_samples_scraped")?;
         found["value"][1].as_str()?.parse::<usize>().ok().filter(|count| *count > 0)
     });
-    // Ages and windows that are known meanwhile are more series.
+    // New ages and windows add series in between.
     assert!(count * 2 > series && count < series * 2, "{count} of {series}");
     until("a recording rule has a value", || prometheus.first("vellum:fleet_advised:bytes"));
     recommended(&prometheus.listen, folder);
 }
 
-/// What Prometheus remembers of a service becomes a drop-in, and only what is asked for is written.
+/// The history of a service becomes a drop-in, and no other file is written.
 fn recommended(prometheus: &str, folder: &Path) {
     let (directory, url) = (folder.join("system"), format!("http://{prometheus}"));
     let recommend = |options: &[&str]| {
@@ -194,8 +194,7 @@ fn an_agent_that_is_killed_leaves_nothing() {
     assert!(node.jobs[0].1.0.try_wait().unwrap().is_none(), "the job runs on");
 }
 
-/// Version 2 is mounted beside version 1 on many machines, without memory: the kernel tells of stalls, and
-/// the rest is as everywhere.
+/// Many machines mount version 2 beside version 1, without memory: the kernel reports stalls there.
 #[test]
 fn groups_of_version_2_are_watched_and_their_stalls_counted() {
     let _turn = crate::common::beside();

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// How many connections the agent has at once.
+/// The number of connections that the agent accepts at once.
 const CONNECTIONS: usize = 8;
-/// curl's exit status where it does not trust the certificate.
+/// curl's exit status for an untrusted certificate.
 const UNTRUSTED: i32 = 60;
-/// The start of a greeting that promises 512 bytes.
+/// The start of a TLS greeting with a length of 512 bytes.
 const HALF_A_GREETING: [u8; 9] = [22, 3, 1, 2, 0, 1, 0, 1, 252];
 
 /// A folder with `one`, `two` (a certificate and its key each), `now` (a link to `one`), and a root without
@@ -47,7 +47,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// Exchanges certificate and key at once, as Kubernetes does where a secret is mounted.
+    /// Replaces certificate and key at once, as Kubernetes does for a mounted secret.
     fn point_to(&self, name: &str) {
         std::os::unix::fs::symlink(name, self.at("new")).unwrap();
         fs::rename(self.at("new"), self.at("now")).unwrap();
@@ -60,7 +60,7 @@ impl Place {
         Agent::start(&self.at("root"), &options.concat())
     }
 
-    /// What curl gets from `url`, if it trusts the certificate in the folder.
+    /// The output of curl for `url`, with the folder's certificate as the only trusted one.
     fn curl(&self, trusted: &str, url: &str, more: &[&str]) -> Output {
         let authority = self.at(trusted).join("tls.crt");
         let mut command = Command::new("curl");
@@ -73,7 +73,7 @@ impl Place {
         command.output().unwrap()
     }
 
-    /// curl's exit status: 0 if it is answered.
+    /// curl's exit status; 0 after an answer.
     fn status(&self, trusted: &str, agent: &Agent) -> Option<i32> {
         self.curl(trusted, &https(agent), &["-f"]).status.code()
     }
@@ -123,7 +123,7 @@ fn a_renewed_certificate_is_in_force_without_a_restart() {
     assert_eq!(of_both(), [Some(0), Some(UNTRUSTED)]);
     place.point_to("two");
     assert_eq!(of_both(), [Some(UNTRUSTED), Some(0)]);
-    // File by file, as others do it: meanwhile, and where there is nonsense, that of before is served.
+    // Replaced file by file; while the two do not match or are invalid, the earlier pair is served.
     let before = fs::read(place.at("two/tls.crt")).unwrap();
     let said = |words: &str| {
         until("it is said", || agent.lines.try_iter().find(|line| line.contains(words)));
@@ -151,13 +151,13 @@ fn a_renewed_certificate_is_in_force_without_a_restart() {
     fs::copy(place.at("one/tls.crt"), place.at("two/tls.crt")).unwrap();
     assert!(place.is_served("one", &agent));
     said("the new certificate is in force");
-    // A folder that is gone is one that comes back.
+    // A missing folder can come back later.
     fs::remove_file(place.at("now")).unwrap();
     assert!(place.is_served("one", &agent));
     said("No such file");
 }
 
-/// Whether the agent still waits for this peer.
+/// True if the agent still waits for this peer.
 fn is_waited_for(mut peer: &TcpStream) -> bool {
     peer.set_nonblocking(true).unwrap();
     matches!(peer.read(&mut [0; 64]), Err(why) if why.kind() == ErrorKind::WouldBlock)
@@ -171,7 +171,7 @@ fn a_handshake_that_does_not_end_holds_up_nobody() {
     let slow = |count: usize| -> Vec<TcpStream> {
         let one = |number: usize| {
             let mut peer = TcpStream::connect(&agent.address).unwrap();
-            // Some are silent from the start.
+            // Some send nothing at all.
             if number.is_multiple_of(2) {
                 peer.write_all(&HALF_A_GREETING).unwrap();
             }
@@ -186,14 +186,14 @@ fn a_handshake_that_does_not_end_holds_up_nobody() {
     let peers = slow(2 * CONNECTIONS);
     until("no handshake is waited for without end", || (!peers.iter().any(is_waited_for)).then_some(()));
     until("and then others are answered", || place.is_served("one", &agent).then_some(()));
-    // Nonsense ends a handshake at once.
+    // Invalid data ends a handshake at once.
     let mut nonsense = TcpStream::connect(&agent.address).unwrap();
     nonsense.write_all(&[&[22][..], &[255; 100]].concat()).unwrap();
     until("nonsense is not waited for", || (!is_waited_for(&nonsense)).then_some(()));
     assert!(place.is_served("one", &agent));
 }
 
-/// The arguments that name these two.
+/// The options for these two files.
 fn named<'a>(certificate: &'a Path, key: &'a Path) -> [&'a str; 4] {
     ["--tls-certificate", common::text(certificate), "--tls-key", common::text(key)]
 }

@@ -17,7 +17,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Two owners: one whose containers lose nothing with less, and one whose do.
+/// Two owners: the containers of one lose nothing with less memory, those of the other do.
 fn curves(path: &Path) {
     let mut writer = Writer::new(File::create(path).unwrap()).unwrap();
     for hour in 0..24 {

@@ -16,13 +16,13 @@ fn text(path: &str) -> String {
     std::fs::read_to_string(file(path)).unwrap_or_else(|why| panic!("{path}: {why}"))
 }
 
-/// The names of metrics in expressions and elsewhere. Recorded ones have colons.
+/// The metrics that a text names. Recorded metrics have colons.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     words.filter(|word| word.starts_with("vellum_")).map(str::to_owned).collect()
 }
 
-/// The names of all metrics, by a page on which nothing is unknown.
+/// All metrics, from a page with every value.
 fn served() -> BTreeSet<String> {
     let group = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(group.path().join(name), text).unwrap();
@@ -55,7 +55,7 @@ fn served() -> BTreeSet<String> {
     let samples = page.lines().filter(|line| !line.starts_with('#'));
     let mut names: BTreeSet<String> =
         samples.map(|line| line.split(['{', ' ']).next().unwrap_or_default().to_owned()).collect();
-    // Not where the kernel has no account of stalls.
+    // Absent where the kernel does not count stalls.
     names.insert("vellum_pressure_seconds_total".to_owned());
     names
 }

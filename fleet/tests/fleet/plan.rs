@@ -10,7 +10,7 @@ use vellum_random::{Rng, test_seed};
 const MIB: f64 = 1048576.0;
 const DELAY: f64 = 1e-3;
 
-/// A container's curve of any form that can be: working sets rise, faults fall.
+/// A random valid curve: working sets rise, faults fall.
 fn curve(random: &mut Rng, points: usize) -> Vec<[f64; 3]> {
     let (mut bytes, mut faults) = ((1.0 + random.unit() * 64.0) * MIB, 0.0);
     let mut curve: Vec<[f64; 3]> = (0..points)
@@ -127,7 +127,7 @@ fn a_loss_is_that_of_the_curve_and_sizes_are_close() {
         let windows: Vec<_> = rows.iter().map(|row| row.curve.clone()).collect();
         for number in 0..container.sizes() {
             let bytes = container.size(number);
-            // Between the losses at the points around it.
+            // Between the losses at the neighbouring points.
             let of = |row: &Row| {
                 let column = |at: usize, unit: f64| {
                     row.curve.iter().map(|point| point[at] / unit).collect::<Vec<f64>>()

@@ -14,10 +14,10 @@ use vellum_fleet::{Access, Address, Server};
 const MIB: f64 = 1048576.0;
 const HOUR: i64 = 3600;
 const DAY: i64 = 24 * HOUR;
-/// Between two samples.
+/// The time between two samples.
 const EVERY: i64 = 120;
 
-/// A series: its first and last sample in seconds before now, and its value by these.
+/// A series: its first and last sample in seconds before now, and its value at that age.
 struct Series {
     labels: &'static str,
     ago: (i64, i64),
@@ -43,7 +43,7 @@ fn history() -> BTreeMap<&'static str, Vec<Series>> {
             of(WEB, always, |ago| if (5 * DAY..6 * DAY).contains(&ago) { 150.0 * MIB } else { 100.0 * MIB }),
             of(MOVED, (2 * DAY, DAY), |_| 120.0 * MIB),
             of(NEW, (2 * HOUR, 0), |_| 50.0 * MIB),
-            // Two steps at once, then one.
+            // Two steps at the same time, then one more.
             of(r#"instance="n1:1",name="7/0",slurm_job="7",slurm_step="0""#, (3 * DAY, 2 * DAY), |_| {
                 100.0 * MIB
             }),
@@ -69,7 +69,7 @@ fn history() -> BTreeMap<&'static str, Vec<Series>> {
         "vellum_job_limit_bytes",
         vec![of(WEB, always, |ago| if ago > 6 * HOUR { 160.0 * MIB } else { 300.0 * MIB })],
     );
-    // It stalled under the lower limit only.
+    // The job stalled under the lower limit only.
     all.insert(
         "vellum_job_pressure_seconds_total",
         vec![of(
@@ -100,7 +100,7 @@ fn history() -> BTreeMap<&'static str, Vec<Series>> {
     all
 }
 
-/// A Prometheus with this history; `None` where there is none.
+/// Starts a Prometheus with this history; `None` if Prometheus is missing.
 fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Prometheus, Server)> {
     let mut text = String::new();
     for (name, series) in history() {

@@ -1,5 +1,5 @@
 //! A test of a large fleet with real servers. Prometheus has eight days of many nodes' containers and
-//! continues to scrape them; the API server has an object for every ten containers. One pass of `vellum
+//! continues to scrape them; the API server has an object for every ten containers. A single pass of `vellum
 //! recommend kubernetes` with default options serves all of it.
 //!
 //! ```text
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Containers differ only in names and recommendations; all else is a real agent's page of a real job. The
-//! largest recommendation of each container lies in a random hour of the eight days, so a number is right
-//! only if every hour was read. A second pass has nothing to write.
+//! largest recommendation of each container lies in a random hour of the eight days. A number is right only
+//! if every hour was read. A second pass has nothing to write.
 //!
 //! VELLUM_FLEET_NODES sets the number of nodes (docs/fleet.md has the figures of 1,000 nodes), and
 //! VELLUM_FLEET_STEP the seconds between samples in the history.
@@ -32,33 +32,33 @@ use vellum_random::Rng;
 
 const NODES_ENV: &str = "VELLUM_FLEET_NODES";
 const STEP_ENV: &str = "VELLUM_FLEET_STEP";
-/// Nodes, and seconds between remembered samples, unless told otherwise.
+/// The defaults: nodes, and seconds between samples in the history.
 const NODES: u64 = 4;
 const STEP: u64 = 300;
-/// Containers of a node, and pods of a workload.
+/// The number of containers of a node, and of pods of a workload.
 const CONTAINERS: u64 = 30;
 const PODS: u64 = 10;
-/// The time remembered, up to a while before now, which is Prometheus' own.
+/// The generated history; Prometheus scrapes the latest hours itself.
 const DAYS: u64 = 8;
 const DAY: u64 = 86_400;
 const HOUR: u64 = 3600;
 const LATEST: u64 = 2 * HOUR;
-/// The largest block that a Prometheus makes that keeps fifteen days.
+/// The largest block that a Prometheus makes with a retention of fifteen days.
 const BLOCK: u64 = 18 * HOUR;
-/// The metrics that are asked for.
+/// The metrics that recommendations use.
 const ASKED: [&str; 4] = ["advised_bytes", "advised_by_age_bytes", "limit_bytes", "pressure_seconds_total"];
-/// Threads that serve pages.
+/// The number of threads that serve pages.
 const SERVERS: usize = 4;
-/// A hang is one after this, also with 1,000 nodes.
+/// After this time, the test counts as hanging, even with 1,000 nodes.
 const PATIENCE: Duration = Duration::from_secs(1800);
 const MIB: u64 = 1 << 20;
-/// The most that a pass may hold.
+/// The maximum memory of a pass.
 const PEAK: u64 = 1 << 30;
 /// The names of the one container that an agent has watched.
 const NAMES: [&str; 3] = ["the-namespace", "the-pod", "the-container"];
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// Touches 16 MiB all the time, for some 20 % of a processor.
+/// Touches 16 MiB all the time, with about 20 % of a processor.
 const JOB: &str = r#"
 #include <stdlib.h>
 #include <time.h>
@@ -80,12 +80,12 @@ fn setting(name: &str, usual: u64) -> u64 {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// Who there is, and what each is advised. A container is known by its number.
+/// The containers with their recommendations. A container is identified by its number.
 struct Fleet {
     nodes: u64,
-    /// Largest advice, in bytes, and in which hour before now it was given.
+    /// The largest recommendation in bytes, and its hour before now.
     advice: Vec<(u64, u64)>,
-    /// What an agent serves of one container.
+    /// An agent's page of one container.
     page: String,
     now: u64,
 }
@@ -107,7 +107,7 @@ impl Fleet {
         ["Deployment", "StatefulSet", "DaemonSet"][(workload % 3) as usize]
     }
 
-    /// The name of a container's pod, as the controller of its workload makes it.
+    /// The name of a container's pod, in the form that its workload's controller gives it.
     fn pod(&self, container: u64) -> String {
         let (workload, mut at) = (container % self.workloads(), container / self.workloads());
         let mut random = String::new();
@@ -122,19 +122,19 @@ impl Fleet {
         }
     }
 
-    /// The advice for a container at that many seconds before now.
+    /// The recommendation for a container at that many seconds before now.
     fn advised(&self, container: u64, before: u64) -> u64 {
         let (largest, hour) = self.advice[container as usize];
         if before / HOUR == hour { largest } else { largest / 2 }
     }
 
-    /// A series of the page, of a container.
+    /// A series of the page, for a container.
     fn series(&self, line: &str, container: u64) -> String {
         let line = line.replace(NAMES[1], &self.pod(container)).replace(NAMES[2], "main");
         line.replace(NAMES[0], "shop")
     }
 
-    /// The series' value, if it is not as it was.
+    /// The series' value, if it differs from the page.
     fn value(&self, line: &str, container: u64, before: u64) -> Option<u64> {
         let advised = || self.advised(container, before);
         if line.starts_with("vellum_job_advised_bytes{") {
@@ -166,7 +166,7 @@ impl Fleet {
         page
     }
 
-    /// Writes what recommendations are made of, at these times, as OpenMetrics.
+    /// Writes the metrics of recommendations at these times, as OpenMetrics.
     fn write(&self, path: &Path, times: impl Iterator<Item = u64>) {
         let asked = |line: &&str| {
             line.contains(NAMES[2])
@@ -194,15 +194,15 @@ impl Fleet {
         file.flush().unwrap();
     }
 
-    /// What an object should say: the least, in bytes.
+    /// The least number that an object should have, in bytes.
     fn need(&self, workload: u64) -> u64 {
         let all = (workload..self.nodes * CONTAINERS).step_by(self.workloads() as usize);
         all.map(|container| self.advice[container as usize].0).max().unwrap()
     }
 }
 
-/// What an agent serves of one job whose curve is known, with what not every job has: advice by age, a limit,
-/// stalls.
+/// An agent's page of one job with a curve, with values that not every job has: a recommendation by age, a
+/// limit, stalls.
 fn page() -> Option<String> {
     let mut node = Node::make("scale")?;
     let folder = node.folder.path().to_owned();
@@ -245,7 +245,7 @@ fn serve(fleet: &Arc<Fleet>) -> String {
         let (fleet, listener) = (Arc::clone(fleet), Arc::clone(&listener));
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that goes away in the midst comes again.
+                // A client that disconnects early will retry.
                 let _ = answer(stream, &fleet);
             }
         });
@@ -274,7 +274,7 @@ fn answer(mut stream: TcpStream, fleet: &Fleet) -> std::io::Result<()> {
     stream.write_all(page.as_bytes())
 }
 
-/// Gives Prometheus the days before, in blocks as it makes them itself.
+/// Gives Prometheus the history, in blocks of the size that Prometheus makes.
 fn remember(folder: &Path, fleet: &Fleet) -> bool {
     let (oldest, latest) = (fleet.now - DAYS * DAY, fleet.now - LATEST);
     let step = setting(STEP_ENV, STEP);
@@ -312,7 +312,7 @@ fn config(fleet: &Fleet, generator: &str) -> String {
     )
 }
 
-/// How a pass ended, what it said, what it took, and the most that it held, in bytes.
+/// The result of a pass: exit status, output, times and peak memory in bytes.
 struct Passed {
     status: ExitStatus,
     said: String,
@@ -334,10 +334,10 @@ fn pass(cluster: &Cluster, prometheus: &Prometheus) -> Passed {
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: both are written to; the child is ours, and nobody else waits for it.
+    // SAFETY: both places are locals; the child is this process's and was not waited for.
     let ended = unsafe { libc::wait4(child.id() as i32, &raw mut status, 0, usage.as_mut_ptr()) };
     assert_eq!(ended, child.id() as i32);
-    // SAFETY: zeroes are a usage, and the kernel has written another.
+    // SAFETY: zeros are a valid `rusage`, which the kernel has overwritten.
     let usage = unsafe { usage.assume_init() };
     let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
     Passed {
@@ -349,7 +349,7 @@ fn pass(cluster: &Cluster, prometheus: &Prometheus) -> Passed {
     }
 }
 
-/// Whether an object says what it should.
+/// True if an object has the expected numbers.
 fn is_right(object: &Value, need: u64) -> bool {
     let entry = &object["status"]["recommendation"]["containerRecommendations"][0];
     let bytes = |number: &str| -> Option<u64> { entry[number]["memory"].as_str()?.parse().ok() };

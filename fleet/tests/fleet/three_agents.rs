@@ -1,5 +1,5 @@
-//! A test of a fleet on one machine: three agents with real jobs in separate control groups, one real
-//! Prometheus that scrapes them by https, a real API server, and `vellum recommend kubernetes`.
+//! A test of a fleet on one machine. Three agents watch real jobs in separate control groups, one real
+//! Prometheus scrapes them by https, and `vellum recommend kubernetes` writes to a real API server.
 //!
 //! ```text
 //! three times: jobs ◀─ vellum agent ◀─https─ Prometheus ◀─ vellum recommend ─▶ API server ─▶ all events
@@ -9,7 +9,7 @@
 //! The fleet runs from nothing to the first recommendation. Then each part with a cross is killed by `kill
 //! -9` at a random moment and started again. At last a new object is added, which the watch must notice.
 //! Every number ever written must lie between the memory that its job touches all the time and the memory
-//! that it holds, and everything must recover.
+//! that it holds. Everything must recover.
 //!
 //! The seed is printed. VELLUM_FLEET_JOBS sets the number of jobs, and VELLUM_FLEET_ROUNDS the number of
 //! kills. Without an API server, the chain ends at Prometheus. Everything runs in groups below one group of
@@ -32,26 +32,26 @@ use vellum_random::Rng;
 const NODES: usize = 3;
 const JOBS_ENV: &str = "VELLUM_FLEET_JOBS";
 const ROUNDS_ENV: &str = "VELLUM_FLEET_ROUNDS";
-/// Jobs and rounds unless asked for more.
+/// The defaults: jobs and rounds.
 const JOBS: usize = 12;
 const JOBS_MAX: usize = 30;
 const ROUNDS: usize = 1;
-/// A hang is one after this. A lease passes on after a minute.
+/// After this time, the test counts as hanging. A lease passes on after a minute.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// The latest moment of a kill after all was well, and of the next start, in milliseconds.
+/// The longest time in milliseconds from a healthy state to a kill, and from a kill to the next start.
 const LATEST_MS: u64 = 3000;
 const MIB: f64 = 1048576.0;
-/// What a job holds beside its memory: the C library and itself.
+/// A job's memory besides its data: the C library and the program.
 const BESIDE: f64 = 8.0 * MIB;
-/// Some of an object's numbers are this much more than advice, and rounded up.
+/// Some of an object's numbers are above the recommendation by this factor, and rounded up.
 const MARGIN: f64 = 1.1;
 const ROUNDED: f64 = MIB;
-/// The upper bound of what is hardly known, in targets.
+/// The largest upper bound, after little history, in targets.
 const ABOVE: f64 = 11.0;
-/// Ends of names that a Deployment and a DaemonSet give to pods.
+/// The suffixes of pod names from a Deployment and a DaemonSet.
 const SUFFIXES: [&str; NODES] = ["x2k4z", "b5c6d", "f7g8h"];
 
-/// Touches `argv[1]` MiB all the time, for some 3 % of a processor, and `argv[2]` MiB once.
+/// Touches `argv[1]` MiB all the time, with about 3 % of a processor, and `argv[2]` MiB once.
 const JOB: &str = r#"
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -77,7 +77,7 @@ int main(int count, char **words) {
 struct Workload {
     name: String,
     kind: &'static str,
-    /// What each pod touches all the time, and once, in MiB.
+    /// The memory that each pod touches all the time, and only once, in MiB.
     hot: u64,
     cold: u64,
 }
@@ -101,7 +101,7 @@ impl Workload {
         }
     }
 
-    /// Whether this may be what a pod needs; `more` is what a number may be above advice.
+    /// True if a pod may need this much; `more` is the factor that a number may be above the recommendation.
     fn is_plausible(&self, bytes: f64, more: f64) -> bool {
         let (hot, all) = (self.hot as f64 * MIB, (self.hot + self.cold) as f64 * MIB + BESIDE);
         bytes >= hot && bytes <= all * more + ROUNDED
@@ -116,7 +116,7 @@ struct Fleet {
     node: Node,
 }
 
-/// The cluster, what writes to it, and a list of all that was ever written.
+/// The cluster, its recommender, and a log of all writes.
 struct Kubernetes {
     recommender: Option<Running>,
     watch: Running,
@@ -124,7 +124,7 @@ struct Kubernetes {
     cluster: Cluster,
 }
 
-/// What is killed.
+/// A part that is killed.
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Agent(usize),
@@ -136,14 +136,14 @@ fn setting(name: &str, usual: usize) -> usize {
     std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text}")))
 }
 
-/// Where the programs run that are no jobs.
+/// Makes commands run in the group of the services, which are no jobs.
 fn services(node: &Node) -> impl Fn(&mut Command) + 'static {
     let group = node.root.join("services");
     move |command| enter(&group, command)
 }
 
 impl Fleet {
-    /// The jobs, with nobody to watch them; `None`, which is said, where that is impossible.
+    /// Starts the jobs, without agents; `None`, with a message, if that is impossible.
     fn jobs(random: &mut Rng) -> Option<(Node, Vec<Workload>)> {
         let mut node = Node::make("fleet")?;
         let folder = node.folder.path().to_owned();
@@ -192,7 +192,7 @@ impl Fleet {
         );
         let prometheus = Prometheus::start(&folder, &config, services(&node))?;
         let kubernetes = cluster.map(|cluster| {
-            // The first one comes later.
+            // The first workload's object comes later.
             for workload in &workloads[1..] {
                 cluster.autoscaler(&workload.name, workload.kind, &json!([]));
             }
@@ -249,7 +249,7 @@ impl Fleet {
         }
     }
 
-    /// Whether Prometheus has advice for every pod that is younger than this, all of it plausible.
+    /// True if Prometheus has a plausible recommendation for every pod that is newer than this.
     fn is_advised_since(&self, since: SystemTime) -> bool {
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
         let advised = "vellum_job_advised_bytes{namespace=\"shop\",container=\"main\"}";
@@ -276,7 +276,7 @@ impl Fleet {
         format!("it touches {} MiB, and held {} more", workload.hot, workload.cold)
     }
 
-    /// An object more, for a recommender that would look for it in an hour only.
+    /// Adds an object while the recommender would look for it only in an hour.
     fn add_late(&mut self) {
         self.kill(Part::Recommender);
         self.clear();
@@ -290,14 +290,14 @@ impl Fleet {
         within(PATIENCE, "a recommendation for the new one", || (self.recommended() > others).then_some(()));
     }
 
-    /// How many objects have numbers now.
+    /// The number of objects with numbers.
     fn recommended(&self) -> usize {
         let Some(kubernetes) = &self.kubernetes else { return self.workloads.len() };
         let objects = kubernetes.cluster.api().list(OBJECTS).unwrap_or_default();
         objects.iter().filter(|object| !entries(object).is_empty()).count()
     }
 
-    /// Takes all numbers away, so that they are written again.
+    /// Removes all numbers, so that they are written again.
     fn clear(&self) {
         let Some(kubernetes) = &self.kubernetes else { return };
         let api = kubernetes.cluster.api();
@@ -308,7 +308,7 @@ impl Fleet {
         }
     }
 
-    /// Checks every number that was ever written, and counts the writes.
+    /// Checks every number ever written, and counts the writes.
     fn check(&mut self) -> usize {
         let Some(kubernetes) = &mut self.kubernetes else { return 0 };
         let mut count = 0;

@@ -14,9 +14,9 @@ use vellum_report::{OutputError, units};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Write the curves that Prometheus remembers as Parquet: a row a container and hour.
+/// Write the curves in Prometheus as Parquet: a row for each container and hour.
 ///
-/// The file is written whole or not at all. An hour takes four questions to Prometheus.
+/// The file is written as a whole or not at all. Each hour takes four queries of Prometheus.
 ///
 /// Exit status: 0; 125 if Prometheus does not answer, or the file cannot be written.
 #[derive(Debug, clap::Args)]
@@ -24,7 +24,7 @@ pub(super) struct Export {
     #[command(flatten)]
     prometheus: Prometheus,
 
-    /// How far back, in whole hours.
+    /// The length of the history, in whole hours.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "192h")]
     over: Duration,
 
@@ -37,7 +37,7 @@ pub(super) fn export(args: &Export) -> Ended {
     let failed = |source: io::Error| OutputError { path: args.output.clone(), source };
     let folder =
         args.output.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Temporary files are for their owner alone; this one is for other programs, as the umask allows.
+    // Temporary files are private by default; this one gets the permissions of the umask.
     let file = tempfile::Builder::new().permissions(Permissions::from_mode(0o666)).tempfile_in(folder);
     let file = file.map_err(failed)?;
     let server = args.prometheus.server()?;

@@ -16,12 +16,12 @@ use vellum_fleet::plan::{Fleet, read};
 use vellum_report::option::{percent, time};
 use vellum_report::{amount, stdout};
 
-/// Plan a fleet: what it would need at 1, 2, 5 % slowdown, how many nodes, and who pays.
+/// Plan a fleet: the memory and nodes needed at 1, 2, 5 % slowdown, and the containers that slow down.
 ///
-/// Reads container-hours (Parquet) that `vellum plan export` wrote. For each slowdown it finds the least
-/// memory with which all containers together lose no more than that part of their CPU time to page faults:
-/// those that lose little give more. Beside it stands what it takes if each container alone keeps to the
-/// slowdown. Files are read in pieces; other engines (DuckDB, Polars, Spark) read the same files.
+/// Reads container-hours (Parquet) written by `vellum plan export`. For each slowdown, finds the least memory
+/// with which all containers together lose at most that part of their CPU time to page faults. Containers
+/// that lose little give up more. For comparison, the report shows the memory if each container alone keeps
+/// to the slowdown. Files are read in pieces; other engines (DuckDB, Polars, Spark) can read them, too.
 ///
 /// Exit status: 0; 125 if a file cannot be used, or has no container-hour.
 #[derive(Debug, clap::Args)]
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// Files that `vellum plan export` wrote.
+    /// Files written by `vellum plan export`.
     #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 
@@ -43,15 +43,15 @@ pub(crate) struct Plan {
     #[arg(long, value_name = "PERCENT", value_parser = percent, value_delimiter = ',', default_value = "1%,2%,5%")]
     slowdown: Vec<f64>,
 
-    /// The delay of a page fault: of the device that containers would swap to.
+    /// The delay of a page fault, for the device to which containers would swap.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "100us")]
     delay: Duration,
 
-    /// The memory of a node that containers may have.
+    /// The memory of a node that is available to containers.
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "64GiB")]
     node: u64,
 
-    /// The most owners that are shown.
+    /// The maximum number of owners shown.
     #[arg(long, value_name = "COUNT", default_value = "10")]
     top: usize,
 
@@ -69,7 +69,7 @@ fn size(text: &str) -> Result<u64, String> {
     amount::size(text).filter(|bytes| *bytes > 0).ok_or_else(|| "write a size, such as 64GiB".to_owned())
 }
 
-/// There is nothing to plan.
+/// No row can be used for a plan.
 #[derive(Debug, thiserror::Error)]
 #[error("no row has a curve that makes sense ({0} were left out); export more hours (vellum plan export)")]
 struct Empty(u64);

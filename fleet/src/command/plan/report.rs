@@ -5,7 +5,7 @@ use std::time::Duration;
 use vellum_fleet::plan::{Choice, Fleet, choose, each, nodes, peak};
 use vellum_report::{Table, units};
 
-/// The schema of the JSON. A field's meaning never changes; new ones may come.
+/// The schema of the JSON. Fields may be added, but their meanings never change.
 const SCHEMA: &str = "vellum.plan/1";
 const HOUR: f64 = 3600.0;
 
@@ -20,19 +20,19 @@ pub(super) struct Report {
     delay_ns: u64,
     node_bytes: u64,
     cpu_seconds: f64,
-    /// Memory that containers held at most, all together, as a mean over the hours.
+    /// The maximum resident memory of all containers together, as a mean over the hours.
     resident_mean_bytes: f64,
     plans: Vec<Planned>,
 }
 
-/// At one slowdown.
+/// The plan for one slowdown.
 #[derive(Debug, Serialize)]
 struct Planned {
     slowdown: f64,
-    /// The least for all together, as a mean over the hours; no choice can do with less than `least`.
+    /// The least for all together, as a mean over the hours, and `least`, its lower bound.
     mean_bytes: f64,
     least_mean_bytes: f64,
-    /// If each keeps to the slowdown by itself.
+    /// The memory if each container alone keeps to the slowdown.
     each_mean_bytes: f64,
     peak_bytes: f64,
     peak_hour_ms: i64,
@@ -42,7 +42,7 @@ struct Planned {
     owners: Vec<Owner>,
 }
 
-/// Who pays.
+/// The memory and the loss of one owner.
 #[derive(Debug, Serialize, Clone)]
 struct Owner {
     name: String,
@@ -89,7 +89,7 @@ pub(super) fn report(fleet: &Fleet, slowdowns: &[f64], delay: Duration, node: u6
     }
 }
 
-/// Owners, those who lose most first.
+/// The owners, sorted by their loss, the largest first.
 fn owners(fleet: &Fleet, choice: &Choice, hours: f64) -> Vec<Owner> {
     let of = |name: &String| Owner {
         name: name.clone(),
@@ -130,7 +130,7 @@ fn percent(part: f64) -> String {
 }
 
 impl Report {
-    /// For people.
+    /// The report as text.
     pub(super) fn text(&self, top: usize) -> String {
         let mut text = format!(
             "{} of {} in {} ({:.0} CPU hours); a page fault costs {}\n",

@@ -21,23 +21,22 @@ use vellum_report::OutputError;
 use vellum_report::option::time;
 use vellum_report::stdout::{self, say};
 
-/// Changes of objects are gathered for this long, …
+/// Changes of objects are collected for this long, …
 const GATHERED: Duration = Duration::from_secs(1);
-/// … and a pass for their sake begins no earlier than this after the last one.
+/// … and a pass that they cause begins no earlier than this after the last one.
 const APART: Duration = Duration::from_secs(10);
-/// Where a pod finds what it needs to speak with its cluster.
+/// The directory of a pod's service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Write the recommendations of VerticalPodAutoscalers that name the recommender `vellum`.
 ///
-/// For each object (autoscaling.k8s.io/v1) with `recommenders: [{name: vellum}]` the status gets memory
-/// numbers for each container: the largest advice of the time asked for, and a margin, within the object's
-/// resource policy. Pods are recognised by their names. Containers with too little history get none, and a
-/// condition says why. In a cluster the pod's service account is used; elsewhere `kubectl proxy` and --api
-/// http://127.0.0.1:8001 do it.
+/// Sets the memory numbers in the status of each object (autoscaling.k8s.io/v1) with `recommenders: [{name:
+/// vellum}]`. The target of each container is the largest recommendation in the history plus the margin,
+/// within the object's resource policy. Pods are recognised by their names. Containers with too little
+/// history get no numbers; a condition gives the reason. In a cluster, the pod's service account is used;
+/// elsewhere, run `kubectl proxy` and give --api http://127.0.0.1:8001.
 ///
-/// Exit status: 0; 1 if some object could not be written; 125 if Prometheus or the API server does not
-/// answer.
+/// Exit status: 0; 1 if an object could not be written; 125 if Prometheus or the API server does not answer.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  vellum recommend kubernetes --dry-run --api http://127.0.0.1:8001\n  \
     vellum recommend kubernetes --every 5min --prometheus http://prometheus.monitoring:9090")]
@@ -48,23 +47,23 @@ pub(super) struct Kubernetes {
     #[command(flatten)]
     made: Made,
 
-    /// The API server (default: that of the cluster in which this runs).
+    /// The API server (default: the server of the cluster in which this runs).
     #[arg(long, value_name = "URL", value_parser = address)]
     api: Option<Address>,
 
-    /// A file with the token for the API server.
+    /// A file with the bearer token for the API server.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     api_token_file: Option<PathBuf>,
 
-    /// A file with certificates (PEM) of those who vouch for the API server.
+    /// A file with the CA certificates (PEM) for the API server.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     api_ca_file: Option<PathBuf>,
 
-    /// A certificate to show to the API server (PEM).
+    /// The client certificate for the API server (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "client_key")]
     client_certificate: Option<PathBuf>,
 
-    /// Its key (PEM).
+    /// The key of the client certificate (PEM).
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "client_certificate")]
     client_key: Option<PathBuf>,
 
@@ -72,16 +71,16 @@ pub(super) struct Kubernetes {
     #[arg(long, value_name = "NAME", value_parser = namespace)]
     namespace: Option<String>,
 
-    /// Do it again and again, this long after the last time, as the one leader; objects that are new or
-    /// changed are noticed within seconds where they may be watched.
+    /// Repeat after this time, as the only leader. New and changed objects are noticed within seconds, if
+    /// watching them is permitted.
     #[arg(long, value_name = "TIME", value_parser = time)]
     every: Option<Duration>,
 
-    /// The Lease that says who is the leader, with --every.
+    /// The Lease by which the leader is elected, with --every.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "kube-system/vellum-recommender")]
     lease: LeaseName,
 
-    /// Only say what would be written, and why.
+    /// Print the numbers and their reasons, and write nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -96,7 +95,7 @@ fn namespace(text: &str) -> Result<String, String> {
     }
 }
 
-/// There is nobody to ask.
+/// No API server is given, and this is not a pod.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "not in a pod of Kubernetes; give the API server (--api URL; `kubectl proxy` serves http://127.0.0.1:8001)"
@@ -159,13 +158,13 @@ fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Ended {
                 Some(done.map_or_else(|why| format!("{why}\n"), |summary| text(&summary, args.dry_run)))
             }
             Ok(false) => {
-                // Who becomes the leader begins at once.
+                // If this process becomes the leader, it begins at once.
                 next = Instant::now();
                 Some("another recommender is the leader; waiting\n".to_owned())
             }
             Err(why) => Some(format!("{}\n", PassError::from(why))),
         };
-        // What stays as it was is said once.
+        // A repeated message is printed once.
         if let Some(said) = said.filter(|said| *said != before) {
             if !say::<OutputError>(&said)? {
                 break;
@@ -191,7 +190,7 @@ fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Ended {
     Ok(0)
 }
 
-/// No thread can be had.
+/// The thread of the watch cannot be started.
 #[derive(Debug, thiserror::Error)]
 #[error("objects cannot be watched: {0}; raise the limit of threads or of open files")]
 struct Unwatched(std::io::Error);
@@ -219,7 +218,7 @@ fn text(summary: &Summary, is_dry: bool) -> String {
     text
 }
 
-/// A name that no other recommender has: the pod's, the process and the time.
+/// A unique name of this recommender: the pod's name, the process and the time.
 fn holder() -> String {
     let name = rustix::system::uname();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -6,7 +6,7 @@
 //!                                   └─▶ slurm: a table for a plugin
 //! ```
 //!
-//! Nothing is written before the whole history was read. Nothing is started, stopped or reloaded.
+//! The command writes only after it has read the whole history, and starts, stops or reloads nothing.
 
 mod kubernetes;
 mod slurm;
@@ -21,7 +21,7 @@ use vellum_fleet::recommend::decide::Rules;
 use vellum_fleet::{Access, Address, Server, TokenError, TokenFile};
 use vellum_report::option::{percent_or_none, time, time_or_none};
 
-/// Derive settings from what Prometheus remembers of `vellum agent`.
+/// Derive settings from the metrics of `vellum agent` in Prometheus.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Recommend {
     #[command(subcommand)]
@@ -35,18 +35,18 @@ enum To {
     Systemd(systemd::Systemd),
 }
 
-/// Where the history is.
+/// Options for the history.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Prometheus {
-    /// Prometheus, or what speaks as it does, by http or https.
+    /// The address of Prometheus or a compatible server, by http or https.
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090", value_parser = address)]
     prometheus: Address,
 
-    /// A file with the token for it.
+    /// A file with the bearer token for Prometheus.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
 
-    /// A file with certificates (PEM) of those who vouch for it, instead of those that this system trusts.
+    /// A file with CA certificates (PEM) for Prometheus, in place of the system's.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     ca_file: Option<PathBuf>,
 }
@@ -62,18 +62,18 @@ impl Prometheus {
     }
 }
 
-/// What numbers are made of.
+/// Options for the numbers.
 #[derive(Debug, clap::Args)]
 struct Made {
-    /// How far back the largest advice is looked for.
+    /// The length of the history in which the largest recommendation is found.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "192h")]
     over: Duration,
 
-    /// The least history that a number is made of.
+    /// The shortest history for which a number is given.
     #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "24h")]
     least: Duration,
 
-    /// What is given beyond the advice.
+    /// The margin above the recommendation.
     #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "10%")]
     margin: f64,
 }

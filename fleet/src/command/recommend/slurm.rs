@@ -10,14 +10,14 @@ use vellum_fleet::recommend::slurm;
 use vellum_report::option::{percent_or_none, time};
 use vellum_report::{Output, stdout};
 
-/// The longest accounting that is read.
+/// The maximum size of the accounting.
 const BYTES_MAX: u64 = 1 << 30;
 
-/// Make a table of what Slurm's jobs needed, by user and name, for a job_submit plugin.
+/// Make a table of the memory that Slurm jobs need, by user and name, for a job_submit plugin.
 ///
-/// A row is the largest advice, on any node, of all watched jobs of that user and name, and a margin. Names
-/// of jobs come from Slurm's accounting (--jobs). Jobs of which one ran out of memory, and those of which too
-/// few were watched, get no row; the reason is said on standard error. The plugin is
+/// A row is the largest recommendation, on any node, of all watched jobs of that user and name, plus the
+/// margin. The names of jobs come from Slurm's accounting (--jobs). A name gets no row if one of its jobs ran
+/// out of memory or too few were watched; standard error gives the reason. The plugin is
 /// examples/fleet/job_submit.lua.
 ///
 /// Exit status: 0; 125 if Prometheus does not answer, or a file cannot be read or written.
@@ -29,32 +29,32 @@ pub(super) struct Slurm {
     #[command(flatten)]
     prometheus: Prometheus,
 
-    /// Slurm's accounting, as `sacct -a -X -n -P -S now-8days -o JobIDRaw,UID,JobName,State` writes it; - is
-    /// standard input.
+    /// Slurm's accounting, as written by `sacct -a -X -n -P -S now-8days -o JobIDRaw,UID,JobName,State`; -
+    /// for standard input.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     jobs: PathBuf,
 
-    /// How far back the largest advice is looked for.
+    /// The length of the history in which the largest recommendation is found.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "192h")]
     over: Duration,
 
-    /// The least number of watched jobs that a row is made of.
+    /// The least number of watched jobs for a row.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..), default_value = "3")]
     least_jobs: u64,
 
-    /// What is given beyond the advice.
+    /// The margin above the recommendation.
     #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "10%")]
     margin: f64,
 
-    /// Write the table to this file, whole or not at all, instead of standard output.
+    /// Write the table to this file, as a whole or not at all, in place of standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "dry_run")]
     output: Option<PathBuf>,
 
-    /// Write JSON, a line a row, instead of CSV.
+    /// Write JSON, with one row per line, in place of CSV.
     #[arg(long)]
     json: bool,
 
-    /// Only say what would be in the table, and why.
+    /// Print the rows and their reasons, and write nothing.
     #[arg(long)]
     dry_run: bool,
 }
@@ -67,7 +67,7 @@ fn accounting(path: &Path) -> Result<String, Unread> {
         std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes))
     };
     read.map_err(|source| Unread { path: path.to_owned(), source })?;
-    // A name that is no text is left out later.
+    // A name that is not valid UTF-8 is left out later.
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

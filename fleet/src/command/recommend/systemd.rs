@@ -1,6 +1,6 @@
 //! `vellum recommend systemd`: writes a drop-in for each service, or with `--dry-run` only a report.
 //!
-//! Nothing is written before the whole history was read. Each file is then written as a whole.
+//! The command writes only after it has read the whole history. Each file is written as a whole.
 
 use super::{Made, Prometheus};
 use crate::Ended;
@@ -13,10 +13,10 @@ use vellum_report::{stdout, units};
 
 /// Write a drop-in with MemoryHigh for each service of this machine.
 ///
-/// The number is the largest advice of the time asked for, and a margin. It is never below that, goes down in
-/// steps, and up at once where a service stalls under it. Services with too little history get none. Each
-/// number has its reason, in the output and in the file. `systemctl daemon-reload` takes the files into
-/// force; MemoryHigh needs control groups of version 2.
+/// The number is the largest recommendation in the history plus the margin. The number is never below the
+/// recommendation, goes down in steps, and goes up at once if a service stalls under it. Services with too
+/// little history get no number. The output and the file give the reason of each number. `systemctl
+/// daemon-reload` puts the files into force; MemoryHigh needs control groups of version 2.
 ///
 /// Exit status: 0; 125 if Prometheus does not answer, or a file cannot be written.
 #[derive(Debug, clap::Args)]
@@ -29,15 +29,15 @@ pub(super) struct Systemd {
     #[command(flatten)]
     made: Made,
 
-    /// The label `instance` of this machine; needed where Prometheus knows several.
+    /// The label `instance` of this machine, needed if Prometheus has several.
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
 
-    /// Where drop-ins are.
+    /// The directory of the drop-ins.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = "/etc/systemd/system")]
     directory: PathBuf,
 
-    /// Only say what would be set, and why.
+    /// Print the numbers and their reasons, and write nothing.
     #[arg(long)]
     dry_run: bool,
 }

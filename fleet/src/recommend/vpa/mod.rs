@@ -9,9 +9,9 @@
 //!
 //! Only objects whose `spec.recommenders` names [`RECOMMENDER`] are changed, and only their status.
 //!
-//! Invariants: nothing is written before the whole history was read; a target is below the largest
-//! recommendation only if the object's `maxAllowed` is; unknown values leave the earlier numbers in place;
-//! every patch names the version of the object that it was made for.
+//! Invariants: nothing is written before the whole history was read. A target is below the largest
+//! recommendation only if the object's `maxAllowed` is. Unknown values leave the earlier numbers in place.
+//! Every patch names the version of the object that it was made for.
 //!
 //! Source: kubernetes/autoscaler, `vertical-pod-autoscaler`, API `autoscaling.k8s.io/v1`.
 
@@ -36,5 +36,5 @@ pub(crate) fn patch(object: &[u8], memory: &Memory) -> Option<String> {
     wanted.patch(&object, SystemTime::UNIX_EPOCH).map(|patch| patch.to_string())
 }
 
-/// The name in `spec.recommenders`.
+/// The recommender's name in `spec.recommenders`.
 pub const RECOMMENDER: &str = "vellum";

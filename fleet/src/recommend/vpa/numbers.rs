@@ -12,44 +12,44 @@
 use super::super::containers::Remembered;
 use super::super::decide::{Rules, Verdict, decide};
 
-/// What a workload gets above a limit under which it stalled.
+/// The factor above a limit under which a workload stalled.
 const UP: f64 = 1.25;
-/// The least that the upper bound is above the target, and the time that makes it twice as much.
+/// The minimum of the upper bound's margin, and the history after which the margin is 100 %.
 const ABOVE: f64 = 0.25;
 const DAY: f64 = 86_400.0;
-/// The most that it is above.
+/// The maximum of the upper bound's margin.
 const ABOVE_MAX: f64 = 10.0;
-/// Numbers are whole multiples of this.
+/// Numbers are multiples of this.
 const GRAIN: u64 = 1 << 20;
-/// No number is above this: [`decide`]'s own bound, with what may be added here.
+/// No number is above this: the bound of [`decide`] with all additions made here.
 const MOST: f64 = (1_u64 << 55) as f64;
-/// Numbers that differ by less are not worth a write, if they are not too small.
+/// Numbers that differ by less are not worth a write, unless they are too small.
 const SAME: f64 = 0.05;
 
-/// Numbers of a container, in bytes.
+/// The numbers of a container, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbers {
-    /// What it should request.
+    /// The recommended request.
     pub target: u64,
-    /// Less is too little.
+    /// The request below which memory is too small.
     pub lower: u64,
-    /// More is wasted.
+    /// The request above which memory is wasted.
     pub upper: u64,
     /// The target without the object's bounds.
     pub uncapped: u64,
 }
 
-/// What an object asks for, for a container.
+/// An object's policy for a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Policy {
-    /// The least and the most that may be recommended.
+    /// The minimum and maximum of a recommendation.
     pub allowed: (Option<u64>, Option<u64>),
 }
 
-/// The numbers, and why; or why there are none. `before` are those of the last time.
+/// The numbers with their reason. `before` has the last written numbers.
 ///
 /// # Errors
-/// The reason.
+/// The reason for which there are no numbers.
 pub fn numbers(
     known: &Remembered,
     policy: &Policy,
@@ -95,13 +95,13 @@ pub fn numbers(
     }
 }
 
-/// Rounded up, so that nothing is below what was advised.
+/// Rounded up, so that nothing is below the recommendation.
 fn grains(bytes: f64) -> u64 {
     (bytes.min(MOST).ceil() as u64).div_ceil(GRAIN) * GRAIN
 }
 
 impl Numbers {
-    /// Whether `before` is as good: nothing in it is too small, and nothing much too large.
+    /// True if `before` can stay: none of its numbers is too small, and none is much too large.
     fn is_near(&self, before: &Numbers) -> bool {
         let near = |now: u64, before: u64| before >= now && (before - now) as f64 <= SAME * now as f64;
         near(self.target, before.target)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever comes in: in order, never below the advice, never absurd.
+        /// For any input, the numbers are in order, not below the recommendation, and in range.
         #[test]
         fn numbers_make_sense(
             known_seconds in prop::option::of(prop::num::f64::ANY),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The policy of containers that have none of their own.
+/// The policy for containers without a policy.
 const ANY: &str = "*";
 
 #[derive(Debug, Clone, Deserialize)]
@@ -66,7 +66,7 @@ struct ContainerPolicy {
     controlled_resources: Option<Vec<String>>,
 }
 
-/// What was written before.
+/// The status as last written.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct Status {
     #[serde(default)]
@@ -82,7 +82,7 @@ struct Recommendation {
 }
 
 impl Object {
-    /// The object, or why it is none.
+    /// Parses the object, or returns the reason for which it is invalid.
     pub(super) fn read(value: &Value) -> Result<Object, String> {
         let object = Object::deserialize(value).map_err(|why| why.to_string())?;
         let Metadata { namespace, name, .. } = &object.metadata;
@@ -92,17 +92,17 @@ impl Object {
         Ok(object)
     }
 
-    /// Whether it asks for these recommendations.
+    /// True if the object names this recommender.
     pub(super) fn is_ours(&self) -> bool {
         self.spec.recommenders.iter().flatten().any(|named| named.name == RECOMMENDER)
     }
 
-    /// The workload that it is for.
+    /// The workload of the object.
     pub(super) fn target(&self) -> Option<&TargetRef> {
         self.spec.target_ref.as_ref()
     }
 
-    /// What it asks for, for a container; or why it wants nothing.
+    /// The policy for a container, or the reason for which it gets no numbers.
     pub(super) fn policy(&self, container: &str) -> Result<Policy, String> {
         let policies =
             || self.spec.resource_policy.iter().flat_map(|policy| policy.container_policies.iter().flatten());
@@ -126,7 +126,7 @@ impl Object {
         Ok(Policy { allowed: (least, most) })
     }
 
-    /// The numbers of before, by container: those of memory that make sense.
+    /// The last written numbers by container: valid numbers of memory.
     pub(super) fn before(&self) -> BTreeMap<String, Numbers> {
         let recommendation = self.status.as_ref().and_then(|status| status.recommendation.as_ref());
         let entries = recommendation.iter().flat_map(|it| it.container_recommendations.iter().flatten());
@@ -145,14 +145,14 @@ impl Object {
         entries.filter_map(read).collect()
     }
 
-    /// The entries of before, as they are.
+    /// The last written entries, unchanged.
     pub(super) fn entries(&self) -> &[Value] {
         let recommendation = self.status.as_ref().and_then(|status| status.recommendation.as_ref());
         recommendation.and_then(|it| it.container_recommendations.as_deref()).unwrap_or_default()
     }
 }
 
-/// A quantity, which may also be written as a number.
+/// Parses a quantity, which may also be a JSON number.
 fn quantity(value: &Value) -> Option<u64> {
     match value {
         Value::String(text) => bytes(text),

@@ -1,4 +1,4 @@
-//! One pass over all objects: read, decide, write.
+//! A pass over all objects: reads the history and the objects, decides, and writes.
 //!
 //! The history is read first; without it, nothing else is requested. An object that cannot be written is left
 //! for the next pass and does not affect the others. After [`FAILURES_MAX`] failures in a row the pass ends.
@@ -14,67 +14,68 @@ use serde_json::Value;
 use std::io;
 use std::time::{Duration, SystemTime};
 
-/// How often an object is read again that somebody else changed meanwhile.
+/// The number of times that an object is read again after a conflict.
 const CONFLICTS_MAX: u32 = 4;
-/// This many failures one after the other end a pass.
+/// The number of failures in a row that end a pass.
 const FAILURES_MAX: u32 = 5;
 
-/// What is passed over.
+/// The settings of a pass.
 #[derive(Debug)]
 pub struct Pass {
-    /// Where objects are.
+    /// The API server with the objects.
     pub api: Api,
-    /// Where their history is.
+    /// The server with their history.
     pub prometheus: Server,
-    /// One namespace, or all.
+    /// The namespace, or all.
     pub namespace: Option<String>,
-    /// How far back.
+    /// The length of the history.
     pub over: Duration,
-    /// What numbers are made by.
+    /// The rules for the numbers.
     pub rules: Rules,
-    /// Whether nothing is written.
+    /// True if nothing is written.
     pub is_dry: bool,
 }
 
-/// What came of it.
+/// The result of a pass.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Summary {
-    /// A line for each container and each trouble, with its reason.
+    /// A line for each container and each problem, with the reason.
     pub lines: Vec<String>,
-    /// Objects that ask for our numbers.
+    /// Objects that name this recommender.
     pub objects: u64,
-    /// Objects whose status was, or would be, written.
+    /// Objects whose status was written, or would be in a dry run.
     pub written: u64,
     /// Objects that could not be read or written.
     pub failed: u64,
 }
 
-/// There was no pass, or it ended early.
+/// The pass has failed or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum PassError {
-    /// There is no history.
+    /// The history cannot be read.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// The objects cannot be listed, or the lease is not known.
+    /// The objects cannot be listed, or the lease cannot be read.
     #[error("{0}; nothing was changed")]
     Api(#[from] ApiError),
-    /// One object after the other cannot be written.
+    /// Several objects in a row cannot be written.
     #[error("{failures} objects in a row cannot be written, the last one because of {why}; {written} were")]
     Refused {
-        /// How many.
+        /// The number of failures.
         failures: u32,
-        /// Why the last one.
+        /// The last reason.
         why: ApiError,
-        /// Those that were.
+        /// The number of objects written before.
         written: u64,
     },
 }
 
 impl Pass {
-    /// Passes once. Before each write `may_write` is asked, which says whether this is (still) the leader.
+    /// Makes one pass. `may_write` is called before each write and returns whether this process is still the
+    /// leader.
     ///
     /// # Errors
-    /// [`PassError`] if there is no history, or no list of objects, or the API server refuses everything.
+    /// [`PassError`] if the history or the objects cannot be read, or the API server refuses everything.
     pub fn run(
         &self,
         mut may_write: impl FnMut(&Api) -> Result<bool, ApiError>,
@@ -125,10 +126,10 @@ impl Pass {
         Ok(summary)
     }
 
-    /// Watches the objects that ask for our numbers.
+    /// Watches the objects that name this recommender.
     ///
     /// # Errors
-    /// If there can be no thread.
+    /// An I/O error if the thread cannot be started.
     pub fn watch(&self) -> io::Result<Watch> {
         let asks = |value: &Value| Object::read(value).is_ok_and(|object| object.is_ours());
         Watch::start(self.api.clone(), self.collection(), asks)
@@ -143,7 +144,7 @@ impl Pass {
         }
     }
 
-    /// Writes an object's status, if it is not as it should be. Whether this is the leader.
+    /// Writes an object's status if it has to change. Returns whether this process is the leader.
     fn write(
         &self,
         mut object: Object,
@@ -182,7 +183,8 @@ impl Pass {
         }
     }
 
-    /// The same object as it is now; `None` if it is gone, or another of its name, or no longer asks for us.
+    /// Reads the object again. `None` if it is gone, replaced by another, or no longer names this
+    /// recommender.
     fn again(&self, path: &str, before: &Object) -> Result<Option<Object>, ApiError> {
         let value: Value = match self.api.get(path) {
             Ok(value) => value,
@@ -197,7 +199,7 @@ impl Pass {
     }
 }
 
-/// A line stays one.
+/// Keeps a line in one line.
 fn clean(text: &str) -> String {
     text.replace(char::is_control, "?")
 }

@@ -1,7 +1,7 @@
 //! The status that an object should have, and the patch for it. Pure.
 //!
-//! Invariants: a container without a new recommendation keeps its earlier numbers; an object without any
-//! numbers has a condition with the reason; conditions of other programs do not change.
+//! Invariants: a container without a new recommendation keeps its earlier numbers. An object without any
+//! numbers has a condition with the reason. Conditions of other programs do not change.
 
 use super::super::containers::{Containers, Memory};
 use super::super::decide::Rules;
@@ -13,25 +13,25 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// The condition that says whether there are numbers.
+/// The type of the condition for the existence of numbers.
 const PROVIDED: &str = "RecommendationProvided";
-/// The longest message of a condition.
+/// The maximum length of a condition's message.
 const MESSAGE_MAX: usize = 1000;
-/// The most containers of an object.
+/// The maximum number of containers of an object.
 const CONTAINERS_MAX: usize = 100;
 
-/// What is to be written, and said.
+/// The status to write and the lines to print.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    /// Numbers of each container.
+    /// The numbers of each container.
     numbers: BTreeMap<String, Numbers>,
-    /// Why, in one word and in many, if there are none.
+    /// If there are no numbers, the reason as one word and as text.
     trouble: Option<(&'static str, String)>,
-    /// A line a container.
+    /// A line for each container.
     pub(super) lines: Vec<String>,
 }
 
-/// What an object should say.
+/// Computes the status that an object should have.
 pub(super) fn wanted(object: &Object, memory: &Memory, rules: &Rules) -> Wanted {
     let mut wanted = Wanted { numbers: BTreeMap::new(), trouble: None, lines: Vec::new() };
     let before = object.before();
@@ -96,7 +96,7 @@ fn said(numbers: &Numbers) -> String {
 }
 
 impl Wanted {
-    /// Nothing new: the numbers of before stay.
+    /// Keeps the earlier numbers, for this reason.
     fn without(mut self, word: &'static str, why: String, before: BTreeMap<String, Numbers>) -> Wanted {
         let kept = if before.is_empty() { "" } else { " (its numbers of before stay)" };
         self.lines.push(format!("left alone: {why}{kept}"));
@@ -107,7 +107,7 @@ impl Wanted {
         self
     }
 
-    /// The patch that makes the status so; `None` if it is.
+    /// The patch to this status; `None` if the object already has it.
     pub(super) fn patch(&self, object: &Object, now: SystemTime) -> Option<Value> {
         let entries: Vec<Value> = self.numbers.iter().map(|(name, numbers)| entry(name, numbers)).collect();
         let same_numbers = entries == object.entries();

@@ -9,25 +9,25 @@
 //! ReplicationController, Job  NAME-xxxxx     CronJob               NAME-MINUTES-xxxxx, NAME-MINUTES-0-xxxxx
 //! ```
 //!
-//! Two workloads of a namespace can be confused in two cases only: one name is the other plus a hash (`web`
-//! and `web-5d4f8`), or both have the same name and kinds with the same form of pod names.
+//! Two workloads of a namespace can be confused in two cases only. Either one name is the other plus a hash
+//! (`web` and `web-5d4f8`), or both have the same name, and their kinds name pods alike.
 //!
 //! Source: Kubernetes, `k8s.io/apimachinery/pkg/util/rand` (alphabets), `apiserver/pkg/storage/names` (five
 //! characters; longer names are cut to make room).
 
 use super::super::containers::{Containers, Pods};
 
-/// What random names are made of, and hashes of templates.
+/// The alphabets of random suffixes and of template hashes.
 const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
 const HASH: &str = "456789bcdf";
 const RANDOM_LENGTH: usize = 5;
 const HASH_MAX: usize = 10;
-/// Longer names of controllers are cut off in those of their pods.
+/// Longer names of controllers are cut off in the names of their pods.
 const FRONT_MAX: usize = 58;
-/// The longest ordinal, and the digits of a CronJob's minutes.
+/// The maximum digits of an ordinal, and of a CronJob's minutes.
 const ORDINAL_MAX: usize = 10;
 
-/// The names of a workload's pods.
+/// The pattern of the names of a workload's pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Target {
     front: String,
@@ -44,7 +44,7 @@ enum Part {
 use Part::{Hash, Ordinal, Random};
 
 impl Target {
-    /// Those of the workload of this kind and name; or why they cannot be known.
+    /// The pattern for the workload of this kind and name, or the reason for which none exists.
     pub(super) fn new(kind: &str, name: &str) -> Result<Target, String> {
         let (tails, more): (&[&[Part]], usize) = match kind {
             "Deployment" | "Rollout" => (&[&[Hash, Random]], HASH_MAX + 1),
@@ -68,7 +68,7 @@ impl Target {
         })
     }
 
-    /// What is remembered of its pods.
+    /// The histories of the workload's pods.
     pub(super) fn of<'a>(&'a self, pods: &'a Pods) -> impl Iterator<Item = &'a Containers> + 'a {
         pods.range(self.front.clone()..)
             .take_while(|(pod, _)| pod.starts_with(&self.front))

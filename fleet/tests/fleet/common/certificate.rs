@@ -5,11 +5,11 @@ use std::process::Command;
 
 /// The usual kind of key.
 pub(crate) const EC: [&str; 4] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
-/// The other.
+/// Another kind of key.
 pub(crate) const RSA: [&str; 2] = ["-newkey", "rsa:2048"];
 
-/// A certificate for 127.0.0.1, `tls.crt`, that vouches for itself, and its key, `tls.key`, in a folder that
-/// is there. Where there is no openssl that is said, and the answer is no.
+/// Makes a self-signed certificate for 127.0.0.1, `tls.crt`, and its key, `tls.key`, in an existing folder.
+/// Returns false, with a message, if openssl is missing.
 pub(crate) fn certificate(folder: &Path, kind: &[&str]) -> bool {
     let mut command = Command::new("openssl");
     command.current_dir(folder).args(["req", "-x509", "-days", "1", "-nodes", "-subj", "/CN=vellum"]);

@@ -13,12 +13,12 @@ pub(crate) const FLEET: &str = env!("CARGO_BIN_EXE_vellum-fleet");
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// For a test that loads the machine: no test that waits for its own jobs runs meanwhile.
+/// For a test that loads the machine: tests that wait for their own jobs do not run at the same time.
 pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// For a test that waits for its own jobs or servers: others of its kind may run meanwhile.
+/// For a test that waits for its own jobs or servers: similar tests may run at the same time.
 pub(crate) fn beside() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
@@ -32,7 +32,7 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
 
-/// Compiles a C program, or says why not and returns `None`.
+/// Compiles a C program; returns `None`, with a message, if that is impossible.
 pub(crate) fn compiled(source: &str, folder: &Path) -> Option<PathBuf> {
     let (file, program) = (folder.join("program.c"), folder.join("program"));
     std::fs::write(&file, source).unwrap();

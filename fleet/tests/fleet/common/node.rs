@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use vellum_process::Undoing;
 
-/// A hang is one after this.
+/// After this time, a test counts as hanging.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const TOKEN: &str = "a-token-of-the-test";
 pub(crate) const BUSY: &str = "while :; do :; done";
 
-/// Waits for something that must happen.
+/// Waits for an event that must happen.
 pub(crate) fn until<T>(what: &str, done: impl FnMut() -> Option<T>) -> T {
     within(PATIENCE, what, done)
 }
 
-/// The same for what takes longer.
+/// Waits for an event that may take longer.
 pub(crate) fn within<T>(patience: Duration, what: &str, mut done: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -36,8 +36,7 @@ pub(crate) fn within<T>(patience: Duration, what: &str, mut done: impl FnMut() -
     }
 }
 
-/// A port that is free, below those that the kernel gives to those who ask for any: it stays free while the
-/// program that has it is started again.
+/// A free port below the kernel's range of ephemeral ports, so it stays free while its program is restarted.
 pub(crate) fn port() -> u16 {
     static GIVEN: AtomicU16 = AtomicU16::new(0);
     let from = 20_000 + (std::process::id() % 1000) as u16 * 10;
@@ -45,7 +44,7 @@ pub(crate) fn port() -> u16 {
     ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
 }
 
-/// A child that ends with its owner.
+/// A child process that ends with this value.
 pub(crate) struct Running(pub(crate) Child);
 
 impl Running {
@@ -61,7 +60,7 @@ impl Drop for Running {
     }
 }
 
-/// The root of a hierarchy of our own, with the jobs in it, and a folder; removed with all that is in them.
+/// The root of the test's hierarchy with its jobs, and a folder; both are removed with this value.
 pub(crate) struct Node {
     pub(crate) root: PathBuf,
     pub(crate) folder: TempDir,
@@ -69,7 +68,7 @@ pub(crate) struct Node {
     _undoing: Undoing,
 }
 
-/// Ends the processes of the hierarchy `$1`, and removes it, and then the folder `$2`.
+/// Kills the processes of the hierarchy `$1`, and removes the hierarchy and the folder `$2`.
 const UNDO: &str = "kill -9 $(find \"$1\" -name cgroup.procs -exec cat {} +); \
     find \"$1\" -depth -type d -exec rmdir {} \\;; [ ! -e \"$1\" ] && rm -rf \"$2\"";
 
@@ -100,18 +99,18 @@ impl Node {
         Some(node)
     }
 
-    /// Starts a busy job in a group of its own.
+    /// Starts a busy job in a new group.
     pub(crate) fn add(&mut self, path: &str) {
         self.run(path, Command::new("sh").args(["-c", BUSY]));
     }
 
-    /// Starts a job in a group of its own.
+    /// Starts a job in a new group.
     pub(crate) fn run(&mut self, path: &str, job: &mut Command) {
         self.enter(path, job);
         self.jobs.push((self.root.join(path), Running::start(job)));
     }
 
-    /// Has a command run in one of the groups.
+    /// Makes a command run in one of the groups.
     pub(crate) fn enter(&self, path: &str, command: &mut Command) {
         enter(&self.root.join(path), command);
     }
@@ -123,11 +122,11 @@ impl Node {
     }
 }
 
-/// Has a command run in a group from its first instruction: should the test be killed, so is it.
+/// Makes a command run in a group from its first instruction, so that it is killed with the test.
 pub(crate) fn enter(group: &Path, command: &mut Command) {
     fs::create_dir_all(group).unwrap();
     let mut procs = fs::File::options().write(true).open(group.join("cgroup.procs")).unwrap();
-    // SAFETY: one write to a file that is open, of the number by which the kernel knows who writes.
+    // SAFETY: the closure makes one write to an open file; "0" stands for the writing process.
     unsafe { command.pre_exec(move || procs.write_all(b"0")) };
 }
 
@@ -142,7 +141,7 @@ impl Drop for Node {
     }
 }
 
-/// Removes a group and those below it, as far as they are empty.
+/// Removes a group and those below it, if they are empty.
 fn remove(group: &Path) {
     for entry in fs::read_dir(group).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -160,7 +159,7 @@ pub(crate) fn uid(number: u32) -> String {
     format!("{number:08x}-7d54-4c88-9a51-3b2f4d5e6f70")
 }
 
-/// The group of a pod's container, as the kubelet's two drivers name it.
+/// The group of a pod's container, as the kubelet's cgroupfs driver names it.
 pub(crate) fn by_cgroupfs(number: u32) -> String {
     format!("kubepods/burstable/pod{}/{}", uid(number), id(number))
 }
@@ -173,7 +172,7 @@ pub(crate) fn by_systemd(number: u32) -> String {
     )
 }
 
-/// An agent, and where its metrics are.
+/// A running agent with the address of its metrics.
 pub(crate) struct Agent {
     pub(crate) running: Running,
     /// HOST:PORT
@@ -182,25 +181,25 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    /// An agent at any port, which may cost much.
+    /// Starts an agent at any port, with a large budget.
     pub(crate) fn start(root: &Path, options: &[&str]) -> Agent {
         let mut command = Agent::command(root);
         Agent::run(command.args(["--listen", "127.0.0.1:0", "--total", "50%"]).args(options))
     }
 
-    /// The command for a root.
+    /// The command of an agent for a root.
     pub(crate) fn command(root: &Path) -> Command {
         let mut command = Command::new(FLEET);
         command.args(["agent", "--delay", "100us"]).arg("--root").arg(root);
         command
     }
 
-    /// Runs it until it serves.
+    /// Runs an agent until it serves.
     pub(crate) fn run(command: &mut Command) -> Agent {
         let mut running = Running::start(command.stdout(Stdio::piped()));
         let out = BufReader::new(running.0.stdout.take().unwrap());
         let (sender, lines) = std::sync::mpsc::channel();
-        // Read to its end, so that the agent never waits for us.
+        // Read to its end, so that the agent never blocks.
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
                 let _ = sender.send(line);
@@ -226,7 +225,7 @@ impl Agent {
         self.ask(&format!("Authorization: Bearer {TOKEN}\r\n"))
     }
 
-    /// The value of a series, by the start of its labels.
+    /// The value of a series, selected by the start of its labels.
     pub(crate) fn value(&self, series: &str) -> Option<f64> {
         let metrics = self.metrics();
         let line = metrics.lines().find(|line| line.starts_with(series))?;

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A Prometheus, and its files.
+/// A Prometheus with its files.
 pub(crate) struct Prometheus {
     running: Option<Running>,
     folder: PathBuf,
@@ -16,8 +16,8 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// One with this configuration, in a folder that outlives it; `None`, which is said, where there is none.
-    /// Each command is prepared before it is run.
+    /// Starts a Prometheus with this configuration, in a folder that outlives it; `None`, with a message, if
+    /// Prometheus is missing. `prepare` is called on each command before it runs.
     pub(crate) fn start(folder: &Path, config: &str, prepare: impl Fn(&mut Command)) -> Option<Prometheus> {
         if Command::new("prometheus").arg("--version").output().is_err() {
             vellum_skip::skip("there is no prometheus here (Debian: prometheus)");
@@ -30,7 +30,7 @@ impl Prometheus {
         Some(prometheus)
     }
 
-    /// Starts it (again) with what it remembers.
+    /// Starts Prometheus (again) with its stored data.
     pub(crate) fn begin(&mut self, prepare: impl Fn(&mut Command)) {
         let at = |name: &str| self.folder.join(name).display().to_string();
         let log = fs::File::options().create(true).append(true).open(at("prometheus.log")).unwrap();
@@ -45,12 +45,12 @@ impl Prometheus {
         self.running = Some(Running::start(&mut command));
     }
 
-    /// Ends it by `kill -9`.
+    /// Kills Prometheus by `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.running = None;
     }
 
-    /// The rows that answer a query; `None` while there is no answer.
+    /// The rows of a query; `None` while there is no answer.
     pub(crate) fn rows(&self, query: &str) -> Option<Vec<serde_json::Value>> {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let mut stream = TcpStream::connect(&self.listen).ok()?;
@@ -62,7 +62,7 @@ impl Prometheus {
         answer["data"]["result"].as_array().cloned()
     }
 
-    /// The first of them.
+    /// The first row of a query.
     pub(crate) fn first(&self, query: &str) -> Option<serde_json::Value> {
         self.rows(query)?.first().cloned()
     }

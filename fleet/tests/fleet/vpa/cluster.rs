@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use vellum_fleet::kube::{Api, Patience};
 use vellum_fleet::{Access, Address};
 
-/// Names the server's program, where it is not on the path.
+/// Environment variable: the server's program, if it is not on the path.
 const PROGRAM: &str = "VELLUM_TEST_APISERVER";
 const TURNS_HANG_INTO_FAILURE: Duration = Duration::from_secs(90);
 /// The objects of the test's namespace.
 pub(crate) const OBJECTS: &str = "/apis/autoscaling.k8s.io/v1/namespaces/shop/verticalpodautoscalers";
-/// Waits for little, so that the test does not.
+/// Short waits, so that the test is fast.
 const PATIENCE: Patience = Patience {
     tries: 3,
     pause: Duration::from_millis(1),
@@ -37,7 +37,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// Ports that are free, below those that the kernel gives to others meanwhile.
+/// Free ports below the kernel's range of ephemeral ports.
 fn ports() -> [u16; 3] {
     let from = 15_000 + (std::process::id() % 1000) as u16 * 10;
     let mut free = (from..32_000).filter(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok());
@@ -49,7 +49,7 @@ fn openssl(folder: &Path, args: &[&str]) {
     assert!(said.status.success(), "{args:?}: {}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// An authority, and what it vouches for.
+/// Makes a certificate authority, and certificates signed by it.
 fn certificates(folder: &Path) {
     const KEY: [&str; 5] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
     let request = |more: &[&str]| openssl(folder, &[&["req"], &KEY[..], more].concat());
@@ -85,14 +85,14 @@ fn certificates(folder: &Path) {
     }
 }
 
-/// The programs that it takes.
+/// The required programs.
 pub(crate) struct Programs {
     etcd: PathBuf,
     apiserver: PathBuf,
 }
 
 impl Programs {
-    /// They, if all are here; else that is said.
+    /// Finds the programs; `None`, with a message, if one is missing.
     pub(crate) fn find() -> Option<Programs> {
         let named = std::env::var_os(PROGRAM).map(PathBuf::from).filter(|path| path.is_file());
         let apiserver = named.or_else(|| on_path("apiextensions-apiserver"));
@@ -107,7 +107,7 @@ impl Programs {
     }
 }
 
-/// What is done to each command before it is run.
+/// Called on each command before it runs.
 pub(crate) type Prepare = Box<dyn Fn(&mut Command)>;
 
 pub(crate) struct Cluster {
@@ -117,13 +117,13 @@ pub(crate) struct Cluster {
     ports: [u16; 3],
     store: Option<Running>,
     _server: Running,
-    /// Where it is, and an administrator's access to it.
+    /// The server's URL, and an administrator's credentials.
     pub(crate) url: String,
     pub(crate) access: Access,
 }
 
 impl Cluster {
-    /// Begins in this folder, which outlives it, and defines autoscalers and leases.
+    /// Starts a cluster in this folder, which outlives it, and defines autoscalers and leases.
     pub(crate) fn start(folder: &Path, programs: Programs, prepare: Prepare) -> Cluster {
         let at = |name: &str| folder.join(name);
         certificates(folder);
@@ -178,7 +178,7 @@ impl Cluster {
         self.until("a list", || api.list("/apis/autoscaling.k8s.io/v1/verticalpodautoscalers").ok());
     }
 
-    /// Makes an object that asks for recommendations of `vellum`.
+    /// Creates an object that names the recommender `vellum`.
     pub(crate) fn autoscaler(&self, name: &str, kind: &str, policies: &Value) {
         let object = json!({
             "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": name},
@@ -234,7 +234,7 @@ fn store(etcd: &Path, folder: &Path, ports: &[u16; 3], prepare: &Prepare) -> Run
     logged(&mut command, &folder.join("etcd.log"))
 }
 
-/// A definition of objects, which are of any form but for what is in `properties`.
+/// A definition of objects, with any fields besides those of `properties`.
 fn definition(group: &str, plural: &str, kind: &str, has_status: bool, properties: Value) -> Value {
     let subresources = if has_status { json!({"status": {}}) } else { json!({}) };
     json!({
@@ -254,7 +254,7 @@ fn definition(group: &str, plural: &str, kind: &str, has_status: bool, propertie
     })
 }
 
-/// As upstream's, for what is written: the status must fit.
+/// Upstream's definition of the fields that are written, so the status must fit.
 fn of_autoscalers() -> Value {
     let quantities = json!({"type": "object", "additionalProperties": {
         "anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": true,

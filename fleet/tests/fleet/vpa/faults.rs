@@ -24,7 +24,7 @@ fn advice(mib: u64) -> String {
     (mib * MIB).to_string()
 }
 
-/// A server of objects that answers each patch, by its number from 0, as `patch` says.
+/// A server of objects that answers each patch by `patch`, with the patch's number from 0.
 fn api(items: Vec<Value>, patch: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Server {
     let count = Mutex::new(0);
     Server::start(move |request, _| match request.method.as_str() {
@@ -288,7 +288,7 @@ fn who_is_not_the_leader_writes_nothing_and_a_lease_passes_on() {
     let summary = pass(client(&objects.url), &prometheus).run(|_| Ok(false)).unwrap();
     assert_eq!((summary.written, objects.seen("PATCH").len()), (0, 0), "{summary:?}");
 
-    // One lease, with versions as Kubernetes has them.
+    // A single lease, with versions as in Kubernetes.
     let lease: Arc<Mutex<Option<Value>>> = Arc::default();
     let server = Server::start(move |request, number| {
         let mut lease = lease.lock().unwrap();
@@ -323,7 +323,7 @@ fn who_is_not_the_leader_writes_nothing_and_a_lease_passes_on() {
     first.give_back(&api);
     assert!(second.hold(&api).unwrap(), "what is given back is taken at once");
     assert!(!first.hold(&api).unwrap());
-    // The second one is heard of no more.
+    // The second recommender stops without giving the lease back.
     let mut taken = false;
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(100));

@@ -15,12 +15,12 @@ use vellum_fleet::{Access, Address};
 
 const MIB: u64 = 1 << 20;
 
-/// A client of a server of the test.
+/// A client of a test's server.
 fn client(url: &str) -> vellum_fleet::Server {
     vellum_fleet::Server::new(Address::parse(url, "").unwrap(), &Access::default()).unwrap()
 }
 
-/// Waits for little, so that the test does not.
+/// Short waits, so that the test is fast.
 const PATIENCE: Patience = Patience {
     tries: 4,
     pause: Duration::from_millis(1),
@@ -39,7 +39,7 @@ fn pass(api: vellum_fleet::Server, prometheus: &Server) -> Pass {
     }
 }
 
-/// A Prometheus with these containers: namespace, pod, container, seconds, advice.
+/// A Prometheus with these containers: namespace, pod, container, seconds, recommendation.
 fn prometheus(containers: &[(&str, &str, &str, &str, &str)]) -> Server {
     let rows = |value: fn(&(&str, &str, &str, &str, &str)) -> String| {
         let row = |it: &(&str, &str, &str, &str, &str)| serde_json::json!({"metric": {"namespace": it.0, "pod": it.1, "container": it.2}, "value": [1.5, value(it)]});

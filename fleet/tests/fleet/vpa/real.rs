@@ -34,7 +34,7 @@ fn a_real_server_takes_the_numbers() {
     pass.is_dry = true;
     assert_eq!(pass.run(|_| panic!("nobody writes")).unwrap().written, 3);
     pass.is_dry = false;
-    // Somebody changes an object between reading and writing it: a real conflict.
+    // Another client changes an object between reading and writing it: a real conflict.
     let mut meddled = false;
     let summary = pass
         .run(|api| {
@@ -63,8 +63,7 @@ fn a_real_server_takes_the_numbers() {
     first.give_back(&api);
     assert!(second.hold(&api).unwrap());
 
-    // Nothing of all that was written until now is a change. The watch may begin late, and then knows an
-    // object already.
+    // Earlier writes are no changes. The watch may begin late, after the first new object.
     let (mut late, mut changes) = (0, 0);
     cluster.until("a new object is noticed", || {
         cluster.autoscaler(&format!("late{late}"), "Deployment", &json!([]));

@@ -11,18 +11,18 @@ pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) body: String,
-    /// All headers, in small letters.
+    /// All headers, in lower case.
     pub(crate) head: String,
 }
 
-/// What comes back.
+/// An answer of the server.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     head: String,
     body: String,
-    /// For how long nothing comes.
+    /// The delay before the answer.
     wait: Duration,
-    /// Whether the connection ends in the midst of it.
+    /// True if the connection ends within the answer.
     cut: bool,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// The handler gets each request, and how many came before.
+    /// Starts a server. The handler gets each request and the number of earlier requests.
     pub(crate) fn start(handler: impl Fn(&Request, usize) -> Answer + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -84,7 +84,7 @@ impl Server {
                 if request.method == "END" {
                     return;
                 }
-                // A slow answer does not keep others waiting.
+                // A slow answer does not delay others.
                 std::thread::spawn(move || answer(stream, &request, &*handler, &log));
             }
         });
