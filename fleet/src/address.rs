@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_that_can_be_asked_are_taken() {
+    fn parse_accepts_only_valid_addresses() {
         for (text, shown) in [
             ("http://127.0.0.1:9090", "http://127.0.0.1:9090/p"),
             ("https://k", "https://k/p"),

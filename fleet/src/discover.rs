@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_found_when_they_come_and_missed_when_they_go() {
+    fn discovery_reports_new_and_removed_groups() {
         let tree = Tree::new();
         let mut discovery = tree.discovery(false);
         assert_eq!(discovery.poll(), []);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn without_inotify_all_is_listed_again() {
+    fn discovery_rescans_without_inotify() {
         let tree = Tree::new();
         let mut discovery = tree.discovery(false);
         (discovery.watch, discovery.blind) = (None, true);
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_in_which_containers_are_is_a_level() {
+    fn unit_with_containers_becomes_a_level() {
         let tree = Tree::new();
         let mut discovery = tree.discovery(false);
         let unit = "system.slice/containerd.service";
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_no_known_shape_count_where_that_is_asked_for() {
+    fn groups_of_unknown_shape_are_found_on_request() {
         let tree = Tree::new();
         tree.make("batch/a");
         tree.make("batch/empty");
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hierarchy_is_refused() {
+    fn discovery_rejects_a_root_without_control_groups() {
         let folder = tempfile::tempdir().unwrap();
         let error = Discovery::new(folder.path(), false).unwrap_err().to_string();
         assert!(error.contains("--root") && error.contains("/sys/fs/cgroup"), "{error}");

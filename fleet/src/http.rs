@@ -321,7 +321,7 @@ mod tests {
 
     /// The server closes the reused connection, and answers on the next one.
     #[test]
-    fn a_kept_connection_that_is_closed_is_made_anew() {
+    fn closed_connection_is_opened_again() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let thread = std::thread::spawn(move || {
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_that_cannot_be_used_are_named() {
+    fn errors_name_unusable_certificates() {
         let secure = || Address::parse("https://h", "").unwrap();
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca");

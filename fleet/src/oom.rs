@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_tell_how_many_and_whether_the_limit_was_reached() {
+    fn kills_are_read_from_both_versions() {
         let group = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
         assert_eq!(Kills::read(group.path()), None);

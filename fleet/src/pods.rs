@@ -277,7 +277,7 @@ mod tests {
         {"metadata":{"namespace":"x"}}]}"#;
 
     #[test]
-    fn containers_go_by_their_ids_and_others_by_their_pods() {
+    fn names_are_found_by_container_id_or_pod() {
         let names = Names::parse(LIST.as_bytes()).unwrap();
         let told = |pod: &str, id: &str| {
             names.of(pod, id).map(|named| format!("{}/{} {:?}", named.namespace, named.pod, named.container))
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_fails_leaves_the_last_one_in_force_and_says_why() {
+    fn failed_list_keeps_the_last_one_and_reports_why() {
         let good = format!("HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n{LIST}");
         let (from, thread) = serving(vec![
             good.into_bytes(),

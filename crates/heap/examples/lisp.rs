@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_come_to_their_values() {
+    fn programs_evaluate_to_expected_values() {
         let heap = Heap::get();
         let said = run(heap, PROGRAM).expect("the program is right");
         assert_eq!(said.lines().last(), Some("(0 1 1 2 3 5 8 13 21 34 55 89 144 233 377 610 987 1597)"));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_are_where_fields_are() {
+    fn pointer_map_matches_fields() {
         fn offsets<T: Object>() -> Vec<usize> {
             (0..size_of::<T>()).filter(|&offset| T::POINTERS.has(offset)).collect()
         }

@@ -214,7 +214,7 @@ fn knobs_are_checked_and_never_fatal() {
 
 /// Without the ordered section, 90 % of the library's code is resident in any process.
 #[test]
-fn what_a_small_program_runs_lies_together() {
+fn functions_of_small_programs_share_few_pages() {
     let ordered = b".text.resident";
     let bytes = std::fs::read(library()).expect("the library");
     if !bytes.windows(ordered.len()).any(|window| window == ordered) {
@@ -241,7 +241,7 @@ fn what_a_small_program_runs_lies_together() {
 }
 
 #[test]
-fn stands_aside_when_told_or_watched() {
+fn requests_pass_through_when_disabled_or_checked() {
     let usable = |environment: &[(&str, &str)]| {
         let output = run("usable", environment);
         assert!(output.status.success(), "{:?} {}", output.status, stderr(&output));
@@ -258,7 +258,7 @@ fn stands_aside_when_told_or_watched() {
 }
 
 #[test]
-fn running_out_sets_errno() {
+fn failed_allocation_sets_errno() {
     let output = run("out of memory", &[]);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(String::from_utf8_lossy(&output.stdout).contains(&format!("errno {}", libc::ENOMEM)));

@@ -106,7 +106,7 @@ fn told(place: &Place) -> String {
 }
 
 #[test]
-fn real_paths_are_told_apart() {
+fn real_paths_are_classified() {
     let put = |text: &str| {
         text.replace("U_ID", UNDERLINED).replace("UID", UID).replace("STATIC", STATIC).replace("ID", ID)
     };
@@ -116,7 +116,7 @@ fn real_paths_are_told_apart() {
 }
 
 #[test]
-fn names_are_short_and_say_whose() {
+fn names_are_short_and_name_the_owner() {
     let name = |path: &str| match place(path) {
         Place::Job(identity) => identity.name(path),
         other => panic!("{other:?}"),
@@ -131,7 +131,7 @@ fn names_are_short_and_say_whose() {
 proptest! {
     /// Any path has a result, and an id in the result is part of the path.
     #[test]
-    fn any_path_has_an_answer(path in "[a-z0-9_.:@/\\\\é-]{0,40}|(/?(kubepods|docker|system|job_1|step_|uid_1|pod|slice|\\\\x2|-pod)[._/a-f0-9-]{0,70}(\\.slice|\\.scope|\\.service)?){0,4}") {
+    fn any_path_can_be_classified(path in "[a-z0-9_.:@/\\\\é-]{0,40}|(/?(kubepods|docker|system|job_1|step_|uid_1|pod|slice|\\\\x2|-pod)[._/a-f0-9-]{0,70}(\\.slice|\\.scope|\\.service)?){0,4}") {
         if let Place::Job(identity) = place(&path) {
             prop_assert!(!identity.name(&path).is_empty());
             if let Identity::Kubernetes { id, .. } = &identity {

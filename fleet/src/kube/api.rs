@@ -207,7 +207,7 @@ mod tests {
     use crate::http::Access;
 
     #[test]
-    fn pauses_between_requests_without_end_double_and_are_bounded() {
+    fn pauses_double_up_to_a_bound() {
         let server = Server::new(Address::parse("http://h", "").unwrap(), &Access::default()).unwrap();
         let api = Api::new(server, Patience::default());
         let pauses = [0, 1, 2, 3, 16, u32::MAX].map(|failures| api.pause_after(failures).as_millis());

@@ -58,7 +58,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn times_and_names_are_as_kubernetes_has_them() {
+    fn times_and_names_follow_kubernetes() {
         let time = SystemTime::UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_250);
         assert_eq!(seconds(time), "2023-11-14T22:13:20Z");
         assert_eq!(micros(time), "2023-11-14T22:13:20.000250Z");

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantities_are_read_as_kubernetes_means_them() {
+    fn quantities_are_parsed_like_kubernetes() {
         for (text, meant) in [
             ("0", 0),
             ("128974848", 128974848),

@@ -44,7 +44,7 @@ fn named(namespace: &str, pod: &str, container: &str) -> Named {
 }
 
 #[test]
-fn a_group_is_told_by_the_names_that_the_governor_has_too() {
+fn groups_use_the_governors_metric_names() {
     let group = tempfile::tempdir().unwrap();
     fs::write(group.path().join("memory.current"), "8192\n").unwrap();
     fs::write(group.path().join("memory.max"), "max\n").unwrap();
@@ -77,7 +77,7 @@ fn a_group_is_told_by_the_names_that_the_governor_has_too() {
 }
 
 #[test]
-fn a_limit_that_was_too_little_is_told() {
+fn page_exports_limits_that_were_too_small() {
     let group = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(group.path().join(name), text).unwrap();
     write("memory.max", "4096\n");
@@ -103,7 +103,7 @@ fn a_limit_that_was_too_little_is_told() {
 
 /// A label cannot end its line or become another label.
 #[test]
-fn labels_cannot_be_broken_out_of() {
+fn labels_are_escaped() {
     let evil = "x\",name=\"y\"} 1\nvellum_job_worth_bytes{name=\"bank\"} 9\\";
     let told = page(vec![of_pod(&named(evil, "a\\", "b\n"), Path::new("/nowhere"))]);
     let worth: Vec<&str> = told.lines().filter(|line| line.starts_with("vellum_job_worth_bytes")).collect();
@@ -114,7 +114,7 @@ fn labels_cannot_be_broken_out_of() {
 }
 
 #[test]
-fn what_is_not_known_is_not_told() {
+fn unknown_values_are_not_exported() {
     let path = "system.slice/nginx.service";
     let Place::Job(identity) = place(path) else { panic!() };
     let told = page(vec![View::new(path, "/nowhere".into(), &identity, None)]);

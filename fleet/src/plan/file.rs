@@ -300,7 +300,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn reader_returns_written_rows() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.parquet");
         let rows: Vec<Row> = (0..70_000)
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_refused() {
+    fn reader_rejects_other_files() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.parquet");
         assert!(read(&path, |_| ()).unwrap_err().to_string().contains("No such file"));

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_the_larger_counts_and_an_absurd_one_is_not_hidden() {
+    fn most_prefers_the_larger_or_invalid_value() {
         assert_eq!(most(Some(1.0), Some(2.0)), Some(2.0));
         assert_eq!(most(Some(2.0), Some(1.0)), Some(2.0));
         assert_eq!(most(None, Some(1.0)), Some(1.0));

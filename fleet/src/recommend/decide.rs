@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_the_largest_advice_and_some_more() {
+    fn number_is_largest_recommendation_plus_margin() {
         let (verdict, why) = decide(&of(100.0), None, &RULES);
         assert_eq!(verdict, Verdict::Set(110 << 20), "{why}");
         assert!(why.contains("100 MiB") && why.contains("10 % more"), "{why}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_changes_with_care() {
+    fn current_limit_changes_in_steps() {
         assert_eq!(decide(&of(100.0), Some(112 << 20), &RULES).0, Verdict::Keep);
         assert_eq!(
             decide(&of(100.0), Some(108 << 20), &RULES).0,
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_killed_gets_more_than_it_had_and_at_once() {
+    fn killed_unit_gets_more_at_once() {
         let killed = History { killed_under: Some(200.0 * MIB), ..of(100.0) };
         let (verdict, why) = decide(&killed, None, &RULES);
         assert_eq!(verdict, Verdict::Set(250 << 20), "{why}");
@@ -166,7 +166,7 @@ mod tests {
     proptest! {
         /// No limit is ever set or kept below the recommendation or below a limit under which it was killed.
         #[test]
-        fn never_below_the_advice(
+        fn number_is_never_below_recommendation(
             advised in prop::option::of(prop::num::f64::ANY),
             by_age in prop::option::of(prop::num::f64::ANY),
             stalled in prop::option::of(prop::num::f64::ANY),

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read_and_holds_its_lines() {
+    fn written_dropin_can_be_read_back() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(current(folder.path(), "a.service"), None);
         let at = write(folder.path(), "a.service", 7 << 20, "evil\n[Service]\nExecStart=/bin/sh").unwrap();

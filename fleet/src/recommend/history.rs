@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_put_together_by_unit_and_passing_trouble_is_passed() {
+    fn history_merges_answers_and_retries() {
         let (question, thread) = serving(vec![
             "HTTP/1.1 429 Too Many Requests\r\n\r\n".into(),
             "HTTP/1.1 503 Service Unavailable\r\n\r\n".into(),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_an_error_and_no_token_is_told() {
+    fn invalid_answers_are_errors_without_token() {
         let failed = |answers: Vec<String>| {
             let (question, thread) = serving(answers);
             let why = ask(&question).unwrap_err().to_string();

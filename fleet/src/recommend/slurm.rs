@@ -182,7 +182,7 @@ mod tests {
     const MIB: f64 = 1048576.0;
 
     #[test]
-    fn a_row_is_the_hungriest_job_of_a_user_and_name() {
+    fn row_has_largest_job_of_user_and_name() {
         let needs: BTreeMap<String, f64> = [
             ("1", 100.0 * MIB),
             ("2", 300.0 * MIB),

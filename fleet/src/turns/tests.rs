@@ -108,7 +108,7 @@ fn thirty_busy_jobs_all_have_a_first_turn_within_two_minutes() {
 }
 
 #[test]
-fn equals_get_equally_many_turns() {
+fn equal_jobs_get_equal_turns() {
     let (served, _) = run(0.02, &[BUSY; 60], Duration::from_secs(3600));
     let turns = || served.iter().map(|own| own.turns);
     assert!(turns().max().unwrap() <= turns().min().unwrap() + 2, "{:?}", turns().collect::<Vec<_>>());
@@ -123,7 +123,7 @@ fn two_thousand_idle_groups_are_all_seen_in_an_hour_and_a_half() {
 }
 
 #[test]
-fn who_leaves_in_the_midst_of_a_cycle_is_not_served_again() {
+fn group_that_leaves_within_a_cycle_gets_no_step() {
     let mut turns = Turns::new(0.02);
     turns.join(1, MS);
     turns.join(2, MS);

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn groups_come_and_go_and_their_curves_arrive() {
+fn agent_exports_curves_as_groups_come_and_go() {
     let _turn = crate::common::beside();
     let Some(mut node) = Node::make("curves") else { return };
     let folder = node.folder.path().to_owned();
@@ -155,7 +155,7 @@ fn recommended(prometheus: &str, folder: &Path) {
 }
 
 #[test]
-fn a_recommendation_without_a_prometheus_changes_nothing_and_says_so() {
+fn recommend_without_prometheus_fails_and_changes_nothing() {
     let _turn = crate::common::beside();
     let folder = tempfile::tempdir().unwrap();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -175,7 +175,7 @@ fn a_recommendation_without_a_prometheus_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn an_agent_that_is_killed_leaves_nothing() {
+fn killed_agent_leaves_nothing_behind() {
     let _turn = crate::common::beside();
     let Some(mut node) = Node::make("killed") else { return };
     node.add("docker/0000000000000000000000000000000000000000000000000000000000000001");
@@ -215,7 +215,7 @@ fn groups_of_version_2_are_watched_and_their_stalls_counted() {
 }
 
 #[test]
-fn a_limit_under_which_a_job_was_killed_is_told() {
+fn agent_exports_limit_of_killed_job() {
     let _turn = crate::common::beside();
     let Some(mut node) = Node::make("limit") else { return };
     let group = node.root.join("system.slice/greedy.service");
@@ -257,7 +257,7 @@ fn once_writes_the_metrics_and_ends() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_before_anything_is_done() {
+fn invalid_options_fail_before_any_work() {
     let _turn = crate::common::beside();
     let folder = tempfile::tempdir().unwrap();
     let (root, empty) = (folder.path().join("root"), folder.path().join("empty"));

@@ -92,7 +92,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn metrics_come_by_https_alone_and_to_those_who_have_the_token() {
+fn metrics_need_https_and_token() {
     let _turn = crate::common::beside();
     let Some(place) = Place::make() else { return };
     let token = place.at("token");
@@ -115,7 +115,7 @@ fn metrics_come_by_https_alone_and_to_those_who_have_the_token() {
 }
 
 #[test]
-fn a_renewed_certificate_is_in_force_without_a_restart() {
+fn renewed_certificate_needs_no_restart() {
     let _turn = crate::common::beside();
     let Some(place) = Place::make() else { return };
     let agent = place.agent(&[]);
@@ -164,7 +164,7 @@ fn is_waited_for(mut peer: &TcpStream) -> bool {
 }
 
 #[test]
-fn a_handshake_that_does_not_end_holds_up_nobody() {
+fn unfinished_handshake_does_not_block_others() {
     let _turn = crate::common::beside();
     let Some(place) = Place::make() else { return };
     let agent = place.agent(&[]);
@@ -199,7 +199,7 @@ fn named<'a>(certificate: &'a Path, key: &'a Path) -> [&'a str; 4] {
 }
 
 #[test]
-fn what_does_not_belong_together_is_said_before_anything_is_served() {
+fn mismatched_key_fails_before_serving() {
     let _turn = crate::common::beside();
     let Some(place) = Place::make() else { return };
     let (one, two) = (place.at("one/tls.crt"), place.at("two/tls.key"));

@@ -76,7 +76,7 @@ fn a_plan_is_printed_and_written_as_json() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn invalid_arguments_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let nobody = format!("http://{}", TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());

@@ -61,12 +61,12 @@ fn served() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_documentation_lists_what_is_served_and_nothing_else() {
+fn documentation_lists_exactly_the_served_metrics() {
     assert_eq!(named(&text("docs/fleet.md")), served());
 }
 
 #[test]
-fn rules_and_dashboard_are_of_metrics_that_are_served() {
+fn rules_and_dashboard_use_served_metrics() {
     for path in ["examples/prometheus/fleet.yml", "examples/prometheus/fleet-dashboard.json"] {
         let named = named(&text(path));
         assert!(named.len() > 5, "{path}: {named:?}");
@@ -79,7 +79,7 @@ fn rules_and_dashboard_are_of_metrics_that_are_served() {
 }
 
 #[test]
-fn prometheus_takes_the_rules() {
+fn promtool_accepts_the_rules() {
     let rules = file("examples/prometheus/fleet.yml");
     let Ok(checked) = Command::new("promtool").args(["check", "rules"]).arg(rules).output() else {
         return vellum_skip::skip("there is no promtool here (Debian: prometheus)");

@@ -118,7 +118,7 @@ fn a_large_fleet_is_close_to_the_bound() {
 }
 
 #[test]
-fn a_loss_is_that_of_the_curve_and_sizes_are_close() {
+fn losses_follow_the_curve_and_sizes_are_close() {
     let seed = test_seed(None);
     let mut random = Rng::new(seed);
     for _ in 0..200 {
@@ -156,7 +156,7 @@ fn a_loss_is_that_of_the_curve_and_sizes_are_close() {
 }
 
 #[test]
-fn what_makes_no_sense_is_left_out() {
+fn invalid_rows_are_left_out() {
     let good = Row {
         hour_ms: 3_600_000,
         name: "c".into(),
@@ -224,7 +224,7 @@ fn python() -> Option<PathBuf> {
 }
 
 #[test]
-fn polars_reads_the_same_and_we_read_its() {
+fn polars_and_vellum_read_each_others_files() {
     let Some(python) = python() else {
         return vellum_skip::skip(
             "polars cannot be imported (pip install polars, or name a Python that has it: VELLUM_TEST_PYTHON)",

@@ -133,7 +133,7 @@ fn prometheus(folder: &std::path::Path, now: i64) -> Option<(Prometheus, Server)
 }
 
 #[test]
-fn prometheus_answers_what_is_meant() {
+fn queries_return_the_expected_history() {
     let _turn = crate::common::alone();
     let folder = tempfile::tempdir().unwrap();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;

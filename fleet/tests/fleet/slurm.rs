@@ -8,7 +8,7 @@ use vellum_fleet::recommend::slurm;
 const LUA: &str = "lua5.4";
 
 #[test]
-fn the_plugin_does_as_it_says_with_a_table_of_ours() {
+fn slurm_plugin_applies_the_table() {
     let folder = tempfile::tempdir().unwrap();
     let needs: BTreeMap<String, f64> = [("1".to_owned(), 100.0 * 1048576.0), ("2".to_owned(), 1e8)].into();
     let table = slurm::table(&needs, "1|1000|train, \"big\"|COMPLETED\n2|1000|100%s|COMPLETED\n", 1, 0.1);

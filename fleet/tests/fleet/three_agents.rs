@@ -379,7 +379,7 @@ fn watch(node: &Node, cluster: &Cluster, events: &Path) -> Command {
 }
 
 #[test]
-fn a_fleet_gets_its_numbers_and_none_is_wrong_whatever_is_killed() {
+fn recommendations_survive_kills_of_any_component() {
     let _turn = crate::common::alone();
     if Command::new("curl").arg("--version").output().is_err() {
         return vellum_skip::skip("there is no curl here");

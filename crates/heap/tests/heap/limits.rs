@@ -35,7 +35,7 @@ fn said(panic: Result<(), Box<dyn std::any::Any + Send>>) -> String {
 }
 
 #[test]
-fn running_out_is_a_value() {
+fn allocation_beyond_the_limit_returns_an_error() {
     let _one = alone();
     let heap = Heap::get();
     heap.collect();
@@ -63,7 +63,7 @@ fn running_out_is_a_value() {
 }
 
 #[test]
-fn only_an_objects_own_fields_are_set() {
+fn set_rejects_fields_of_other_objects() {
     let _one = alone();
     let heap = Heap::get();
     heap.scope(|scope| {
@@ -79,7 +79,7 @@ fn only_an_objects_own_fields_are_set() {
 }
 
 #[test]
-fn blocking_regions_reach_no_heap() {
+fn blocking_regions_cannot_use_the_heap() {
     let _one = alone();
     let heap = Heap::get();
     let tries: [fn(); 5] = [
@@ -107,7 +107,7 @@ fn blocking_regions_reach_no_heap() {
 }
 
 #[test]
-fn finalizers_are_replaced_and_taken_away() {
+fn finalizers_can_be_replaced_and_removed() {
     let _one = alone();
     static RAN: AtomicUsize = AtomicUsize::new(0);
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
@@ -151,7 +151,7 @@ fn wipe() {
 }
 
 #[test]
-fn handles_go_to_other_threads_and_roots_beyond() {
+fn handles_cross_threads_and_roots_outlive_scopes() {
     let _one = alone();
     let heap = Heap::get();
     heap.scope(|scope| {

@@ -186,7 +186,7 @@ on_every_plan! { run: 3000, 1000, 1000 }
 family! { Small { Array<u8>: 3 } }
 
 #[test]
-fn words_refuse_what_they_cannot_hold() {
+fn words_reject_invalid_values() {
     vellum_skip::alone(|| {
         let only_starts = Config { only_starts: true, ..Config::DEFAULT };
         let refused = Heap::start(only_starts).expect_err("tags point into objects");

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_object_has_the_last_word_and_small_changes_are_none() {
+    fn object_bounds_apply_and_small_changes_are_ignored() {
         let policy = Policy { allowed: (Some(200 * MIB), None) };
         let (got, why) = numbers(&of(100.0, 8.0), &policy, None, &RULES).unwrap();
         assert_eq!((got.target, got.lower, got.uncapped), (200 * MIB, 200 * MIB, 110 * MIB), "{why}");
@@ -171,7 +171,7 @@ mod tests {
     proptest! {
         /// For any input, the numbers are in order, not below the recommendation, and in range.
         #[test]
-        fn numbers_make_sense(
+        fn numbers_are_valid_for_any_input(
             known_seconds in prop::option::of(prop::num::f64::ANY),
             advised in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),
             by_age in prop::option::of(prop_oneof![prop::num::f64::ANY, 1e5..1e12f64]),

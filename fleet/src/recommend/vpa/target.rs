@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_are_told_by_their_names() {
+    fn pods_are_matched_by_name() {
         let is = |kind: &str, name: &str, pod: &str| Target::new(kind, name).unwrap().is(pod);
         for (kind, pod) in [
             ("Deployment", "web-5d4f8b9c6-x2k4z"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_are_gathered() {
+    fn target_collects_only_matching_pods() {
         let mut pods = Pods::new();
         for pod in ["a", "web", "web-0", "web-1", "web-10", "web-5d4f8b9c6-x2k4z", "web-x", "wec-0"] {
             pods.entry(pod.to_owned()).or_default();

@@ -46,7 +46,7 @@ fn target(body: &str) -> u64 {
 }
 
 #[test]
-fn numbers_are_patched_with_their_version_and_only_where_asked_for() {
+fn only_matching_objects_are_patched_with_their_version() {
     let _turn = crate::common::beside();
     let mut other = vpa("other", "7");
     other["spec"]["recommenders"] = json!(null);
@@ -76,7 +76,7 @@ fn numbers_are_patched_with_their_version_and_only_where_asked_for() {
 }
 
 #[test]
-fn what_passes_is_waited_for_and_what_does_not_is_left() {
+fn only_temporary_failures_are_retried() {
     let _turn = crate::common::beside();
     let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
     let slow = || Answer::ok("{}").after(Duration::from_secs(2));
@@ -105,7 +105,7 @@ fn what_passes_is_waited_for_and_what_does_not_is_left() {
 }
 
 #[test]
-fn a_conflict_is_solved_by_reading_again_and_not_for_ever() {
+fn conflicts_are_retried_a_bounded_number_of_times() {
     let _turn = crate::common::beside();
     let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
     let once =
@@ -131,7 +131,7 @@ fn a_conflict_is_solved_by_reading_again_and_not_for_ever() {
 }
 
 #[test]
-fn lies_become_no_numbers() {
+fn invalid_history_gives_no_numbers() {
     let _turn = crate::common::beside();
     let huge = "1e300";
     for (known, advised, word) in [
@@ -156,7 +156,7 @@ fn lies_become_no_numbers() {
 }
 
 #[test]
-fn labels_that_are_no_names_are_left_out() {
+fn labels_with_invalid_names_are_left_out() {
     let _turn = crate::common::beside();
     let api = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
     let hundred = advice(100);
@@ -176,7 +176,7 @@ fn labels_that_are_no_names_are_left_out() {
 }
 
 #[test]
-fn what_is_as_it_should_be_is_not_written_again_and_what_is_unknown_stays() {
+fn unchanged_status_is_not_written_and_unknown_numbers_stay() {
     let _turn = crate::common::beside();
     let entry = |target: u64| {
         let memory = |mib: u64| json!({"memory": (mib * MIB).to_string()});
@@ -220,7 +220,7 @@ fn what_is_as_it_should_be_is_not_written_again_and_what_is_unknown_stays() {
 }
 
 #[test]
-fn a_token_is_in_no_line_even_if_the_server_repeats_it() {
+fn token_is_never_printed() {
     let _turn = crate::common::beside();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "s3cr3t-t0ken").unwrap();
@@ -237,7 +237,7 @@ fn a_token_is_in_no_line_even_if_the_server_repeats_it() {
 }
 
 #[test]
-fn without_history_or_a_whole_list_nothing_is_written() {
+fn nothing_is_written_without_history_or_full_list() {
     let _turn = crate::common::beside();
     let api_server = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));
     let broken =
@@ -270,7 +270,7 @@ fn without_history_or_a_whole_list_nothing_is_written() {
 }
 
 #[test]
-fn a_server_that_refuses_everything_is_left_alone() {
+fn pass_ends_after_repeated_refusals() {
     let _turn = crate::common::beside();
     let items = (0..50).map(|number| vpa(&format!("web{number}"), "7")).collect();
     let api = api(items, |_| Answer::status(403, "{}"));
@@ -281,7 +281,7 @@ fn a_server_that_refuses_everything_is_left_alone() {
 }
 
 #[test]
-fn who_is_not_the_leader_writes_nothing_and_a_lease_passes_on() {
+fn only_the_leader_writes_and_a_lease_passes_on() {
     let _turn = crate::common::beside();
     let prometheus = prometheus(&[("shop", POD, "nginx", DAYS, &advice(100))]);
     let objects = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));

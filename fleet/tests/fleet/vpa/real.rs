@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vellum_fleet::kube::{Lease, LeaseName};
 
 #[test]
-fn a_real_server_takes_the_numbers() {
+fn real_server_accepts_the_numbers() {
     let _turn = crate::common::alone();
     let Some(programs) = Programs::find() else { return };
     let folder = tempfile::tempdir().unwrap();

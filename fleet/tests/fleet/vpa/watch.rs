@@ -24,7 +24,7 @@ fn event(kind: &str, object: &Value) -> String {
 }
 
 #[test]
-fn what_is_new_or_changed_is_counted_and_gaps_are() {
+fn watch_counts_changed_objects_and_gaps() {
     let _turn = crate::common::beside();
     let (lists, watches) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let forbidden = Arc::new(AtomicBool::new(true));
