@@ -1,5 +1,5 @@
-//! Names the shared library as programs that are linked with it look for it. The number changes when they
-//! have to be linked anew; it is also in `install` and `packaging/cmake`.
+//! Sets the soname of the shared library, the name under which linked programs search for it. Change its
+//! number when programs have to be linked again; `install` and `packaging/cmake` have the number too.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! Has the library stay when a program closes it: the program's calls go on to lead to it.
+//! Keeps the library loaded when a program closes it, as the program's calls still lead to it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

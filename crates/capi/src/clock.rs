@@ -1,4 +1,4 @@
-//! Clocks: opened here, read inline in the header.
+//! Opening, describing and closing clocks. Reading a clock is inline in the header.
 
 use crate::error::{failed, object};
 use std::ffi::c_int;

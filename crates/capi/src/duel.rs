@@ -1,4 +1,4 @@
-//! Duels.
+//! Duels: two operations of the calling program, compared by turns.
 
 use crate::clock;
 use crate::error::{failed, handed_out, none, object, shared, taken_back};

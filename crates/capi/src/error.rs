@@ -1,4 +1,4 @@
-//! What went wrong last, for a language without exceptions.
+//! The last error of each thread as a text and a code, since C has no exceptions.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};

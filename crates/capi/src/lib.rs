@@ -1,8 +1,8 @@
 //! `libvelmeasure`: measurement for C and C++ programs.
 //!
 //! The functions of `include/vellum_measure.h`, over `vellum-timing` (clocks, recorder, suites, marks,
-//! profiles), `vellum-experiment` (duels) and `vellum-measure` (samples, series, comparison). Nothing is
-//! measured or computed here: each function takes C's arguments apart, calls the one function that does the
+//! profiles), `vellum-experiment` (duels) and `vellum-measure` (samples, series, comparison). This crate
+//! only converts: each function checks C's arguments, calls one Rust function, and converts its result.
 //! work, and puts the answer together.
 //!
 //! ```text
@@ -14,12 +14,12 @@
 //!
 //! Rules:
 //!
-//! - An object handed out is a `Box` turned into a pointer; its `_free` (or the function said to consume it)
-//!   turns it back.
-//! - A null object is a reported error, never a crash; a null string is the empty one.
-//! - A function that fails leaves its outputs alone and says why in
-//!   [`vel_measure_error`](error::vel_measure_error), a text of the calling thread's.
-//! - No unwinding crosses into C: a panic here is a broken invariant of ours, and aborts.
+//! - Every object that a function returns is a `Box` turned into a pointer. Its `_free` function, or the
+//!   function documented to consume it, turns the pointer back into the `Box`.
+//! - A null object is reported as an error and never crashes; a null string counts as the empty string.
+//! - A function that fails leaves its outputs unchanged. The calling thread reads the reason with
+//!   [`vel_measure_error`](error::vel_measure_error).
+//! - No panic unwinds into C: a panic means a bug in this library, and aborts.
 
 #![allow(
     clippy::missing_safety_doc,

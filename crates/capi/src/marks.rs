@@ -1,4 +1,4 @@
-//! Marks and collectors' hooks.
+//! Marks on the time line, and hooks for collectors.
 
 use crate::error::failed;
 use crate::recorder::Operation;

@@ -1,4 +1,4 @@
-//! Profiles.
+//! Profiles: times by the part of the program in which they were spent.
 
 use crate::error::{failed, handed_out, none, object, shared, taken_back};
 use std::ffi::{CString, c_char, c_int};

@@ -1,4 +1,4 @@
-//! The recorder.
+//! The recorder: observations of an operation, stored as they happen.
 
 use crate::clock::open;
 use crate::error::{failed, handed_out, none, object, shared, taken_back};

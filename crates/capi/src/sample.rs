@@ -1,4 +1,4 @@
-//! Samples, their figures, and the base.
+//! Samples: lists of numbers, their statistics, and the base that is subtracted from timings.
 
 use crate::clock::{VelClock, open};
 use crate::error::{failed, handed_out, object, shared, taken_back};

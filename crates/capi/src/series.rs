@@ -1,4 +1,4 @@
-//! Series: observations of one thing.
+//! Series: the observations of one operation, in order.
 
 use crate::error::{failed, object, shared, taken_back};
 use crate::sample::{VelBase, VelStat, put_stat};

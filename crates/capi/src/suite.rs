@@ -1,4 +1,4 @@
-//! Suites.
+//! Suites: several operations, timed together and reported together.
 
 use crate::clock;
 use crate::error::{failed, handed_out, none, object, shared, taken_back};

@@ -1,6 +1,6 @@
-//! Causes of outliers and periodic disturbances, as reports show them: data for JSON and rows for tables.
+//! Causes of outliers and periodic disturbances, as data for JSON and as rows for tables.
 //!
-//! `explain` finds them; the report of a benchmark and `vellum obs explain` show them alike.
+//! `explain` finds them. The report of a benchmark and `vellum obs explain` both show them in this form.
 
 use serde::Serialize;
 use vellum_measure::{Attribution, CauseTotal, Spectrum, Unit};

@@ -1,7 +1,7 @@
-//! The command line: its subcommands, and the options of those without a folder.
+//! The command line: the list of subcommands, and the options of subcommands without a folder.
 //!
-//! Doc comments on options are the help texts, the manual pages and the completions: each says what the
-//! option does, its unit and its default.
+//! Doc comments on options become the help texts, the manual pages and the completions. Each gives the
+//! effect of the option, its unit and its default.
 
 use clap::{Parser, Subcommand, ValueHint};
 use std::path::PathBuf;

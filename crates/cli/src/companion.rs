@@ -1,7 +1,7 @@
-//! Subcommands that are programs of their own: the fleet's, and the papers' experiments.
+//! Subcommands that are separate programs: those of the fleet, and the papers' experiments.
 //!
-//! Both are built apart, as few users need them. The subcommand becomes the program, which lies where
-//! [`library::find_program`] looks, and passes its arguments on untouched, `--help` among them.
+//! Both programs are built separately, as few users need them. `vellum` replaces itself by the program that
+//! [`library::find_program`] finds, and passes all arguments on unchanged, `--help` among them.
 
 use crate::failure::Failure;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! `vellum run --compare`: the command with and without Vellum, fairly.
+//! `vellum run --compare`: a fair comparison of the command with and without Vellum.
 //!
 //! ```text
 //! warm-up   without · with                       the first shows the command's output
@@ -7,14 +7,14 @@
 //! ...
 //! ```
 //!
-//! Runs of one round are close in time, so what moves the machine moves all of them; a ratio is formed within
-//! each round and the median of the rounds' ratios is the result. The control is the same command against
-//! itself: what it shows is what this machine, today, shows when nothing differs. A difference is called one
-//! only when the two do not overlap.
+//! The runs of a round are close in time, so a change of the machine's speed affects all of them. A ratio
+//! is formed within each round; the result is the median of these ratios. The control compares the command
+//! with itself, and so shows the noise of this machine. A difference is reported only if the intervals of
+//! result and control do not overlap.
 //!
-//! Every run must do the same work: standard input is the same file from the same place each time, or
-//! nothing; and a run that fails ends the comparison. A signal that asks to stop (Ctrl-C) ends it too, with
-//! the result of the rounds that are complete.
+//! Every run must do the same work. Standard input is the same file at the same offset each time, or empty,
+//! and a failing run ends the comparison. A stop signal (Ctrl-C) ends it too, and the complete rounds are
+//! reported.
 
 use crate::compare_report::{Arm, Comparison, Extent, Once};
 use crate::failure::{Failure, SIGNALLED};

@@ -1,5 +1,5 @@
-//! The comparison's data, its table, and its JSON (schema `vellum.compare/1`, documented in
-//! docs/run-schema.md).
+//! The result of `vellum run --compare`: its data, its table, and its JSON (schema `vellum.compare/1`,
+//! documented in docs/run-schema.md).
 
 use crate::run::args::PAIRS_MIN;
 use crate::run::launch::{Observed, Plan};

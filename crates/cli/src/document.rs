@@ -1,5 +1,5 @@
-//! What the JSON documents about one run of a program have in common: their head, and how they say a place.
-//! Saved ones are read back here, to be compared.
+//! Parts shared by the JSON documents about one run of a program: the head, and the form of a place. Saved
+//! documents are read back here for comparison.
 
 use crate::outcome::Outcome;
 use serde::Serialize;

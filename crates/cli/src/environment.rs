@@ -1,4 +1,4 @@
-//! Variables of the environment that a program is started with.
+//! Edits to the environment variables with which a program is started.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

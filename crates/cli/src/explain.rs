@@ -1,13 +1,13 @@
-//! Explains a series of times: its layers of outliers, its periodic disturbances, and what outliers lost time
-//! to.
+//! Explains a series of times: finds its layers of outliers, its periodic disturbances, and the causes of
+//! outliers.
 //!
 //! ```text
 //! series ─▶ layers of outliers ─┐
 //!        └▶ spectrum (beats) ───┴▶ attribution (causes)
 //! ```
 //!
-//! The plot colours outliers by their causes; the report of a benchmark shows them in tables. A series that
-//! holds only values (lines written by another program) gets no causes: every outlier would be unexplained.
+//! The plot colours outliers by cause; the report of a benchmark shows the causes in tables. A series with
+//! values only (lines written by another program) gets no causes, as every outlier would be unexplained.
 
 use vellum_measure::{Attribution, Column, Known, Layers, Series, Spectrum};
 

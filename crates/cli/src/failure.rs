@@ -1,9 +1,9 @@
-//! Why a subcommand has no result, and the exit status that this command ends with.
+//! The error type of all subcommands, and the exit status for each error.
 //!
-//! Here stand the failures that several subcommands can meet. A failure that only one of them can meet is a
-//! type of its own, in its folder, and comes here as [`Failure::Subcommand`]: this file knows no subcommand.
+//! This file has the failures that several subcommands share. A failure of a single subcommand is a type in
+//! that subcommand's folder, and is wrapped in [`Failure::Subcommand`].
 //!
-//! Every message names the operation, the value and the cure.
+//! Every message names the operation, the value and the remedy.
 
 use std::error::Error;
 use std::io;

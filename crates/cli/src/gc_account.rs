@@ -1,4 +1,4 @@
-//! What a collector did, as reports tell it: counters of a process or of several, and lines about them.
+//! A collector's activity for reports: counters of one process or several, and lines about them.
 
 use serde::Serialize;
 use std::time::Duration;

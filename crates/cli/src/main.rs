@@ -1,11 +1,11 @@
 //! `vellum`, the command.
 //!
-//! A thin hand over the library crates: `vellum-process` starts and watches programs, `vellum-wire` has the
-//! layout of their counters, `vellum-measure` compares. Here are only words, tables and pictures.
+//! A thin layer over the library crates: `vellum-process` starts and watches programs, `vellum-wire` has
+//! the layout of their counters, `vellum-measure` compares. This crate has only words, tables and pictures.
 //!
-//! Each subcommand has a folder, or a file if it is short, with one function that [`main`] calls. It takes
-//! the arguments and returns the exit status, or a [`Failure`](failure::Failure), which has the message and
-//! the exit status. Subcommands share the files below them:
+//! Each subcommand has a folder, or a file if it is short, with one function that [`main`] calls. The
+//! function takes the arguments and returns the exit status, or a [`Failure`](failure::Failure) with a
+//! message and an exit status. Subcommands share the files below them:
 //!
 //! ```text
 //! main ─▶ args ─▶ run · compare · cost · heap · bench · plot · trace · watch · govern · top · ...
@@ -16,11 +16,11 @@
 //!                  └─▶ failure, screen                            messages, exit statuses, the terminal
 //! ```
 //!
-//! Standard output belongs to the program that is run. The report goes to standard error, in one piece, when
-//! the program has ended.
+//! Standard output belongs to the program that is run. The report goes to standard error, all at once,
+//! after the program has ended.
 //!
-//! Exit statuses of `vellum run` are those of env(1): the program's own; 128 + N if signal N killed it; 127
-//! if the program does not exist; 126 if it cannot be executed; 125 if this command itself failed.
+//! `vellum run` exits as env(1) does: with the program's own status; with 128 + N if signal N killed the
+//! program; 127 if the program does not exist; 126 if it cannot be executed; 125 if this command failed.
 
 #[macro_use(say)]
 extern crate vellum_report;

@@ -1,4 +1,4 @@
-//! Causes of operations in words, for the first column of a table.
+//! Names of causes for the first column of a table, cut to its width.
 
 use std::collections::HashMap;
 use vellum_cost::{Cause, Place};

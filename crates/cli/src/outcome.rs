@@ -1,4 +1,4 @@
-//! How a program ended, as reports say it.
+//! The outcome of a program in reports: its exit status or its signal.
 
 use serde::Serialize;
 use std::ffi::CStr;

@@ -1,4 +1,4 @@
-//! A line on standard error that is drawn anew while something takes long; nothing where that is no terminal.
+//! A progress line on standard error, redrawn during long work; absent where standard error is no terminal.
 
 use crate::screen;
 use rustix::termios::isatty;

@@ -1,4 +1,4 @@
-//! How much room there is on the terminal.
+//! The size of the terminal.
 
 use rustix::termios::{Winsize, tcgetwinsize};
 use std::os::fd::BorrowedFd;

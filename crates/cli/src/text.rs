@@ -1,4 +1,4 @@
-//! Words that several reports begin with: the command, and how it ended.
+//! Words shared by several reports: the command, its outcome, and lists of names.
 
 use crate::outcome::Outcome;
 

@@ -1,12 +1,11 @@
-//! Vellum under real programs: what it promises to a process it is preloaded into, checked from outside.
+//! Vellum under real programs: the runtime's guarantees to a process, checked from outside.
 //!
-//! The tests of the other crates look at Vellum from within. These look at it as a user does: a
-//! program is run with `libvellum.so` preloaded and again without, and nothing the program can say
-//! may differ. The programs are real ones (interpreters, compilers, databases, debuggers) and, in
-//! `c/`, small ones that each press on one promise of the interface; `docs/malloc.md` lists the
-//! promises.
+//! The tests of the other crates look at Vellum from within. These tests run a program with `libvellum.so`
+//! preloaded and again without; its output and its exit status must be the same. The programs are real ones
+//! (interpreters, compilers, databases, debuggers) and, in `c/`, small programs that each test one
+//! guarantee of the interface. `docs/malloc.md` lists the guarantees.
 //!
-//! This library is what those tests share:
+//! This library has the helpers of those tests:
 //!
 //! | module | what it does |
 //! | --- | --- |
@@ -15,9 +14,9 @@
 //! | [`program`] | the programs of `c/`, compiled once, and tools |
 //! | [`scenario`] | runs every scenario of such a program both ways and reports all that failed |
 //!
-//! A test whose tool or privilege is missing calls [`skip`] with the reason and passes. Nothing is
-//! measured in time; the watchdog's deadlines are there so that a hang is a failure, and are far
-//! from what any scenario needs.
+//! A test whose tool or privilege is missing calls [`skip`] with the reason and passes. No test measures
+//! time. The watchdog's deadlines only turn a hang into a failure, and are far longer than any scenario
+//! takes.
 
 pub mod library;
 pub mod program;

@@ -1,4 +1,5 @@
-//! The shared object under test: what VELLUM_LIB names, or the one that `./build` put beside the tests.
+//! The shared object under test: the file named by VELLUM_LIB, or the one that `./build` put beside the
+//! tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

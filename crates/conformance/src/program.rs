@@ -1,4 +1,4 @@
-//! The programs of `c/`, each compiled once for all tests, and the tools a test needs.
+//! The programs of `c/`, each compiled once for all tests, and external tools.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,9 @@
-//! Running a command under a watchdog, with Vellum or without, and learning how its processes stood to it.
+//! Runs a command under a watchdog, with or without Vellum, and reads how each of its processes was
+//! attached.
 //!
-//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test
-//! waiting, and no thread is needed to drain anything. Each command has a process group of its own,
-//! which is what a hang ends.
+//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test waiting,
+//! and no thread has to drain a pipe. Each command has its own process group, which the watchdog kills on a
+//! hang.
 
 use crate::library::library;
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};

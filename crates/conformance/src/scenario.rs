@@ -1,4 +1,4 @@
-//! Scenarios of one C program, on both allocators.
+//! Runs the scenarios of one C program on both allocators.
 
 use crate::run::{Outcome, plain, served};
 use std::path::Path;

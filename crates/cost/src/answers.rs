@@ -1,7 +1,7 @@
-//! Answering the recorder's questions, in a thread of its own, while the program runs.
+//! The thread that answers the recorder's questions while the program runs.
 //!
-//! It sleeps on the ledger's bell. There is one question for each instruction that calls a memory operation.
-//! The thread that asks it waits for the answer.
+//! The thread sleeps on the ledger's bell. There is one question for each instruction that calls a memory
+//! operation; the program's thread waits for the answer.
 
 use super::ledger::{LedgerFile, MappedModule};
 use rustix::thread::{Timespec, futex};

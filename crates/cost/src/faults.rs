@@ -1,10 +1,10 @@
 //! Page faults by the place that caused them.
 //!
-//! A thread reads the kernel's rings ([`super::perf`]) and keeps a table of each process's mapped files. For
-//! a fault in a library it walks the piece of stack that came with it up to the user's own code, as the
-//! recorder does on its own stack. It keeps one count for each stack.
+//! A thread reads the kernel's rings ([`super::perf`]) and keeps a table of each process's mapped files.
+//! Each fault comes with a piece of its stack. If the fault is in a library, the thread walks this piece up
+//! to the user's own code, as the recorder walks its own stack. One count is kept for each stack.
 //!
-//! Faults cannot be timed one by one; the cost of an ordinary one is measured once, in this process
+//! Faults cannot be timed one by one. The cost of an ordinary fault is measured once, in this process
 //! ([`minor_fault_ns`]).
 
 use super::answers::locked;

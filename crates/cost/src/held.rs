@@ -1,9 +1,9 @@
-//! The file in which processes keep what holds their memory: made for the job, read at the end.
+//! The file in which processes record the holders of their memory: created for the job, read at the end.
 //!
-//! It lies beside the board, in the directory that is removed when the run is over. It is sparse: unused
-//! parts take no memory.
+//! The file lies beside the board, in a directory that is removed after the run. It is sparse: unused parts
+//! take no memory.
 //!
-//! Invariant: every length read is checked against what is there: a program may have written anywhere.
+//! Invariant: every length is checked against the file before use, as a program may have written anywhere.
 
 use crate::place::Instruction;
 use crate::script::ScriptLine;

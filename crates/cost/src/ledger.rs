@@ -1,9 +1,9 @@
-//! The ledger's file: made for the job, mapped here, read at the end.
+//! The ledger's file: created for the job, mapped here, read at the end.
 //!
-//! It lies beside the board, in the directory that is removed when the run is over. It is sparse: unused
-//! parts take no memory.
+//! The file lies beside the board, in a directory that is removed after the run. It is sparse: unused parts
+//! take no memory.
 //!
-//! Invariant: every length read is checked against the file, and that of a log entry against its chunk: a
+//! Invariant: every length is checked against the file, and a log entry's length against its chunk, as a
 //! program may have written anywhere.
 
 use crate::script::ScriptLine;

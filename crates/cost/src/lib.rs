@@ -1,8 +1,8 @@
-//! What a program's memory operations cost, by the source line that caused them.
+//! The cost of a program's memory operations, by the source line that caused them.
 //!
 //! The work of `vellum cost`, without its output. There are two sources: the preloaded library
-//! (`vellum-recorder`) counts and times each operation where it happens, and the kernel shows page faults.
-//! Both give instructions; this crate finds their source lines.
+//! (`vellum-recorder`) counts and times each operation where it happens, and the kernel reports page
+//! faults. Both give instructions; this crate finds their source lines.
 //!
 //! ```text
 //!  program ── libvellum_cost.so ──▶ ledger ──────────────┐
@@ -12,8 +12,8 @@
 //!     └── page faults ──▶ FaultReader ────────────────────┘
 //! ```
 //!
-//! Beside that, the file in which the runtime keeps what holds a program's memory, for `vellum heap`
-//! ([`HeldFile`]).
+//! This crate also has the file in which the runtime records the holders of a program's memory, for `vellum
+//! heap` ([`HeldFile`]).
 //!
 //! Words: an *operation* is a call that allocates, resizes or frees memory, or a page fault. A *record*
 //! counts one operation at one instruction or stack. The *cause* is the user's line; *via* is the function

@@ -1,20 +1,19 @@
 //! Page faults as they happen, from the kernel's software counter.
 //!
-//! `perf_event_open` counts page faults of a process and all that descend from it, and writes each down with
-//! its instruction, its registers and a piece of its stack. No privilege is needed for faults in user mode
-//! where `perf_event_paranoid` is 2 or less. Faults of the kernel itself in a program's memory (`read` into
-//! fresh pages) are shown only to users who may profile the kernel.
+//! `perf_event_open` counts the page faults of a process and all its descendants. It records each fault
+//! with its instruction, its registers and a piece of its stack. Faults in user mode need no privilege if
+//! `perf_event_paranoid` is 2 or less. The kernel's own faults in a program's memory (`read` into fresh
+//! pages) are visible only to users who may profile the kernel.
 //!
-//! The events are opened on this thread, disabled, to be inherited by the child it forks and enabled by that
-//! child's `exec`: nothing of ours is counted. Inherited events have one ring a processor.
+//! The events are opened on this thread, disabled. The forked child inherits them, and its `exec` enables
+//! them, so this process's own faults are not counted. Inherited events have one ring per processor.
 //!
 //! ```text
 //! processor 0:  minor faults, modules, forks ──▶ ring ◀── major faults        (one ring, read by `drain`)
 //! processor 1:  …
 //! ```
 //!
-//! A ring that is full loses samples, and the kernel holds them back when there are too many; the counts
-//! themselves are exact.
+//! A full ring loses samples, and the kernel throttles samples that come too fast; the counts are exact.
 //!
 //! Source: perf_event_open(2); the structures are the kernel's `linux/perf_event.h`.
 

@@ -8,12 +8,13 @@
 //!                                                   via        the place
 //! ```
 //!
-//! The place is the innermost line that a user wrote. What that line called, if it did not do the operation
-//! itself, is named beside it. Where there is no such line: the innermost function of an executable without
-//! debug information; else of a library that is not the system's; else the innermost function of all.
+//! The place is the innermost line that a user wrote. The function that this line called is named beside
+//! it, unless the line did the operation itself. Without such a line, the place is the first of these that
+//! exists: the innermost function of an executable without debug information; of a library that is not the
+//! system's; the innermost function of the stack.
 //!
-//! [`Causes::hiding`] passes wrappers over, and prefers a function of a library that has a name to one of an
-//! executable that has none, or is `main`: it says more.
+//! [`Causes::hiding`] skips wrappers. It also prefers a named function of a library to a nameless function
+//! or `main` of an executable, as that name is more informative.
 
 use crate::script::{ScriptLine, is_interpreter};
 use crate::wrappers::Wrappers;

@@ -1,4 +1,4 @@
-//! What a job's memory operations cost, by place: everything recorded and seen, joined.
+//! The cost of a job's memory operations by place: joins the recorder's counts with the kernel's faults.
 //!
 //! ```text
 //! ledger: records, modules, stacks ─┐
@@ -6,9 +6,10 @@
 //! kernel: faults by stack ──────────┘
 //! ```
 //!
-//! Invariants: the counts of all items add up to the totals; an item's times are of `n` timed operations,
-//! weighed to stand for all of them, with the base subtracted. Long timings that the recorder put aside are
-//! disturbances ([`Disturbed`]) if they are few among short ones; else they are times like the others.
+//! Invariants: the counts of all items add up to the totals. An item's times come from `n` timed
+//! operations, weighted to represent all of them, with the base subtracted. The recorder stores long
+//! timings separately. They are disturbances ([`Disturbed`]) if they are few among short ones; otherwise
+//! they count as times.
 
 use super::faults::Faults;
 use super::ledger::{Entry, LedgerFile, MappedModule, Recorded, Times};

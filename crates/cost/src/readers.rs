@@ -1,4 +1,4 @@
-//! Readers of bytes that others have written, for the fuzz targets (`vellum-fuzz`) only; see
+//! Entry points to the readers of untrusted bytes, for the fuzz targets (`vellum-fuzz`) only; see
 //! `vellum_process::readers`.
 
 use crate::{faults, held};

@@ -1,14 +1,14 @@
-//! Lines of an interpreted program on a stack: which of them are the user's, and where they belong.
+//! Lines of an interpreted program on a stack: which lines are the user's, and their position on the stack.
 //!
-//! The runtime notes the frames of machine code first, then the lines of Python, each innermost first. The
-//! interpreter's function that runs code is on the stack for each run of them:
+//! The runtime records the frames of machine code first, then the lines of Python, each innermost first.
+//! The interpreter's evaluation function is on the stack once for each group of Python lines:
 //!
 //! ```text
 //! noted:     malloc's caller · … · eval · … · eval · … · main   f (a.py:3) · g (a.py:9)
 //! in order:  malloc's caller · … · f (a.py:3) · g (a.py:9)
 //! ```
 //!
-//! Code of a library that Python code calls and that calls Python code again is left out.
+//! Code of a library between two groups of Python lines is left out.
 
 use crate::place::Instruction;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! Wrappers: functions that only pass a request for memory on, so that their caller is the one to name.
+//! Wrappers: functions that only forward a request for memory, so that their caller is reported.
 //!
-//! A table of patterns for the C library's, C++'s and Rust's allocation functions, those of common runtimes
-//! and the names that C programs give their own; a reader adds to it (`vellum heap --hide`).
+//! The table has patterns for the allocation functions of C, C++ and Rust, of common runtimes, and the
+//! usual names in C programs. The user can add patterns (`vellum heap --hide`).
 
 use regex::{Regex, RegexSet};
 

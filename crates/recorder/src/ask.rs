@@ -1,9 +1,9 @@
-//! Asking the command whether an instruction is the user's.
+//! Queries the command whether an instruction belongs to the user's source.
 //!
-//! Only the command can read debug information. A question goes into a free place in the ledger and the bell
-//! is rung (a futex that both sides see); the answer wakes us. This happens once an instruction, so it may
-//! take its time; but not for ever: if the command does not answer in [`PATIENCE_NS`] (it was killed, or
-//! stopped), nobody in this process asks again.
+//! Only the command can read debug information. A query is put into a free place of the ledger, and the
+//! bell is rung (a futex shared by both sides); the answer wakes this thread. There is one query per
+//! instruction, so a query may be slow, but its wait is bounded. If the command was killed or stopped, no
+//! answer comes within [`PATIENCE_NS`], and this process sends no more queries.
 
 use crate::process;
 use core::sync::atomic::{

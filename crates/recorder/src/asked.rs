@@ -1,4 +1,4 @@
-//! What a call asks for: an operation, and how many bytes it is of.
+//! A call's request: its operation, and its number of bytes.
 
 use vellum_wire::operation::{Kind, Operation};
 

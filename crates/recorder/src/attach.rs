@@ -1,5 +1,5 @@
-//! Threads and their tables: a thread gets one with its first operation, and leaves it to the next thread
-//! when it ends.
+//! Threads and their tables. A thread gets a table with its first operation; when it ends, the next thread
+//! takes the table over.
 
 use crate::process::{self, EPOCH, State, ledger, state};
 use crate::spent::{self, spending};

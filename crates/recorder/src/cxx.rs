@@ -1,8 +1,8 @@
 //! C++ `operator new` and `operator delete`, every form, under their mangled names.
 //!
-//! The forms that throw are assembly from end to end: an exception passes through them on its way, which Rust
-//! frames would not allow. A personality routine of our own runs when that happens and lifts the thread's
-//! guard, or nothing would be recorded on that thread any more.
+//! The throwing forms are assembly from end to end: an exception passes through them, which Rust frames do
+//! not allow. A personality routine then lifts the thread's guard; otherwise no further operation of that
+//! thread would be recorded.
 //!
 //! ```text
 //! new:  count_new ─ usual ─▶ jump to the next operator new

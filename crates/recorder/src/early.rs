@@ -1,5 +1,5 @@
-//! A few kilobytes for requests of memory while the next definitions are being looked up: the loader itself,
-//! when a look-up fails and it writes a message. Nothing given out is ever taken back.
+//! A few kilobytes of memory for requests during the look-up of the next definitions. The requests come
+//! from the loader, which writes a message when a look-up fails. Blocks from here are never reused.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;

@@ -1,17 +1,18 @@
-//! The C names, and how each knows who called it.
+//! The exported C names, and the way each finds its caller.
 //!
-//! A function cannot ask in Rust where it was called from. So each exported name is a few instructions of
-//! assembly that add two arguments, the stack pointer (at which the return address lies) and the frame
-//! pointer, and jump on to a Rust function of the same name, which returns to the caller directly:
+//! A Rust function cannot read its return address. Each exported name is therefore a few instructions of
+//! assembly that add two arguments: the stack pointer, at which the return address lies, and the frame
+//! pointer. They jump to a Rust function of the same name, which returns to the caller directly:
 //!
 //! ```text
 //! malloc(bytes)  ──▶  mov rsi, rsp · mov rdx, rbp · jmp ──▶  inner(bytes, frame, bp)
 //! ```
 //!
-//! Functions of five and six arguments have no registers left: theirs are pushed, and passed by address.
+//! Functions of five and six arguments have no registers left: the added arguments are pushed, and passed
+//! by address.
 //!
-//! Semantics are those of the next definition in every respect; what only our own library defines (`vel_*`)
-//! and is not there answers as if memory were out.
+//! The semantics are those of the next definition. Functions that only Vellum defines (`vel_*`) report that
+//! memory is exhausted if there is no next definition.
 
 use crate::asked::{Asked, possible};
 use crate::next::{Next, next};

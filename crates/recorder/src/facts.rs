@@ -1,9 +1,9 @@
-//! A table of facts that are worked out once, such as what an instruction belongs to: a key, a word.
+//! A table of computed facts, such as the owner of an instruction: each maps a key to a word.
 //!
-//! In private memory that a forked child gets with all it holds; read by everybody without a lock.
+//! The table is in private memory, which a forked child inherits. All threads read it without a lock.
 //!
-//! Invariants: a key is written once, by compare-and-swap, before its value; a value of 0 is one still being
-//! filled in, for which another thread works it out again.
+//! Invariants: a key is written once, by compare-and-swap, before its value. A value of 0 is not yet filled
+//! in; another thread that finds it computes the value too.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{

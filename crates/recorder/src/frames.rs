@@ -1,6 +1,6 @@
 //! Facts about an instruction: whether it belongs to the user's source, and how to leave its frame.
 //!
-//! Filled in once an instruction, by looking at its module's unwinding tables and asking the command.
+//! Filled in once per instruction, from its module's unwinding tables and the command's answer.
 
 use crate::facts::Facts;
 use crate::known::Known;

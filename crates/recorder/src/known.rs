@@ -1,4 +1,4 @@
-//! Facts about an instruction, in a word: whether it belongs to the user's source, and how to leave its
+//! Facts about an instruction in one word: whether it belongs to the user's source, and how to leave its
 //! frame.
 //!
 //! ```text

@@ -1,10 +1,10 @@
-//! `libvellum_cost.so`: records what a program's memory operations cost, by preloading.
+//! `libvellum_cost.so`: a preloaded library that records the cost of a program's memory operations.
 //!
-//! It stands in front of `libvellum.so` (or of any allocator), so that nothing is added to the runtime's own
-//! paths. Each exported function finds the **record** of its caller and operation, adds one to its count,
-//! passes the call on to the next definition of the same name, and now and then takes the time. Records live
-//! in the **ledger**, a file in memory that the command maps too ([`vellum_wire::cost`]): a program that is
-//! killed has lost nothing.
+//! The library is preloaded in front of `libvellum.so` (or of any allocator), so that the runtime's own
+//! paths stay unchanged. Each exported function finds the **record** of its caller and operation and
+//! increments its count. The function then calls the next definition of the same name, and times some of
+//! the calls. Records are in the **ledger**, a file in memory that the command maps too
+//! ([`vellum_wire::cost`]): a killed program loses nothing.
 //!
 //! ```text
 //! program ─▶ malloc (entry) ─▶ thread's table: (return address, malloc ≤64 B) ─▶ record.count += 1
@@ -15,7 +15,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`entry`] | the C names, and how each knows who called it |
+//! | [`entry`] | the C names, and how each finds its caller |
 //! | [`cxx`] | `operator new` and `operator delete` |
 //! | `next` | the definitions that come after ours |
 //! | `early` | memory for the loader while those are being looked up |
@@ -31,9 +31,13 @@
 //! | `own`, `spent` | what recording costs by itself |
 //! | `moved` | whether a block that changed place was copied |
 //!
-//! Rules: it never allocates from what it records, takes no lock while it waits for somebody, makes no system
-//! call on the usual way through, and gives up counting rather than disturb the program. Like the runtime it
-//! is built without the standard library and names no C library.
+//! Rules:
+//!
+//! - The library never allocates from the allocator it records.
+//! - It takes no lock while it waits for another thread or process.
+//! - Its usual path makes no system call.
+//! - It gives up counting rather than disturb the program.
+//! - It is built without the standard library and names no C library, like the runtime.
 
 #![cfg_attr(panic = "abort", no_std)]
 

@@ -1,17 +1,20 @@
-//! What stack was last met below an instruction of a library, so that it need not be walked again.
+//! The last stack seen below an instruction of a library, kept so that it need not be walked again.
 //!
-//! A library's instruction has no record of its own: what it does is recorded under a stack. Its place in the
-//! thread's table is free, then, for a note of the same size: where on the stack the next return addresses
-//! were, which, and which record that led to. If the same words are there again, it is the same stack.
+//! A library's instruction has no record of its own, as its operations are recorded under a stack. Its slot
+//! in the thread's table is therefore free for a memo of the same size. A memo has the positions of the
+//! next return addresses on the stack, these addresses, and the record to which they led. The same words in
+//! the same places mean the same stack.
 //!
 //! ```text
 //! Record:  place  what  count  due  bytes    sum       squares, timed  extremes
 //! memo:    place  what  0      0    record   offsets   pc 1            pc 2
 //! ```
 //!
-//! Invariants: a memo's count is 0, which readers of the ledger skip; its `due` is 0, which no record's is,
-//! so that the quickest way turns away from it by itself; the record it names is in the same table, and
-//! tables are never unmapped.
+//! Invariants:
+//!
+//! - A memo's count is 0, and readers of the ledger skip it.
+//! - Its `due` is 0, which no record's is, so the fast path leaves it without a check of its own.
+//! - The record it names is in the same table, and tables are never unmapped.
 
 use crate::table;
 use crate::thread::Thread;

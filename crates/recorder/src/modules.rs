@@ -1,10 +1,10 @@
 //! The modules (the executable and its libraries) that instructions lie in.
 //!
-//! A module is entered in the log when one of its instructions is first seen; the log's reader finds
-//! instructions' modules by address and epoch.
+//! A module is entered in the log when one of its instructions is first seen. The log's reader finds the
+//! module of an instruction by address and epoch.
 //!
-//! Invariants: entries are only added, under the loader's own rules (an address has one module at a time); an
-//! entry is published by `end`, its last word.
+//! Invariants: entries are only added, under the loader's own rules (an address has one module at a time).
+//! An entry is published by `end`, its last word.
 
 use crate::known::Known;
 use crate::next::first;

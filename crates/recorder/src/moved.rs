@@ -1,8 +1,8 @@
-//! Whether a block that `realloc` put elsewhere was copied there or had its page tables moved.
+//! Detects whether `realloc` moved a block by copying it or by moving its page tables.
 //!
-//! Vellum's page layer counts both on the statistics board, of which this process has a slot: the counter is
-//! read before and after. Two threads that do it in the same instant may be taken for each other. Another
-//! allocator does not say: below [`COPIED_BELOW`] every one copies, above it depends.
+//! Vellum's page layer counts both on the statistics board, in this process's slot. The counter is read
+//! before and after the call; two threads that move blocks at the same instant may be confused. Other
+//! allocators have no such counter: below [`COPIED_BELOW`] all of them copy, above it their methods differ.
 
 use crate::process;
 use core::ptr::null_mut;

@@ -1,11 +1,13 @@
-//! The definitions that come after ours, looked up when first needed.
+//! The definitions of the same names in the next libraries, each looked up at its first use.
 //!
-//! Looking up may allocate (the loader writes a message when it finds nothing), and that request must not
-//! look up again: the thread is marked meanwhile, and [`crate::early`] serves it.
+//! The loader may allocate during a look-up (it writes a message when it finds nothing), and that request
+//! must not start another look-up. The thread is marked during a look-up, and [`crate::early`] serves its
+//! requests.
 //!
-//! A definition is *quiet* if it never calls an exported function of ours: Vellum's never do, nor the C
-//! library's `malloc` and its kin. One that may (libstdc++'s `operator new` calls `malloc`) has to be
-//! guarded, so that what it does is not counted twice; a quiet one can be jumped to.
+//! A definition is *quiet* if it never calls a function that this library exports. Vellum's definitions are
+//! quiet, and so are the C library's `malloc` and its family. Other definitions need a guard, so that
+//! nested calls are not counted twice (libstdc++'s `operator new` calls `malloc`). A quiet definition is
+//! jumped to.
 
 use crate::spent::spending;
 use crate::thread;

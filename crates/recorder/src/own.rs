@@ -1,8 +1,8 @@
-//! What recording costs by itself, measured once a job, in the first process that records.
+//! The cost of recording itself, measured once per job, in the first process that records.
 //!
-//! The base is timed as operations are: the same stamps around a call through a pointer of a function that
-//! does nothing. The cost of counting is a loop of that call recorded less the loop alone, on a table that
-//! nobody reads; that of timing is the same with every call due. Rare and long work is measured each time:
+//! The base is timed as operations are: the same stamps around an indirect call of an empty function. The
+//! cost of counting is a loop of recorded calls minus the loop alone, on a table that has no reader. The
+//! cost of timing is measured in the same way with every call due. Rare, long work is measured each time:
 //! [`crate::spent`].
 
 use crate::asked::Asked;

@@ -1,13 +1,12 @@
-//! This process's part of the ledger: the mapping, its number, its log, tables that no thread has.
+//! This process's part of the ledger: the mapping, its number, its log, and tables without a thread.
 //!
-//! What belongs to the process lies on a page that the kernel gives a forked child as zeros
-//! (`MADV_WIPEONFORK`): however the child came to be, its first operation sees that it has no generation and
-//! gets a number, a log and tables of its own. A child that shares its parent's memory (`vfork`) counts as
-//! the parent, whose memory it is. Modules and frames that were looked up before a fork stay known after it;
-//! the log says which process that was.
+//! The state of a process lies on a page that the kernel clears in a forked child (`MADV_WIPEONFORK`). The
+//! first operation of any child finds no generation there, and so gets a number, a log and tables for the
+//! child. A child that shares its parent's memory (`vfork`) counts as the parent. Modules and frames that
+//! were looked up before a fork stay valid after it; the log names the process that looked them up.
 //!
-//! Invariants: a generation is a process's number plus one; the lock is held for moments, by code that waits
-//! for nobody.
+//! Invariants: a generation is a process's number plus one; the lock is held briefly, by code that never
+//! waits.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;

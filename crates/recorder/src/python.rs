@@ -1,20 +1,20 @@
 //! Lines of Python on a stack.
 //!
-//! An operation of CPython's, or of a library that it calls, is recorded under the line that runs: the walk
-//! up the stack ends where it reaches the interpreter, and goes on along the interpreter's own frames
-//! ([`vellum_unwind::Interpreter`]), to the first line that is of no library.
+//! An operation of CPython, or of a library that it calls, is recorded under the Python line that runs. The
+//! walk up the stack ends where it reaches the interpreter. It continues along the interpreter's own frames
+//! ([`vellum_unwind::Interpreter`]), to the first line outside libraries.
 //!
 //! ```text
 //! malloc's caller ─ list_resize (interpreter)      decode (json/decoder.py:355) ─ load (job.py:12)
 //!                                    └─────────────────▶                              ▲ the place
 //! ```
 //!
-//! A line's **key** is made of its code, its instruction and what the code refers to. It stands for the line
-//! in a stack's hash, and in the log.
+//! A line's **key** is made of its code, its instruction and the objects that the code refers to. The key
+//! identifies the line in a stack's hash, and in the log.
 //!
-//! Frames and code are read directly, as this happens with each operation, once the kernel has read a stack
-//! and found code wherever the layout says there is some. Until then, and for a stack that is not so, there
-//! are no lines.
+//! Frames and code are read directly, as this happens with each operation. Before that, the kernel reads
+//! one stack on the library's behalf and finds code where the expected layout has it. Until then, and for a
+//! stack with another layout, there are no lines.
 
 use crate::facts::Facts;
 use crate::{next, process};

@@ -1,4 +1,4 @@
-//! How a record changes when an operation has happened.
+//! The changes to a record after an operation.
 
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_wire::cost::{Due, Record};

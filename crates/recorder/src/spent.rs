@@ -1,4 +1,4 @@
-//! Processor time that recording took beside counting and timing: tables, looking up, walking stacks, asking.
+//! Processor time spent on rare work: growing tables, look-ups, walking stacks, queries to the command.
 //!
 //! This work is rare and long, so it is measured each time, by the thread's processor clock.
 

@@ -1,5 +1,5 @@
-//! The library's first moment: the loading thread gets a table, and one process of the job measures what
-//! recording costs.
+//! The library's initializer: the loading thread gets a table, and one process of the job measures the cost
+//! of recording.
 
 use crate::spent::spending;
 use crate::{attach, modules, own, python, thread};

@@ -1,11 +1,11 @@
-//! A thread's table of records: open-addressed, a record a cache line, slot 0 the table's head.
+//! A thread's table of records: open-addressed, one record per cache line; slot 0 is the table's head.
 //!
-//! A table that is three quarters full is left as it is, for the command to add up, and a larger one goes on
-//! from zero: nothing is moved, so a process that is killed at any moment has each count once.
+//! A table that is three quarters full is left unchanged, for the command to add up, and a larger table
+//! starts from zero. Records are never moved, so each count appears once even if the process is killed.
 //!
-//! Invariants: only the owning thread writes; `place` is written last when a record is made; the head's first
-//! word, read as a place, is never 0 (its kind is written before any record) nor an address that code returns
-//! to.
+//! Invariants: only the owning thread writes. `place` is written last when a record is made. The head's
+//! first word, read as a place, is never 0 (its kind is written before any record) and never a return
+//! address.
 
 use crate::thread::Thread;
 use crate::{process, record};

@@ -1,19 +1,19 @@
-//! What a thread keeps: its table, and whether it is recording just now.
+//! The state of a thread: its table, and the operation that is being recorded.
 //!
 //! The variables are initial-exec thread-local storage written in assembly, as in `vellum-malloc`: one load
-//! finds them, no call.
+//! finds them, without a call.
 //!
-//! `now` says in one word whether the usual way is open: it is, if the word is the process's own
-//! ([`crate::process::State`]). A thread starts with a word that no process has, so that its first operation
-//! goes the slow way and gets a table; a forked child and a process that unmapped a module have new words;
-//! and while an operation is being recorded the word is [`BUSY`].
+//! `now` decides in one comparison whether the fast path is allowed: it must equal the process's own word
+//! ([`crate::process::State`]). A thread starts with a word that no process has, so its first operation
+//! takes the slow path and gets a table. A forked child and a process that unmapped a module have new
+//! words. While an operation is being recorded the word is [`BUSY`].
 //!
-//! An operation may be left by `longjmp` (a new-handler may), which nobody tells us. `returns` is the return
-//! address that was at the guard: when another is there, the guarded call is no longer on the stack.
+//! An operation may be left by `longjmp` (from a new-handler), without notice. `returns` is the return
+//! address that was at the guard: a different one means that the guarded call is no longer on the stack.
 //!
-//! Invariant: `guard` is the stack address of the operation being recorded, 0 if there is none. An operation
-//! that the allocator itself, a new-handler or a signal makes meanwhile is further down the stack and is
-//! passed on unrecorded: it is part of the one being timed.
+//! Invariant: `guard` is the stack address of the operation being recorded, or 0. Nested operations, by the
+//! allocator itself, a new-handler or a signal handler, are further down the stack. They are passed on
+//! unrecorded, as they are part of the operation being timed.
 
 use core::arch::{asm, global_asm};
 use core::cell::Cell;

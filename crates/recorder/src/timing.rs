@@ -1,23 +1,23 @@
-//! Which operations are timed, and what is kept of their times.
+//! The choice of operations to time, and the figures kept of their times.
 //!
-//! The first [`FIRST`] operations of a record are timed; after that, if any took less than a microsecond, one
-//! in some, at random distances whose mean grows with the count up to [`GAP_MAX`]. A fixed distance would
-//! meet the allocator's own rhythm (a slab is carved at regular intervals) and see it always or never.
-//! Operations that never take less are all timed.
+//! The first [`FIRST`] operations of a record are timed. If any of them took less than a microsecond, later
+//! ones are sampled at random distances, whose mean grows with the count up to [`GAP_MAX`]. A fixed
+//! distance could match the allocator's own period (a slab is carved at regular intervals) and see that
+//! work always or never. If all operations take longer than a microsecond, all are timed.
 //!
-//! A timing stands for all operations since the last one and is weighed so in the sums: the mean is that of
-//! all operations, not of the timed ones, among which the first are many.
+//! A timing represents all operations since the last timing, and is weighted accordingly in the sums. The
+//! mean is therefore that of all operations, although the first operations are over-represented among the
+//! timings.
 //!
-//! An operation during which the processor was given to somebody else takes milliseconds. That it was timed
-//! is chance, and that it stood for a thousand others would move the mean a thousandfold: what takes longer
-//! than [`DISTURBED_US`] where another took less than one is put aside, from the first operation on, in a
-//! record of its own ([`ASIDE_BIT`]), and the next timing stands for it too. Whether asides were disturbances
-//! is decided when all is over: they may be frequent enough to be what the operation does. One minimum
-//! decides both questions, as no disturbance can raise it; a mean would have all operations timed after a
-//! single one.
+//! An operation during which the thread loses its processor takes milliseconds. With a weight of a
+//! thousand, one such timing would raise the mean a thousandfold. A timing longer than [`DISTURBED_US`], in
+//! a record with another below a microsecond, is stored in a separate record ([`ASIDE_BIT`]). The next
+//! timing represents this operation too. The command decides after the run whether these timings were
+//! disturbances: if they are frequent, they belong to the operation. The record's minimum decides both
+//! questions, as no disturbance can raise it; with the mean, a single disturbance would cause all
+//! operations to be timed.
 //!
-//! Stamps are the time-stamp counter, fenced on both sides, so that a short operation is timed whole and
-//! alone.
+//! Stamps are the time-stamp counter, fenced on both sides, so that exactly the operation is timed.
 //!
 //! Invariants: `due > count` except while an operation is timed; only the table's thread writes.
 

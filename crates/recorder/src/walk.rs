@@ -7,11 +7,11 @@
 //!                        └─ an interpreter's: the lines that it runs ─▶ the same
 //! ```
 //!
-//! The second time nothing is walked: [`crate::memo`].
+//! Repeated stacks are not walked again: [`crate::memo`].
 //!
-//! A stack is walked to the first frame of the user's own source, or, where flame graphs are wanted, to its
-//! end; never further than [`FRAMES_MAX`]. A stack without any such frame is recorded whole: the command says
-//! what can be said of it.
+//! A stack is walked to the first frame of the user's own source, or to its end if flame graphs are
+//! requested; never further than [`FRAMES_MAX`]. A stack without a frame of the user's is recorded whole,
+//! and the command chooses its place.
 
 use crate::asked::Asked;
 use crate::known::Known;

@@ -1,7 +1,7 @@
 //! The files that `./build` puts beside the tests: preloaded libraries, and commands.
 //!
-//! Nothing is built here. A cargo inside a test waits for the cargo that runs the tests, builds
-//! with other features, or is not there at all.
+//! This crate builds nothing. Cargo inside a test would wait for the cargo that runs the tests, build with
+//! other features, or be missing.
 
 use std::path::{Path, PathBuf};
 

@@ -5,15 +5,15 @@
 //! TARGET/tmp/compiled/KEY.lock        held by the test that compiles it
 //! ```
 //!
-//! Each test is a process of its own, so they share programs as files. KEY is a hash of everything
-//! that the outcome depends on:
+//! Each test is a separate process, so they share programs as files. KEY is a hash of everything that
+//! affects the result:
 //!
 //! - the compiler: its name, and the length and age of its file;
 //! - the sources, and the headers beside them and in each folder of a `-I`;
 //! - the flags, and the contents of files that they name.
 //!
-//! A program appears under its name when it is complete, never before. Programs are shared: a test
-//! that changes one copies it first.
+//! A program appears under its name only when it is complete. Programs are shared: a test that changes one
+//! copies it first.
 
 use crate::built;
 use std::fmt;

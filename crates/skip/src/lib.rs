@@ -1,10 +1,10 @@
-//! What tests share: skipped tests, listed; processes of their own ([`alone`], [`again`], [`forked`]); what
-//! `./build` made; C programs, compiled once; control groups.
+//! Helpers that tests share: skipped tests, listed; tests in processes of their own ([`alone`], [`again`],
+//! [`forked`]); the output of `./build`; C programs, compiled once; control groups.
 //!
-//! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has
-//! tested nothing. The harness hides the output of tests that pass, so the reason also goes to the
-//! file that the environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at
-//! its end (`.ci/skips`). Only tests use this crate.
+//! A test whose tool, privilege or kernel is missing calls [`skip`] and returns: it passes, and has tested
+//! nothing. The harness hides the output of passing tests, so the reason also goes to the file that the
+//! environment variable `VELLUM_SKIPS` names. `./test` sets it and prints the list at its end
+//! (`.ci/skips`). Only tests use this crate.
 
 mod built;
 mod compiled;

@@ -1,10 +1,11 @@
-//! Programs that forbid themselves system calls.
+//! Programs that restrict their own system calls.
 //!
-//! A filter (seccomp) may end the program for a call that it does not list. From the moment before one is set
-//! the page layer maps memory when it needs more, as any allocator does, and makes no other call.
+//! A filter (seccomp) may kill the program for a call that it does not list. Before a program sets a
+//! filter, the page layer switches to a mode in which mapping memory is its only system call, as in any
+//! allocator.
 //!
-//! Departure from the shared library: only `prctl` is watched. A filter that `syscall` sets is heard of
-//! because the kernel wants `PR_SET_NO_NEW_PRIVS` before it, unless the program has `CAP_SYS_ADMIN`.
+//! Departure from the shared library: only `prctl` is intercepted. A filter set by `syscall` is still
+//! noticed, as the kernel requires `PR_SET_NO_NEW_PRIVS` before it, unless the program has `CAP_SYS_ADMIN`.
 
 use core::ffi::{c_int, c_ulong};
 use vellum_pages::Pages;

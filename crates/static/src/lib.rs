@@ -1,7 +1,7 @@
 //! `libvellum.a`: Vellum's memory for C and C++ programs that are linked statically, with glibc or musl.
 //!
-//! A static program has no loader, so nothing can be preloaded. It gets Vellum by being linked with it,
-//! before the C library:
+//! A static program has no loader, so nothing can be preloaded. The program is linked with this library
+//! instead, before the C library:
 //!
 //! ```text
 //! gcc -static program.c -lvellum        musl-gcc -static program.c -lvellum
@@ -14,16 +14,20 @@
 //! | [`vel`] | Vellum's own interface, `include/vellum.h` |
 //! | [`filter`] | `prctl`, watched for filters on system calls |
 //!
-//! The first three are the shared library's own files: both libraries mean the same by the same name. C++'s
-//! `operator new` is the C++ library's, which calls `malloc`.
+//! The first three are the shared library's own source files, so each name means the same in both. C++'s
+//! `operator new` comes from the C++ library, which calls `malloc`.
 //!
-//! The shared library has more, because it stands before the C library's functions: mappings of the program's
-//! own, paged memory (`--frames`), the collector, heap profiles, the board of `vellum run`. Those are missing
-//! here. So is the helper thread: nobody would end it before the program gives up rights (`setuid`) or makes
-//! a namespace, as the shared library does. Free memory goes back while the program allocates.
+//! The shared library has more, because it intercepts other C library functions: the program's own
+//! mappings, paged memory (`--frames`), the collector, heap profiles, the board of `vellum run`. All of
+//! these are missing here. The helper thread is missing too: only the shared library can end it before the
+//! program drops privileges (`setuid`) or creates a namespace. Free memory is returned while the program
+//! allocates.
 //!
-//! Invariants: all that the C library's object of `malloc` defines for programs is defined here, so that it
-//! is never linked in as well. No thread is ever started.
+//! Invariants:
+//!
+//! - Every name of the C library's `malloc` object is defined here, so that this object is never linked
+//!   too.
+//! - No thread is ever started.
 
 #![cfg_attr(panic = "abort", no_std)]
 

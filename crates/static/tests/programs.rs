@@ -1,4 +1,4 @@
-//! Static programs of C and C++, with each C library here, that are linked with the library.
+//! Static C and C++ programs linked with the library, for each installed C library.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The structures of `include/vellum_measure.h` are the sources': the same fields, in the same order, of the
-//! same types.
+//! Checks that the structures of `include/vellum_measure.h` match those of the Rust sources: the same
+//! fields, in the same order, of the same types.
 
 use std::path::Path;
 

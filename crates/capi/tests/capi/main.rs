@@ -1,4 +1,4 @@
-//! The C interface: its header, and C programs that use it.
+//! Tests of the C interface: the header, and C programs that use the library.
 
 mod header;
 mod programs;

@@ -1,7 +1,7 @@
-//! A C program that uses the whole interface: compiled against the header, linked with the shared and the
-//! static library, run.
+//! A C program that uses the whole interface: compiled against the header, linked with the shared and with
+//! the static library, and run.
 //!
-//! What it writes is read back here by the readers that the rest of Vellum uses.
+//! The files that it writes are read back by the readers that the rest of Vellum uses.
 
 use std::fs::File;
 use std::io::BufReader;

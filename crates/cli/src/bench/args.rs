@@ -1,4 +1,4 @@
-//! `vellum bench` on the command line.
+//! The options of `vellum bench`.
 
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;

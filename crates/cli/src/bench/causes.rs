@@ -1,4 +1,4 @@
-//! What one series is like: its figures, outliers, levels, beats and losses.
+//! Describes one series: its figures, outlier layers, levels, periodic disturbances and lost time.
 
 use super::args::Metric;
 use super::report::Subject;

@@ -1,4 +1,4 @@
-//! The tables of programs that were compared: for people, and as Markdown.
+//! The tables of compared programs, for people and as Markdown.
 
 use super::args::Metric;
 use super::report::{Kind, Report, Versus};

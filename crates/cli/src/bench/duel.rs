@@ -1,4 +1,4 @@
-//! Programs timed by turns, and what a report has of that: the programs, how they were timed, warnings.
+//! The part of a report that all timed programs share: the programs, the way they were timed, warnings.
 
 use super::args::{Bench, Metric, Order};
 use super::failure::BenchFailure;

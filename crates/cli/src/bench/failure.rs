@@ -1,4 +1,4 @@
-//! Why there is no result of a benchmark.
+//! The errors of `vellum bench`.
 
 use crate::failure::Failure;
 use std::ffi::OsString;

@@ -1,7 +1,7 @@
-//! The verdicts as JUnit's XML, which CI systems show beside other tests.
+//! The verdicts as JUnit XML, which CI systems show beside the results of tests.
 //!
-//! A comparison is a test case, and it fails where `--fail-above` does. A difference that is not shown
-//! passes: a gate that fails on noise is soon ignored.
+//! Each comparison is a test case, and fails under the same condition as `--fail-above`. A difference that
+//! is not shown passes: people soon ignore a gate that fails on noise.
 
 use super::report::Report;
 use std::time::Duration;

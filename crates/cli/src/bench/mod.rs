@@ -1,4 +1,4 @@
-//! `vellum bench`: timings that can be trusted.
+//! `vellum bench`: benchmarks of programs and of Vellum's own operations.
 //!
 //! ```text
 //! args ─┬─▶ programs ─▶ experiment's process duel ┬─ with --vs:    measure's Comparison  ─▶ versus
@@ -8,11 +8,11 @@
 //!                                                                     series ──────────▶ lines
 //! ```
 //!
-//! The result of a benchmark is a [`report::Report`], filled by the two above, shown in words and tables
-//! (`text`), and written as JSON. Printing judges nothing.
+//! The result of a benchmark is a [`report::Report`]. `versus`, `single` or `suite` fills it; `text` shows
+//! it in words and tables; it is also written as JSON. All verdicts are in the report before it is printed.
 //!
-//! Standard output has the report. Standard error has progress, warnings about input, and the one line of a
-//! failed gate. If a file goes to standard output ("-"), the report goes to standard error.
+//! The report goes to standard output; progress, warnings about input and the message of a failed gate go
+//! to standard error. If a file goes to standard output ("-"), the report goes to standard error.
 
 mod args;
 mod causes;

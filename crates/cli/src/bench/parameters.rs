@@ -1,7 +1,8 @@
 //! Parameters of a benchmark: names that stand for several values, in commands and in steps.
 //!
-//! `-L n 1,2,4 -- ./prog --size {n}` is three programs. Several parameters give every combination, the last
-//! one changing fastest. Only `{NAME}` with a name that was given is replaced; other braces stay.
+//! `-L n 1,2,4 -- ./prog --size {n}` makes three programs. Several parameters make every combination; the
+//! last parameter changes fastest. Only `{NAME}` with the name of a parameter is replaced; other braces
+//! stay.
 
 use super::failure::BenchFailure;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! Programs: found, timed alone or by turns.
+//! Finds the programs of a benchmark and times them, alone or by turns.
 
 use super::args::{Bench, Metric, Order, OutputArg};
 use super::failure::BenchFailure;

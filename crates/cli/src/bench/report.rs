@@ -1,7 +1,8 @@
-//! What a benchmark found: plain data, and its JSON (schema `vellum.bench/1`, documented in docs/bench.md).
+//! The result of a benchmark: plain data, and its JSON (schema `vellum.bench/1`, documented in
+//! docs/bench.md).
 //!
-//! Times are nanoseconds; counts and ratios are plain numbers (1.01 is one per cent more); intervals have a
-//! confidence of 95 %.
+//! Times are in nanoseconds. Counts and ratios are plain numbers (1.01 means one per cent more). Confidence
+//! intervals are at 95 %.
 
 use super::args::{Metric, TIME_MAX};
 use crate::accounts::{Beats, Losses};

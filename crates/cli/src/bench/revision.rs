@@ -1,9 +1,9 @@
-//! Another revision of the program's sources, checked out and built beside these: `--vs-ref`.
+//! Another revision of the program's sources, checked out and built beside the current one: `--vs-ref`.
 //!
-//! The revision lies in a work tree of git of its own, in the temporary folder, and is removed at the end,
-//! also after a failure. The build command runs in both trees, so that both programs are built alike. The
-//! program that is compared is the file at the same place in the other tree. Both run in the folder in which
-//! this command runs, and read the same data.
+//! The revision is checked out into its own git work tree in the temporary folder. The work tree is removed
+//! at the end, even after a failure. The build command runs in both trees, so that both programs are built
+//! in the same way. The compared program is the file at the same path in the other tree. Both programs run
+//! in the folder in which this command runs, and so read the same data.
 
 use super::failure::BenchFailure;
 use super::programs::Chosen;

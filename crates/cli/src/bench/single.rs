@@ -1,7 +1,7 @@
-//! One program: how long it takes when nothing disturbs it, and what disturbed it.
+//! One program: its undisturbed time, and its disturbances.
 //!
-//! It runs as all three arms of a duel, and so is also compared with itself: the difference found is the
-//! noise of this machine.
+//! The program runs as all three arms of a duel, and so is also compared with itself. The difference found
+//! is the noise of this machine.
 
 use super::args::{Bench, Metric};
 use super::causes::subject;

@@ -1,4 +1,4 @@
-//! Operations of this process.
+//! `vellum bench` without a program: Vellum's own operations, timed in this process.
 
 use super::args::{Bench, Metric};
 use super::causes::subject;

@@ -1,14 +1,13 @@
-//! Programs against each other: each against the first.
+//! Several programs, each compared with the first.
 //!
 //! ```text
 //! time ├────────── random order ──────────┤── a second order ──┤
 //!        A' B A   B A A'   A A' B   …       A A' B   B A' A   …
 //! ```
 //!
-//! More programs make rounds longer, and change nothing else: each ratio is found within rounds, and has the
-//! same control.
+//! More programs only lengthen the rounds. Each ratio is formed within a round and has the same control.
 //!
-//! The second order takes a sixth of the time. It is left out, with a note, where a round is too long for it.
+//! The second order takes a sixth of the time. It is left out, with a note, if a round is too long for it.
 
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;

@@ -1,4 +1,4 @@
-//! What a comparison allows to say, in words.
+//! The verdict of a comparison in words.
 
 use super::args::Metric;
 use vellum_measure::{Direction, Interval, Ratios, percent};

@@ -1,4 +1,4 @@
-//! `vellum cost` on the command line.
+//! The options of `vellum cost`.
 
 use clap::ValueHint;
 use std::ffi::OsString;

@@ -1,10 +1,11 @@
-//! How counts and times have changed from one saved run to another.
+//! Changes of counts and times from one saved run to another.
 //!
-//! Operations that took more time come first, those that took less last; of noise, and of those without
-//! times, the counts decide. Counts are exact. A change of time is noise within two standard errors of both
-//! runs' timings; and where the counts are equal, if the mean changed by less than three times the drift:
-//! the median change of all such means, which are mostly of lines that nobody changed. Three times the
-//! median is two standard deviations.
+//! Operations that took more time come first, those that took less come last. Operations with noisy or
+//! missing times are ordered by their counts, which are exact.
+//!
+//! A change of time is noise if it is within two standard errors of both runs' timings. If the counts are
+//! equal, it is also noise if the mean changed by less than three times the drift. The drift is the median
+//! change of all such means, mostly of lines that nobody edited; three medians are two standard deviations.
 
 use super::json::SCHEMA;
 use super::words::labelled;

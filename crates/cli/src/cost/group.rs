@@ -1,7 +1,7 @@
-//! Operations taken together, with their times.
+//! Operations grouped together, with their joint times.
 //!
-//! A group's mean is that of all its operations, each item's weighed by its exact count; its extremes are
-//! those of the items.
+//! The mean of a group is weighted by the exact counts of its items. Its extremes are the extremes of its
+//! items.
 
 use vellum_cost::Item;
 use vellum_measure::Stat;

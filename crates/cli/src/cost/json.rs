@@ -1,4 +1,4 @@
-//! The report as JSON, schema `vellum.cost/1`; docs/cost.md has it field by field.
+//! The report as JSON, schema `vellum.cost/1`; docs/cost.md documents each field.
 //!
 //! Names are stable; fields may be added. Times are nanoseconds with the base subtracted.
 

@@ -1,6 +1,6 @@
-//! `vellum cost`: a program's source with what its memory operations cost, line by line.
+//! `vellum cost`: a program's source, with the cost of its memory operations line by line.
 //!
-//! As for `vellum run`, the program is unmodified and its exit status is passed on. The report goes to
+//! The program is unmodified and its exit status is passed on, as in `vellum run`. The report goes to
 //! standard error after the program has ended, or into files.
 
 mod args;

@@ -1,4 +1,4 @@
-//! The observations of one run of `vellum cost`, from which the text, the totals and the JSON are made.
+//! The observations of one run of `vellum cost`: the input of the text, the totals and the JSON.
 
 use crate::outcome::Outcome;
 use std::collections::BTreeMap;

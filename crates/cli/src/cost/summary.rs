@@ -1,6 +1,6 @@
-//! Sums, the dearest first: by line, by operation, by function and by file.
+//! Sums by line, by operation, by function and by file, the most expensive first.
 //!
-//! A library is one line of each sum, whatever of it is known.
+//! A library is one line in each sum, even if its functions or source lines have names.
 
 use super::closing::closing;
 use super::group::Group;

@@ -9,9 +9,10 @@
 //!   - page fault                         391
 //! ```
 //!
-//! The columns are those of the paper, operation, count, mean, smallest, largest, standard deviation, and
-//! bytes. The deviation is left out where a line is short. A `~` marks a figure of only some operations; a
-//! line below has their number. Nothing is wider than the terminal: names and lines of source are cut.
+//! The columns are those of the paper: operation, count, mean, smallest, largest, standard deviation, and
+//! bytes. The deviation is omitted where space is short. A `~` marks a figure that comes from only a part
+//! of the operations; the line below gives their number. Names and source lines are cut to the terminal's
+//! width.
 //!
 //! Source: Bates, section "Costing".
 

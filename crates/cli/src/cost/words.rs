@@ -1,4 +1,4 @@
-//! The columns that the annotated source and the sums have in common.
+//! Columns shared by the annotated source and the sums.
 
 use vellum_measure::{Stat, Unit};
 use vellum_report::units::{self, size};

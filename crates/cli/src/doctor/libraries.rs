@@ -1,4 +1,4 @@
-//! Whether the files that belong to this command are found, and for which machines.
+//! Checks whether the files that this command needs are installed, and for which machines.
 
 use super::row::{Row, Section, State};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Limits on memory, and the means of taking it: control groups, swap, paging out.
+//! Limits on memory, and ways to reclaim it: control groups, swap, paging out.
 
 use super::row::{Row, Section, State};
 use vellum_process::attempt_group;

@@ -1,4 +1,4 @@
-//! What programs on Vellum find: each capability of the runtime, tried by the runtime's own calls.
+//! The runtime's capabilities on this machine, each tried by the runtime's own calls.
 
 use super::row::{Row, Section, State};
 use crate::run::store;

@@ -1,12 +1,12 @@
-//! `vellum doctor`: what this kernel, container and privilege allow.
+//! `vellum doctor`: the features that this kernel, container and privilege allow.
 //!
 //! ```text
 //! libraries · memory · limits · watching · timings ─▶ Report { Row … Row } ─▶ shown · JSON
 //! ```
 //!
-//! Each row comes from the call or file by which the rest of the house finds the same thing out: there is no
-//! second probe that could say something else. Nothing on the machine is changed, but for a control group
-//! that exists for a moment.
+//! Each row uses the call or file by which the rest of Vellum detects the feature; a separate probe could
+//! disagree with it. Nothing on the machine is changed, except for a control group that exists for a
+//! moment.
 
 mod libraries;
 mod limits;

@@ -1,5 +1,5 @@
-//! The findings: one row a feature, in sections. The JSON is these structures (schema `vellum.doctor/1`,
-//! documented in docs/doctor.md).
+//! The findings: one row for each feature, in sections. The JSON consists of these structures (schema
+//! `vellum.doctor/1`, documented in docs/doctor.md).
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! What profiles and benchmarks find: events of the kernel, clocks, and what moves timings.
+//! Conditions for profiles and benchmarks: kernel events, clocks, and settings that disturb timings.
 
 use super::row::{Row, Section, State};
 use vellum_cost::FaultWatch;

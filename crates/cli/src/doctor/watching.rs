@@ -1,4 +1,4 @@
-//! The sources of references, as `vellum watch --sources` has them.
+//! The sources of page references, the same list as `vellum watch --sources` prints.
 
 use super::row::{Row, Section, State};
 use vellum_reference::{Availability, SourceKind, has_soft_dirty};

@@ -1,12 +1,13 @@
-//! `vellum gc-stat`: a running process's collector, or that of a program it starts.
+//! `vellum gc-stat`: statistics of the collector in a running process, or in a program that it starts.
 //!
 //! ```text
 //! PID      ─▶ the process's memory (process::Counters) ┐
 //! -- prog  ─▶ a board of its own, library preloaded ───┴▶ Account ─▶ a row an interval · a summary · JSON
 //! ```
 //!
-//! A process is neither stopped nor asked: a sample reads two kilobytes of its memory. A started program
-//! keeps its input, output and exit status; the report goes to standard error then, else to standard output.
+//! The process is not stopped and need not cooperate: a sample reads two kilobytes of its memory. A started
+//! program keeps its input, output and exit status; the report then goes to standard error, and otherwise
+//! to standard output.
 
 use crate::failure::Failure;
 use crate::gc_account::Account;

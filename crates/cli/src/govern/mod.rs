@@ -1,4 +1,4 @@
-//! `vellum govern`: jobs of a table, each at its knee, under one budget.
+//! `vellum govern`: runs the jobs of a table, each at its knee, under one budget.
 //!
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ step, step, … ─▶ events and state, as lines or as JSON
@@ -6,8 +6,8 @@
 //! --recover:  undoes what a governor has left that was killed with its guardians, and ends
 //! ```
 //!
-//! It ends when every job is over, or when it is asked to (Ctrl-C, SIGTERM): then the jobs continue without
-//! it.
+//! The command ends when all jobs have ended, or at a stop signal (Ctrl-C, SIGTERM). After a signal the
+//! jobs continue ungoverned.
 
 use crate::failure::Failure;
 use crate::jobs_table;

@@ -1,4 +1,4 @@
-//! `vellum heap` on the command line.
+//! The options of `vellum heap`.
 
 use super::scope::Scope;
 use clap::{ValueEnum, ValueHint};

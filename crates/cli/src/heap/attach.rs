@@ -1,8 +1,8 @@
-//! `vellum heap PID`: a process that runs on Vellum, and its children, from now on.
+//! `vellum heap PID`: profiles a process that already runs on Vellum, and its children.
 //!
-//! Each process is asked to sample ([`vellum_process::Asked`]); children that are forked from one that does
-//! sample too, and those that execute another program are asked when they are seen. At the end each is asked
-//! to stop. What a process had in use before is known by its sum alone.
+//! Each process receives a request to sample ([`vellum_process::Asked`]). Children forked from a sampling
+//! process sample too; children that execute another program get a request when they are discovered. At the
+//! end each process receives a request to stop. Memory allocated before the request is reported as one sum.
 
 use super::args::Heap;
 use super::changes::{self, Change};

@@ -1,4 +1,4 @@
-//! What has grown between two moments: of a process that is looked at, or of two saved profiles.
+//! Growth between two moments of one process, or between two saved profiles.
 
 use super::args::{Format, Heap};
 use super::json::SCHEMA;

@@ -1,4 +1,5 @@
-//! Folded stacks, as flame graph tools read them: a line a stack: its functions outermost first, a number.
+//! Folded stacks for flame graph tools: one line per stack, with its functions outermost first and a
+//! number.
 
 use super::args::When;
 use super::observed::{Stacked, names};

@@ -1,8 +1,8 @@
 //! `vellum heap`: which lines of a program hold its memory.
 //!
-//! As for `vellum run`, the program is unmodified and its exit status is passed on. The report goes to
-//! standard error after the program has ended, and into files. A process that runs already is asked to sample
-//! from now on (`attach`).
+//! The program is unmodified and its exit status is passed on, as in `vellum run`. The report goes to
+//! standard error after the program has ended, and into files. A process that already runs receives a
+//! request to sample (`attach`).
 
 pub(crate) mod args;
 mod attach;

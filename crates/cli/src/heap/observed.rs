@@ -1,4 +1,4 @@
-//! The observations of one run of `vellum heap`, from which all of its outputs are made.
+//! The observations of one run of `vellum heap`: the input of all of its outputs.
 
 use super::scope::Scope;
 use crate::outcome::Outcome;

@@ -1,9 +1,9 @@
-//! The profile for `go tool pprof` and its like: a `perftools.profiles.Profile` of `profile.proto`,
+//! The profile for `go tool pprof` and compatible tools: a `perftools.profiles.Profile` of `profile.proto`,
 //! compressed by gzip.
 //!
-//! Only what it takes of the encoding of protocol buffers is here: numbers of variable length, and fields
-//! that have a length (<https://protobuf.dev/programming-guides/encoding/>). Samples have six values, of
-//! which the first four are those of Go's heap profiles.
+//! This file has only the needed part of the protocol buffers encoding: numbers of variable length, and
+//! fields with a length (<https://protobuf.dev/programming-guides/encoding/>). Samples have six values; the
+//! first four are those of Go's heap profiles.
 
 use super::observed::{Level, Observed, blocks};
 use flate2::Compression;

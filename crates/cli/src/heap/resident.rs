@@ -1,5 +1,5 @@
-//! Why a process's resident memory is more than its blocks in use: all of it by what it is, what is free
-//! beside blocks in use by size class, and the lines whose blocks pin that.
+//! Explains why a process's resident memory exceeds its blocks in use. Three tables: all resident memory by
+//! kind, free memory beside blocks in use by size class, and the lines whose blocks pin that memory.
 
 use super::observed::Observed;
 use crate::named::name;

@@ -1,4 +1,4 @@
-//! Which stacks a report is of, and which functions it takes for wrappers: chosen once, before every output.
+//! Filters of a heap report: which stacks it covers and which functions count as wrappers, for all outputs.
 
 use regex::Regex;
 use std::path::Path;

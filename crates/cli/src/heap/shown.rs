@@ -1,5 +1,5 @@
-//! The report for people: sums, the lines that hold most at the peak, at the end, and that allocate most, and
-//! where resident memory is. `vellum run --heap` shows a part of it.
+//! The report for people: sums; the lines that hold most at the peak and at the end and that allocate most;
+//! the places of resident memory. `vellum run --heap` shows a part of it.
 
 use super::args::{Heap, When};
 use super::json::SCHEMA;

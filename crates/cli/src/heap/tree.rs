@@ -1,6 +1,7 @@
 //! Stacks as a tree: the boxes of a flame graph, and the lines of callers on the terminal and the page.
 //!
-//! Lines leave out branches below a share of all. A function with one caller of weight shares a line with it:
+//! Branches below a share of the total are left out. A function with only one significant caller shares a
+//! line with it:
 //!
 //! ```text
 //! site            30.0 MiB

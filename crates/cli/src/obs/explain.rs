@@ -1,11 +1,11 @@
-//! `vellum obs explain`: why the outliers of saved series took longer.
+//! `vellum obs explain`: explains the outliers of saved series.
 //!
 //! ```text
 //! x.obs ─▶ Filter ─▶ explain, series by series ─▶ causes and beats: tables │ JSON
 //! ```
 //!
-//! The columns of a line decide what can be explained: starts give periods; faults, switches or processor
-//! time give causes. A missing explanation is reported, with the column that would give it.
+//! The columns of a line determine the possible explanations: starts give periods; faults, switches or
+//! processor time give causes. A missing explanation is reported with the column that it needs.
 
 use super::status;
 use crate::accounts::{BEAT_HEADS, Beats, LOSS_HEADS, Losses, share, sought};

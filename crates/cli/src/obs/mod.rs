@@ -1,4 +1,4 @@
-//! `vellum obs`: parts of files of observations, and their figures.
+//! `vellum obs`: selects parts of observation files, and computes their statistics.
 //!
 //! ```text
 //! obs grep PATTERN ─┐
@@ -7,11 +7,12 @@
 //! obs explain      ─┘                                 └──────────▶ explain: tables │ JSON
 //! ```
 //!
-//! Lines are streamed, one series at a time, of any length. JSON is written at the end.
+//! Lines are streamed, one series at a time, without a limit on length. JSON is written at the end.
 //!
-//! Exit statuses as grep(1)'s: 0 if anything was written, 1 if nothing was; 125 if the command failed.
+//! Exit statuses are those of grep(1): 0 if anything was written, 1 if nothing was; 125 if the command
+//! failed.
 //!
-//! Source: Bates' `bgrep` and `bcut`, and the summaries his `bench` prints unless asked for observations.
+//! Source: `bgrep`, `bcut` and the summaries of `bench` in Bates's thesis.
 
 mod explain;
 mod stat;

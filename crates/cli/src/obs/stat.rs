@@ -7,8 +7,8 @@
 //! BASE  1,000  486 µs  402 µs  9.05 ms  499 µs  410 µs
 //! ```
 //!
-//! Layers of outliers can be removed first; then `n` shows the number left, of all. A summary is shown as it
-//! is: it holds no observations, and so no low quantile.
+//! Layers of outliers can be removed first; `n` then shows how many observations are left, and the total. A
+//! summary is shown unchanged: it holds no observations, and so gives no low quantile.
 
 use super::status;
 use crate::failure::Failure;

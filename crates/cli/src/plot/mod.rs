@@ -1,11 +1,11 @@
-//! `vellum plot`: observations as a picture, in the terminal or in a file.
+//! `vellum plot`: draws observations in the terminal or into a file.
 //!
 //! ```text
 //! Input ─▶ Filter ─▶ series ─▶ explain (causes) ─▶ report::plot ─▶ terminal │ SVG
 //! ```
 //!
-//! Source: Bates' `plot`, with its options `-o` (remove a layer of outliers), `-p` (the kind) and `-z` (an
-//! axis from zero).
+//! Source: Bates's `plot`, with its options `-o` (remove a layer of outliers), `-p` (the kind of plot) and
+//! `-z` (an axis from zero).
 
 use crate::explain::explain;
 use crate::failure::Failure;

@@ -1,4 +1,4 @@
-//! `vellum run` on the command line.
+//! The options of `vellum run`.
 
 use crate::heap::args::{INTERVAL, interval};
 use clap::{ValueEnum, ValueHint};

@@ -1,4 +1,4 @@
-//! From what was observed to what is reported.
+//! Builds the report of a run from its observations.
 
 use super::launch::{Observed, Plan};
 use super::report::{

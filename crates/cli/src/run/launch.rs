@@ -1,8 +1,8 @@
 //! One run of the command, measured.
 //!
-//! A [`Plan`] is made once: the program's file, whether the library can be preloaded into it, the library.
-//! [`Plan::launch`] then runs it, on Vellum or without, and returns what was observed. The files of the board
-//! are removed when it returns, in every case.
+//! A [`Plan`] is made once: the program's file, the library, and whether the library can be preloaded into
+//! the program. [`Plan::launch`] then runs the program, on Vellum or without, and returns the observations.
+//! It always removes the board's files before it returns.
 
 use super::args::Run;
 use super::live::Live;

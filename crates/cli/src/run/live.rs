@@ -1,17 +1,21 @@
-//! The line that shows a long run going on.
+//! The status line shown during a long run.
 //!
 //! The terminal belongs to the program. A line drawn at the cursor would end up inside the program's next
-//! output. So ours is drawn in the row *below* the cursor, which then returns to its place:
+//! output. The status line is therefore drawn in the row *below* the cursor, which then returns to its
+//! place:
 //!
 //! ```text
 //! program's last output▮                 the cursor: the program's next output goes here, as without us
 //!   12.3 s  resident 412 MiB ...         ours, erased (cursor to end of screen) before anything else
 //! ```
 //!
-//! It is drawn only while that is safe. The run has lasted [`LIVE_AFTER`]. Standard error is a terminal of
-//! which we are in the foreground, in line mode: a program that has switched the mode, such as an editor,
-//! draws itself. If the program's output goes to the same terminal, the job has made no write call for
-//! [`QUIET`], by `/proc/PID/io`; where that cannot be read there is no line.
+//! The line is drawn only under these conditions:
+//!
+//! - The run has lasted [`LIVE_AFTER`].
+//! - Standard error is a terminal, this command is in its foreground, and it is in line mode. A program
+//!   that switched the mode, such as an editor, draws the whole screen.
+//! - If the program's output goes to the same terminal, the job has made no write call for [`QUIET`],
+//!   according to `/proc/PID/io`. If that file cannot be read, there is no line.
 
 use super::shown::SLOW_READS;
 use crate::screen;

@@ -1,9 +1,9 @@
-//! `vellum run`: once, with a report.
+//! `vellum run`: runs a program on Vellum once, and reports on it.
 //!
 //! ```text
 //! args ─▶ launch ──▶ process             one run of the command: files, environment, start, wait
 //!          │  ╲
-//!          │   live · working_set        meanwhile: the line on the terminal, which pages are referenced
+//!          │   live · working_set        during the run: the line on the terminal, the referenced pages
 //!          ▼
 //!        gather ─▶ report (JSON) ─▶ shown, plots ─▶ text · page
 //! ```

@@ -1,4 +1,4 @@
-//! Plots of a run, for the page: everything they show is also in the tables or the JSON.
+//! Plots of a run for the page. The tables or the JSON have all of the plotted data too.
 
 use super::report::{Report, Samples};
 use super::working_set::WorkingSet;

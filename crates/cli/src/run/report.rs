@@ -1,8 +1,8 @@
-//! The report's data: what the text, the JSON and the page are all made from.
+//! The data of a report, from which the text, the JSON and the page are made.
 //!
-//! Field names and order are the JSON schema `vellum.run/1`, documented in docs/run-schema.md. A field's
-//! meaning never changes within a version; new fields may be added. Times are nanoseconds, sizes bytes, both
-//! whole numbers. A value that could not be measured is null, and named in `missing`.
+//! Field names and order are the JSON schema `vellum.run/1`, documented in docs/run-schema.md. The meaning
+//! of a field never changes within a version; new fields may be added. Times are nanoseconds and sizes are
+//! bytes, both whole numbers. A value that could not be measured is null, and named in `missing`.
 
 use super::working_set::WorkingSet;
 use crate::heap;

@@ -1,6 +1,6 @@
 //! The report for people: a dozen lines on a terminal, all of it with --verbose and on the page.
 //!
-//! Lines about things that did not happen are left out, unless their absence is news.
+//! Lines about events that did not happen are left out, unless their absence is important.
 
 use super::plots;
 use super::report::{PAGE_BYTES, Report as Document, Standing};

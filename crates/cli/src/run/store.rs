@@ -1,8 +1,8 @@
-//! Checks that the pager's store can be at a place. This happens before the program starts, which would
-//! otherwise run unpaged; `vellum doctor` checks the default place.
+//! Checks that the pager can create its store in a directory. The check runs before the program starts,
+//! which would otherwise run unpaged; `vellum doctor` checks the default directory.
 //!
-//! The runtime creates its store with the first block that is paged. The check makes a file without a name in
-//! the same directory, and has space reserved for it as the pager does.
+//! The runtime creates its store with the first paged block. The check creates a file without a name in the
+//! same directory, and reserves space for it as the pager does.
 
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::File;

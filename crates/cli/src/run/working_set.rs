@@ -1,9 +1,10 @@
-//! The working set of a program that `vellum run` runs: watched by a thread of its own, said in the report.
+//! The working set of a program under `vellum run`: observed by a separate thread, shown in the report.
 //!
-//! The thread sleeps until the next sample. It begins after [`BEGIN_AFTER`], so that short programs are not
+//! The thread sleeps between samples. It begins after [`BEGIN_AFTER`], so that short programs are not
 //! disturbed, and keeps to [`BUDGET`], which leaves the rest of one percent to the sampler.
 //!
-//! S is measured after the program has ended, and only if there is a curve: the run is not disturbed.
+//! S is measured after the program has ended, so that the run is not disturbed, and only if there is a
+//! curve.
 
 use crate::working_set_text::too_short;
 use serde::Serialize;

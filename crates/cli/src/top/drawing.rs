@@ -1,4 +1,4 @@
-//! A view as a picture: the sum of all, the table, and the chosen job's history and advice.
+//! Draws a view: the sum over all jobs, the table, and the history and advice of the chosen job.
 //!
 //! ```text
 //! ┌ sum: held of the budget, stalls ┐

@@ -1,6 +1,6 @@
-//! The cells of a screen: characters with a look, and curves of braille dots, eight to a cell.
+//! The cells of a screen: characters with a style, and curves of braille dots, eight to a cell.
 //!
-//! What lies outside is cut off.
+//! Drawing outside the screen is clipped.
 
 use std::fmt::Write as _;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What the last states have said of each job: what its chart is drawn from.
+//! The recent states of each job, from which its chart is drawn.
 
 use std::collections::{BTreeMap, VecDeque};
 use vellum_governor::{JobSnapshot, Snapshot};

@@ -1,11 +1,11 @@
-//! `vellum top`: the state of a governor's jobs, drawn anew each period.
+//! `vellum top`: the state of a governor's jobs, redrawn each period.
 //!
 //! ```text
 //! state socket ─ lines of JSON ─▶ states ─┬─▶ terminal: view (what is chosen, history) ─▶ drawing ─▶ screen
 //!                                         └─▶ elsewhere: one table after the other, or JSON
 //! ```
 //!
-//! The terminal is put back as it was however this ends, but for SIGKILL.
+//! The terminal is restored however the command ends, except after SIGKILL.
 
 mod drawing;
 mod grid;

@@ -1,4 +1,4 @@
-//! Keys, read from the bytes that a terminal sends for them.
+//! Decodes key presses from the bytes that a terminal sends.
 
 /// A key that means something here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The governor's states, as they come over its socket: lines of JSON.
+//! The governor's states, read from its socket as lines of JSON.
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;

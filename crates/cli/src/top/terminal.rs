@@ -1,8 +1,8 @@
-//! The terminal: its second screen, without a cursor, and its keys as they are pressed.
+//! The terminal in use by `vellum top`: its alternate screen, a hidden cursor, and keys without line mode.
 //!
 //! # Invariants
-//! * The modes of before are restored when it is dropped, and by the hook for panics, as a panic may end the
-//!   process at once.
+//! * The original modes are restored when the value is dropped. A panic hook restores them too, as a panic
+//!   may end the process at once.
 
 use super::grid::Grid;
 use super::press::{Press, presses};

@@ -1,8 +1,8 @@
-//! A person's choices: a job, a column to sort by, a pause. How they are drawn is not known here.
+//! The user's choices: a job, a column to sort by, a pause. The drawing of them is in `drawing`.
 //!
 //! # Invariants
-//! * The chosen job is one of the table, if the table has any. It is known by its name: its place changes
-//!   with the order.
+//! * If the table has any jobs, the chosen job is in it. The job is identified by its name, because its
+//!   place changes with the order.
 
 use super::history::History;
 use super::press::Press;

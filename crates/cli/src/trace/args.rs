@@ -1,4 +1,4 @@
-//! `vellum trace` on the command line.
+//! The options of `vellum trace`.
 
 use clap::{ValueEnum, ValueHint};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Why a trace says nothing.
+//! The errors of `vellum trace`.
 
 use crate::failure::Failure;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `vellum trace`: how much memory a program needs, by a recorded trace of its references.
+//! `vellum trace`: the memory that a program needs, computed from a recorded trace of its references.
 //!
 //! ```text
 //! FILE or - ─▶ read (Trace ─▶ Intervals, one pass) ─▶ report ─▶ text + plot │ JSON │ SVG

@@ -1,7 +1,7 @@
-//! A trace, read once.
+//! The reader of a trace, in one pass.
 //!
-//! Invariant: nothing is skipped silently. The first few bad lines are reported one by one, all are counted.
-//! A page trace whose end is cut off, as when its writer was killed, counts up to there, and is reported.
+//! Invariant: nothing is skipped silently. The first bad lines are reported one by one; all bad lines are
+//! counted. A page trace that is cut off, as when its writer was killed, is used up to there, with a note.
 
 use super::args::TraceArgs;
 use super::failure::TraceFailure;

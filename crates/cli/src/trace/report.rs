@@ -1,4 +1,4 @@
-//! What a trace says, in figures: the same for text, JSON and picture.
+//! The results of a trace as numbers, from which the text, the JSON and the picture are made.
 
 use super::args::TraceArgs;
 use super::failure::TraceFailure;

@@ -1,4 +1,4 @@
-//! What a trace says, in words: at most 80 columns, units on every figure.
+//! The results of a trace in words: at most 80 columns, with units on every figure.
 
 use super::report::{Limit, Report as Found};
 use vellum_measure::Unit;

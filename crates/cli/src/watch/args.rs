@@ -1,4 +1,4 @@
-//! `vellum watch` on the command line.
+//! The options of `vellum watch`.
 
 use clap::ValueHint;
 use std::path::PathBuf;

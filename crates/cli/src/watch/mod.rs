@@ -1,14 +1,14 @@
-//! `vellum watch`: the working set of a program that runs already.
+//! `vellum watch`: the working set of a program that already runs.
 //!
 //! ```text
 //! args ─▶ subject ─▶ Watcher ─▶ Frame ─┬─▶ view      drawn anew on a terminal, a line elsewhere
 //!                                       ├─▶ record    a file to show later
 //! FILE ─▶ record ──────────────────────▶└─▶ JSON      standard output
 //! ```
-//! --prove ─▶ prove ─▶ squeezes its control group, and corrects the curve
+//! With `--prove`, `prove` squeezes the program's control group and corrects the curve.
 //!
-//! One thread: it sleeps until the next sample or the next report. A signal may end it at any moment: nothing
-//! of the watch is left in the watched program, and every line of a record is complete.
+//! One thread does all of this, and sleeps until the next sample or the next report. A signal may end it at
+//! any moment: it leaves nothing set in the watched program, and every line of a record is complete.
 
 mod args;
 mod prove;

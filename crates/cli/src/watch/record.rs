@@ -1,7 +1,7 @@
-//! What a watch writes, and reading it again: a header and then a frame a line, each a JSON object.
+//! The record of a watch, written and read: a header, then one frame a line, each a JSON object.
 //!
-//! A line is written with one call, so a record can be read up to a crash or a full disk. An incomplete last
-//! line is left out when it is read, and reported.
+//! Each line is written with one call, so a record is readable up to a crash or a full disk. An incomplete
+//! last line is skipped by the reader, and reported.
 
 use serde::{Deserialize, Serialize};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! `vellum bench`: real programs, and Vellum's own suite.
 //!
-//! Figures are never judged here, with one exception: a program that does forty times the work takes several
+//! Tests never judge timings, with one exception: a program that does forty times the work takes several
 //! times as long.
 
 use crate::common::{VELLUM, has, out, refused, report, said, text};

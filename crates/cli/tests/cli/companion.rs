@@ -1,5 +1,5 @@
-//! Subcommands that are programs of their own: what `vellum` says where they are missing, and how it starts
-//! them where they lie beside it.
+//! Subcommands that are separate programs: the message when such a program is missing, and its start when
+//! it lies beside `vellum`.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,5 +1,5 @@
-//! `vellum cost` on real programs: every count is known beforehand and is in the program's own source, after
-//! "//=", with the bytes after it, perhaps: `malloc=10:640`.
+//! `vellum cost` on real programs. Every expected count is in the program's own source after "//=",
+//! optionally followed by the bytes: `malloc=10:640`.
 
 use crate::common::recorded::{SOURCES, compiled, cost, is_built, measured};
 use crate::common::{VELLUM, has, report, said, text};

@@ -1,4 +1,4 @@
-//! `vellum doctor`: what it says of this machine, and of one that denies something.
+//! `vellum doctor`: its findings on this machine, and on a machine that denies a feature.
 
 use crate::common::{self, VELLUM, out, said, text};
 use serde_json::Value;

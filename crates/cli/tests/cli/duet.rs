@@ -1,4 +1,4 @@
-//! `vellum bench --order duet`: pairs at the same time, on two processors.
+//! `vellum bench --order duet`: both programs of a pair at the same time, on two processors.
 
 use crate::bench::{FORTYFOLD, ONCE, program};
 use crate::common::{VELLUM, has, out, refused, report, said, text};

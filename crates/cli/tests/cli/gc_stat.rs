@@ -1,5 +1,5 @@
-//! `vellum gc-stat` on real processes: a running one, one that it starts, one that ends meanwhile, and those
-//! of which nothing can be known.
+//! `vellum gc-stat` on real processes: a running process, a program that it starts, a process that ends
+//! during the watch, and processes without readable counters.
 
 use crate::common::held::{is_built, runtime};
 use crate::common::{self, VELLUM, has, report, said, text};

@@ -1,4 +1,4 @@
-//! `vellum heap` on programs of which it is known what they hold, and on one that is rough.
+//! `vellum heap` on programs whose held memory is fixed, and on one that stresses the profiler.
 
 use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, runtime};
 use crate::common::recorded;

@@ -1,5 +1,5 @@
-//! `vellum heap` on collected heaps: objects by the lines that allocated them, until a collection finds them
-//! dead, under every plan (by the header's numbers); and programs that rely on the collector.
+//! `vellum heap` on collected heaps. Objects are listed by the lines that allocated them until a collection
+//! frees them, under every plan (by the header's numbers). Also programs that rely on the collector.
 
 use crate::common::held::{SOURCES, compiled, heap, runtime};
 use crate::common::{report, said, text};

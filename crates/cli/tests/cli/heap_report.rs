@@ -1,4 +1,4 @@
-//! The report of `vellum heap`: who asked for memory, of what was chosen, and what it has not.
+//! The report of `vellum heap`: allocating lines, its filters, and its notes on missing data.
 
 use crate::common::held::{compiled, heap};
 use crate::common::{VELLUM, report, said, text};

@@ -1,5 +1,5 @@
-//! `vellum heap` on programs that are rough in one way each, built in the ways that make stacks hard to walk.
-//! A sample every KiB: of nearly every allocation the stack is walked.
+//! `vellum heap` on programs that each stress one part of the profiler, compiled in the ways that make
+//! stacks hard to walk. The sample interval is 1 KiB, so nearly every allocation's stack is walked.
 
 use crate::common::held::{compiled, heap};
 use crate::common::{report, said, text};

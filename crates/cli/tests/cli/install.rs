@@ -1,5 +1,5 @@
-//! Installations and packages: made by the repository's scripts of what `./build` made, used from
-//! elsewhere, and removed.
+//! Installations and packages: the repository's scripts make them from the output of `./build`. The tests
+//! use them from another place, and remove them.
 
 use crate::common::{said, text};
 use std::fs;

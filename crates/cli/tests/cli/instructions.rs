@@ -1,5 +1,5 @@
-//! `vellum bench --metric instructions`: by valgrind, which counts the same everywhere, and what is said
-//! where the processor does not count.
+//! `vellum bench --metric instructions`: counts by valgrind, which are the same on every machine, and the
+//! message where the processor does not count.
 
 use crate::common::{VELLUM, has, out, refused, report, said, text};
 use serde_json::Value;

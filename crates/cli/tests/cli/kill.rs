@@ -1,8 +1,8 @@
-//! `vellum govern` and its guardians, killed by `kill -9` at random moments: nothing stays stopped, and no
+//! `vellum govern` and its guardians, killed by `kill -9` at random moments: no job stays stopped, and no
 //! group is left.
 //!
-//! Each moment is a governor of its own, whose jobs do not fit and take turns; a job forks all the
-//! time. Some milliseconds after it has suspended a job, one of four things is killed:
+//! Each moment has its own governor. Its jobs do not fit and take turns; one job forks all the time. Some
+//! milliseconds after the governor has suspended a job, one of four sets is killed:
 //!
 //! ```text
 //! the governor · a guardian · the governor and a guardian · the governor and both guardians

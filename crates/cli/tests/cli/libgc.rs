@@ -1,6 +1,5 @@
-//! `libgc.so.1` against the promises of `gc.h`: its names, its headers, and C programs that check
-//! them. Programs that others wrote for libgc, and minutes of collections at random, are in
-//! `lab/stress`.
+//! `libgc.so.1` against the guarantees of `gc.h`: its names, its headers, and C programs that check them.
+//! Programs that others wrote for libgc, and minutes of collections at random, are in `lab/stress`.
 
 use crate::common::{VELLUM, has, said, text};
 use crate::libgc_programs::{

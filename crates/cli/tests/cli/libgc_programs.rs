@@ -1,4 +1,4 @@
-//! Programs that are written for libgc, compiled for Vellum's library. `lab/stress` has this file, too.
+//! Programs written for libgc, compiled against Vellum's library. `lab/stress` includes this file too.
 
 use crate::common::{libraries, said, skip};
 use std::path::{Path, PathBuf};

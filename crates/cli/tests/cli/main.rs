@@ -1,6 +1,6 @@
-//! Tests of the command `vellum`, in one program, as linking takes longest.
+//! Tests of the command `vellum`, in one test program, as linking takes longest.
 //!
-//! Each module tests a subcommand, or a promise of several. Tests in `alone` run with nothing beside them.
+//! Each module tests a subcommand, or a guarantee of several. Tests in `alone` run with no other test.
 
 mod common;
 mod libgc_programs;

@@ -1,4 +1,4 @@
-//! `vellum obs`: parts and figures of files of observations.
+//! `vellum obs`: selected parts of observation files, and their figures.
 
 use crate::common::{VELLUM, out, refused, said, text};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Interpreters of Python, for tests that run some under Vellum.
+//! Python interpreters, for tests that run them under Vellum.
 
 use std::path::PathBuf;
 use std::process::Command;

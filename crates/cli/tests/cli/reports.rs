@@ -1,4 +1,4 @@
-//! What the reports say, and to whom.
+//! The contents of the reports, and the streams and files they go to.
 
 use crate::common::{self, program, report, run, said, sh, text};
 use crate::heap_page::check_alone;

@@ -1,4 +1,4 @@
-//! The program must not notice that it is not alone.
+//! Checks that a program under `vellum` behaves as it does alone.
 
 use crate::common::{self, VELLUM, harmless_library, heeding_signals, program, run, said, sh};
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! `vellum watch`: on a program that runs, and on what was recorded of one.
+//! `vellum watch` on a running program, and on a record of one.
 
 use crate::common::{self, VELLUM, has, said, text};
 use serde_json::Value;

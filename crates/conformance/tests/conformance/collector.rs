@@ -1,4 +1,4 @@
-//! The collector as C programs see it: the header in every dialect, and scenarios linked with the library.
+//! The collector's C interface: the header in every C dialect, and scenarios linked with the library.
 
 use std::path::PathBuf;
 use vellum_conformance::library::library;

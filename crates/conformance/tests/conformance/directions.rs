@@ -1,4 +1,4 @@
-//! The floors: which crate may use which, over the three workspaces, checked from `cargo metadata`.
+//! The crates' layers: which crate may use which, in all three workspaces, checked from `cargo metadata`.
 
 use crate::house::{self, Package};
 use std::path::Path;

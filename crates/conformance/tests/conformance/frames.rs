@@ -1,4 +1,4 @@
-//! Whole processes in few frames: small blocks and mappings are paged too, and programs see nothing of it.
+//! Whole processes in few frames: small blocks and mappings are paged too, and programs work unchanged.
 
 // Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
 vellum_conformance::scenarios! { fewest: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "512K")];

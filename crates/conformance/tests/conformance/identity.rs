@@ -1,5 +1,5 @@
-//! Programs that give up privileges, or move to another namespace, with background threads of ours beside
-//! them; and programs that run with other rights, or as somebody else, than those who started them.
+//! Programs that drop privileges or enter another namespace while Vellum's background threads run. Also
+//! programs that run with other rights, or as another user, than their parents.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

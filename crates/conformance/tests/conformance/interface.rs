@@ -1,4 +1,5 @@
-//! The malloc family and C++ new and delete, as the C library and the standards have them, and Vellum's own.
+//! The malloc family and C++ new and delete, per the C library and the standards, and Vellum's own
+//! functions.
 
 use vellum_conformance::program::header;
 use vellum_conformance::scenario::check_all_with;

@@ -1,4 +1,4 @@
-//! Vellum under real programs. One executable for all, as linking is what takes longest.
+//! Vellum under real programs. One executable for all tests, as linking takes longest.
 
 mod alone;
 mod circles;

@@ -1,4 +1,4 @@
-//! The program's own mappings: served, changed, moved, laid over, given back in parts.
+//! The program's own mappings: served, changed, moved, replaced, unmapped in parts.
 
 use std::process::Command;
 use vellum_conformance::{Place, plain, served};

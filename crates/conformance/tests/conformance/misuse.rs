@@ -1,4 +1,4 @@
-//! Misuse that is promised to be caught: the process ends with `SIGABRT` after one line that names the
+//! Misuse that Vellum guarantees to detect: the process ends with `SIGABRT` after one line with the
 //! address, and the stack.
 
 use std::os::unix::process::ExitStatusExt;

@@ -1,12 +1,12 @@
-//! How many of 116 ways to misuse memory are caught: by the C library, by Vellum, and by Vellum's hardened
-//! mode.
+//! Counts how many of 116 ways to misuse memory are detected: by the C library, by Vellum, and by Vellum's
+//! hardened mode.
 //!
 //! ```text
 //! cargo test -p vellum-conformance --test conformance -- misuse_cases --nocapture
 //! ```
 //!
-//! prints the table. `VELLUM_TEST_ALLOCATORS=/path/to/libmimalloc-secure.so:...` adds columns for other
-//! allocators.
+//! This command prints the table. `VELLUM_TEST_ALLOCATORS=/path/to/libmimalloc-secure.so:...` adds columns
+//! for other allocators.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

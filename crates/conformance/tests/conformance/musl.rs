@@ -1,4 +1,4 @@
-//! The same library in programs of musl: every C program here that musl's headers compile.
+//! The same library in musl programs: every C program of this crate that compiles with musl's headers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Big blocks in few frames: programs see nothing of it.
+//! Big blocks in few frames: programs work unchanged.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args};

@@ -1,7 +1,7 @@
-//! Programs that people run: interpreters, compilers, a database, version control. Output, errors
-//! and status with Vellum must be what they are without it, in each of its modes.
+//! Programs in daily use: interpreters, compilers, a database, version control. In each mode of Vellum
+//! their output, errors and status must be the same as without it.
 //!
-//! In few frames they are in `paging` and `frames`; some 170 more are in the matrix.
+//! `paging` and `frames` run them in few frames; the matrix (`lab/matrix`) runs some 170 more.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Pages among survivors: slabs of which little is in use give back the rest. Pages that a program does not
-//! touch: they stay away, however often their block is freed and had again.
+//! Sparsely used memory. Slabs with few blocks in use return their other pages to the kernel. Pages that a
+//! program never touches stay unpopulated, even if their block is freed and allocated repeatedly.
 
 use vellum_conformance::{Outcome, Place, served, with_args};
 use vellum_wire::Counter;

@@ -1,7 +1,6 @@
-//! Threads, forks, random sizes, random lifetimes; and the same with every kernel facility taken
-//! away in turn.
+//! Threads, forks, random sizes and random lifetimes, also with each kernel facility disabled in turn.
 //!
-//! The seed is printed, and `VELLUM_TEST_SEED` sets it; `VELLUM_STRESS=20` is twenty times as long.
+//! The seed is printed, and `VELLUM_TEST_SEED` sets it; `VELLUM_STRESS=20` runs twenty times as long.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Threads that come and go, free for each other, and sleep on memory they have freed.
+//! Threads that start and end, free each other's blocks, and sleep on memory they have freed.
 
 vellum_conformance::scenarios! { threads: "threads.c", ["-pthread"], [];
     threads_come_and_go blocks_outlive_their_threads blocks_are_freed_by_others destructors_allocate_and_free

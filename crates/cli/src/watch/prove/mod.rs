@@ -1,5 +1,5 @@
-//! `vellum watch --prove`: is the advice true? The job's memory is squeezed gently, and its faults are
-//! counted.
+//! `vellum watch --prove`: tests the recommendation. It gently squeezes the job's memory and counts the
+//! faults.
 //!
 //! ```text
 //! curve ─▶ give ─▶ Squeeze: reclaim down to it ─▶ hold ─▶ faults · S / CPU time = cost seen
@@ -7,12 +7,12 @@
 //!            └──── Search: the next size ◀── cost allowed? ──┘ ─▶ settled: Proof, and the curve corrected
 //! ```
 //!
-//! Nothing is left set while the job runs: memory is reclaimed down to a size again and again, in small
-//! steps, and grows back when that ends. A size that costs much more than is agreed to is given up at once.
-//! So the worst that a proof costs the job is some seconds of faults.
+//! No limit stays set while the job runs. Memory is reclaimed down to a size again and again, in small
+//! steps, and grows back afterwards. A size that costs much more than the agreed slowdown is abandoned at
+//! once. At worst, a proof costs the job some seconds of faults.
 //!
-//! Source: Weiner et al., TMO, 2022, for squeezing until pressure shows. They have no curve: they begin
-//! anywhere and go on for hours, and neither know beforehand what a size costs nor say it afterwards.
+//! Source: Weiner et al., TMO, 2022, for squeezing until pressure shows. Departure: TMO has no curve. It
+//! begins at any size, continues for hours, and neither predicts nor reports the cost of a size.
 
 mod search;
 mod squeeze;

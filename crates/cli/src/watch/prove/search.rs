@@ -1,7 +1,7 @@
-//! The search for the smallest size that costs no more than agreed to: a pure function of the costs seen.
+//! The search for the smallest size at an acceptable cost: a pure function of the costs seen.
 //!
-//! From the advised size it goes down by eighths while that costs little, and up while it costs too much.
-//! Between a size that does and one that does not it halves the distance.
+//! From the advised size the search goes down by eighths while the cost is acceptable, and up while it is
+//! too high. Between an acceptable size and one that is too small it halves the distance.
 
 /// The search ends when the two are this near, as a part of the larger …
 const PRECISION: f64 = 1.0 / 16.0;

@@ -1,13 +1,14 @@
-//! A control group whose memory is taken a little at a time, and what it says of faults and stalls.
+//! A control group whose memory is reclaimed in small steps, and its counts of faults and stalls.
 //!
-//! | version | by | is set |
+//! | version | reclaims by | setting |
 //! | --- | --- | --- |
-//! | 2 | `memory.reclaim` | nothing |
-//! | 2, before Linux 5.19 | `memory.high`, for the moment of the write | put back at once |
-//! | 1 | `memory.limit_in_bytes`, for the moment of the write, while `memory.oom_control` holds the killer | put back at once |
+//! | 2 | `memory.reclaim` | none |
+//! | 2, before Linux 5.19 | `memory.high`, during the write | restored at once |
+//! | 1 | `memory.limit_in_bytes`, during the write, with the OOM killer disabled | restored at once |
 //!
-//! Writing a limit below what is held has the kernel reclaim down to it before the write returns, so a moment
-//! is enough. If we are killed within it, a guardian puts the limit and the killer back ([`Keeper`]).
+//! Writing a limit below the current use makes the kernel reclaim down to it before the write returns, so
+//! the limit is needed for a moment only. If this command is killed in that moment, a guardian restores the
+//! limit and enables the killer (`memory.oom_control`; [`Keeper`]).
 
 use std::fs;
 use std::io;

@@ -1,6 +1,6 @@
-//! What `kill -9` leaves behind where `vellum` has set something up in the kernel: nothing.
+//! Checks that `kill -9` of `vellum` leaves nothing set up in the kernel.
 //!
-//! Skipped where the kernel or privilege lacks it; `.ci/vm` boots a kernel that has all of it.
+//! Skipped if the kernel or the privilege is missing; `.ci/vm` boots a kernel that has everything.
 
 use crate::common::{VELLUM, until};
 use std::process::{Child, Command, Stdio};

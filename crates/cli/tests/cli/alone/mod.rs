@@ -1,4 +1,4 @@
-//! Tests that have the machine to themselves: they set up the kernel for all of it, or measure
+//! Tests that run with nothing else on the machine: they change settings of the whole kernel, or measure
 //! shares of time.
 
 mod groups;

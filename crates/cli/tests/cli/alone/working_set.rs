@@ -1,4 +1,4 @@
-//! The working set that `vellum run` reports. Its watcher keeps to a share of the program's CPU
+//! The working set that `vellum run` reports. The observing thread keeps to a share of the program's CPU
 //! time; other programs would disturb that figure.
 
 use crate::common::{report, said, sh, text};

@@ -1,4 +1,4 @@
-//! Pictures of pages, by a browser without a screen.
+//! Pictures of pages, made by a headless browser.
 
 use super::said;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the tests of `vellum heap` share: programs that are compiled, and the command on them.
+//! Helpers for the tests of `vellum heap`: compiled programs, and the command on them.
 
 use super::VELLUM;
 use std::path::{Path, PathBuf};

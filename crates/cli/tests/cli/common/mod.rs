@@ -1,4 +1,4 @@
-//! What the tests of the command share.
+//! Helpers for the tests of the command.
 
 pub(crate) mod browser;
 pub(crate) mod held;

@@ -1,4 +1,4 @@
-//! What the tests of `vellum cost` share: programs that are compiled, and the command on them.
+//! Helpers for the tests of `vellum cost`: compiled programs, and the command on them.
 
 use super::{VELLUM, held, report, said, text};
 use serde_json::Value;

@@ -1,6 +1,7 @@
-//! Programs that stay within what they may have in memory: the pages of all of it are frames.
+//! Programs under `--frames` stay within their bound on physical memory.
 //!
-//! Alone, as pages that arrive while others have all processors are beyond the bound.
+//! They run alone: with all processors busy, pages arrive before the pager evicts others, and the bound is
+//! exceeded.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args};

@@ -1,4 +1,4 @@
-//! Strict accounting of what programs may use, which is a setting of the whole machine.
+//! Strict commit accounting (`vm.overcommit_memory`), a setting of the whole machine.
 
 use std::process::Command;
 use vellum_conformance::{Place, served, skip};

@@ -1,7 +1,7 @@
-//! Control groups: a process under a limit that the C library lives under is never killed with Vellum.
+//! Control groups: a process that survives under a limit on the C library is never killed on Vellum.
 //!
-//! Each program first runs on the C library's memory under the same limit: if that is killed, the
-//! test is wrong.
+//! Each program first runs on the C library's memory under the same limit. If it is killed there, the test
+//! itself is wrong.
 
 use std::process::Command;
 use vellum_conformance::{Group, Outcome, Place, plain, served, skip};

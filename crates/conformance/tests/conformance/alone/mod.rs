@@ -1,5 +1,5 @@
-//! Tests that have the machine to themselves: control groups with little memory, bounds that hold while
-//! the pager's thread gets a processor, and a setting of the kernel's.
+//! Tests that run with nothing else on the machine: control groups with little memory, bounds that hold
+//! while the pager's thread gets a processor, and a kernel setting.
 
 mod bounds;
 mod commitment;
