@@ -18,7 +18,7 @@ pub struct VelClock {
     reserved: c_int,
 }
 
-/// The kind with this number, none for the best.
+/// The kind with this number; `None` for `VEL_BEST`.
 pub(crate) fn kind(number: c_int) -> Result<Option<ClockKind>, ClockError> {
     if number == BEST {
         return Ok(None);
@@ -39,7 +39,7 @@ fn number(kind: ClockKind) -> c_int {
 /// Opens a clock.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_clock_open(clock: *mut VelClock, kind: c_int) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `clock` is null or a live object that no other thread uses.
     let Some(place) = (unsafe { object(clock) }) else { return -1 };
     match open(kind) {
         Ok(opened) => {
@@ -56,13 +56,13 @@ pub unsafe extern "C" fn vel_clock_open(clock: *mut VelClock, kind: c_int) -> c_
     }
 }
 
-/// Reads a clock of the kernel's.
+/// Reads one of the kernel's clocks, in its ticks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_stamp_call(clock: *const VelClock) -> u64 {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `clock` is null or a live object that no other thread uses.
     let number = unsafe { clock.as_ref() }.map_or(BEST, VelClock::number);
     let kind = kind(number).ok().flatten().unwrap_or(ClockKind::MonotonicRaw);
-    // As in the header: the counter is read there, and nowhere else.
+    // The counter is read inline in the header only, so a counter clock falls back to a kernel clock here.
     kind.id().or(ClockKind::MonotonicRaw.id()).and_then(|id| read(id).ok()).unwrap_or(0)
 }
 

@@ -67,7 +67,7 @@ fn options(from: &VelDuelOptions) -> Result<DuelOptions, String> {
     })
 }
 
-/// Lets two operations run by turns.
+/// Runs a duel of two operations.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_duel_run(
     a: Option<Operation>,
@@ -77,28 +77,28 @@ pub unsafe extern "C" fn vel_duel_run(
     options: *const VelDuelOptions,
 ) -> *mut Duel {
     let (Some(a), Some(b)) = (a, b) else { return none(NO_OPERATION) };
-    // SAFETY: null, or as the header demands.
+    // SAFETY: by the header, `options` is null or a live object that no other thread uses.
     let options = unsafe { options.as_ref() }.map_or_else(|| Ok(DuelOptions::default()), self::options);
-    // SAFETY: the caller's functions with the caller's contexts, also below.
+    // SAFETY: the caller passes a function and the context that belongs to it, valid until this returns.
     let mut a = || unsafe { a(context_a) };
-    // SAFETY: the same for the other one.
+    // SAFETY: the caller passes `b` with its own context, valid until this returns.
     let mut b = || unsafe { b(context_b) };
     let held =
         options.and_then(|options| duel_between([&mut a, &mut b], &options).map_err(|why| why.to_string()));
     held.map_or_else(none, handed_out)
 }
 
-/// How many rounds there were.
+/// The number of rounds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_duel_rounds(duel: *const Duel) -> usize {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `duel` is null or a live object that no other thread uses.
     unsafe { shared(duel) }.map_or(0, Duel::len)
 }
 
-/// One round's times.
+/// The times of one round.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_duel_round(duel: *const Duel, index: usize, times_ns: *mut [f64; 3]) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `duel` and `times_ns` are null or live objects that no other thread uses.
     let (Some(duel), Some(place)) = (unsafe { (shared(duel), object(times_ns)) }) else { return -1 };
     match duel.round(index) {
         Some(times) => {
@@ -109,10 +109,10 @@ pub unsafe extern "C" fn vel_duel_round(duel: *const Duel, index: usize, times_n
     }
 }
 
-/// B against A, with the control.
+/// Compares B with A, with the control.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_duel_compare(duel: *const Duel, comparison: *mut VelComparison) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `duel` and `comparison` are null or live objects that no other thread uses.
     let (Some(duel), Some(place)) = (unsafe { (shared(duel), object(comparison)) }) else { return -1 };
     match duel.compare(&Options::default()) {
         Ok(found) => {
@@ -135,14 +135,14 @@ pub unsafe extern "C" fn vel_duel_compare(duel: *const Duel, comparison: *mut Ve
     }
 }
 
-/// One arm's observations.
+/// The observations of one arm.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_duel_series(
     duel: *const Duel,
     name: *const c_char,
     arm: c_int,
 ) -> *mut VelSeries {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `duel` is null or live and not used elsewhere, `name` is null or a C string.
     let (Some(duel), name) = (unsafe { (shared(duel), crate::text(name)) }) else { return null_mut() };
     match usize::try_from(arm).ok().filter(|arm| *arm < ARMS.len()) {
         Some(arm) => handed_out(duel.series(&name.unwrap_or_default(), arm).into()),
@@ -150,9 +150,9 @@ pub unsafe extern "C" fn vel_duel_series(
     }
 }
 
-/// Frees it.
+/// Frees the duel.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_duel_free(duel: *mut Duel) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `duel` is null, or was made by this library and not freed before.
     drop(unsafe { taken_back(duel) });
 }

@@ -46,6 +46,6 @@ unsafe fn text(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the caller vouches for it.
+    // SAFETY: not null, and by `# Safety` NUL-terminated.
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

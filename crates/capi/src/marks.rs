@@ -6,20 +6,20 @@ use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Mutex, PoisonError};
 use vellum_timing::marks::{self, Held, Hooks, Kind};
 
-/// Who holds collectors by way of C: a language without destructors counts.
+/// The holds of collectors that C code took: C has no destructors to release them.
 static HELD: Mutex<Vec<Held>> = Mutex::new(Vec::new());
 
-/// A kind's number by name.
+/// The number of the kind with this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_mark_kind(name: *const c_char) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `name` is null or a C string.
     match Kind::named(&unsafe { crate::text(name) }.unwrap_or_default()) {
         Ok(kind) => kind.number() as c_int,
         Err(why) => failed(why),
     }
 }
 
-/// When a span begins.
+/// The start of a span: now.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_mark_begin() -> u64 {
     marks::now()
@@ -37,10 +37,10 @@ pub extern "C" fn vel_mark_end(kind: c_int, start_ns: u64) {
     }
 }
 
-/// A pointer of the caller's that its own functions are given back.
+/// The caller's context pointer, passed back to the caller's functions.
 struct Context(*mut c_void);
 
-// SAFETY: never followed here; the header says that the functions may be called from any thread.
+// SAFETY: the pointer is never dereferenced here; by the header, the functions may be called from any thread.
 unsafe impl Send for Context {}
 
 /// Registers a collector.
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn vel_collector_register(
         let context = Context(context);
         Box::new(move || {
             let context = &context;
-            // SAFETY: the caller's function with the caller's context, both for the life of the process.
+            // SAFETY: by the header, the function and its context are valid for the life of the process.
             unsafe { function(context.0) };
         })
     };
@@ -65,17 +65,17 @@ pub unsafe extern "C" fn vel_collector_register(
     }
 }
 
-/// Holds all collectors.
+/// Prevents all collectors from collecting.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_collectors_hold() {
     let held = marks::hold();
     HELD.lock().unwrap_or_else(PoisonError::into_inner).push(held);
 }
 
-/// Lets them collect again.
+/// Allows collections again.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_collectors_allow() {
-    // Dropped after the lock is free: a collector's function may take its time.
+    // Dropped after the lock is released, as a collector's function may be slow.
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner).pop();
     drop(held);
 }

@@ -38,7 +38,7 @@ impl From<Profile> for VelProfile {
     }
 }
 
-/// Begins to sample.
+/// Starts sampling.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_profon(whole_process: c_int, hz: u32) -> *mut Profiler {
     let scope = if whole_process != 0 { Scope::Process } else { Scope::Thread };
@@ -46,19 +46,19 @@ pub extern "C" fn vel_profon(whole_process: c_int, hz: u32) -> *mut Profiler {
     profile::on(&ProfileOptions { scope, hz, sampler: None }).map_or_else(none, handed_out)
 }
 
-/// Ends it.
+/// Stops sampling.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_profoff(profiler: *mut Profiler) -> *mut VelProfile {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `profiler` is null or a live object that no other thread uses.
     let Some(_) = (unsafe { object(profiler) }) else { return null_mut() };
-    // SAFETY: not null, and consumed here as the header says.
+    // SAFETY: checked above not to be null; by the header, the caller does not use it again.
     match unsafe { taken_back(profiler) } {
         Some(profiler) => handed_out(profiler.off().into()),
         None => null_mut(),
     }
 }
 
-/// How many samples there are.
+/// The numbers of samples.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_profile_totals(
     profile: *const VelProfile,
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn vel_profile_totals(
     lost: *mut u64,
     sees_kernel: *mut c_int,
 ) {
-    // SAFETY: as the header demands; the places may be null.
+    // SAFETY: by the header, `profile` and the places are null or live objects that no other thread uses.
     unsafe {
         let Some(VelProfile { profile, .. }) = shared(profile) else { return };
         let places = [(samples, profile.samples), (kernel, profile.kernel_samples), (lost, profile.lost)];
@@ -82,21 +82,21 @@ pub unsafe extern "C" fn vel_profile_totals(
     }
 }
 
-/// How many symbols there are.
+/// The number of symbols.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_profile_count(profile: *const VelProfile) -> usize {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `profile` is null or a live object that no other thread uses.
     unsafe { shared(profile) }.map_or(0, |profile| profile.names.len())
 }
 
-/// One of them.
+/// The row with this index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_profile_get(
     profile: *const VelProfile,
     index: usize,
     row: *mut VelProfileRow,
 ) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `profile` and `row` are null or live objects that no other thread uses.
     let (Some(VelProfile { profile, names, .. }), Some(place)) = (unsafe { (shared(profile), object(row)) })
     else {
         return -1;
@@ -121,13 +121,13 @@ pub unsafe extern "C" fn vel_profile_get(
 /// The table as text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_profile_text(profile: *const VelProfile) -> *const c_char {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `profile` is null or a live object that no other thread uses.
     unsafe { shared(profile) }.map_or(null(), |profile| profile.text.as_ptr())
 }
 
-/// Frees it.
+/// Frees the profile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_profile_free(profile: *mut VelProfile) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `profile` is null, or was made by this library and not freed before.
     drop(unsafe { taken_back(profile) });
 }

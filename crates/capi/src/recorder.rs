@@ -21,7 +21,7 @@ pub(crate) fn detail(number: c_int) -> Result<Detail, String> {
     }
 }
 
-/// A recorder.
+/// Makes a recorder.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_recorder_new(clock_kind: c_int, detail: c_int, capacity: usize) -> *mut Recorder {
     let made = || -> Result<Recorder, String> {
@@ -31,10 +31,10 @@ pub extern "C" fn vel_recorder_new(clock_kind: c_int, detail: c_int, capacity: u
     made().map_or_else(none, handed_out)
 }
 
-/// Sets the batch.
+/// Sets the number of operations per observation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_batch(recorder: *mut Recorder, batch: u64) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
     let Some(recorder) = (unsafe { object(recorder) }) else { return -1 };
     if batch == 0 {
         return failed("a batch of 0 operations: an observation holds at least 1");
@@ -46,16 +46,16 @@ pub unsafe extern "C" fn vel_recorder_batch(recorder: *mut Recorder, batch: u64)
 /// Begins an observation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_begin(recorder: *mut Recorder) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
     if let Some(recorder) = unsafe { object(recorder) } {
         recorder.begin();
     }
 }
 
-/// Ends it.
+/// Ends an observation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_end(recorder: *mut Recorder) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
     if let Some(recorder) = unsafe { object(recorder) } {
         recorder.end();
     }
@@ -69,45 +69,45 @@ pub unsafe extern "C" fn vel_recorder_repeat(
     operation: Option<Operation>,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
     let Some(recorder) = (unsafe { object(recorder) }) else { return -1 };
     let Some(operation) = operation else { return failed(NO_OPERATION) };
-    // SAFETY: the caller's function with the caller's context.
+    // SAFETY: the caller passes a function and the context that belongs to it, valid until this returns.
     recorder.repeat(times, || unsafe { operation(context) });
     0
 }
 
-/// Observations so far.
+/// The number of observations so far.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_count(recorder: *const Recorder) -> usize {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
     unsafe { shared(recorder) }.map_or(0, Recorder::count)
 }
 
-/// Observations without room.
+/// The number of observations lost for lack of room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_lost(recorder: *const Recorder) -> u64 {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
     unsafe { shared(recorder) }.map_or(0, Recorder::lost)
 }
 
-/// Makes a series of what was observed.
+/// Turns the observations into a series, and frees the recorder.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_finish(recorder: *mut Recorder, name: *const c_char) -> *mut VelSeries {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null or live and not used elsewhere, `name` is null or a C string.
     let (Some(_), name) = (unsafe { (object(recorder), crate::text(name)) }) else {
         return std::ptr::null_mut();
     };
-    // SAFETY: not null, and consumed here as the header says.
+    // SAFETY: checked above not to be null; by the header, the caller does not use it again.
     match unsafe { taken_back(recorder) } {
         Some(recorder) => handed_out(recorder.finish(&name.unwrap_or_default()).into()),
         None => std::ptr::null_mut(),
     }
 }
 
-/// Frees it.
+/// Frees the recorder.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_free(recorder: *mut Recorder) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `recorder` is null, or was made by this library and not freed before.
     drop(unsafe { taken_back(recorder) });
 }

@@ -50,10 +50,10 @@ impl From<&VelBase> for Base {
     }
 }
 
-/// Values for which room is made at once, at most.
+/// The largest number of values for which room is reserved at once.
 const CAPACITY_MAX: usize = 1 << 24;
 
-/// Puts `stat` there, or says that there is none.
+/// Writes `stat` to `place`; an error without it.
 pub(crate) fn put_stat(stat: Option<Stat>, place: &mut VelStat) -> c_int {
     match stat {
         Some(stat) => {
@@ -64,10 +64,10 @@ pub(crate) fn put_stat(stat: Option<Stat>, place: &mut VelStat) -> c_int {
     }
 }
 
-/// An empty sample. Room for more than 16,777,216 values is made when they come.
+/// An empty sample. At most room for 16,777,216 values is reserved at once; more is allocated as needed.
 #[unsafe(no_mangle)]
 pub extern "C" fn vel_sample_new(capacity: usize) -> *mut Sample {
-    // Tried first: an allocation that fails inside ends the program.
+    // Reserved first as a test: a failed allocation inside `Sample` would end the program.
     if Vec::<f64>::new().try_reserve_exact(capacity.min(CAPACITY_MAX)).is_err() {
         failed("no memory for a sample: make it smaller, or raise the limit on memory (ulimit -v)");
         return std::ptr::null_mut();
@@ -78,37 +78,37 @@ pub extern "C" fn vel_sample_new(capacity: usize) -> *mut Sample {
 /// Adds a value.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_sample_add(sample: *mut Sample, value: f64) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `sample` is null or a live object that no other thread uses.
     if let Some(sample) = unsafe { object(sample) } {
         sample.add(value);
     }
 }
 
-/// Its values.
+/// The values of a sample.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_sample_values(sample: *const Sample, count: *mut usize) -> *const f64 {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `sample` and `count` are null or live objects that no other thread uses.
     let (Some(sample), Some(count)) = (unsafe { (shared(sample), object(count)) }) else { return null() };
     *count = sample.values().len();
     sample.values().as_ptr()
 }
 
-/// Its figures.
+/// The statistics of a sample.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_sample_stat(sample: *const Sample, stat: *mut VelStat) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `sample` and `stat` are null or live objects that no other thread uses.
     let (Some(sample), Some(place)) = (unsafe { (shared(sample), object(stat)) }) else { return -1 };
     put_stat(sample.stat(), place)
 }
 
-/// Frees it.
+/// Frees the sample.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_sample_free(sample: *mut Sample) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `sample` is null, or was made by this library and not freed before.
     drop(unsafe { taken_back(sample) });
 }
 
-/// Times nothing.
+/// Measures the base: times an empty operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_measure_base(
     clock: *const VelClock,
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn vel_measure_base(
     base: *mut VelBase,
     timings: *mut *mut Sample,
 ) -> c_int {
-    // SAFETY: as the header demands; the timings may be null.
+    // SAFETY: by the header, `clock`, `base` and `timings` are null or live and not used elsewhere.
     let (Some(clock), Some(place), timings) = (unsafe { (shared(clock), object(base), timings.as_mut()) })
     else {
         return -1;
@@ -135,10 +135,10 @@ pub unsafe extern "C" fn vel_measure_base(
     0
 }
 
-/// The batch an operation needs.
+/// The number of operations per observation that an operation of this duration needs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_batch_for(base: *const VelBase, operation_ns: f64) -> u64 {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `base` is null or a live object that no other thread uses.
     let Some(base) = (unsafe { shared(base) }) else { return 1 };
     Base::from(base).batch_for(operation_ns).unwrap_or(1)
 }

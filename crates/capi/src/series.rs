@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, Write};
 use std::ptr::null;
 use vellum_measure::{Observation, Series, json, line};
 
-/// A series with its name as C reads it.
+/// A series with its name as a C string.
 #[derive(Debug)]
 pub struct VelSeries {
     name: CString,
@@ -50,28 +50,28 @@ impl From<&Observation> for VelObservation {
     }
 }
 
-/// What it is called.
+/// The name of a series.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_name(series: *const VelSeries) -> *const c_char {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
     unsafe { shared(series) }.map_or(null(), |series| series.name.as_ptr())
 }
 
-/// How many observations there are.
+/// The number of observations.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_count(series: *const VelSeries) -> usize {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
     unsafe { shared(series) }.map_or(0, |series| series.series.observations.len())
 }
 
-/// One of them.
+/// The observation with this index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_get(
     series: *const VelSeries,
     index: usize,
     observation: *mut VelObservation,
 ) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` and `observation` are null or live objects that no other thread uses.
     let (Some(series), Some(place)) = (unsafe { (shared(series), object(observation)) }) else { return -1 };
     let observations = &series.series.observations;
     match observations.get(index) {
@@ -83,17 +83,17 @@ pub unsafe extern "C" fn vel_series_get(
     }
 }
 
-/// How many operations each holds.
+/// The number of operations per observation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_batch(series: *const VelSeries) -> u64 {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
     unsafe { shared(series) }.map_or(0, |series| series.series.batch)
 }
 
-/// What timing nothing cost.
+/// The base: the time of an empty operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_base(series: *const VelSeries, base: *mut VelBase) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` and `base` are null or live objects that no other thread uses.
     let (Some(series), Some(place)) = (unsafe { (shared(series), object(base)) }) else { return -1 };
     match &series.series.base {
         Some(base) => {
@@ -104,22 +104,22 @@ pub unsafe extern "C" fn vel_series_base(series: *const VelSeries, base: *mut Ve
     }
 }
 
-/// The figures of one operation.
+/// The statistics per operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_stat(series: *const VelSeries, stat: *mut VelStat) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` and `stat` are null or live objects that no other thread uses.
     let (Some(series), Some(place)) = (unsafe { (shared(series), object(stat)) }) else { return -1 };
     put_stat(series.series.stat(), place)
 }
 
-/// How many marks fell among the observations.
+/// The number of marks during the observations.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_mark_count(series: *const VelSeries) -> usize {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
     unsafe { shared(series) }.map_or(0, |series| series.series.marks.len())
 }
 
-/// Writes it to a file or to standard output.
+/// Writes the series to a file or to standard output.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_write(
     series: *const VelSeries,
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn vel_series_write(
     format: c_int,
     append: c_int,
 ) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` is null or live and not used elsewhere, `path` is null or a C string.
     let (Some(series), path) = (unsafe { (shared(series), crate::text(path)) }) else { return -1 };
     let Some(format) = Format::of(format) else {
         return failed(format!("format {format}: there are VEL_LINES and VEL_JSON"));
@@ -173,9 +173,9 @@ fn write(series: &Series, format: Format, out: impl Write) -> Result<(), String>
     written.and_then(|()| out.flush().map_err(|why| why.to_string()))
 }
 
-/// Frees it.
+/// Frees the series.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_free(series: *mut VelSeries) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `series` is null, or was made by this library and not freed before.
     drop(unsafe { taken_back(series) });
 }

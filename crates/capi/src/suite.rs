@@ -24,7 +24,7 @@ pub struct VelSuiteOptions {
     reserved: c_int,
 }
 
-/// What a suite gave, as C reads it.
+/// The results of a suite in C's types.
 #[derive(Debug)]
 pub struct VelRan {
     base: VelSeries,
@@ -48,7 +48,7 @@ pub(crate) fn seconds(value: f64) -> Result<Duration, String> {
 }
 
 /// # Safety
-/// `only` is null or a string.
+/// `only` is null or a NUL-terminated string.
 unsafe fn options(from: &VelSuiteOptions) -> Result<Options, String> {
     Ok(Options {
         clock: clock::kind(from.clock_kind).map_err(|why| why.to_string())?,
@@ -57,7 +57,7 @@ unsafe fn options(from: &VelSuiteOptions) -> Result<Options, String> {
         time: seconds(from.seconds)?,
         warm_up: seconds(from.warm_up_seconds)?,
         batching: batching(from.batching)?,
-        // SAFETY: the caller vouches for it.
+        // SAFETY: by `# Safety`, `only` is null or a C string.
         only: unsafe { crate::text(from.only) },
         hold_collectors: from.hold_collectors != 0,
     })
@@ -66,7 +66,7 @@ unsafe fn options(from: &VelSuiteOptions) -> Result<Options, String> {
 /// A suite without cases.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_suite_new(name: *const c_char) -> *mut Suite<'static> {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `name` is null or a C string.
     handed_out(Suite::new(unsafe { crate::text(name) }.unwrap_or_default()))
 }
 
@@ -78,25 +78,25 @@ pub unsafe extern "C" fn vel_suite_case(
     operation: Option<Operation>,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `suite` is null or live and not used elsewhere, `name` is null or a C string.
     let (Some(suite), name) = (unsafe { (object(suite), crate::text(name)) }) else { return -1 };
     let Some(operation) = operation else { return failed(NO_OPERATION) };
-    // SAFETY: the caller's function with the caller's context, which lives as long as the suite.
+    // SAFETY: by the header, the function and its context are valid as long as the suite.
     suite.case(name.unwrap_or_default(), move || unsafe { operation(context) });
     0
 }
 
-/// Runs it.
+/// Runs the cases of a suite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_suite_run(
     suite: *mut Suite<'static>,
     options: *const VelSuiteOptions,
 ) -> *mut VelRan {
-    // SAFETY: as the header demands; the options may be null.
+    // SAFETY: by the header, `suite` and `options` are null or live objects that no other thread uses.
     let (Some(suite), from) = (unsafe { (object(suite), options.as_ref()) }) else {
         return std::ptr::null_mut();
     };
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `only` of the options is null or a C string.
     let options = from.map_or_else(|| Ok(Options::default()), |from| unsafe { self::options(from) });
     match options.and_then(|options| suite.run(&options).map_err(|why| why.to_string())) {
         Ok(ran) => {
@@ -115,46 +115,46 @@ pub unsafe extern "C" fn vel_suite_run(
     }
 }
 
-/// Frees it.
+/// Frees the suite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_suite_free(suite: *mut Suite<'static>) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `suite` is null, or was made by this library and not freed before.
     drop(unsafe { taken_back(suite) });
 }
 
-/// The timings of nothing.
+/// The timings of an empty operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_ran_base(ran: *const VelRan) -> *const VelSeries {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `ran` is null or a live object that no other thread uses.
     unsafe { shared(ran) }.map_or(null(), |ran| &raw const ran.base)
 }
 
-/// How many cases ran.
+/// The number of cases that ran.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_ran_count(ran: *const VelRan) -> usize {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `ran` is null or a live object that no other thread uses.
     unsafe { shared(ran) }.map_or(0, |ran| ran.outcomes.len())
 }
 
-/// A case's series.
+/// The series of a case; null if the case was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_ran_series(ran: *const VelRan, index: usize) -> *const VelSeries {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `ran` is null or a live object that no other thread uses.
     let outcome = unsafe { shared(ran) }.and_then(|ran| ran.outcomes.get(index));
     outcome.and_then(|outcome| outcome.as_ref().ok()).map_or(null(), std::ptr::from_ref)
 }
 
-/// Why a case was refused.
+/// The reason why a case was refused; null if it was not.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_ran_refusal(ran: *const VelRan, index: usize) -> *const c_char {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `ran` is null or a live object that no other thread uses.
     let outcome = unsafe { shared(ran) }.and_then(|ran| ran.outcomes.get(index));
     outcome.and_then(|outcome| outcome.as_ref().err()).map_or(null(), |why| why.as_ptr())
 }
 
-/// Frees it.
+/// Frees the results of a suite.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_ran_free(ran: *mut VelRan) {
-    // SAFETY: as the header demands.
+    // SAFETY: by the header, `ran` is null, or was made by this library and not freed before.
     drop(unsafe { taken_back(ran) });
 }

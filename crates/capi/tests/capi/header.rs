@@ -5,7 +5,7 @@ use std::path::Path;
 
 const HEADER: &str = include_str!("../../../../include/vellum_measure.h");
 
-/// Types in C, and what the sources call them.
+/// Types in C and their Rust names.
 const TYPES: &[(&str, &str)] = &[
     ("double", "f64"),
     ("int", "c_int"),
@@ -24,7 +24,7 @@ fn in_rust(name: &str) -> String {
     name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
 }
 
-/// The structures that the header defines: names and fields, with the sources' names and types.
+/// The names and fields of the header's structures, with the Rust names and types.
 fn header_structures(header: &str) -> Vec<(String, Fields)> {
     let mut text = String::new();
     for part in header.split("/*") {
@@ -54,7 +54,7 @@ fn header_structures(header: &str) -> Vec<(String, Fields)> {
         .collect()
 }
 
-/// The fields of the structure `name` with C's layout in the sources.
+/// The fields of the `repr(C)` structure `name` in the Rust sources.
 fn source_fields(sources: &str, name: &str) -> Fields {
     let head = format!("pub struct {name} {{");
     let (before, rest) = sources.split_once(&head).unwrap_or_else(|| panic!("{name} is in the sources"));

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_measure::{Series, json, line};
 
-/// What the static library needs beside itself.
+/// Libraries that the static library needs.
 const SYSTEM_LIBRARIES: [&str; 4] = ["-lpthread", "-ldl", "-lm", "-lgcc_s"];
 
-/// Where cargo puts what it builds for this test: beside it.
+/// The folder of cargo's output for this test, in which the test itself lies.
 fn libraries() -> PathBuf {
     let own = std::env::current_exe().expect("a test has a path");
     own.parent().expect("TARGET/PROFILE/deps").to_path_buf()
@@ -42,8 +42,8 @@ fn succeeded(command: &mut Command) -> String {
     said.into_owned()
 }
 
-/// Compiles, links with these arguments, runs; the folder the program wrote into. The shared library is there
-/// by the name that the loader looks for.
+/// Compiles the program, links it with these arguments and runs it; the folder that the program wrote into.
+/// The shared library is there under the name that the loader searches for.
 fn run(link: &[std::ffi::OsString]) -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().expect("a folder");
     symlink(libraries().join("libvelmeasure.so"), folder.path().join("libvelmeasure.so.0")).expect("a link");
@@ -73,7 +73,7 @@ fn a_program_linked_with_the_shared_library() {
     assert_eq!((from_json[0].name.as_str(), from_json[0].observations.len()), ("from C", 20));
     assert_eq!(from_json[0].labels, ["lost=2"]);
     assert!(from_json[0].marks.iter().any(|mark| mark.cause.word() == "checkpoint"));
-    // Written twice, as the second time it was added to the first.
+    // The program writes the file twice; the second write appends.
     let reader = line::Reader::new(file("lines"), line::OnError::Refuse);
     let entries: Result<Vec<line::Entry>, _> = reader.collect();
     let series: Vec<Series> = entries
@@ -96,7 +96,7 @@ fn a_program_linked_with_the_static_library() {
     run(&link);
 }
 
-/// Strict standards hide the kernel's clocks in `<time.h>`: they are read all the same.
+/// Under strict standards `<time.h>` hides the kernel's clocks; the header still reads them.
 #[test]
 fn the_header_is_for_every_standard() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -136,7 +136,7 @@ fn the_header_is_cpp_too() {
     succeeded(compiler.args(["-std=c++17", "-fsyntax-only"]).arg(source));
 }
 
-/// What the header declares is what the library exports, name by name.
+/// The header declares exactly the functions that the library exports.
 #[test]
 fn every_function_of_the_header_is_exported() {
     let header = include_str!("../../../../include/vellum_measure.h");
