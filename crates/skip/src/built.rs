@@ -23,7 +23,7 @@ pub(crate) fn target() -> PathBuf {
     folder.parent().map_or(folder.clone(), Path::to_path_buf)
 }
 
-/// The file `name` in [`folder`], which `./build` makes there; says so if there is none.
+/// The file `name` in [`folder`], which `./build` makes there; skips the test with a reason if it is missing.
 #[track_caller]
 pub fn built(name: &str) -> Option<PathBuf> {
     let file = folder().join(name);

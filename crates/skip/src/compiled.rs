@@ -24,12 +24,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// Why there is no program.
+/// The reason for a missing program.
 #[derive(Debug)]
 pub enum Failure {
     /// There is no such compiler.
     Missing(String),
-    /// The compiler refused, and why.
+    /// The compiler failed, with its message.
     Refused(String),
 }
 
@@ -75,7 +75,7 @@ pub fn compiled(
     Ok(program)
 }
 
-/// The same; where there is no such compiler, a word on that.
+/// Like [`compiled`]; without such a compiler, the test is skipped.
 ///
 /// # Panics
 /// If the compiler makes no program.
@@ -94,7 +94,7 @@ pub fn compiled_by(
     None
 }
 
-/// The same; where there is no program, whatever the reason, a word on that.
+/// Like [`compiled`]; without a program, for any reason, the test is skipped.
 #[track_caller]
 pub fn compiled_or_skip(
     compiler: &str,
@@ -122,7 +122,7 @@ pub fn source(name: &str, text: &str) -> PathBuf {
     file
 }
 
-/// Where the programs are.
+/// The folder of the programs.
 fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -130,7 +130,7 @@ fn folder() -> &'static Path {
         if fs::create_dir_all(&usual).is_ok() && tempfile_in(&usual) {
             return usual;
         }
-        // Another user than the one who built the tests.
+        // The tests were built by another user.
         let owner = fs::metadata("/proc/self").expect("/proc is mounted").uid();
         let other = std::env::temp_dir().join(format!("vellum-compiled-{owner}"));
         let _ = DirBuilder::new().mode(0o755).create(&other);
@@ -140,7 +140,7 @@ fn folder() -> &'static Path {
     })
 }
 
-/// Whether files can be made in `folder`.
+/// Tests whether `folder` is writable.
 fn tempfile_in(folder: &Path) -> bool {
     let file = folder.join(format!("{}.tried", std::process::id()));
     let made = File::create(&file).is_ok();

@@ -1,6 +1,6 @@
 //! Memory control groups of tests, version 1 or 2, removed when dropped.
 //!
-//! Version 1 has `memory.limit_in_bytes` in a hierarchy of its own, version 2 `memory.max` in the common one.
+//! Version 1 has `memory.limit_in_bytes` in a separate hierarchy, version 2 `memory.max` in the common one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Attempts to remove a group whose last process is still being taken away, and the time between them.
+/// Attempts to remove a group while its last process is still exiting, and the time between attempts.
 const REMOVALS: u32 = 1000;
 const BETWEEN: Duration = Duration::from_millis(10);
 
@@ -17,39 +17,39 @@ const BETWEEN: Duration = Duration::from_millis(10);
 pub struct Group(PathBuf);
 
 impl Group {
-    /// Makes a group that may use `bytes` bytes of memory and no swap, below the test's own: what holds for
-    /// the test holds for it.
+    /// Makes a group that may use `bytes` bytes of memory and no swap, below the test's own group, whose
+    /// limits also apply.
     ///
     /// # Errors
-    /// Why none can be made here, in words for a skipped test.
+    /// The reason why no group can be made here, for a skipped test.
     pub fn limited(bytes: u64) -> Result<Group, String> {
         let (parent, limit) = parent().ok_or("no memory control group is mounted")?;
         let group = Group::made_in(&parent)?;
         let set = |file: &str, value: u64| fs::write(group.0.join(file), value.to_string());
         set(limit, bytes).map_err(|error| format!("{limit} cannot be written: {error}"))?;
-        // A kernel that does not account swap has no such files: at least nothing is moved there on its own.
+        // A kernel without swap accounting lacks the first files; swappiness 0 at least discourages swapping.
         let _ = set("memory.swap.max", 0)
             .or_else(|_| set("memory.memsw.limit_in_bytes", bytes))
             .or_else(|_| set("memory.swappiness", 0));
         Ok(group)
     }
 
-    /// Makes a group of version 2, for the groups of a governor's jobs.
+    /// Makes a group of version 2, to contain the groups of a governor's jobs.
     ///
     /// # Errors
-    /// Why none can be made here, in words for a skipped test.
+    /// The reason why no group can be made here, for a skipped test.
     pub fn of_groups() -> Result<Group, String> {
         let made = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].iter().filter_map(|top| {
-            // Not a directory of something else that is mounted there.
+            // A directory without this file belongs to another file system mounted there.
             Group::made_in(Path::new(top)).ok().filter(|group| group.0.join("cgroup.freeze").exists())
         });
         made.into_iter().next().ok_or_else(|| "no control group of version 2 can be made here".to_owned())
     }
 
-    /// The same whose groups have memory.
+    /// Like [`Group::of_groups`], with the memory controller for the groups in it.
     ///
     /// # Errors
-    /// Why none can be made here, in words for a skipped test.
+    /// The reason why no group can be made here, for a skipped test.
     pub fn of_groups_with_memory() -> Result<Group, String> {
         let group = Group::of_groups()?;
         fs::write(group.0.join("cgroup.subtree_control"), "+memory")
@@ -65,20 +65,21 @@ impl Group {
         Ok(Group(path))
     }
 
-    /// Its directory.
+    /// The group's directory.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Has `command` run in the group.
+    /// Makes `command` run in the group.
     pub fn confine(&self, command: &mut Command) {
         use std::os::unix::process::CommandExt;
         let members = self.0.join("cgroup.procs");
-        // SAFETY: opening, writing and closing one file, which a forked child may do; the path is made.
+        // SAFETY: the closure only opens, writes and closes one file, which is allowed after fork; it owns
+        // the path.
         unsafe { command.pre_exec(move || fs::write(&members, "0")) };
     }
 
-    /// The most memory that was in use at a time, in bytes.
+    /// The peak memory use, in bytes.
     pub fn peak_bytes(&self) -> Option<u64> {
         let read = |name: &str| fs::read_to_string(self.0.join(name)).ok();
         read("memory.max_usage_in_bytes").or_else(|| read("memory.peak"))?.trim().parse().ok()
@@ -120,12 +121,13 @@ fn parent() -> Option<(PathBuf, &'static str)> {
     let v2 = Path::new("/sys/fs/cgroup");
     let path = below("")?;
     let parent = existing(v2, &path);
-    // Only a group that hands the memory controller on can have limited children.
+    // Only a group that delegates the memory controller can have children with limits.
     let handed_on = fs::read_to_string(parent.join("cgroup.subtree_control")).ok()?;
     handed_on.split_whitespace().any(|name| name == "memory").then_some((parent, "memory.max"))
 }
 
-/// In a container the path may be one of the host's, of which only the mount's root is there.
+/// The existing directory for `path`. In a container `path` may be the host's, and only the mount's root
+/// exists.
 fn existing(mount: &Path, path: &str) -> PathBuf {
     let full = mount.join(path);
     if full.is_dir() { full } else { mount.to_path_buf() }

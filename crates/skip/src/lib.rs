@@ -24,7 +24,7 @@ use std::panic::Location;
 /// space, test.
 pub const FILE_ENV: &str = "VELLUM_SKIPS";
 
-/// Reports that a test, or a part of one, did not run, and why.
+/// Reports that a test, or a part of a test, did not run, and the reason.
 #[track_caller]
 pub fn skip(why: impl Display) {
     let why = why.to_string().replace(['\n', '\t'], " ");
@@ -32,8 +32,8 @@ pub fn skip(why: impl Display) {
     let Some(path) = std::env::var_os(FILE_ENV) else { return };
     let place = Location::caller().file();
     let thread = std::thread::current();
-    // The harness names a test's thread; where it runs a single test on the main thread, the
-    // arguments name it.
+    // The harness names a test's thread after the test. A single test on the main thread is named by the
+    // arguments.
     let test = match thread.name() {
         Some(name) if name != "main" => name.to_owned(),
         _ => std::env::args().skip(1).find(|word| !word.starts_with('-')).unwrap_or_default(),

@@ -4,15 +4,15 @@ use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook};
 use std::process::Command;
 
-/// Set where the process runs one test only: by the runner of `./test`, and by [`alone`] and [`again`].
+/// Set in processes that run one test only: by the runner of `./test`, and by [`alone`] and [`again`].
 pub const ALONE_ENV: &str = "VELLUM_TEST_ALONE";
-/// Has the role of a process that [`again`] has started.
+/// The role given to a process that [`again`] has started.
 const ROLE_ENV: &str = "VELLUM_TEST_ROLE";
-/// Multiplies what random tests do: see [`scale`].
+/// Multiplies the work of random tests: see [`scale`].
 const SCALE_ENV: &str = "VELLUM_TEST_SCALE";
 
-/// Runs a test's `body`, a closure written in that test, in a process without other tests: this one, if it
-/// runs one test only, or else a child.
+/// Runs a test's `body`, a closure written in that test, in a process without other tests. This process is
+/// used if it runs one test only; otherwise a child.
 pub fn alone<F: FnOnce()>(body: F) {
     if std::env::var_os(ALONE_ENV).is_some() {
         return body();
@@ -25,7 +25,7 @@ pub fn alone<F: FnOnce()>(body: F) {
     assert!(said.contains("test result: ok. 1 passed"), "{test}: nothing was tested");
 }
 
-/// This program, to run `test` alone in a process in which [`role`] is `role`.
+/// A command that runs `test` of this program alone, in a process in which [`role`] returns `role`.
 pub fn again<F: Fn()>(test: F, role: &str) -> Command {
     let _ = test;
     let mut command = run_test(test_name::<F>());
@@ -33,35 +33,35 @@ pub fn again<F: Fn()>(test: F, role: &str) -> Command {
     command
 }
 
-/// What this process was started for by [`again`].
+/// The role for which [`again`] started this process.
 pub fn role() -> Option<String> {
     std::env::var(ROLE_ENV).ok()
 }
 
-/// Runs `body` in a forked child, whose only thread is the caller's; the wait status. A panic ends the child
-/// with status 101.
+/// Runs `body` in a forked child, whose only thread is the caller's; returns the wait status. A panic ends
+/// the child with status 101.
 pub fn forked(body: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the caller's tests take no lock that another thread holds; the child ends without unwinding.
+    // SAFETY: the calling tests take no lock that another thread holds; the child ends without unwinding.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // The harness's buffer for a test's output is lost with the child.
+        // The child cannot use the harness's buffer for a test's output.
         set_hook(Box::new(|panic| {
             let text = format!("{panic}\n");
-            // SAFETY: the text is there.
+            // SAFETY: `text` has `text.len()` bytes and lives until the call returns.
             unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
         }));
         let status = catch_unwind(AssertUnwindSafe(body)).unwrap_or(101);
-        // SAFETY: ends the child at once.
+        // SAFETY: `_exit` has no preconditions.
         unsafe { libc::_exit(status) };
     }
     assert!(child > 0, "fork: {}", std::io::Error::last_os_error());
     let mut status = 0;
-    // SAFETY: waits for the child made above.
+    // SAFETY: `child` is a child of this process, and `status` is a local variable.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     status
 }
 
-/// How many times as much as usual random tests are to do: 1, or what `VELLUM_TEST_SCALE` says.
+/// The factor on the work of random tests: `VELLUM_TEST_SCALE`, or 1.
 pub fn scale() -> usize {
     std::env::var(SCALE_ENV).map_or(1, |scale| scale.parse().expect("VELLUM_TEST_SCALE is a number"))
 }
