@@ -1,8 +1,7 @@
 //! Programs that restrict their own system calls.
 //!
-//! A filter (seccomp) may kill the program for a call that it does not list. Before a program sets a
-//! filter, the page layer switches to a mode in which mapping memory is its only system call, as in any
-//! allocator.
+//! A filter (seccomp) may kill the program for a call that it does not list. Before a program sets a filter,
+//! the page layer switches to a mode in which mapping memory is its only system call, as in any allocator.
 //!
 //! Departure from the shared library: only `prctl` is intercepted. A filter set by `syscall` is still
 //! noticed, as the kernel requires `PR_SET_NO_NEW_PRIVS` before it, unless the program has `CAP_SYS_ADMIN`.
@@ -10,10 +9,10 @@
 use core::ffi::{c_int, c_ulong};
 use vellum_pages::Pages;
 
-/// `prctl`. Arguments that were not passed are whatever the registers hold, as in the C library's.
+/// `prctl`. Arguments that were not passed have the registers' values, as in the C library.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prctl(
     operation: c_int,
@@ -25,6 +24,6 @@ pub unsafe extern "C" fn prctl(
     if matches!(operation, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) {
         Pages::global().no_syscalls();
     }
-    // SAFETY: the program's own call, with its own arguments.
+    // SAFETY: the program's own system call with its unchanged arguments.
     unsafe { libc::syscall(libc::SYS_prctl, operation, first, second, third, fourth) as c_int }
 }

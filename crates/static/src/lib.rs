@@ -17,16 +17,14 @@
 //! The first three are the shared library's own source files, so each name means the same in both. C++'s
 //! `operator new` comes from the C++ library, which calls `malloc`.
 //!
-//! The shared library has more, because it intercepts other C library functions: the program's own
-//! mappings, paged memory (`--frames`), the collector, heap profiles, the board of `vellum run`. All of
-//! these are missing here. The helper thread is missing too: only the shared library can end it before the
-//! program drops privileges (`setuid`) or creates a namespace. Free memory is returned while the program
-//! allocates.
+//! The shared library has more, because it intercepts other C library functions: the program's own mappings,
+//! paged memory (`--frames`), the collector, heap profiles, the board of `vellum run`. All of these are
+//! missing here. The helper thread is missing too: only the shared library can end it before the program
+//! drops privileges (`setuid`) or creates a namespace. Free memory is returned while the program allocates.
 //!
 //! Invariants:
 //!
-//! - Every name of the C library's `malloc` object is defined here, so that this object is never linked
-//!   too.
+//! - Every name of the C library's `malloc` object is defined here, so that this object is never linked too.
 //! - No thread is ever started.
 
 #![cfg_attr(panic = "abort", no_std)]
@@ -55,7 +53,7 @@ static CONSTRUCTOR: extern "C" fn() = start;
 #[unsafe(link_section = ".fini_array")]
 static DESTRUCTOR: extern "C" fn() = end;
 
-/// Before the program's own code; earlier blocks are Vellum's, too.
+/// Runs before the program's own constructors; even earlier blocks are Vellum's too.
 extern "C" fn start() {
     vellum_sys::owner::claim();
     let knobs = knobs::Knobs::read();
@@ -70,7 +68,7 @@ extern "C" fn start() {
         vellum_malloc::harden();
     }
     vellum_malloc::start();
-    // SAFETY: the functions stay as long as the program.
+    // SAFETY: the three functions are statics of the program, valid as long as it runs.
     unsafe {
         libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
     }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Compilers that link statically, and what they need for it.
+/// Compilers that link statically, with the options for it.
 const COMPILERS: [&[&str]; 3] = [
     &["gcc", "-static"],
     &["gcc", "-static-pie"],
     &["musl-gcc", "-static", "-idirafter", "/usr/include", "-idirafter/usr/include/x86_64-linux-gnu"],
 ];
 
-/// The library as it is installed, in `place`; `None`, and a word, where `./build` has not made it.
+/// The library as installed, in `place`; `None`, with a skip, if `./build` has not made it.
 fn archive(place: &Path) -> Option<PathBuf> {
     let built = Path::new(REPOSITORY).join("target/release");
     if !built.join("libvellum_static.a").is_file() || !built.join("libvellum.so").is_file() {
@@ -26,7 +26,7 @@ fn archive(place: &Path) -> Option<PathBuf> {
     Some(archive)
 }
 
-/// The program of this source by this compiler; `None`, and a word, without that compiler.
+/// This source compiled by this compiler; `None`, with a skip, without that compiler.
 fn compiled(compiler: &[&str], source: &str, archive: &Path) -> Option<PathBuf> {
     let program = archive.with_file_name("program");
     let mut command = Command::new(compiler[0]);
@@ -100,7 +100,7 @@ fn a_filter_that_lists_what_any_allocator_calls_is_kept() {
     }
 }
 
-/// A name that only glibc's own object has would bring that in, with a second `malloc`.
+/// A name defined only in glibc's object would link that object in, with a second `malloc`.
 #[test]
 fn all_that_the_c_librarys_malloc_defines_is_here() {
     let place = tempfile::tempdir().unwrap();
