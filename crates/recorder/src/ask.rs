@@ -13,19 +13,19 @@ use core::sync::atomic::{
 use rustix::thread::{Timespec, futex};
 use vellum_wire::cost::{Answer, Ask, AskState};
 
-/// How long an answer is waited for.
+/// The longest wait for an answer.
 const PATIENCE_NS: u64 = 20_000_000_000;
-/// How long between looks whether the command is still there.
+/// The time between checks whether the command still runs.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// How often a free place is looked for, and how long between.
+/// The number of searches for a free place, and the time between.
 const TRIES: u32 = 1000;
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// Looks at the word before sleeping on it.
+/// Reads of the word before sleeping on it.
 const SPINS: u32 = 200;
 
 static GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
-/// What the command says of the instruction at `address` of the file of the module logged at `module_at`.
+/// The command's answer about the instruction at `address` of the file of the module logged at `module_at`.
 pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
     let Some(ledger) = process::ledger() else { return Answer::None };
     if GIVEN_UP.load(Relaxed) || ledger.head().closed.load(Relaxed) != 0 {
@@ -35,8 +35,8 @@ pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
     let free = |ask: &&Ask| {
         ask.state.compare_exchange(AskState::Free as u32, AskState::Taken as u32, Acquire, Relaxed).is_ok()
     };
-    // All taken: as many threads ask at once, and are answered soon; or that many were killed while they
-    // asked.
+    // No place is free. Either many threads wait for answers, which come soon, or as many were killed while
+    // they waited.
     let Some(ask) = (0..TRIES).find_map(|_| {
         let found = asks.iter().find(free);
         if found.is_none() {
@@ -54,7 +54,7 @@ pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
     };
     ask.module_at.store(module_at, Relaxed);
     ask.address.store(address, Relaxed);
-    // SAFETY: plain call.
+    // SAFETY: `getpid` has no preconditions.
     ask.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
     ask.state.store(AskState::Asked as u32, Release);
     let head = ledger.head();
@@ -71,7 +71,7 @@ pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
     answer
 }
 
-/// Waits for the answer. False if it does not come.
+/// Waits for the answer; false if none comes.
 fn wait(state: &AtomicU32, closed: &AtomicU32) -> bool {
     let asked = AskState::Asked as u32;
     for _ in 0..SPINS {
@@ -82,7 +82,7 @@ fn wait(state: &AtomicU32, closed: &AtomicU32) -> bool {
     }
     let began = vellum_sys::clock::now_ns();
     loop {
-        // A spurious or refused wait only costs another round.
+        // A spurious or failed wait only costs another round.
         let _ = futex::wait(state, futex::Flags::empty(), asked, Some(&LOOK));
         if state.load(Acquire) != asked {
             return true;

@@ -6,17 +6,17 @@ use vellum_wire::operation::{Kind, Operation};
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
     pub(crate) operation: Operation,
-    /// 0 where the call asks for no memory, or does not say how much.
+    /// 0 if the call requests no memory, or its size is unknown.
     pub(crate) bytes: u64,
 }
 
 impl Asked {
-    /// An operation that asks for no memory, or does not say how much.
+    /// An operation that requests no memory, or of unknown size.
     pub(crate) const fn of(kind: Kind) -> Asked {
         Asked { operation: Operation::of(kind), bytes: 0 }
     }
 
-    /// An operation that asks for `bytes` bytes and has no classes of sizes.
+    /// An operation of `bytes` bytes without size classes.
     pub(crate) const fn over(kind: Kind, bytes: usize) -> Asked {
         Asked { operation: Operation::of(kind), bytes: possible(bytes) }
     }
@@ -27,7 +27,7 @@ impl Asked {
     }
 }
 
-/// What no allocator gives is not counted: products that overflowed, and negative sizes.
+/// The bytes of a request that some allocator could grant; 0 for overflowed products and negative sizes.
 #[inline(always)]
 pub(crate) const fn possible(bytes: usize) -> u64 {
     if bytes <= isize::MAX as usize { bytes as u64 } else { 0 }

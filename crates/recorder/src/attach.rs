@@ -13,15 +13,15 @@ use core::sync::atomic::{
 };
 use vellum_wire::cost::ChunkHead;
 
-/// Grains of a thread's first table: few enough that a thousand processes take little, enough that records
-/// seldom meet.
+/// Grains of a thread's first table: few, so that a thousand processes take little memory, but enough to
+/// make collisions rare.
 const TABLE_GRAINS: usize = 2;
 
-/// The key whose destructor sees threads end, plus one.
+/// The key whose destructor runs when threads end, plus one.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Gives the thread a table of this process, or, if it has one, tells it the epoch. False if there is none to
-/// be had.
+/// Gives the thread a table of this process, or updates the epoch of its table. False if no table is
+/// available.
 #[cold]
 pub(crate) fn attach(thread: &Thread) -> bool {
     let now = state().now();
@@ -63,7 +63,7 @@ fn idle_table(state: &State) -> Option<*mut ChunkHead> {
     }
     state.lock.lock();
     let table = state.idle.load(Relaxed);
-    // SAFETY: null or a table.
+    // SAFETY: the list holds null or tables, which are never unmapped; its lock is held.
     if let Some(head) = unsafe { table.as_ref() } {
         state.idle.store(head.next.load(Relaxed) as *mut ChunkHead, Relaxed);
     }
@@ -71,28 +71,27 @@ fn idle_table(state: &State) -> Option<*mut ChunkHead> {
     (!table.is_null()).then_some(table)
 }
 
-/// Has [`thread_ends`] called when this thread ends.
+/// Registers [`thread_ends`] to run when this thread ends.
 fn watch_end() {
     let mut key = KEY.load(Acquire);
     if key == 0 {
         let mut fresh: libc::pthread_key_t = 0;
-        // SAFETY: the destructor has the right signature and stays.
+        // SAFETY: the destructor has the right signature, and the library is never unloaded.
         if unsafe { libc::pthread_key_create(&raw mut fresh, Some(thread_ends)) } != 0 {
             return;
         }
         key = fresh + 1;
         if let Err(theirs) = KEY.compare_exchange(0, key, Release, Acquire) {
-            // SAFETY: the key just made, which nobody has used.
+            // SAFETY: the key was just made, and no thread has used it.
             unsafe { libc::pthread_key_delete(fresh) };
             key = theirs;
         }
     }
-    // Any value that is not null will do.
-    // SAFETY: a key that was made.
+    // SAFETY: the key was made above. Any non-null value makes its destructor run.
     unsafe { libc::pthread_setspecific(key - 1, NonNull::<c_void>::dangling().as_ptr()) };
 }
 
-/// Puts the ending thread's table where the next thread finds it.
+/// Puts the ending thread's table into the list of idle tables.
 unsafe extern "C" fn thread_ends(_: *mut c_void) {
     let (thread, state) = (thread::this(), state());
     let table = thread.table.get();

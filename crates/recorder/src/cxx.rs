@@ -20,9 +20,9 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use vellum_wire::operation::Kind;
 
-/// `_UA_CLEANUP_PHASE` of the unwinding interface: frames are really being left.
+/// `_UA_CLEANUP_PHASE` of the unwinding interface: frames are being left.
 const CLEANUP_PHASE: c_int = 2;
-/// `_URC_CONTINUE_UNWIND`: there is nothing to stop for here.
+/// `_URC_CONTINUE_UNWIND`: this frame does not handle the exception.
 const CONTINUE: c_int = 8;
 
 /// Bytes of [`Token`] on the stack of a throwing `new`.
@@ -41,7 +41,7 @@ static NEW_ARRAY: Next = Next::of(c"_Znam");
 static NEW_ALIGNED: Next = Next::of(c"_ZnwmSt11align_val_t");
 static NEW_ARRAY_ALIGNED: Next = Next::of(c"_ZnamSt11align_val_t");
 
-/// Where no C++ library is within reach: one that a C program loaded for itself alone.
+/// Stands in for `new` if no C++ library is reachable: a C program may load one with local scope only.
 extern "C" fn new_without_cxx(bytes: usize, _align: usize) -> *mut c_void {
     let block = plain_malloc(bytes);
     if block.is_null() {
@@ -52,7 +52,7 @@ extern "C" fn new_without_cxx(bytes: usize, _align: usize) -> *mut c_void {
     block
 }
 
-/// Begins recording a `new` of `bytes` bytes; the function to call.
+/// Begins recording a `new` of `bytes` bytes; returns the function to call.
 ///
 /// # Safety
 /// `token` can be written.
@@ -61,7 +61,7 @@ unsafe fn begin_new(next: &'static Next, bytes: usize, caller: Caller, token: *m
     next.look();
     let found = next.get();
     let found = if found.is_null() { new_without_cxx as *const c_void } else { found };
-    // SAFETY: by this function's condition.
+    // SAFETY: `token` can be written, by `# Safety`.
     unsafe { token.write(walk::begin(Asked::sized(Kind::New, bytes), caller)) };
     found
 }
@@ -75,16 +75,16 @@ macro_rules! throwing {
         $(#[$doc])*
         ///
         /// # Safety
-        /// None is needed beyond the C++ standard's.
+        /// The C++ standard's conditions for this operator; there are no others.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name() {
             unsafe extern "C" fn begin(bytes: usize, _: usize, frame: *const u64, bp: u64, token: *mut Token) -> *const c_void {
-                // SAFETY: the token is on the stack of the function below.
+                // SAFETY: the token is on the stack frame of the assembly function below, which is active.
                 unsafe { begin_new(&$next, bytes, Caller { frame, bp }, token) }
             }
-            /// The function to jump to if that is all there is to do.
+            /// The function to jump to if counting is all there is to do; else null.
             extern "C" fn quick(bytes: usize, _: usize, frame: *const u64, bp: u64) -> *const c_void {
                 let found = $next.get_quiet();
                 let (asked, caller) = (Asked::sized(Kind::New, bytes), Caller { frame, bp });
@@ -94,7 +94,7 @@ macro_rules! throwing {
             }
             naked_asm!(
                 ".cfi_startproc",
-                // Encoded relative to the place itself, in four bytes.
+                // Encoded relative to its own position, in four bytes.
                 ".cfi_personality 0x1b, {personality}",
                 "sub rsp, 56",
                 ".cfi_adjust_cfa_offset 56",

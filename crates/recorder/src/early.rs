@@ -12,7 +12,7 @@ const ALIGN: usize = 16;
 #[repr(align(16))]
 struct Space(UnsafeCell<[u8; BYTES]>);
 
-// SAFETY: each part is given to one asker.
+// SAFETY: `USED` grows atomically, so each part is returned to one caller only.
 unsafe impl Sync for Space {}
 
 static SPACE: Space = Space(UnsafeCell::new([0; BYTES]));
@@ -29,17 +29,17 @@ pub(crate) fn alloc(bytes: usize) -> *mut c_void {
         USED.fetch_sub(whole, Relaxed);
         return null_mut();
     }
-    // SAFETY: within the space, by the test.
+    // SAFETY: `at + whole` was checked above to be within the space.
     unsafe { SPACE.0.get().cast::<u8>().add(at) }.cast()
 }
 
-/// Whether `block` came from here.
+/// Returns whether `block` is from this space.
 #[inline(always)]
 pub(crate) fn owns(block: *const c_void) -> bool {
     (block as usize).wrapping_sub(SPACE.0.get() as usize) < BYTES
 }
 
-/// Bytes that lie in the space from `block` on: at least those that were asked for.
+/// Bytes from `block` to the end of the space: an upper bound of the block's size.
 pub(crate) fn bytes_from(block: *const c_void) -> usize {
     BYTES - (block as usize - SPACE.0.get() as usize)
 }

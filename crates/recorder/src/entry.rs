@@ -23,7 +23,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use vellum_wire::operation::{Kind, Operation};
 
-/// By this name Vellum's runtime knows that the `malloc` in front of its own passes every call on.
+/// By this symbol Vellum's runtime recognizes that the `malloc` before its own one forwards every call.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static vellum_cost_recorder: u8 = 1;
@@ -34,7 +34,7 @@ macro_rules! entries {
         $(#[$doc])*
         ///
         /// # Safety
-        /// As for the function it stands in front of.
+        /// The conditions of the function of this name in the C library.
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
@@ -98,7 +98,7 @@ static MADVISE: Next = Next::of(c"madvise");
 static MPROTECT: Next = Next::of(c"mprotect");
 static DLCLOSE: Next = Next::of(c"dlclose");
 
-/// `what`, recorded as `asked`.
+/// Runs `what`, recorded as `asked`.
 #[inline(always)]
 pub(crate) fn recorded<T>(asked: Asked, caller: Caller, what: impl FnOnce() -> T) -> T {
     let token = walk::begin(asked, caller);
@@ -107,14 +107,15 @@ pub(crate) fn recorded<T>(asked: Asked, caller: Caller, what: impl FnOnce() -> T
     result
 }
 
-/// The usual ways of the most frequent operations: counted by `$counted`, and the next definition jumped to.
+/// The fast paths of the most frequent operations: `$counted` counts them, then the next definition is
+/// called.
 macro_rules! quickly {
     ($counted:path, $next:expr, $type:ty, ($($argument:expr),*), $asked:expr, $caller:expr) => {
         let found = $next.get_quiet();
         if !found.is_null() && $counted($asked, $caller) {
-            // SAFETY: the function of that name has this signature.
+            // SAFETY: the symbol of that name in the C library or the allocator has this signature.
             let function = unsafe { core::mem::transmute::<*const c_void, $type>(found) };
-            // SAFETY: the program's own call, with its own arguments.
+            // SAFETY: the program makes this call; its arguments are passed on unchanged.
             return unsafe { function($($argument),*) };
         }
     };
@@ -179,7 +180,7 @@ pub(crate) fn plain_malloc(bytes: usize) -> *mut c_void {
     next!(MALLOC, Allocate, (bytes), early::alloc(bytes))
 }
 
-/// Resizes `block` to `bytes` by `resize`; which operation it was is known afterwards.
+/// Resizes `block` to `bytes` by `resize`; the result determines which operation it was.
 #[inline(always)]
 fn resized(
     block: *mut c_void,
@@ -211,13 +212,14 @@ fn resized(
     result
 }
 
-/// A block that was given out while the next definitions were looked up, moved to where it can grow.
+/// Moves a block of [`early`]'s space, which cannot grow there, to the allocator.
 #[cold]
 fn out_of_early(block: *mut c_void, bytes: usize) -> *mut c_void {
     let fresh = plain_malloc(bytes);
     if !fresh.is_null() {
         let kept = early::bytes_from(block).min(bytes);
-        // SAFETY: `kept` bytes are there, of zeros beyond the block's own; the new block is as long.
+        // SAFETY: `kept` bytes can be read (zeros beyond the block); the new block has at least as many
+        // bytes.
         unsafe { fresh.cast::<u8>().copy_from_nonoverlapping(block.cast(), kept) };
     }
     fresh
@@ -303,7 +305,7 @@ entries! {
     fn mprotect(address: *mut c_void, bytes: usize, access: c_int; caller) -> c_int =
         recorded(Asked::of(Kind::Mprotect), caller, || next!(MPROTECT, Advise, (address, bytes, access), -1));
 
-    /// `dlclose`: no memory operation, but addresses may mean something else afterwards.
+    /// `dlclose`: no memory operation, but the unmapped addresses may be reused afterwards.
     fn dlclose(library: *mut c_void; _caller) -> c_int = {
         let result = next!(DLCLOSE, unsafe extern "C" fn(*mut c_void) -> c_int, (library), -1);
         walk::note_unmapped();
@@ -311,8 +313,8 @@ entries! {
     };
 }
 
-/// Defines an exported name whose operation is always the same: its kind, its bytes, and the result of a call
-/// where nobody else defines the name (`$otherwise`).
+/// Defines an exported name whose operation is always the same: its kind, its bytes, and the result of a
+/// call if no other library defines the name (`$otherwise`).
 macro_rules! plain {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $kind:ident($bytes:expr), $text:literal, $otherwise:expr;)*) => { $(
         entries! {
@@ -340,8 +342,8 @@ plain! {
     vel_trim(severity: c_int) -> usize = Trim(0), c"vel_trim", 0;
 }
 
-/// Pushes six argument registers, passes their address with the caller's frame and frame pointer to `$inner`,
-/// and returns what it does.
+/// Pushes the six argument registers, passes their address, the caller's frame and the frame pointer to
+/// `$inner`, and returns the result.
 macro_rules! by_address {
     ($inner:ident) => {
         naked_asm!(
@@ -369,9 +371,9 @@ macro_rules! by_address {
 }
 
 /// # Safety
-/// `arguments` are those of an `mmap`.
+/// `arguments` are the arguments of an `mmap`.
 unsafe extern "C" fn map(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
-    // SAFETY: by this function's condition.
+    // SAFETY: by `# Safety`, `arguments` points to six words, which `by_address` pushed.
     let [address, bytes, access, flags, file, offset] = unsafe { *arguments };
     recorded(Asked::sized(Kind::Mmap, bytes), Caller { frame, bp }, || {
         next!(
@@ -393,7 +395,7 @@ unsafe extern "C" fn map(arguments: *const [usize; 6], frame: *const u64, bp: u6
 /// `mmap`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mmap() {
@@ -403,7 +405,7 @@ pub unsafe extern "C" fn mmap() {
 /// `mmap64`: the same on this architecture.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mmap64() {
@@ -411,9 +413,9 @@ pub unsafe extern "C" fn mmap64() {
 }
 
 /// # Safety
-/// `arguments` are those of an `mremap`.
+/// `arguments` are the arguments of an `mremap`.
 unsafe extern "C" fn remap(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
-    // SAFETY: by this function's condition.
+    // SAFETY: by `# Safety`, `arguments` points to six words, which `by_address` pushed.
     let [address, old, new, flags, place, _] = unsafe { *arguments };
     recorded(Asked::over(Kind::Mremap, new), Caller { frame, bp }, || {
         next!(
@@ -428,7 +430,7 @@ unsafe extern "C" fn remap(arguments: *const [usize; 6], frame: *const u64, bp: 
 /// `mremap`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call.
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mremap() {

@@ -14,7 +14,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 /// Places in a table.
 const SLOTS: usize = 1 << 17;
-/// Probes before a full neighbourhood is given up.
+/// Probes before an insertion fails.
 const PROBES_MAX: usize = 64;
 
 struct Slot {
@@ -30,7 +30,7 @@ impl Facts {
         Facts(AtomicPtr::new(null_mut()))
     }
 
-    /// The word of `key`, which is not 0, worked out now if it is not there; `None` without room for it. No
+    /// The word of `key`, which is not 0; computed if it is missing. `None` if there is no room for it. No
     /// word is 0.
     pub(crate) fn of(&self, key: u64, work_out: impl FnOnce() -> u64) -> Option<u64> {
         let slot = self.slot_of(key)?;
@@ -43,7 +43,7 @@ impl Facts {
         Some(value)
     }
 
-    /// The word of `key`, if it has been worked out and is where it belongs, or one further.
+    /// The word of `key`, if it has been computed and is in its first slot or the next.
     #[inline(always)]
     pub(crate) fn known(&self, key: u64) -> Option<u64> {
         let table = self.0.load(Relaxed);
@@ -51,19 +51,19 @@ impl Facts {
             return None;
         }
         let start = start(key);
-        // SAFETY: the indices are within the table, which stays.
+        // SAFETY: both indices are below `SLOTS`, and the table is never unmapped.
         let slots = unsafe { [&*table.add(start), &*table.add((start + 1) % SLOTS)] };
         let slot = slots.into_iter().find(|slot| slot.key.load(Relaxed) == key)?;
         let value = slot.value.load(Acquire);
         (value != 0).then_some(value)
     }
 
-    /// The key's slot, which becomes its own if it had none.
+    /// The key's slot, claimed for the key if it has none yet.
     fn slot_of(&self, key: u64) -> Option<&Slot> {
         let table = self.table()?;
         let start = start(key);
         for probe in 0..PROBES_MAX {
-            // SAFETY: the index is within the table, which stays.
+            // SAFETY: the index is below `SLOTS`, and the table is never unmapped.
             let slot = unsafe { &*table.add((start + probe) % SLOTS) };
             match slot.key.load(Relaxed) {
                 there if there == key => return Some(slot),
@@ -83,7 +83,7 @@ impl Facts {
             return Some(table);
         }
         let bytes = SLOTS * size_of::<Slot>();
-        // SAFETY: a new mapping wherever the kernel likes; zeros are empty slots.
+        // SAFETY: a new private mapping at an address of the kernel's choice; zeroed slots are empty.
         let fresh = unsafe {
             rustix::mm::mmap_anonymous(
                 null_mut(),
@@ -96,7 +96,7 @@ impl Facts {
         match self.0.compare_exchange(null_mut(), fresh, Release, Acquire) {
             Ok(_) => Some(fresh),
             Err(theirs) => {
-                // SAFETY: the mapping just made, which nobody else knows.
+                // SAFETY: the mapping was just made, and no other thread has its address.
                 let _ = unsafe { rustix::mm::munmap(fresh.cast(), bytes) };
                 Some(theirs)
             }

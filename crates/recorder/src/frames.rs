@@ -11,13 +11,13 @@ const ADDRESS_BITS: u32 = 47;
 
 static FACTS: Facts = Facts::new();
 
-/// The facts about the instruction that returns to `pc`, worked out now if nothing is.
+/// The facts about the instruction that returns to `pc`, computed now if they are missing.
 pub(crate) fn of(pc: u64, epoch: u32) -> Known {
     let known = FACTS.of(key(pc, epoch), || modules::describe(pc, epoch).bits());
     known.map_or_else(|| modules::describe(pc, epoch), Known::from_bits)
 }
 
-/// The facts about the instruction that returns to `pc`, if that is known at once.
+/// The facts about the instruction that returns to `pc`, if they are in the table.
 #[inline(always)]
 pub(crate) fn known(pc: u64, epoch: u32) -> Option<Known> {
     FACTS.known(key(pc, epoch)).map(Known::from_bits)

@@ -18,26 +18,27 @@ const FLAGS: u64 = READY | USERS | KNOWN_RULE | INTERPRETS;
 pub(crate) struct Known(u64);
 
 impl Known {
-    /// What there is to know.
+    /// Packs the facts into a word.
     pub(crate) fn new(is_users: bool, interprets: bool, rule: Option<Rule>) -> Known {
         let rule = rule.map_or(0, |rule| rule.bits() | KNOWN_RULE);
         let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
         Known(READY | rule | flag(is_users, USERS) | flag(interprets, INTERPRETS))
     }
 
-    /// Whether it belongs to the user's source.
+    /// Returns whether the instruction belongs to the user's source.
     #[inline]
     pub(crate) fn is_users(self) -> bool {
         self.0 & USERS != 0
     }
 
-    /// Whether it is an interpreter's, which may run lines of a program: see [`crate::python`].
+    /// Returns whether the instruction is an interpreter's, which may run lines of a program: see
+    /// [`crate::python`].
     #[inline]
     pub(crate) fn interprets(self) -> bool {
         self.0 & INTERPRETS != 0
     }
 
-    /// How to leave its frame.
+    /// The rule for leaving the instruction's frame.
     #[inline]
     pub(crate) fn rule(self) -> Option<Rule> {
         (self.0 & KNOWN_RULE != 0).then(|| Rule::from_bits(self.0 & !FLAGS))?
@@ -49,7 +50,7 @@ impl Known {
         self.0
     }
 
-    /// From its word.
+    /// Unpacks a word.
     #[inline]
     pub(crate) fn from_bits(bits: u64) -> Known {
         Known(bits)

@@ -65,7 +65,7 @@ mod thread;
 mod timing;
 mod walk;
 
-/// A broken invariant. Nothing here panics on a path a program can reach.
+/// Aborts: a panic is a bug in this library, as no path that a program can reach panics.
 #[cfg(panic = "abort")]
 #[panic_handler]
 fn broken(_: &core::panic::PanicInfo<'_>) -> ! {

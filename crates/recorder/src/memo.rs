@@ -1,9 +1,9 @@
 //! The last stack seen below an instruction of a library, kept so that it need not be walked again.
 //!
-//! A library's instruction has no record of its own, as its operations are recorded under a stack. Its slot
-//! in the thread's table is therefore free for a memo of the same size. A memo has the positions of the
-//! next return addresses on the stack, these addresses, and the record to which they led. The same words in
-//! the same places mean the same stack.
+//! A library's instruction has no record, as its operations are recorded under a stack. Its slot in the
+//! thread's table is therefore free for a memo of the same size. A memo has the positions of the next return
+//! addresses on the stack, these addresses, and the record to which they led. The same words in the same
+//! places mean the same stack.
 //!
 //! ```text
 //! Record:  place  what  count  due  bytes    sum       squares, timed  extremes
@@ -14,14 +14,14 @@
 //!
 //! - A memo's count is 0, and readers of the ledger skip it.
 //! - Its `due` is 0, which no record's is, so the fast path leaves it without a check of its own.
-//! - The record it names is in the same table, and tables are never unmapped.
+//! - Its `due` is 0, which no record's is, so the fast path leaves it without a separate check.
 
 use crate::table;
 use crate::thread::Thread;
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_wire::cost::Record;
 
-/// Return addresses beyond the first that a memo has room for.
+/// The number of return addresses in a memo, beyond the first.
 pub(crate) const STEPS: usize = 2;
 
 #[inline(always)]
@@ -29,8 +29,8 @@ pub(crate) fn is_memo(slot: &Record) -> bool {
     slot.due.load(Relaxed) == 0
 }
 
-/// The record that `slot` stands for when the return address at `frame` is its place: itself, or, for a memo,
-/// the one it names if the stack is the same.
+/// The record for `slot`, whose place is the return address at `frame`. A record is returned itself; a memo
+/// gives the record it names if the stack is the same.
 #[inline(always)]
 pub(crate) fn recall(slot: &'static Record, frame: *const u64) -> Option<&'static Record> {
     if !is_memo(slot) {
@@ -38,8 +38,8 @@ pub(crate) fn recall(slot: &'static Record, frame: *const u64) -> Option<&'stati
     }
     let offsets = slot.sum.load(Relaxed);
     let (first, second) = (offsets as u32, (offsets >> 32) as u32);
-    // SAFETY: the same instruction has the same frame: the word lies in it, and holds a return address. The
-    // second lies in the frame of the first, whose instruction is then known to be the same too.
+    // SAFETY: the instruction is the memo's, so its frame has the same layout: the first word is in that
+    // frame and is a return address. If it matches, the second word is in the next frame for the same reason.
     unsafe {
         let at = |offset: u32| *frame.byte_add(offset as usize);
         if at(first) != slot.squares_timed.load(Relaxed)
@@ -51,7 +51,7 @@ pub(crate) fn recall(slot: &'static Record, frame: *const u64) -> Option<&'stati
     }
 }
 
-/// Notes that below `place` the stack with the return addresses in `steps` leads to `record`.
+/// Stores a memo: below `place`, a stack with the return addresses in `steps` leads to `record`.
 pub(crate) fn remember(
     thread: &Thread,
     place: u64,
@@ -59,8 +59,8 @@ pub(crate) fn remember(
     record: &'static Record,
     steps: [(u32, u64); STEPS],
 ) {
-    // A table that is replaced meanwhile takes the record out of reach of its memos, which then are in
-    // neither.
+    // If the table is replaced at this moment, record and memos are both in the old table, which is no
+    // longer searched.
     let table = thread.table.get();
     let Some((slot, _)) = table::find_or_add(thread, place, what) else { return };
     if table != thread.table.get() {

@@ -19,7 +19,7 @@ use vellum_unwind::{Rule, Tables};
 use vellum_wire::cost::{Answer, EntryKind, MODULE_WORDS};
 use vellum_wire::script::is_interpreter;
 
-/// Modules that are known at a time; a program with more has the rest's instructions looked up each time.
+/// The most modules in the list. In a program with more, instructions of the rest are looked up each time.
 const MODULES_MAX: usize = 1024;
 const PATH_MAX: usize = 4096;
 
@@ -43,13 +43,13 @@ static MODULES: [Entry; MODULES_MAX] = [const {
     }
 }; MODULES_MAX];
 
-/// Looks for what will be needed. Not later: the `dlsym` of glibc before 2.35 frees the message of the last
-/// failure, and would do so twice if a look-up were made within that very `free`.
+/// Makes all look-ups that will be needed, at start. A later look-up could run inside a `free`: `dlsym` of
+/// glibc before 2.35 frees the message of the last failure there, and would free it twice.
 pub(crate) fn prepare() {
     loader::find_by(first(loader::FIND));
 }
 
-/// Works out what there is to know of the instruction that returns to `pc`.
+/// Computes the facts about the instruction that returns to `pc`.
 #[cold]
 pub(crate) fn describe(pc: u64, epoch: u32) -> Known {
     process::keeping_errno(|| describe_now(pc, epoch))
@@ -70,19 +70,19 @@ fn describe_now(pc: u64, epoch: u32) -> Known {
         if matches!(answer, Answer::WalkModule | Answer::StopModule) {
             module.answer.store(answer as u32, Relaxed);
         }
-        // With nobody to ask, the program itself is as good a guess as any.
+        // Without an answer, instructions of the program itself count as the user's.
         matches!(answer, Answer::Stop | Answer::StopModule | Answer::None)
     });
     let interprets = module.is_some_and(|module| module.interprets.load(Relaxed));
     Known::new(is_users, interprets, rule(&found, pc - 1))
 }
 
-/// The entry of a module, made if there is none.
+/// The log entry of a module, made if it is missing.
 fn entry(found: &Module, epoch: u32) -> Option<&'static Entry> {
     if let Some(known) = known(found, epoch) {
         return Some(known);
     }
-    // Before the lock is taken: the loader may be waiting for somebody who waits for it.
+    // Computed before the lock is taken: the loader's lock may be held by a thread that waits for ours.
     let mut path = [0u8; PATH_MAX];
     let length = path_of(found, &mut path);
     let file = path[..length].rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -111,18 +111,17 @@ fn known(found: &Module, epoch: u32) -> Option<&'static Entry> {
     })
 }
 
-/// The path of a module's file, absolute if it can be; its length in `path`.
+/// Writes the path of a module's file to `path`, absolute if possible; returns its length.
 fn path_of(found: &Module, path: &mut [u8; PATH_MAX]) -> usize {
     let name = found.name();
     let buffer = path.as_mut_ptr().cast::<c_char>();
     if name.is_empty() {
-        // The executable.
-        // SAFETY: the buffer is as long as said.
+        // The executable. SAFETY: the buffer has `PATH_MAX` bytes.
         let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer, PATH_MAX) };
         return usize::try_from(length).unwrap_or(0);
     }
     if name.to_bytes().first() != Some(&b'/') {
-        // SAFETY: a C string, and a buffer of PATH_MAX bytes as realpath wants.
+        // SAFETY: `name` is a C string, and the buffer has `PATH_MAX` bytes, as `realpath` requires.
         let real = unsafe { libc::realpath(name.as_ptr(), buffer) };
         if !real.is_null() {
             return path.iter().position(|&byte| byte == 0).unwrap_or(PATH_MAX);
@@ -133,8 +132,8 @@ fn path_of(found: &Module, path: &mut [u8; PATH_MAX]) -> usize {
     bytes.len()
 }
 
-/// How to leave the frame of the instruction at `pc`, by its module's tables as they are mapped.
+/// The rule for leaving the frame of the instruction at `pc`, from its module's mapped tables.
 fn rule(found: &Module, pc: u64) -> Option<Rule> {
-    // SAFETY: nobody uses the bytes for longer than the module is mapped.
+    // SAFETY: the bytes are used only during this call, while the calling frame keeps the module mapped.
     Tables::rule_in(found.unwind_index, pc, |address| unsafe { found.mapped_from(address) })
 }

@@ -2,7 +2,7 @@
 //!
 //! Vellum's page layer counts both on the statistics board, in this process's slot. The counter is read
 //! before and after the call; two threads that move blocks at the same instant may be confused. Other
-//! allocators have no such counter: below [`COPIED_BELOW`] all of them copy, above it their methods differ.
+//! allocators have no such counter: below [`COPIED_BELOW`] all copy, above it their methods differ.
 
 use crate::process;
 use core::ptr::null_mut;
@@ -12,25 +12,25 @@ use rustix::mm::{MapFlags, ProtFlags};
 use vellum_wire::operation::{Kind, Operation};
 use vellum_wire::{Attach, Board, Counter, Slot};
 
-/// No allocator moves page tables for blocks below this (glibc: blocks with a mapping of their own; Vellum:
-/// `MOVE_MIN`).
+/// Below this size every allocator copies. (Above it, glibc moves blocks with a mapping of their own, and
+/// Vellum moves blocks from `MOVE_MIN` on.)
 pub(crate) const COPIED_BELOW: usize = 128 << 10;
 
 static SLOT: AtomicPtr<Slot> = AtomicPtr::new(null_mut());
-/// The generation that looked for the slot.
+/// The generation of the process that last searched for the slot.
 static LOOKED: AtomicU32 = AtomicU32::new(u32::MAX);
 
-/// What the page layer has moved so far.
+/// The bytes that the page layer had moved before an operation.
 #[derive(Clone, Copy)]
 pub(crate) struct Before(Option<u64>);
 
-/// To be called before a block of `bytes` bytes may be moved.
+/// Must be called before an operation that may move a block of `bytes` bytes.
 #[inline(always)]
 pub(crate) fn before(bytes: usize) -> Before {
     if bytes < COPIED_BELOW { Before(None) } else { Before(moved_bytes()) }
 }
 
-/// What became of a block of `bytes` bytes that is elsewhere now.
+/// The operation that moved a block of `bytes` bytes.
 pub(crate) fn how(bytes: usize, before: Before) -> Operation {
     Operation::of(if bytes < COPIED_BELOW {
         Kind::ReallocCopied
@@ -50,7 +50,7 @@ fn moved_bytes() -> Option<u64> {
         if LOOKED.swap(generation, Relaxed) != generation {
             SLOT.store(find().map_or(null_mut(), |slot| core::ptr::from_ref(slot).cast_mut()), Relaxed);
         }
-        // SAFETY: null or a slot of a board that stays mapped.
+        // SAFETY: null, or a slot of a board that is never unmapped.
         let slot = unsafe { SLOT.load(Relaxed).as_ref() }?;
         (slot.attach() == Attach::Serving).then(|| slot.get(Counter::BytesRemapped))
     })
@@ -61,11 +61,11 @@ fn find() -> Option<&'static Slot> {
     let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let bytes = rustix::fs::fstat(&file).ok()?.st_size as usize;
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping wherever the kernel likes.
+    // SAFETY: a new mapping at an address of the kernel's choice replaces no memory.
     let base = unsafe { rustix::mm::mmap(null_mut(), bytes, access, MapFlags::SHARED, &file, 0) }.ok()?;
-    // SAFETY: just mapped, page-aligned, `bytes` long; it stays.
+    // SAFETY: just mapped, page-aligned, `bytes` long; never unmapped.
     let board = unsafe { Board::open(base.cast(), bytes) }?;
-    // SAFETY: plain call.
+    // SAFETY: `getpid` has no preconditions.
     let pid = unsafe { libc::getpid() } as u32;
     board.claimed().iter().rev().find(|slot| slot.pid.load(Relaxed) == pid)
 }

@@ -5,9 +5,8 @@
 //! requests.
 //!
 //! A definition is *quiet* if it never calls a function that this library exports. Vellum's definitions are
-//! quiet, and so are the C library's `malloc` and its family. Other definitions need a guard, so that
-//! nested calls are not counted twice (libstdc++'s `operator new` calls `malloc`). A quiet definition is
-//! jumped to.
+//! quiet, and so are the C library's `malloc` and its family. Other definitions need a guard, so that nested
+//! calls are not counted twice (libstdc++'s `operator new` calls `malloc`). A quiet definition is jumped to.
 
 use crate::spent::spending;
 use crate::thread;
@@ -15,18 +14,18 @@ use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::Relaxed};
 
-/// One function's next definition.
+/// The next definition of a function.
 pub(crate) struct Next {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
-    /// The same, once it is known that it calls none of our own functions.
+    /// The definition too, once it is found to call none of this library's functions.
     quiet: AtomicPtr<c_void>,
-    /// Whether that is settled, one way or the other.
+    /// True once that has been determined.
     settled: AtomicBool,
 }
 
 impl Next {
-    /// Of the function called `name`, not looked up yet.
+    /// For the function called `name`, not looked up yet.
     pub(crate) const fn of(name: &'static CStr) -> Next {
         Next {
             name,
@@ -36,7 +35,7 @@ impl Next {
         }
     }
 
-    /// The definition, or null if there is none or this thread is just looking one up.
+    /// The definition; null if it is missing or this thread is in a look-up.
     #[inline(always)]
     pub(crate) fn get(&self) -> *const c_void {
         let found = self.found.load(Relaxed);
@@ -50,17 +49,17 @@ impl Next {
         found
     }
 
-    /// The definition if it has been looked up and calls none of our own functions from within, else null.
+    /// The definition if it has been looked up and is quiet; else null.
     #[inline(always)]
     pub(crate) fn get_quiet(&self) -> *const c_void {
         self.quiet.load(Relaxed)
     }
 
-    /// Looks the definition up, and whether it is quiet: Vellum's are, and the C library's `malloc` and
-    /// `free`.
+    /// Looks the definition up, and determines whether it is quiet: Vellum's definitions are, and the C
+    /// library's `malloc` and `free`.
     ///
-    /// Once: a look-up that finds nothing has the loader allocate a message, from the very definition in
-    /// question.
+    /// This happens once: in a failed look-up the loader allocates a message, from the definition that is
+    /// being looked up.
     #[inline(always)]
     pub(crate) fn look(&self) {
         if !self.settled.load(Relaxed) {
@@ -91,16 +90,16 @@ pub(crate) fn first(name: &CStr) -> *const c_void {
     look_up(libc::RTLD_DEFAULT, name)
 }
 
-/// The definition that is found from `from` on; null if there is none, or this thread is just looking one up.
+/// The first definition from `from` on; null if it is missing or this thread is in a look-up.
 fn look_up(from: *mut c_void, name: &CStr) -> *const c_void {
     let thread = thread::this();
     if thread.resolving.replace(1) != 0 {
         return null_mut();
     }
-    // What the loader allocates meanwhile is not the program's.
+    // The loader's own allocations during a look-up are not the program's.
     let (guard, now) = (thread.guard.get(), thread.now.get());
     thread.close(usize::MAX);
-    // SAFETY: plain call with a C string.
+    // SAFETY: `from` is `RTLD_NEXT` or `RTLD_DEFAULT`, and `name` a C string.
     let found = spending(|| unsafe { libc::dlsym(from, name.as_ptr()) });
     thread.guard.set(guard);
     thread.now.set(now);
@@ -108,28 +107,28 @@ fn look_up(from: *mut c_void, name: &CStr) -> *const c_void {
     found
 }
 
-/// Where the object that holds `address` was loaded; null for none.
+/// The load address of the object that contains `address`; null if no object does.
 fn object_of(address: *const c_void) -> *const c_void {
-    // SAFETY: all zeros are a valid record to be overwritten.
+    // SAFETY: all fields are pointers, for which zero is valid.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
     if address.is_null() {
         return null_mut();
     }
-    // SAFETY: plain call with a place for its answer.
+    // SAFETY: `info` is a local variable that `dladdr` may write.
     spending(|| unsafe { libc::dladdr(address, &raw mut info) });
     info.dli_fbase
 }
 
-/// Calls the next definition of `$name`, whose type is `$type`, or gives `$otherwise`.
+/// Calls the next definition of `$name`, whose type is `$type`; without one, gives `$otherwise`.
 macro_rules! next {
     ($next:expr, $type:ty, ($($argument:expr),*), $otherwise:expr) => {{
         let found = $next.get();
         if found.is_null() {
             $otherwise
         } else {
-            // SAFETY: the function of that name has this signature.
+            // SAFETY: the symbol of that name in the C library or the allocator has this signature.
             let function = unsafe { core::mem::transmute::<*const core::ffi::c_void, $type>(found) };
-            // SAFETY: the program's own call, with its own arguments.
+            // SAFETY: the program makes this call; its arguments are passed on unchanged.
             unsafe { function($($argument),*) }
         }
     }};

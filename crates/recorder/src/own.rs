@@ -15,21 +15,21 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_wire::cost::{ChunkHead, Record};
 use vellum_wire::operation::Kind;
 
-/// Empty timings, as many as the source takes.
+/// Empty timings, as many as in the paper.
 const TIMINGS: u64 = 1000;
-/// Turns of the counting loop.
+/// Iterations of the counting loop.
 const TURNS: u64 = 4096;
-/// The same where each is timed: they take long, and every job pays for them.
+/// Iterations of the timing loop: fewer, as they are slow and every job pays for them.
 const TIMED_TURNS: u64 = 256;
-/// Loops of which the quickest counts: others were disturbed.
+/// Repetitions of each loop. The fastest counts, as slower ones were disturbed.
 const LOOPS: usize = 5;
-/// Slots of the table that nobody reads; one more is behind it, as behind every table.
+/// Slots of the scratch table, which has no reader. One more slot follows, as after every table.
 const SLOTS: usize = 64;
 
 #[repr(align(64))]
 struct Scratch(UnsafeCell<[u8; (SLOTS + 1) * size_of::<Record>()]>);
 
-// SAFETY: used by the one thread that measures.
+// SAFETY: only the one thread that measures uses it; the ledger lets one thread of the job measure.
 unsafe impl Sync for Scratch {}
 
 static SCRATCH: Scratch = Scratch(UnsafeCell::new([0; (SLOTS + 1) * size_of::<Record>()]));
@@ -38,7 +38,7 @@ extern "C" fn nothing(argument: usize) -> usize {
     argument
 }
 
-/// Measures, if no process of the job has.
+/// Measures the cost of recording, unless a process of the job already has.
 pub(crate) fn measure_once(thread: &'static Thread) {
     let Some(ledger) = process::ledger() else { return };
     let head = ledger.head();
@@ -74,12 +74,12 @@ fn claimed(state: &AtomicU32) -> bool {
     state.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
 }
 
-/// Cycles to count one operation, and to count and time one.
+/// Cycles to count one operation, and cycles to count and time one.
 fn counting(thread: &'static Thread, function: extern "C" fn(usize) -> usize) -> (f64, f64) {
     let (table, mask) = (thread.table.get(), thread.mask.get());
     thread.table.set(SCRATCH.0.get().cast::<ChunkHead>());
     thread.mask.set(SLOTS - 1);
-    // A return address of the scratch table's own, for which there is a record from the first turn on.
+    // A return address used only in the scratch table, which has a record for it from the first iteration on.
     let place = [nothing as *const () as u64];
     let caller = Caller { frame: place.as_ptr(), bp: 0 };
     let asked = Asked::of(Kind::Free);
@@ -113,7 +113,7 @@ fn counting(thread: &'static Thread, function: extern "C" fn(usize) -> usize) ->
     (each(recorded, TURNS), each(timed, TIMED_TURNS))
 }
 
-/// Newton's: the standard library's would be a call into a library that may not be there.
+/// Newton's method: the standard library's square root could call a library that may be missing.
 fn square_root(value: f64) -> f64 {
     if value.is_nan() || value <= 0.0 {
         return 0.0;

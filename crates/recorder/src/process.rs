@@ -28,24 +28,24 @@ const LOG_GRAINS: usize = 4;
 const POPULATE_WRITE: i32 = 23;
 const WIPE_ON_FORK: i32 = 18;
 
-/// What a forked child must not inherit.
+/// The state of a process, which a forked child must not inherit.
 #[repr(C)]
 pub(crate) struct State {
-    /// The process's generation, and in the high half the epoch: how often modules were unmapped. 0 before
-    /// there is a generation.
+    /// The process's generation in the low half, and the epoch in the high half: the number of times that
+    /// modules were unmapped. 0 before there is a generation.
     now: AtomicU64,
     pub(crate) lock: Lock,
     process: AtomicU32,
     log: AtomicPtr<ChunkHead>,
-    /// Tables that no thread has.
+    /// Tables without a thread.
     pub(crate) idle: AtomicPtr<ChunkHead>,
-    /// Held by who adds a module.
+    /// Held while a module is added.
     pub(crate) adding: Lock,
 }
 
 const _: () = assert!(size_of::<State>() <= vellum_sys::PAGE);
 
-/// The state before there is one: its generation fits no thread.
+/// The state before the ledger is mapped: its generation matches no thread.
 static DETACHED: State = State {
     now: AtomicU64::new(0),
     lock: Lock::new(),
@@ -58,27 +58,27 @@ static STATE: AtomicPtr<State> = AtomicPtr::new((&raw const DETACHED).cast_mut()
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 /// Held while the ledger is being mapped.
 static MAPPING: Lock = Lock::new();
-/// One epoch, in [`State::now`].
+/// The increment for an epoch, in [`State::now`].
 pub(crate) const EPOCH: u64 = 1 << 32;
-/// How often modules were unmapped, also before a fork.
+/// The number of times modules were unmapped, including the time before a fork.
 static EPOCHS: AtomicU32 = AtomicU32::new(0);
-/// Cycles in a microsecond; operations that never take less are all timed.
+/// Cycles in a microsecond. An operation that never takes less is timed every time.
 pub(crate) static CYCLES_PER_US: AtomicU32 = AtomicU32::new(u32::MAX);
 pub(crate) static WHOLE_STACKS: AtomicBool = AtomicBool::new(false);
-/// Nothing is to be recorded here.
+/// Recording is off in this process.
 static OFF: AtomicBool = AtomicBool::new(false);
-/// Operations before the environment could be read.
+/// The number of operations before the environment could be read.
 static EARLY: AtomicU64 = AtomicU64::new(0);
-/// The process's number, or, in a forked child until it has one, its parent's.
+/// The process's number. In a forked child without a number yet: its parent's.
 static NUMBER: AtomicU32 = AtomicU32::new(NO_PARENT);
 #[inline(always)]
 pub(crate) fn state() -> &'static State {
-    // SAFETY: always a State that stays.
+    // SAFETY: `STATE` always points to `DETACHED` or to a page that is never unmapped.
     unsafe { &*STATE.load(Relaxed) }
 }
 
 impl State {
-    /// The word that opens the usual way: see [`crate::thread::Thread::now`].
+    /// The word that allows the fast path: see [`crate::thread::Thread::now`].
     #[inline(always)]
     pub(crate) fn now(&self) -> u64 {
         self.now.load(Relaxed)
@@ -90,35 +90,35 @@ impl State {
     }
 }
 
-/// The ledger. Only to be asked for by a thread that has a table.
+/// The ledger. May be called only by a thread that has a table.
 pub(crate) fn ledger() -> Option<LedgerView> {
     let base = BASE.load(Acquire);
-    // SAFETY: a whole ledger, never unmapped.
+    // SAFETY: `BASE` points to a whole mapped ledger, which is never unmapped.
     (!base.is_null()).then(|| unsafe { LedgerView::open(base) })?
 }
 
-/// Begins a new epoch: an unmapped range may be mapped again.
+/// Begins a new epoch, as an unmapped range may be mapped again.
 pub(crate) fn begin_epoch() {
     state().now.fetch_add(EPOCH, Relaxed);
     EPOCHS.fetch_add(1, Relaxed);
 }
 
-/// Maps the ledger and gives this process its part of it, if that has not been done. False if nothing is to
-/// be, or can be, recorded.
+/// Maps the ledger and assigns this process its part of it, unless that has been done. False if recording
+/// is off or impossible.
 pub(crate) fn is_ready() -> bool {
     !OFF.load(Relaxed) && map() && seat()
 }
 
-/// Maps the ledger, if that has not been done. False if there is none.
+/// Maps the ledger, unless that has been done. False without a ledger.
 fn map() -> bool {
     if !BASE.load(Acquire).is_null() {
         return true;
     }
-    // Before the C library has been set up there is no environment to ask.
+    // `environ` is null until the C library has been initialized.
     unsafe extern "C" {
         static environ: *const *const libc::c_char;
     }
-    // SAFETY: reads the C library's variable.
+    // SAFETY: `environ` is a variable of the C library, which only reads it at this time.
     if unsafe { environ }.is_null() {
         EARLY.fetch_add(1, Relaxed);
         return false;
@@ -136,7 +136,7 @@ fn map_now() -> bool {
     };
     match map_file(path) {
         Ok((base, page)) => {
-            // SAFETY: the file is a ledger's length and stays mapped.
+            // SAFETY: the mapping has a ledger's length and is never unmapped.
             let Some(ledger) = (unsafe { LedgerView::open(base) }) else {
                 OFF.store(true, Relaxed);
                 say(b"vellum cost: VELLUM_LEDGER is no ledger of this version; this process is not recorded\n");
@@ -150,8 +150,8 @@ fn map_now() -> bool {
             BASE.store(base, Release);
             true
         }
-        // Another user's, or in another view of the file system: nobody's mistake, and nothing to be said
-        // among the program's errors.
+        // The ledger belongs to another user or another view of the file system. No error is printed, as
+        // nothing is wrong.
         Err(Errno::ACCESS | Errno::PERM | Errno::NOENT | Errno::NOTDIR | Errno::ROFS) => {
             OFF.store(true, Relaxed);
             false
@@ -170,19 +170,19 @@ fn map_file(path: &CStr) -> rustix::io::Result<(*mut u8, *mut State)> {
         return Err(rustix::io::Errno::INVAL);
     }
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: new mappings wherever the kernel likes.
+    // SAFETY: new mappings at addresses of the kernel's choice replace no memory.
     let (base, page) = unsafe {
         let base = rustix::mm::mmap(null_mut(), LEDGER_BYTES, access, MapFlags::SHARED, &file, 0)?;
         let page = rustix::mm::mmap_anonymous(null_mut(), vellum_sys::PAGE, access, MapFlags::PRIVATE)?;
         (base, page)
     };
-    // Kernels older than 4.14 leave the page to a child as it is, which then counts as its parent.
-    // SAFETY: the page just mapped.
+    // Before Linux 4.14 the child inherits the page unchanged, and then counts as its parent. SAFETY: the
+    // page was just mapped.
     let _ = unsafe { advise(page.cast(), vellum_sys::PAGE, WIPE_ON_FORK) };
     Ok((base.cast(), page.cast()))
 }
 
-/// Takes a number and a log for this process, if it has none. False if there is no room.
+/// Takes a number and a log for this process, if it has none. False without room.
 fn seat() -> bool {
     let state = state();
     if state.now.load(Acquire) != 0 {
@@ -210,20 +210,20 @@ fn seat() -> bool {
     seated
 }
 
-/// Claims a chunk of `grains` grains and makes it one of `kind`, of this process. `None` when the ledger, or
-/// the memory it lies in, is full.
+/// Claims a chunk of `grains` grains and makes it one of `kind`, of this process. `None` if the ledger, or
+/// the file system below it, is full.
 pub(crate) fn claim(grains: usize, kind: ChunkKind) -> Option<*mut ChunkHead> {
     let ledger = ledger()?;
     let index = ledger.head().grains.fetch_add(grains as u64, Relaxed) as usize;
     let memory = ledger.grain(index)?;
     ledger.grain(index + grains - 1)?;
-    // Touching a page for which the file system has no room would kill the program: this fails instead.
-    // SAFETY: memory of the ledger that is this claim's.
+    // Touching a page without space in the file system would kill the program; populating it fails instead.
+    // SAFETY: the memory is in the ledger and belongs to this claim.
     match unsafe { advise(memory, grains * GRAIN, POPULATE_WRITE) } {
         Ok(()) | Err(rustix::io::Errno::INVAL) => {}
         Err(_) => return None,
     }
-    // SAFETY: as above; zeros are a valid head.
+    // SAFETY: this claim's memory of the ledger, and zeros are a valid head.
     let head = unsafe { &*memory.cast::<ChunkHead>() };
     head.grains.store(grains as u32, Relaxed);
     head.process.store(state().process.load(Relaxed), Relaxed);
@@ -232,9 +232,9 @@ pub(crate) fn claim(grains: usize, kind: ChunkKind) -> Option<*mut ChunkHead> {
 }
 
 /// # Safety
-/// The memory is the ledger's or the state's.
+/// The memory belongs to the ledger or the state.
 unsafe fn advise(memory: *mut u8, bytes: usize, advice: i32) -> rustix::io::Result<()> {
-    // SAFETY: by this function's condition.
+    // SAFETY: by `# Safety`, the memory is mapped and belongs to the ledger or the state.
     unsafe {
         vellum_sys::raw::syscall(libc::SYS_madvise, [memory as usize, bytes, advice as usize, 0, 0, 0])
             .map(|_| ())
@@ -242,21 +242,21 @@ unsafe fn advise(memory: *mut u8, bytes: usize, advice: i32) -> rustix::io::Resu
 }
 
 fn begin_log(log: *mut ChunkHead, parent: u32) {
-    // SAFETY: a chunk just claimed.
+    // SAFETY: the chunk was claimed just before, and is never unmapped.
     let head = unsafe { &*log };
     head.count.store(parent, Relaxed);
-    // SAFETY: plain call.
+    // SAFETY: `getpid` has no preconditions.
     head.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
     let mut name = [0u64; 2];
-    // SAFETY: the kernel writes at most 16 bytes, with a terminating zero.
+    // SAFETY: `name` has 16 bytes, the most that the kernel writes, including the final zero.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     for (word, part) in head.comm.iter().zip(name) {
         word.store(part, Relaxed);
     }
 }
 
-/// Adds an entry to the process's log: words, then text. The offset of its head in the file, or `None`
-/// without room.
+/// Appends an entry to the process's log: words, then text. Returns the offset of its head in the file, or
+/// `None` without room.
 pub(crate) fn log(kind: EntryKind, words: &[u64], text: &[u8]) -> Option<u64> {
     let ledger = ledger()?;
     let state = state();
@@ -264,7 +264,7 @@ pub(crate) fn log(kind: EntryKind, words: &[u64], text: &[u8]) -> Option<u64> {
     let whole = (size_of::<EntryHead>() + bytes).next_multiple_of(ENTRY_ALIGN);
     state.lock.lock();
     let at = log_space(state, whole).map(|memory| {
-        // SAFETY: `whole` bytes of the log that nobody else uses.
+        // SAFETY: `log_space` returned `whole` bytes of the log; the lock is held.
         unsafe {
             let body = memory.add(size_of::<EntryHead>());
             body.cast::<u64>().copy_from_nonoverlapping(words.as_ptr(), words.len());
@@ -279,10 +279,10 @@ pub(crate) fn log(kind: EntryKind, words: &[u64], text: &[u8]) -> Option<u64> {
     at
 }
 
-/// Room for `bytes` bytes in the log. The lock is held.
+/// Space for `bytes` bytes in the log. The caller holds the lock.
 fn log_space(state: &State, bytes: usize) -> Option<*mut u8> {
     let mut log = state.log.load(Relaxed);
-    // SAFETY: the log of a seated process.
+    // SAFETY: `seat` has set the log, a chunk of the ledger, which is never unmapped.
     let mut head = unsafe { &*log };
     let room = |head: &ChunkHead| head.grains.load(Relaxed) as usize * GRAIN - size_of::<ChunkHead>();
     if head.used.load(Relaxed) as usize + bytes > room(head) {
@@ -290,22 +290,22 @@ fn log_space(state: &State, bytes: usize) -> Option<*mut u8> {
         begin_log(next, head.count.load(Relaxed));
         state.log.store(next, Relaxed);
         log = next;
-        // SAFETY: just claimed.
+        // SAFETY: the chunk was just claimed, and is never unmapped.
         head = unsafe { &*log };
     }
     let used = head.used.load(Relaxed);
     head.used.store(used + bytes as u32, Relaxed);
-    // SAFETY: within the chunk, by the test.
+    // SAFETY: the check above keeps the space within the chunk.
     Some(unsafe { log.cast::<u8>().add(size_of::<ChunkHead>() + used as usize) })
 }
 
 /// Writes a line to standard error.
 pub(crate) fn say(line: &[u8]) {
-    // SAFETY: writes bytes that are there.
+    // SAFETY: `line` has `line.len()` bytes.
     unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
 }
 
-/// `errno` put back as it was around something that may change it.
+/// Runs `what` and restores `errno` afterwards.
 pub(crate) fn keeping_errno<T>(what: impl FnOnce() -> T) -> T {
     // SAFETY: the thread's own errno.
     unsafe {

@@ -26,26 +26,26 @@ use vellum_wire::script::{SCRIPT_FRAMES_MAX, is_users};
 
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Words of [`LINES`].
+/// The words in [`LINES`].
 const LIBRARYS: u64 = 1;
 const USERS: u64 = 2;
 /// The line cannot be read.
 const NONE: u64 = 3;
 
-/// Whether a stack was found laid out as it should be: not looked yet, yes, no.
+/// The check that a stack has the expected layout: not done yet, passed, failed.
 const UNSEEN: u32 = 0;
 const HOLDS: u32 = 1;
 const FAILS: u32 = 2;
 
 static INTERPRETER: Interpreter = Interpreter::none();
 static LAYOUT: AtomicU32 = AtomicU32::new(UNSEEN);
-/// By key: whose the line is.
+/// By key: whether the line is a library's or the user's.
 static LINES: Facts = Facts::new();
 
-/// Looks for an interpreter in the program. For the library's first moment, when no other thread can hold the
-/// loader's lock.
+/// Searches for an interpreter in the program. Called from the library's initializer, when no other thread
+/// can hold the loader's lock.
 pub(crate) fn look() {
-    // Where the kernel may not be asked, nothing could be seen to hold.
+    // If the kernel may not be used to read memory, the layout can never be checked.
     if by_kernel((&raw const LAYOUT) as u64, &mut [0; size_of::<u32>()]) {
         INTERPRETER.look(next::first, by_kernel);
     }
@@ -55,14 +55,14 @@ pub(crate) fn is_there() -> bool {
     INTERPRETER.get().is_some()
 }
 
-/// Hands out the keys of the lines that this thread runs, innermost first: all of them, or those up to the
-/// first of the user's. Whether there were any; `None` if that takes [`all`] to find out.
+/// Passes the keys of this thread's Python lines to `take`, innermost first: all lines, or those up to the
+/// first line of the user's. Returns whether there were any lines; `None` if only [`all`] can determine it.
 #[inline(always)]
 pub(crate) fn known(is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
     each(is_whole, |_, _, _, key| LINES.known(key), take)
 }
 
-/// The same, also of lines that are met for the first time, which are entered in the log.
+/// Like [`known`], but lines seen for the first time are entered in the log.
 #[cold]
 pub(crate) fn all(is_whole: bool, take: impl FnMut(u64)) -> bool {
     if LAYOUT.load(Relaxed) == UNSEEN
@@ -111,14 +111,14 @@ fn each(
     Some(count > 0)
 }
 
-/// Whether this thread's stack is laid out as it should be; `None` if there is none to look at.
+/// Checks that this thread's stack has the expected layout; `None` if it has no Python frames.
 fn holds(python: &Python) -> Option<bool> {
     let mut all = python.running(by_kernel).map(|running| python.code(running, by_kernel).is_some());
     let first = all.next()?;
     Some(first && all.all(|is_code| is_code))
 }
 
-/// Enters a line in the log: whether it is the user's, or `None` if it cannot be read.
+/// Enters a line in the log. Returns whether it is the user's; `None` if it cannot be read.
 fn describe(python: &Python, running: Running, code: Code, key: u64) -> Option<bool> {
     let (mut file, mut name) = ([0; NAME_MAX], [0; NAME_MAX]);
     let line = python.line(running, code, directly);
@@ -145,9 +145,8 @@ fn by_kernel(at: u64, into: &mut [u8]) -> bool {
 
 #[inline(always)]
 fn directly(at: u64, into: &mut [u8]) -> bool {
-    // SAFETY: only frames that the calling thread runs, their code and its names are read so, once `holds`
-    // has found this process's interpreter laid out as its version says, and while it lives: they are there
-    // as long as the thread runs them.
+    // SAFETY: only the calling thread's frames, their code and its names are read here, after `holds` has
+    // found the interpreter's layout as its version defines it. They exist as long as the thread runs them.
     unsafe { into.as_mut_ptr().copy_from_nonoverlapping(at as *const u8, into.len()) };
     true
 }

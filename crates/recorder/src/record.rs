@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_wire::cost::{Due, Record};
 
-/// Whether the operation that is counted as number `count` is to be timed.
+/// Returns whether the operation with number `count` must be timed.
 #[inline(always)]
 pub(crate) fn is_due(record: &Record, count: u64) -> bool {
     count >= Due(record.due.load(Relaxed)).at()

@@ -1,16 +1,16 @@
 //! Processor time spent on rare work: growing tables, look-ups, walking stacks, queries to the command.
 //!
-//! This work is rare and long, so it is measured each time, by the thread's processor clock.
+//! This rare and long work is measured each time, by the thread's processor clock.
 
 use crate::process;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_sys::clock;
 
-/// Nanoseconds spent before there was a ledger to note them in.
+/// Nanoseconds spent before the ledger was mapped.
 static EARLY: AtomicU64 = AtomicU64::new(0);
 
-/// `what`, whose processor time the ledger adds to what recording cost. Not to be nested: it would count
-/// twice.
+/// Runs `what`, and adds its processor time to the cost of recording in the ledger. Must not be nested, as
+/// that would count the time twice.
 pub(crate) fn spending<T>(what: impl FnOnce() -> T) -> T {
     let began = clock::thread_cpu_ns();
     let result = what();
@@ -20,7 +20,7 @@ pub(crate) fn spending<T>(what: impl FnOnce() -> T) -> T {
     result
 }
 
-/// The time spent before the ledger was mapped, once.
+/// Takes the time spent before the ledger was mapped.
 pub(crate) fn early() -> u64 {
     EARLY.swap(0, Relaxed)
 }

@@ -3,9 +3,8 @@
 //! A table that is three quarters full is left unchanged, for the command to add up, and a larger table
 //! starts from zero. Records are never moved, so each count appears once even if the process is killed.
 //!
-//! Invariants: only the owning thread writes. `place` is written last when a record is made. The head's
-//! first word, read as a place, is never 0 (its kind is written before any record) and never a return
-//! address.
+//! Invariants: only the owning thread writes. `place` is written last when a record is made. The head's first
+//! word, read as a place, is never 0 (its kind is written before any record) and never a return address.
 
 use crate::thread::Thread;
 use crate::{process, record};
@@ -14,18 +13,18 @@ use vellum_wire::cost::{ChunkHead, ChunkKind, GRAIN, Record};
 
 /// Grains of the largest table: a quarter of a million records.
 const GRAINS_MAX: usize = 1 << 10;
-/// An odd number without pattern, to spread addresses.
+/// An odd multiplier with mixed bits, to spread addresses.
 const SPREAD: u32 = 0x9e37_79b1;
-/// Bits of a product that are not the best.
+/// Low bits of a product, which are badly mixed.
 const LOW_BITS: u32 = u32::BITS - (GRAINS_MAX * (GRAIN / size_of::<Record>())).ilog2();
 
-/// The record of `place` and `what` in the thread's table, if there is one. The thread has a table.
+/// The record of `place` and `what` in the thread's table, if there is one. The thread must have a table.
 #[inline(always)]
 pub(crate) fn find(thread: &Thread, place: u64, what: u64) -> Option<&'static Record> {
     let (slots, mask) = (thread.table.get().cast::<Record>(), thread.mask.get());
     let mut index = first_slot(place, what, mask);
     loop {
-        // SAFETY: the index is within the table.
+        // SAFETY: `mask` keeps the index within the table, which is never unmapped.
         let record = unsafe { &*slots.add(index) };
         let there = record.place.load(Relaxed);
         if there == place && record.what.load(Relaxed) == what {
@@ -38,15 +37,14 @@ pub(crate) fn find(thread: &Thread, place: u64, what: u64) -> Option<&'static Re
     }
 }
 
-/// The record of `place` and `what` if it is where it belongs, or one further: nearly all are. The thread has
-/// a table.
+/// The record of `place` and `what` if it is in its first slot or the next, as nearly all are. The thread
+/// must have a table.
 #[inline(always)]
 pub(crate) fn find_near(thread: &Thread, place: u64, what: u64) -> Option<&'static Record> {
     let first = first_slot(place, what, thread.mask.get());
     let is_it = |record: &Record| record.place.load(Relaxed) == place && record.what.load(Relaxed) == what;
-    // SAFETY: the index is within the table. Behind a table's last slot there is more of the ledger (its last
-    // grain is nobody's), where what is read is no record of this thread's: addresses of code lie in no other
-    // chunk's first words.
+    // SAFETY: the index is within the table. The slot behind the last is still in the ledger, whose last
+    // grain is never claimed. Its words cannot match a record: no other chunk begins with an address of code.
     let (record, further) = unsafe {
         let slot = thread.table.get().cast::<Record>().add(first);
         (&*slot, &*slot.add(1))
@@ -57,12 +55,12 @@ pub(crate) fn find_near(thread: &Thread, place: u64, what: u64) -> Option<&'stat
     is_it(further).then_some(further)
 }
 
-/// The record of `place` and `what`, made if there is none; `None` when there is no room for one.
+/// The record of `place` and `what`, made if it is missing; `None` without room for it.
 pub(crate) fn find_or_add(thread: &Thread, place: u64, what: u64) -> Option<(&'static Record, bool)> {
     if let Some(record) = find(thread, place, what) {
         return Some((record, false));
     }
-    // SAFETY: the thread has a table.
+    // SAFETY: the thread has a table, which is never unmapped.
     let head = unsafe { &*thread.table.get() };
     let used = head.count.load(Relaxed) as usize;
     if used >= thread.mask.get() / 4 * 3 {
@@ -73,7 +71,7 @@ pub(crate) fn find_or_add(thread: &Thread, place: u64, what: u64) -> Option<(&'s
     let (slots, mask) = (thread.table.get().cast::<Record>(), thread.mask.get());
     let mut index = first_slot(place, what, mask);
     loop {
-        // SAFETY: the index is within the table.
+        // SAFETY: `mask` keeps the index within the table, which is never unmapped.
         let free = unsafe { &*slots.add(index) };
         if free.place.load(Relaxed) == 0 {
             head.count.store(used as u32 + 1, Relaxed);
@@ -86,7 +84,7 @@ pub(crate) fn find_or_add(thread: &Thread, place: u64, what: u64) -> Option<(&'s
     }
 }
 
-/// A fresh table of `grains` grains for this process.
+/// Claims a new table of `grains` grains for this process.
 pub(crate) fn claim(grains: usize) -> Option<*mut ChunkHead> {
     process::claim(grains, ChunkKind::Table)
 }
@@ -98,11 +96,11 @@ pub(crate) fn take(thread: &Thread, table: *mut ChunkHead) {
     thread.table.set(table);
 }
 
-/// Slot 0 is the head, whose first words are no record's: it looks like one of something else.
+/// The first slot to probe. May be slot 0: the head's first words match no record.
 #[inline(always)]
 fn first_slot(place: u64, what: u64, mask: usize) -> usize {
-    // Multiplied apart: a product's low bits, of which a small table's index is made, know nothing of a
-    // factor's high ones.
+    // The factors are multiplied separately: the low bits of a product, which index a small table, do not
+    // depend on the high bits of its factors.
     let mixed = (place as u32 ^ (what as u32).wrapping_mul(SPREAD)).wrapping_mul(SPREAD);
     (mixed >> LOW_BITS) as usize & mask
 }

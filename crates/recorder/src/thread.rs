@@ -19,10 +19,11 @@ use core::arch::{asm, global_asm};
 use core::cell::Cell;
 use vellum_wire::cost::ChunkHead;
 
-/// What `now` is while an operation is being recorded, and before the first: no process's word.
+/// The value of `now` during the recording of an operation and before the first; no process has this word.
 pub(crate) const BUSY: u64 = u64::MAX;
 
-/// A guard further up than this may be on another stack, which may be unmapped: it is believed.
+/// A guard more than this above the frame may be on another stack, which may be unmapped. It is not read,
+/// and counts as still active.
 const NEAR: usize = 64 << 10;
 
 #[repr(C)]
@@ -31,19 +32,19 @@ pub(crate) struct Thread {
     pub(crate) table: Cell<*mut ChunkHead>,
     /// Slots of the table less one.
     pub(crate) mask: Cell<usize>,
-    /// The process's word when the table was taken, or [`BUSY`].
+    /// The process's word of when the table was taken, or [`BUSY`].
     pub(crate) now: Cell<u64>,
-    /// The same, while an operation is recorded too.
+    /// The process's word, kept during the recording of an operation too.
     pub(crate) word: Cell<u64>,
-    /// The epoch, where a record has it.
+    /// The epoch, in the bits where a record has it.
     pub(crate) epoch: Cell<u64>,
-    /// Whether this thread is looking up the next definitions.
+    /// True while this thread looks up the next definitions.
     pub(crate) resolving: Cell<u64>,
-    /// The stack address of the operation under way.
+    /// The stack address of the operation in progress.
     pub(crate) guard: Cell<usize>,
-    /// The state of a small random generator.
+    /// The state of the random number generator.
     pub(crate) random: Cell<u64>,
-    /// The word at `guard` when that was set.
+    /// The word at `guard` at the time when `guard` was set.
     pub(crate) returns: Cell<u64>,
 }
 
@@ -67,7 +68,7 @@ global_asm!(
 #[inline(always)]
 pub(crate) fn this() -> &'static Thread {
     let thread: *const Thread;
-    // SAFETY: the address of the thread's own variables, which live as long as it runs code.
+    // SAFETY: the thread's own variables, which live as long as the thread runs code.
     unsafe {
         asm!(
             "mov {thread}, qword ptr [rip + vellum_cost_thread@GOTTPOFF]",
@@ -93,30 +94,30 @@ impl Thread {
         x.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// Whether an operation called from `frame` is part of the one under way.
+    /// Returns whether an operation called from `frame` is nested in the one in progress.
     #[inline(always)]
     pub(crate) fn is_inside(&self, frame: usize) -> bool {
         let guard = self.guard.get();
         frame < guard && !(guard - frame < NEAR && self.is_left(guard))
     }
 
-    /// Whether the guarded call has left the stack. `guard` is near an address that is on it.
+    /// True if the guarded call has left the stack. `guard` is near an address in the current stack.
     #[inline(always)]
     fn is_left(&self, guard: usize) -> bool {
-        // SAFETY: between a stack's pointer and a little above it there is stack; the word was a return
-        // address there.
+        // SAFETY: the guard is at most `NEAR` above the current frame, so it is still in the mapped stack,
+        // and the word there was a return address.
         let there = unsafe { (guard as *const u64).read_volatile() };
         there != self.returns.get()
     }
 
-    /// Closes the usual way, for an operation at `frame`.
+    /// Blocks the fast path, for an operation at `frame`.
     #[inline(always)]
     pub(crate) fn close(&self, frame: usize) {
         self.guard.set(frame);
         self.now.set(BUSY);
     }
 
-    /// Opens it again.
+    /// Allows the fast path again.
     #[inline(always)]
     pub(crate) fn open(&self) {
         self.guard.set(0);

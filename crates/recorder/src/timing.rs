@@ -1,21 +1,19 @@
 //! The choice of operations to time, and the figures kept of their times.
 //!
-//! The first [`FIRST`] operations of a record are timed. If any of them took less than a microsecond, later
-//! ones are sampled at random distances, whose mean grows with the count up to [`GAP_MAX`]. A fixed
-//! distance could match the allocator's own period (a slab is carved at regular intervals) and see that
-//! work always or never. If all operations take longer than a microsecond, all are timed.
+//! The first [`FIRST`] operations of a record are timed. If any took less than a microsecond, later
+//! operations are sampled at random distances, whose mean grows with the count up to [`GAP_MAX`]. A fixed
+//! distance could match the allocator's own period (a slab is carved at regular intervals) and see that work
+//! always or never. If all operations take longer than a microsecond, all are timed.
 //!
 //! A timing represents all operations since the last timing, and is weighted accordingly in the sums. The
-//! mean is therefore that of all operations, although the first operations are over-represented among the
-//! timings.
+//! mean is therefore unbiased, although the first operations are over-represented among the timings.
 //!
-//! An operation during which the thread loses its processor takes milliseconds. With a weight of a
-//! thousand, one such timing would raise the mean a thousandfold. A timing longer than [`DISTURBED_US`], in
-//! a record with another below a microsecond, is stored in a separate record ([`ASIDE_BIT`]). The next
-//! timing represents this operation too. The command decides after the run whether these timings were
-//! disturbances: if they are frequent, they belong to the operation. The record's minimum decides both
-//! questions, as no disturbance can raise it; with the mean, a single disturbance would cause all
-//! operations to be timed.
+//! An operation during which the thread loses its processor takes milliseconds. With a weight of a thousand,
+//! one such timing would raise the mean a thousandfold. A timing longer than [`DISTURBED_US`], in a record
+//! with another below a microsecond, is stored in a separate record ([`ASIDE_BIT`]). The next timing
+//! represents this operation too. The command decides after the run whether these timings were disturbances:
+//! if they are frequent, they belong to the operation. The record's minimum decides both questions, as no
+//! disturbance can raise it; with the mean, a single disturbance would cause all operations to be timed.
 //!
 //! Stamps are the time-stamp counter, fenced on both sides, so that exactly the operation is timed.
 //!
@@ -28,18 +26,18 @@ use core::arch::x86_64::{__rdtscp, _mm_lfence, _rdtsc};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_wire::cost::{ASIDE_BIT, DISTURBED_US, Due, Record, halves, joined};
 
-/// Operations of a record that are all timed.
+/// The number of first operations of a record that are all timed.
 const FIRST: u64 = 32;
 /// The largest mean distance between timed operations.
 const GAP_MAX: u64 = 1024;
-/// The distance is at most the count divided by this: the number timed grows with the count's logarithm at
-/// least.
+/// The mean distance is at most the count divided by this, so the number of timings grows at least with the
+/// logarithm of the count.
 const GAP_SHARE: u64 = 32;
 
 /// The time before an operation.
 #[inline(always)]
 pub(crate) fn begin() -> u64 {
-    // SAFETY: every x86-64 processor has these instructions.
+    // SAFETY: every x86-64 processor has `lfence` and `rdtsc`.
     unsafe {
         _mm_lfence();
         let now = _rdtsc();
@@ -52,7 +50,7 @@ pub(crate) fn begin() -> u64 {
 #[inline(always)]
 pub(crate) fn end() -> u64 {
     let mut cpu = 0;
-    // SAFETY: every x86-64 processor of this century has these instructions.
+    // SAFETY: every x86-64 processor since 2008 has `rdtscp`.
     unsafe {
         let now = __rdtscp(&raw mut cpu);
         _mm_lfence();
@@ -60,7 +58,7 @@ pub(crate) fn end() -> u64 {
     }
 }
 
-/// Notes that the operation just counted took `cycles`.
+/// Records that the operation just counted took `cycles`.
 pub(crate) fn note(record: &Record, cycles: u64, thread: &Thread) {
     let count = record.count.load(Relaxed);
     let last = Due(record.due.load(Relaxed)).last();
@@ -68,11 +66,11 @@ pub(crate) fn note(record: &Record, cycles: u64, thread: &Thread) {
     let long = u64::from(process::CYCLES_PER_US.load(Relaxed));
     let is_aside = cycles > long.saturating_mul(DISTURBED_US) && (last == 0 || shortest < long as f32);
     let last = if is_aside {
-        // The next timing stands for this operation too.
+        // The next timing represents this operation too.
         put_aside(record, cycles, thread);
         last
     } else {
-        // More than the gap where operations could not be timed.
+        // The weight exceeds the gap if operations could not be timed.
         add(record, cycles, count.wrapping_sub(last).max(1));
         count
     };
@@ -86,7 +84,7 @@ pub(crate) fn note(record: &Record, cycles: u64, thread: &Thread) {
     record.due.store(Due::new(count + distance, last).0, Relaxed);
 }
 
-/// Adds a time that stands for `weight` operations.
+/// Adds a time that represents `weight` operations.
 fn add(record: &Record, cycles: u64, weight: u64) {
     let sum = record.sum.load(Relaxed).wrapping_add(cycles.wrapping_mul(weight));
     let square = (cycles as f32) * (cycles as f32) * weight as f32;
@@ -96,7 +94,7 @@ fn add(record: &Record, cycles: u64, weight: u64) {
     record.squares_timed.store(joined(squares.to_bits(), timed.saturating_add(1)), Relaxed);
 }
 
-/// Takes a time among the extremes; the smallest so far.
+/// Updates the extremes with a time; returns the smallest so far.
 fn note_extremes(record: &Record, cycles: u64) -> f32 {
     let this = cycles as f32;
     let before = record.extremes.load(Relaxed);
@@ -108,7 +106,7 @@ fn note_extremes(record: &Record, cycles: u64) -> f32 {
     low
 }
 
-/// Adds a time to the record's asides. Where there is no room for those, only the largest time tells of it.
+/// Adds a time to the record's separate long timings. Without room for them, only the maximum shows it.
 #[cold]
 fn put_aside(record: &Record, cycles: u64, thread: &Thread) {
     let (place, what) = (record.place.load(Relaxed), record.what.load(Relaxed));

@@ -28,7 +28,7 @@ use vellum_wire::script::SCRIPT_FRAMES_MAX;
 
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Who called an exported function: the stack address of the return address, and the caller's frame pointer.
+/// The caller of an exported function: the stack address of the return address, and the frame pointer.
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) frame: *const u64,
@@ -43,12 +43,12 @@ impl Caller {
 
     #[inline(always)]
     fn pc(self) -> u64 {
-        // SAFETY: the word at the stack pointer at entry is the return address.
+        // SAFETY: `frame` is the stack pointer at entry, where the return address lies.
         unsafe { *self.frame }
     }
 }
 
-/// An operation under way: its record, if it has one, and when it began, if it is timed.
+/// An operation in progress: its record, if it has one, and its start time, if it is timed.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Token {
@@ -57,8 +57,8 @@ pub(crate) struct Token {
     entered: bool,
 }
 
-/// Keeps what happens inside of an operation from being recorded, until [`leave`], or until it is seen that a
-/// jump has left it. False if the call at hand is itself inside of one, or cannot be recorded.
+/// Blocks the recording of nested operations until [`leave`], or until a jump is found to have left the
+/// operation. False if this call is itself nested, or cannot be recorded.
 #[inline(always)]
 fn enter(thread: &'static Thread, caller: Caller) -> bool {
     let at = caller.frame as usize;
@@ -74,14 +74,14 @@ fn enter(thread: &'static Thread, caller: Caller) -> bool {
     true
 }
 
-/// Ends what [`enter`] began.
+/// Ends the block that [`enter`] began.
 #[inline(always)]
 fn leave(thread: &Thread) {
     thread.open();
 }
 
-/// Counts an operation that needs no more than that: it has a record, is not due to be timed, and is no
-/// other's part. False, with nothing done, for all others.
+/// Counts an operation that needs only counting: it has a record, is not due to be timed, and is not
+/// nested. Returns false, and does nothing, for all others.
 #[inline(always)]
 pub(crate) fn counted(asked: Asked, caller: Caller) -> bool {
     let thread = thread::this();
@@ -92,8 +92,8 @@ pub(crate) fn counted(asked: Asked, caller: Caller) -> bool {
     table::find_near(thread, caller.pc(), what).is_some_and(|record| count_quickly(record, asked.bytes))
 }
 
-/// The same for a record that is not where it belongs. To be tried after [`counted`]: apart from it, as each
-/// way then has fewer registers to save than both together.
+/// Like [`counted`], for a record that is not in its first slots. Try it after [`counted`]: in separate
+/// functions each path saves fewer registers.
 #[inline(always)]
 pub(crate) fn counted_further(asked: Asked, caller: Caller) -> bool {
     let thread = thread::this();
@@ -104,7 +104,7 @@ pub(crate) fn counted_further(asked: Asked, caller: Caller) -> bool {
     table::find(thread, caller.pc(), what).is_some_and(|record| count_quickly(record, asked.bytes))
 }
 
-/// The same for an operation that a library does for the user, once its stack is known. To be tried last.
+/// Like [`counted`], for an operation of a library whose stack has a memo. Try it last.
 #[inline(always)]
 pub(crate) fn counted_by_stack(asked: Asked, caller: Caller) -> bool {
     let thread = thread::this();
@@ -123,7 +123,7 @@ pub(crate) fn counted_by_stack(asked: Asked, caller: Caller) -> bool {
         .is_some_and(|record| count_quickly(record, asked.bytes))
 }
 
-/// Counts unless the operation is due to be timed.
+/// Counts the operation unless it is due to be timed.
 #[inline(always)]
 fn count_quickly(record: &Record, bytes: u64) -> bool {
     if is_due(record, record.count.load(Relaxed) + 1) {
@@ -133,7 +133,7 @@ fn count_quickly(record: &Record, bytes: u64) -> bool {
     true
 }
 
-/// Counts an operation and begins to time it if it is due. Every token must reach [`end`].
+/// Counts an operation and begins to time it if due. Every token must be passed to [`end`].
 #[inline(always)]
 pub(crate) fn begin(asked: Asked, caller: Caller) -> Token {
     let thread = thread::this();
@@ -168,7 +168,7 @@ fn note(thread: &Thread, token: Token) {
     }
 }
 
-/// An operation of which only the result says what it is.
+/// An operation in progress whose kind depends on its result.
 #[derive(Clone, Copy)]
 pub(crate) struct Pending {
     likely: Option<&'static Record>,
@@ -176,8 +176,7 @@ pub(crate) struct Pending {
     entered: bool,
 }
 
-/// Begins an operation that will probably turn out to be `likely`: it is timed when that is due, or when
-/// nothing is `likely`.
+/// Begins an operation that is probably `likely`. It is timed when `likely` is due, or if `likely` is `None`.
 #[inline(always)]
 pub(crate) fn begin_pending(likely: Option<Operation>, caller: Caller) -> Pending {
     let thread = thread::this();
@@ -189,14 +188,13 @@ pub(crate) fn begin_pending(likely: Option<Operation>, caller: Caller) -> Pendin
     Pending { likely, began: if timed { timing::begin() } else { 0 }, entered: true }
 }
 
-/// When a pending operation ended, if it is timed.
+/// The end time of a pending operation, if it is timed.
 #[inline(always)]
 pub(crate) fn stop(pending: &Pending) -> u64 {
     if pending.began == 0 { 0 } else { timing::end() }
 }
 
-/// Ends a pending operation of `bytes` bytes, which was `operation` after all, or the likely one if that is
-/// `None`.
+/// Ends a pending operation of `bytes` bytes. It was `operation`, or the likely one if that is `None`.
 #[inline(always)]
 pub(crate) fn end_pending(
     pending: Pending,
@@ -222,7 +220,7 @@ pub(crate) fn end_pending(
     leave(thread);
 }
 
-/// The record of `operation` at `caller`. The thread has a table.
+/// The record of `operation` at `caller`. The thread must have a table.
 #[inline(always)]
 fn locate(thread: &'static Thread, operation: Operation, caller: Caller) -> Option<&'static Record> {
     let what = u64::from(operation.bits()) | thread.epoch.get();
@@ -246,7 +244,7 @@ fn locate_by_stack(thread: &'static Thread, what: u64, caller: Caller) -> Option
     Some(record)
 }
 
-/// Finds out the place of an operation that is met for the first time, and makes its record.
+/// Determines the place of an operation that occurs for the first time, and makes its record.
 #[cold]
 fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'static Record)> {
     let epoch = (what >> 32) as u32;
@@ -258,13 +256,13 @@ fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'st
     Some((place, record))
 }
 
-/// Where facts about instructions and lines come from.
+/// A source of facts about instructions and lines.
 trait Look {
     fn frame(&self, pc: u64, epoch: u32) -> Option<Known>;
     fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool>;
 }
 
-/// Facts that are known at once.
+/// Facts that are already in the tables.
 struct AtOnce;
 
 impl Look for AtOnce {
@@ -279,7 +277,7 @@ impl Look for AtOnce {
     }
 }
 
-/// Facts that may have to be worked out.
+/// Facts that are computed if they are missing.
 struct InTime;
 
 impl Look for InTime {
@@ -292,8 +290,8 @@ impl Look for InTime {
     }
 }
 
-/// What the operations of `caller` are recorded under: its address, if it is the user's own, else the hash of
-/// its stack. `None` if `look` does not know an instruction or a line.
+/// The place of the operations of `caller`: the caller's address if it is the user's own, else the hash of
+/// its stack. `None` if `look` lacks an instruction or a line.
 #[inline(always)]
 fn place(caller: Caller, epoch: u32, look: &impl Look) -> Option<u64> {
     let whole = process::WHOLE_STACKS.load(Relaxed);
@@ -308,7 +306,7 @@ fn place(caller: Caller, epoch: u32, look: &impl Look) -> Option<u64> {
         }
         let is_script = has_lines == Some(true);
         let is_last = (here.is_users() || is_script) && !whole;
-        // Not of an interpreter: other lines may run when the same instruction is met again.
+        // An interpreter's instruction is excluded, as it may run other lines the next time.
         if is_last && depth == 0 && !here.interprets() {
             return Some(frame.pc);
         }
@@ -322,8 +320,8 @@ fn place(caller: Caller, epoch: u32, look: &impl Look) -> Option<u64> {
     Some(hash | STACK_BIT)
 }
 
-/// Where on the stack the return addresses up to the user's own code lie, and which they are, if they are few
-/// and found from the stack pointer alone.
+/// The stack positions and values of the return addresses up to the user's own code. `None` if there are
+/// too many, or if finding them needs more than the stack pointer.
 fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
     if process::WHOLE_STACKS.load(Relaxed) {
         return None;
@@ -332,7 +330,7 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
     let mut frame = caller.first();
     let mut known = frames::of(frame.pc, epoch);
     for step in &mut steps {
-        // Of the same stack, other lines may run.
+        // The same machine stack may run other lines of Python.
         if known.interprets() {
             return None;
         }
@@ -350,8 +348,8 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
 
 #[inline(always)]
 fn above(frame: Frame, known: Known) -> Option<Frame> {
-    // SAFETY: a rule of the running code names words of the stack between its pointer and its end; what a
-    // wrong one could name is kept near by `Frame::caller`.
+    // SAFETY: a correct rule names words between the stack pointer and the end of the stack;
+    // `Frame::caller` limits how far a wrong rule can reach.
     frame.caller(known.rule()?, |at| Some(unsafe { *(at as *const u64) }))
 }
 
@@ -385,7 +383,7 @@ fn log_stack(place: u64, epoch: u32, caller: Caller) {
     process::log(EntryKind::Stack, &words[..length + count], &[]);
 }
 
-/// Counts an operation that found no room.
+/// Counts an operation as lost if it found no room.
 fn added<T>(found: Option<T>) -> Option<T> {
     if found.is_none()
         && let Some(ledger) = process::ledger()
@@ -395,12 +393,12 @@ fn added<T>(found: Option<T>) -> Option<T> {
     found
 }
 
-/// Adds a record for `place` to the thread's table, whatever there is at that address.
+/// Adds a record for `place` to the thread's table, without a check of that address.
 pub(crate) fn adopt(thread: &Thread, place: u64, operation: Operation) {
     table::find_or_add(thread, place, u64::from(operation.bits()) | thread.epoch.get());
 }
 
-/// Has the next such operation timed.
+/// Makes the next operation of this kind at `place` due for timing.
 pub(crate) fn make_due(thread: &Thread, place: u64, operation: Operation) {
     if let Some(record) = table::find(thread, place, u64::from(operation.bits()) | thread.epoch.get()) {
         let count = record.count.load(Relaxed);
@@ -408,17 +406,16 @@ pub(crate) fn make_due(thread: &Thread, place: u64, operation: Operation) {
     }
 }
 
-/// To be called after a library was closed: if it was unmapped, addresses seen so far may be another's from
-/// now on.
+/// Must be called after a library was closed. If it was unmapped, another library may get its addresses.
 pub(crate) fn note_unmapped() {
     static SEEN: AtomicU64 = AtomicU64::new(0);
     let mut unmapped = 0u64;
     unsafe extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, into: *mut c_void) -> c_int {
-        // SAFETY: the loader's record, and the number below.
+        // SAFETY: `info` is the loader's record, and `into` the local variable passed below.
         unsafe { into.cast::<u64>().write((*info).dlpi_subs) };
         1
     }
-    // SAFETY: the function has the right signature and writes to the number.
+    // SAFETY: `first` has the right signature, and `unmapped` outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut unmapped).cast()) };
     if SEEN.swap(unmapped, Relaxed) != unmapped {
         process::begin_epoch();
