@@ -23,13 +23,13 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Begins to answer.
+    /// Starts the thread.
     pub fn start(ledger: Arc<LedgerFile>, symbols: Arc<Mutex<Symbols>>) -> Answers {
         let theirs = ledger.clone();
         Answers { ledger, thread: std::thread::spawn(move || answer(&theirs, &symbols)) }
     }
 
-    /// Stops, and marks the ledger as closed, so that processes that still run no longer ask.
+    /// Stops the thread, and marks the ledger as closed, so that running processes send no more queries.
     pub fn stop(self) {
         let head = self.ledger.view().head();
         head.closed.store(1, Release);
@@ -39,7 +39,7 @@ impl Answers {
     }
 }
 
-/// The symbols, also after a thread panicked with the lock held: they are only a cache.
+/// Locks the symbols, even after a thread panicked with the lock held: they are only a cache.
 pub(crate) fn locked(symbols: &Mutex<Symbols>) -> MutexGuard<'_, Symbols> {
     symbols.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -65,7 +65,7 @@ fn answer(ledger: &LedgerFile, symbols: &Mutex<Symbols>) {
         if head.closed.load(Acquire) != 0 {
             return;
         }
-        // A spurious or refused wait only costs another round.
+        // A spurious or failed wait only costs another round.
         let _ = futex::wait(&head.bell, futex::Flags::empty(), bell, Some(&LOOK));
     }
 }

@@ -23,13 +23,13 @@ use vellum_process::ring::Ring;
 use vellum_process::{Function, Standing, Symbols, is_recorder};
 use vellum_unwind::Frame;
 
-/// How long rings are waited for at a time.
+/// The longest wait for the rings.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
-/// Frames that are looked at.
+/// The most frames of a stack that are walked.
 const FRAMES_MAX: usize = 64;
 /// Pages touched to measure the cost of a fault.
 const TRIAL_PAGES: usize = 256;
-/// Repetitions of that; the quickest counts.
+/// Repetitions of the measurement; the fastest counts.
 const TRIALS: usize = 3;
 
 /// The faults of a job.
@@ -37,17 +37,18 @@ const TRIALS: usize = 3;
 pub struct Faults {
     /// Counts by stack (innermost first) and whether the fault was major.
     pub by_stack: HashMap<(Vec<Instruction>, bool), u64>,
-    /// Minor faults in user mode, and in the kernel if it shows them, exactly; the recorder's own among them.
+    /// Minor faults in user mode, and in the kernel if it reports them; exact. The recorder's own are
+    /// included.
     pub minor: u64,
-    /// Major ones.
+    /// Major faults, counted like the minor ones.
     pub major: u64,
-    /// Faults of the recorder itself, among those seen.
+    /// Faults of the recorder itself, included in the counts.
     pub own: u64,
-    /// Faults that were counted and not shown.
+    /// Faults that the kernel counted without a sample.
     pub lost: u64,
-    /// Whether the kernel held faults back because there were too many in a moment.
+    /// True if the kernel throttled samples that came too fast.
     pub throttled: bool,
-    /// Whether faults inside the kernel are seen too.
+    /// True if faults inside the kernel are reported too.
     pub sees_kernel: bool,
 }
 
@@ -58,27 +59,28 @@ pub struct FaultWatch {
 }
 
 impl FaultWatch {
-    /// Prepares to watch the child that the calling thread starts next, and all that descend from it.
+    /// Prepares to watch the next child of the calling thread, and all its descendants.
     ///
     /// # Errors
-    /// Where the kernel does not show faults to this user.
+    /// If the kernel does not report faults to this user.
     pub fn prepare() -> Result<FaultWatch, Refused> {
         Ok(FaultWatch { rings: Rings::open()? })
     }
 
-    /// Whether faults inside the kernel are seen too: those of system calls that fill the program's memory.
+    /// Returns whether faults inside the kernel are reported too, as of system calls that fill program
+    /// memory.
     #[must_use]
     pub fn sees_kernel(&self) -> bool {
         self.rings.sees_kernel
     }
 
-    /// Bytes of the smallest ring, and of one as large as was asked for first.
+    /// Bytes of the smallest ring, and of a ring of the preferred size.
     #[must_use]
     pub fn ring_bytes(&self) -> (usize, usize) {
         self.rings.bytes()
     }
 
-    /// Begins to read, in a thread of its own.
+    /// Starts a thread that reads the rings.
     pub fn start(self, symbols: Arc<Mutex<Symbols>>) -> FaultReader {
         let ended = Arc::new(AtomicBool::new(false));
         let theirs = ended.clone();
@@ -94,10 +96,10 @@ pub struct FaultReader {
 }
 
 impl FaultReader {
-    /// Ends the thread and returns the faults until now.
+    /// Stops the thread and returns the faults so far.
     pub fn stop(self) -> Faults {
         self.ended.store(true, Relaxed);
-        // A panic in there is a bug that the tests would show; the report then goes without faults.
+        // A panic in the thread is a bug that the tests would show; the report then goes without faults.
         self.thread.join().unwrap_or_default()
     }
 }
@@ -107,7 +109,7 @@ fn read(mut rings: Rings, ended: &AtomicBool, symbols: &Mutex<Symbols>) -> Fault
         Book { faults: Faults { sees_kernel: rings.sees_kernel, ..Faults::default() }, ..Book::default() };
     let mut seen = 0;
     loop {
-        // Read before the rings, so that they then hold all faults before the end.
+        // Loaded before the rings are read, so that the last reading has all faults before the end.
         let last = ended.load(Relaxed);
         for event in rings.drain() {
             seen += u64::from(matches!(event, Event::Fault(_)));
@@ -141,11 +143,11 @@ struct Book {
     faults: Faults,
     spaces: HashMap<u32, Space>,
     paths: HashMap<Vec<u8>, Arc<Path>>,
-    /// Whether instructions are the user's, and so the end of a walk.
+    /// Caches whether an instruction is the user's, at which a walk ends.
     users: HashMap<Instruction, bool>,
 }
 
-/// The files that a process has mapped to be executed, by address.
+/// A process's executable file mappings, by address.
 #[derive(Clone, Debug, Default)]
 struct Space(BTreeMap<u64, Mapped>);
 
@@ -158,7 +160,7 @@ struct Mapped {
 
 impl Space {
     fn map(&mut self, start: u64, mapped: Mapped) {
-        // Older mappings there are gone; the rest of them belongs to files whose unmapping was not seen.
+        // Older mappings in this range are gone, though their unmapping was not reported.
         let end = mapped.end;
         self.0.retain(|&other, there| other >= end || there.end <= start);
         self.0.insert(start, mapped);
@@ -176,7 +178,7 @@ impl Book {
             Event::Map { pid, start, bytes, offset, path } => {
                 let path = self.paths.entry(path).or_insert_with_key(|path| {
                     let path = Path::new(std::ffi::OsStr::from_bytes(path));
-                    // The same file under two names is one.
+                    // Two names of one file must give the same path.
                     path.canonicalize().map_or_else(|_| path.into(), Into::into)
                 });
                 let mapped = Mapped { end: start.saturating_add(bytes), offset, path: path.clone() };
@@ -198,7 +200,7 @@ impl Book {
     fn fault(&mut self, fault: &Fault, symbols: &mut Symbols) {
         let mut frame = Frame { pc: fault.pc, sp: fault.sp, bp: fault.bp };
         let mut stack = Vec::new();
-        // The first instruction is the one that faulted; the others are return addresses.
+        // The first instruction is the faulting one. The others are return addresses, so 1 is subtracted.
         let mut back = 0;
         while stack.len() < FRAMES_MAX {
             let at = self.instruction(fault.pid, frame.pc - back, symbols);
@@ -206,7 +208,7 @@ impl Book {
                 stack.push(at);
                 break;
             };
-            // The recorder's own faults are not the program's.
+            // The recorder's own faults are not counted as the program's.
             if stack.is_empty() && is_recorder(&module) {
                 self.faults.own += 1;
                 return;
@@ -252,17 +254,17 @@ impl Book {
     }
 }
 
-/// The undisturbed cost of a minor fault of fresh anonymous memory here, in nanoseconds; `None` if it cannot
-/// be measured.
+/// The undisturbed cost of a minor fault of fresh anonymous memory on this machine, in nanoseconds; `None`
+/// if it cannot be measured.
 pub fn minor_fault_ns() -> Option<f64> {
     let bytes = TRIAL_PAGES * rustix::param::page_size();
     let mut best = f64::INFINITY;
     for _ in 0..TRIALS {
-        // SAFETY: a new mapping, touched only here and given back below.
+        // SAFETY: a new mapping, accessed within its bounds and unmapped below; no pointer to it remains.
         unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             let base = mmap_anonymous(std::ptr::null_mut(), bytes, access, MapFlags::PRIVATE).ok()?;
-            // With huge pages one fault would stand for many.
+            // With huge pages there would be one fault for many pages.
             let _ = madvise(base, bytes, Advice::LinuxNoHugepage);
             let began = Instant::now();
             for page in 0..TRIAL_PAGES {

@@ -36,19 +36,19 @@ pub struct HeldFile {
     file: File,
 }
 
-/// What was held: now (or at the end), at the process's peak, and what was ever allocated.
+/// Amounts held: at the end (or now), at the process's peak, and the total ever allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
-    /// In use when the file was read.
+    /// Memory in use when the file was read.
     pub now: Amount,
-    /// In use at the peak.
+    /// Memory in use at the peak.
     pub peak: Amount,
-    /// Ever allocated.
+    /// All memory ever allocated.
     pub ever: Amount,
 }
 
 impl Holding {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Holding) -> Holding {
         Holding {
@@ -60,7 +60,7 @@ impl Holding {
 }
 
 impl Holding {
-    /// What there is more of than in `other`; nothing where there is less. A difference has no samples.
+    /// The growth over `other`; zero where there is less. A difference has no samples.
     #[must_use]
     pub fn above(self, other: Holding) -> Holding {
         let above = |new: Amount, old: Amount| match new.bytes.checked_sub(old.bytes) {
@@ -72,14 +72,14 @@ impl Holding {
     }
 }
 
-/// A stack, and what it holds.
+/// A stack, and the memory it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldStack {
     /// Its instructions, innermost first.
     pub stack: Vec<Instruction>,
-    /// What it holds.
+    /// The memory it holds.
     pub holding: Holding,
-    /// Bytes of free memory that its blocks in use keep resident, where that was counted.
+    /// Bytes of free memory that its blocks in use keep resident, if that was counted.
     pub pins: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct HeldStack {
 pub struct Resident {
     /// Bytes of each [`vellum_wire::held::Kind`].
     pub kinds: [u64; KINDS],
-    /// The slabs of size classes that have some.
+    /// Resident memory of slabs, for each size class that has some.
     pub classes: Vec<ResidentClass>,
 }
 
@@ -99,24 +99,24 @@ pub struct ResidentClass {
     pub block: u64,
     /// Bytes of blocks in use.
     pub live: u64,
-    /// Bytes of all else.
+    /// Bytes of the rest of the slabs.
     pub holes: u64,
 }
 
 impl Resident {
-    /// Bytes of a kind.
+    /// The bytes of a kind.
     #[must_use]
     pub fn of(&self, kind: Kind) -> u64 {
         self.kinds[kind as usize]
     }
 
-    /// All of it.
+    /// The sum of all kinds.
     #[must_use]
     pub fn sum(&self) -> u64 {
         self.kinds.iter().fold(0, |sum, &bytes| sum.saturating_add(bytes))
     }
 
-    /// Adds another process's.
+    /// Adds another process's resident memory.
     pub fn add(&mut self, other: &Resident) {
         for (kind, bytes) in self.kinds.iter_mut().zip(other.kinds) {
             *kind = kind.saturating_add(bytes);
@@ -133,34 +133,34 @@ impl Resident {
     }
 }
 
-/// A process, or a program executed in its place.
+/// A process, or a program that it executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holder {
     /// The process id in its own namespace.
     pub pid: u32,
     /// The command's name when it began.
     pub name: String,
-    /// Whether it was forked from a process with a profile: what it inherited is that one's.
+    /// True if it was forked from a process with a profile: inherited memory belongs to that process.
     pub is_forked: bool,
-    /// Samples that found no room.
+    /// Samples lost for lack of room.
     pub lost: u64,
-    /// All of its stacks together.
+    /// The sum of its stacks.
     pub holding: Holding,
-    /// Where its resident memory was, if that was counted.
+    /// Its resident memory by kind, if that was counted.
     pub resident: Option<Resident>,
     /// Its stacks.
     pub stacks: Vec<HeldStack>,
 }
 
 impl HeldFile {
-    /// Makes a file in `directory`, which should be nobody else's, for a sample every `interval` bytes.
+    /// Creates the file in `directory`, which should be private, for a sample every `interval` bytes.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the operating system.
     pub fn create(directory: &Path, interval: u64) -> io::Result<HeldFile> {
         let path = directory.join("held");
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        // While it is held, the command that reads it is alive.
+        // The lock shows other processes that the command that reads the file is running.
         file.try_lock()?;
         file.set_len(HELD_BYTES)?;
         file.write_all_at(&interval.to_ne_bytes(), offset_of!(HeldHead, interval) as u64)?;
@@ -169,7 +169,7 @@ impl HeldFile {
         Ok(HeldFile { path, file })
     }
 
-    /// The path other processes open.
+    /// The path that other processes open.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -177,7 +177,7 @@ impl HeldFile {
     /// The processes so far, in the order in which they sampled their first blocks.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the operating system.
     pub fn holders(&self) -> io::Result<Vec<Holder>> {
         let mut parts = [0; 4];
         self.file.read_exact_at(&mut parts, offset_of!(HeldHead, parts) as u64)?;
@@ -207,7 +207,7 @@ fn amount(words: &[u64], at: usize) -> Amount {
 
 const _: () = assert!(size_of::<SharedAmount>() == 3 * WORD);
 
-/// What `words` hold from `at` on, which has a [`Held`]: of a stack, if `peak` is the last one's number.
+/// The amounts of the [`Held`] at `at` in `words`. A peak amount counts only if its number is `peak`.
 fn holding(words: &[u64], at: usize, peak: Option<u64>) -> Holding {
     let part = |offset: usize| amount(words, at + offset / WORD);
     let (now, noted) = (part(offset_of!(Held, now)), part(offset_of!(Held, noted)));
@@ -216,7 +216,7 @@ fn holding(words: &[u64], at: usize, peak: Option<u64>) -> Holding {
     Holding { now, peak: if is_noted { noted } else { now }, ever: part(offset_of!(Held, ever)) }
 }
 
-/// The process whose part is `bytes`: its head and what it has of entries. `None` if nobody has taken it.
+/// Reads a process's part from `bytes`: its head and its entries. `None` if no process has taken the part.
 pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
     let words = words_of(bytes);
     let (head, entries) = words.split_at_checked(HEAD_BYTES / WORD)?;
@@ -271,7 +271,7 @@ pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
     Some(process)
 }
 
-/// What a part's head says of resident memory, if it was counted.
+/// The resident memory in a part's head, if it was counted.
 fn resident(head: &[u64]) -> Option<Resident> {
     let word = |offset: usize| head[(offset_of!(PartHead, resident) + offset) / WORD];
     let class = |index: usize| {
@@ -292,7 +292,7 @@ fn path_of(entry: &[u64]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(&letters(&entry[MODULE_WORDS..], 0, entry[MODULE_WORDS - 1])))
 }
 
-/// As many letters of `words` as are said, after others; fewer where there are not as many.
+/// `count` letters of `words` after the first `after`; fewer if `words` is shorter.
 fn letters(words: &[u64], after: u64, count: u64) -> Vec<u8> {
     let [after, count] = [after, count].map(|of| usize::try_from(of).unwrap_or(usize::MAX).min(PATH_MAX));
     words.iter().flat_map(|word| word.to_ne_bytes()).skip(after).take(count).collect()
@@ -304,7 +304,7 @@ fn line_of(entry: &[u64]) -> ScriptLine {
     ScriptLine { file: text(name, file), line: u32::try_from(line).unwrap_or(0), function: text(0, name) }
 }
 
-/// A frame's instruction: the call, which is before the return address.
+/// The instruction of a frame: the call, which ends before the return address.
 fn instruction(
     frame: u64,
     modules: &[Arc<Path>],
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
     use vellum_wire::held::{BLOCK, entry_head, frame};
 
-    /// A part with a module, and a stack in it and outside of all.
+    /// A part with one module, and one stack with frames inside and outside that module.
     fn part() -> Vec<u64> {
         let mut words = vec![0; HEAD_BYTES / WORD];
         words[0] = 77 | 1 << 32;

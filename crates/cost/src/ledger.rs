@@ -44,28 +44,28 @@ pub struct LedgerFile {
 /// A module that a process had mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedModule {
-    /// Modules had been unmapped this often before.
+    /// The number of earlier unmappings of modules.
     pub epoch: u32,
-    /// From this address …
+    /// The first address.
     pub start: u64,
-    /// … to before this one.
+    /// The address after the last.
     pub end: u64,
-    /// The difference between loaded addresses and the file's own.
+    /// The difference between loaded addresses and those in the file.
     pub bias: u64,
     /// The file.
     pub path: PathBuf,
 }
 
-/// A process, or a program executed in its place, as it recorded itself.
+/// The records of a process, or of a program that it executed.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// The process id in its own namespace.
     pub pid: u32,
     /// The command's name when it began to record.
     pub name: String,
-    /// The number of the process it was forked from.
+    /// The number of its parent, if that recorded too.
     pub parent: Option<u32>,
-    /// Its modules, in the order in which they were met.
+    /// Its modules, in the order in which they were first seen.
     pub modules: Vec<MappedModule>,
     /// Its stacks by their hashes: return addresses, innermost first, then the keys of lines.
     pub stacks: HashMap<u64, Vec<u64>>,
@@ -80,58 +80,58 @@ pub struct Entry {
     pub process: u32,
     /// A return address or a stack's hash.
     pub place: u64,
-    /// Which epoch the addresses are of.
+    /// The epoch of the addresses.
     pub epoch: u32,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// How often.
+    /// The number of operations.
     pub count: u64,
-    /// Bytes that were asked for, all together.
+    /// The sum of requested bytes.
     pub bytes: u64,
-    /// Times.
+    /// The times of these operations.
     pub times: Times,
 }
 
-/// Times of operations, in cycles, each weighed by how many operations it stands for.
+/// Times of operations, in cycles, each weighted by the number of operations it represents.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
-    /// Operations timed.
+    /// The number of timed operations.
     pub timed: u64,
-    /// Operations that those stand for.
+    /// The number of operations that they represent.
     pub covered: f64,
-    /// Sum of times.
+    /// The weighted sum of times.
     pub sum: f64,
-    /// Sum of their squares.
+    /// The weighted sum of their squares.
     pub squares: f64,
-    /// The smallest.
+    /// The smallest time.
     pub min: f64,
-    /// The largest, asides among them.
+    /// The largest time, including those of `asides`.
     pub max: f64,
-    /// Timings that took long where others took less than a microsecond, and are in none of the above but
-    /// `min` and `max`.
+    /// Long timings beside timings below a microsecond. The fields above exclude them, except `min` and
+    /// `max`.
     pub asides: Asides,
 }
 
-/// Timings that took long although others of the same operation are short: see [`ASIDE_BIT`].
+/// Long timings of an operation that also has short ones: see [`ASIDE_BIT`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Asides {
-    /// How many.
+    /// The number of timings.
     pub count: u64,
-    /// Sum of their times, in cycles.
+    /// The sum of their times, in cycles.
     pub sum: f64,
-    /// Sum of their squares.
+    /// The sum of their squares.
     pub squares: f64,
 }
 
 impl Times {
-    /// Operations timed, asides among them.
+    /// The number of timed operations, including `asides`.
     pub fn all(&self) -> u64 {
         self.timed.saturating_add(self.asides.count)
     }
 }
 
 impl Asides {
-    /// Adds others.
+    /// Adds `others`.
     pub fn add(&mut self, others: Asides) {
         self.count = self.count.saturating_add(others.count);
         self.sum += others.sum;
@@ -140,15 +140,15 @@ impl Asides {
 }
 
 impl LedgerFile {
-    /// Makes a ledger in `directory`, which should be nobody else's.
+    /// Creates a ledger in `directory`, which should be private.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the operating system.
     pub fn create(directory: &Path, whole_stacks: bool, cycles_per_us: u32) -> io::Result<LedgerFile> {
         let path = directory.join("ledger");
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
         file.set_len(LEDGER_BYTES as u64)?;
-        // SAFETY: a new mapping at a place the kernel chooses; the file is ours and as long as the mapping.
+        // SAFETY: a new mapping at an address of the kernel's choice; the file is as long as the mapping.
         let base = unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
             mmap(std::ptr::null_mut(), LEDGER_BYTES, access, MapFlags::SHARED, &file, 0)?
@@ -160,12 +160,12 @@ impl LedgerFile {
         Ok(LedgerFile { path, base: base as usize, view })
     }
 
-    /// The path other processes open.
+    /// The path that other processes open.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The mapping. Not to be used after this is dropped.
+    /// The mapping. Must not be used after `self` is dropped.
     pub fn view(&self) -> LedgerView {
         self.view
     }
@@ -173,7 +173,7 @@ impl LedgerFile {
     /// [`library::preloadable`], with a link beside the ledger if one is needed.
     ///
     /// # Errors
-    /// When the link cannot be made.
+    /// If the link cannot be made.
     pub fn preloadable(&self, library: &Path) -> io::Result<PathBuf> {
         library::preloadable(library, self.path.parent().unwrap_or(Path::new("/")))
     }
@@ -185,8 +185,8 @@ impl LedgerFile {
         (kind == EntryKind::Module as u32).then(|| module(&body))?
     }
 
-    /// The kind and bytes of the log entry at `offset`, if it ends by `end` and is no longer than entries
-    /// are.
+    /// The kind and bytes of the log entry at `offset`, if it ends by `end` and is not longer than the
+    /// longest possible entry.
     fn entry_at(&self, offset: usize, end: usize) -> Option<(u32, Vec<u8>)> {
         let head = self.view.at(offset, size_of::<EntryHead>())?;
         // SAFETY: aligned, within the mapping, and any bit pattern is a valid head.
@@ -251,7 +251,7 @@ impl LedgerFile {
         let mut at = start;
         while at + size_of::<EntryHead>() <= start + used {
             let Some((kind, body)) = self.entry_at(at, start + used) else { break };
-            // Written by a process that was killed meanwhile.
+            // The process was killed while it wrote this entry.
             if kind == 0 {
                 break;
             }
@@ -272,7 +272,7 @@ impl LedgerFile {
 
 impl Drop for LedgerFile {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `create`; views are documented not to outlive it.
+        // SAFETY: the mapping made in `create`; by the documentation of `view`, no view is used afterwards.
         let _ = unsafe { munmap(self.base as *mut _, LEDGER_BYTES) };
     }
 }
@@ -303,14 +303,14 @@ fn name(words: &[AtomicU64; 2]) -> String {
     String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
 }
 
-/// The key that an entry and its asides have in common.
+/// The key shared by an entry and its asides.
 type Key = (u32, u64, u32, u16);
 
 fn key(entry: &Entry) -> Key {
     (entry.process, entry.place, entry.epoch, entry.operation.bits())
 }
 
-/// Gives each entry's asides to it: they may lie in another table of the same process.
+/// Adds each entry's asides to it; they may be in another table of the same process.
 fn join_asides(entries: &mut [Entry], mut asides: HashMap<Key, Asides>) {
     if asides.is_empty() {
         return;
@@ -322,7 +322,7 @@ fn join_asides(entries: &mut [Entry], mut asides: HashMap<Key, Asides>) {
     }
 }
 
-/// The entry in a record, and whether it is one of asides.
+/// The entry in a record, and whether it is a record of asides.
 fn entry(process: u32, record: &Record) -> Option<(Entry, bool)> {
     let place = record.place.load(Acquire);
     let what = record.what.load(Relaxed);

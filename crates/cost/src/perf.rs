@@ -22,16 +22,16 @@ use std::io;
 use vellum_process::ring::kernel::*;
 use vellum_process::ring::{self, Attributes, PROCESSORS};
 
-/// Bytes of stack that come with a fault: enough for the frames of a library's `memset` or `calloc` and their
+/// Bytes of stack sampled with a fault: enough for the frames of a library's `memset` or `calloc` and their
 /// callers.
 pub(super) const STACK_BYTES: u32 = 1024;
-/// Bytes of all rings together, and of one; halved until the kernel allows it.
+/// Bytes of all rings together, and of one ring; halved until the kernel allows it.
 const RINGS_BYTES: usize = 64 << 20;
 const RING_BYTES_MAX: usize = 16 << 20;
 /// Pages of the smallest ring.
 const RING_PAGES_MIN: usize = 8;
 
-/// The reader is woken when this part of a ring is full.
+/// The reader is woken when a ring is this share full.
 const WAKE_SHARE: usize = 8;
 
 const FAULTS_MINOR: u64 = 5;
@@ -40,10 +40,10 @@ const FAULTS_MAJOR: u64 = 6;
 const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 const REGISTERS_ABI_64: u64 = 2;
 const MISC_COMM_EXEC: u16 = 1 << 13;
-/// Bytes of the identity behind every record that is no sample: tid, time, identifier.
+/// Bytes of the identity after every record that is no sample: tid, time, identifier.
 const IDENTITY_BYTES: usize = 24;
 
-/// Why page faults cannot be seen one by one.
+/// The reason why single page faults cannot be observed.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel does not show them ({call}: {source}){cure}")]
 pub struct Refused {
@@ -78,7 +78,7 @@ pub(super) struct Fault {
 #[derive(Debug)]
 pub(super) enum Event {
     Fault(Fault),
-    /// A file was mapped to be executed.
+    /// A file was mapped as executable.
     Map {
         pid: u32,
         start: u64,
@@ -91,11 +91,11 @@ pub(super) enum Event {
         pid: u32,
         parent: u32,
     },
-    /// A process became another program.
+    /// A process executed another program.
     Exec {
         pid: u32,
     },
-    /// The kernel held samples back for a while: there were more than it allows.
+    /// The kernel dropped samples for a while because there were too many.
     Throttled,
 }
 
@@ -103,7 +103,7 @@ pub(super) enum Event {
 #[derive(Debug)]
 pub(super) struct Rings {
     rings: Vec<Ring>,
-    /// Whether faults inside the kernel are seen too.
+    /// True if faults inside the kernel are reported too.
     pub(super) sees_kernel: bool,
 }
 
@@ -116,7 +116,7 @@ struct Ring {
 }
 
 impl Rings {
-    /// Opens the events on the calling thread: they are inherited by the child it forks, and count from that
+    /// Opens the events on the calling thread. The child it forks inherits them, and they count from that
     /// child's `exec` on.
     pub(super) fn open() -> Result<Rings, Refused> {
         match Self::open_with(true) {
@@ -137,13 +137,13 @@ impl Rings {
         Ok(Rings { rings, sees_kernel })
     }
 
-    /// Bytes of the smallest ring, and of one as large as was asked for first.
+    /// Bytes of the smallest ring, and of a ring of the preferred size.
     pub(super) fn bytes(&self) -> (usize, usize) {
         let smallest = self.rings.iter().map(|ring| ring.ring.pages()).min().unwrap_or(0);
         (smallest * page(), wanted_pages(self.rings.len()) * page())
     }
 
-    /// Waits until a ring has something, or for `timeout`.
+    /// Waits until a ring has records, or for `timeout`.
     pub(super) fn wait(&self, timeout: Timespec) {
         let mut fds: Vec<PollFd<'_>> =
             self.rings.iter().map(|ring| PollFd::new(ring.minor.file(), PollFlags::IN)).collect();
@@ -151,18 +151,18 @@ impl Rings {
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Everything in the rings, oldest first as far as this call goes.
+    /// Takes all events out of the rings, sorted by time.
     pub(super) fn drain(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         for ring in &mut self.rings {
             ring.drain(&mut events);
         }
-        // Between processors only time orders: a process's modules must be known before its faults.
+        // Only times order events of different processors: a process's modules must come before its faults.
         events.sort_by_key(|(time, _)| *time);
         events.into_iter().map(|(_, event)| event).collect()
     }
 
-    /// Minor and major faults so far, exactly.
+    /// The exact numbers of minor and major faults so far.
     pub(super) fn counts(&self) -> (u64, u64) {
         self.rings
             .iter()
@@ -170,7 +170,7 @@ impl Rings {
     }
 }
 
-/// Pages of each ring where the kernel allows that: a power of two, as it wants it.
+/// The preferred pages of each ring: a power of two, as the kernel requires.
 fn wanted_pages(processors: usize) -> usize {
     let bytes = (RINGS_BYTES / processors.max(1)).min(RING_BYTES_MAX);
     1 << (bytes / page()).max(RING_PAGES_MIN).ilog2()
@@ -199,14 +199,14 @@ impl Ring {
         let minor = ring::Event::open(&minor, 0, processor).map_err(failed("perf_event_open"))?;
         let major = ring::Event::open(&major, 0, processor).map_err(failed("perf_event_open"))?;
         let ring = ring::Ring::map(&minor, *pages, RING_PAGES_MIN).map_err(failed("mapping a ring"))?;
-        // A size that the kernel refused once it would refuse for the next ring too.
+        // The kernel would refuse a refused size for the next ring too.
         *pages = ring.pages();
         let major_id = major.id().map_err(failed("reading an event's number"))?;
         major.share_ring(&minor).map_err(failed("joining two events' rings"))?;
         Ok(Ring { minor, major, major_id, ring })
     }
 
-    /// Takes what is in the ring out of it.
+    /// Takes all events out of the ring.
     fn drain(&mut self, into: &mut Vec<(u64, Event)>) {
         self.ring.drain(|record| into.extend(parse(record, self.major_id)));
     }
@@ -233,7 +233,7 @@ impl Words<'_> {
     }
 }
 
-/// A record's time and event, if it is of a kind that is used here.
+/// The time and event of a record, if its kind is used here.
 pub(super) fn parse(record: &[u8], major_id: u64) -> Option<(u64, Event)> {
     let mut head = Words(record);
     let kind = head.u32()?;
@@ -249,7 +249,7 @@ pub(super) fn parse(record: &[u8], major_id: u64) -> Option<(u64, Event)> {
         RECORD_MMAP2 => {
             let (pid, _tid) = (words.u32()?, words.u32()?);
             let (start, bytes, offset) = (words.u64()?, words.u64()?, words.u64()?);
-            // Device, inode and generation, or a build id; protection and flags.
+            // Skipped: device, inode and generation, or a build id; protection and flags.
             let path = words.0.get(32..)?;
             let end = path.iter().position(|&byte| byte == 0).unwrap_or(path.len());
             Event::Map { pid, start, bytes, offset, path: path[..end].to_vec() }
@@ -271,7 +271,7 @@ fn fault(body: &[u8], major_id: u64) -> Option<(u64, Event)> {
     let id = words.u64()?;
     let (pid, _tid) = (words.u32()?, words.u32()?);
     let time = words.u64()?;
-    // A thread of the kernel's has no registers of a program's.
+    // A kernel thread has no user registers.
     if words.u64()? != REGISTERS_ABI_64 {
         return None;
     }

@@ -9,9 +9,8 @@
 //! ```
 //!
 //! The place is the innermost line that a user wrote. The function that this line called is named beside
-//! it, unless the line did the operation itself. Without such a line, the place is the first of these that
-//! exists: the innermost function of an executable without debug information; of a library that is not the
-//! system's; the innermost function of the stack.
+//! it, unless the line did the operation itself. Without such a line, the place is the innermost function of
+//! an executable without debug information; else of a library that is not the system's; else of the stack.
 //!
 //! [`Causes::hiding`] skips wrappers. It also prefers a named function of a library to a nameless function
 //! or `main` of an executable, as that name is more informative.
@@ -30,53 +29,53 @@ use vellum_wire::script::is_package;
 /// An instruction of a module, or a line of an interpreted program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Instruction {
-    /// The module's file; `None` for an address in no module that is known.
+    /// The module's file; `None` if the address is in no module.
     pub module: Option<Arc<Path>>,
-    /// Its address in the file's own terms, or as it was in the process.
+    /// The address as in the file; without a module, as in the process.
     pub address: u64,
-    /// The line, where it is one: there is no module then, and no address.
+    /// The line of an interpreted program; there is no module and no address then.
     pub line: Option<Arc<ScriptLine>>,
 }
 
 impl Instruction {
-    /// An instruction at such an address of a module.
+    /// The instruction at an address of a module.
     pub fn at(module: Option<Arc<Path>>, address: u64) -> Instruction {
         Instruction { module, address, line: None }
     }
 }
 
-/// The place that caused an operation, as exactly as it is known.
+/// The place that caused an operation, as precisely as the available symbols allow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// A line of source.
     Line {
-        /// The file, as the compiler named it.
+        /// The file, as named by the compiler.
         file: Arc<str>,
         /// The line, from 1.
         line: u32,
-        /// The function, in short; empty where it has no name.
+        /// The function's short name; empty if it has none.
         function: Arc<str>,
     },
     /// A function of a module without debug information.
     Function {
         /// The module's file.
         module: Arc<str>,
-        /// The function, in short.
+        /// The function's short name.
         function: Arc<str>,
     },
     /// An address of a module without symbols.
     Offset {
         /// The module's file.
         module: Arc<str>,
-        /// The address in the file's own terms.
+        /// The address as in the file.
         offset: u64,
     },
-    /// Code that belongs to no file, as just-in-time compilers make it.
+    /// Code outside all files, as just-in-time compilers make it.
     Unknown,
 }
 
 impl Place {
-    /// The system library it lies in, if it does: reports seldom need more detail there.
+    /// The system library that contains the place, if any: reports seldom need more detail there.
     pub fn system_library(&self) -> Option<&Arc<str>> {
         match self {
             Place::Function { module, .. } | Place::Offset { module, .. } => {
@@ -86,7 +85,7 @@ impl Place {
         }
     }
 
-    /// Whether it is a source line.
+    /// Returns whether the place is a source line.
     pub fn is_line(&self) -> bool {
         matches!(self, Place::Line { .. })
     }
@@ -103,19 +102,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// A place, and the function it called that did the operation.
+/// A place, and the function called there that did the operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Cause {
-    /// Who caused it.
+    /// The place that caused the operation.
     pub place: Place,
     /// The function that the place called; `None` if it did the operation itself.
     pub via: Option<Arc<str>>,
 }
 
-/// Where on a stack a place lies: its instruction, and which of that one's functions.
+/// The position of a place on a stack: the index of its instruction, and of the function inlined there.
 pub type Spot = (usize, usize);
 
-/// Finds causes, each stack's once.
+/// Finds causes, and caches them by stack.
 #[derive(Debug, Default)]
 pub struct Causes {
     known: HashMap<Vec<Instruction>, (Cause, Spot)>,
@@ -125,29 +124,29 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// The source files of all places so far, each with the modules that were made of it.
+    /// The source files of all places so far, each with the modules compiled from it.
     pub fn sources(&self) -> &BTreeSet<(Arc<str>, PathBuf)> {
         &self.sources
     }
 
-    /// Causes that are no wrappers, as far as there is another function on the stack.
+    /// Skips wrappers, unless there is no other function on the stack.
     #[must_use]
     pub fn hiding(wrappers: Wrappers) -> Causes {
         Causes { hidden: Some(wrappers), ..Causes::default() }
     }
 
-    /// What caused an operation whose stack is `stack`, innermost first.
+    /// The cause of an operation whose stack is `stack`, innermost first.
     pub fn cause(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> Cause {
         self.find(stack, symbols).0
     }
 
-    /// The same, with where on the stack the place lies.
+    /// The cause, with the position of its place on the stack.
     pub fn find(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> (Cause, Spot) {
         if let Some(known) = self.known.get(stack) {
             return known.clone();
         }
         let mut found = self.by_line(stack, symbols).unwrap_or_else(|| self.by_module(stack, symbols));
-        // Requests that come by different wrappers, or by functions without names, are of one place.
+        // Requests through different wrappers, or through nameless functions, belong to one place.
         let file = match &found.0.place {
             Place::Function { module, .. } | Place::Offset { module, .. } => module.rsplit('/').next(),
             Place::Line { .. } | Place::Unknown => None,
@@ -179,7 +178,7 @@ impl Causes {
                 called = None;
                 continue;
             };
-            // Code that was made at run time is the user's program, but for libraries.
+            // Code made at run time is the user's program, except for its libraries.
             if is_jit_map(module) {
                 let name = outermost_name(&symbols.functions(module, instruction.address));
                 let Some(name) = name else { continue };
@@ -189,15 +188,16 @@ impl Causes {
                 called = Some(name);
                 continue;
             }
-            // The recorder only passes calls on.
+            // The recorder only forwards calls.
             if is_recorder(module) {
                 continue;
             }
-            // Its lines are not the user's, and what it does to run the script is nothing that a line calls.
+            // The interpreter's lines are not the user's, and its work to run the script is not called by a
+            // line.
             if is_script && is_interpreter(module) {
                 continue;
             }
-            // Nor are those of a package's libraries, also if the user built them.
+            // The libraries of a package are not the user's either, even if the user built them.
             let is_package = is_script && is_package(&module.to_string_lossy());
             let may_be_users = symbols.standing(module) == Standing::Lines && !is_package;
             for (inner, function) in symbols.functions(module, instruction.address).iter().enumerate() {
@@ -217,21 +217,21 @@ impl Causes {
         None
     }
 
-    /// A function that was made at run time, and what it called.
+    /// The cause for a function made at run time, and the function it called.
     fn made(&mut self, module: &Path, name: &str, called: Option<String>) -> Cause {
         let place =
             Place::Function { module: self.text(&module.to_string_lossy()), function: self.text(name) };
         Cause { place, via: called.map(|name| self.text(&name)) }
     }
 
-    /// A line of an interpreted program, and what it called.
+    /// The cause for a line of an interpreted program, and the function it called.
     fn script(&mut self, line: &ScriptLine, called: Option<String>) -> Cause {
         let place = Place::Line { file: line.file.clone(), line: line.line, function: line.function.clone() };
         Cause { place, via: called.map(|name| self.text(&name)) }
     }
 
     fn by_module(&mut self, stack: &[Instruction], symbols: &mut Symbols) -> (Cause, Spot) {
-        // None of them the user's: the innermost.
+        // If no line is the user's, the innermost line is the place.
         if let Some((index, line)) =
             stack.iter().enumerate().find_map(|(index, at)| Some((index, at.line.as_ref()?)))
         {
@@ -292,7 +292,7 @@ impl Causes {
         Cause { place, via: via.map(|name| self.text(&name)) }
     }
 
-    /// One copy of each text.
+    /// Returns the one shared copy of a text.
     fn text(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.texts.get(text) {
             return known.clone();
@@ -303,27 +303,27 @@ impl Causes {
     }
 }
 
-/// Libraries of languages: their functions say less than the addresses that call them.
+/// Libraries of languages: their functions are less informative than their callers' addresses.
 const LANGUAGES: [&str; 7] =
     ["libc.so", "libc-", "ld-", "libstdc++.so", "libc++.so", "libgcc_s.so", "libpthread"];
-/// How names of functions begin that standard libraries leave in programs.
+/// Prefixes of the functions that standard libraries put into programs.
 const STANDARD: [&str; 7] = ["std::", "<std::", "core::", "<core::", "alloc::", "<alloc::", "__gnu_cxx::"];
-/// Functions with which programs and threads begin, before their own.
+/// Functions in which programs and threads start, before their own code.
 const ENTRIES: [&str; 6] =
     ["_start", "__libc_start_main", "__libc_start_call_main", "start_thread", "clone", "clone3"];
 
-/// Whether a module is the C library, or another language's.
+/// Returns whether a module is the C library, or another language's.
 pub fn is_languages(module: &Path) -> bool {
     let name = module.file_name().unwrap_or_default().to_string_lossy();
     is_own_library(module) || LANGUAGES.iter().any(|library| name.starts_with(library))
 }
 
-/// Whether a program or a thread begins in the function of that name, before its own functions.
+/// Returns whether programs or threads start in the function of that name, before their own code.
 pub fn is_entry(name: &str) -> bool {
     ENTRIES.contains(&name)
 }
 
-/// Whether a function of that name is one of a standard library of C++ or Rust.
+/// Returns whether a function of that name belongs to a standard library of C++ or Rust.
 pub fn is_standard(name: &str) -> bool {
     STANDARD.iter().any(|begin| name.starts_with(begin))
 }
@@ -332,8 +332,8 @@ fn outermost_name(functions: &[Function]) -> Option<String> {
     functions.last().and_then(|function| function.name.clone())
 }
 
-/// The name shown for a function of a library: its own, or the library's; the runtime's own functions are all
-/// the allocator.
+/// The name shown for a function of a library: its own, or else the library's. All functions of Vellum's
+/// own runtime get one name, [`ALLOCATOR`].
 fn shown(module: &Path, name: &Option<String>) -> Option<String> {
     if is_own_library(module) {
         return Some(ALLOCATOR.to_owned());
@@ -342,18 +342,18 @@ fn shown(module: &Path, name: &Option<String>) -> Option<String> {
     name.clone().filter(|name| !name.is_empty()).or_else(file)
 }
 
-/// How the names of functions begin that a compiler at run time (V8) made for itself.
+/// Prefixes of functions that a just-in-time compiler (V8) made for its own use.
 const COMPILERS_OWN: [&str; 4] = ["Builtin:", "BytecodeHandler:", "Stub:", "RegExp:"];
-/// Parts of the names of functions of node's own modules, and of packages.
+/// Parts of the names of functions in node's own modules and in packages.
 const MADE_LIBRARIES: [&str; 2] = [" node:", "/node_modules/"];
 
-/// Whether a function that was made at run time is not the user's.
+/// Returns whether a function made at run time is not the user's.
 fn made_is_library(name: &str) -> bool {
     COMPILERS_OWN.iter().any(|own| name.starts_with(own))
         || MADE_LIBRARIES.iter().any(|part| name.contains(part))
 }
 
-/// The name of all functions of our runtime.
+/// The name shown for all functions of Vellum's runtime.
 pub const ALLOCATOR: &str = "the allocator";
 
 /// The names on a stack for a flame graph, outermost first: functions with those inlined into them.

@@ -6,10 +6,9 @@
 //! kernel: faults by stack ──────────┘
 //! ```
 //!
-//! Invariants: the counts of all items add up to the totals. An item's times come from `n` timed
-//! operations, weighted to represent all of them, with the base subtracted. The recorder stores long
-//! timings separately. They are disturbances ([`Disturbed`]) if they are few among short ones; otherwise
-//! they count as times.
+//! Invariants: the counts of all items add up to the totals. An item's times represent all of its operations,
+//! although only `n` were timed; the base is subtracted. The recorder stores long timings separately. They
+//! are disturbances ([`Disturbed`]) if they are few among short ones; otherwise they count as times.
 
 use super::faults::Faults;
 use super::ledger::{Entry, LedgerFile, MappedModule, Recorded, Times};
@@ -27,52 +26,52 @@ use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, LINE_BIT, STACK_BIT};
 use vellum_wire::operation::{Kind, Operation};
 use vellum_wire::script::{self, is_package};
 
-/// Forks of forks that are followed to find a module or stack.
+/// The most ancestors searched for a module or a stack.
 const ANCESTORS_MAX: usize = 64;
-/// An operation with a smaller mean time is short, nanoseconds: a few long times among short ones are
+/// An operation with a smaller mean time, in nanoseconds, is short: a few long times among short ones are
 /// disturbances.
 const SHORT_NS: f64 = 1000.0;
 
-/// What one place did of one operation.
+/// One operation at one place.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Who caused it.
+    /// The place that caused it.
     pub cause: Cause,
-    /// What it was.
+    /// The operation.
     pub operation: Operation,
-    /// How often; exact, but for page faults of which some were not shown ([`Item::is_scaled`]).
+    /// The number of operations. Exact, except for page faults of which some were lost ([`Item::is_scaled`]).
     pub count: u64,
-    /// Bytes that they asked for, all together: exact. `None` for those that ask for none, or do not say.
+    /// The exact sum of requested bytes. `None` for operations that request none, or of unknown size.
     pub bytes: Option<u64>,
-    /// Times in nanoseconds, the base subtracted; `n` is how many were timed, the disturbed among them.
-    /// `None` for operations that cannot be timed.
+    /// Times in nanoseconds, the base subtracted; `n` is the number of timings, including the disturbed
+    /// ones. `None` for operations that cannot be timed.
     pub times: Option<Stat>,
-    /// Those that were disturbed: they are in `n` and the largest of the times, and not in their mean and
+    /// The disturbed timings. They count in `n` and in the largest time, but not in the mean and the
     /// deviation.
     pub disturbed: Disturbed,
-    /// Whether the count is a share of an exact total that was seen in part.
+    /// True if the count is a share of an exact total of which only a part was sampled.
     pub is_scaled: bool,
 }
 
 impl Item {
-    /// Nanoseconds that all of them took together, as far as is known.
+    /// The total time in nanoseconds; `None` without times.
     pub fn total_ns(&self) -> Option<f64> {
         self.times.map(|times| times.mean * self.count as f64)
     }
 }
 
-/// Operations that took over [`DISTURBED_US`](vellum_wire::cost::DISTURBED_US) where most take less than a
-/// microsecond: another thread had the processor meanwhile.
+/// Timings over [`DISTURBED_US`](vellum_wire::cost::DISTURBED_US) of operations that mostly take less than
+/// a microsecond: another thread had the processor during them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Disturbed {
-    /// How many of the timed ones.
+    /// The number of disturbed timings.
     pub count: u64,
-    /// Nanoseconds that they took together.
+    /// The sum of their times in nanoseconds.
     pub total_ns: f64,
 }
 
 impl Disturbed {
-    /// Adds others.
+    /// Adds `others`.
     pub fn add(&mut self, others: Disturbed) {
         self.count = self.count.saturating_add(others.count);
         self.total_ns += others.total_ns;
@@ -84,71 +83,70 @@ impl Disturbed {
 pub struct Flame {
     /// Functions, the outermost first.
     pub names: Vec<String>,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// How often.
+    /// The number of operations.
     pub count: u64,
-    /// Nanoseconds, all together.
+    /// The sum of their times in nanoseconds.
     pub total_ns: f64,
 }
 
-/// What recording itself costs.
+/// The cost of recording itself.
 #[derive(Clone, Debug)]
 pub struct Own {
-    /// Timings of nothing, in nanoseconds: the smallest was subtracted from every time.
+    /// Timings of nothing, in nanoseconds; the smallest was subtracted from every time.
     pub base: Base,
     /// Nanoseconds to count an operation.
     pub count_ns: f64,
-    /// Nanoseconds to count and time one.
+    /// Nanoseconds to count and time an operation.
     pub timed_ns: f64,
-    /// Nanoseconds of all threads' processor time that went into attaching, looking up, walking new stacks
-    /// and asking.
+    /// Nanoseconds of all threads' processor time for attaching, look-ups, walking new stacks and queries.
     pub rare_ns: f64,
-    /// Nanoseconds, all together: counting, timing, rare work ([`Own::rare_ns`]), and the recorder's page
-    /// faults. Without the kernel's time to show faults, and the loader's to load the recorder.
+    /// Total nanoseconds: counting, timing, rare work ([`Own::rare_ns`]), and the recorder's page faults.
+    /// Excludes the kernel's time to report faults and the loader's time to load the recorder.
     pub total_ns: f64,
 }
 
-/// Everything.
+/// The profile of a job.
 #[derive(Debug)]
 pub struct Profile {
-    /// One item a place and operation, ordered by place.
+    /// One item per place and operation, ordered by place.
     pub items: Vec<Item>,
-    /// Operations recorded, page faults not among them.
+    /// The number of recorded operations, without page faults.
     pub operations: u64,
-    /// How many of those have a source line.
+    /// How many of these operations have a source line.
     pub on_lines: u64,
-    /// Operations timed.
+    /// The number of timed operations.
     pub timed: u64,
-    /// Those of them that were disturbed.
+    /// The disturbed timings.
     pub disturbed: Disturbed,
-    /// Page faults, where the kernel shows them.
+    /// Page faults, if the kernel reports them.
     pub faults: Option<Faults>,
-    /// Faults of the program, by all places together.
+    /// The program's faults in the items of all places.
     pub faults_placed: u64,
-    /// How many of those have a source line.
+    /// How many of these faults have a source line.
     pub faults_on_lines: u64,
     /// Nanoseconds of an ordinary minor fault on this machine.
     pub minor_fault_ns: Option<f64>,
-    /// What recording costs, when it was measured and the counter can be trusted.
+    /// The cost of recording, if it was measured and the counter can be trusted.
     pub own: Option<Own>,
-    /// Processes, and programs executed in their place, that recorded.
+    /// The number of recording processes; a process counts again after `exec`.
     pub processes: u64,
-    /// The loader's own operations, before anything could be recorded.
+    /// The loader's own operations, before recording was possible.
     pub early: u64,
-    /// Operations that found no room.
+    /// Operations lost for lack of room.
     pub lost: u64,
-    /// Questions about instructions that were not answered in time.
+    /// Queries about instructions that were not answered in time.
     pub unanswered: u64,
-    /// Source files that lines are of, each with the modules that were made of it.
+    /// The source files of all lines, each with the modules compiled from it.
     pub sources: BTreeSet<(Arc<str>, PathBuf)>,
     /// Stacks for a flame graph, when whole stacks were recorded.
     pub flames: Vec<Flame>,
 }
 
 impl Profile {
-    /// The library that a place is in: the system's, a package of an interpreter, or the interpreter. Its
-    /// lines are not the user's.
+    /// The library that contains a place: the system's, a package of an interpreter, or the interpreter.
+    /// Its lines are not the user's.
     pub fn library<'a>(&'a self, place: &'a Place) -> Option<Cow<'a, str>> {
         let is_own = |module: &Path| is_interpreter(module) || is_package(&module.to_string_lossy());
         let file = match place {
@@ -171,18 +169,18 @@ impl Profile {
     }
 }
 
-/// What goes into a profile besides the ledger.
+/// The inputs of a profile.
 #[derive(Debug)]
 pub struct Sources<'a> {
     /// The ledger, of a job that has ended.
     pub ledger: &'a LedgerFile,
-    /// What page faults were seen.
+    /// The page faults, if they were observed.
     pub faults: Option<Faults>,
     /// Nanoseconds of an ordinary minor fault.
     pub minor_fault_ns: Option<f64>,
-    /// The counter; `None` where it cannot be trusted.
+    /// The counter; `None` if it cannot be trusted.
     pub clock: Option<&'a Clock>,
-    /// Whether flame graphs are wanted.
+    /// True if flame graphs are requested.
     pub flames: bool,
 }
 
@@ -195,7 +193,7 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, count: u64, bytes: u64, times: &Times) {
-        // Counts are what programs wrote.
+        // Programs may have written any counts, so the sums saturate.
         self.count = self.count.saturating_add(count);
         self.bytes = self.bytes.saturating_add(bytes);
         if times.all() == 0 {
@@ -211,7 +209,8 @@ impl Sum {
         sum.asides.add(times.asides);
     }
 
-    /// Means of the times and of their squares, in cycles, and whether asides were left out as disturbances.
+    /// The means of the times and of their squares, in cycles, and whether asides were excluded as
+    /// disturbances.
     fn means(&self, ns_per_cycle: f64) -> Option<(f64, f64, bool)> {
         let Times { timed, covered, sum, squares, asides, .. } = self.times;
         let kept = (timed > 0 && covered > 0.0).then(|| (sum / covered, squares / covered));
@@ -220,7 +219,7 @@ impl Sum {
         match kept {
             Some((mean, square)) if is_short && are_few || asides.count == 0 => Some((mean, square, true)),
             _ if self.times.all() == 0 => None,
-            // As many as were timed stand for each kind.
+            // Each kind is weighted by its number of timings.
             _ => {
                 let (mean, square) = kept.unwrap_or_default();
                 let (timed, n) = (timed as f64, self.times.all() as f64);
@@ -229,7 +228,7 @@ impl Sum {
         }
     }
 
-    /// The times in nanoseconds, and the disturbed ones.
+    /// The times in nanoseconds, and the disturbed timings.
     fn stat(&self, ns_per_cycle: f64, base_cycles: f64) -> Option<(Stat, Disturbed)> {
         let (mean, square, are_disturbed) = self.means(ns_per_cycle)?;
         let Times { asides, .. } = self.times;
@@ -241,7 +240,7 @@ impl Sum {
         // Times below the base, by a step of the clock, count as zero.
         let ns = |cycles: f64| (cycles - base_cycles).max(0.0) * ns_per_cycle;
         let (min, max) = (ns(times.min), ns(times.max));
-        // Extremes were kept with fewer digits than sums.
+        // Extremes are stored with fewer digits than sums.
         let mean = ns(mean).clamp(min, max.max(min));
         let stat = Stat { n, mean, min, max, std: unbiased.sqrt() * ns_per_cycle };
         let total = (asides.sum - asides.count as f64 * base_cycles).max(0.0) * ns_per_cycle;
@@ -254,7 +253,7 @@ impl Sum {
     }
 }
 
-/// Joins everything.
+/// Joins all sources into a profile.
 pub fn profile(sources: Sources<'_>, symbols: &mut Symbols) -> Profile {
     let head = sources.ledger.view().head();
     let (processes, entries) = sources.ledger.read();
@@ -357,7 +356,7 @@ fn fault_operation(is_major: bool) -> Operation {
     Operation::of(if is_major { Kind::MajorFault } else { Kind::MinorFault })
 }
 
-/// Faults by cause, in proportion to those that were shown where some were not.
+/// Faults by cause. If some had no sample, the exact totals are divided in proportion to the samples.
 fn fault_items(faults: &Faults, causes: &mut Causes, symbols: &mut Symbols) -> Vec<Item> {
     let mut sums: BTreeMap<(Cause, bool), u64> = BTreeMap::new();
     for ((stack, is_major), count) in &faults.by_stack {
@@ -378,7 +377,7 @@ fn fault_items(faults: &Faults, causes: &mut Causes, symbols: &mut Symbols) -> V
         .collect()
 }
 
-/// One copy of each module's path.
+/// One shared copy of each module's path.
 #[derive(Default)]
 struct Paths(HashMap<Box<Path>, Arc<Path>>);
 
@@ -387,14 +386,14 @@ impl Paths {
         if let Some(known) = self.0.get(path) {
             return known.clone();
         }
-        // The same file under two names is one.
+        // Two names of one file must give the same path.
         let new: Arc<Path> = path.canonicalize().map_or_else(|_| path.into(), Into::into);
         self.0.insert(path.into(), new.clone());
         new
     }
 }
 
-/// The process's own record and those of the processes it was forked from, nearest first.
+/// The process's own record, then its ancestors', the nearest first.
 fn lineage(process: u32, processes: &HashMap<u32, Recorded>) -> impl Iterator<Item = &Recorded> {
     let mut next = Some(process);
     std::iter::from_fn(move || {
@@ -424,7 +423,7 @@ fn stack(entry: &Entry, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -
                 let line = known.next().cloned();
                 return Instruction { module: None, address: 0, line };
             }
-            // A return address: the call is before.
+            // A return address: the call ends before it.
             let pc = word.wrapping_sub(1);
             match module_of(pc, entry, processes) {
                 Some(module) => Instruction::at(Some(paths.of(&module.path)), pc.wrapping_sub(module.bias)),
@@ -434,12 +433,12 @@ fn stack(entry: &Entry, processes: &HashMap<u32, Recorded>, paths: &mut Paths) -
         .collect()
 }
 
-/// The list of code that was made at run time, of the process or the nearest that it was forked from.
+/// The map of code made at run time, from the process or its nearest ancestor that has one.
 fn list_of(process: u32, processes: &HashMap<u32, Recorded>) -> Option<Arc<Path>> {
     lineage(process, processes).find_map(|process| jit_map(process.pid)).map(Arc::from)
 }
 
-/// The module at `pc` when the entry was made: the last of those known by then.
+/// The module at `pc` when the entry was made: the last one recorded by then.
 fn module_of<'a>(pc: u64, entry: &Entry, processes: &'a HashMap<u32, Recorded>) -> Option<&'a MappedModule> {
     lineage(entry.process, processes).find_map(|process| {
         let there = process.modules.iter().filter(|module| module.start <= pc && pc < module.end);
@@ -452,7 +451,7 @@ mod tests {
     use super::*;
     use crate::ledger::Asides;
 
-    /// Cycles are nanoseconds here, and a timing of nothing takes none.
+    /// Here one cycle is a nanosecond, and the base is zero.
     fn stat(timed: u64, mean: f64, asides: &[f64]) -> (Stat, Disturbed) {
         let sum_of = |power: i32| asides.iter().map(|ns| ns.powi(power)).sum();
         let n = timed as f64;

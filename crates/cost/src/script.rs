@@ -16,33 +16,33 @@ use std::sync::Arc;
 use vellum_process::Symbols;
 use vellum_wire::script;
 
-/// What CPython calls the function that runs code, also in parts (`.cold`).
+/// CPython's name for its evaluation function, also of its separate parts (`.cold`).
 const RUNS: &str = "_PyEval_EvalFrameDefault";
 
 /// A line of an interpreted program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScriptLine {
-    /// The file, as the interpreter names it.
+    /// The file, as named by the interpreter.
     pub file: Arc<str>,
     /// The line, from 1.
     pub line: u32,
-    /// The function, with the classes and functions it is in.
+    /// The function, qualified by the enclosing classes and functions.
     pub function: Arc<str>,
 }
 
 impl ScriptLine {
-    /// Whether it is the user's.
+    /// Returns whether the line is the user's.
     pub(crate) fn is_users(&self) -> bool {
         script::is_users(&self.file)
     }
 }
 
-/// Whether a module is the interpreter.
+/// Returns whether a module is the interpreter.
 pub(crate) fn is_interpreter(module: &Path) -> bool {
     script::is_interpreter(module.file_name().unwrap_or_default().as_encoded_bytes())
 }
 
-/// A stack with its lines where the interpreter ran them.
+/// Moves the lines of a stack to the frames where the interpreter ran them.
 #[must_use]
 pub fn in_order(mut stack: Vec<Instruction>, symbols: &mut Symbols) -> Vec<Instruction> {
     let Some(lines) = stack.iter().position(|at| at.line.is_some()) else { return stack };
@@ -54,7 +54,7 @@ pub fn in_order(mut stack: Vec<Instruction>, symbols: &mut Symbols) -> Vec<Instr
     if let Some(first) = stack[..lines].iter().position(&mut runs) {
         stack.drain(first..lines);
     }
-    // Of a stripped interpreter, addresses would hide what is there.
+    // The remaining addresses of a stripped interpreter would hide the Python lines.
     stack.retain(|at| {
         let Some(module) = at.module.as_deref().filter(|module| is_interpreter(module)) else { return true };
         symbols.functions(module, at.address).iter().any(|function| function.name.is_some())

@@ -7,7 +7,7 @@ use regex::{Regex, RegexSet};
 
 /// Whole names, in the short form of [`vellum_process::Function::name`].
 const WRAPPERS: [&str; 11] = [
-    // The C library's, and what C programs call theirs.
+    // The C library's, and common names in C programs.
     r"(__libc_|_int_|__)?([mcv]|re|pv)alloc|reallocarray|(__libc_)?memalign|aligned_alloc|posix_memalign",
     r"_*(x|xx|z|s|e|ck|do_|my_|safe_?|check(ed)?_|must_|mem_|try_|util_|x_|xml|jv_mem_|git__|av_|bfd_|tor_|uv__|ruby_x|ggc_|apr_|CRYPTO_|OPENSSL_|sqlite3_?)(?i:[mcz]|re|c?rec)?(?i:alloc)(array|_array|_zero|_?n|0|64|z)?",
     r"(x|ck|s|e|git__|av_|g_|xml)(str|strn|mem)dup2?|(m|re|c)alloc_or_die|xnmalloc|x2n?realloc|mmap(64)?|mremap",
@@ -25,7 +25,7 @@ const WRAPPERS: [&str; 11] = [
     r"(Acquire|Resize)(Magick|Quantum|Aligned|Critical|Virtual)\w*|node::(Unchecked)?([MC]|Re)alloc",
 ];
 
-/// Which functions are wrappers.
+/// The set of wrapper functions.
 #[derive(Clone, Debug)]
 pub struct Wrappers {
     table: RegexSet,
@@ -33,14 +33,14 @@ pub struct Wrappers {
 }
 
 impl Wrappers {
-    /// Those of the table, and those whose names one of these matches anywhere.
+    /// The table's wrappers, and functions whose names match a pattern of `more` anywhere.
     #[must_use]
     pub fn new(more: Vec<Regex>) -> Wrappers {
         let whole = WRAPPERS.iter().map(|pattern| format!("^(?:{pattern})$"));
         Wrappers { table: RegexSet::new(whole).expect("the table is tried by a test"), more }
     }
 
-    /// Whether a function of that name is one.
+    /// Returns whether a function of that name is a wrapper.
     pub fn has(&self, name: &str) -> bool {
         self.table.is_match(name) || self.more.iter().any(|pattern| pattern.is_match(name))
     }
