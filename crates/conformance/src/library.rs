@@ -1,5 +1,4 @@
-//! The shared object under test: the file named by VELLUM_LIB, or the one that `./build` put beside the
-//! tests.
+//! The shared object under test: the file named by VELLUM_LIB, or else `./build`'s output beside the tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -9,7 +8,7 @@ const NAME: &str = "libvellum.so";
 /// The path of `libvellum.so`.
 ///
 /// # Panics
-/// If there is none. Every test of this crate is about the library: without it they must not pass.
+/// If the file is missing: tests of the library must not pass without it.
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {

@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Flags of every program: no optimisation may remove an allocation, or what looks like misuse of one.
+/// Flags of every program: the compiler must not remove an allocation, nor a misuse of one.
 const FLAGS: &[&str] = &["-g", "-O1", "-fno-builtin", "-w"];
 
-/// A temporary directory for the files of a test; gone when dropped.
+/// A temporary directory for the files of a test, removed when dropped.
 #[derive(Debug)]
 pub struct Place {
     directory: TempDir,
 }
 
 impl Place {
-    /// A new, empty one.
+    /// A new, empty directory.
     ///
     /// # Panics
     /// If the directory for temporary files cannot be written.
@@ -28,7 +28,7 @@ impl Place {
         self.directory.path()
     }
 
-    /// A file in it, by name.
+    /// The file with this name in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
@@ -45,7 +45,7 @@ impl Place {
     /// `c/SOURCE`, compiled with `compiler`.
     ///
     /// # Errors
-    /// What the compiler said, if it made no program.
+    /// The compiler's message, if it made no program.
     pub fn program_by(&self, compiler: &str, source: &str, flags: &[&str]) -> Result<PathBuf, String> {
         let name = source.split('.').next().unwrap_or(source);
         let flags = [FLAGS, flags].concat();
@@ -54,15 +54,15 @@ impl Place {
     }
 }
 
-/// The folder of C programs: `VELLUM_TEST_SOURCES`, for a user who may not read the checkout, or
-/// the crate's own.
+/// The folder of C programs. `VELLUM_TEST_SOURCES` names it for a user who cannot read the checkout; the
+/// default is the crate's own.
 pub fn sources() -> PathBuf {
     let said = std::env::var_os("VELLUM_TEST_SOURCES").map(PathBuf::from);
     said.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("c"))
 }
 
-/// The first of `name` in the system's directories and then in `PATH` that answers to `--version`;
-/// says so if there is none.
+/// The first `name` in the system's directories and then in `PATH` that supports `--version`; skips the test
+/// if none is found.
 #[track_caller]
 pub fn tool(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();

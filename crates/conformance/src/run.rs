@@ -1,9 +1,7 @@
-//! Runs a command under a watchdog, with or without Vellum, and reads how each of its processes was
-//! attached.
+//! Runs a command under a watchdog, with or without Vellum, and reads how each of its processes was attached.
 //!
-//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test waiting,
-//! and no thread has to drain a pipe. Each command has its own process group, which the watchdog kills on a
-//! hang.
+//! Output goes to files, not pipes: a grandchild that outlives the command cannot keep the test waiting, and
+//! no thread has to drain a pipe. Each command has its own process group, which the watchdog kills on a hang.
 
 use crate::library::library;
 use rustix::process::{Pid, Signal, kill_process_group, set_parent_process_death_signal};
@@ -18,25 +16,24 @@ use std::time::{Duration, Instant};
 use vellum_process::BoardFile;
 use vellum_wire::{Attach, Counter, Slot};
 
-/// How long a command may take before it counts as hung. Nothing here needs a tenth of it on a
-/// machine of its own.
+/// The time after which a command counts as hung: more than ten times the longest command on an idle machine.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// The seconds that the runner of tests allows this one. A command that hangs is ended before that,
-/// and its stacks are shown.
+/// The test runner's limit for this test, in seconds. A hung command is killed before that, and its stacks
+/// are printed.
 const LIMIT_ENV: &str = "VELLUM_TEST_LIMIT_S";
-/// The part of the limit that is left for the stacks.
+/// The part of the limit that is reserved for printing the stacks.
 const FOR_STACKS: Duration = Duration::from_secs(4);
-/// How often a running command is looked at.
+/// The interval between checks of a running command.
 const LOOK: Duration = Duration::from_millis(5);
-/// The most output kept of a failed command, so that a message stays readable.
+/// The most output of a failed command in a message, in bytes.
 const SAID_MAX: usize = 6000;
 
-/// How one process stood to Vellum, from the board.
+/// The attachment of one process, from the board.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The process's name, cut to 15 bytes.
     pub comm: String,
-    /// Whether Vellum served it.
+    /// Its state of attachment: whether Vellum served it.
     pub attach: Attach,
     counters: Vec<u64>,
 }
@@ -58,18 +55,18 @@ impl Seat {
     }
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The command, for messages.
     pub command: String,
-    /// How it ended.
+    /// The exit status or signal.
     pub status: ExitStatus,
     /// Its standard output.
     pub stdout: Vec<u8>,
     /// Its standard error, as text.
     pub stderr: String,
-    /// The processes that took a seat on the board; empty without Vellum.
+    /// The processes with a slot on the board; empty without Vellum.
     pub seats: Vec<Seat>,
 }
 
@@ -79,18 +76,18 @@ impl Outcome {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The first process's standing.
+    /// The attachment of the first process.
     ///
     /// # Panics
-    /// If no process took a seat: the library was not loaded.
+    /// If no process has a slot: the library was not loaded.
     pub fn attach(&self) -> Attach {
         self.seats.first().unwrap_or_else(|| panic!("the library was not loaded by {self}")).attach
     }
 
-    /// This outcome, if the command succeeded.
+    /// Returns this outcome of a command that must have succeeded.
     ///
     /// # Panics
-    /// If it did not.
+    /// If the command failed.
     pub fn succeeded(self) -> Outcome {
         assert!(self.status.success(), "{self}");
         self
@@ -123,7 +120,7 @@ pub fn plain(mut command: Command) -> Outcome {
     watched(command)
 }
 
-/// Runs `command` with Vellum preloaded. What the command sets in `LD_PRELOAD` itself comes first.
+/// Runs `command` with Vellum preloaded, after the libraries that the command itself has in `LD_PRELOAD`.
 pub fn served(mut command: Command) -> Outcome {
     let own = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD").and_then(|(_, value)| value);
     let preload = match own {
@@ -134,7 +131,7 @@ pub fn served(mut command: Command) -> Outcome {
     seated(command)
 }
 
-/// Runs `command`, which has the library loaded by itself, with a board for it.
+/// Runs `command`, which loads the library in another way, with a board for it.
 pub fn seated(mut command: Command) -> Outcome {
     let board = BoardFile::create().expect("a board can be made");
     settle(&mut command);
@@ -144,11 +141,11 @@ pub fn seated(mut command: Command) -> Outcome {
     outcome
 }
 
-/// Runs the command that `make` gives both ways and compares everything it says. Returns the
+/// Runs the command that `make` gives, with and without Vellum, and compares all output. Returns the
 /// outcome under Vellum.
 ///
 /// # Panics
-/// If output or status differ, if it fails without Vellum too (then the test is wrong here), or if Vellum did
+/// If output or status differ, if it fails without Vellum too (the test is wrong then), or if Vellum did
 /// not serve its first process.
 pub fn same(make: impl Fn() -> Command) -> Outcome {
     let without = plain(make()).succeeded();
@@ -160,14 +157,14 @@ pub fn same(make: impl Fn() -> Command) -> Outcome {
     with
 }
 
-/// `program` with these arguments.
+/// A command that runs `program` with these arguments.
 pub fn with_args(program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments);
     command
 }
 
-/// Takes out of `command`'s environment what would make two runs differ, unless the command sets it itself.
+/// Removes variables that would make two runs differ from the environment, unless `command` sets them itself.
 pub fn settle(command: &mut Command) {
     let set: Vec<_> = command.get_envs().map(|(name, _)| name.to_os_string()).collect();
     for (name, _) in std::env::vars_os() {
@@ -186,8 +183,8 @@ fn watched(mut command: Command) -> Outcome {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (out, err) = (place.path().join("out"), place.path().join("err"));
     command.stdin(Stdio::null()).process_group(0);
-    // A test that is ended takes its command along.
-    // SAFETY: one system call, which a forked child may make.
+    // If the test is killed, so is its command. SAFETY: the closure makes one system call, which is allowed
+    // after fork.
     unsafe {
         command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
     }
@@ -208,7 +205,7 @@ fn watched(mut command: Command) -> Outcome {
     }
 }
 
-/// When a command that starts now counts as hung.
+/// The time from which a command that starts now counts as hung.
 fn deadline() -> Instant {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     let now = Instant::now();
@@ -220,7 +217,7 @@ fn deadline() -> Instant {
     }
 }
 
-/// Waits for the command; when it hangs, ends its group and returns where its threads were.
+/// Waits for the command. If it hangs, kills its process group and returns its threads' stacks.
 fn wait(child: &mut Child) -> Result<ExitStatus, String> {
     let deadline = deadline();
     loop {
@@ -239,7 +236,7 @@ fn wait(child: &mut Child) -> Result<ExitStatus, String> {
     }
 }
 
-/// What a debugger says of a process's threads, if there is one.
+/// The stacks of a process's threads by a debugger, if there is one.
 fn stacks(process: u32) -> String {
     let asked = Command::new("gdb")
         .args(["-batch", "-nx", "-p", &process.to_string(), "-ex", "thread apply all bt 12"])

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Command;
 use vellum_wire::Attach;
 
-/// Names of scenarios that only make sense under Vellum begin so.
+/// The name prefix of scenarios that only make sense under Vellum.
 const VELLUM_ONLY: &str = "vellum_";
 
-/// A module of tests: one for each scenario of a program, and one that the program has no others.
+/// A module of tests: one for each scenario of a program, and a check that there are no others.
 ///
-/// The program is `c/SOURCE`, compiled with these flags. The variables are in the environment of
-/// the runs under Vellum; those that are not Vellum's own are in that of the plain runs, too.
+/// The program is `c/SOURCE`, compiled with these flags. The variables are set in the runs under Vellum;
+/// variables that are not Vellum's own are set in the plain runs too.
 #[macro_export]
 macro_rules! scenarios {
     ($module:ident: $source:literal, $flags:expr, $environment:expr; $($name:ident)+) => {
@@ -37,22 +37,22 @@ macro_rules! scenarios {
 /// The names of the scenarios of `program`.
 ///
 /// # Panics
-/// If there are none.
+/// If the program has no scenarios.
 pub fn names(program: &Path) -> Vec<String> {
     let text = plain(Command::new(program)).succeeded().text();
     assert!(!text.is_empty(), "{} has no scenarios", program.display());
     text.lines().map(str::to_owned).collect()
 }
 
-/// Runs all scenarios of `program` with Vellum, and without it as well, and compares.
+/// Runs all scenarios of `program` with and without Vellum, and compares the outcomes.
 ///
 /// # Panics
-/// With everything that failed, after all have run.
+/// With all failures, after all scenarios have run.
 pub fn check_all(program: &Path) {
     check_all_with(program, &[]);
 }
 
-/// The same with environment variables.
+/// Like [`check_all`], with environment variables.
 ///
 /// # Panics
 /// As [`check_all`].
@@ -60,7 +60,7 @@ pub fn check_all_with(program: &Path, environment: &[(&str, &str)]) {
     check_those(program, environment, |_| true);
 }
 
-/// The same for the scenarios whose names are `wanted`.
+/// Like [`check_all_with`], for the scenarios whose names `wanted` selects.
 ///
 /// # Panics
 /// As [`check_all`].
@@ -71,7 +71,7 @@ pub fn check_those(program: &Path, environment: &[(&str, &str)], wanted: impl Fn
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// The same for one scenario.
+/// Like [`check_all_with`], for one scenario.
 ///
 /// # Panics
 /// If it fails, or differs.

@@ -6,11 +6,11 @@ use vellum_conformance::program::{header, sources};
 use vellum_conformance::scenario::names;
 use vellum_conformance::{plain, with_args};
 
-/// The programs, and how many scenarios each has: what every heap does, and what moves.
+/// The programs and their numbers of scenarios: for every heap, and for moving plans.
 const COLLECTOR: (&str, usize) = ("collector", 14);
 const MOVEMENT: (&str, usize) = ("movement", 6);
 
-/// All scenarios of a program that is compiled as this dialect.
+/// Runs all scenarios of a program compiled in this dialect.
 fn scenarios((source, scenarios): (&str, usize), compiler: &str, dialect: &str) {
     let program = compiled(source, compiler, dialect);
     let names = names(&program);
@@ -28,7 +28,7 @@ fn scenarios_in_every_dialect() {
     }
 }
 
-/// `c/SOURCE.c` as this dialect: a compiler of C++ takes it for C++.
+/// Compiles `c/SOURCE.c` in this dialect; a C++ compiler compiles it as C++.
 fn compiled(source: &str, compiler: &str, dialect: &str) -> PathBuf {
     let directory = library().parent().expect("a library lies in a directory").display().to_string();
     let flags = [
@@ -43,11 +43,11 @@ fn compiled(source: &str, compiler: &str, dialect: &str) -> PathBuf {
     vellum_skip::compiled(compiler, "program", &source, &flags).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Those of which something else is promised than that objects are what they were: how much a heap
-/// takes, when it collects, what dies at a certain moment.
+/// Scenarios that check more than the contents of objects: the size of a heap, the time of a collection, or
+/// the death of an object at a certain moment.
 const SETTINGS_OF_THEIR_OWN: [&str; 6] = ["settings", "returns", "limits", "weak", "eager", "frames"];
 
-/// Collections at random points: one allocation in this many, and which.
+/// Collections at random points: `points` gives the mean number of allocations between them, and the seed.
 fn at_random_collection_points((source, _): (&str, usize), points: &str) {
     let program = compiled(source, "cc", "c11");
     let names = names(&program);
@@ -68,7 +68,7 @@ fn scenarios_at_fewer_random_collection_points() {
     at_random_collection_points(COLLECTOR, "5000,seed=5");
 }
 
-/// Fewest, as more is alive.
+/// Fewer collections, as more objects are alive.
 #[test]
 fn objects_move_at_random_collection_points() {
     at_random_collection_points(MOVEMENT, "20000,seed=6");

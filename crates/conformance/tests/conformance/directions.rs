@@ -1,11 +1,11 @@
-//! The crates' layers: which crate may use which, in all three workspaces, checked from `cargo metadata`.
+//! The crates' layers: which crate may use which, over the three workspaces, checked from `cargo metadata`.
 
 use crate::house::{self, Package};
 use std::path::Path;
 
-/// The floors of the product, top first. A crate may use only crates on floors below its own.
+/// The layers of the product, top first. A crate may use only crates of lower layers.
 const FLOORS: &[&[&str]] = &[
-    // It tests the whole from outside; only `lab` uses it.
+    // Tests the whole product from outside; only `lab` uses it.
     &["vellum-conformance"],
     &["vellum-cli"],
     &[
@@ -28,23 +28,23 @@ const FLOORS: &[&[&str]] = &[
     &["vellum-skip"],
 ];
 
-/// Crates whose manifest has lints of its own, and why.
+/// Crates with lints in their own manifests, and the reason.
 const OWN_LINTS: &[(&str, &str)] =
     &[("vellum-gc", LOOM), ("vellum-malloc", LOOM), ("vellum-pager", LOOM), ("vellum-sys", LOOM)];
 const LOOM: &str = "cargo cannot add to inherited lints, and this crate must declare the configuration `loom`; the rest is the same list";
 
-/// Crates that need neither kernel nor unsafe code of their own.
+/// Crates that need neither the kernel nor unsafe code.
 const PURE: &[&str] = &["vellum-measure", "vellum-random", "vellum-workset"];
 
 fn floor(name: &str) -> Option<usize> {
     FLOORS.iter().position(|floor| floor.contains(&name))
 }
 
-/// Why `user` may not use `used`, both packages of this repository.
+/// The reason why `user` may not use `used`, both packages of this repository.
 fn forbidden(user: &Package, used: &Package) -> Option<String> {
     let wrong = match (user.workspace.as_str(), used.workspace.as_str()) {
         (".", ".") => floor(&user.name) >= floor(&used.name),
-        // The product knows neither of the others. The lab may measure the fleet.
+        // The product uses neither of the others. The lab may measure the fleet.
         ("fleet", used) => used == "lab",
         (user, _) => user == ".",
     };
@@ -109,7 +109,7 @@ fn names_follow_folders_and_lints_are_the_workspaces() {
     }
 }
 
-/// Lints that a crate repeats because it cannot inherit them are the workspace's, all of them.
+/// A crate that cannot inherit the workspace's lints must repeat each of these lints.
 #[test]
 fn own_lints_repeat_the_workspaces() {
     let root = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml"))

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use vellum_conformance::{Outcome, Place, plain, same, served, skip};
 
-/// As the program has it.
+/// The limit in bytes, the same as in the C program.
 const LIMIT: u64 = 256 << 20;
 
 vellum_conformance::scenarios! { limits_set_by_the_program: "exhaustion.c", ["-pthread"], [];
@@ -14,7 +14,7 @@ vellum_conformance::scenarios! { limits_set_by_the_program: "exhaustion.c", ["-p
     limited_by_another_process growing_to_the_limit threads_at_the_limit used_up_map_entries vellum_few_map_entries
 }
 
-/// Runs a scenario under a limit that the program begins with.
+/// Runs a scenario under a limit that is set before the program starts.
 fn limited_from_the_start(scenario: &str) {
     let program = Place::new().program("exhaustion.c", &["-pthread"]);
     let limited = || {
@@ -24,7 +24,7 @@ fn limited_from_the_start(scenario: &str) {
             setrlimit(Resource::As, Rlimit { current: Some(LIMIT), maximum: Some(LIMIT) })
                 .map_err(std::io::Error::from)
         };
-        // SAFETY: setrlimit is one system call, which a forked child may make.
+        // SAFETY: the closure only calls setrlimit, one system call, which is allowed after fork.
         unsafe { command.pre_exec(set) };
         command
     };
@@ -50,8 +50,8 @@ fn requests_beyond_the_machine_are_refused_as_without() {
     assert_eq!(outcome.text().lines().count(), 10, "{outcome}");
 }
 
-/// The size of the core dump that `run` makes in a place of its own, which must hold the blocks and not what
-/// the program has left out.
+/// The size of the core dump of a run in a separate folder. The dump must contain the blocks, but not the
+/// memory that the program excluded.
 fn dumped(program: &Path, how: &str, run: fn(Command) -> Outcome) -> Option<u64> {
     let place = Place::new();
     let mut command = Command::new(program);

@@ -1,6 +1,6 @@
 //! Whole processes in few frames: small blocks and mappings are paged too, and programs work unchanged.
 
-// Blocks, mappings, structures handed to the kernel, children: with the least frames, and with some.
+// Blocks, mappings, structures passed to the kernel, children: with the fewest frames, and with more.
 vellum_conformance::scenarios! { fewest: "frames.c", ["-pthread"], [("VELLUM_FRAMES", "512K")];
     small threads mappings calls signals forks
 }

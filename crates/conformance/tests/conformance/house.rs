@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folders of the workspaces: the product, and the two that stand on it.
+/// The folders of the workspaces: the product, and the two that use it.
 pub(crate) const WORKSPACES: [&str; 3] = [".", "fleet", "lab"];
 
 /// A package of the repository.
@@ -15,7 +15,7 @@ pub(crate) struct Package {
     /// One of [`WORKSPACES`].
     pub(crate) workspace: String,
     pub(crate) manifest: PathBuf,
-    /// Names of the packages it depends on, also those of tests and build scripts.
+    /// Names of the packages it depends on, including those of tests and build scripts.
     pub(crate) dependencies: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn crates() -> BTreeMap<String, PathBuf> {
     folders.filter(|path| path.join("Cargo.toml").is_file()).map(|path| (name(&path), path)).collect()
 }
 
-/// The files below `folder` with one of `endings`, without those that cargo built.
+/// The files below `folder` with one of `endings`, without cargo's output.
 pub(crate) fn files(folder: &Path, endings: &[&str], into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
@@ -52,7 +52,7 @@ pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All packages, by `cargo metadata`. `None`, and a skip, where there is no cargo.
+/// All packages, by `cargo metadata`. `None`, with a skip, without cargo.
 pub(crate) fn packages() -> Option<Vec<Package>> {
     let of = |workspace| packages_of(workspace).map_err(vellum_conformance::skip).ok();
     let all: Option<Vec<Vec<Package>>> = WORKSPACES.into_iter().map(of).collect();

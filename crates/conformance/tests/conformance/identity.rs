@@ -26,8 +26,8 @@ fn identities() {
     check_all(&place.program("identity.c", &["-pthread"]));
 }
 
-/// What the calling thread is, every thread is, the moment a call that changes it returns. `names` is the
-/// beginning of the scenarios' names; RACES in the environment sets the number of races in each.
+/// A change of identity in the calling thread must apply to every thread as soon as the call returns.
+/// `names` is the prefix of the scenarios; RACES in the environment sets the number of races in each.
 fn every_thread_follows(names: &str, environment: &[(&str, &str)]) {
     every_thread_follows_where(|name| name.starts_with(names), environment);
 }
@@ -50,7 +50,7 @@ fn every_thread_has_what_the_caller_has_in_races() {
     every_thread_follows("race_", &[]);
 }
 
-/// With memory paged, the threads without which there is no memory follow.
+/// With paged memory, the pager's threads must follow too.
 const PAGED: [(&str, &str); 2] = [("VELLUM_FRAMES", "8M"), ("RACES", "2")];
 
 macro_rules! threads_that_page_follow {
@@ -68,7 +68,7 @@ macro_rules! threads_that_page_follow {
             fn these_are_all() {
                 let program = super::Place::new().program("rights.c", &["-pthread"]);
                 let names = vellum_conformance::scenario::names(&program);
-                // The program names what its user may do.
+                // The program lists only the scenarios that its user may run.
                 let may = |name: &&&str| super::is_root() || names.iter().any(|known| known == **name);
                 let once: Vec<_> = names.iter().filter(|name| name.starts_with("once_")).collect();
                 assert!(!once.is_empty());
@@ -89,14 +89,14 @@ fn threads_that_page_follow_in_races() {
     every_thread_follows("race_", &PAGED);
 }
 
-/// A program with rights that its caller has not does nothing that the caller's environment says:
-/// no file is opened, no variable is even read.
+/// A program with more rights than its caller ignores the caller's environment: no file is opened, and no
+/// variable is even read.
 #[test]
 fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
     if !is_root() {
         return skip("only root can make a program set-user-ID for somebody else");
     }
-    // Linked with the library: the loader preloads nothing into such a program.
+    // The program is linked with the library, as the loader preloads nothing into such a program.
     let place = Place::new();
     let folder = place.path().display().to_string();
     let preloaded = place.file("libvellum.so");
@@ -108,7 +108,7 @@ fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
         "-Wl,--no-as-needed".into(),
         "-lvellum".into(),
     ];
-    // Compiled here, as its rights are changed and the library is in this folder.
+    // Compiled here and not cached, as its rights are changed and the library is in this folder.
     let program = place.file("secure");
     let mut command = Command::new("cc");
     command.arg(sources().join("secure.c")).args(flags).arg("-o").arg(&program);
@@ -139,7 +139,7 @@ fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
     assert_eq!((secure.text().as_str(), secure.stderr.as_str()), ("secure 1 board 0\n", ""), "{secure}");
 }
 
-/// A board that is another user's, or not to be seen from here, is nothing to speak of.
+/// A board of another user, or out of sight, causes no message.
 #[test]
 fn a_board_out_of_reach_is_not_spoken_of() {
     let place = Place::new();
@@ -160,7 +160,7 @@ fn a_board_out_of_reach_is_not_spoken_of() {
     if let Some(setpriv) = tool("setpriv") {
         let mut command = Command::new(setpriv);
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "true"]);
-        // What setpriv itself says of a file that is no board is not the matter here.
+        // The file is not a board; setpriv itself may print one error about it.
         let said = run(&board, command);
         assert!(said.stderr.matches("cannot be opened").count() <= 1, "{said}");
     }

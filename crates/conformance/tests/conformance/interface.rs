@@ -1,5 +1,4 @@
-//! The malloc family and C++ new and delete, per the C library and the standards, and Vellum's own
-//! functions.
+//! The malloc family and C++ new and delete, per the C library and the standards, and Vellum's own functions.
 
 use vellum_conformance::program::header;
 use vellum_conformance::scenario::check_all_with;
@@ -22,7 +21,7 @@ fn new_and_delete() {
     }
 }
 
-/// The header is C and C++, and says what the library exports.
+/// The header is valid C and C++, and declares exactly the library's exports.
 #[test]
 fn vellums_own() {
     let place = Place::new();

@@ -22,7 +22,7 @@ vellum_conformance::scenarios! { that_change: "remaps.c", [], [];
     remapping_parts_and_to_places mapping_over advice random_operations
 }
 
-/// What the other test compares would hold trivially if no mapping were served.
+/// Without served mappings the comparisons of the other tests would pass trivially.
 #[test]
 fn mappings_are_served_at_all() {
     let place = Place::new();
@@ -37,12 +37,12 @@ fn mappings_are_served_at_all() {
     assert_eq!(run("off"), 0);
 }
 
-/// Seeds of the fuzzer for each allocator, unless `VELLUM_FUZZ_SEEDS` sets the number.
+/// The number of fuzzer seeds for each allocator, unless `VELLUM_FUZZ_SEEDS` sets it.
 const SEEDS: u64 = 200;
-/// Seeds of one process: what one has left behind is a part of what the next begins with.
+/// Seeds in one process: the state left by one seed is part of the start of the next.
 const SEEDS_A_PROCESS: u64 = 200;
 
-/// Gives the fuzzer all seeds, in processes that `run` runs.
+/// Runs the fuzzer with all seeds, in processes that `run` runs.
 fn random_calls(run: impl Fn(Command)) {
     let program = Place::new().program("mapfuzz.c", &[]);
     let seeds = std::env::var("VELLUM_FUZZ_SEEDS")
@@ -55,7 +55,7 @@ fn random_calls(run: impl Fn(Command)) {
     }
 }
 
-/// The model that the fuzzer checks is the kernel's.
+/// The fuzzer's model matches the kernel.
 #[test]
 fn random_calls_are_answered_by_the_kernel_as_by_the_model() {
     random_calls(|command| drop(plain(command).succeeded()));
@@ -66,7 +66,7 @@ fn random_calls_are_answered_as_by_the_kernel() {
     random_calls(|command| drop(served(command).succeeded()));
 }
 
-/// The other side of what the page layer decides by itself.
+/// Runs the fuzzer with other page-layer settings than the defaults.
 #[test]
 fn random_calls_are_answered_with_huge_pages_and_a_short_decay() {
     random_calls(|mut command| {

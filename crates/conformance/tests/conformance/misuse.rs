@@ -6,7 +6,7 @@ use std::process::Command;
 use vellum_conformance::{Place, plain, served, with_args};
 
 const ABORTED: i32 = 6;
-/// Lines of a stack, at most.
+/// The most lines of a stack.
 const FRAMES_MAX: usize = 16;
 
 fn complaint(program: &std::path::Path, scenario: &str) -> Option<String> {
@@ -18,7 +18,7 @@ fn complaint(program: &std::path::Path, scenario: &str) -> Option<String> {
     let names_it = line.starts_with("vellum: ") && line.contains(&format!("({address}): "));
     let stack: Vec<&str> = lines.collect();
     let shows_stack = stack.iter().all(|line| line.starts_with("  at ")) && stack.len() <= FRAMES_MAX;
-    // The program's own frame is there wherever the C library can name an address's module.
+    // The stack has the program's own frame if the C library can name an address's module.
     let has_caller = stack.is_empty() || stack[0].starts_with("  at misuse+0x");
     let right = outcome.status.signal() == Some(ABORTED) && names_it && shows_stack && has_caller;
     (!right).then(|| format!("expected one line naming {address}, the stack and an abort, got {outcome}"))

@@ -14,11 +14,11 @@ use std::process::Command;
 use vellum_conformance::{Outcome, Place, plain, served};
 
 const CASES: usize = 116;
-/// Cases that Vellum catches, at least: as many as glibc 2.36.
+/// The least number of cases that Vellum detects: as many as glibc 2.36.
 const CAUGHT_MIN: usize = 79;
-/// Cases that its hardened mode catches, at least.
+/// The least number of cases that the hardened mode detects.
 const CAUGHT_HARDENED_MIN: usize = 113;
-/// The exit status of a case that found out that no harm was done.
+/// The exit status of a case that found no harm done.
 const HARMLESS: i32 = 10;
 /// The exit status of a case that could not be tried.
 const BROKEN: i32 = 1;

@@ -7,14 +7,14 @@ use vellum_conformance::program::header;
 use vellum_conformance::scenario::{check_all_with, check_one};
 use vellum_conformance::{Place, plain, served, skip, with_args};
 
-/// Programs linked with the library, and how many scenarios each has.
+/// Programs linked with the library, and their numbers of scenarios.
 const LINKED: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
 
 /// Flags for musl's compiler, whose own folder has no headers of the kernel.
 const FLAGS: [&str; 5] =
     ["-D_GNU_SOURCE", "-pthread", "-idirafter", "/usr/include", "-idirafter/usr/include/x86_64-linux-gnu"];
 
-/// `None`, and a word, where there is no compiler for musl.
+/// musl's compiler; `None`, with a skip, if it is not installed.
 fn compiler(place: &Place) -> Option<&'static str> {
     if place.program_by("musl-gcc", "plain.c", &["-pthread"]).is_err() {
         skip("no musl-gcc on this machine");
@@ -90,7 +90,7 @@ fn random_mappings() {
     served(with_args(program, &["1", "200"])).succeeded();
 }
 
-/// `vellum run`, `cost` and `heap` enter them as they do others.
+/// `vellum run`, `cost` and `heap` work on musl programs too.
 #[test]
 fn commands() {
     let place = Place::new();
@@ -114,7 +114,7 @@ fn commands() {
     assert!(with(&["heap"]).stderr.contains("allocated "), "it is sampled");
 }
 
-/// The collector finds roots by what musl says of stacks, static and thread-local data.
+/// The collector finds roots with musl's data about stacks, static and thread-local data.
 #[test]
 fn the_collector() {
     let place = Place::new();

@@ -17,7 +17,7 @@ fn a_debugger_runs_a_served_program() {
     command.args(["-batch", "-nx", "-ex"]);
     command.arg(format!("set environment LD_PRELOAD {}", library().display()));
     command.args(["-ex", "break middle", "-ex", "run", "-ex", "bt"]);
-    // The debugger calls the program's malloc itself, for a string of its own.
+    // The debugger calls the program's malloc itself, for a string.
     command
         .args(["-ex", "print (char*)strdup(\"from the debugger\")", "-ex", "continue", "--args"])
         .arg(&program);
@@ -29,7 +29,7 @@ fn a_debugger_runs_a_served_program() {
         return skip("a debugger may not attach here");
     }
     let mut wanted = vec!["Breakpoint 1, middle", "#1", "in main", "\n121\n", "exited normally"];
-    // A debugger older than the processor can set no registers, and so call nothing, in any program.
+    // A debugger older than the processor can set no registers, and so cannot call functions in any program.
     if outcome.stderr.contains("Couldn't write extended state status") {
         skip("calling malloc from the debugger, which does not know this processor's registers");
     } else {
@@ -62,7 +62,7 @@ fn valgrind_sees_what_it_would_see() {
     assert!(after.stderr.contains("Invalid read of size 1"), "{after}");
 }
 
-/// A sanitizer linked into the program is also an allocator of its own, and shows as either.
+/// A sanitizer linked into the program is also an allocator, and is reported as either.
 fn left_alone(outcome: &Outcome) -> bool {
     [Attach::MemoryChecker, Attach::OwnAllocator].contains(&outcome.attach())
 }
@@ -142,8 +142,8 @@ fn thread_sanitizer_inside_the_program() {
     }
 }
 
-/// The runtimes of sanitizers that are libraries are as they would be without Vellum: directly, and
-/// started by a shell that is served. Often, as where things are mapped is chance.
+/// Sanitizers that are libraries behave as without Vellum, both directly and when started by a served
+/// shell. Repeated, as the addresses of mappings are random.
 #[test]
 fn sanitizers_as_libraries_have_every_request() {
     const RUNS: u32 = 10;
@@ -156,7 +156,7 @@ fn sanitizers_as_libraries_have_every_request() {
             skip(format_args!("{compiler} makes no program with {flag} here"));
             continue;
         };
-        // It refuses any other library before it, unless asked not to look.
+        // AddressSanitizer refuses a library preloaded before it, unless this check is off.
         let blind = |mut command: Command| {
             command.env("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0");
             command.env("LSAN_OPTIONS", "detect_leaks=0");
@@ -182,7 +182,7 @@ fn sanitizers_as_libraries_have_every_request() {
     }
 }
 
-/// The second one's is not ready before the program has begun, and is asked for nothing until then.
+/// The allocator of `unready.c` is not ready before the program begins, and gets no request before.
 #[test]
 fn a_program_with_its_own_allocator_keeps_it() {
     for source in ["own.c", "unready.c"] {
@@ -194,7 +194,7 @@ fn a_program_with_its_own_allocator_keeps_it() {
     }
 }
 
-/// A library of `c/SOURCE`: its folder, as an option for the linker and as itself.
+/// Compiles a library from `c/SOURCE`; returns its folder, as a linker option and as a path.
 fn library_of(name: &str, source: &str, flags: &[&str]) -> (String, PathBuf) {
     let flags = [&["-DLIBRARY", "-O1", "-shared", "-fPIC"], flags].concat();
     let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
@@ -203,13 +203,13 @@ fn library_of(name: &str, source: &str, flags: &[&str]) -> (String, PathBuf) {
     (format!("-L{}", folder.display()), folder)
 }
 
-/// The same with and without Vellum: what a program that finds its libraries in `folder` says.
+/// Compares the output with and without Vellum of a program whose libraries are in `folder`; returns it.
 fn same_in(folder: &Path, program: &Path, arguments: &[&str]) -> String {
     let path = format!("LD_LIBRARY_PATH={}", folder.display());
     same(|| with(Path::new("env"), &[&[&*path, &program.display().to_string()], arguments].concat())).text()
 }
 
-/// A library with `operator new` of its own comes before the C++ library's, and so before Vellum's.
+/// The `operator new` of a library comes before the C++ library's, and so before Vellum's.
 #[test]
 fn a_library_with_operators_of_its_own_keeps_them() {
     let (there, folder) = library_of("libown.so", "operators.cc", &[]);
@@ -218,11 +218,12 @@ fn a_library_with_operators_of_its_own_keeps_them() {
     assert!(said.starts_with("1 1 1 1 1 0 "), "{said}");
 }
 
-/// Operators that a program, or a library, does not replace call those that it does, as the standard says:
-/// as many calls of each as without Vellum.
+/// Operators that are not replaced call the replaced ones, as the C++ standard requires: with the same
+/// numbers of calls as without Vellum.
 #[test]
 fn some_operators_are_replaced() {
-    // Each bit a form, as the source has them: sets whose blocks only they can delete; each two forms apart.
+    // Each bit is a form, numbered as in the source. First sets that delete their own blocks; then split
+    // pairs.
     let closed =
         [0x101, 0x303, 0x202, 0x4010, 0x4111, 0xd01, 0x1105, 0x8222].map(|forms| (forms, "-DHEADER"));
     let apart = [0xa_aaaa, 0xc_cccc, 0x0_f0f0, 0x0_ff00, 0xf_0000];
@@ -237,7 +238,7 @@ fn some_operators_are_replaced() {
     }
 }
 
-/// `dlsym` on the C library's handle, and after a library, finds functions that take each other's blocks.
+/// `dlsym` on the C library's handle, and after a library, finds functions of one allocator.
 #[test]
 fn memory_functions_are_looked_up_by_handle() {
     let (there, folder) = library_of("libnext.so", "handles.c", &[]);
@@ -279,7 +280,7 @@ fn other_c_libraries() {
         }
         Err(_) => skip("no musl-gcc on this machine"),
     }
-    // Without a dynamic loader nothing is preloaded, and nothing breaks.
+    // Without a dynamic loader nothing is preloaded, and the program works.
     let fixed = place.program("musl.c", &["-static", "-pthread"]);
     let outcome = served(Command::new(&fixed)).succeeded();
     assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("done\n", ""));
@@ -301,7 +302,7 @@ fn memory_is_used_before_any_constructor_of_ours() {
     let place = Place::new();
     let early = place.program("early.cc", &["-shared", "-fPIC"]);
     let program = place.program("plain.c", &["-pthread"]);
-    // Before Vellum in the list, and after it.
+    // The list has the library before Vellum first, and after it below.
     let mut command = with(&program, &[]);
     command.env("LD_PRELOAD", &early);
     let outcome = served(command).succeeded();
@@ -312,7 +313,7 @@ fn memory_is_used_before_any_constructor_of_ours() {
     assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("121\n", ""), "{outcome}");
 }
 
-/// Another allocator preloaded before Vellum wins; after it, it is idle.
+/// Another allocator preloaded before Vellum serves the program; preloaded after it, it is unused.
 #[test]
 fn another_allocator_is_preloaded_too() {
     let places = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];

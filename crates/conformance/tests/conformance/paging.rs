@@ -11,16 +11,16 @@ vellum_conformance::scenarios! { blocks: "paging.c", ["-pthread"], [super::FRAME
     walk dropped files streams messages threads signals forks vellum_behind_our_back
 }
 
-// System calls with whatever they are handed in big blocks whose pages are out.
+// System calls on big blocks whose pages are evicted.
 vellum_conformance::scenarios! { calls: "calls.c", ["-pthread"], [super::FRAMES];
     data messages streams waits processes
 }
 
-/// What a process says whose memory cannot be paged here.
+/// The message of a process whose memory cannot be paged.
 const NOTHING_IS_PAGED: &str = "vellum: nothing is paged";
 
-/// Runs the command paged and without Vellum; both must say the same, and pages must have gone out
-/// and come back.
+/// Runs the command paged and without Vellum. The output of both must be the same, and pages must have been
+/// evicted and read back.
 fn same_paged(make: impl Fn() -> Command, frames: &str) {
     let without = plain(make()).succeeded();
     let mut paged = make();
@@ -56,7 +56,7 @@ fn sort() {
     same_paged(|| with_args(&sort, &["--parallel=2", "-S", "32M", input]), "4M");
 }
 
-/// A store with no room is an error when memory is asked for, and a crash leaves nothing behind.
+/// A full store makes an allocation fail, and a crash leaves nothing behind.
 #[test]
 fn stores_and_ends() {
     let Some(shell) = tool("sh") else { return skip("no sh") };
@@ -69,7 +69,7 @@ fn stores_and_ends() {
         served(command)
     };
     let left = || std::fs::read_dir(directory.path()).expect("a directory").count();
-    // A limit on the size of files stands for a disk that is full; requests beyond it are refused.
+    // A limit on file sizes simulates a full disk; requests beyond it are refused.
     let full = "ulimit -f 16384; exec \"$1\" -c '
 import signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -8,7 +8,7 @@ use std::process::Command;
 use vellum_conformance::{Place, plain, same, served, skip, tool, with_args};
 use vellum_wire::Attach;
 
-/// Tests of one program, each with other variables in its environment.
+/// Tests of one program, each with different environment variables.
 macro_rules! modes {
     ($program:ident: $($mode:ident $environment:expr),+) => {
         mod $program {
@@ -116,7 +116,7 @@ fn python(environment: &[(&str, &str)]) {
         command.envs(environment.iter().copied());
         command
     };
-    // Its own exit status comes through, so `same` (which wants success) is not the one to ask.
+    // The program exits with status 3, and `same` requires success, so the runs are compared here.
     let (without, with) = (plain(run()), served(run()));
     assert_eq!(without.status.code(), Some(3), "{without}");
     assert_eq!((with.status, &with.stdout, &with.stderr), (without.status, &without.stdout, &without.stderr));
@@ -163,8 +163,7 @@ int main() {
 }
 "#;
 
-/// Compiles under Vellum and without; the objects must be the same byte for byte, and so must what
-/// they print.
+/// Compiles with and without Vellum; the objects must be identical, and so must their programs' output.
 fn compiles(compiler: &str, name: &str, source: &str, flags: &[&str]) {
     let Some(compiler) = tool(compiler) else { return };
     let place = Place::new();
@@ -187,7 +186,7 @@ fn compiles(compiler: &str, name: &str, source: &str, flags: &[&str]) {
     assert!(built == expected, "{name} compiles to something else under Vellum");
     let (with, without) = (served(Command::new(&other)), plain(Command::new(&one)));
     assert_eq!((with.status, with.stdout), (without.status, without.stdout));
-    // A compiler that fails does so in the same words.
+    // A failing compiler must print the same message.
     std::fs::write(&file, format!("{source}\nint wrong = undeclared;\n")).expect("a source file");
     let fails = || {
         let mut command = Command::new(&compiler);
@@ -278,7 +277,7 @@ select length(group_concat(name)) from t;
 ";
 
 fn sqlite(environment: &[(&str, &str)]) {
-    // Its version option is unlike others'.
+    // sqlite3 has no `--version` like other tools, so `tool` does not find it.
     let Some(sqlite) =
         ["/usr/bin/sqlite3", "/bin/sqlite3"].map(Path::new).into_iter().find(|path| path.exists())
     else {

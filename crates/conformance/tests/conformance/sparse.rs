@@ -16,7 +16,7 @@ vellum_conformance::scenarios! { untouched: "untouched.c", ["-pthread"], [];
     beside_dense_blocks threads locked_memory_is_had_again
 }
 
-/// The board says of a process that has ended how much of its memory blocks took.
+/// After a process has ended, the board has its memory in blocks.
 #[test]
 fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
     let place = Place::new();
@@ -24,7 +24,7 @@ fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
     blocks_are_told_from_slabs(&served(command).succeeded());
 }
 
-/// And of one that was killed, as of one that lives: the helper has counted.
+/// The same holds for killed and running processes, as the helper has counted it.
 #[test]
 fn the_board_tells_blocks_from_slabs_while_a_process_lives() {
     let place = Place::new();

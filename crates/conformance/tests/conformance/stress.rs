@@ -7,13 +7,13 @@ use std::process::Command;
 use vellum_conformance::{Outcome, Place, plain, served, with_args};
 use vellum_sys::Caps;
 
-/// A seed for this run, and how to run it again.
+/// The seed of this run, which is printed with the command to repeat it.
 fn seed() -> String {
     (vellum_random::test_seed(None) as u32).to_string()
 }
 
-/// The program with this seed, and numbers of threads, of turns of each thread, and of forks.
-/// `VELLUM_STRESS` multiplies turns and forks.
+/// Runs the program with this seed, and these numbers of threads, of iterations per thread, and of forks.
+/// `VELLUM_STRESS` multiplies iterations and forks.
 fn stress(
     program: &Path,
     seed: &str,
@@ -40,8 +40,8 @@ fn threads_forks_and_random_lifetimes() {
     stress(&program, &seed, [8, 10_000, 10], &[]);
 }
 
-/// What an older kernel, or less privilege, lacks: each facility alone, and all of them. Takes every
-/// `PARTS`th, from number `part` on.
+/// Disables the facilities that an older kernel or less privilege lacks: each alone, and all together.
+/// Takes every `PARTS`th, from number `part` on.
 fn capabilities_masked_in_turn(part: usize) {
     let place = Place::new();
     let program = place.program("stress.c", &["-pthread"]);
@@ -68,7 +68,7 @@ fn capabilities_masked_in_turn(part: usize) {
     }
 }
 
-/// Tests that share the facilities.
+/// The number of tests among which the facilities are divided.
 const PARTS: usize = 4;
 
 #[test]

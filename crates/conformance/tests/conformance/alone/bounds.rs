@@ -7,20 +7,21 @@ use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args};
 use vellum_wire::Counter;
 
-/// What a process may have in memory beside its frames, in KiB.
+/// The memory a process may have outside its frames, in KiB.
 const BESIDE_KIB: u64 = 12 << 10;
 
-/// The lines that a program says, and the peak of its memory in KiB, which it says too.
+/// Splits a program's output into its lines and the peak of its memory in KiB, which it prints.
 fn said(text: &str) -> (Vec<&str>, u64) {
     let (peaks, lines): (Vec<_>, Vec<_>) = text.lines().partition(|line| line.starts_with("VmHWM"));
     let peak = peaks.iter().filter_map(|line| line.split_whitespace().nth(1)?.parse().ok()).max();
     (lines, peak.expect("the program says its peak"))
 }
 
-/// Runs of which one must stay within the bound.
+/// The number of runs; one run must stay within the bound.
 const RUNS: u32 = 3;
 
-/// Runs what needs far more than `frames_mib` MiB in as much: the same output, and hardly more memory.
+/// Runs a program that needs far more than `frames_mib` MiB in that many frames, and compares its output
+/// with a plain run. Its peak may exceed the frames only by [`BESIDE_KIB`].
 fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
     let without = plain(make()).succeeded();
     let plain_text = without.text();

@@ -3,7 +3,7 @@
 use std::process::Command;
 use vellum_conformance::{Place, served, skip};
 
-/// The machine-wide setting is changed only when asked for, and put back in any case.
+/// The machine-wide setting is changed only on request, and always restored.
 #[test]
 fn strict_commitment() {
     const SETTING: &str = "/proc/sys/vm/overcommit_memory";

@@ -6,9 +6,9 @@
 use std::process::Command;
 use vellum_conformance::{Group, Outcome, Place, plain, served, skip};
 
-/// What a program holds at most, in MiB.
+/// The most memory that a program holds, in MiB.
 const HELD_MIB: u64 = 150;
-/// What its group may use: the program, its code, the tables of the kernel, and little else.
+/// The group's limit: room for the program, its code, the kernel's tables, and little else.
 const LIMIT_MIB: u64 = 175;
 
 fn run(
@@ -25,7 +25,7 @@ fn run(
     Ok(with(command))
 }
 
-/// Nobody is killed under a limit that the C library lives under.
+/// Runs a program under a limit that it survives on the C library; it must survive on Vellum too.
 fn nobody_is_killed(kind: &str, held: u64, limit: u64) {
     let program = Place::new().program("bursts.c", &[]);
     match run(&program, kind, held, limit, plain) {
@@ -55,7 +55,8 @@ fn growth() {
     nobody_is_killed("growth", HELD_MIB, LIMIT_MIB);
 }
 
-/// Together they hold no more than one of them does, and the C library keeps little of what is freed.
+/// Together the processes hold as little as a single process, and the C library caches little freed memory.
+/// memory.
 #[test]
 fn taking_turns() {
     nobody_is_killed("taking_turns", HELD_MIB, LIMIT_MIB + 15);
@@ -66,7 +67,7 @@ fn taking_turns_slowly() {
     nobody_is_killed("taking_turns_slowly", HELD_MIB, LIMIT_MIB + 15);
 }
 
-/// The group really limits: a program that holds more than it may is killed.
+/// Checks the test itself: a program that exceeds the limit is killed.
 #[test]
 fn the_limit_holds() {
     let place = Place::new();
@@ -77,11 +78,11 @@ fn the_limit_holds() {
     }
 }
 
-/// Frames beyond what the group allows are not taken, and the program that would be killed with them is not.
-/// The kernel's own answer to the same program, without a pager, is the proof that the limit holds.
+/// The pager takes no frames beyond the group's limit, and the program survives. Without a pager the kernel
+/// kills the same program, which proves that the limit works.
 #[test]
 fn frames_stay_below_the_limit() {
-    /// What the program holds is 64 MiB, and what it asks for in frames is more.
+    /// The program holds 64 MiB, and requests even more frames.
     const LIMIT: u64 = 28;
     let place = Place::new();
     let program = place.program("storm.c", &["-pthread"]);
@@ -113,13 +114,13 @@ fn frames_stay_below_the_limit() {
     }
 }
 
-/// Drawn programs that were killed while frames that nobody touches stayed where they were.
+/// Seeds of random programs that were killed when untouched pages kept their frames.
 const TIGHT: &[([&str; 2], &[u64])] =
     &[(["maps", "large"], &[6, 8, 14]), (["maps", "small"], &[4, 13, 16]), (["mixed", "small"], &[2, 23])];
-/// More than a drawn program needs.
+/// More memory than a random program needs.
 const AMPLE: u64 = 4 << 30;
 
-/// Runs the program drawn by `seed` in a group of `limit` bytes; its outcome and the group's peak.
+/// Runs the random program of `seed` in a group of `limit` bytes; returns its outcome and the group's peak.
 fn drawn(
     seed: u64,
     kind: [&str; 2],
@@ -134,7 +135,7 @@ fn drawn(
     Ok((outcome, group.peak_bytes().ok_or("the group does not tell its peak")?))
 }
 
-/// Whether a drawn program lives on Vellum within 1.1 of what it needs on the C library.
+/// Returns whether a random program survives on Vellum with 1.1 times its peak on the C library.
 fn drawn_lives(seed: u64, kind: [&str; 2]) -> Result<bool, String> {
     let (outcome, peak) = drawn(seed, kind, AMPLE, plain)?;
     let expected = outcome.succeeded();
@@ -144,7 +145,7 @@ fn drawn_lives(seed: u64, kind: [&str; 2]) -> Result<bool, String> {
     Ok(lives)
 }
 
-/// Blocks that are touched here and there do not keep frames that others need.
+/// Blocks that are touched sparsely must not keep frames that other blocks need.
 #[test]
 fn sparse_blocks_in_a_tight_group() {
     for (kind, seeds) in TIGHT {
