@@ -1,8 +1,7 @@
 //! Parameters of a benchmark: names that stand for several values, in commands and in steps.
 //!
 //! `-L n 1,2,4 -- ./prog --size {n}` makes three programs. Several parameters make every combination; the
-//! last parameter changes fastest. Only `{NAME}` with the name of a parameter is replaced; other braces
-//! stay.
+//! last parameter changes fastest. Only `{NAME}` with the name of a parameter is replaced; other braces stay.
 
 use super::failure::BenchFailure;
 use std::ffi::{OsStr, OsString};

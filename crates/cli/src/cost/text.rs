@@ -10,9 +10,8 @@
 //! ```
 //!
 //! The columns are those of the paper: operation, count, mean, smallest, largest, standard deviation, and
-//! bytes. The deviation is omitted where space is short. A `~` marks a figure that comes from only a part
-//! of the operations; the line below gives their number. Names and source lines are cut to the terminal's
-//! width.
+//! bytes. The deviation is omitted where space is short. A `~` marks a figure that comes from only a part of
+//! the operations; the line below gives their number. Names and source lines are cut to the terminal's width.
 //!
 //! Source: Bates, section "Costing".
 

@@ -5,8 +5,7 @@
 //! ```
 //!
 //! Each row uses the call or file by which the rest of Vellum detects the feature; a separate probe could
-//! disagree with it. Nothing on the machine is changed, except for a control group that exists for a
-//! moment.
+//! disagree with it. Nothing on the machine is changed, except for a control group that exists for a moment.
 
 mod libraries;
 mod limits;

@@ -1,5 +1,4 @@
-//! Folded stacks for flame graph tools: one line per stack, with its functions outermost first and a
-//! number.
+//! Folded stacks for flame graph tools: one line per stack, with its functions outermost first and a number.
 
 use super::args::When;
 use super::observed::{Stacked, names};

@@ -12,7 +12,7 @@
 //! Exit statuses are those of grep(1): 0 if anything was written, 1 if nothing was; 125 if the command
 //! failed.
 //!
-//! Source: `bgrep`, `bcut` and the summaries of `bench` in Bates's thesis.
+//! Source: Bates's `bgrep` and `bcut`, and the summaries that his `bench` prints by default.
 
 mod explain;
 mod stat;

@@ -1,8 +1,7 @@
 //! The status line shown during a long run.
 //!
 //! The terminal belongs to the program. A line drawn at the cursor would end up inside the program's next
-//! output. The status line is therefore drawn in the row *below* the cursor, which then returns to its
-//! place:
+//! output. The status line is therefore drawn in the row *below* the cursor, which then returns to its place:
 //!
 //! ```text
 //! program's last output▮                 the cursor: the program's next output goes here, as without us

@@ -3,8 +3,7 @@
 //! The thread sleeps between samples. It begins after [`BEGIN_AFTER`], so that short programs are not
 //! disturbed, and keeps to [`BUDGET`], which leaves the rest of one percent to the sampler.
 //!
-//! S is measured after the program has ended, so that the run is not disturbed, and only if there is a
-//! curve.
+//! S is measured after the program has ended, so that the run is not disturbed, and only if there is a curve.
 
 use crate::working_set_text::too_short;
 use serde::Serialize;
