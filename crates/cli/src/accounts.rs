@@ -5,43 +5,43 @@
 use serde::Serialize;
 use vellum_measure::{Attribution, CauseTotal, Spectrum, Unit};
 
-/// Disturbances that come back regularly.
+/// Periodic disturbances.
 #[derive(Debug, Serialize)]
 pub(crate) struct Beats {
-    /// The slowest and the fastest that could have been found, hertz.
+    /// The lowest and highest detectable frequency, hertz.
     pub(crate) searched_hz: (f64, f64),
     pub(crate) found: Vec<Beat>,
 }
 
-/// One of them.
+/// A periodic disturbance.
 #[derive(Debug, Serialize)]
 pub(crate) struct Beat {
     pub(crate) hz: f64,
     pub(crate) hz_error: f64,
-    /// Whose it is, as far as known.
+    /// The source of this frequency, if there is a match.
     pub(crate) source: Option<String>,
-    /// The chance that noise would show one like it.
+    /// The probability that noise alone shows such a frequency.
     pub(crate) false_alarm: f64,
-    /// What an observation on it typically lost, nanoseconds.
+    /// The typical time lost by an observation that it hit, nanoseconds.
     pub(crate) typical_ns: f64,
-    /// Its share of what all disturbances lost.
+    /// Its share of the time lost to all disturbances.
     pub(crate) share: f64,
 }
 
-/// What outliers lost time to.
+/// The causes to which outliers lost time.
 #[derive(Debug, Serialize)]
 pub(crate) struct Losses {
-    /// What all lost, as a share of all time.
+    /// The time lost by all outliers, as a share of all time.
     pub(crate) of_all: f64,
     pub(crate) lost_ns: f64,
     pub(crate) outliers: usize,
-    /// The greediest first. `lost` is in picoseconds.
+    /// The largest causes first. `lost` is in picoseconds.
     pub(crate) causes: Vec<CauseTotal>,
 }
 
-/// What heads the columns of [`Beats::rows`].
+/// The column heads of [`Beats::rows`].
 pub(crate) const BEAT_HEADS: [&str; 5] = ["whose", "every", "Hz", "costs", "of what was lost"];
-/// What heads the columns of [`Losses::rows`].
+/// The column heads of [`Losses::rows`].
 pub(crate) const LOSS_HEADS: [&str; 4] = ["cause", "outliers", "lost", "of what was lost"];
 
 impl Beats {
@@ -57,7 +57,7 @@ impl Beats {
         Beats { searched_hz: spectrum.searched, found: found.collect() }
     }
 
-    /// A row a beat; `subject` stands before whose it is, if there are several.
+    /// One row per periodic disturbance; with several subjects, `subject` precedes the source.
     pub(crate) fn rows(&self, subject: Option<&str>) -> impl Iterator<Item = Vec<String>> {
         self.found.iter().map(move |beat| {
             vec![
@@ -71,7 +71,7 @@ impl Beats {
     }
 }
 
-/// Where beats were looked for in vain.
+/// The range of frequencies in which no disturbance was found, in words.
 pub(crate) fn sought((slowest, fastest): (f64, f64)) -> String {
     if slowest < fastest {
         format!("none was found between {slowest:.2} and {fastest:.0} Hz")
@@ -90,7 +90,7 @@ impl Losses {
         }
     }
 
-    /// A row a cause; `subject` stands before it, if there are several.
+    /// One row per cause; with several subjects, `subject` precedes the cause.
     pub(crate) fn rows(&self, subject: Option<&str>) -> impl Iterator<Item = Vec<String>> {
         self.causes.iter().map(move |total| {
             vec![
@@ -107,7 +107,7 @@ fn told(subject: Option<&str>, what: &str) -> String {
     subject.map_or_else(|| what.to_owned(), |subject| format!("{subject}: {what}"))
 }
 
-/// "12.3 %".
+/// A share as text: "12.3 %".
 pub(crate) fn share(share: f64) -> String {
     let percent = share * 100.0;
     match percent {

@@ -25,11 +25,11 @@ pub(crate) enum Command {
     Trace(Box<crate::trace::TraceArgs>),
     Watch(Box<crate::watch::Watch>),
     Govern(Box<crate::govern::Govern>),
-    /// Say what every container, unit and job step of this node is worth, as metrics for Prometheus.
+    /// Export a memory recommendation for every container, unit and job step of this node to Prometheus.
     Agent(crate::companion::Passed),
-    /// Derive settings from what Prometheus remembers of `vellum agent`.
+    /// Derive settings from the metrics of `vellum agent` in Prometheus.
     Recommend(crate::companion::Passed),
-    /// Plan a fleet: what it would need at 1, 2, 5 % slowdown, how many nodes, and who pays.
+    /// Plan a fleet: the memory and nodes needed at 1, 2, 5 % slowdown, and the containers that slow down.
     Plan(crate::companion::Passed),
     Top(Box<crate::top::Top>),
     GcStat(Box<crate::gc_stat::GcStat>),
@@ -43,7 +43,7 @@ pub(crate) enum Command {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages: all of them into a directory, or the main one to standard output.
+    /// Write all manual pages into a directory, or the main page to standard output.
     Man {
         /// The directory; it is created if it does not exist.
         #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use vellum_process::library;
 
-/// A program that comes with this command.
+/// A program that is installed with this command.
 #[derive(Debug)]
 struct Companion {
     program: &'static str,
@@ -29,7 +29,7 @@ struct Missing {
     build: &'static str,
 }
 
-/// The program is there, and the system refuses to run it.
+/// The program exists, but the system refuses to run it.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start {}: {source} (build it again with {build})", .program.display())]
 struct NotStarted {
@@ -38,12 +38,12 @@ struct NotStarted {
     build: &'static str,
 }
 
-/// The arguments of such a subcommand, for the help. They are passed on as the command line has them: clap
-/// drops a leading `--`.
+/// The arguments of such a subcommand, for the help. The original ones are passed on, as clap drops a leading
+/// `--`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Passed {
-    /// Its arguments; --help lists them.
+    /// The arguments of the program; --help lists them.
     #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }
@@ -59,7 +59,7 @@ pub(crate) fn papers() -> Result<u8, Failure> {
 }
 
 impl Companion {
-    /// Becomes the program, with this command's arguments without the first few.
+    /// Executes the program, with this command's arguments except the first `without`.
     fn start(&self, without: usize) -> Result<u8, Failure> {
         let Companion { program, build } = *self;
         let Ok(path) = library::find_program(program, build) else {

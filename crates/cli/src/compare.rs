@@ -7,14 +7,14 @@
 //! ...
 //! ```
 //!
-//! The runs of a round are close in time, so a change of the machine's speed affects all of them. A ratio
+//! The runs of a round are close in time, so a change of the machine's speed affects every run. A ratio
 //! is formed within each round; the result is the median of these ratios. The control compares the command
 //! with itself, and so shows the noise of this machine. A difference is reported only if the intervals of
 //! result and control do not overlap.
 //!
 //! Every run must do the same work. Standard input is the same file at the same offset each time, or empty,
-//! and a failing run ends the comparison. A stop signal (Ctrl-C) ends it too, and the complete rounds are
-//! reported.
+//! and a failing run ends the comparison. A stop signal (Ctrl-C) ends it too, with a report of the complete
+//! rounds.
 
 use crate::compare_report::{Arm, Comparison, Extent, Once};
 use crate::failure::{Failure, SIGNALLED};
@@ -32,11 +32,11 @@ use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 use vellum_process::{Interrupt, Outcome};
 use vellum_report::{Look, Output, Style, stderr};
 
-/// How long the rounds should take when their number is not given.
+/// The time for all rounds if their number is not given.
 const BUDGET: Duration = Duration::from_secs(20);
-/// The most rounds chosen without being asked for.
+/// The most rounds if their number is not given.
 const PAIRS_CHOSEN_MAX: u32 = 60;
-/// How much of a failed run's standard error is shown.
+/// The bytes of a failed run's standard error that are shown.
 const SAID_MAX: u64 = 4096;
 
 pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
@@ -44,7 +44,7 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let bench = Bench { plan: &plan, stdin: Stdin::find(), style: Style::of_stderr() };
-    // Between two runs; while one is under way, its wait hears of signals.
+    // Checked between two runs. During a run, the wait for the program also reports signals.
     let caught = Interrupt::catch();
 
     let first = bench.once(Arm::Without, "in its warm-up without Vellum", true)?;
@@ -91,10 +91,10 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
     Ok(stopped.map_or(0, |signal| SIGNALLED + signal as u8))
 }
 
-/// Why a run did not become a part of the comparison.
+/// The reason why a run is not part of the comparison.
 enum Broken {
     Failed(Failure),
-    /// This signal asked us to stop.
+    /// This signal requested the end.
     Asked(i32),
 }
 
@@ -121,7 +121,7 @@ fn pairs_for(round: Duration) -> u32 {
 
 fn fresh_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // Short enough to be typed again.
+    // Short enough to type.
     u64::from(now.subsec_nanos()) ^ u64::from(std::process::id())
 }
 
@@ -148,7 +148,7 @@ impl Bench<'_> {
         let on_vellum = arm == Arm::With;
         let observed =
             self.plan.launch(Occasion { on_vellum, stdio, compared: true, ..Occasion::default() })?;
-        // A command that was interrupted has not failed, whatever it exits with.
+        // An interrupted command has not failed, whatever its exit status.
         if let Some(signal) = observed.ended.asked.or_else(Interrupt::arrived) {
             self.progress("");
             return Err(Broken::Asked(signal));
@@ -165,7 +165,7 @@ impl Bench<'_> {
         }))
     }
 
-    /// Shows where we are, on a terminal; nothing else is written there between the runs.
+    /// Shows the progress on a terminal; nothing else is written there between the runs.
     fn progress(&self, text: &str) {
         if isatty(rustix::stdio::stderr()) {
             let _ = write!(io::stderr(), "\r\x1b[K{}", self.style.label(text));
@@ -173,7 +173,7 @@ impl Bench<'_> {
     }
 }
 
-/// The end of what a failed run wrote, to follow a message.
+/// The end of a failed run's output, to follow a message.
 fn tail(mut said: File) -> io::Result<String> {
     let end = said.seek(SeekFrom::End(0))?;
     said.seek(SeekFrom::Start(end.saturating_sub(SAID_MAX)))?;
@@ -183,7 +183,7 @@ fn tail(mut said: File) -> io::Result<String> {
     Ok(if text.trim().is_empty() { String::new() } else { format!("; its output:\n{}", text.trim_end()) })
 }
 
-/// What every run reads.
+/// The standard input of every run.
 enum Stdin {
     File(u64),
     Empty,
@@ -202,7 +202,7 @@ impl Stdin {
 
     fn open(&self) -> io::Result<OwnedFd> {
         match self {
-            // Opened anew: a duplicate would share its position with the run before.
+            // Opened again: a duplicate would share its position with the previous run.
             Stdin::File(position) => {
                 let mut file = File::open("/proc/self/fd/0")?;
                 file.seek(SeekFrom::Start(*position))?;

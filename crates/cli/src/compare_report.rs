@@ -14,7 +14,7 @@ use vellum_report::{Head, Report, Section, Table};
 const SCHEMA: &str = "vellum.compare/1";
 const RESAMPLES: usize = 2000;
 
-/// How a run was made.
+/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Arm {
@@ -75,7 +75,7 @@ pub(crate) enum Metric {
 impl Metric {
     const ALL: [Metric; 4] = [Metric::Wall, Metric::Cpu, Metric::PeakResident, Metric::Faults];
 
-    /// What it is called in the table, and in a sentence, and its unit.
+    /// The metric's name in the table, its name in a sentence, and its unit.
     fn names(self) -> [&'static str; 3] {
         match self {
             Metric::Wall => ["wall", "wall time", "ns"],
@@ -104,7 +104,7 @@ impl Metric {
     }
 }
 
-/// One metric's result; ratios are null where a run's value was zero.
+/// The result for one metric; ratios are null if a run's value was zero.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     metric: Metric,
@@ -116,26 +116,26 @@ pub(crate) struct Row {
     verdict: Verdict,
 }
 
-/// What the intervals allow to say about "with" against "without".
+/// The result of comparing "with" and "without".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
     Less,
     More,
     NoDifference,
-    /// A signal ended the comparison before there were enough pairs to tell.
+    /// A signal ended the comparison before there were enough pairs.
     TooFew,
     NotMeasured,
 }
 
-/// How many pairs there are.
+/// The numbers of pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Complete ones.
+    /// Complete pairs.
     pub(crate) pairs: u32,
-    /// Those that were to be made.
+    /// Requested pairs.
     pub(crate) asked: u32,
-    /// The signal that ended it before.
+    /// The signal that ended the comparison early.
     pub(crate) stopped: Option<i32>,
 }
 
@@ -197,7 +197,7 @@ impl Comparison {
 }
 
 impl Row {
-    /// The same, if there are pairs enough to tell.
+    /// This row, with [`Verdict::TooFew`] if there are too few pairs.
     fn of(self, extent: Extent) -> Row {
         let few = extent.pairs < PAIRS_MIN && self.verdict != Verdict::NotMeasured;
         Row { verdict: if few { Verdict::TooFew } else { self.verdict }, ..self }
@@ -205,7 +205,7 @@ impl Row {
 }
 
 fn row(metric: Metric, runs: &[Once], seed: u64) -> Row {
-    // Runs are in the order they were made, so each arm's values are in the order of the rounds.
+    // Runs are in the order of the rounds, and so are each arm's values.
     let values = |arm: Arm| -> Vec<f64> {
         runs.iter().filter(|run| run.arm == arm).map(|run| metric.of(run) as f64).collect()
     };
@@ -270,7 +270,7 @@ fn show_ratio(ratio: Option<Interval>) -> String {
     )
 }
 
-/// What a metric's intervals allow to say, after "it takes".
+/// The verdict for a metric in words, after "it takes".
 fn show_verdict(row: &Row) -> String {
     let percent = row.ratio.map_or(0.0, |ratio| (ratio.estimate - 1.0).abs() * 100.0);
     let percent = if percent < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };

@@ -21,7 +21,7 @@ pub(crate) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Of a run of `command`, whose file is `program`, in a document of this schema.
+    /// The head of a document of this schema, about a run of `command`, whose file is `program`.
     pub(crate) fn new(
         schema: &'static str,
         command: &'a [String],
@@ -32,7 +32,7 @@ impl<'a> Head<'a> {
         Self::of_look(schema, command, program, (Outcome::of(ended.outcome), status), ended.wall)
     }
 
-    /// Of a process that was looked at for this time: how it stood then, and its exit status if it is known.
+    /// The head for a process observed during `wall`: its state then, and its exit status if available.
     pub(crate) fn of_look(
         schema: &'static str,
         command: &'a [String],
@@ -52,7 +52,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// A document: its head, and what the command has to say.
+/// A document: its head, and the content of the command.
 #[derive(Debug, Serialize)]
 pub(crate) struct Document<'a> {
     #[serde(flatten)]
@@ -61,7 +61,7 @@ pub(crate) struct Document<'a> {
     pub(crate) body: Value,
 }
 
-/// A place in the terms of documents. [`cause`] reads it back.
+/// A place in the form of documents. [`cause`] reads it back.
 pub(crate) fn place(place: &Place) -> Value {
     match place {
         Place::Line { file, line, function } => {
@@ -75,7 +75,7 @@ pub(crate) fn place(place: &Place) -> Value {
     }
 }
 
-/// A file is no such document.
+/// The file is not a document of the expected schema.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}; name two files that `{maker}` wrote", .path.display())]
 pub(crate) struct NoDocument {
@@ -84,12 +84,12 @@ pub(crate) struct NoDocument {
     maker: &'static str,
 }
 
-/// A document that was saved, and who writes such ones.
+/// A saved document, and the command that writes such documents.
 #[derive(Debug)]
 pub(crate) struct Saved<'a> {
     pub(crate) path: &'a Path,
     pub(crate) schema: &'static str,
-    /// The command that writes it.
+    /// The command that writes such documents.
     pub(crate) maker: &'static str,
 }
 
@@ -112,10 +112,10 @@ impl Saved<'_> {
         }
     }
 
-    /// What `read` makes of each entry of the document's list of that name.
+    /// The results of `read` for each entry of the document's list `name`.
     ///
     /// # Errors
-    /// As [`Saved::document`]; and if there is an entry of which `read` makes nothing.
+    /// As [`Saved::document`]; and if `read` returns `None` for an entry.
     pub(crate) fn entries<T>(
         &self,
         list: &str,

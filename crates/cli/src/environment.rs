@@ -34,7 +34,7 @@ pub(crate) fn prepend(first: &OsStr, old: Option<&OsStr>) -> OsString {
     list
 }
 
-/// `first`, then the old list without it: it must stand in front of every allocator.
+/// `first`, then the old list without it: `first` must precede every allocator.
 pub(crate) fn move_to_front(first: &OsStr, old: Option<&OsStr>) -> OsString {
     let mut list = first.to_os_string();
     for part in parts(old.unwrap_or_default()).filter(|part| !part.is_empty() && *part != first) {
@@ -44,7 +44,7 @@ pub(crate) fn move_to_front(first: &OsStr, old: Option<&OsStr>) -> OsString {
     list
 }
 
-/// Has what the preloaded libraries need with this machine's C library preloaded behind them.
+/// Adds libraries that the preloaded ones need with this machine's C library to the end of `LD_PRELOAD`.
 pub(crate) fn preload_companions(env: &mut Vec<(OsString, OsString)>) {
     for name in companions() {
         edit(env, "LD_PRELOAD", |old| {

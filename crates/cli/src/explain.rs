@@ -1,5 +1,4 @@
-//! Explains a series of times: finds its layers of outliers, its periodic disturbances, and the causes of
-//! outliers.
+//! Explains a series of times: its outlier layers, its periodic disturbances, and the causes of outliers.
 //!
 //! ```text
 //! series ─▶ layers of outliers ─┐
@@ -14,15 +13,15 @@ use vellum_measure::{Attribution, Column, Known, Layers, Series, Spectrum};
 /// The explanation of a series of times.
 #[derive(Debug)]
 pub(crate) struct Explained {
-    /// All layers that can be peeled off.
+    /// All layers of outliers.
     pub(crate) layers: Layers,
-    /// Periods of the disturbances; `None` without starts, or with too few observations.
+    /// Frequencies of the disturbances; `None` without starts, or with too few observations.
     pub(crate) spectrum: Option<Spectrum>,
-    /// Causes of lost time; `None` where nothing was recorded that could show them.
+    /// Causes of lost time; `None` if no causes were recorded.
     pub(crate) attribution: Option<Attribution>,
 }
 
-/// Explains a series of times. `None` if it holds something else or nothing.
+/// Explains a series of times. `None` if it is empty or has other quantities.
 pub(crate) fn explain(series: &Series) -> Option<Explained> {
     let series = series.clone().into_nanoseconds()?;
     let walls = series.walls();
@@ -41,7 +40,7 @@ pub(crate) fn explain(series: &Series) -> Option<Explained> {
     Some(Explained { layers, spectrum, attribution })
 }
 
-/// The frequencies that have a name: the kernel's tick, and what left marks.
+/// Frequencies of possible sources: the kernel's tick, and marked activities.
 fn known(series: &Series) -> Vec<Known> {
     let tick = series.machine.as_ref().and_then(|machine| machine.hz).map(Known::tick);
     tick.into_iter().chain(Known::from_marks(&series.marks)).collect()

@@ -18,7 +18,7 @@ const NOT_EXECUTABLE: u8 = 126;
 /// The exit status for a program that does not exist.
 const NOT_FOUND: u8 = 127;
 
-/// Why there is no result.
+/// The error of a subcommand.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// The program was not found or cannot be run.
@@ -27,19 +27,19 @@ pub(crate) enum Failure {
     /// The program could not be started.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// The board could not be made.
+    /// The board could not be created.
     #[error(transparent)]
     Board(#[from] BoardError),
-    /// Signals could not be taken over.
+    /// Signal handlers could not be installed.
     #[error(transparent)]
     Signals(#[from] SignalError),
-    /// Signals that end this command could not be taken over.
+    /// Handlers for stop signals could not be installed.
     #[error(transparent)]
     Stop(#[from] StopError),
     /// A library that is preloaded, or a program that belongs to this command, is missing.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// The link to a library whose path cannot be written in LD_PRELOAD was not made.
+    /// The path cannot be written in LD_PRELOAD, and the link to the library could not be created.
     #[error(
         "cannot link to the library, whose path has a blank or a colon ({0}); use --lib with a path that has none"
     )]
@@ -58,25 +58,25 @@ pub(crate) enum Failure {
     Command {
         occasion: String,
         how: String,
-        /// The end of what it wrote to standard error, if that was not shown.
+        /// The end of its standard error, if that was not shown.
         said: String,
         status: u8,
     },
-    /// A signal ended a comparison before there was anything to compare.
+    /// A signal ended a comparison before the first complete round.
     #[error("stopped by signal {signal} before the first pair was complete")]
     Stopped { signal: i32 },
-    /// A failure that only one subcommand can meet.
+    /// A failure of a single subcommand.
     #[error("{0}")]
     Subcommand(#[source] Box<dyn Error>),
 }
 
 impl Failure {
-    /// A failure that only one subcommand can meet.
+    /// Wraps a failure of a single subcommand.
     pub(crate) fn of(error: impl Error + 'static) -> Failure {
         Failure::Subcommand(Box::new(error))
     }
 
-    /// The exit status that tells of it.
+    /// The exit status for this failure.
     pub(crate) fn status(&self) -> u8 {
         match self {
             Failure::Locate(LocateError::NotFound(_)) | Failure::Spawn(SpawnError::NotFound(_)) => NOT_FOUND,

@@ -13,11 +13,11 @@ use vellum_wire::{Counter, PAUSE_BUCKETS, Slot};
 pub(crate) struct Account {
     pub(crate) collections: u64,
     pub(crate) slices: u64,
-    /// Of the collections: those that followed only what was new.
+    /// The number of partial collections, which traced only new objects.
     pub(crate) partial: u64,
-    /// Those in slices whose account of writes was kept by page protection.
+    /// The number of collections in slices that tracked writes by page protection.
     pub(crate) protected: u64,
-    /// Those that were made at one go although slices were asked for.
+    /// The number of collections in one pause although slices were requested.
     pub(crate) unsliced: u64,
     pub(crate) pauses: u64,
     pub(crate) pause_ns: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// Of several processes: sums, and the highest of what are peaks.
+    /// The account of several processes: the sums of counters, the maximum of peaks.
     pub(crate) fn of<'s>(slots: impl Iterator<Item = &'s Slot> + Clone) -> Account {
         let get = |counter: Counter| {
             let values = slots.clone().map(|slot| slot.get(counter));
@@ -75,7 +75,7 @@ impl Account {
             report.section(Section::new(), |section| _ = section.remark("no collector was used".to_owned()));
             return report;
         }
-        // The collections are news, even where there are none.
+        // The number of collections is shown even if it is 0.
         let work = [
             (true, Many(self.collections, "collection"), ""),
             (self.slices > 0, Many(self.slices, "slice"), ""),
@@ -113,7 +113,7 @@ impl Account {
         format!("{times}, paused {}, longest {}", nanos(self.pause_ns), nanos(self.longest_ns))
     }
 
-    /// The histogram of pauses, a row a bucket that has any.
+    /// The histogram of pauses, one row per bucket that is not empty.
     fn bars(&self) -> Table {
         let most = self.histogram.iter().copied().max().unwrap_or(0).max(1);
         let mut table = Table::plain(&["from", "to", "pauses", ""], 0).with_words_last();

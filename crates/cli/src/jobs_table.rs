@@ -6,11 +6,11 @@ use vellum_report::Style;
 use vellum_report::Table;
 use vellum_report::units;
 
-/// What is not known.
+/// The text for an unknown value.
 const UNKNOWN: &str = "-";
 type Figure = fn(&JobSnapshot) -> Option<f64>;
 
-/// The first line: all together.
+/// The first line: the sum over all jobs.
 pub(crate) fn summary(snapshot: &Snapshot, style: Style) -> String {
     let mut text = format!(
         "{}  {} of {}",
@@ -51,7 +51,7 @@ pub(crate) enum Column {
     Suspended,
 }
 
-/// How a column's values are shown.
+/// The format of a column's values.
 enum Shown {
     Words,
     Bytes,
@@ -60,7 +60,7 @@ enum Shown {
     Part,
 }
 
-/// The value that a column is sorted by. Unknown ones come last.
+/// The value by which a column is sorted. Unknown values come last.
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
 pub(crate) enum Key {
     Name(String),
@@ -69,7 +69,7 @@ pub(crate) enum Key {
 }
 
 impl Column {
-    /// All of them, the more important ones first: those that find no place are left out from the end.
+    /// All columns, the more important ones first: on a narrow screen the last ones are omitted.
     pub(crate) const ALL: [Column; 13] = [
         Column::Job,
         Column::State,
@@ -85,13 +85,13 @@ impl Column {
         Column::Cpu,
         Column::Suspended,
     ];
-    /// Those that lines of 80 columns have.
+    /// The columns that fit into lines of 80 columns.
     pub(crate) const USUAL: &[Column] = {
         let all: &'static [Column] = &Column::ALL;
         all.split_at(8).0
     };
 
-    /// What heads it; and its figure, in what that is. Words have none.
+    /// The head, the format and the figure of a column. Columns of words have no figure.
     fn parts(self) -> (&'static str, Shown, Figure) {
         match self {
             Column::Job => ("job", Shown::Words, |_| None),
@@ -116,12 +116,12 @@ impl Column {
         self.parts().0
     }
 
-    /// Whether it has words, which are aligned left.
+    /// True if the column has words, which are aligned left.
     pub(crate) fn is_text(self) -> bool {
         matches!(self.parts().1, Shown::Words)
     }
 
-    /// The value that jobs are sorted by in it.
+    /// The value of a job by which this column is sorted.
     pub(crate) fn key(self, job: &JobSnapshot) -> Key {
         match self {
             Column::Job => Key::Name(job.name.clone()),
@@ -145,7 +145,7 @@ impl Column {
     }
 }
 
-/// The jobs, in lines of at most `width` columns where names allow it.
+/// The jobs, in lines of at most `width` columns unless a name is too long.
 pub(crate) fn jobs(snapshot: &Snapshot, width: usize, style: Style) -> String {
     let columns = Column::USUAL;
     let heads: Vec<&str> = columns.iter().map(|column| column.head()).collect();

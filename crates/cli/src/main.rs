@@ -19,8 +19,9 @@
 //! Standard output belongs to the program that is run. The report goes to standard error, all at once,
 //! after the program has ended.
 //!
-//! `vellum run` exits as env(1) does: with the program's own status; with 128 + N if signal N killed the
-//! program; 127 if the program does not exist; 126 if it cannot be executed; 125 if this command failed.
+//! `vellum run` exits as env(1) does, usually with the program's own status. Other statuses: 128 + N if
+//! signal N killed the program; 127 if it does not exist; 126 if it cannot be executed; 125 if `vellum`
+//! failed.
 
 #[macro_use(say)]
 extern crate vellum_report;

@@ -5,13 +5,13 @@ use vellum_cost::{Cause, Place};
 use vellum_report::table::shortened;
 use vellum_report::units::many;
 
-/// Columns that a function's name has at the least.
+/// The fewest columns for a function's name.
 const FUNCTION_MIN: usize = 7;
-/// Parts of a path that are tried to tell two files apart.
+/// The most parts of a path that are shown to distinguish two files.
 const PARTS_MAX: usize = 6;
 
-/// A cause in words: the function, its line, and what it called. Where there is no room for all, of what was
-/// called nothing is said, and functions' names are cut: the line is what one looks for.
+/// A cause in words: the function, its line, and the function it called. Without room for all, the called
+/// function is dropped and names are cut, as the line is the most important part.
 pub(crate) fn name(cause: &Cause, room: usize) -> String {
     let whole = whole(cause, 1);
     let Place::Line { file, line, function } = &cause.place else { return whole };
@@ -23,8 +23,7 @@ pub(crate) fn name(cause: &Cause, room: usize) -> String {
     format!("{}{place}", shortened(function, left))
 }
 
-/// Names of several. Beside those that would be equal stands as much as tells them apart: what they called,
-/// or more of their files' paths.
+/// Names of several causes. Equal names get more detail: the called function, or more of the path.
 pub(crate) fn names(causes: &[&Cause], room: usize) -> Vec<String> {
     let mut names: Vec<String> = causes.iter().map(|cause| name(cause, room)).collect();
     for parts in 1..=PARTS_MAX {
@@ -43,7 +42,7 @@ pub(crate) fn signed(value: f64, shown: impl Fn(f64) -> String) -> String {
     format!("{}{}", if value < 0.0 { "-" } else { "+" }, shown(value.abs()))
 }
 
-/// What is said of lines that are not shown, before the sum of all.
+/// The words for lines that are not shown, to precede the sum of all.
 pub(crate) fn with_more(hidden: usize) -> String {
     if hidden > 0 { format!("with {}, ", many(hidden as u64, "more line")) } else { String::new() }
 }

@@ -6,8 +6,8 @@
 //!                          └─ a line that cannot be read: reported and skipped, or refused (--strict)
 //! ```
 //!
-//! Invariant: nothing is skipped silently. The first bad lines of a file are reported one by one; all bad
-//! lines are counted.
+//! Invariant: nothing is skipped silently. The first bad lines of a file are reported one by one; all are
+//! counted.
 
 use crate::failure::Failure;
 use clap::ValueHint;
@@ -22,14 +22,14 @@ use vellum_measure::line::{Entry, OnError, ReadError, Reader, Skipped};
 const BUFFER_BYTES: usize = 1 << 20;
 /// Bad lines of a file that are reported one by one.
 const TOLD_MAX: usize = 5;
-/// What stands for standard input.
+/// The name of standard input.
 const STDIN: &str = "-";
 
-/// The files, and what to do about lines that cannot be read.
+/// The input files, and the treatment of unreadable lines.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Input {
-    /// Files of observations, as lines or as JSON (schema vellum.observations/1). Standard input if there is
-    /// none, or for "-".
+    /// Files of observations, as lines or as JSON (schema vellum.observations/1). Default, or "-": standard
+    /// input.
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -39,7 +39,7 @@ pub(crate) struct Input {
     pub(crate) strict: bool,
 }
 
-/// Which of what a file holds.
+/// A selection from the contents of a file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Choice {
     /// Only entries with a label that matches this regular expression, such as "arm=B".
@@ -57,10 +57,10 @@ pub(crate) struct Choice {
 pub(crate) enum InputError {
     #[error("cannot open {}: {source}", .path.display())]
     Open { path: PathBuf, source: io::Error },
-    /// It could not be read, or a line was refused.
+    /// The file could not be read, or a line was rejected.
     #[error("{file}: {source}")]
     Lines { file: String, source: ReadError },
-    /// It is no such JSON.
+    /// The JSON is invalid or has another schema.
     #[error("{file}: {source}")]
     Json { file: String, source: JsonError },
 }
@@ -72,7 +72,7 @@ impl From<InputError> for Failure {
 }
 
 impl Input {
-    /// Gives `take` every entry of every file, in order.
+    /// Passes every entry of every file to `take`, in order.
     pub(crate) fn each(&self, mut take: impl FnMut(Entry) -> Result<(), Failure>) -> Result<(), Failure> {
         let stdin = [PathBuf::from(STDIN)];
         let files = if self.files.is_empty() { &stdin } else { self.files.as_slice() };
@@ -116,10 +116,10 @@ impl Input {
 }
 
 impl Choice {
-    /// The filter for these choices, and for a name if one is wanted.
+    /// The filter for these choices, and for a name if one is given.
     pub(crate) fn filter(&self, name: Option<&str>) -> Filter {
         let mut filter = Filter::default().select(&self.select);
-        // Patterns were tried when the command line was read.
+        // The command line's parser has checked the patterns.
         if let Some(name) = name {
             filter = filter.clone().grep(name).unwrap_or(filter);
         }
@@ -130,12 +130,12 @@ impl Choice {
     }
 }
 
-/// A regular expression, tried.
+/// Checks a regular expression.
 pub(crate) fn pattern(text: &str) -> Result<String, String> {
     Filter::default().grep(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// Reports the lines that were skipped.
+/// Reports the skipped lines.
 fn tell(file: &str, skipped: &Skipped) {
     for error in skipped.errors.iter().take(TOLD_MAX) {
         say!("vellum: {file}: {error}");

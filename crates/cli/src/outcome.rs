@@ -14,7 +14,7 @@ pub(crate) enum Outcome {
         name: String,
         core_dumped: bool,
     },
-    /// It runs still; and it has ended, somebody else knows how.
+    /// Still running; or ended, with a status that only its parent gets.
     Running,
     Gone,
 }
@@ -30,7 +30,7 @@ impl Outcome {
     }
 }
 
-/// The C library's words for a signal.
+/// The C library's name of a signal.
 fn signal_name(signal: i32) -> String {
     // SAFETY: strsignal returns a NUL-terminated string, valid until the next call; it is copied at once, and
     // no other thread of this command calls it.

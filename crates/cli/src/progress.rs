@@ -7,15 +7,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vellum_report::stderr;
 
-/// Between redraws: seldom, as they cost the processor that measured programs need.
+/// The time between redraws: long, as measured programs need the processor.
 const REDRAW: Duration = Duration::from_millis(500);
 
-/// The line, until it is dropped.
+/// The line, shown until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Progress {
-    /// Shows how long `what` takes so far, of about `long`.
+    /// Shows the elapsed time of `what`, which takes about `long`.
     pub(crate) fn start(what: &str, long: &str) -> Progress {
         if !isatty(rustix::stdio::stderr()) {
             return Progress(None);
@@ -32,7 +32,7 @@ impl Progress {
                 }
             }
         };
-        // Where there are no threads left, there is no line.
+        // If no thread can be created, there is no line.
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(draw);
         Progress(thread.ok().map(|thread| (end, thread)))
     }

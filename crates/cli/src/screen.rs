@@ -4,7 +4,7 @@ use rustix::termios::{Winsize, tcgetwinsize};
 use std::os::fd::BorrowedFd;
 pub(crate) use vellum_report::WORDS_MAX as COLUMNS;
 
-/// Where nobody says how many lines there are.
+/// The number of lines if the terminal's size is unknown.
 const LINES: usize = 24;
 
 /// Columns of the terminal on standard output; 80 elsewhere.
@@ -22,7 +22,7 @@ pub(crate) fn lines() -> usize {
     size(rustix::stdio::stdout()).map_or(LINES, |size| size.ws_row.into())
 }
 
-/// A terminal that does not know its size says 0.
+/// The size of a terminal; `None` if it reports 0.
 fn size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)
 }

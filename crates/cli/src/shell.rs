@@ -6,7 +6,7 @@ use clap::CommandFactory;
 use std::path::Path;
 use vellum_report::{OutputError, stdout};
 
-/// Prints what `--version` does.
+/// Prints the same as `--version`.
 pub(crate) fn version() -> Result<u8, Failure> {
     stdout::write_all(Args::command().render_version().as_bytes())?;
     Ok(0)

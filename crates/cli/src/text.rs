@@ -2,18 +2,18 @@
 
 use crate::outcome::Outcome;
 
-/// Characters of a command that are shown, and where it shares a line of 80 columns.
+/// The most characters of a command on a separate line, and on a shared line of 80 columns.
 const COMMAND_MAX: usize = 100;
 const COMMAND_SHORT: usize = 50;
-/// Names of processes that are spelled out.
+/// The most names of processes in a list.
 const NAMES_MAX: usize = 4;
 
-/// The command on one line, as a shell would take it, cut where it gets long.
+/// The command on one line, quoted for a shell, cut if it is long.
 pub(crate) fn shown_command(words: &[String]) -> String {
     shown(words, COMMAND_MAX)
 }
 
-/// The same, cut so that there is room beside it.
+/// Like [`shown_command`], cut to leave room on the line.
 pub(crate) fn shown_shortly(words: &[String]) -> String {
     shown(words, COMMAND_SHORT)
 }
@@ -46,7 +46,7 @@ pub(crate) fn ending(outcome: &Outcome) -> String {
     }
 }
 
-/// The first few of `names`, and how many more there are.
+/// The first few of `names`, and the number of the others.
 pub(crate) fn some(names: impl ExactSizeIterator<Item = String>) -> String {
     let more = names.len().saturating_sub(NAMES_MAX);
     let mut list: Vec<String> = names.take(NAMES_MAX).collect();

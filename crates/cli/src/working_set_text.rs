@@ -6,12 +6,12 @@ use vellum_report::units::{bytes, count, many, time};
 
 /// A job that uses less than this part of a processor hardly runs.
 const HARDLY: f64 = 0.05;
-/// A slowdown that may be this many times more or less is not known.
+/// A slowdown with an uncertainty above this factor is not shown.
 const KNOWN: f64 = 2.0;
-/// Longer than this is not worth a figure.
+/// The longest waiting time that is shown as a figure.
 const WAITED_MAX: Duration = Duration::from_secs(3600);
 
-/// The page size in words, if it is not the usual one.
+/// The page size in words, if it is not 4 KiB.
 pub(crate) fn grain(grain: Grain) -> Option<String> {
     let part = |huge: f64| format!("{:.0} % in huge pages of 2 MiB", huge * 100.0);
     match grain {
@@ -45,10 +45,10 @@ pub(crate) fn recommended(frame: &Frame, delay: Option<&Delay>) -> Option<String
     Some(words + ": the smallest limit that costs at most 2 % of its time")
 }
 
-/// That the program did not run for long enough.
+/// A note that the program ran too briefly.
 pub(crate) fn too_short(enough_ns: u64) -> String {
     let enough = match enough_ns / 1_000_000_000 {
-        // Recorded before it was known.
+        // The record is older than this field.
         0 => return "too short to recommend memory: run it for longer".to_owned(),
         seconds if seconds < 60 => format!("{seconds} s"),
         seconds => format!("{} min", seconds.div_ceil(60)),
@@ -89,7 +89,7 @@ pub(crate) fn meaning(frame: &Frame, delay: Option<&Delay>) -> Vec<(&'static str
     lines
 }
 
-/// The slowdown under smaller limits, where it is known to a factor of [`KNOWN`].
+/// The slowdown under smaller limits, if its uncertainty is below [`KNOWN`].
 fn less(limits: &[Limit]) -> String {
     let known = |limit: &&Limit| {
         let within = |low, high| low * KNOWN >= limit.slowdown && high <= limit.slowdown * KNOWN;
@@ -153,7 +153,7 @@ pub(crate) fn cost(frame: &Frame) -> String {
     }
 }
 
-/// Whether the job uses next to nothing of a processor.
+/// Returns whether the job uses almost no processor time.
 pub(crate) fn hardly_runs(frame: &Frame) -> bool {
     (frame.clock_ns as f64) < frame.at_ns as f64 * HARDLY
 }
@@ -171,7 +171,7 @@ pub(crate) fn curve_in(wanting: Wanting, ended: bool) -> String {
     format!("about {} more of its CPU time needed{at_its_rate}", nanos(wanting.cpu_ns))
 }
 
-/// What was not touched for how long, and the memory to give by that.
+/// Memory by the time since its last use, and the memory recommended on that basis.
 pub(crate) fn by_age(frame: &Frame) -> Vec<(&'static str, String)> {
     let mut lines = Vec::new();
     let ages = frame.ages.iter().map(|age| format!("{} for {}", bytes(age.bytes), nanos(age.untouched_ns)));
@@ -193,7 +193,7 @@ pub(crate) fn by_age(frame: &Frame) -> Vec<(&'static str, String)> {
 mod tests {
     use super::*;
 
-    /// A recorded moment after 4 s, where 5 s are asked for.
+    /// A recorded moment after 4 s, with 5 s needed.
     const MOMENT: &str = r#"{"at_ns":0,"clock_ns":4200000000,"enough_ns":5000000000,"processes":0,"resident_bytes":0,
         "swapped_bytes":0,"shared_bytes":0,"peak_bytes":200000000,"grain":{"pages":"base"},"cycles":2,"curve":[],
         "cost":{"cpu_ns":0,"imposed_ns":0,"longest_stall_ns":0,"share":0.0},

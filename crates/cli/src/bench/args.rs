@@ -10,22 +10,22 @@ use vellum_timing::bench::{BATCH_MAX, Batching};
 use vellum_timing::clock::ClockKind;
 use vellum_timing::suites;
 
-/// How long programs are measured, unless asked otherwise.
+/// The default time for measuring programs.
 const TIME: Duration = Duration::from_secs(6);
-/// How long they are measured at most until a difference is known well enough.
+/// The default of the longest time with --until.
 const TIME_UNTIL: Duration = Duration::from_secs(300);
-/// The shortest and the longest that can be asked for.
+/// The shortest and the longest time that --time accepts.
 const TIME_MIN: Duration = Duration::from_millis(1);
 pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// Time programs, or Vellum's own operations, with confidence intervals.
 ///
-/// With --vs, programs run alternately in random order, and the first also against itself. That control
-/// measures the noise; no smaller difference is claimed. Several --vs compare several programs with the
-/// first, -L one program with several values of a parameter, --vs-ref the program with that of another
-/// revision. Without these, one program is described: its time when undisturbed, and the causes of its
-/// outliers. With --suite, operations of this process are timed. The programs' output is discarded unless
-/// --output says otherwise.
+/// With --vs, programs run alternately in random order, and the first is also compared with itself. This
+/// control measures the noise; smaller differences are not reported. Several --vs compare several programs
+/// with the first, -L one program with several values of a parameter, --vs-ref the program with the same
+/// program of another revision. Without these, one program is described: its undisturbed time, and the causes
+/// of its outliers. With --suite, operations of this process are timed. The programs' output is discarded
+/// unless --output selects something else.
 ///
 /// Exit status: 0; 1 when --fail-above finds a slowdown; 127 when a program is not found, 126 when it cannot
 /// be executed; 125 when a program or vellum itself failed.
@@ -53,20 +53,20 @@ pub(crate) struct Bench {
     #[arg(short, long, value_name = "TIME", value_parser = duration)]
     pub(super) time: Option<Duration>,
 
-    /// Stop as soon as the difference is known to within this, such as 1%; --time is then the longest
+    /// Stop as soon as the difference is known to within this, such as 1%; --time is then the longest time
     /// (default: 5min).
     #[arg(long, value_name = "PERCENT", value_parser = half_width, conflicts_with = "suite")]
     pub(super) until: Option<f64>,
 
-    /// A parameter and its values, separated by commas: {NAME} in the commands is replaced by each of them.
+    /// A parameter and its values, separated by commas: each value replaces {NAME} in the commands in turn.
     #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "VALUES"], conflicts_with = "suite")]
     pub(super) parameter: Vec<String>,
 
-    /// Compare the program with the one of this revision of git, built beside it: revision first.
+    /// Compare the program with its version at this revision of git, built beside it; the revision is A.
     #[arg(long, value_name = "REVISION", conflicts_with = "suite")]
     pub(super) vs_ref: Option<String>,
 
-    /// How both revisions are built: a line for the shell, run at the top of each tree.
+    /// The command that builds both revisions: a line for the shell, run at the top of each tree.
     #[arg(long, value_name = "LINE", requires = "vs_ref")]
     pub(super) build: Option<OsString>,
 
@@ -95,11 +95,11 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N")]
     pub(super) warm_up: Option<u32>,
 
-    /// What to compare programs by.
+    /// The figure by which programs are compared.
     #[arg(long, value_name = "WHICH", default_value = "cpu", conflicts_with = "suite")]
     pub(super) metric: Metric,
 
-    /// What counts instructions, for --metric instructions (default: hardware).
+    /// The counter of instructions, for --metric instructions (default: hardware).
     #[arg(long, value_name = "WHICH", conflicts_with = "suite")]
     pub(super) counter: Option<CounterArg>,
 
@@ -113,7 +113,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = share)]
     pub(super) low: f64,
 
-    /// In which order the programs run.
+    /// The order in which the programs run.
     #[arg(long, value_name = "WHICH", default_value = "random", conflicts_with = "suite")]
     pub(super) order: Order,
 
@@ -126,7 +126,7 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with = "suite")]
     pub(super) no_order_check: bool,
 
-    /// Where the programs' standard output goes. Their standard error is shown if they fail.
+    /// The destination of the programs' standard output. Their standard error is shown if they fail.
     #[arg(long, value_name = "WHAT", default_value = "discard", conflicts_with = "suite")]
     pub(super) output: OutputArg,
 
@@ -142,7 +142,7 @@ pub(crate) struct Bench {
     #[arg(long, conflicts_with = "suite")]
     pub(super) subtract_start: bool,
 
-    /// The word between two programs, for commands that have a --vs of their own.
+    /// The word between two programs, for commands that have their own option --vs.
     #[arg(
         long,
         value_name = "WORD",
@@ -152,7 +152,7 @@ pub(crate) struct Bench {
     )]
     pub(super) separator: OsString,
 
-    /// Operations too short for the clock: refuse, auto (as many at once as needed), or a number at once.
+    /// Operations too short for the clock: refuse, auto (batches as large as needed), or a batch size.
     #[arg(long, value_name = "HOW", default_value = "refuse", value_parser = batching, requires = "suite")]
     pub(super) batch: Batching,
 
@@ -160,8 +160,8 @@ pub(crate) struct Bench {
     #[arg(long, requires = "suite")]
     pub(super) hold_collectors: bool,
 
-    /// Exit with status 1 if a slowdown, or a growth of what --metric says, above this is shown, such as 2%:
-    /// of B against A.
+    /// Exit with status 1 if B is shown to be slower than A by more than this, such as 2%, or has more of
+    /// --metric.
     #[arg(long, value_name = "PERCENT", value_parser = allowed, conflicts_with = "suite")]
     pub(super) fail_above: Option<f64>,
 
@@ -181,8 +181,8 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) markdown: Option<PathBuf>,
 
-    /// Also write the verdicts as test cases, which fail where --fail-above does (JUnit's XML); "-" is
-    /// standard output.
+    /// Also write the verdicts as test cases, which fail as --fail-above does (JUnit's XML); "-" is standard
+    /// output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) junit: Option<PathBuf>,
 
@@ -198,48 +198,48 @@ pub(crate) struct Bench {
     #[arg(short, long)]
     pub(super) quiet: bool,
 
-    /// The program and its arguments; after each --vs, those of another program.
+    /// The program and its arguments; after each --vs, another program and its arguments.
     #[arg(required_unless_present = "suite", trailing_var_arg = true, allow_hyphen_values = true,
         value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
     pub(super) command: Vec<OsString>,
 }
 
-/// What programs are compared by.
+/// The figures by which programs can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Metric {
-    /// User and system time: of the times, least affected by other programs.
+    /// User and system time: the time that other programs affect least.
     Cpu,
     /// Elapsed time from start to end.
     Wall,
-    /// Instructions executed in user mode: hardly vary, and leave out caches and the kernel.
+    /// Instructions executed in user mode: hardly vary, but exclude the effects of caches and the kernel.
     Instructions,
 }
 
-/// What counts instructions.
+/// The counters of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum CounterArg {
     /// The processor's counters: free, and missing in most virtual machines.
     Hardware,
-    /// Valgrind, wherever it is installed: 4 to 30 times the time, and some 0.3 s a run.
+    /// Valgrind, wherever it is installed: slows runs 4 to 30 times, and adds about 0.3 s to each.
     Valgrind,
 }
 
-/// In which order programs run.
+/// The orders in which programs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Order {
-    /// By turns, in an order drawn anew for each round.
+    /// In turns, in a new random order for each round.
     Random,
-    /// Two at the same time, on two processors that they exchange: for machines that others disturb.
+    /// Two programs at the same time, on two processors that they exchange: for machines with other load.
     Duet,
 }
 
-/// Where output goes.
+/// Destinations of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputArg {
     /// To /dev/null. Some programs detect that, and do less work.
     Discard,
-    /// It is stored, and must be the same each time.
+    /// Stored, and required to be the same each time.
     Equal,
     /// To the standard output of this command.
     Inherit,
@@ -256,12 +256,12 @@ impl From<OutputArg> for process_duel::Output {
 }
 
 impl Bench {
-    /// Whether the programs run under valgrind, so that nothing but their instructions is theirs.
+    /// True if the programs run under valgrind, so that only their instruction counts are meaningful.
     pub(super) fn under_valgrind(&self) -> bool {
         self.counter == Some(CounterArg::Valgrind)
     }
 
-    /// The figures that there are of programs, the one that decides first.
+    /// The metrics that are available, the deciding one first.
     pub(super) fn metrics(&self) -> &'static [Metric] {
         match self.metric {
             Metric::Cpu => &[Metric::Cpu, Metric::Wall],
@@ -271,7 +271,7 @@ impl Bench {
         }
     }
 
-    /// Why no second order is run, whatever time there is.
+    /// The reason why no second order is run, if the options rule it out.
     pub(super) fn order_unchecked(&self) -> Option<&'static str> {
         if self.order == Order::Duet {
             Some("the order was not checked: in a duet both run at once")
@@ -282,12 +282,12 @@ impl Bench {
         }
     }
 
-    /// How long programs are measured.
+    /// The time for measuring: the option's, or the default.
     pub(super) fn time_or_default(&self) -> Duration {
         self.time.unwrap_or(if self.until.is_some() { TIME_UNTIL } else { TIME })
     }
 
-    /// The seed that was asked for, or one that is new and short enough to be typed again.
+    /// The seed: the option's, or a new seed, short enough to type.
     pub(super) fn seed_or_fresh(&self) -> u64 {
         let fresh = || {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -301,7 +301,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     amount::time(text, &(TIME_MIN..=TIME_MAX))
 }
 
-/// How much slower is allowed, as a ratio: 1.02 for 2 %.
+/// The allowed slowdown as a ratio: 1.02 for 2 %.
 fn allowed(text: &str) -> Result<f64, String> {
     let found = percentage(text).filter(|percent| *percent >= 0.0);
     found

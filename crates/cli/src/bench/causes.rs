@@ -6,10 +6,10 @@ use crate::accounts::{Beats, Losses};
 use crate::explain::explain;
 use vellum_measure::{Estimator, Layers, Modality, Series, Stat, Steady, median, resampled};
 
-/// Drawings for an interval.
+/// The number of resamples for an interval.
 const RESAMPLES: usize = 1000;
 
-/// Describes a series of times, or of counts, of which no cause is known; `None` if it holds none.
+/// Describes a series of times, or of counts (without causes); `None` if the series is empty.
 pub(super) fn subject(series: &Series, metric: Metric, low_share: f64, seed: u64) -> Option<Subject> {
     let walls = series.walls();
     let (stat, explained) = (Stat::of(&walls)?, explain(series));

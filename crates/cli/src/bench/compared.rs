@@ -7,7 +7,7 @@ use super::words::range;
 use vellum_measure::percent;
 use vellum_report::Table;
 
-/// The comparisons that have a sentence: by the figure that decides.
+/// The comparisons by the deciding metric, which have a verdict.
 pub(super) fn decisive(report: &Report) -> impl Iterator<Item = &Versus> {
     report.versus.iter().filter(|row| Some(row.metric.name()) == report.how.metric)
 }
@@ -50,7 +50,7 @@ fn differences(report: &Report) -> Table {
     table
 }
 
-/// Two programs: a column each.
+/// Two programs, each in a column.
 fn side_by_side(report: &Report) -> Table {
     let mut table = Table::plain(&["", "A", "95 %", "B", "95 %"], 1);
     for row in &report.versus {
@@ -73,10 +73,10 @@ fn side_by_side(report: &Report) -> Table {
     table
 }
 
-/// More programs: a line each.
+/// More than two programs, each in a row.
 fn one_below_another(report: &Report) -> Table {
     let metrics = [Metric::Instructions, Metric::Cpu, Metric::Wall];
-    // Times are given even where nothing could be compared by them.
+    // Times are shown even if they could not be compared.
     let times = report.start.is_some();
     let metrics = metrics.into_iter().filter(|metric| match metric {
         Metric::Cpu | Metric::Wall => times,

@@ -15,39 +15,39 @@ use vellum_process::Command;
 use vellum_report::units::many;
 use vellum_timing::load::{BUSY_FROM, Waited};
 
-/// The fewest rounds, however long they take, unless asked for fewer.
+/// The fewest rounds, however long they take, unless --rounds gives fewer.
 pub(super) const ROUNDS_MIN: usize = 10;
-/// Of instructions fewer will do: they hardly vary, and fewer show nothing in any case.
+/// The fewest rounds for instruction counts, which hardly vary. Fewer rounds cannot show a difference.
 pub(super) const ROUNDS_MIN_COUNTED: usize = TELLING_FROM;
-/// Counting ends when the ratios are known this well: half the interval's width, as a logarithm. Programs
-/// whose instructions vary, by addresses or the seeds of hash tables, have more rounds.
+/// Counting ends when the ratios are this precise: half the interval's width, as a logarithm. Programs whose
+/// instructions vary, by addresses or the seeds of hash tables, get more rounds.
 const COUNTED_WELL: f64 = 0.001;
-/// Programs that are off the processor for more than this share of their quickest run wait for something; CPU
-/// time does not show for how long.
+/// A program that is off the processor for more than this share of its fastest run is waiting; its CPU time
+/// hides that.
 const OFF_SHARE: f64 = 0.5;
-/// The program that counts where the processor does not.
+/// The program that counts instructions if the processor cannot.
 const VALGRIND: &str = "valgrind";
 
-/// How many rounds and how long.
+/// The number of rounds and the time for them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
     pub(super) time: Duration,
-    /// Exactly this many rounds, regardless of time.
+    /// The exact number of rounds, regardless of time.
     pub(super) rounds: Option<usize>,
-    /// To end before, once the ratios are known this well: half the interval's width, as a logarithm.
+    /// End earlier, once the ratios are this precise: half the interval's width, as a logarithm.
     pub(super) until: Option<f64>,
 }
 
-/// A duel that was held.
+/// A completed duel.
 #[derive(Debug)]
 pub(super) struct Timed {
     pub(super) duel: ProcessDuel,
     pub(super) took: Duration,
-    /// The share of the time in which some task of the machine waited for a processor, if that is known.
+    /// The share of time in which a task of the machine waited for a processor, if the kernel reports it.
     pub(super) busy: Option<f64>,
 }
 
-/// Runs a duel, with a line on the terminal meanwhile.
+/// Runs a duel, with a progress line on the terminal.
 pub(super) fn duel(
     args: &Bench,
     programs: &[&Chosen],
@@ -91,7 +91,7 @@ pub(super) fn duel(
     Ok(Timed { duel: duel?, took, busy })
 }
 
-/// What counts the programs' instructions, if they are counted.
+/// The counter of the programs' instructions, if they are counted.
 fn counter(args: &Bench) -> Result<Option<Counter>, BenchFailure> {
     if args.metric != Metric::Instructions {
         return Ok(None);
@@ -111,7 +111,7 @@ impl Metric {
         }
     }
 
-    /// One arm's observations of it; those of times have both.
+    /// The observations of one arm; those of times have both CPU and wall time.
     pub(super) fn series(self, duel: &ProcessDuel, name: &str, arm: usize) -> Series {
         match self {
             Metric::Cpu | Metric::Wall => duel.series(name, arm),
@@ -120,7 +120,7 @@ impl Metric {
     }
 }
 
-/// The observations of all arms, of each kind that there is; `name` names an arm.
+/// The observations of all arms, by metric; `name` gives the name of an arm.
 pub(super) fn all_series(
     args: &Bench,
     duel: &ProcessDuel,
@@ -131,7 +131,7 @@ pub(super) fn all_series(
     kinds.flat_map(|metric| arms.clone().map(|arm| metric.series(duel, &name(arm), arm))).collect()
 }
 
-/// What is known of how a duel was held.
+/// The conditions under which a duel was run.
 pub(super) fn how(args: &Bench, duel: &ProcessDuel, seed: u64, took: Duration) -> How {
     How {
         clock: duel.series("", 0).clock.unwrap_or_default(),
@@ -150,14 +150,14 @@ pub(super) fn how(args: &Bench, duel: &ProcessDuel, seed: u64, took: Duration) -
     }
 }
 
-/// What starting costs; nothing where no times are given.
+/// The cost of starting a process; `None` without times.
 pub(super) fn start(args: &Bench, duel: &ProcessDuel) -> Option<Start> {
     let nothing = Some(duel.nothing.clone()).filter(|_| !args.under_valgrind())?;
     let subtracted = args.subtract_start;
     Some(Start { what: nothing.what, wall: nothing.wall, cpu: nothing.cpu, subtracted })
 }
 
-/// A program as the report has it; `arms` are its places in a round.
+/// The report's entry of a program; `arms` are its positions in a round.
 pub(super) fn program(
     args: &Bench,
     arm: String,
@@ -170,7 +170,7 @@ pub(super) fn program(
     let middle = |of: &dyn Fn(vellum_process::Usage) -> u64| {
         median(&usages().map(|usage| of(usage) as f64).collect::<Vec<_>>()).unwrap_or_default()
     };
-    // Under valgrind the usage is valgrind's.
+    // Under valgrind the usage includes valgrind's own.
     let own = |value: f64| Some(value).filter(|_| !args.under_valgrind());
     let peak_bytes = middle(&|usage| usage.largest_process.0);
     Program {
@@ -186,21 +186,21 @@ pub(super) fn program(
     }
 }
 
-/// What a reader must know of the runs themselves.
+/// Warnings about the runs.
 pub(super) fn warnings(programs: &[Program], args: &Bench, timed: &Timed) -> Vec<String> {
     let failed = programs.iter().filter(|program| program.failures > 0).map(|program| {
         let runs = many(program.runs as u64, "run");
         format!("{} failed in {} of {runs}, which count like others", program.name, program.failures)
     });
     let runs = timed.duel.rounds.iter().flat_map(|round| &round.runs);
-    // Other programs make runs longer; the quickest run shows the program's own waiting.
+    // Other programs make runs longer; the fastest run shows the program's own waiting.
     let quickest = runs.min_by(|a, b| a.wall_ns.total_cmp(&b.wall_ns));
     let off = quickest.map_or(0.0, |run| 1.0 - run.cpu_ns() / run.wall_ns);
     failed.chain(off_processor(args.metric, off, timed.busy)).collect()
 }
 
-/// What is to be said of programs that were off the processor for this share of their quickest run: that they
-/// wait for something, or that the machine kept them waiting.
+/// A warning about programs that were off the processor for this share of their fastest run: either they
+/// wait, or the machine was busy.
 fn off_processor(metric: Metric, off: f64, busy: Option<f64>) -> Option<String> {
     if off <= OFF_SHARE || metric == Metric::Instructions {
         return None;
@@ -220,7 +220,7 @@ fn off_processor(metric: Metric, off: f64, busy: Option<f64>) -> Option<String> 
     }
 }
 
-/// The largest resident memory this process has had.
+/// The peak resident memory of this process.
 fn own_peak_bytes() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

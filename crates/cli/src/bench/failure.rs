@@ -8,25 +8,25 @@ use vellum_measure::line::WriteError;
 use vellum_process::LocateError;
 use vellum_timing::bench;
 
-/// There is no result.
+/// An error of `vellum bench`.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BenchFailure {
     /// A program is missing beside the separator.
     #[error("there is no program {side} {separator:?}; write COMMAND {} COMMAND", .separator.display())]
     NoProgram { side: &'static str, separator: OsString },
-    /// An option that there is not, or no more: the command line takes it for the program.
+    /// An unknown or removed option, which the command line took for the program.
     #[error("there is no option {0:?}; `vellum bench --help` lists the options (a program of that name: ./{name})", name = .0.display())]
     NoOption(OsString),
     /// Too many programs.
     #[error("{count} programs are too many to compare: {most} at most")]
     Many { count: usize, most: usize },
-    /// A parameter that stands for nothing.
+    /// A parameter without values, or otherwise invalid.
     #[error("the parameter {name:?}: {why}")]
     Parameter { name: String, why: &'static str },
-    /// Another revision could not be had.
+    /// The other revision could not be checked out or built.
     #[error("the revision {name:?}: {why}")]
     Revision { name: String, why: String },
-    /// Options that say two things.
+    /// Contradictory options.
     #[error("{0}")]
     Options(&'static str),
     /// The processor does not count instructions.
@@ -66,7 +66,7 @@ impl From<ProcessDuelError> for BenchFailure {
 impl From<BenchFailure> for Failure {
     fn from(failure: BenchFailure) -> Failure {
         match failure {
-            // The exit status tells why a program could not be started.
+            // The exit status shows why a program could not be started.
             BenchFailure::Duel(ProcessDuelError::Spawn(error)) => Failure::Spawn(error),
             other => Failure::of(other),
         }

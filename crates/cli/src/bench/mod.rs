@@ -41,14 +41,14 @@ use vellum_measure::line::write_series;
 use vellum_process::Interrupt;
 use vellum_report::{Look, Output, Style, stderr, stdout};
 
-/// The exit status when something is shown to be slower than allowed.
+/// The exit status if a program is shown to be slower than allowed.
 const SLOWER: u8 = 1;
 const _: () = assert!(SLOWER != FAILED);
 
-/// Where results go beside the text: lines, Markdown, JUnit's XML and JSON.
+/// The files of results besides the text: lines, Markdown, JUnit's XML and JSON.
 type Files = [Option<Output>; 4];
 
-/// Finds out whether they can be written, before an hour of measuring.
+/// Checks that the files can be written, before a possibly long measurement.
 fn prepare(args: &Bench) -> Result<Files, Failure> {
     let mut files: Files = Default::default();
     for (file, path) in files.iter_mut().zip([&args.out, &args.markdown, &args.junit, &args.json]) {
@@ -62,12 +62,12 @@ fn prepare(args: &Bench) -> Result<Files, Failure> {
     Ok(files)
 }
 
-/// How many go to standard output.
+/// The number of files that go to standard output.
 fn to_stdout(files: &Files) -> usize {
     files.iter().filter(|output| matches!(output, Some(Output::Stdout))).count()
 }
 
-/// Writes each, also when another fails; the first failure is returned.
+/// Writes every file, even if another fails; returns the first failure.
 fn write(files: Files, report: &Report) -> Result<(), Failure> {
     let lines = || {
         let mut lines = Vec::new();
@@ -85,15 +85,15 @@ fn write(files: Files, report: &Report) -> Result<(), Failure> {
     written.into_iter().collect()
 }
 
-/// Makes and writes one file, if it is wanted.
+/// Makes and writes one file, if it is requested.
 fn put(output: Option<Output>, make: impl FnOnce() -> Result<Vec<u8>, Failure>) -> Result<(), Failure> {
     output.map_or(Ok(()), |output| Ok(output.write(make()?)?))
 }
 
-/// Measures what was asked for, and says what was found.
+/// Runs the requested benchmark, and reports its result.
 pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     let files = prepare(args)?;
-    // A signal ends a suite at once; of programs, the complete rounds are worth reporting.
+    // A signal ends a suite at once; with programs, the complete rounds are still reported.
     let caught = if args.suite.is_none() { Interrupt::catch().ok() } else { None };
     let mut report = match &args.suite {
         Some(name) => suite::run(args, name)?,
@@ -106,7 +106,7 @@ pub(crate) fn bench(args: &Bench) -> Result<u8, Failure> {
     let text_to_stderr = to_stdout(&files) > 0;
     let style = if text_to_stderr { Style::of_stderr() } else { Style::of_stdout() };
     let text = text::report(&report, args).text(Look::brief(style).wide(screen::columns()));
-    // Results are written before the report is, and each file regardless of the others.
+    // Files are written before the report, and each file regardless of the others.
     let kept = write(files, &report);
     let told = if text_to_stderr {
         stderr::write(format_args!("{text}"));

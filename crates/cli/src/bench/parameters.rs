@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 pub(super) struct Setting(Vec<(String, String)>);
 
 impl Setting {
-    /// A word with the values in the places of the names. A word that is no text has no names in it.
+    /// Replaces the names in a word by their values. A word that is not UTF-8 has no names in it.
     pub(super) fn fill(&self, word: &OsStr) -> OsString {
         let Some(text) = word.to_str() else { return word.to_owned() };
         let fill = |text: String, (name, value): &(String, String)| text.replace(&place(name), value);
@@ -23,8 +23,8 @@ fn place(name: &str) -> String {
     format!("{{{name}}}")
 }
 
-/// Every combination of values; one that is empty where there are no parameters. `words` are all in which
-/// the names may occur, `given` is names and lists of values by turns.
+/// Every combination of values; without parameters, one empty combination. `words` are all words in which the
+/// names may occur; `given` has names and lists of values alternately.
 pub(super) fn settings<'a>(
     given: &[String],
     words: impl Iterator<Item = &'a OsStr> + Clone,

@@ -13,7 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use vellum_process::{Command, locate};
 
-/// The most programs: a round has one run of each, and a comparison of more tells nobody anything.
+/// The most programs: a round runs each program, and a larger comparison would be unreadable.
 const PROGRAMS_MAX: usize = 64;
 
 /// Times one program, or several against the first.
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Bench) -> Result<Report, Failure> {
     let mut programs: Vec<Chosen> = several.collect::<Result<_, Failure>>()?;
     settings = settings.into_iter().flat_map(|setting| vec![setting; lines.len()]).collect();
     allowed(args, &programs)?;
-    // Kept until the end, when what it built is removed.
+    // Kept until the end, as dropping it removes the built files.
     let _revision = match &args.vs_ref {
         Some(name) => {
             let [here] = &programs[..] else {
@@ -48,7 +48,7 @@ pub(super) fn run(args: &Bench) -> Result<Report, Failure> {
     }
 }
 
-/// Refuses options that make no sense together, before anything runs.
+/// Rejects contradictory options before any program runs.
 fn allowed(args: &Bench, programs: &[Chosen]) -> Result<(), Failure> {
     let refuse = |why| Err(BenchFailure::Options(why).into());
     if args.counter.is_some() && args.metric != Metric::Instructions {
@@ -88,7 +88,7 @@ fn allowed(args: &Bench, programs: &[Chosen]) -> Result<(), Failure> {
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) command: Command,
-    /// What a series and a verdict call it.
+    /// Its name in series and verdicts.
     pub(super) name: String,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn split<'a>(
     }
 }
 
-/// The program that these words mean.
+/// Finds the program of these words.
 pub(super) fn found(words: &[OsString], setting: &Setting) -> Result<Chosen, Failure> {
     let argv: Vec<OsString> = words.iter().map(|word| setting.fill(word)).collect();
     let program = locate(&argv[0], std::env::var_os("PATH").as_deref())?;
@@ -117,7 +117,7 @@ pub(super) fn found(words: &[OsString], setting: &Setting) -> Result<Chosen, Fai
     Ok(Chosen { name: name(&command), command })
 }
 
-/// A command in one line, the program without its folder.
+/// A command on one line, the program without its folder.
 fn name(command: &Command) -> String {
     let file = Path::new(&command.argv[0]).file_name().unwrap_or(&command.argv[0]);
     let words = std::iter::once(file).chain(command.argv.iter().skip(1).map(OsString::as_os_str));

@@ -1,8 +1,7 @@
-//! The result of a benchmark: plain data, and its JSON (schema `vellum.bench/1`, documented in
-//! docs/bench.md).
+//! The result of a benchmark as data, and its JSON (schema `vellum.bench/1`, described in docs/bench.md).
 //!
-//! Times are in nanoseconds. Counts and ratios are plain numbers (1.01 means one per cent more). Confidence
-//! intervals are at 95 %.
+//! Times are in nanoseconds. Counts and ratios are plain numbers (1.01 means one per cent more). Intervals
+//! are at 95 %.
 
 use super::args::{Metric, TIME_MAX};
 use crate::accounts::{Beats, Losses};
@@ -14,7 +13,7 @@ use vellum_measure::{
 use vellum_report::units;
 use vellum_timing::machine;
 
-/// The schema's name and version. A field's meaning never changes; new ones may come.
+/// The schema's name and version. A field's meaning never changes; new fields may be added.
 pub(super) const SCHEMA: &str = "vellum.bench/1";
 
 /// The whole result.
@@ -27,21 +26,21 @@ pub(super) struct Report {
     pub(super) machine: Machine,
     /// The programs, A first.
     pub(super) programs: Vec<Program>,
-    /// What starting a program costs by itself.
+    /// The cost of starting an empty program.
     pub(super) start: Option<Start>,
-    /// What timing nothing costs, for a suite.
+    /// The base of a suite: the time of an empty operation.
     pub(super) base: Option<Base>,
-    /// Each other program against A, with A against itself beside it.
+    /// Each other program compared with A, and A compared with itself.
     pub(super) versus: Vec<Versus>,
-    /// What each thing timed is like.
+    /// A description of each timed program or case.
     pub(super) subjects: Vec<Subject>,
-    /// Cases of a suite that were too short for the clock, and what would do.
+    /// Cases of a suite that were too short for the clock, with the batch that they need.
     pub(super) refused: Vec<String>,
-    /// Whether B is slower than allowed.
+    /// The results of --fail-above.
     pub(super) gates: Vec<Held>,
-    /// What a longer run would show.
+    /// A hint about a longer run.
     pub(super) advice: Option<String>,
-    /// What a reader must know.
+    /// Warnings for the reader.
     pub(super) warnings: Vec<String>,
     /// Every observation, as in schema vellum.observations/1.
     pub(super) series: Vec<Series>,
@@ -50,7 +49,7 @@ pub(super) struct Report {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// Programs against each other.
+    /// Programs compared with each other.
     Versus,
     Program,
     /// Operations of this process.
@@ -61,67 +60,67 @@ pub(super) enum Kind {
 pub(super) struct How {
     /// The clock of wall times.
     pub(super) clock: String,
-    /// Its step, nanoseconds.
+    /// The step of the clock, nanoseconds.
     pub(super) step_ns: f64,
-    /// The seed of the random order; none for a suite.
+    /// The seed of the random order; null for a suite.
     pub(super) seed: Option<u64>,
-    /// In which order the programs ran: `random` or `duet`; none for a suite.
+    /// The order of the programs: `random` or `duet`; null for a suite.
     pub(super) order: Option<&'static str>,
     /// The processors of a duet.
     pub(super) processors: Option<[usize; 2]>,
-    /// Rounds; of a suite, none.
+    /// The number of rounds; null for a suite.
     pub(super) rounds: Option<usize>,
-    /// How long they took together, nanoseconds.
+    /// The time of all rounds, nanoseconds.
     pub(super) took_ns: u64,
     /// The share of observations below an absolute figure.
     pub(super) low_share: f64,
-    /// Which figure decides, for programs …
+    /// The deciding metric, for programs.
     pub(super) metric: Option<&'static str>,
-    /// … in what it is …
+    /// The unit of the deciding metric.
     pub(super) unit: Option<Unit>,
-    /// … and what counted it, if it was counted.
+    /// The counter of the deciding metric, if it is instructions.
     pub(super) counter: Option<&'static str>,
-    /// Whether a second order was run, or why not.
+    /// The second order's result, or the reason why none was run.
     pub(super) order_check: Option<String>,
     pub(super) suite: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Program {
-    /// What it is called here: `A`, `B` and so on.
+    /// Its letter in this report: `A`, `B` and so on.
     pub(super) arm: String,
     /// A short name for people.
     pub(super) name: String,
     pub(super) path: String,
-    /// The command as it was given.
+    /// The command as given by the user.
     pub(super) command: Vec<String>,
-    /// Its largest resident memory, median over the rounds; none under valgrind, whose memory it would be.
+    /// Its peak resident memory, median over the rounds; null under valgrind, which would be included.
     pub(super) peak_bytes: Option<f64>,
-    /// Whether that is only an upper bound: a process begins with the pages of its parent, and the kernel
+    /// True if the peak is only an upper bound: a process starts with its parent's pages, and the kernel
     /// counts them.
     pub(super) peak_is_bound: bool,
-    /// Its page faults, likewise.
+    /// Its page faults, median over the rounds; null under valgrind.
     pub(super) faults: Option<f64>,
-    /// How many runs failed, and were counted all the same.
+    /// The number of failed runs, which were counted anyway.
     pub(super) failures: usize,
     pub(super) runs: usize,
 }
 
-/// What starting and ending a process costs.
+/// The cost of starting and ending a process.
 #[derive(Debug, Serialize)]
 pub(super) struct Start {
-    /// What ran.
+    /// The empty program that ran.
     pub(super) what: &'static str,
     pub(super) wall: Base,
     pub(super) cpu: Base,
-    /// Whether it was taken off.
+    /// True if the cost was subtracted.
     pub(super) subtracted: bool,
 }
 
-/// One figure of a program and of the first one compared.
+/// A comparison of one program with the first, by one metric.
 #[derive(Debug, Serialize)]
 pub(super) struct Versus {
-    /// Which program is compared with A.
+    /// The letter of the program that is compared with A.
     pub(super) arm: String,
     pub(super) metric: Metric,
     pub(super) comparison: Comparison,
@@ -129,43 +128,43 @@ pub(super) struct Versus {
     pub(super) verdict: String,
 }
 
-/// What one thing timed is like.
+/// A description of one timed program or case.
 #[derive(Debug, Serialize)]
 pub(super) struct Subject {
     pub(super) name: String,
     /// `wall`, `cpu` or `instructions`.
     pub(super) metric: Metric,
-    /// Operations in an observation.
+    /// The number of operations per observation.
     pub(super) batch: u64,
     /// Count, mean, min, max, std, in the metric's unit.
     pub(super) stat: Stat,
     pub(super) median: f64,
     /// The absolute figure: a low quantile.
     pub(super) low: Option<Interval>,
-    /// Layers of outliers, and the share that none of them took.
+    /// The number of outlier layers, and the share of observations outside of all layers.
     pub(super) layers: usize,
     pub(super) kept_share: f64,
-    /// The course of its level; none of too few observations.
+    /// The course of its level; null with too few observations.
     pub(super) steady: Option<Steady>,
-    /// The levels round which it clusters; none of too few observations.
+    /// The levels around which it clusters; null with too few observations.
     pub(super) modality: Option<Modality>,
-    /// Disturbances that come back.
+    /// Periodic disturbances.
     pub(super) beats: Option<Beats>,
-    /// What outliers lost time to; none where nothing was recorded that could tell.
+    /// The causes to which outliers lost time; null if none were recorded.
     pub(super) losses: Option<Losses>,
 }
 
-/// A gate and who went through it.
+/// The result of a gate for one program.
 #[derive(Debug, Serialize)]
 pub(super) struct Held {
     pub(super) name: String,
     pub(super) gate: Gate,
-    /// How long the rounds take that would tell, where nothing was shown.
+    /// If nothing was shown: the time of the rounds needed for a result.
     pub(super) time_advised_ns: Option<u64>,
 }
 
 impl Held {
-    /// In words, with the time that more rounds take.
+    /// The result in words, with the time for more rounds.
     pub(super) fn words(&self) -> String {
         let time = self.time_advised_ns.map(|ns| {
             let time = Duration::from_nanos(ns);
@@ -177,7 +176,7 @@ impl Held {
 }
 
 impl Report {
-    /// Nothing found yet.
+    /// An empty result.
     pub(super) fn new(kind: Kind, how: How) -> Report {
         Report {
             schema: SCHEMA,
@@ -198,7 +197,7 @@ impl Report {
         }
     }
 
-    /// Why it is slower than allowed, a line each; nothing if it is not.
+    /// The failed gates, one line each; empty if none failed.
     pub(super) fn failed(&self) -> Vec<String> {
         let failed = self.gates.iter().filter(|held| held.gate.failed());
         let what = match self.how.unit {
@@ -210,7 +209,7 @@ impl Report {
 }
 
 impl Metric {
-    /// Its key in documents, its name in tables, and in sentences.
+    /// The metric's key in documents, its name in tables, and its name in sentences.
     fn names(self) -> [&'static str; 3] {
         match self {
             Metric::Cpu => ["cpu", "CPU", "CPU time"],
@@ -231,7 +230,7 @@ impl Metric {
         self.names()[2]
     }
 
-    /// What its figures are in.
+    /// The unit of the metric's figures.
     pub(super) fn unit(self) -> Unit {
         match self {
             Metric::Cpu | Metric::Wall => Unit::Nanoseconds,

@@ -13,19 +13,19 @@ use std::process::{Command as System, Stdio};
 use tempfile::TempDir;
 use vellum_process::Command;
 
-/// A revision that is checked out.
+/// A revision that is checked out and built.
 #[derive(Debug)]
 pub(super) struct Revision {
     name: String,
     /// The tree that this command runs in.
     here: PathBuf,
     there: PathBuf,
-    /// Removed last.
+    /// The temporary folder, removed last.
     _folder: TempDir,
 }
 
 impl Revision {
-    /// Checks `name` out, and builds it and what is here with the line `build`.
+    /// Checks `name` out, and builds it and the current tree with the line `build`.
     pub(super) fn build(name: &str, build: Option<&OsStr>) -> Result<Revision, BenchFailure> {
         let failed = |why: String| BenchFailure::Revision { name: name.to_owned(), why };
         let here = git(None, &["rev-parse", "--show-toplevel"]).map_err(failed)?;
@@ -75,7 +75,7 @@ impl Revision {
         let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
         let mut shell = System::new("/bin/sh");
         shell.arg("-c").arg(line).current_dir(tree).stdin(Stdio::null());
-        // The messages of a build are no result: they belong beside ours.
+        // The messages of a build are no result: they go to standard error like this command's messages.
         shell.stdout(std::io::stderr());
         let status = shell.status().map_err(|error| failed(format!("/bin/sh: {error}")))?;
         let line = line.to_string_lossy();
@@ -90,12 +90,12 @@ impl Revision {
 impl Drop for Revision {
     fn drop(&mut self) {
         let path = self.there.to_string_lossy().into_owned();
-        // Without the tree git forgets it by itself, in time.
+        // If this fails, git itself prunes the entry later, as the tree is gone.
         let _ = git(Some(&self.here), &["worktree", "remove", "--force", &path]);
     }
 }
 
-/// The first line that git says, or why it failed.
+/// The first line of git's output, or its error.
 fn git(folder: Option<&Path>, words: &[&str]) -> Result<String, String> {
     let mut command = System::new("git");
     if let Some(folder) = folder {

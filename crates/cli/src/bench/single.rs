@@ -1,4 +1,4 @@
-//! One program: its undisturbed time, and its disturbances.
+//! The benchmark of one program: its undisturbed time, and its disturbances.
 //!
 //! The program runs as all three arms of a duel, and so is also compared with itself. The difference found
 //! is the noise of this machine.
@@ -43,12 +43,12 @@ pub(super) fn run(args: &Bench, chosen: &Chosen, steps: &Steps) -> Result<Report
     Ok(report)
 }
 
-/// What a program that is timed alone is called.
+/// The name of a program that is timed alone.
 fn called(args: &Bench, chosen: &Chosen) -> String {
     args.name.clone().unwrap_or_else(|| chosen.name.clone())
 }
 
-/// All runs in the order in which they were made, `most` at most.
+/// All runs in the order in which they were made, but not more than `most`.
 fn joined(metric: Metric, duel: &ProcessDuel, name: &str, most: Option<usize>) -> Series {
     let arms: Vec<Series> = (0..ARMS.len()).map(|arm| metric.series(duel, name, arm)).collect();
     let mut all: Vec<Observation> = arms.iter().flat_map(|arm| arm.observations.iter().copied()).collect();

@@ -14,7 +14,7 @@ use vellum_process::Command;
 /// The shell of all steps.
 const SHELL: &str = "/bin/sh";
 
-/// The steps round the runs of all programs, each with its setting.
+/// The steps around the runs of all programs, each with its setting.
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     args: &'a Bench,
@@ -27,7 +27,7 @@ impl<'a> Steps<'a> {
     pub(super) fn begin(args: &'a Bench, settings: Vec<Setting>) -> Result<Steps<'a>, BenchFailure> {
         let mut steps = Steps { args, settings, set_up: 0 };
         for place in 0..steps.settings.len() {
-            // Even one that fails half-way leaves something behind.
+            // Counted first: a set-up that fails half-way may leave files behind.
             steps.set_up += 1;
             if let Some(line) = &args.setup {
                 step("setup", &shell(line, &steps.settings[place])).map_err(BenchFailure::Duel)?;
@@ -36,17 +36,17 @@ impl<'a> Steps<'a> {
         Ok(steps)
     }
 
-    /// What comes before each program's runs; nothing, if nothing was asked for.
+    /// The commands before each program's runs; empty without --prepare.
     pub(super) fn prepare(&self, programs: usize) -> Vec<Command> {
         self.each(self.args.prepare.as_deref(), programs)
     }
 
-    /// What comes after each program's runs.
+    /// The commands after each program's runs; empty without --conclude.
     pub(super) fn conclude(&self, programs: usize) -> Vec<Command> {
         self.each(self.args.conclude.as_deref(), programs)
     }
 
-    /// One program may be timed as several.
+    /// One command per arm: a program may be timed in several arms.
     fn each(&self, line: Option<&OsStr>, programs: usize) -> Vec<Command> {
         let settings = || self.settings.iter().cycle().take(programs);
         line.into_iter().flat_map(|line| settings().map(move |setting| shell(line, setting))).collect()

@@ -13,7 +13,7 @@ use vellum_timing::suites;
 /// Times the suite of this name.
 pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
     let Some(mut suite) = suites::named(name) else {
-        // The command line knows no other names.
+        // Not reached: the command line accepts no other names.
         return Err(BenchFailure::Options("there is no such suite").into());
     };
     if let Some(only) = &args.only
@@ -27,7 +27,7 @@ pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
         clock: args.clock,
         detail: Detail::Full,
         observations: args.rounds.map_or(defaults.observations, |rounds| rounds as usize),
-        // A number that was asked for is reached, however long it takes.
+        // With --rounds, all rounds are made, however long they take.
         time: args.time.unwrap_or(if args.rounds.is_some() { Duration::MAX } else { defaults.time }),
         warm_up: args.warm_up.map_or(defaults.warm_up, |ms| Duration::from_millis(ms.into())),
         batching: args.batch,

@@ -11,7 +11,7 @@ use vellum_report::{Report, Row, Section, Table};
 
 /// Causes of one case that are named in a line.
 const CAUSES_SHOWN: usize = 3;
-/// A cause that took less of what was lost is left out of that line.
+/// A cause with a smaller share of the lost time is left out of that line.
 const CAUSE_SHARE_MIN: f64 = 0.005;
 
 /// The report for people.
@@ -97,7 +97,7 @@ fn table(report: &mut Report<'_>, title: impl Into<String>, table: Table) {
 fn versus(report: &mut Report<'_>, found: &Found) {
     compared::tables(found).into_iter().for_each(|(title, of)| table(report, title, of));
     let order = found.versus.first().and_then(|row| row.comparison.order.as_ref());
-    // One that depends on the order is among the warnings.
+    // A result that depends on the order is among the warnings.
     let order = order.filter(|order| !order.depends()).map(ToString::to_string);
     let is_checked = found.versus.first().is_some_and(|row| row.comparison.order.is_some());
     sentences(report, order.or_else(|| found.how.order_check.clone().filter(|_| !is_checked)));
@@ -105,7 +105,7 @@ fn versus(report: &mut Report<'_>, found: &Found) {
 
 fn program(report: &mut Report<'_>, found: &Found) {
     table(report, "figures", figures(found));
-    // The last one: the wall time, where there is one.
+    // The last subject is the wall time, if there is one.
     let Some(last) = found.subjects.last() else { return };
     let kept = share(last.kept_share);
     let layers =
@@ -118,7 +118,7 @@ fn program(report: &mut Report<'_>, found: &Found) {
     sentences(report, [layers].into_iter().chain(usage).chain(levels(found)));
 }
 
-/// From where on the level stands, and whether there are several.
+/// Sentences about the level of each subject: its course, and its modes.
 fn levels(found: &Found) -> impl Iterator<Item = String> {
     found.subjects.iter().flat_map(|subject| {
         let told = [course(subject), several_modes(subject)].into_iter().flatten();
@@ -126,7 +126,7 @@ fn levels(found: &Found) -> impl Iterator<Item = String> {
     })
 }
 
-/// What a subject is called in tables.
+/// The name of a subject in tables.
 fn called(found: &Found, subject: &Subject) -> String {
     if found.kind == Kind::Suite { case(subject) } else { subject.metric.short().to_owned() }
 }
@@ -145,7 +145,7 @@ pub(super) fn figures(found: &Found) -> Table {
         (_, None) => "time",
     };
     let heads = [head, "n", "mean", "min", "max", "std", low_name(found.how.low_share), "95 %"];
-    // Names are more useful than the interval of the last figure, which the verdict and the JSON have too.
+    // On a narrow terminal the last interval is dropped before names; the verdict and the JSON have it too.
     let mut figures = Table::plain(&heads, 1).with_spare(1);
     for subject in &found.subjects {
         let scaled = |value: f64| subject.metric.unit().scaled(value);
@@ -160,7 +160,7 @@ pub(super) fn figures(found: &Found) -> Table {
 }
 
 fn losses(report: &mut Report<'_>, found: &Found) {
-    // Of instructions counted by valgrind nothing else is known.
+    // With valgrind only instructions are measured.
     if found.how.counter.is_some() && found.start.is_none() {
         return;
     }
@@ -208,7 +208,7 @@ fn beats(report: &mut Report<'_>, found: &Found) {
     }
 }
 
-/// What follows.
+/// The verdicts that follow from the comparisons.
 fn verdicts(found: &Found, args: &Bench) -> Vec<String> {
     let decisive = compared::decisive(found);
     let mut said: Vec<String> =
@@ -232,7 +232,7 @@ fn verdicts(found: &Found, args: &Bench) -> Vec<String> {
     said
 }
 
-/// What the gates say: each that was not passed, or is alone, by itself.
+/// The gates in words. A single gate and each failed gate get a line of their own.
 fn gates(gates: &[Held]) -> Vec<String> {
     let passed = gates.iter().filter(|held| held.gate.outcome == Outcome::Passed).count();
     let alone = gates.len() == 1;
@@ -244,19 +244,19 @@ fn gates(gates: &[Held]) -> Vec<String> {
     said
 }
 
-/// What a subject is called in tables.
+/// The name of a case in tables: without the suite.
 fn case(subject: &Subject) -> String {
     let name = subject.name.split_once('/').map_or(&*subject.name, |(_suite, case)| case);
     if subject.batch > 1 { format!("{name} (of {})", subject.batch) } else { name.to_owned() }
 }
 
-/// How the level came to stand, if that is news.
+/// The course of the level before it became steady, if it changed.
 fn course(subject: &Subject) -> Option<String> {
     let steady = subject.steady.as_ref()?;
     let number = |place: usize| Unit::Count.scaled((place + 1) as f64);
     let ns = |value: f64| subject.metric.unit().scaled(value);
     let last = steady.stretches.last()?.level;
-    // The course was found from all stretches before, however many.
+    // The course was computed from all earlier stretches, however many.
     let earlier =
         steady.stretches.iter().filter(|stretch| steady.from.is_some_and(|from| stretch.start < from));
     let (sum, count) = earlier.fold((0.0, 0.0), |(sum, count), stretch| {
@@ -283,7 +283,7 @@ fn course(subject: &Subject) -> Option<String> {
     }
 }
 
-/// Round which levels the observations cluster, if there are several.
+/// The levels around which the observations cluster, if there are several.
 fn several_modes(subject: &Subject) -> Option<String> {
     let modality = subject.modality.as_ref().filter(|modality| modality.is_bimodal())?;
     let mode = |mode: &Mode| format!("{} at {}", share(mode.share), subject.metric.unit().scaled(mode.at));
@@ -291,7 +291,7 @@ fn several_modes(subject: &Subject) -> Option<String> {
     Some(format!("several levels, which no single figure describes: {}", modes.join(", ")))
 }
 
-/// "12.3 µs" and "12.1 to 12.5 µs".
+/// An interval as text: "12.3 µs" and "12.1 to 12.5 µs".
 pub(super) fn interval(found: Interval, metric: Metric) -> Vec<String> {
     let scaled = |value: f64| metric.unit().scaled(value);
     let (low, high) = (scaled(found.low), scaled(found.high));
@@ -312,7 +312,7 @@ pub(super) fn low_name(share: f64) -> &'static str {
     }
 }
 
-/// "preemption 80 %, minor fault 20 %".
+/// The largest causes as text: "preemption 80 %, minor fault 20 %".
 fn greediest(losses: &Losses) -> String {
     let shown = losses.causes.iter().take(CAUSES_SHOWN).filter(|total| total.share >= CAUSE_SHARE_MIN);
     let shown: Vec<String> =
@@ -320,18 +320,18 @@ fn greediest(losses: &Losses) -> String {
     shown.join(", ")
 }
 
-/// A program's largest resident memory, as far as it is known.
+/// A program's peak resident memory, if it was measured.
 pub(super) fn peak(program: &Program) -> Option<String> {
     let most = if program.peak_is_bound { "≤ " } else { "" };
     Some(format!("{most}{}", Unit::Bytes.scaled(program.peak_bytes?)))
 }
 
-/// A program's page faults, likewise.
+/// A program's page faults, if they were measured.
 pub(super) fn faults(program: &Program) -> Option<String> {
     program.faults.map(|faults| Unit::Count.scaled(faults))
 }
 
-/// The range that holds both.
+/// The range that contains both.
 fn widest(one: (f64, f64), other: (f64, f64)) -> (f64, f64) {
     (one.0.min(other.0), one.1.max(other.1))
 }

@@ -7,7 +7,7 @@
 //!
 //! More programs only lengthen the rounds. Each ratio is formed within a round and has the same control.
 //!
-//! The second order takes a sixth of the time. It is left out, with a note, if a round is too long for it.
+//! The second order takes a sixth of the time. If a round is too long for that, a note replaces it.
 
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;
@@ -25,18 +25,18 @@ use vellum_measure::{CompareError, Comparison, Direction, Interval, Options, Uni
 use vellum_process::Interrupt;
 use vellum_report::units;
 
-/// The share of the time that the second order gets …
+/// The share of the time for the second order.
 const ORDER_SHARE: f64 = 1.0 / 6.0;
-/// … and how far it may exceed that.
+/// The factor by which the second order may exceed its share of the time.
 const ORDER_SLACK: f64 = 2.0;
-/// Where rounds are counted, the second order has one for every this many, at least [`ROUNDS_MIN`].
+/// With --rounds, the second order has one round for this many, but at least [`ROUNDS_MIN`].
 const ORDER_EVERY: usize = 5;
-/// The difference that matters, unless asked otherwise.
+/// The default size of a difference that matters.
 const SIZE: f64 = 0.01;
-/// Half a width of 95 % must be smaller than a difference by this factor for it to be shown in nine runs of
-/// ten: the quantiles of the normal distribution at 0.975 and 0.9 over the first of them.
+/// To show a difference in nine runs of ten, half a 95 % width must be smaller than it by this factor. It is
+/// the sum of the normal distribution's quantiles at 0.975 and 0.9, divided by the first.
 const TELLING: f64 = (1.96 + 1.2816) / 1.96;
-/// From this many times as long, another metric is offered.
+/// If the needed time is this many times as long, another metric is suggested.
 const LONGER: u32 = 4;
 
 /// Compares every program with the first.
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
         for (arm, name) in (2..).zip(&names[1..]) {
             let compared = match (compare(args, first, metric, arm, seed), metric == args.metric) {
                 (Err(error), true) => return Err(BenchFailure::Compare(error).into()),
-                // What decides nothing may be missing, as the CPU time of a program that uses none.
+                // Metrics that decide nothing may be missing, as the CPU time of a program that uses none.
                 (Err(error), false) => {
                     report.warnings.push(error.to_string());
                     continue;
@@ -125,7 +125,7 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
     Ok(report)
 }
 
-/// How long it takes to see a difference of a size that matters, where the intervals are wider than that.
+/// The time needed to see a difference that matters, if the intervals are wider than it.
 fn advice(args: &Bench, report: &Report, rounds: usize, took: Duration) -> Option<String> {
     let size = args.until.map_or(SIZE, f64::exp_m1);
     let not_shown = |row: &&Versus| row.metric == args.metric && row.direction == Direction::NotShown;
@@ -156,7 +156,7 @@ fn half_width(ratio: Interval) -> f64 {
     (ratio.high / ratio.low).ln() / 2.0
 }
 
-/// What the programs are called: by their commands, with their letters where two are the same.
+/// The names of the programs: their commands, with their letters if two are the same.
 fn names(args: &Bench, programs: &[Chosen]) -> Vec<String> {
     let letter = |place: usize| arm_name(if place == 0 { 0 } else { place + 1 });
     let named = |(place, program): (usize, &Chosen)| match &args.name {
@@ -170,7 +170,7 @@ fn names(args: &Bench, programs: &[Chosen]) -> Vec<String> {
     programs.iter().enumerate().map(named).collect()
 }
 
-/// How long the second order may run, or why it is not run.
+/// The extent of the second order, or the reason why it is not run.
 fn order_extent(
     args: &Bench,
     whole: Extent,
@@ -198,8 +198,8 @@ fn order_extent(
     Ok(Extent { time, rounds: None, until: None })
 }
 
-/// The time to ask for, in nanoseconds, to have `more` rounds, where `rounds` took this long. The second
-/// order has its share of it.
+/// The value for --time, in nanoseconds, that gives `more` rounds, as `rounds` took this long. It includes
+/// the share of the second order.
 fn time_of(more: usize, rounds: usize, took: Duration) -> u64 {
     let ns = took.as_nanos() as f64 / rounds.max(1) as f64 * more as f64;
     (ns / (1.0 - ORDER_SHARE)) as u64

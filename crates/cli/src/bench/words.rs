@@ -3,12 +3,12 @@
 use super::args::Metric;
 use vellum_measure::{Direction, Interval, Ratios, percent};
 
-/// From this factor on "times as long" is easier to read than a percentage.
+/// From this factor on, "times as long" is easier to read than a percentage.
 const TIMES_FROM: f64 = 1.5;
 
-/// One sentence: which takes longer or does more, by how much, and whether that is shown.
+/// The verdict in one sentence: which program is slower or does more, by how much, and whether that is shown.
 ///
-/// `found` has b's figure over a's. Where the control is why nothing is shown, the interval counts it.
+/// `found` has the ratio of b to a. If only the control prevents a result, the interval includes the control.
 pub(super) fn verdict(metric: Metric, found: &Ratios, direction: Direction, [a, b]: [&str; 2]) -> String {
     let ratio = found.ratio;
     if metric == Metric::Instructions && direction != Direction::NotShown {
@@ -54,29 +54,29 @@ pub(super) fn verdict(metric: Metric, found: &Ratios, direction: Direction, [a, 
     }
 }
 
-/// The interval of b's figure over a's, with what a shows against itself.
+/// The interval of the ratio of b to a, widened by the control.
 pub(super) fn with_control(found: &Ratios) -> Interval {
     let (ratio, control) = (found.ratio, found.control);
     Interval { low: ratio.low / control.high.max(1.0), high: ratio.high / control.low.min(1.0), ..ratio }
 }
 
-/// "-0.5 to +1.1 %".
+/// An interval as text: "-0.5 to +1.1 %".
 pub(super) fn range(ratio: Interval) -> String {
     let low = percent(ratio.low);
     format!("{} to {}", low.trim_end_matches(" %"), percent(ratio.high))
 }
 
-/// "0.8 to 1.2 %", the nearer one first.
+/// An interval as text, the smaller change first: "0.8 to 1.2 %".
 fn span(near: f64, far: f64) -> String {
     format!("{} to {}", unsigned(near).trim_end_matches(" %"), unsigned(far))
 }
 
-/// How far a ratio is from one, without its sign: "1.0 %".
+/// The distance of a ratio from one, without its sign: "1.0 %".
 fn unsigned(ratio: f64) -> String {
     percent(ratio).trim_start_matches(['+', '-']).to_owned()
 }
 
-/// "2.00 times (1.98 to 2.02)".
+/// A ratio as text: "2.00 times (1.98 to 2.02)".
 fn times(ratio: Interval) -> String {
     let digits = |value: f64| if value < 9.995 { format!("{value:.2}") } else { format!("{value:.1}") };
     format!("{} times ({} to {})", digits(ratio.estimate), digits(ratio.low), digits(ratio.high))

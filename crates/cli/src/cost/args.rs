@@ -4,7 +4,8 @@ use clap::ValueHint;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Run a program, unmodified, and print which of its lines pay most for memory, then its annotated source.
+/// Run a program, unmodified, and print its most expensive memory operations by line, then its annotated
+/// source.
 ///
 /// First come the twenty dearest lines. Then comes the source: under each line are the operations it caused,
 /// with count, bytes, and mean, smallest, largest time and standard deviation. Counts are exact. Only some
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  vellum cost -- ./prog args\n  vellum cost -f list.c -- ./prog\n  \
     vellum cost -s --folded out.folded -- ./prog\n  vellum cost --diff old.json new.json")]
 pub(crate) struct Cost {
-    /// Show only source files whose path ends in FILE, also those of a library; may be repeated.
+    /// Show only source files whose path ends in FILE, including those of libraries; may be repeated.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: Vec<PathBuf>,
 
@@ -50,7 +51,7 @@ pub(crate) struct Cost {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) recorder: Option<PathBuf>,
 
-    /// Show how counts and times have changed from one run that was saved with --json to another.
+    /// Show changes of counts and times from one run that was saved with --json to another.
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], value_hint = ValueHint::FilePath,
         conflicts_with_all = ["command", "file", "summary", "output", "json", "folded"])]
     pub(crate) diff: Vec<PathBuf>,

@@ -1,6 +1,6 @@
 //! Changes of counts and times from one saved run to another.
 //!
-//! Operations that took more time come first, those that took less come last. Operations with noisy or
+//! Operations that took more time come first, faster ones come last. Operations with noisy or
 //! missing times are ordered by their counts, which are exact.
 //!
 //! A change of time is noise if it is within two standard errors of both runs' timings. If the counts are
@@ -22,18 +22,18 @@ use vellum_report::units::count;
 use vellum_report::{Look, Report, Section, Style, Table, stdout};
 use vellum_wire::operation::Kind;
 
-/// Columns of the table beside its names.
+/// Columns of the table besides its names.
 const FIGURES_WIDTH: usize = 69;
 
 /// A place and an operation, in words.
 type What = (Cause, String);
 
-/// How often, and nanoseconds all together, if they are known.
+/// The number of operations, and their total nanoseconds if they were timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Sum {
     count: u64,
     total_ns: Option<f64>,
-    /// The square of that time's standard error.
+    /// The square of the total time's standard error.
     variance: f64,
     is_scaled: bool,
 }
@@ -44,7 +44,7 @@ impl Sum {
     }
 }
 
-/// An operation of which there were more or fewer, or which took more or less time.
+/// An operation whose count or time has changed.
 #[derive(Debug)]
 struct Change {
     what: What,
@@ -61,8 +61,8 @@ impl Change {
         self.new.total_ns.unwrap_or(0.0) - self.old.total_ns.unwrap_or(0.0)
     }
 
-    /// Whether its time is within noise, if times are known. Where the count has changed, which is exact, so
-    /// has the time, as far as timings tell.
+    /// True if its time changed within noise; `None` without times. If the count, which is exact, has
+    /// changed, the time counts as changed too.
     fn is_noise(&self, drift: f64) -> Option<bool> {
         self.old.total_ns.or(self.new.total_ns)?;
         let error = (self.old.variance + self.new.variance).sqrt();
@@ -81,7 +81,7 @@ fn drift(changes: &[Change]) -> f64 {
     median(&means.map(|(old, new)| (new / old).ln().abs()).collect::<Vec<f64>>()).unwrap_or(0.0)
 }
 
-/// Shows what has changed, on standard output.
+/// Shows the changes on standard output.
 pub(super) fn diff(old: &Path, new: &Path, top: usize) -> Result<u8, Failure> {
     let [old, new] = [old, new].map(|path| {
         let saved = Saved { path, schema: SCHEMA, maker: "vellum cost --json FILE" };
@@ -111,7 +111,7 @@ fn item(entry: &Value) -> Option<(What, Sum)> {
     Some(((cause(entry)?, operation), sum))
 }
 
-/// What has changed, most time first.
+/// The changes, those of most time first.
 fn between(old: Vec<(What, Sum)>, new: Vec<(What, Sum)>) -> Vec<Change> {
     let mut both: BTreeMap<What, [Sum; 2]> = BTreeMap::new();
     for (at, items) in [old, new].into_iter().enumerate() {
@@ -137,7 +137,7 @@ fn between(old: Vec<(What, Sum)>, new: Vec<(What, Sum)>) -> Vec<Change> {
     changes
 }
 
-/// Half of the lines are those that grew most, half those that shrank most.
+/// A table: half of its lines grew most, half of them shrank most.
 fn section(changes: &[Change], top: usize, width: usize) -> Section {
     let mut section = Section::new();
     if changes.is_empty() {

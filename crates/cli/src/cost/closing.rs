@@ -7,12 +7,12 @@ use vellum_measure::Unit;
 use vellum_report::Section;
 use vellum_report::units::{count, many, time};
 
-/// What share `part` is of `whole`.
+/// The share of `part` in `whole`, in words.
 fn share(part: u64, whole: u64) -> String {
     if part == whole {
         return "all".to_owned();
     }
-    // All but a few is not all.
+    // Never rounded up to 100 %.
     format!("{:.2} %", (part as f64 / whole as f64 * 100.0).min(99.99))
 }
 

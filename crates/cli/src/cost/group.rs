@@ -1,36 +1,35 @@
 //! Operations grouped together, with their joint times.
 //!
-//! The mean of a group is weighted by the exact counts of its items. Its extremes are the extremes of its
-//! items.
+//! The mean of a group is weighted by the exact counts of its items. Its extremes are those of all items.
 
 use vellum_cost::Item;
 use vellum_measure::Stat;
 
-/// Items taken together.
+/// A group of items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Group {
-    /// Operations.
+    /// The number of operations.
     pub(crate) count: u64,
-    /// Bytes that they asked for, if any of them did.
+    /// The sum of requested bytes, if any operation requested bytes.
     pub(crate) bytes: Option<u64>,
-    /// Operations whose times are known, as items timed them.
+    /// The number of operations that the timings represent.
     covered: f64,
     timed: u64,
-    /// Nanoseconds, all together.
+    /// The sum of their times, in nanoseconds.
     total_ns: f64,
     squares: f64,
     min: f64,
     max: f64,
-    /// Nanoseconds that they cost, those of page faults with them.
+    /// The cost of the operations in nanoseconds, including page faults.
     pub(crate) cost_ns: f64,
-    /// Disturbed ones among the timed.
+    /// The number of disturbed timings.
     pub(crate) disturbed: u64,
-    /// Whether the count is in part a share of a total.
+    /// True if a part of the count is a share of a total.
     pub(crate) is_scaled: bool,
 }
 
 impl Group {
-    /// Takes `item` in, which cost this.
+    /// Adds `item` and its cost.
     pub(crate) fn add(&mut self, item: &Item, cost_ns: f64) {
         self.cost_ns += cost_ns;
         self.is_scaled |= item.is_scaled;
@@ -47,12 +46,12 @@ impl Group {
         self.squares += weight * (times.std * times.std + times.mean * times.mean);
     }
 
-    /// Whether only some of those with times were timed.
+    /// True if only a sample of the operations was timed.
     pub(crate) fn is_sampled(&self) -> bool {
         (self.timed as f64) < self.covered
     }
 
-    /// The times of all, if any are known.
+    /// The times of all operations, if any were timed.
     pub(crate) fn times(&self) -> Option<Stat> {
         if self.timed == 0 {
             return None;
@@ -88,7 +87,7 @@ mod tests {
         group.add(&item(1, 50.0, 0.0), 50.0);
         let times = group.times().unwrap();
         assert_eq!((group.count, times.n, times.mean, times.min, times.max), (4, 4, 20.0, 10.0, 50.0));
-        // Three tens and a fifty.
+        // The values are 10, 10, 10 and 50.
         assert!((times.std - 300f64.sqrt()).abs() < 1e-9);
         assert_eq!((group.total_ns, group.cost_ns), (80.0, 80.0));
         assert_eq!(group.bytes, Some(100), "of those that said");

@@ -37,9 +37,9 @@ use vellum_timing::clock::{Clock, ClockKind};
 use vellum_wire::cost::LEDGER_ENV;
 use vellum_wire::{Attach, BOARD_ENV};
 
-/// How often the board's memory is reserved ahead.
+/// The interval at which the board's memory is reserved ahead.
 const TICK: Duration = Duration::from_millis(100);
-/// Cycles in a microsecond where they are not known: which operations are long is then a guess.
+/// A guess of the cycles in a microsecond, if they are unknown: it decides which operations are long.
 const CYCLES_A_US: f64 = 2000.0;
 
 /// The ledger could not be made.
@@ -56,7 +56,7 @@ pub(crate) fn cost(args: &Cost) -> Result<u8, Failure> {
         return changes::diff(old, new, args.top);
     }
     let program = locate(&args.command[0], std::env::var_os("PATH").as_deref())?;
-    // A file that cannot be read can still be executed; nothing is known about it then.
+    // An unreadable file can still be executed; its properties are then unknown.
     let obstacle = Image::inspect(&program).ok().and_then(|image| image.obstacle);
     let recorder = library::find_recorder(args.recorder.as_deref())?;
     let vellum = if args.own_allocator { None } else { Some(library::find(args.lib.as_deref())?) };
@@ -118,7 +118,7 @@ fn observe(
         Err(refused) => (None, Some(refused)),
     };
     let ended = child.wait(Some(TICK), |_| board.reserve_ahead());
-    // From here on nobody may be kept from ending us, and nothing of ours may be left behind.
+    // From here on a signal ends this command, so its files must be removed now.
     board.remove();
     answers.stop();
     let faults = reader.map(vellum_cost::FaultReader::stop);
@@ -133,7 +133,7 @@ fn observe(
         flames: args.folded.is_some(),
     };
     let profile = profile(sources, &mut symbols);
-    // The program may have executed others in its place: its last slot is what it became.
+    // The program may have called exec: its last slot is that of the last program.
     let slot = board
         .claimed()
         .iter()
@@ -159,7 +159,7 @@ fn observe(
     Ok(Observed { command, program: program.to_path_buf(), ended, profile, on_vellum, newer, notes })
 }
 
-/// Our environment, and what makes the program record.
+/// This process's environment, with the variables that make the program record.
 fn environment(
     board: &BoardFile,
     ledger: &LedgerFile,
@@ -176,12 +176,12 @@ fn environment(
     edit(&mut env, "LD_PRELOAD", |old| move_to_front(recorder.as_os_str(), old));
     preload_companions(&mut env);
     edit(&mut env, LEDGER_ENV, |_| ledger.path().into());
-    // As for `vellum run`: a program built with AddressSanitizer, started by ours, would refuse to run.
+    // As in `vellum run`: a child program built with AddressSanitizer would refuse to run.
     edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));
     Ok(env)
 }
 
-/// Source files that were changed after a module was made of them. Files that are not here tell nothing.
+/// Source files that were changed after a module was compiled from them. Missing files are skipped.
 fn newer(profile: &Profile) -> BTreeMap<Arc<str>, PathBuf> {
     let changed = |file: &Path| std::fs::metadata(file).and_then(|meta| meta.modified()).ok();
     let is_newer = |(source, module): &&(Arc<str>, PathBuf)| {
@@ -256,7 +256,7 @@ fn fault_notes(faults: &Faults) -> Option<String> {
     ))
 }
 
-/// Stacks and nanoseconds, as flame graph tools read them.
+/// Stacks and nanoseconds in the format of flame graph tools.
 fn flames(profile: &Profile) -> String {
     folded(profile.flames.iter().map(|flame| {
         let operation = words::label(flame.operation).replace(' ', "_");

@@ -10,25 +10,25 @@ use vellum_process::Ended;
 /// The observations of one run.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// The command as it was given.
+    /// The command as given by the user.
     pub(crate) command: Vec<String>,
-    /// The file.
+    /// The program's file.
     pub(crate) program: PathBuf,
-    /// Its end and what the kernel accounted.
+    /// The exit status and the resource usage.
     pub(crate) ended: Ended,
-    /// What its operations cost.
+    /// The costs of its operations.
     pub(crate) profile: Profile,
-    /// Whether the program allocated from Vellum.
+    /// True if the program allocated from Vellum.
     pub(crate) on_vellum: bool,
-    /// Source files that were changed after a module was made of them, and that module.
+    /// Source files that were changed after a module was compiled from them, and that module.
     pub(crate) newer: BTreeMap<Arc<str>, PathBuf>,
-    /// Things to know about the report, in words.
+    /// Notes on the report.
     pub(crate) notes: Vec<String>,
 }
 
 impl Observed {
-    /// Nanoseconds that an item's operations took together. A page fault costs what one of fresh memory
-    /// costs, but one inside a timed operation is in that operation's time.
+    /// The total nanoseconds of an item's operations. A page fault costs the time of a fault on fresh memory;
+    /// a fault inside a timed operation is already in that operation's time.
     pub(crate) fn cost_ns(&self, item: &Item) -> f64 {
         static WRAPPERS: LazyLock<Wrappers> = LazyLock::new(|| Wrappers::new(Vec::new()));
         let is_inside = |via: &str| via == ALLOCATOR || WRAPPERS.has(via);
@@ -39,12 +39,12 @@ impl Observed {
         item.total_ns().unwrap_or_else(|| item.count as f64 * each())
     }
 
-    /// The same of all items.
+    /// The total nanoseconds of all items.
     pub(crate) fn all_ns(&self) -> f64 {
         self.profile.items.iter().map(|item| self.cost_ns(item)).sum()
     }
 
-    /// How the program ended.
+    /// The outcome of the program.
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome::of(self.ended.outcome)
     }

@@ -18,9 +18,9 @@ use vellum_report::{Report, Section, Table};
 const ROWS_MAX: usize = 20;
 /// The longest name.
 const NAME_WIDTH: usize = 44;
-/// Columns of a function's name behind its line.
+/// Columns for a function's name after its line.
 const FUNCTION_WIDTH: usize = 24;
-/// The least share of all that is listed.
+/// The smallest share of the total that is listed.
 const SHARE_MIN: f64 = 0.001;
 
 /// The summary.
@@ -47,10 +47,10 @@ pub(super) fn report(observed: &Observed) -> Report<'static> {
     report
 }
 
-/// What lines of files may be wanted alone.
+/// A filter of items by file.
 pub(crate) type Wanted<'a> = Option<&'a dyn Fn(&Item) -> bool>;
 
-/// The dearest of the lines that are wanted; of all lines, libraries, and functions without lines otherwise.
+/// The most expensive lines that pass the filter; without one, of all lines, libraries and functions.
 pub(crate) fn dearest(observed: &Observed, wanted: Wanted<'_>) -> Section {
     let here = std::env::current_dir().unwrap_or_default();
     let name = |item: &Item| match &item.cause.place {
@@ -68,7 +68,7 @@ pub(crate) fn dearest(observed: &Observed, wanted: Wanted<'_>) -> Section {
     sums("dearest lines", observed, &|item| is_wanted(item).then(|| name(item)))
 }
 
-/// A table of the sums of items by their names, the dearest first.
+/// A table of the sums of items by their names, the most expensive first.
 fn sums(title: &str, observed: &Observed, name: &dyn Fn(&Item) -> Option<String>) -> Section {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     for item in &observed.profile.items {
@@ -78,7 +78,7 @@ fn sums(title: &str, observed: &Observed, name: &dyn Fn(&Item) -> Option<String>
     }
     let mut groups: Vec<(String, Group)> = groups.into_iter().collect();
     groups.sort_by(|(_, a), (_, b)| b.cost_ns.total_cmp(&a.cost_ns).then(b.count.cmp(&a.count)));
-    // Without a clock the counts decide.
+    // Without times, shares are computed from counts.
     let all = observed.all_ns();
     let operations = groups.iter().map(|(_, group)| group.count).sum::<u64>() as f64;
     let share = |group: &Group| match all {
@@ -88,7 +88,7 @@ fn sums(title: &str, observed: &Observed, name: &dyn Fn(&Item) -> Option<String>
     let listed = groups.iter().take_while(|(_, group)| share(group) >= SHARE_MIN).count().min(ROWS_MAX);
     let (rows, others) = groups.split_at(listed.max(1).min(groups.len()));
     let heads = [title, "share", "cost", "count", "bytes", "mean", "min", "max", "std", ""];
-    // Where a line is short, all but the means goes first: names are worth more.
+    // On a short line the other times are dropped before the means, to keep names readable.
     let mut table = Table::plain(&heads, 1).with_words_last().with_spare(4).keeping_ends();
     for (name, group) in rows {
         table.row(row(name, group, share(group)));
@@ -104,7 +104,7 @@ fn sums(title: &str, observed: &Observed, name: &dyn Fn(&Item) -> Option<String>
     section
 }
 
-/// A group's name and figures, as far as they are known.
+/// A group's name and its available figures.
 fn row(name: &str, group: &Group, share: f64) -> Vec<String> {
     let is_sampled = group.is_sampled();
     let cost = Unit::Nanoseconds.scaled(group.cost_ns);

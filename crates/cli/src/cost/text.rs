@@ -30,17 +30,17 @@ use vellum_report::{Report, Section, Table};
 use vellum_cost::{Item, Place};
 use vellum_wire::operation::Operation;
 
-/// Lines shown around one that has operations.
+/// Lines shown around a line with operations.
 const CONTEXT: u32 = 2;
 /// Files larger than this are not read for their lines.
 const SOURCE_BYTES_MAX: u64 = 32 << 20;
 /// Libraries and places without a source line that are listed.
 const PLACES_MAX: usize = 20;
-/// The least share of all costs that such a place is listed for.
+/// The smallest share of all costs for which such a place is listed.
 const SHARE_MIN: f64 = 0.01;
 /// Width of line numbers.
 const NUMBER_WIDTH: usize = 6;
-/// Width of an operation's name at most.
+/// The largest width of an operation's name.
 const NAME_WIDTH: usize = 40;
 
 /// The whole report.
@@ -67,7 +67,7 @@ pub(super) fn report(observed: &Observed, only: &[PathBuf]) -> Report<'static> {
             (_, Some(library)) => library.to_string(),
             (place, None) => place.to_string(),
         };
-        // Of a library there are as many ways as instructions.
+        // A library would have a separate row for each of its functions.
         let way = (via.filter(|_| library.is_none()), item.operation);
         places.entry(place).or_default().entry(way).or_default().add(item, cost_ns);
     }
@@ -99,7 +99,7 @@ pub(super) fn report(observed: &Observed, only: &[PathBuf]) -> Report<'static> {
     report
 }
 
-/// What a place called, and its operations.
+/// The operations of a place, by the function it called.
 type Rows<'a> = BTreeMap<(Option<&'a str>, Operation), Group>;
 
 /// A source file with operations.
@@ -163,7 +163,7 @@ impl Listing {
         }
     }
 
-    /// Operations of which no line is listed, by place, the dearest first.
+    /// Operations without a listed line, by place, the most expensive first.
     fn without_lines(&mut self, observed: &Observed, places: BTreeMap<String, Rows<'_>>) {
         self.heading("-- libraries, and code without source lines".to_owned());
         let summed = places.into_iter().map(|(place, rows)| {
@@ -185,7 +185,7 @@ impl Listing {
         }
     }
 
-    /// Operations, a row each.
+    /// Operations, one row each.
     fn rows(&mut self, rows: &Rows<'_>) {
         for ((via, operation), group) in rows {
             let via = via.map(|via| format!(" in {via}")).unwrap_or_default();

@@ -12,7 +12,7 @@ pub(crate) fn times_columns(times: &Stat, is_sampled: bool) -> [String; 4] {
     [mean, ns(times.min), ns(times.max), ns(times.std)]
 }
 
-/// How many bytes operations asked for, nothing where they did not.
+/// The requested bytes of operations; empty without any.
 pub(crate) fn bytes_column(bytes: Option<u64>) -> String {
     bytes.map(units::bytes).unwrap_or_default()
 }
@@ -22,7 +22,7 @@ pub(crate) fn label(operation: Operation) -> String {
     labelled(operation.kind(), operation.class_max())
 }
 
-/// The same of its parts: `None` for a kind without sizes, `Some(None)` for sizes beyond all classes.
+/// [`label`] from its parts: `None` for a kind without sizes, `Some(None)` for sizes beyond all classes.
 pub(crate) fn labelled(kind: Kind, class_max: Option<Option<usize>>) -> String {
     let words = kind.words();
     match class_max {

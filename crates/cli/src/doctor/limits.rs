@@ -5,7 +5,7 @@ use vellum_process::attempt_group;
 use vellum_report::units::bytes;
 use vellum_sys::limits::{Limits, SCRATCH};
 
-/// The group that is made for a moment: this and our process id.
+/// The name of the temporary group, followed by this process's id.
 const GROUP: &str = "vellum-doctor";
 
 pub(super) fn rows() -> Vec<Row> {

@@ -11,15 +11,15 @@ use vellum_sys::caps::{self, Caps};
 use vellum_sys::{attempt, cachestat};
 use vellum_sys::{environment, host, limits};
 
-/// Where the pager's store is unless the environment names a place.
+/// The directory of the pager's store, unless the environment names another.
 const STORE: &str = "/var/tmp";
 const HUGE_POLICY: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-/// How many mappings a process may have.
+/// The limit on a process's mappings.
 const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
-/// What kernels allow unless told otherwise.
+/// The kernel's default for the limit.
 const MAP_COUNT_USUAL: u64 = 65_530;
 
-/// A capability with what it does, what takes its place, the call, and the kernel that brought it.
+/// A capability: its use, its fallback, the call, and the first kernel that has it.
 struct Tried {
     name: &'static str,
     one: Caps,
@@ -105,7 +105,7 @@ const TRIED: [Tried; 8] = [
     },
 ];
 
-/// The rows, and the mask's effect on them: flags that `VELLUM_MASK` names are dropped first, as in programs.
+/// The rows. The flags that `VELLUM_MASK` names are dropped first, as in programs.
 pub(super) fn rows(machine: &Machine) -> Vec<Row> {
     let mask = environment::variable(c"VELLUM_MASK").and_then(|names| Caps::by_names(names.to_bytes()));
     let mask = mask.unwrap_or(Caps::empty());
@@ -119,7 +119,7 @@ pub(super) fn rows(machine: &Machine) -> Vec<Row> {
     rows
 }
 
-/// An errno, in the words of the system.
+/// An errno as an error with the system's message.
 fn said(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.raw_os_error())
 }
@@ -139,7 +139,7 @@ impl Tried {
     }
 }
 
-/// The cure for a call that the kernel refuses.
+/// The remedy for a call that the kernel refuses.
 fn since(version: &str) -> String {
     format!(
         "Linux {version} or later; in a container, a seccomp profile that allows it (docker, podman: --security-opt \
@@ -151,7 +151,7 @@ fn masked(row: Row, instead: &str) -> Row {
     row.falls_back(instead, "VELLUM_MASK names it", "unset VELLUM_MASK")
 }
 
-/// The place of the store, as programs find it.
+/// The place of the store, chosen as programs choose it.
 fn paging() -> Row {
     let mut named = ["VELLUM_STORE", "TMPDIR"].into_iter().filter_map(std::env::var_os);
     let path = named.find(|path| !path.is_empty()).unwrap_or_else(|| OsString::from(STORE));
@@ -172,7 +172,7 @@ fn paging() -> Row {
     }
 }
 
-/// Huge pages may be asked for, and the system's policy may still be to give none.
+/// Adds the system's policy, which may refuse huge pages even if the call works.
 fn with_policy(row: Row, policy: &str) -> Row {
     let instead = "all memory is in base pages";
     match policy {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Each row uses the call or file by which the rest of Vellum detects the feature; a separate probe could
-//! disagree with it. Nothing on the machine is changed, except for a control group that exists for a moment.
+//! disagree with it. The machine is not changed, except for a control group that exists for a moment.
 
 mod libraries;
 mod limits;
@@ -21,15 +21,14 @@ use row::{Report, SCHEMA, State};
 use std::path::PathBuf;
 use vellum_report::{Look, Output, Style, stdout};
 
-/// The exit status when a feature that --check names does not work.
+/// The exit status if a feature named by --check does not work.
 const NOT_WORKING: u8 = 1;
 
-/// Show what this kernel, container and privilege allow, what takes the place of the rest, and how to change
-/// it.
+/// Show the features that this kernel, container and privilege allow, the fallbacks, and the remedies.
 ///
-/// Each feature works, falls back to something else, is missing, or is not shown by this machine; with the
-/// errno or file that says so, and the cure. Exit status: 0, whatever was found; with --check 1 if a feature
-/// that it names does not work.
+/// Each feature works, falls back to another, is missing, or cannot be determined on this machine. The report
+/// has the errno or file for that, and the remedy. Exit status: 0, whatever was found; with --check, 1 if a
+/// named feature does not work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  vellum doctor\n  vellum doctor --check store\n  \
     vellum doctor --json | jq '.features[] | select(.state != \"works\") | .cure'")]
@@ -44,7 +43,7 @@ pub(crate) struct Doctor {
     check: Vec<String>,
 }
 
-/// There is no such feature.
+/// No feature has this name.
 #[derive(Debug, thiserror::Error)]
 #[error("no feature is called {name:?}; there are {}", .known.join(", "))]
 struct Unknown {
@@ -52,7 +51,7 @@ struct Unknown {
     known: Vec<&'static str>,
 }
 
-/// Examines the machine, and says what was found.
+/// Examines the machine, and reports the findings.
 pub(crate) fn doctor(args: &Doctor) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
     let examined = examine(&args.check)?;
@@ -68,7 +67,7 @@ pub(crate) fn doctor(args: &Doctor) -> Result<u8, Failure> {
     Ok(if args.check.is_empty() || all_work { 0 } else { NOT_WORKING })
 }
 
-/// Everything, or only what is asked for.
+/// Examines all features, or only those named by `asked`.
 fn examine(asked: &[String]) -> Result<Report, Failure> {
     let machine = vellum_timing::machine::read();
     let mut features = libraries::rows();

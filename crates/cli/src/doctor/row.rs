@@ -6,19 +6,19 @@ use serde::Serialize;
 /// The schema's name and version.
 pub(super) const SCHEMA: &str = "vellum.doctor/1";
 
-/// What stands between the reason and the cure in messages of the house.
+/// The separator between the reason and the remedy in Vellum's messages.
 const CURE_FOLLOWS: &str = "; ";
 
-/// How a feature stands.
+/// The state of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
     Works,
-    /// Something else takes its place.
+    /// A fallback is used.
     FallsBack,
-    /// Nothing takes its place.
+    /// There is no fallback.
     Missing,
-    /// The machine does not show it.
+    /// The state cannot be determined on this machine.
     NotShown,
 }
 
@@ -34,7 +34,7 @@ impl State {
         }
     }
 
-    /// "5 fall back".
+    /// A count in words: "5 fall back".
     pub(super) fn counted(self, number: usize) -> String {
         let (one, several) = match self {
             State::Works => ("works", "work"),
@@ -76,13 +76,13 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) section: Section,
     pub(super) state: State,
-    /// What it does, or what was found.
+    /// The use of the feature, or the finding.
     pub(super) what: String,
-    /// What takes its place, or cannot be done.
+    /// The fallback, or the consequence.
     pub(super) instead: Option<String>,
-    /// The errno, file or setting.
+    /// The reason: errno, file or setting.
     pub(super) why: Option<String>,
-    /// How to change it.
+    /// The remedy.
     pub(super) cure: Option<String>,
 }
 
@@ -91,23 +91,23 @@ impl Row {
         Row { name, section, state: State::Works, what: what.into(), instead: None, why: None, cure: None }
     }
 
-    /// The same feature where it is not shown.
+    /// This row, with an undetermined state.
     pub(super) fn not_shown(self, why: impl Into<String>) -> Row {
         Row { state: State::NotShown, why: Some(why.into()), ..self }
     }
 
-    /// The same feature where something else takes its place.
+    /// This row, with a fallback in use.
     pub(super) fn falls_back(self, instead: &str, why: impl Into<String>, cure: impl Into<String>) -> Row {
         let (why, cure) = (Some(why.into()), Some(cure.into()));
         Row { state: State::FallsBack, instead: Some(instead.to_owned()), why, cure, ..self }
     }
 
-    /// The same feature where nothing takes its place.
+    /// This row, missing and without a fallback.
     pub(super) fn missing(self, instead: &str, why: impl Into<String>, cure: impl Into<String>) -> Row {
         Row { state: State::Missing, ..self.falls_back(instead, why, cure) }
     }
 
-    /// The same feature, absent for the reason that `message` gives, with the cure behind it.
+    /// This row, absent for the reason in `message`, which ends with the remedy.
     pub(super) fn absent(self, state: State, instead: &str, message: &str) -> Row {
         let (why, cure) = match message.split_once(CURE_FOLLOWS) {
             Some((why, cure)) => (why, Some(cure.to_owned())),
@@ -130,7 +130,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// How many features stand so.
+    /// The number of features in this state.
     pub(super) fn count(&self, state: State) -> usize {
         self.features.iter().filter(|row| row.state == state).count()
     }

@@ -10,9 +10,9 @@ use vellum_timing::clock::{Clock, ClockKind};
 use vellum_timing::profile::{self, ProfileOptions, Sampler};
 use vellum_timing::{load, machine};
 
-/// The least privilege that a profile needs.
+/// The file with the kernel's restriction on profiles.
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// Whose memory may be read.
+/// The file with the restriction on reading other processes' memory.
 const PTRACE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 pub(super) fn profiling() -> Vec<Row> {
@@ -21,7 +21,7 @@ pub(super) fn profiling() -> Vec<Row> {
     rows
 }
 
-/// How to see the kernel's side of a program.
+/// The reason why profiles lack the kernel's part, and the remedy.
 fn see_kernel() -> [String; 2] {
     let setting = std::fs::read_to_string(PARANOID).unwrap_or_default();
     [

@@ -20,7 +20,7 @@ fn source(kind: SourceKind) -> Row {
     }
 }
 
-/// Whether what processors remember of cleared pages can be flushed.
+/// The row for short windows: exact only if the processors' caches of cleared pages can be flushed.
 fn short_windows() -> Row {
     let row = Row::works(Section::Watching, "short-windows", "windows below 0.4 s are exact");
     let instead = "they may come out too small, by up to some 3,000 pages";

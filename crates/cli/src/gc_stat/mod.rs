@@ -6,8 +6,7 @@
 //! ```
 //!
 //! The process is not stopped and need not cooperate: a sample reads two kilobytes of its memory. A started
-//! program keeps its input, output and exit status; the report then goes to standard error, and otherwise
-//! to standard output.
+//! program keeps its input, output and exit status; only then does the report go to standard error.
 
 use crate::failure::Failure;
 use crate::gc_account::Account;
@@ -26,11 +25,11 @@ use vellum_report::{Look, OutputError, Style, Table, amount, stderr, stdout};
 
 /// The schema of the JSON and its version.
 const SCHEMA: &str = "vellum.gc-stat/1";
-/// The intervals between samples that are accepted.
+/// The accepted intervals between samples.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 3600);
-/// Rows that JSON has at most: some forty megabytes of memory.
+/// The most rows in the JSON: about 40 MB of memory.
 const ROWS_MAX: usize = 100_000;
-/// How often a started program is sampled when no rows are asked for.
+/// The interval between samples of a started program without --interval.
 const WAIT: Duration = Duration::from_millis(200);
 
 /// Show the activity of a program's garbage collector over time: collections, slices, pauses, phases, live
@@ -43,7 +42,7 @@ const WAIT: Duration = Duration::from_millis(200);
     after_help = "Examples:\n  vellum gc-stat 4711\n  vellum gc-stat --interval 1s 4711\n  vellum gc-stat --json - -- ./prog | jq .total.longest_ns"
 )]
 pub(crate) struct GcStat {
-    /// The process to look at.
+    /// The process to observe.
     #[arg(value_name = "PID", required_unless_present = "command", conflicts_with = "command")]
     pid: Option<u32>,
 
@@ -77,17 +76,17 @@ struct Seen {
     schema: &'static str,
     pid: u32,
     command: Vec<String>,
-    /// At the last look.
+    /// The counters at the last sample.
     total: Account,
-    /// The counters at each look, the first of them.
+    /// The counters at each sample, up to [`ROWS_MAX`].
     rows: Vec<Row>,
-    /// Looks after these.
+    /// The number of samples after these.
     rows_left_out: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
 struct Row {
-    /// Since the first look.
+    /// The time since the first sample.
     at_ns: u64,
     #[serde(flatten)]
     account: Account,
@@ -114,7 +113,7 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
         }
     }
     if rows.last.is_none() {
-        // It has ended since it was found.
+        // The process has ended since it was found.
         return Err(Failure::of(DoorError::NoProcess(pid)));
     }
     let seen = rows.seen(pid, Vec::new());
@@ -141,7 +140,7 @@ fn of_command(args: &GcStat) -> Result<u8, Failure> {
     let mut rows = Rows::new(args);
     let ended = child.wait(Some(args.interval.unwrap_or(WAIT)), |_| {
         board.reserve_ahead();
-        // A row that cannot be written loses nothing: the summary follows.
+        // An unwritten row is no loss, as the summary follows.
         let _ = rows.look(Account::of(board.claimed().iter()), &mut std::io::stderr());
     });
     drop(signals);
@@ -160,10 +159,10 @@ fn write_json(path: &std::path::Path, seen: &Seen) -> Result<(), Failure> {
     Ok(output.write(vellum_report::json(seen)?)?)
 }
 
-/// The looks so far.
+/// The samples so far.
 struct Rows {
     begun: Instant,
-    /// Those that are kept, for JSON.
+    /// The samples that are stored for the JSON.
     rows: Vec<Row>,
     last: Option<Row>,
     looks: u64,
@@ -181,12 +180,12 @@ impl Rows {
         Rows { begun: Instant::now(), rows: Vec::new(), last: None, looks: 0, keeps, shows }
     }
 
-    /// Rows shown: each tells of the time between two looks.
+    /// The number of rows shown: each covers the time between two samples.
     fn shown(&self) -> u64 {
         self.looks.saturating_sub(1)
     }
 
-    /// Takes note of a look, and shows what has changed since the last one.
+    /// Records a sample, and shows the changes since the last one.
     fn look(&mut self, account: Account, out: &mut impl Write) -> Result<(), Failure> {
         let at_ns = self.begun.elapsed().as_nanos() as u64;
         if self.shows

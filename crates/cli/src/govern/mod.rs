@@ -6,8 +6,8 @@
 //! --recover:  undoes what a governor has left that was killed with its guardians, and ends
 //! ```
 //!
-//! The command ends when all jobs have ended, or at a stop signal (Ctrl-C, SIGTERM). After a signal the
-//! jobs continue ungoverned.
+//! The command ends when all jobs have ended, or at a stop signal (Ctrl-C, SIGTERM). After a signal the jobs
+//! run on.
 
 use crate::failure::Failure;
 use crate::jobs_table;
@@ -24,20 +24,20 @@ use vellum_report::Style;
 use vellum_report::json;
 use vellum_report::stdout::say;
 
-/// Between two tables of the state, unless asked otherwise.
+/// The default time between two tables of the state, in seconds.
 const EVERY_SECONDS: u64 = 10;
-/// The smallest S that a measurement of the device may give: no page comes back sooner.
+/// The smallest plausible S from a measurement of the device: no page is read faster.
 const DELAY_MIN: Duration = Duration::from_micros(1);
 
 /// Keep several jobs within one budget of memory, each at its knee.
 ///
-/// Starts or adopts the jobs of a table (TOML; docs/govern.md) and measures how much memory each needs while
-/// it runs. When memory is short it reclaims what is beyond that, and suspends whole jobs in turns if the
-/// rest does not fit. Nothing is reclaimed while all fit, and no hard limit is ever set. Its actions are
-/// written to standard output; `vellum top` shows the state.
+/// Starts or adopts the jobs of a table (TOML; docs/govern.md) and measures the memory that each needs while
+/// it runs. When memory is short it reclaims the excess, and suspends whole jobs in turns if the rest does
+/// not fit. Nothing is reclaimed while all jobs fit, and no hard limit is ever set. Its actions are written
+/// to standard output; `vellum top` shows the state.
 ///
-/// Exit status: 0 when every job is over, or when it was asked to stop (the jobs continue without it); 125 if
-/// the table or the directory cannot be used: then no job was touched.
+/// Exit status: 0 when all jobs have ended, or after a stop signal (the jobs continue ungoverned); 125 if the
+/// table or the directory cannot be used: then no job was touched.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  vellum govern jobs.toml\n  vellum govern --check jobs.toml\n  \
     vellum govern --json jobs.toml | jq 'select(.event != \"state\")'\n  vellum govern --recover")]
@@ -59,9 +59,9 @@ pub(crate) struct Govern {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     lib: Option<PathBuf>,
 
-    /// Only undo what a governor has left that was killed together with its guardians: resume its jobs, put
-    /// back the limits it has set, remove its empty control groups. The next `vellum govern` with the same
-    /// sockets does it by itself.
+    /// Only undo the effects of a governor that was killed together with its guardians: resume its jobs,
+    /// restore the limits it has set, remove its empty control groups. The next `vellum govern` with the same
+    /// sockets does this automatically.
     #[arg(long, conflicts_with_all = ["check", "json", "lib", "table"])]
     recover: bool,
 
@@ -74,7 +74,7 @@ pub(crate) struct Govern {
     table: Option<PathBuf>,
 }
 
-/// Governs until every job is over or somebody asks for the end.
+/// Governs until all jobs have ended or a signal requests the end.
 pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
     let Some(table) = &args.table else { return recover(args.sockets.as_deref()) };
     let config = Config::read(table).map_err(Failure::of)?;
@@ -108,7 +108,7 @@ pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Undoes what a killed governor has left.
+/// Undoes the effects of a killed governor.
 fn recover(sockets: Option<&Path>) -> Result<u8, Failure> {
     let words = match vellum_governor::recover(sockets).map_err(Failure::of)? {
         None => "nothing to undo: no governor has left a record there\n".to_owned(),
@@ -140,7 +140,7 @@ fn describe(config: &Config) -> String {
     text
 }
 
-/// Says what happens.
+/// Writes the governor's events and states.
 struct Teller {
     json: bool,
     every: Option<Duration>,
@@ -170,7 +170,7 @@ impl Teller {
         Teller { json: args.json, every, style: Style::of_stdout(), table_at: Instant::now(), state_at: -1.0 }
     }
 
-    /// Where things are.
+    /// Writes the first message: the paths in use, and S.
     fn greet(&self, governor: &Governor, delay: Option<Duration>) -> Result<bool, Failure> {
         if self.json {
             return Ok(true);
@@ -189,7 +189,7 @@ impl Teller {
         say(&text)
     }
 
-    /// Whether anybody still reads.
+    /// Writes events. False if the reader has closed the output.
     fn events(&self, events: &[Event], at: Duration) -> Result<bool, Failure> {
         let mut text = String::new();
         for event in events {

@@ -10,54 +10,54 @@ use vellum_cost::Holding;
 use vellum_report::amount;
 use vellum_wire::held::{Amount, INTERVAL_MAX, INTERVAL_MIN};
 
-/// Times that are accepted.
+/// The accepted times.
 const TIMES: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(365 * 24 * 3600);
 
-/// Bytes between samples unless said.
+/// The default number of bytes between samples.
 pub(crate) const INTERVAL: &str = "512K";
 
-/// Run a program, unmodified, and show which of its lines hold its memory: at the peak and at the end. Or
-/// look at one that runs on Vellum already.
+/// Run a program, unmodified, and show which of its lines hold its memory, at the peak and at the end. Or
+/// observe a process that already runs on Vellum.
 ///
-/// With a command: runs it. With a process id alone: samples from now on what that process and its children
-/// allocate, until Ctrl-C, --for, or its end; it needs no privilege for your own processes, and nothing is
-/// restarted. With --diff: compares two profiles that were saved as JSON.
+/// With a command: runs it. With a process id alone: samples the allocations of that process and its children
+/// from now on, until Ctrl-C, --for, or its end. This needs no privilege for your own processes, and nothing
+/// is restarted. With --diff: compares two profiles that were saved as JSON.
 ///
-/// Some of its blocks are sampled, one every 512 KiB on average, and remembered with their stacks until they
-/// are freed. What they hold says what all blocks hold, without bias. Build the program with -g for lines.
-/// Exit status: as for vellum run.
+/// One block every 512 KiB on average is sampled, and stored with its stack until it is freed. The sampled
+/// blocks are an unbiased estimate of all blocks. Build the program with -g for lines. Exit status: as for
+/// vellum run.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:\n  vellum heap -- ./prog args\n  vellum heap -o heap.html -- ./prog\n  \
     vellum heap -i 64K -o heap.pb.gz -o heap.json -- ./prog\n  vellum heap --for 10s 4711\n  \
     vellum heap --every 5s 4711\n  vellum heap --diff old.json new.json")]
 pub(crate) struct Heap {
-    /// Take a sample every BYTES bytes that are allocated, on average; from 1 to 1 GiB. Fewer bytes make
-    /// figures more exact and the program slower.
+    /// Take a sample every BYTES allocated bytes, on average; from 1 to 1 GiB. Fewer bytes make figures more
+    /// exact and the program slower.
     #[arg(short, long, value_name = "BYTES", default_value = INTERVAL, value_parser = interval)]
     pub(crate) interval: u64,
 
-    /// Also write the profile to FILE, in the format that its name ends in: .folded, .html (a page with flame
-    /// graphs and tables), .json (schema vellum.heap/1), .pb.gz (pprof), .svg (a flame graph) or .txt (what
-    /// is shown). May be repeated; "-" is standard output.
+    /// Also write the profile to FILE, in the format of its name's ending: .folded, .html (a page with flame
+    /// graphs and tables), .json (schema vellum.heap/1), .pb.gz (pprof), .svg (a flame graph) or .txt (the
+    /// report). May be repeated; "-" is standard output.
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: Vec<PathBuf>,
 
-    /// Write in this format whatever the file's name ends in.
+    /// Write in this format, whatever the ending of the file's name.
     #[arg(long, value_name = "FORMAT", requires = "output")]
     pub(crate) format: Option<Format>,
 
-    /// What folded stacks, the flame graph and the lines of callers show.
+    /// The amounts in folded stacks, the flame graph and the lines of callers.
     #[arg(long, value_name = "WHEN", default_value = "peak")]
     pub(crate) of: When,
 
-    /// Show who called whom from where the program begins, not from the lines that asked for memory.
+    /// Show call trees from the program's start down, not from the allocating lines up.
     #[arg(long)]
     pub(crate) callees: bool,
 
     #[command(flatten)]
     pub(crate) scope: Scope,
 
-    /// Show at most this number of lines in each table, callers aside.
+    /// Show at most this number of lines in each table, not counting callers.
     #[arg(short = 'n', long, value_name = "LINES", default_value_t = 15)]
     pub(crate) top: usize,
 
@@ -69,23 +69,23 @@ pub(crate) struct Heap {
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     pub(crate) time: Option<Duration>,
 
-    /// With a process id: show what has grown, each time this has passed.
+    /// With a process id: show the growth each time this has passed.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) every: Option<Duration>,
 
-    /// Compare two profiles saved as JSON: what has grown, of what --of says. With -o, write the growth.
+    /// Compare two profiles saved as JSON: the growth of the amount that --of selects. -o writes the growth.
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], value_hint = ValueHint::FilePath,
         conflicts_with_all = ["command", "time", "every", "callees", "hide", "function", "module", "pid"])]
     pub(crate) diff: Vec<PathBuf>,
 
-    /// The program and its arguments; or the number of a process (./4711 for a program of such a name).
+    /// The program and its arguments; or a process id (./4711 for a program of such a name).
     #[arg(required_unless_present = "diff", trailing_var_arg = true, value_name = "COMMAND|PID",
         value_hint = ValueHint::CommandWithArguments)]
     pub(crate) command: Vec<OsString>,
 }
 
 impl Heap {
-    /// The process that is to be looked at, if it is one.
+    /// The process to observe, if a process id was given.
     pub(crate) fn pid(&self) -> Option<u32> {
         match &self.command[..] {
             [word] => word.to_str()?.parse().ok(),
@@ -97,9 +97,9 @@ impl Heap {
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// The tables that are shown.
+    /// The tables of the report.
     Text,
-    /// A stack and its bytes a line, for flame graph tools.
+    /// One stack and its bytes per line, for flame graph tools.
     Folded,
     /// A page with flame graphs and tables.
     Html,
@@ -127,20 +127,20 @@ impl Format {
     }
 }
 
-/// What is shown.
+/// The amount that is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
-    /// What was in use at the peak.
+    /// Memory in use at the peak.
     #[default]
     Peak,
-    /// What was in use at the end.
+    /// Memory in use at the end.
     End,
-    /// What was ever allocated.
+    /// All memory ever allocated.
     Ever,
 }
 
 impl When {
-    /// That part of a holding.
+    /// The selected amount of a holding.
     pub(crate) fn of(self, holding: &Holding) -> Amount {
         match self {
             When::Peak => holding.peak,
@@ -149,7 +149,7 @@ impl When {
         }
     }
 
-    /// The same in words.
+    /// The selection in words.
     pub(crate) fn words(self) -> &'static str {
         match self {
             When::Peak => "held at the peak",

@@ -25,22 +25,22 @@ use vellum_report::{Look, Style};
 use vellum_wire::Counter;
 use vellum_wire::door::{Ask, PROFILED};
 
-/// How often it is looked for children, and for the end.
+/// The interval between checks for new children and for the end.
 const TICK: Duration = Duration::from_millis(100);
-/// How long a process has to do what it is asked at the end, before it is left alone.
+/// The time that a process gets to answer the last requests.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// It is sampled already.
+/// Another command already samples the process.
 #[derive(Debug, thiserror::Error)]
 #[error("process {0} is sampled by another `vellum heap`; let that one end first")]
 struct Busy(u32);
 
-/// Looks at process `pid` until it ends, the time is over, or somebody asks for the end.
+/// Observes process `pid` until it ends, the time is over, or a signal requests the end.
 pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let outputs = outputs(args)?;
     let before = Counters::of(pid).map_err(Failure::of)?;
     let before = before.read().map_or(0, |slot| slot.get(Counter::NowInUse));
-    // For its directory, which is removed even if this command is killed.
+    // Created for its directory, which is removed even if this command is killed.
     let place = BoardFile::create()?;
     let directory = place.path().parent().unwrap_or(Path::new("/")).to_path_buf();
     let held = HeldFile::create(&directory, args.interval).map_err(|error| Failure::of(NoFile(error)))?;
@@ -68,7 +68,7 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     };
     let wall = began.elapsed();
     group.all_do(Ask::Account);
-    // Before they stop: then they are as they were seen.
+    // Read before sampling stops, so that the amounts are those of the last account.
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
     let mut notes = group.notes(before);
     notes.extend(lost(&holders));
@@ -83,11 +83,11 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     Ok(report(args, &observed, outputs, 0))
 }
 
-/// Lets the user whose process it is write to the file, if that is another one than we are.
+/// Lets the owner of the process write to the file, if that is another user.
 fn share(pid: u32, directory: &Path, file: &Path) {
     let Ok(owner) = std::fs::metadata(format!("/proc/{pid}")) else { return };
     if owner.uid() != rustix::process::geteuid().as_raw() {
-        // Where this is refused, the process says so when it cannot open the file.
+        // If this is refused, the process reports that it cannot open the file.
         let _ = std::fs::set_permissions(directory, Permissions::from_mode(0o711));
         let _ = chown(file, Some(owner.uid()), Some(owner.gid()));
     }
@@ -100,18 +100,18 @@ fn command_of(pid: u32) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// A process and what descends from it.
+/// A process and its descendants.
 struct Group {
     root: u32,
     path: PathBuf,
-    /// Whether the root samples.
+    /// True once the root samples.
     has_begun: bool,
-    /// Those that were seen, with when they began; and how they are asked, if they can be.
+    /// The processes seen so far, by id and start time, with their channel for requests, if they have one.
     members: BTreeMap<(u32, u64), Option<Asked>>,
 }
 
 impl Group {
-    /// Asks a process to sample, unless it has been asked.
+    /// Sends a process a request to sample, unless it has received one.
     fn join(&mut self, pid: u32) -> Result<(), Failure> {
         let Some(began) = stat(pid).map(|stat| stat.started_ticks) else { return Ok(()) };
         if self.members.contains_key(&(pid, began)) {
@@ -121,7 +121,7 @@ impl Group {
         let asked = match asked {
             Ok(asked) => Some(asked),
             Err(failure) if pid == self.root => return Err(failure),
-            // It may not have loaded its libraries yet: again, then.
+            // A child may not have loaded its libraries yet; the next round tries again.
             Err(_) => return Ok(()),
         };
         self.members.insert((pid, began), asked);
@@ -132,13 +132,13 @@ impl Group {
         let asked = Asked::of(pid).map_err(Failure::of)?;
         if asked.mode().map_err(Failure::of)? == PROFILED as u8 {
             match asked.path() {
-                // A child of one that was asked.
+                // A child of a sampling process.
                 Some(path) if path == self.path => return Ok(asked),
                 Some(path) if !is_in_use(&path) => {}
                 _ => return Err(Failure::of(Busy(pid))),
             }
         }
-        // Asked by a command that was killed before there was an answer.
+        // The request came from a command that was killed before the answer.
         if asked.path().is_some_and(|path| path != self.path && !is_in_use(&path)) {
             asked.withdraw().map_err(Failure::of)?;
         }
@@ -146,7 +146,7 @@ impl Group {
         Ok(asked)
     }
 
-    /// Asks new children; whether the process is there still.
+    /// Sends requests to new children. Returns whether the root still runs.
     fn look(&mut self) -> Result<bool, Failure> {
         for asked in self.members.values_mut() {
             match asked.as_ref().map(Asked::answer) {
@@ -167,13 +167,13 @@ impl Group {
             return Ok(false);
         }
         for pid in descendants(self.root) {
-            // Others' troubles are not this command's.
+            // Errors of children do not end this command.
             let _ = self.join(pid);
         }
         Ok(true)
     }
 
-    /// Asks all to do something, and waits for those that can.
+    /// Sends a request to all processes, and waits for their answers.
     fn all_do(&self, what: Ask) {
         let asked = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(true)));
         let asked: Vec<_> = asked.filter(|asked| asked.ask(what, None).is_ok()).collect();
@@ -183,14 +183,14 @@ impl Group {
         }
     }
 
-    /// Takes back what nobody has answered.
+    /// Withdraws unanswered requests.
     fn withdraw(&self) {
         let silent = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(false)));
-        // Of one that has ended nothing need be taken back.
+        // An ended process causes an error, which does not matter.
         silent.for_each(|asked| _ = asked.withdraw());
     }
 
-    /// What a reader needs to know.
+    /// Notes on the report.
     fn notes(&self, before: u64) -> Vec<String> {
         let mut notes = vec![format!(
             "process {} had {} in use when sampling began; its lines are unknown",
@@ -209,7 +209,7 @@ impl Group {
     }
 }
 
-/// Whether a command has the file at `path` open that is alive.
+/// Returns whether a running command uses the file at `path`.
 fn is_in_use(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
@@ -222,7 +222,7 @@ fn is_alive(pid: u32) -> bool {
     stat(pid).is_some_and(|stat| !stat.is_zombie())
 }
 
-/// The processes that descend from `root`.
+/// `root` and its descendants.
 fn descendants(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut at = 0;
@@ -237,7 +237,7 @@ fn descendants(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// What grows while it is looked at.
+/// The growth during the observation.
 struct Growth {
     scope: Scope,
     symbols: Symbols,

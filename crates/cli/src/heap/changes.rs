@@ -19,7 +19,7 @@ use vellum_report::units::{bytes, count};
 use vellum_report::{Look, Report, Section, Style, Table, stdout};
 use vellum_wire::held::{Amount, BLOCK, INTERVAL_USUAL};
 
-/// Columns of a table beside its names.
+/// Columns of a table besides its names.
 const FIGURES_WIDTH: usize = 46;
 
 /// A cause whose amount has changed.
@@ -31,7 +31,7 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// What has changed from `old` to `new`, most growth first.
+    /// The changes from `old` to `new`, the largest growth first.
     pub(super) fn between(old: Vec<(Cause, Amount)>, new: Vec<(Cause, Amount)>) -> Vec<Change> {
         let mut both: BTreeMap<Cause, [Amount; 2]> = BTreeMap::new();
         for (at, amounts) in [old, new].into_iter().enumerate() {
@@ -59,7 +59,7 @@ impl Change {
     }
 }
 
-/// The lines that grew most, and how much became free.
+/// The lines that grew most, and the amount freed.
 pub(super) fn text(changes: &[Change], title: &str, top: usize, look: Look) -> String {
     let mut section = Section::new();
     let mut table = Table::plain(&[title, "was", "is", "change", "blocks"], 1);
@@ -83,7 +83,7 @@ pub(super) fn text(changes: &[Change], title: &str, top: usize, look: Look) -> S
     Report::new(None).sections([section]).text(look)
 }
 
-/// Shows what has grown from one saved profile to the other, on standard output, and writes the growth.
+/// Shows the growth from one saved profile to another on standard output, and writes it to files.
 pub(super) fn diff(args: &Heap, paths: [&Path; 2]) -> Result<u8, Failure> {
     let outputs = outputs(args)?;
     let both = paths.map(|path| Saved { path, schema: SCHEMA, maker: "vellum heap -o FILE.json" });
@@ -108,7 +108,7 @@ pub(super) fn diff(args: &Heap, paths: [&Path; 2]) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// A cause without its line, which moves when a source is edited.
+/// A cause without its line number, which changes when the source is edited.
 fn whole_function(cause: &Cause) -> Cause {
     let mut cause = cause.clone();
     if let Place::Line { line, .. } = &mut cause.place {
@@ -117,7 +117,7 @@ fn whole_function(cause: &Cause) -> Cause {
     cause
 }
 
-/// Of each key what was seen of it last, and what it held in the one profile and in the other.
+/// For each key: the last value seen, and the amounts held in the old and the new profile.
 type Both<K, V> = BTreeMap<K, (V, [Holding; 2])>;
 
 fn put<K: Ord, V>(both: &mut Both<K, V>, key: K, last: V, at: usize, holding: Holding) {
@@ -126,8 +126,7 @@ fn put<K: Ord, V>(both: &mut Both<K, V>, key: K, last: V, at: usize, holding: Ho
     both.insert(key, (last, holdings));
 }
 
-/// What has grown, as if a program held it, with the lines of the new profile: functions and stacks that
-/// shrank hold nothing.
+/// The growth in the form of a profile, with the lines of the new profile. Shrunken stacks hold nothing.
 fn growth(
     paths: [&Path; 2],
     interval: u64,
@@ -172,7 +171,7 @@ fn site(entry: &Value) -> Option<(Cause, Holding)> {
     Some((cause(entry)?, holding(entry)?))
 }
 
-/// What an entry of a saved profile holds.
+/// The amounts of an entry of a saved profile.
 fn holding(entry: &Value) -> Option<Holding> {
     let amount = |key: &str| {
         let figure = |name: &str| entry["held"][key][name].as_u64();
@@ -186,7 +185,7 @@ fn holding(entry: &Value) -> Option<Holding> {
 fn stack(entry: &Value) -> Option<Stacked> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let frames = entry["frames"].as_array()?;
-    // Functions that are inlined into each other are of one instruction.
+    // Functions that are inlined into each other share one instruction.
     let is_one = |a: &Value, b: &Value| {
         !a["module"].is_null() && [&a["module"], &a["address"]] == [&b["module"], &b["address"]]
     };
@@ -224,7 +223,7 @@ mod tests {
         Amount { bytes, blocks: bytes / 10 * BLOCK, samples: 1 }
     }
 
-    /// A line above them was added, so that those that are the same lie elsewhere.
+    /// A line was inserted above two equal functions, so their line numbers differ.
     #[test]
     fn growth_is_that_of_functions_wherever_their_lines_are() {
         let stack = |site, bytes| Stacked {

@@ -13,25 +13,25 @@ use vellum_report::escape;
 use vellum_report::table::shortened;
 use vellum_report::units::bytes;
 
-/// The picture's width, the height of a box, and the room around them all.
+/// The picture's width, the height of a box, and the margin.
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 17.0;
 const MARGIN: f64 = 10.0;
 /// Room for the heading.
 const HEADING: f64 = 40.0;
-/// A box is drawn from this width on, and has a text from the other.
+/// The smallest width of a box, and of a box with a text.
 const WIDTH_MIN: f64 = 3.0;
 const TEXT_WIDTH_MIN: f64 = 24.0;
-/// A letter's width, about.
+/// The approximate width of a letter.
 const LETTER: f64 = 6.6;
 
-/// The rows that a function takes, as far as its boxes are drawn.
+/// The number of rows of the boxes drawn for a function and its callees.
 fn rows(node: &Node<'_>, scale: f64) -> usize {
     let drawn = node.next.values().filter(|callee| callee.amount.bytes as f64 * scale >= WIDTH_MIN);
     1 + drawn.map(|callee| rows(callee, scale)).max().unwrap_or(0)
 }
 
-/// A warm colour that is a name's own.
+/// A warm colour derived from a name.
 fn colour(name: &str) -> String {
     let hash = name.bytes().fold(0u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
     format!("hsl({},{}%,{}%)", 8 + hash % 42, 70 + hash / 64 % 20, 62 + hash / 4096 % 12)
@@ -81,7 +81,7 @@ impl Drawing {
     }
 }
 
-/// The boxes of what is held at `when`, below `heading` of room; the bytes of all, and the height.
+/// The boxes of the memory held at `when`, below `heading`; the total bytes, and the height.
 fn boxes(observed: &Observed, when: When, heading: f64) -> (String, u64, f64) {
     let mut root = Node::default();
     for stack in &observed.stacks {
@@ -108,7 +108,7 @@ pub(crate) fn render(observed: &Observed, when: When) -> String {
     )
 }
 
-/// The picture as a part of an HTML page, whose style sheet says what the class `flame` looks like.
+/// The picture as a part of an HTML page, whose style sheet defines the class `flame`.
 pub(super) fn inline(observed: &Observed, when: When) -> String {
     let (boxes, _, height) = boxes(observed, when, MARGIN);
     format!("<svg class=\"flame\" viewBox=\"0 0 {WIDTH} {height}\">\n{boxes}</svg>\n")

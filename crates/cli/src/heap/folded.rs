@@ -4,13 +4,13 @@ use super::args::When;
 use super::observed::{Stacked, names};
 use std::collections::BTreeMap;
 
-/// The lines of what stacks hold.
+/// The folded lines of the memory that stacks hold.
 pub(super) fn render(stacks: &[Stacked], when: When) -> String {
     let held = stacks.iter().filter(|stack| when.of(&stack.holding).bytes > 0);
     folded(held.map(|stack| (names(stack).into_iter(), when.of(&stack.holding).bytes as f64)))
 }
 
-/// The lines of stacks and their numbers. Equal stacks are summed.
+/// The folded lines of stacks with numbers. Equal stacks are summed.
 pub(crate) fn folded<N: AsRef<str>>(stacks: impl Iterator<Item = (impl Iterator<Item = N>, f64)>) -> String {
     let mut lines: BTreeMap<String, f64> = BTreeMap::new();
     for (names, number) in stacks {

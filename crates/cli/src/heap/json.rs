@@ -26,7 +26,7 @@ pub(super) fn document(observed: &Observed) -> Document<'_> {
     Document { head, body: body(observed) }
 }
 
-/// The document without its head: a field of another document, which has one.
+/// The document without its head, as a field of another document.
 impl Serialize for Observed {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         body(self).serialize(to)

@@ -39,12 +39,12 @@ use vellum_report::units::{bytes, many};
 use vellum_report::{Look, Output, Style};
 use vellum_wire::{Attach, Counter};
 
-/// Resident memory from which on it is worth a note that little of it is known, and how little.
+/// Above this resident memory, a note reports that only a small part of it is explained.
 const MAPPED_MIN: u64 = 16 << 20;
-/// See [`MAPPED_MIN`].
+/// The divisor that defines a small part for [`MAPPED_MIN`].
 const MAPPED_PART: u64 = 8;
 
-/// The format of a file is not known.
+/// The format of a file is unknown.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the name {} has no known ending; end it in .folded, .html, .json, .pb.gz, .svg or \
@@ -52,7 +52,7 @@ const MAPPED_PART: u64 = 8;
 )]
 struct NoFormat(PathBuf);
 
-/// Options behind a process id, which belong before it.
+/// Options after a process id, which must come before it.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "there is no program {}; for the process of that number, put options before it: \
@@ -114,7 +114,7 @@ fn report(args: &Heap, observed: &Observed, outputs: Vec<(Output, Format)>, stat
     status
 }
 
-/// Writes each of the files, also when another fails.
+/// Writes every file, even if another fails.
 fn write(outputs: Vec<(Output, Format)>, content: impl Fn(Format) -> Result<Vec<u8>, Failure>) {
     for (output, format) in outputs {
         let written = content(format).and_then(|content| Ok(output.write(content)?));
@@ -136,7 +136,7 @@ fn content(format: Format, observed: &Observed, args: &Heap) -> Result<Vec<u8>, 
     })
 }
 
-/// What was kept of a run, with names; `None` if it had no file for it.
+/// The recorded profile of a run, with names; `None` if the run had no file for it.
 pub(crate) fn profile(plan: &Plan, seen: &Seen, scope: &Scope) -> Result<Option<Observed>, Failure> {
     let Some((held, interval)) = seen.held.as_ref().zip(plan.heap) else { return Ok(None) };
     let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
@@ -154,10 +154,10 @@ pub(crate) fn profile(plan: &Plan, seen: &Seen, scope: &Scope) -> Result<Option<
     Ok(Some(Observed { command, program, end, interval, holders, stacks, sites, pinned, notes, curve }))
 }
 
-/// A note on processes that the profile does not have to their end.
+/// A note on processes that were not profiled to their end.
 fn left(holders: &[Holder], survivors: &[(Pid, String)]) -> Option<String> {
     let goes_on = |(at, holder): &(usize, &Holder)| {
-        // A program that was executed in its place has a part of its own.
+        // After exec, the new program has a separate part.
         holders[at + 1..].iter().any(|later| later.pid == holder.pid)
             || survivors.iter().any(|(pid, _)| pid.0 as u32 == holder.pid)
     };
@@ -170,7 +170,7 @@ fn left(holders: &[Holder], survivors: &[(Pid, String)]) -> Option<String> {
     })
 }
 
-/// Notes that a reader needs to judge the report.
+/// Notes on the report.
 fn notes(holders: &[Holder], plan: &Plan, seen: &Seen) -> Vec<String> {
     let slots = seen.board.as_deref().map(|board| board.claimed()).unwrap_or_default();
     let serving = slots.iter().any(|slot| slot.attach() == Attach::Serving);
@@ -210,7 +210,7 @@ fn notes(holders: &[Holder], plan: &Plan, seen: &Seen) -> Vec<String> {
     notes
 }
 
-/// A note on samples that are missing.
+/// A note on missing samples.
 fn lost(holders: &[Holder]) -> Option<String> {
     let lost: u64 = holders.iter().map(|holder| holder.lost).sum();
     let why = "too many at a time, or no room; use a longer --interval";

@@ -16,11 +16,11 @@ use vellum_wire::held::{Amount, BLOCK};
 /// The observations of one run.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// The command as it was given.
+    /// The command as given by the user.
     pub(crate) command: Vec<String>,
-    /// The file.
+    /// The program's file.
     pub(crate) program: PathBuf,
-    /// When the figures that are called those of the end were taken.
+    /// The time at which the final figures were taken.
     pub(crate) end: End,
     /// Bytes between samples, on average.
     pub(crate) interval: u64,
@@ -28,26 +28,26 @@ pub(crate) struct Observed {
     pub(crate) holders: Vec<Holder>,
     /// All processes' stacks.
     pub(crate) stacks: Vec<Stacked>,
-    /// What each cause holds.
+    /// The memory that each cause holds.
     pub(crate) sites: Vec<(Cause, Holding)>,
     /// Free memory that each cause's blocks in use keep resident, most first.
     pub(crate) pinned: Vec<(Cause, u64)>,
-    /// Things to know about the report, in words.
+    /// Notes on the report.
     pub(crate) notes: Vec<String>,
-    /// Nanoseconds since the start, and bytes of all processes that were resident then.
+    /// Nanoseconds since the start, and the resident bytes of all processes at that time.
     pub(crate) curve: Vec<(u64, u64)>,
 }
 
-/// The moment at which it was looked at last.
+/// The end of the observation.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// It had ended, and what the kernel accounted.
+    /// The process had ended, with this resource usage.
     Ended(Ended),
-    /// Somebody else had started it, and it was looked at for a time.
+    /// A process that this command did not start was observed for a time.
     Looked {
-        /// For how long.
+        /// The length of the observation.
         wall: Duration,
-        /// Whether it ran still.
+        /// True if the process still ran.
         is_running: bool,
     },
 }
@@ -55,28 +55,28 @@ pub(crate) enum End {
 /// An instruction of a stack, with its functions.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
-    /// The file it lies in.
+    /// The file that contains the instruction.
     pub(crate) module: Option<Arc<Path>>,
-    /// Its address in that file's own terms.
+    /// Its address as in the file.
     pub(crate) address: u64,
     /// The innermost function first, then those it is inlined into. Not empty; each has a name.
     pub(crate) functions: Vec<Function>,
 }
 
-/// A stack, innermost first, and what it holds.
+/// A stack, innermost first, and the memory it holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Stacked {
     pub(crate) levels: Vec<Level>,
     pub(crate) holding: Holding,
-    /// The number of the site that it belongs to.
+    /// The index of its site.
     pub(crate) site: usize,
-    /// The functions that called the site's, innermost first, as far as `main`: each with its line, and the
-    /// length of its name alone.
+    /// The callers of the site's function, innermost first, up to `main`: each with its line, and its name's
+    /// length.
     pub(crate) callers: Vec<(String, usize)>,
 }
 
 impl Observed {
-    /// How the program ended.
+    /// The outcome of the program.
     pub(crate) fn outcome(&self) -> Outcome {
         match &self.end {
             End::Ended(ended) => Outcome::of(ended.outcome),
@@ -85,7 +85,7 @@ impl Observed {
         }
     }
 
-    /// For how long it was observed.
+    /// The length of the observation.
     pub(crate) fn wall(&self) -> Duration {
         match &self.end {
             End::Ended(ended) => ended.wall,
@@ -93,25 +93,25 @@ impl Observed {
         }
     }
 
-    /// Whether the program still runs.
+    /// Returns whether the program still runs.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.end, End::Looked { is_running: true, .. })
     }
 
-    /// Bytes that were allocated and are not in use any more.
+    /// Bytes that were allocated and are no longer in use.
     pub(crate) fn freed(&self) -> u64 {
         let sum = self.sum();
         sum.ever.bytes.saturating_sub(sum.now.bytes)
     }
 
-    /// All processes together; their peaks need not have been at one time.
+    /// The sum over all processes, whose peaks may be at different times.
     pub(crate) fn sum(&self) -> Holding {
         self.holders.iter().fold(Holding::default(), |sum, holder| sum.plus(holder.holding))
     }
 }
 
 impl Observed {
-    /// How many processes' resident memory was counted, and what that was.
+    /// The number of processes whose resident memory was counted, and its sum.
     pub(crate) fn resident(&self) -> Option<(usize, Resident)> {
         let mut counted = self.holders.iter().filter_map(|holder| holder.resident.as_ref()).peekable();
         counted.peek()?;
@@ -121,30 +121,30 @@ impl Observed {
     }
 }
 
-/// Whole blocks.
+/// The number of blocks, rounded.
 pub(crate) fn blocks(amount: Amount) -> u64 {
     (amount.blocks + BLOCK / 2) / BLOCK
 }
 
-/// The standard error of an amount, as a part of it: a sample stands for `w` blocks, so that of `n` samples
-/// the error is one in `sqrt(n / (1 - 1 / w))`, exactly so for blocks of one size.
+/// The relative standard error of an amount. A sample represents `w` blocks, so `n` samples have the error `1
+/// / sqrt(n / (1 - 1 / w))`, which is exact for blocks of one size.
 pub(crate) fn error(amount: Amount) -> f64 {
     let (samples, blocks) = (amount.samples as f64, amount.blocks as f64 / BLOCK as f64);
     if samples == 0.0 || blocks <= samples { 0.0 } else { ((1.0 - samples / blocks) / samples).sqrt() }
 }
 
-/// What processes hold, with names.
+/// The memory that processes hold, with names.
 #[derive(Debug)]
 pub(crate) struct Named {
     /// Their stacks, most at the peak first.
     pub(crate) stacks: Vec<Stacked>,
-    /// What each cause holds, in the same order.
+    /// The memory that each cause holds, in the same order.
     pub(crate) sites: Vec<(Cause, Holding)>,
     /// See [`Observed::pinned`].
     pub(crate) pinned: Vec<(Cause, u64)>,
 }
 
-/// Takes the stacks of all processes, and gives those of the scope names.
+/// Takes the stacks of all processes, filters them by `scope`, and names them.
 pub(crate) fn named(holders: &mut Vec<Holder>, symbols: &mut Symbols, scope: &Scope) -> Named {
     let mut sums: HashMap<Vec<Instruction>, (Holding, u64)> = HashMap::new();
     holders.retain(|holder| scope.has_process(holder.pid));
@@ -193,7 +193,7 @@ pub(crate) fn named(holders: &mut Vec<Holder>, symbols: &mut Symbols, scope: &Sc
     Named { stacks, sites, pinned }
 }
 
-/// The functions outside of that one, as far as the program's own go.
+/// The callers of a function, up to `main` or the start of the program's own code.
 fn callers(levels: &[Level], (index, function): Spot) -> Vec<(String, usize)> {
     let outer = levels.iter().enumerate().skip(index).flat_map(|(at, level)| {
         let inlined = if at == index { function + 1 } else { 0 };
@@ -211,7 +211,7 @@ fn callers(levels: &[Level], (index, function): Spot) -> Vec<(String, usize)> {
     {
         outer.pop();
     }
-    // Beside names of the same file, addresses say nothing.
+    // Addresses are dropped if the same file also has named functions here.
     let is_named = |(level, function): &(&Level, &Function)| {
         name(function) != offset_name(level.module.as_deref(), level.address)
     };
@@ -245,7 +245,7 @@ fn level(at: &Instruction, symbols: &mut Symbols) -> Level {
     Level { module: at.module.clone(), address: at.address, functions }
 }
 
-/// The name of a function that has none.
+/// The substitute name of a nameless function.
 fn offset_name(module: Option<&Path>, address: u64) -> String {
     let file = module.and_then(Path::file_name);
     file.map_or_else(|| "?".to_owned(), |file| format!("{}+{address:#x}", file.to_string_lossy()))

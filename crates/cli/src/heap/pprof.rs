@@ -1,9 +1,9 @@
 //! The profile for `go tool pprof` and compatible tools: a `perftools.profiles.Profile` of `profile.proto`,
 //! compressed by gzip.
 //!
-//! This file has only the needed part of the protocol buffers encoding: numbers of variable length, and
-//! fields with a length (<https://protobuf.dev/programming-guides/encoding/>). Samples have six values; the
-//! first four are those of Go's heap profiles.
+//! This file has only the needed part of the protocol buffers encoding
+//! (<https://protobuf.dev/programming-guides/encoding/>): numbers of variable length, and fields with a
+//! length. Samples have six values; the first four are those of Go's heap profiles.
 
 use super::observed::{Level, Observed, blocks};
 use flate2::Compression;
@@ -25,7 +25,7 @@ const VALUES: [(&str, &str); 6] = [
 /// The value that is shown first.
 const FIRST_SHOWN: &str = "peak_space";
 
-/// A message under way.
+/// A message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -38,7 +38,7 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// A field that is a number; zeros are left out, as they are what a reader takes it for.
+    /// A number field; zeros are omitted, as they are the default.
     fn number(mut self, field: u64, value: u64) -> Message {
         if value != 0 {
             self.varint(field << 3);
@@ -58,7 +58,7 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
-    /// A field of many numbers.
+    /// A packed field of numbers.
     fn numbers(self, field: u64, values: impl IntoIterator<Item = u64>) -> Message {
         let mut packed = Message::default();
         values.into_iter().for_each(|value| packed.varint(value));
@@ -66,7 +66,7 @@ impl Message {
     }
 }
 
-/// What the profile refers to by number: texts from 0, all else from 1.
+/// The numbered objects of the profile: texts from 0, all others from 1.
 #[derive(Default)]
 struct Tables {
     texts: HashMap<String, u64>,
@@ -74,7 +74,7 @@ struct Tables {
     modules: HashMap<Arc<Path>, u64>,
     functions: HashMap<(u64, u64), u64>,
     locations: HashMap<(u64, u64, u64, u64), u64>,
-    /// Mappings, functions and locations, as they were met.
+    /// Mappings, functions and locations, in the order of their first use.
     entries: Message,
 }
 
@@ -105,7 +105,7 @@ impl Tables {
         let number = self.modules.len() as u64 + 1;
         self.modules.insert(module.clone(), number);
         let path = self.text(&module.to_string_lossy());
-        // It has functions, file names and lines already: nobody need look them up.
+        // Flags: functions, file names and lines are present, so tools need not look them up.
         let message = Message::default().number(1, number).number(5, path);
         self.add(3, message.number(7, 1).number(8, 1).number(9, 1));
         number
@@ -125,7 +125,7 @@ impl Tables {
 
     fn location(&mut self, level: &Level) -> u64 {
         let module = level.module.as_ref().map_or(0, |module| self.module(module));
-        // A line of an interpreted program has no address: its function and its number tell it from others.
+        // A line of an interpreted program has no address: its function and line number identify it.
         let script = level.functions.first().filter(|_| level.module.is_none());
         let (name, line) = script.map_or((0, 0), |function| {
             let name = function.name.as_deref().unwrap_or_default();
@@ -174,10 +174,10 @@ fn encode(observed: &Observed) -> Vec<u8> {
     profile.number(10, wall).message(11, period).number(12, observed.interval).number(14, shown).0
 }
 
-/// The file.
+/// The encoded, compressed file.
 ///
 /// # Errors
-/// None that memory does not give.
+/// None in practice: writing to memory does not fail.
 pub(crate) fn render(observed: &Observed) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&encode(observed))?;

@@ -9,7 +9,7 @@ use vellum_report::units::{bytes, many, size};
 use vellum_report::{Figure, Moment, Parts, Table};
 use vellum_wire::held::Kind;
 
-/// Columns of a table beside its names.
+/// Columns of a table besides its names.
 pub(super) const FIGURES_WIDTH: usize = 22;
 /// Size classes that are listed.
 const CLASSES_SHOWN: usize = 6;
@@ -28,7 +28,7 @@ const KINDS: [(Kind, &str, &str); 10] = [
     (Kind::Other, "other_bytes", "other memory from the kernel"),
 ];
 
-/// What the JSON says of it, if it was counted.
+/// The JSON of resident memory, if that was counted.
 pub(super) fn document(observed: &Observed) -> Option<Value> {
     let (processes, resident) = observed.resident()?;
     let class = |class: &ResidentClass| json!({"block_bytes": class.block, "live_bytes": class.live, "holes_bytes": class.holes});
@@ -42,7 +42,7 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", part as f64 / whole.max(1) as f64 * 100.0)
 }
 
-/// The tables, with names of at most `room` columns; none where it was not counted.
+/// The tables, with names of at most `room` columns; none if resident memory was not counted.
 pub(super) fn tables(observed: &Observed, top: usize, room: usize) -> Vec<Table> {
     let Some((processes, resident)) = observed.resident() else { return Vec::new() };
     let sum = resident.sum();

@@ -8,8 +8,8 @@ use vellum_process::Symbols;
 /// The options.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Scope {
-    /// Also pass over functions whose names match this regular expression: their caller is named instead, as
-    /// for xmalloc, operator new and allocators of runtimes. May be repeated.
+    /// Also skip functions whose names match this regular expression, and name their callers instead, as for
+    /// xmalloc, operator new and allocators of runtimes. May be repeated.
     #[arg(long, value_name = "PATTERN", value_parser = expression)]
     pub(crate) hide: Vec<Regex>,
 
@@ -18,8 +18,8 @@ pub(crate) struct Scope {
     #[arg(long, value_name = "PATTERN", value_parser = expression)]
     pub(crate) function: Option<Regex>,
 
-    /// The same for functions of a file (program, library, or script) whose path matches this regular
-    /// expression.
+    /// Only memory that was allocated by a function of a file (program, library, or script) whose path
+    /// matches this regular expression, or by functions that it called.
     #[arg(long, value_name = "PATTERN", value_parser = expression)]
     pub(crate) module: Option<Regex>,
 
@@ -41,7 +41,7 @@ impl Scope {
         self.pid.is_empty() || self.pid.contains(&pid)
     }
 
-    /// Whether it has not all stacks of a process.
+    /// True if it excludes some stacks of a process.
     pub(super) fn is_of_stacks(&self) -> bool {
         self.function.is_some() || self.module.is_some()
     }
@@ -66,7 +66,7 @@ impl Scope {
             && function.is_none_or(|pattern| stack.iter().any(|at| is_function(pattern, at)))
     }
 
-    /// What is left out, in words; `holders` are the processes that are left.
+    /// A note on the excluded memory; `holders` are the processes that remain.
     pub(super) fn note(&self, holders: &[Holder]) -> Option<String> {
         let patterns = [("--function", &self.function), ("--module", &self.module)];
         let patterns =

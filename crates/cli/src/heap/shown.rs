@@ -1,5 +1,5 @@
-//! The report for people: sums; the lines that hold most at the peak and at the end and that allocate most;
-//! the places of resident memory. `vellum run --heap` shows a part of it.
+//! The report for people: sums, the lines that hold or allocate most, and resident memory by kind. `vellum
+//! run --heap` shows a part of it.
 
 use super::args::{Heap, When};
 use super::json::SCHEMA;
@@ -15,16 +15,16 @@ use vellum_report::units::{bytes, count, many, size, time};
 use vellum_report::{Head, Report, Row, Section, WORDS_MAX};
 use vellum_wire::held::Amount;
 
-/// How much of a profile is shown.
+/// The extent of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Lines of a table.
+    /// The most lines of a table.
     top: usize,
-    /// Columns of a table.
+    /// The most columns of a table.
     columns: usize,
-    /// Which lines have those below them that called or are called; all have, if none is named.
+    /// The table with call trees below its lines, and their direction; `None`: all tables, callers.
     tree: Option<(When, Tree)>,
-    /// Whether all that was ever allocated is shown, and processes.
+    /// True if the tables of processes and of all allocations are shown.
     is_whole: bool,
 }
 
@@ -35,7 +35,7 @@ impl Extent {
     pub(crate) const RUN: Extent =
         Extent { top: 5, columns: WORDS_MAX, tree: Some((When::Peak, Tree::Callers)), is_whole: false };
 
-    /// The extent by the options, in this number of columns.
+    /// The extent from the options, in this number of columns.
     pub(super) fn of(args: &Heap, columns: usize) -> Extent {
         let tree = if args.callees { Tree::Callees } else { Tree::Callers };
         Extent { top: args.top, columns, tree: Some((args.of, tree)), is_whole: true }
@@ -89,7 +89,7 @@ fn resident_over_time(samples: &[(u64, u64)]) -> Chart {
     chart.with(Shape::Line, "resident, all processes", &points)
 }
 
-/// The sections on who holds memory, and on where resident memory is.
+/// The sections on the lines that hold memory, and on resident memory.
 pub(crate) fn sections(observed: &Observed, extent: &Extent) -> Vec<Section> {
     let (now, held_now) = match observed.is_running() {
         true => ("Held now", "held now"),

@@ -14,17 +14,17 @@ use vellum_wire::held::Amount;
 /// Processes that are listed.
 const PROCESSES_MAX: usize = 15;
 
-/// Lines of callers below those that hold memory.
+/// The most lines of callers in a table.
 const CALLERS_MAX: usize = 10;
-/// A branch has a line from this part of all bytes on.
+/// A branch gets a line if it has at least this part of all bytes.
 const SHARE_MIN: u64 = 50;
-/// Columns of a table beside its names.
+/// Columns of a table besides its names.
 pub(super) const FIGURES_WIDTH: usize = 42;
 
-/// A table, and a word on what it leaves out.
+/// A table, and a note on omitted rows.
 pub(super) type Shown = (Table, Option<String>);
 
-/// The processes; `None` where there is but one.
+/// The processes; `None` if there is only one.
 pub(super) fn processes(observed: &Observed) -> Option<Shown> {
     if observed.holders.len() < 2 {
         return None;
@@ -45,19 +45,19 @@ pub(super) fn processes(observed: &Observed) -> Option<Shown> {
     Some((table, (more > 0).then(|| format!("and {} more", count(more as u64)))))
 }
 
-/// Which way the lines below a line go.
+/// The direction of the lines below a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tree {
-    /// There are none.
+    /// No lines below.
     Flat,
-    /// From the lines that asked for memory to their callers.
+    /// From allocating lines to their callers.
     Callers,
-    /// From where the program begins to the lines that asked for memory.
+    /// From the program's start to the allocating lines.
     Callees,
 }
 
-/// The lines that hold most, under a title, with names of at most `room` columns, and the heaviest ways to
-/// them, of at most `room` and `FIGURES_WIDTH` together; `None` where none holds any.
+/// The lines that hold most, under a title, with names of at most `room` columns. Below them are the heaviest
+/// call paths, of at most `room` plus `FIGURES_WIDTH` columns. `None` if no line holds memory.
 pub(super) fn sites(
     observed: &Observed,
     title: &str,
@@ -114,7 +114,7 @@ pub(super) fn sites(
     Some((table, rest))
 }
 
-/// The lines below each of the `roots`: the heaviest, so that they are not too many together.
+/// The heaviest lines below each of the `roots`, [`CALLERS_MAX`] together at most.
 fn branches<'a>(roots: &[(&str, &Node<'a>)], all: u64) -> Vec<Vec<Line<'a>>> {
     let mut least = all.div_ceil(SHARE_MIN).max(1);
     loop {

@@ -1,7 +1,6 @@
 //! Stacks as a tree: the boxes of a flame graph, and the lines of callers on the terminal and the page.
 //!
-//! Branches below a share of the total are left out. A function with only one significant caller shares a
-//! line with it:
+//! Branches below a share of the total are left out. A function and its only significant caller share a line:
 //!
 //! ```text
 //! site            30.0 MiB
@@ -15,24 +14,24 @@ use std::collections::BTreeMap;
 use vellum_report::table::columns;
 use vellum_wire::held::Amount;
 
-/// Of a node, the share that its heaviest branch has at the least where the others are not worth a line.
+/// If a node's heaviest branch has this share, in percent, the other branches get no line.
 const SOLE_PERCENT: u128 = 95;
 /// Columns of an indent.
 const INDENT: usize = 2;
 
-/// A function, what passed through it, and the functions one step further.
+/// A function, the memory allocated through it, and the functions one step further.
 #[derive(Debug, Default)]
 pub(super) struct Node<'a> {
     pub(super) amount: Amount,
     pub(super) next: BTreeMap<&'a str, Node<'a>>,
 }
 
-/// A line of the tree: functions, each one step further than the one before.
+/// A line of the tree: a chain of functions, each one step further than the last.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     depth: usize,
     names: Vec<&'a str>,
-    /// `None` where it is that of the line above.
+    /// `None` if it equals the amount in the line above.
     pub(super) amount: Option<Amount>,
 }
 
@@ -46,7 +45,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The next functions of at least `least` bytes, most first.
+    /// The next functions with at least `least` bytes, the largest first.
     pub(super) fn heaviest(&self, least: u64) -> Vec<(&'a str, &Node<'a>)> {
         let next = self.next.iter().map(|(name, node)| (*name, node));
         let mut next: Vec<_> = next.filter(|(_, node)| node.amount.bytes >= least).collect();
@@ -54,7 +53,7 @@ impl<'a> Node<'a> {
         next
     }
 
-    /// The functions from here on that have nothing of weight beside them, and the last of them.
+    /// The chain of functions from here on without significant siblings, and its last node.
     fn chain(&self, least: u64) -> (Vec<&'a str>, &Node<'a>) {
         let (mut names, mut at) = (Vec::new(), self);
         while let [(name, next)] = at.heaviest(least)[..]
@@ -66,7 +65,7 @@ impl<'a> Node<'a> {
         (names, at)
     }
 
-    /// The lines below that of this function.
+    /// The lines below the line of this function.
     pub(super) fn below(&self, depth: usize, least: u64, lines: &mut Vec<Line<'a>>) {
         let (names, end) = self.chain(least);
         let is_sole = !names.is_empty();
@@ -77,14 +76,14 @@ impl<'a> Node<'a> {
             let (chain, end) = node.chain(least);
             let depth = depth + usize::from(is_sole);
             lines.push(Line { depth, names: [vec![name], chain].concat(), amount: Some(node.amount) });
-            // What remains forks: each of its branches has figures.
+            // From here on there are several branches, each with figures.
             end.below(depth + 1, least, lines);
         }
     }
 }
 
 impl Line<'_> {
-    /// Its functions behind arrows, as many as `room` columns have room for.
+    /// The functions after arrows, as many as fit into `room` columns.
     pub(super) fn text(&self, arrow: char, room: usize) -> String {
         let mut text = " ".repeat(INDENT * self.depth);
         for (at, name) in self.names.iter().enumerate() {

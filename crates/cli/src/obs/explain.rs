@@ -21,10 +21,10 @@ use vellum_report::{Look, Report, Section, Style, Table, stdout};
 
 const SCHEMA: &str = "vellum.obs.explain/1";
 
-/// What to explain.
+/// The options of `vellum obs explain`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
-    /// Only series in whose name this regular expression is found.
+    /// Only series whose name matches this regular expression.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     grep: Option<String>,
 
@@ -44,14 +44,14 @@ pub(crate) struct Explain {
 struct Told {
     name: String,
     labels: Vec<String>,
-    /// Observations.
+    /// The number of observations.
     n: usize,
-    /// Layers of outliers, and the share of observations that lies in none.
+    /// The number of outlier layers, and the share of observations outside of all layers.
     layers: usize,
     kept_share: f64,
-    /// Causes of lost time; none where nothing was recorded that could show them.
+    /// Causes of lost time; null if none were recorded.
     losses: Option<Losses>,
-    /// Periodic disturbances; none where starts are not known.
+    /// Periodic disturbances; null without start times.
     beats: Option<Beats>,
 }
 

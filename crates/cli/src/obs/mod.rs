@@ -9,8 +9,7 @@
 //!
 //! Lines are streamed, one series at a time, without a limit on length. JSON is written at the end.
 //!
-//! Exit statuses are those of grep(1): 0 if anything was written, 1 if nothing was; 125 if the command
-//! failed.
+//! Exit statuses are those of grep(1): 0 if anything was written, 1 if nothing was; 125 after a failure.
 //!
 //! Source: Bates's `bgrep` and `bcut`, and the summaries that his `bench` prints by default.
 
@@ -64,13 +63,13 @@ pub(crate) enum What {
     },
     /// Count, mean, smallest, largest, deviation and low quantile of each series.
     ///
-    /// Times are an operation's: less the base, divided by the batch.
+    /// Times are per operation: the base is subtracted, and the result divided by the batch.
     Stat(stat::Stat),
-    /// Why outliers took longer: causes of lost time, and periodic disturbances.
+    /// Explain outliers: causes of lost time, and periodic disturbances.
     Explain(explain::Explain),
 }
 
-/// From where, which series, and as what.
+/// The input, the chosen series, and the output format.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Part {
     #[command(flatten)]
@@ -82,10 +81,10 @@ pub(crate) struct Part {
     input: Input,
 }
 
-/// What series are written as.
+/// The output formats of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Lines, as they are read.
+    /// Lines, in the format of the input.
     Lines,
     /// One JSON document, schema vellum.observations/1.
     Json,
@@ -95,12 +94,12 @@ pub(crate) enum Format {
 const NOTHING: u8 = 1;
 const _: () = assert!(NOTHING != FAILED);
 
-/// 0 if something was written, also if its reader had enough of it.
+/// 0 if something was written, even if the reader closed the output early.
 fn status(written: Option<usize>) -> u8 {
     if written == Some(0) { NOTHING } else { 0 }
 }
 
-/// Does what was asked for.
+/// Runs the chosen subcommand.
 pub(crate) fn obs(args: &Obs) -> Result<u8, Failure> {
     match &args.what {
         What::Grep { pattern, part } => pass(&part.input, &part.choice.filter(Some(pattern)), part.to),
@@ -112,7 +111,7 @@ pub(crate) fn obs(args: &Obs) -> Result<u8, Failure> {
     }
 }
 
-/// Writes what passes the filter.
+/// Writes the entries that pass the filter.
 fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
     let written = stdout::write_with::<_, Failure>(|out| match to {
         Format::Lines => {
@@ -135,7 +134,7 @@ fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
     Ok(status(written))
 }
 
-/// All series that pass, and a word about summaries, which have no place beside them.
+/// All series that pass the filter, with a note on summaries, which are left out.
 fn all_series(input: &Input, filter: &Filter) -> Result<Vec<Series>, Failure> {
     let (mut all, mut summaries) = (Vec::new(), 0usize);
     input.each(|entry| {

@@ -23,10 +23,10 @@ use vellum_measure::{Layers, Summary, Unit, quantile};
 use vellum_report::{OutputError, Style, Table, stdout};
 
 const SCHEMA: &str = "vellum.obs.stat/1";
-/// The quantile that stands for what an operation takes when nothing disturbs it.
+/// The quantile used as the undisturbed time of an operation.
 const LOW: f64 = 0.1;
 
-/// What to show figures of.
+/// The options of `vellum obs stat`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Stat {
     /// Remove a layer of outliers first (beyond mean ± 2 standard deviations); repeat for more layers.
@@ -48,7 +48,7 @@ pub(crate) struct Stat {
     input: Input,
 }
 
-/// What figures are written as.
+/// The output formats of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people.
@@ -63,7 +63,7 @@ enum Format {
 #[derive(Debug)]
 struct Row {
     summary: Summary,
-    /// How many there were before layers were taken off.
+    /// The number of observations before layers were removed.
     of: u64,
     p10: Option<f64>,
     median: Option<f64>,
@@ -122,7 +122,7 @@ fn each(args: &Stat, mut take: impl FnMut(Row) -> Result<(), Failure>) -> Result
     })
 }
 
-/// The figures of an entry, `None` of a series without values.
+/// The figures of an entry; `None` for a series without values.
 fn figures(entry: Entry, layers: u8) -> Option<Row> {
     let (summary, of, kept) = match entry {
         Entry::Summary(summary) => {

@@ -4,8 +4,8 @@
 //! Input ─▶ Filter ─▶ series ─▶ explain (causes) ─▶ report::plot ─▶ terminal │ SVG
 //! ```
 //!
-//! Source: Bates's `plot`, with its options `-o` (remove a layer of outliers), `-p` (the kind of plot) and
-//! `-z` (an axis from zero).
+//! Source: Bates's `plot`, with its options `-o` (remove an outlier layer), `-p` (the kind of plot) and `-z`
+//! (an axis from zero).
 
 use crate::explain::explain;
 use crate::failure::Failure;
@@ -20,9 +20,9 @@ use vellum_report::Style;
 use vellum_report::plot::{Kind, Plot, PlotError, SERIES_MAX};
 use vellum_report::stdout;
 
-/// Lines of a plot in a terminal that has more.
+/// The default height of a plot, in lines.
 const HEIGHT: usize = 24;
-/// Lines that are left for the prompt.
+/// Lines reserved for the prompt.
 const PROMPT: usize = 1;
 
 /// Draw observations: in order, as a histogram, as a cumulative distribution, or against each other.
@@ -69,7 +69,7 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "LINES")]
     height: Option<u16>,
 
-    /// The title (default: the names of what is drawn).
+    /// The title (default: the names of the series).
     #[arg(long)]
     title: Option<String>,
 
@@ -86,7 +86,7 @@ pub(crate) struct PlotArgs {
     colour: Colour,
 }
 
-/// When there is colour.
+/// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Colour {
     /// On terminals, unless NO_COLOR is set.
@@ -110,7 +110,7 @@ enum PlotFailure {
         "{count} series do not fit into one plot; choose at most {SERIES_MAX} by --grep or --label. There are: {names}"
     )]
     TooMany { count: usize, names: String },
-    /// What was found cannot be drawn together, or not so.
+    /// The series cannot be drawn together, or not in this kind of plot.
     #[error(transparent)]
     Plot(#[from] PlotError),
 }
@@ -124,7 +124,7 @@ impl From<PlotFailure> for Failure {
 /// Names shown when there are too many series.
 const NAMES_MAX: usize = 20;
 
-/// Draws what was asked for.
+/// Draws the requested plot.
 pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
     let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
     let plot = drawn(args, &chosen(args)?)?;

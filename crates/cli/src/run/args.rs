@@ -37,23 +37,23 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) no_live: bool,
 
-    /// Do not measure the working set: the report then has no curve, knee or memory to give.
+    /// Do not measure the working set: the report then has no curve, no knee and no recommended memory.
     #[arg(long)]
     pub(crate) no_watch: bool,
 
-    /// Also sample which lines hold memory, one block every BYTES bytes on average (512K unless given).
+    /// Also sample which lines hold memory, one block every BYTES bytes on average (default: 512K).
     ///
-    /// As vellum heap does: the report then says who holds memory at the peak and at the end, and where all
-    /// resident memory is.
+    /// As in vellum heap. The report then lists the lines that hold memory at the peak and at the end, and
+    /// all resident memory by kind.
     #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true,
         default_missing_value = INTERVAL, value_parser = interval, conflicts_with = "compare")]
     pub(crate) heap: Option<u64>,
 
-    /// When to ask the kernel for huge pages (default: auto).
+    /// When to request huge pages from the kernel (default: auto).
     #[arg(long, value_name = "WHEN")]
     pub(crate) huge: Option<Huge>,
 
-    /// How long free pages are kept before they go back to the kernel, in milliseconds.
+    /// The time that free pages are kept before they are returned to the kernel, in milliseconds.
     #[arg(long, value_name = "MS")]
     pub(crate) decay: Option<u32>,
 
@@ -129,7 +129,7 @@ pub(crate) const PAIRS_MIN: u32 = 5;
 /// The most pairs a comparison is made of.
 pub(crate) const PAIRS_MAX: u32 = 10_000;
 
-/// The memory that a process may have, in bytes.
+/// The limit on a process's memory, in bytes.
 fn frames(text: &str) -> Result<u64, String> {
     const LIMITS: std::ops::RangeInclusive<u64> = 256 << 10..=256 << 30;
     vellum_report::amount::size(text)
@@ -137,7 +137,7 @@ fn frames(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "write a size, such as 512M, 512MiB or 1.5G, from 256K to 256G".to_owned())
 }
 
-/// What stands for no number given.
+/// The internal value for a missing number.
 const CHOSEN: &str = "auto";
 
 /// A number of pairs; 0 means "choose".

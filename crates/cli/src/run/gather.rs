@@ -68,13 +68,13 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
     })
 }
 
-/// How the program ended.
+/// The outcome of the program.
 pub(crate) fn outcome(observed: &Observed) -> Outcome {
     Outcome::of(observed.ended.outcome)
 }
 
 fn attachment(plan: &Plan, observed: &Observed, slots: &[Slot]) -> Attachment {
-    // The program may have executed others in its place: its last slot is what it became.
+    // The program may have called exec: its last slot is that of the last program.
     let own = slots.iter().rev().find(|slot| slot.pid.load(Relaxed) == observed.pid.0 as u32);
     let program = match own {
         Some(slot) => standing(slot),
@@ -123,13 +123,13 @@ fn standing(slot: &Slot) -> Standing {
     }
 }
 
-/// Sums over all slots, or the highest of a peak. Gauges of "now" are left out: they mean nothing once the
+/// Sums of counters over all slots, or the highest of a peak. Gauges of the current state are omitted, as the
 /// processes have ended.
 fn pages(slots: &[Slot]) -> Pages {
     let mut counters = BTreeMap::new();
     for counter in lasting_counters() {
         let values = slots.iter().map(|slot| slot.get(counter));
-        // Processes reach their peaks at different times: a sum of them would be no moment's truth.
+        // Processes reach their peaks at different times, so a sum of peaks would be wrong.
         let over_all = if counter.is_peak() { values.max().unwrap_or(0) } else { values.sum() };
         counters.insert(counter.name(), over_all);
     }
@@ -150,8 +150,8 @@ fn lasting_counters() -> impl Iterator<Item = Counter> {
 }
 
 fn processes(observed: &Observed, slots: &[Slot]) -> Vec<Process> {
-    // Slots have times of the monotonic clock, and our start is one of the wall clock: reading both now links
-    // them.
+    // Slots have monotonic times, and this command's start is a wall-clock time: reading both clocks now
+    // gives their difference.
     let monotonic_now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let monotonic_now = Duration::new(monotonic_now.tv_sec as u64, monotonic_now.tv_nsec as u32);
     let since_start = observed.started.elapsed().unwrap_or_default();
@@ -171,7 +171,7 @@ fn processes(observed: &Observed, slots: &[Slot]) -> Vec<Process> {
         .collect()
 }
 
-/// What the machine did not let us see.
+/// The data that could not be obtained on this machine.
 fn missing(observed: &Observed) -> Vec<String> {
     let mut missing = Vec::new();
     let sampled = &observed.sampled;
@@ -182,7 +182,7 @@ fn missing(observed: &Observed) -> Vec<String> {
     } else if sampled.series.looks() < 2 {
         missing.push("the run was too short to sample: the peak is the largest process's".to_owned());
     }
-    // A run too short to sample is too short for a curve: one reason is enough.
+    // A run too short to sample is also too short for a curve; only one reason is reported.
     if missing.is_empty() {
         missing.extend(observed.working_set.as_ref().and_then(|found| found.as_ref().err()).cloned());
     }

@@ -1,8 +1,8 @@
-//! One run of the command, measured.
+//! Runs the command once, and measures it.
 //!
-//! A [`Plan`] is made once: the program's file, the library, and whether the library can be preloaded into
-//! the program. [`Plan::launch`] then runs the program, on Vellum or without, and returns the observations.
-//! It always removes the board's files before it returns.
+//! A [`Plan`] is made once: the program's file, the library, and whether it can be preloaded into the
+//! program. [`Plan::launch`] then runs the program, on Vellum or without, and returns the observations. The
+//! board's files are always removed before it returns.
 
 use super::args::Run;
 use super::live::Live;
@@ -24,80 +24,80 @@ use vellum_process::{
 use vellum_wire::BOARD_ENV;
 use vellum_wire::held::HELD_ENV;
 
-/// How often the live line is given the chance to change.
+/// The interval between updates of the live line.
 const LIVE_TICK: Duration = Duration::from_millis(100);
 
-/// What will be run, and how.
+/// The program to run, and the settings for it.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The file.
+    /// The program's file.
     pub(crate) program: PathBuf,
-    /// The command as it was given.
+    /// The command as given by the user.
     pub(crate) argv: Vec<OsString>,
-    /// What keeps the library out of the program, if anything does.
+    /// The obstacle to loading the library into the program, if any.
     pub(crate) obstacle: Option<Obstacle>,
     pub(crate) library: PathBuf,
-    /// The folder of `libgc.so.1`, if the program is to run on Vellum's collector.
+    /// The folder of `libgc.so.1`, if the program runs on Vellum's collector.
     libgc: Option<PathBuf>,
     knobs: Vec<(&'static str, OsString)>,
-    /// Bytes of frames that each process may have.
+    /// The frames of each process, in bytes.
     pub(crate) frames: Option<u64>,
-    /// Bytes between samples of who holds memory, if they are to be taken.
+    /// Bytes between heap samples, if samples are taken.
     pub(crate) heap: Option<u64>,
 }
 
-/// What is special about one run.
+/// The settings of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Occasion {
-    /// Whether the program gets Vellum.
+    /// The program runs on Vellum.
     pub(crate) on_vellum: bool,
-    /// Whether a live line may be shown.
+    /// A live line may be shown.
     pub(crate) live: bool,
-    /// Whether the working set is watched.
+    /// The working set is measured.
     pub(crate) watch: bool,
-    /// Whether it is run for its samples alone.
+    /// The run is useless without samples.
     pub(crate) must_sample: bool,
-    /// Whether it is compared with a run that has no board to find its strays by.
+    /// The run is compared with runs without a board, so its board is not used to find stray processes.
     pub(crate) compared: bool,
-    /// What becomes descriptors 0, 1 and 2; `None` is ours.
+    /// The descriptors 0, 1 and 2; `None` inherits this command's.
     pub(crate) stdio: [Option<OwnedFd>; 3],
 }
 
-/// What was seen of one run.
+/// The observations of one run.
 #[derive(Debug)]
 pub(crate) struct Observed {
     /// The program's process.
     pub(crate) pid: Pid,
     pub(crate) started: SystemTime,
-    /// Its end and what the kernel accounted.
+    /// The exit status and the resource usage.
     pub(crate) ended: Ended,
-    /// What the sampler saw.
+    /// The samples of its memory.
     pub(crate) sampled: Sampled,
-    /// The counters, when it ran on Vellum.
+    /// The counters, if it ran on Vellum.
     pub(crate) board: Option<Arc<BoardFile>>,
-    /// The working set, if it was watched, or why there is none to tell of.
+    /// The working set, if it was measured, or the reason why it is missing.
     pub(crate) working_set: Option<Result<WorkingSet, String>>,
-    /// Who held memory, if that was sampled.
+    /// The holders of memory, if they were sampled.
     pub(crate) held: Option<HeldFile>,
 }
 
-/// The file of a profile was not made or cannot be read.
+/// The file of a profile was not created or cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot make a file for the profile ({0}); make some room in /dev/shm")]
 pub(crate) struct NoFile(#[source] pub(crate) std::io::Error);
 
-/// The place of `--store` does not suit.
+/// The directory or file of `--store` is unsuitable.
 #[derive(Debug, thiserror::Error)]
 #[error("--store {0}")]
 struct NoStore(#[source] store::StoreError);
 
-/// A file for the profile of processes that are given its path, beside the board.
+/// Creates the profile's file beside the board; the processes receive its path.
 fn held_file(board: &BoardFile, interval: u64) -> Result<HeldFile, Failure> {
     let directory = board.path().parent().unwrap_or(Path::new("/"));
     HeldFile::create(directory, interval).map_err(|error| Failure::of(NoFile(vellum_process::named(error))))
 }
 
-/// What was made, or else a word of why the program runs without it; an error where it `must` not.
+/// `made`, or `None` with a message that the program runs without `what`; an error if `must` is set.
 fn or_without<T>(what: &str, must: bool, made: Result<T, Failure>) -> Result<Option<T>, Failure> {
     if must {
         return made.map(Some);
@@ -109,7 +109,7 @@ impl Plan {
     /// Finds the program and the library.
     pub(crate) fn new(run: &Run) -> Result<Plan, Failure> {
         let program = locate(&run.command[0], std::env::var_os("PATH").as_deref())?;
-        // A file that cannot be read can still be executed; nothing is known about it then.
+        // An unreadable file can still be executed; its properties are then unknown.
         let image = Image::inspect(&program).ok();
         let obstacle = image.and_then(|image| image.obstacle);
         let library = library::find(run.lib.as_deref())?;
@@ -128,7 +128,7 @@ impl Plan {
         }
         if let Some(path) = &run.store {
             store::check(path).map_err(|error| Failure::of(NoStore(error)))?;
-            // The program may have gone elsewhere when it first needs the store.
+            // The program may have changed its directory before it opens the store.
             knobs.push(("VELLUM_STORE", std::path::absolute(path).unwrap_or_else(|_| path.clone()).into()));
         }
         let libgc = if run.libgc { Some(library::find_libgc()?) } else { None };
@@ -136,14 +136,14 @@ impl Plan {
         Ok(Plan { program, argv, obstacle, library, libgc, knobs, frames, heap })
     }
 
-    /// Whether the library goes into the program's environment.
+    /// Returns whether the library is preloaded.
     pub(crate) fn preloads(&self) -> bool {
         !self.obstacle.is_some_and(Obstacle::forbids_preload)
     }
 
     /// Runs the command once and waits for its end.
     pub(crate) fn launch(&self, occasion: Occasion) -> Result<Observed, Failure> {
-        // From here on a file beyond a limit is an error.
+        // From here on, exceeding a file-size limit is an error and not a signal.
         let signals = Signals::hold()?;
         let mut board = None;
         if occasion.on_vellum {
@@ -165,7 +165,7 @@ impl Plan {
         let mut tree = Tree::below_us(board.as_deref().filter(|_| !occasion.compared));
         let started = SystemTime::now();
         let child = match Child::spawn(&command, &signals) {
-            // The tree's files may be more than the limit on open files (ulimit -n) leaves.
+            // The files of `tree` may exceed the limit on open files (ulimit -n).
             Err(SpawnError::System { .. }) if tree.take().is_some() => Child::spawn(&command, &signals)?,
             child => child?,
         };
@@ -180,7 +180,7 @@ impl Plan {
                 live.update(what, &sampler.now());
             }
         });
-        // From here on nobody may be kept from ending us, and nothing of ours may be left behind.
+        // From here on a signal ends this command, so its files must be removed now.
         if let Some(board) = &board {
             board.remove();
         }
@@ -194,7 +194,7 @@ impl Plan {
         Ok(Observed { pid, started, ended, sampled, board, working_set, held })
     }
 
-    /// Our environment, and what makes the program run on Vellum.
+    /// This process's environment, with the variables that make the program run on Vellum.
     pub(crate) fn environment(
         &self,
         board: Option<&BoardFile>,
@@ -208,8 +208,8 @@ impl Plan {
         edit(&mut env, "LD_PRELOAD", |old| prepend(library.as_os_str(), old));
         preload_companions(&mut env);
         edit(&mut env, BOARD_ENV, |_| board.path().into());
-        // A program built with AddressSanitizer, started by ours, would refuse to run when another library is
-        // loaded before its own. The library passes all calls through there, so the order does no harm.
+        // A child program built with AddressSanitizer would refuse to run when another library is loaded
+        // before its own. Vellum forwards all calls there, so the order is harmless.
         edit(&mut env, "ASAN_OPTIONS", |old| append("verify_asan_link_order=0", old));
         if let Some(folder) = &self.libgc {
             edit(&mut env, "LD_LIBRARY_PATH", |old| prepend(folder.as_os_str(), old));

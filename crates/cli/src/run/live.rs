@@ -27,16 +27,16 @@ use vellum_report::units;
 
 /// A run shorter than this has no live line.
 const LIVE_AFTER: Duration = Duration::from_secs(1);
-/// On a shared terminal, the job must have written nothing for this long.
+/// The time without a write by the job before the line is drawn on a shared terminal.
 const QUIET: Duration = Duration::from_secs(1);
-/// How often the line changes.
+/// The interval between redraws.
 const REDRAW: Duration = Duration::from_millis(200);
-/// Over how long the fault rate is taken.
+/// The window of the fault rate.
 const RATE_WINDOW: Duration = Duration::from_secs(1);
 
-/// Makes a row below the cursor (scrolling if need be), saves the cursor, goes there.
+/// Makes a row below the cursor (scrolling if necessary), saves the cursor, and moves to that row.
 const BELOW: &str = "\x1bD\x1b[A\x1b7\x1b[B\r";
-/// Clears to the end of the row, goes back.
+/// Clears to the end of the row, and returns to the saved cursor.
 const BACK: &str = "\x1b[K\x1b8";
 /// Clears from the cursor to the end of the screen.
 const ERASE: &str = "\x1b[J";
@@ -74,12 +74,12 @@ impl Live {
         })
     }
 
-    /// Whether the job's write calls must be counted for it.
+    /// Returns whether the job's write calls must be counted for the line.
     pub(crate) fn wants_writes(&self) -> bool {
         self.shared
     }
 
-    /// Draws or erases the line as fits the moment.
+    /// Draws or erases the line, depending on the conditions.
     pub(crate) fn update(&mut self, what: Meanwhile, now: &Now) {
         let at = now.point.at;
         if now.writes != self.writes {
@@ -121,7 +121,7 @@ impl Drop for Live {
     }
 }
 
-/// The line's text, in at most `columns`: of its parts, those that fit, the most telling first.
+/// The line's text in at most `columns`: its most important parts first, as many as fit.
 fn line(now: &Now, faults_per_second: f64, columns: usize) -> String {
     let point = &now.point;
     let resident = units::bytes(point.resident.0);
@@ -151,7 +151,7 @@ fn line(now: &Now, faults_per_second: f64, columns: usize) -> String {
     text
 }
 
-/// Whether we are in the foreground of a terminal in line mode.
+/// Returns whether this command is in the foreground of a terminal in line mode.
 fn terminal_is_ours() -> bool {
     let err = rustix::stdio::stderr();
     let line_mode = LocalModes::ICANON | LocalModes::ECHO;
@@ -159,7 +159,7 @@ fn terminal_is_ours() -> bool {
         && tcgetattr(err).is_ok_and(|modes| modes.local_modes.contains(line_mode))
 }
 
-/// Writes in one call, so that nothing of the program's comes between. A terminal that is gone shows nothing.
+/// Writes in one call, so that no output of the program comes between. Errors are ignored.
 fn put(text: &str) {
     let _ = std::io::Write::write_all(&mut std::io::stderr().lock(), text.as_bytes());
 }

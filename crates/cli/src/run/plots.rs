@@ -7,11 +7,11 @@ use vellum_reference::Window;
 use vellum_report::Section;
 use vellum_report::plot::{Chart, Quantity, Scaling, Shape};
 
-/// Stretches of time that rates are shown over.
+/// The most bars of a plot of rates.
 const RATE_BARS_MAX: usize = 150;
-/// Points a line is drawn from; a plot has no more columns than that.
+/// The most points of a line; a plot has fewer columns.
 const LINE_POINTS_MAX: usize = 1200;
-/// Samples without which there is nothing to plot over time.
+/// The fewest samples for a plot over time.
 const SAMPLES_MIN: usize = 3;
 const PAGE_BYTES: f64 = 4096.0;
 
@@ -68,7 +68,7 @@ fn cache(samples: &Samples) -> Chart {
     chart.with(Shape::Line, "from the cache", &points(samples, &samples.cache_hits))
 }
 
-/// The working-set curve, from a window of nothing, which holds nothing.
+/// The working-set curve, starting with an empty window of 0 bytes.
 fn working_set(set: &WorkingSet) -> Option<Chart> {
     let end = set.frame.curve.last()?;
     let at = |window: &Window| (window.window_ns as f64, window.bytes as f64);
@@ -86,7 +86,7 @@ fn working_set(set: &WorkingSet) -> Option<Chart> {
 fn sizes(report: &Report) -> Option<Chart> {
     let buckets = &report.pages.block_sizes;
     let (first, last) = (buckets.first()?, buckets.last()?);
-    // Empty sizes between used ones keep their place on the axis.
+    // Unused sizes between used ones stay on the axis.
     let below = std::iter::successors(Some(first.below_bytes), |below| below.checked_mul(2))
         .take_while(|below| *below <= last.below_bytes);
     let names = below.map(|below| short_size(below / 2)).collect();
@@ -107,7 +107,7 @@ fn short_size(size: u64) -> String {
     }
 }
 
-/// A column over time, thinned to what a plot can show; each point is the highest of those it stands for.
+/// A column over time, thinned to the plot's resolution; each point is the maximum of a group.
 fn points(samples: &Samples, column: &[u64]) -> Vec<(f64, f64)> {
     let step = samples.at_ns.len().div_ceil(LINE_POINTS_MAX).max(1);
     let times = samples.at_ns.chunks(step).map(|times| times[0] as f64);
@@ -118,7 +118,7 @@ fn points(samples: &Samples, column: &[u64]) -> Vec<(f64, f64)> {
 fn rates_of(samples: &Samples, value: impl Fn(usize) -> f64, bars: usize, seconds: f64) -> Vec<f64> {
     let end = last(&samples.at_ns);
     let at = |time: f64| {
-        // Between two samples the count is taken to grow evenly; before the first it grew from zero.
+        // The count is interpolated linearly between two samples, and from zero before the first.
         let after = samples.at_ns.partition_point(|at| (*at as f64) < time);
         let (t0, v0) =
             if after == 0 { (0.0, 0.0) } else { (samples.at_ns[after - 1] as f64, value(after - 1)) };

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// The schema's name and version.
 pub(crate) const SCHEMA: &str = "vellum.run/1";
 
-/// The page size a "fault avoided" is reckoned in: Vellum's page, whatever the kernel maps at a time.
+/// The page size of "faults avoided": Vellum's page, whatever size the kernel maps.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 #[derive(Debug, Serialize)]
@@ -30,14 +30,14 @@ pub(crate) struct Report {
     pub(crate) faults: Faults,
     pub(crate) attachment: Attachment,
     pub(crate) pages: Pages,
-    /// Pages of frames that were asked for; a process under a limit may have fewer.
+    /// The requested number of page frames; a process under a limit may have fewer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) frames_asked: Option<u64>,
     pub(crate) processes: Vec<Process>,
     pub(crate) survivors: Vec<Survivor>,
     pub(crate) sampling: Sampling,
     pub(crate) working_set: Option<WorkingSet>,
-    /// Who held memory, if that was asked for.
+    /// The holders of memory, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heap: Option<Box<heap::Observed>>,
     pub(crate) missing: Vec<String>,
@@ -55,29 +55,29 @@ pub(crate) struct Time {
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Memory {
-    /// Of the whole job at one moment: the highest sample, or `largest_process_peak_bytes` if that is more.
+    /// The job's peak at one moment: the highest sample, or `largest_process_peak_bytes` if it is more.
     pub(crate) peak_bytes: u64,
     pub(crate) largest_process_peak_bytes: u64,
     pub(crate) average_bytes: Option<u64>,
-    /// What was resident at the peak; null without samples.
+    /// The parts of resident memory at the peak; null without samples.
     pub(crate) at_peak: Option<PeakParts>,
 }
 
-/// What was resident when the most was: the parts add up to `Memory::peak_bytes`.
+/// Resident memory at the peak: the parts add up to `Memory::peak_bytes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct PeakParts {
-    /// Blocks, stacks and data: anonymous memory that is not kept for reuse.
+    /// Blocks, stacks and data: anonymous memory except the free pages kept for reuse.
     pub(crate) in_use_bytes: u64,
-    /// Free pages that Vellum kept.
+    /// Free pages that Vellum kept for reuse.
     pub(crate) kept_bytes: u64,
-    /// Pages of files and shared memory: code, above all.
+    /// Pages of files and shared memory, mostly code.
     pub(crate) files_bytes: u64,
-    /// What came and went between two samples.
+    /// Memory allocated and freed between two samples.
     pub(crate) unseen_bytes: u64,
 }
 
 impl PeakParts {
-    /// Of a peak of `peak` bytes, and a sample of `resident` bytes, of which these were of files and kept.
+    /// The parts of a peak of `peak` bytes, from a sample with `files` and `kept` in `resident` bytes.
     pub(crate) fn of(peak: u64, resident: u64, files: u64, kept: u64) -> PeakParts {
         let resident = resident.min(peak);
         let files_bytes = files.min(resident);
@@ -97,13 +97,13 @@ pub(crate) struct Faults {
     pub(crate) major: u64,
 }
 
-/// Who ran on Vellum's memory and who did not.
+/// The processes that ran on Vellum's memory, and the others.
 #[derive(Debug, Serialize)]
 pub(crate) struct Attachment {
     pub(crate) library: String,
-    /// How the program itself stands.
+    /// The state of the program itself.
     pub(crate) program: Standing,
-    /// Why it does not run on Vellum, in words.
+    /// The reason why it does not run on Vellum, in words.
     pub(crate) reason: Option<String>,
     pub(crate) seated_processes: u64,
     pub(crate) serving_processes: u64,
@@ -112,25 +112,25 @@ pub(crate) struct Attachment {
     pub(crate) strangers: Vec<Stranger>,
 }
 
-/// How a process stands to Vellum's memory.
+/// The state of a process with respect to Vellum's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Standing {
-    /// It allocates from Vellum.
+    /// The process allocates from Vellum.
     Serving,
-    /// The library is there and passes calls through: the program has an allocator of its own.
+    /// The library is loaded and forwards calls: the program has its own allocator.
     OwnAllocator,
-    /// The library is there and passes calls through: a memory checker is at work.
+    /// The library is loaded and forwards calls: a memory checker is active.
     MemoryChecker,
-    /// The library is there and switched off.
+    /// The library is loaded and disabled.
     Disabled,
-    /// The library is there and passes calls through: it is not made for this kernel.
+    /// The library is loaded and forwards calls: it does not support this kernel.
     Unsuited,
-    /// The library arrived and has not said more: the process was not yet, or no longer, set up.
+    /// The library is loaded but not initialized: the process was starting or ending.
     Claimed,
-    /// The library was not put into its environment, because it could not enter.
+    /// The library was not put into the environment, as it could not be loaded.
     NotPreloaded,
-    /// The library was put into its environment and never reported.
+    /// The library was put into the environment, but never reported.
     NoAnswer,
 }
 
@@ -138,13 +138,13 @@ pub(crate) enum Standing {
 pub(crate) struct Stranger {
     pub(crate) name: String,
     pub(crate) processes: u64,
-    /// An obstacle's name (static, privileged, sanitizer, foreign), if it is known.
+    /// The obstacle's name (static, privileged, sanitizer, foreign), if determined.
     pub(crate) obstacle: Option<&'static str>,
     #[serde(skip)]
     pub(crate) words: Option<&'static str>,
 }
 
-/// What the page layers of all processes did.
+/// The counters of the page layers of all processes.
 #[derive(Debug, Serialize)]
 pub(crate) struct Pages {
     pub(crate) counters: BTreeMap<&'static str, u64>,
@@ -153,7 +153,7 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// A counter's value, by its enum rather than its name.
+    /// The value of a counter.
     pub(crate) fn get(&self, counter: vellum_wire::Counter) -> u64 {
         self.counters.get(counter.name()).copied().unwrap_or(0)
     }
@@ -172,7 +172,7 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) name: String,
     pub(crate) standing: Standing,
-    /// After the program's start.
+    /// The time of attachment, from the program's start.
     pub(crate) attached_ns: u64,
     pub(crate) counters: BTreeMap<&'static str, u64>,
 }
@@ -201,7 +201,7 @@ pub(crate) struct Samples {
     pub(crate) major_faults: Vec<u64>,
     pub(crate) cached_bytes: Vec<u64>,
     pub(crate) live_bytes: Vec<u64>,
-    /// Of blocks, free beside them in slabs, and gone back out of slabs: as processes counted them last.
+    /// Bytes of blocks, free bytes in slabs, and bytes returned from slabs: the last counts of processes.
     pub(crate) in_use_bytes: Vec<u64>,
     pub(crate) free_in_slabs_bytes: Vec<u64>,
     pub(crate) returned_bytes: Vec<u64>,
@@ -211,7 +211,7 @@ pub(crate) struct Samples {
 }
 
 impl Standing {
-    /// The standing in words, to follow "its memory".
+    /// The state in words, to follow "its memory".
     pub(crate) fn words(self) -> &'static str {
         match self {
             Standing::Serving => "Vellum",
@@ -231,7 +231,7 @@ pub(crate) mod sample {
 
     use super::*;
 
-    /// A run of two processes on Vellum that did a little of everything.
+    /// A run of two processes on Vellum, with some activity in each counter.
     pub(crate) fn report() -> Report {
         let counters = [
             ("extents_out", 1234),

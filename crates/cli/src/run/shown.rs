@@ -15,10 +15,10 @@ use vellum_report::{Figure, Head, Moment, Parts, Report, Row, Section, Table};
 use vellum_wire::Counter;
 
 const PROCESSES_MAX: usize = 100;
-/// Pages a second from the store above which paging may slow a program down.
+/// Pages read from the store per second above which paging may slow a program down.
 pub(super) const SLOW_READS: f64 = 200.0;
 
-/// The report, with names as long as they may be in `extent`.
+/// The report, with names as long as `extent` allows.
 pub(super) fn report<'a>(document: &'a Document, extent: &Extent) -> Report<'a> {
     let Document { sampling, schema, .. } = document;
     let (looks, cost) = (count(sampling.looks), Nanos(sampling.cost_ns));
@@ -60,7 +60,7 @@ fn summary(section: &mut Section, document: &Document) {
         let parts = [
             ("in use", at.in_use_bytes),
             ("kept for reuse", at.kept_bytes),
-            // Paged memory is mapped from the store: to the kernel it is pages of a file.
+            // Paged memory is mapped from the store, so the kernel counts it as pages of a file.
             (
                 if document.frames_asked.is_some() { "paged, code and files" } else { "code and files" },
                 at.files_bytes,
@@ -85,7 +85,7 @@ fn summary(section: &mut Section, document: &Document) {
     notes(section, document);
 }
 
-/// That the program read many pages from the store, and waited most of the time; what would help.
+/// A note that paging slowed the program, with a remedy, if it mostly waited for pages from the store.
 fn slowed_by_paging(document: &Document) -> Option<String> {
     let (used, read) = (&document.time, document.pages.get(Counter::PagedRead));
     let idle = used.wall_ns.saturating_sub(used.user_ns + used.system_ns);
@@ -104,7 +104,7 @@ fn slowed_by_paging(document: &Document) -> Option<String> {
     ))
 }
 
-/// Everything that processes counted.
+/// All counters of the processes.
 fn counted(document: &Document) -> Table {
     let mut table = Table::plain(&["", ""], 0).with_words_last();
     for counter in Counter::ALL {
@@ -116,7 +116,7 @@ fn counted(document: &Document) -> Table {
     table
 }
 
-/// A counter's value with its unit, or the number of what its words name.
+/// A counter's value with its unit, or as a plain number.
 fn measured(unit: &str, value: u64) -> String {
     let figure = match unit {
         "bytes" => Bytes(value),
@@ -165,7 +165,7 @@ fn pages(section: &mut Section, document: &Document) {
     }
 }
 
-/// What the pager did, in short.
+/// A summary of the pager's activity.
 fn paging(section: &mut Section, document: &Document) {
     let get = |counter| document.pages.get(counter);
     let size = |counter| Bytes(get(counter) * PAGE_BYTES);
@@ -187,7 +187,7 @@ fn paging(section: &mut Section, document: &Document) {
     unpaged(section, document);
 }
 
-/// Why more was in memory than there were to be frames.
+/// The reason why more memory was resident than the requested frames.
 fn unpaged(section: &mut Section, document: &Document) {
     let Some(asked) = document.frames_asked.map(|pages| pages * PAGE_BYTES) else { return };
     let peak = document.memory.largest_process_peak_bytes;
@@ -200,10 +200,10 @@ fn unpaged(section: &mut Section, document: &Document) {
     }
 }
 
-/// What was referenced, and the memory that it is worth.
+/// The working set, and the recommended memory.
 fn working_set(section: &mut Section, set: &WorkingSet) {
     let curve = &set.frame.curve;
-    // The ends of the curve and its middle: all of it is in the JSON and on the page.
+    // Only the ends and the middle of the curve; the JSON and the page have all of it.
     let mut shown: Vec<&Window> =
         [curve.first(), curve.get(curve.len() / 2), curve.last()].into_iter().flatten().collect();
     shown.dedup();
@@ -216,7 +216,7 @@ fn working_set(section: &mut Section, set: &WorkingSet) {
     section.rows([("watching", cost(&set.frame))]);
 }
 
-/// Who did not take part, and what could not be seen.
+/// Notes on processes that did not run on Vellum, and on missing data.
 fn notes(section: &mut Section, document: &Document) {
     let attachment = &document.attachment;
     if let Some(reason) = &attachment.reason {
@@ -226,7 +226,7 @@ fn notes(section: &mut Section, document: &Document) {
         };
         section.note(format!("the program {how}: {reason}"));
     }
-    // A library that could enter nobody is one fact, not one for each process.
+    // If no process loaded the library, one note is enough.
     let nobody = attachment.program == Standing::NoAnswer && attachment.seated_processes == 0;
     if !attachment.strangers.is_empty() && !nobody {
         let total: u64 = attachment.strangers.iter().map(|stranger| stranger.processes).sum();

@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 /// Bytes by which the pager extends its store.
 const STEP: u64 = 2 << 20;
 
-/// Why a store cannot be there.
+/// The reason why a store cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    /// A file that exists is not written over.
+    /// The file exists, and would be overwritten.
     #[error("{}: the file exists; name a directory, or a file that does not exist yet", .0.display())]
     Exists(PathBuf),
-    /// No file can be made there.
+    /// No file can be created there.
     #[error("{}: no file can be created there: {}; name a directory that this user may write to, or a new file in one",
         .path.display(), .source)]
     Refused { path: PathBuf, source: io::Error },
-    /// Paging to memory frees none.
+    /// The file system is in memory, so paging would free none.
     #[error("{}: its file system is in memory (tmpfs); name a directory on a disk", .0.display())]
     InMemory(PathBuf),
-    /// The file system cannot promise room.
+    /// The file system cannot reserve space.
     #[error("{}: no space can be reserved there (fallocate): {}; name a directory of ext4, xfs or btrfs with free space",
         .path.display(), .source)]
     Room { path: PathBuf, source: io::Error },
@@ -34,7 +34,7 @@ pub(crate) enum StoreError {
 /// A file like the store at `path`.
 ///
 /// # Errors
-/// If a store could not be made there.
+/// If a store could not be created there.
 pub(crate) fn check(path: &Path) -> Result<File, StoreError> {
     let refused = |source: io::Error| StoreError::Refused { path: path.to_owned(), source };
     let directory = match path.metadata() {

@@ -1,7 +1,7 @@
 //! The working set of a program under `vellum run`: observed by a separate thread, shown in the report.
 //!
-//! The thread sleeps between samples. It begins after [`BEGIN_AFTER`], so that short programs are not
-//! disturbed, and keeps to [`BUDGET`], which leaves the rest of one percent to the sampler.
+//! The thread sleeps between samples. Sampling begins after [`BEGIN_AFTER`], so that short programs are not
+//! disturbed. The thread keeps to [`BUDGET`], which leaves the rest of one percent to the sampler.
 //!
 //! S is measured after the program has ended, so that the run is not disturbed, and only if there is a curve.
 
@@ -13,14 +13,14 @@ use std::time::Duration;
 use vellum_process::Pid;
 use vellum_reference::{Delay, Frame, Options, SourceKind, Target, WatchError, Watcher};
 
-/// A program that ends before is not looked at.
+/// A program that ends earlier is not observed.
 const BEGIN_AFTER: Duration = Duration::from_millis(100);
-/// No less CPU time is asked for: what a run used does not repeat to the millisecond.
+/// The smallest CPU time that is reported as needed, as runs differ by milliseconds.
 const ENOUGH_MIN: Duration = Duration::from_secs(2);
-/// The part of the program's CPU time that watching may cost.
+/// The largest share of the program's CPU time for watching.
 const BUDGET: f64 = 0.008;
 
-/// The working set of one run, as it is reported.
+/// The working set of one run, in the form of the report.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct WorkingSet {
     pub(crate) source: SourceKind,
@@ -44,7 +44,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Sleeps for this long; true if the watch is to end.
+    /// Sleeps for `time`; true if the watch must end.
     fn sleep(&self, time: Duration) -> bool {
         let stop = self.stop.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.wake.wait_timeout_while(stop, time, |stop| !*stop);
@@ -53,7 +53,7 @@ impl Shared {
 }
 
 impl References {
-    /// Begins to watch the program and its descendants.
+    /// Starts to watch the program and its descendants.
     pub(crate) fn start(program: Pid) -> References {
         let shared = Arc::new(Shared::default());
         let theirs = shared.clone();
@@ -62,7 +62,7 @@ impl References {
         References { shared, thread }
     }
 
-    /// Ends the watch, and says what was learnt; else why nothing was.
+    /// Ends the watch, and returns the working set, or the reason why it is missing.
     pub(crate) fn stop(self) -> Result<WorkingSet, String> {
         *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.wake.notify_all();
@@ -75,7 +75,7 @@ impl References {
         if watcher.curve().is_none() {
             return Err(too_short(watcher.frame(None).enough_ns));
         }
-        // Without S there is a curve all the same.
+        // A curve needs no S.
         let delay = Delay::measure().ok();
         Ok(WorkingSet {
             source: watcher.source(),
@@ -86,7 +86,7 @@ impl References {
     }
 }
 
-/// Watches until it is stopped; `None` if that was before the first sample.
+/// Watches until stopped; `None` if stopped before the first sample.
 fn watch(program: Pid, shared: &Shared) -> Result<Option<Watcher>, WatchError> {
     if shared.sleep(BEGIN_AFTER) {
         return Ok(None);

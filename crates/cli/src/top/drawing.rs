@@ -18,27 +18,27 @@ use vellum_report::table::shortened;
 use vellum_report::units;
 use vellum_report::wrapped;
 
-/// Columns between two columns of the table.
+/// The space between two columns of the table.
 const BETWEEN: usize = 2;
-/// The most columns that a name takes, and what it gets where others need the place.
+/// The most columns for a name, and the fewest if other columns need the space.
 const NAME_MAX: usize = 24;
 const NAME_MIN: usize = 8;
-/// Lines from which the chosen job is shown: the table is what people come for.
+/// The fewest lines of a screen that shows the chosen job; on a smaller one the table is more useful.
 const LINES_FOR_DETAIL: usize = 18;
-/// The lines it gets at least.
+/// The fewest lines for the chosen job.
 const DETAIL: usize = 12;
-/// Columns of its words, before the chart.
+/// Columns for the job's words, before the chart.
 const WORDS: usize = 40;
 const LABEL: usize = 10;
 const STALLS: usize = 30;
 const STALLS_LABEL: usize = 8;
-/// Blocks that fill none to eight eighths of a cell from below.
+/// Characters that fill zero to eight eighths of a cell from below.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// The part of the chart's height that the highest curve reaches.
 const TOP: f64 = 1.0 / 1.05;
-/// Steps of the sparkline for all of a period.
+/// Steps of the sparkline for a whole period.
 const STALL_STEPS: f64 = 1000.0;
-/// Its top at least: small stalls are to look small.
+/// The smallest top of the sparkline, so that small stalls look small.
 const STALLS_LEAST: u64 = 200;
 
 /// A line of the chart.
@@ -61,7 +61,7 @@ pub(super) fn draw(grid: &mut Grid, view: &View) {
     let height = grid.height();
     let has_detail = height >= LINES_FOR_DETAIL && view.chosen().is_some();
     let keys = height.saturating_sub(1);
-    // All lines but the table's head and the jobs, as far as they leave enough.
+    // The table gets its head and all jobs, unless the detail would get fewer than `DETAIL` lines.
     let jobs = view.jobs().len().saturating_add(1).min(height.saturating_sub(3 + DETAIL));
     let table = 2..if has_detail { 2 + jobs } else { keys };
     draw_sum(grid, view);
@@ -90,7 +90,7 @@ fn draw_sum(grid: &mut Grid, view: &View) {
         return;
     }
     grid.put(gauge.end..history.start, 1, " stalls ", Look::DIM);
-    // The newest at the right end.
+    // The newest value is at the right end.
     let newest = view.history().stalls().rev().take(stalls).map(|part| (part * STALL_STEPS) as u64);
     let newest: Vec<u64> = newest.collect();
     let top = newest.iter().copied().max().unwrap_or(0).max(STALLS_LEAST);
@@ -138,11 +138,11 @@ fn draw_table(grid: &mut Grid, lines: Range<usize>, view: &View) {
     }
 }
 
-/// The columns that find a place, each with its width. A long name gives way to the usual columns.
+/// The columns that fit, each with its width. A long name is cut in favour of the usual columns.
 fn fitting(jobs: &[&JobSnapshot], width: usize) -> Vec<(Column, usize)> {
     let wide = |column: Column| {
         let longest = jobs.iter().map(|job| column.cell(job).chars().count()).max().unwrap_or(0);
-        // One more than the head: the arrow of the order.
+        // One more than the head, for the arrow of the order.
         longest.max(column.head().chars().count() + 1)
     };
     let others: usize = Column::USUAL.iter().skip(1).map(|column| BETWEEN + wide(*column)).sum();
@@ -173,9 +173,9 @@ fn draw_job(grid: &mut Grid, lines: Range<usize>, view: &View, job: &JobSnapshot
     draw_chart(grid, &Area { x: words + 1..width, y: inner }, view.history().of(&job.name));
 }
 
-/// What is known of a job beside the table, labelled.
+/// Labelled data of a job that the table lacks.
 fn words_of(job: &JobSnapshot, width: usize) -> Vec<(&'static str, String)> {
-    // A number is not parted from its unit.
+    // No line break between a number and its unit.
     let whole = |text: String| text.replace(' ', "\u{a0}");
     let seconds = |seconds| whole(units::time(Duration::from_secs_f64(seconds)));
     let bytes = |bytes| whole(units::bytes(bytes));
@@ -234,7 +234,7 @@ fn draw_chart<'a>(grid: &mut Grid, area: &Area, history: impl DoubleEndedIterato
     }
     let (oldest, highest) =
         (format!("-{}", units::time(Duration::from_secs_f64(ago))), units::bytes(most as u64));
-    // The last character of the oldest time stands below the axis.
+    // The last character of the oldest time is below the axis.
     let wide = highest.chars().count().max(oldest.chars().count() - 1).min(area.x.len() / 3);
     let (axis, labels) = (area.x.start + wide, area.y.end - 1);
     let inner = Area { x: axis + 1..area.x.end, y: area.y.start + 1..labels - 1 };
@@ -269,7 +269,7 @@ mod tests {
     use crate::top::press::Press;
     use vellum_governor::{Snapshot, Untouched};
 
-    /// Three jobs over some minutes; one of them is chosen.
+    /// Three jobs over some minutes; one job is chosen.
     fn view() -> View {
         let mut view = View::default();
         for at in 0..240u32 {

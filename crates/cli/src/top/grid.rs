@@ -33,7 +33,7 @@ impl Look {
         Look { colour: Some(colour), ..Look::PLAIN }
     }
 
-    /// Its escape sequence, which ends all looks before it.
+    /// The style's escape sequence, which first resets earlier styles.
     fn sequence(self, coloured: bool) -> String {
         let mut text = String::from("\x1b[0");
         for (is, number) in [(self.bold, 1), (self.dim, 2), (self.reversed, 7)] {
@@ -48,7 +48,7 @@ impl Look {
     }
 }
 
-/// Behind a character that takes two columns.
+/// The cell after a character of two columns.
 const COVERED: char = '\0';
 /// The braille sign without dots, and the bits of its dots by column and row from the top.
 const BRAILLE: u32 = 0x2800;
@@ -91,7 +91,7 @@ impl Grid {
     pub(super) fn put(&mut self, columns: Range<usize>, y: usize, text: &str, look: Look) -> usize {
         let mut x = columns.start;
         for sign in text.chars() {
-            // Control characters have no width, and are left out.
+            // Control characters have no width, and are omitted.
             let wide = sign.width().unwrap_or(0);
             if wide == 0 {
                 continue;
@@ -109,13 +109,13 @@ impl Grid {
         x
     }
 
-    /// The same, at the right end of the columns.
+    /// Like [`Grid::put`], at the right end of the columns.
     pub(super) fn put_right(&mut self, columns: Range<usize>, y: usize, text: &str, look: Look) {
         let wide: usize = text.chars().map(|sign| sign.width().unwrap_or(0)).sum();
         self.put(columns.end.saturating_sub(wide).max(columns.start)..columns.end, y, text, look);
     }
 
-    /// Changes the look of these columns of a line.
+    /// Changes the style of these columns of a line.
     pub(super) fn dress(&mut self, columns: Range<usize>, y: usize, change: impl Fn(&mut Look)) {
         for x in columns {
             if let Some((_, look)) = self.cell(x, y) {
@@ -124,7 +124,7 @@ impl Grid {
         }
     }
 
-    /// Joins points by lines of dots. Places are from 0 to 1, from the left and from below.
+    /// Connects points by lines of dots. Coordinates are from 0 to 1, from the left and from the bottom.
     pub(super) fn curve(&mut self, area: &Area, points: &[(f64, f64)], look: Look) {
         let (wide, high) = (2 * area.x.len(), 4 * area.y.len());
         let dot = |place: f64, count: usize| (place * count.saturating_sub(1) as f64).round();
@@ -159,7 +159,7 @@ impl Grid {
         self.cells.chunks(self.width.max(1)).map(line).collect()
     }
 
-    /// The lines in which this differs from `before`, a grid of the same size, as a terminal takes them.
+    /// Escape sequences that redraw the lines in which this differs from `before`, a grid of the same size.
     pub(super) fn escaped(&self, before: Option<&Grid>, coloured: bool) -> String {
         let mut text = String::new();
         let width = self.width.max(1);

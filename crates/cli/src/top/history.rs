@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use vellum_governor::{JobSnapshot, Snapshot};
 
-/// States that are remembered: ten minutes of a governor that looks each second.
+/// The number of stored states: ten minutes at one state per second.
 const STATES_MAX: usize = 600;
 
-/// What was said of a job at one moment.
+/// The data of a job at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Point {
     pub(super) at_seconds: f64,
@@ -25,7 +25,7 @@ pub(super) struct History {
 impl History {
     pub(super) fn learn(&mut self, state: &Snapshot) {
         push(&mut self.stalls, state.stalled.unwrap_or(0.0));
-        // A job that is in the table no more has no line to choose.
+        // A job that left the table cannot be chosen.
         self.jobs.retain(|name, _| state.jobs.iter().any(|job| job.name == *name));
         for job in &state.jobs {
             push(self.jobs.entry(job.name.clone()).or_default(), point(state, job));
@@ -36,7 +36,7 @@ impl History {
         self.jobs.get(job).into_iter().flatten()
     }
 
-    /// The part of each period that some task stalled on memory; 0 where the kernel does not say.
+    /// The share of each period in which a task stalled on memory; 0 if the kernel does not report it.
     pub(super) fn stalls(&self) -> impl DoubleEndedIterator<Item = f64> {
         self.stalls.iter().copied()
     }

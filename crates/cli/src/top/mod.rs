@@ -30,18 +30,19 @@ use vellum_governor::{Snapshot, Stop, state_socket, usual_place};
 use vellum_report::{OutputError, Style, json, stdout};
 use view::View;
 
-/// How often keys and the terminal's size are checked at least.
+/// The longest time between checks of keys and the terminal's size.
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// Show the jobs of a running `vellum govern`: size, working set, knee, window, faults and state.
 ///
-/// Columns. size: resident memory. used: memory referenced in the last sample. knee: the working set at the
-/// job's window, which the job keeps when memory is short. window: in user CPU time of the job. faults/s:
-/// major faults a second. may have: the job's target. A wide terminal has more. advised: the limit that
-/// should cost at most 2 % of its time. at two thirds: the slowdown under two thirds of that.
+/// The column size has resident memory; used has the memory referenced in the last sample. The column knee
+/// has the working set at the job's window, which the job keeps when memory is short; window is in user CPU
+/// time. The column faults/s counts major faults; may have is the job's target. A wide terminal has more
+/// columns: advised is the limit that should cost at most 2 % of the job's time; at two thirds is the
+/// slowdown with two thirds of it.
 ///
 /// On a terminal: up and down choose a job, whose history and advice are below; left and right choose the
-/// column to sort by, r reverses; p pauses; q ends it.
+/// column to sort by, r reverses; p pauses; q quits.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  vellum top\n  vellum top --once\n  vellum top --json | jq '.jobs[].worth_bytes'"
@@ -84,7 +85,7 @@ pub(crate) fn top(args: &Top) -> Result<u8, Failure> {
             Ok(Some(state)) => {
                 let goes_on = match &mut screen {
                     Some(screen) => screen.show(state),
-                    // None: the reader has closed the pipe.
+                    // `None` means that the reader has closed the pipe.
                     None => stdout::write_with(|out| write(out, &state, args.json))?.is_some(),
                 };
                 if args.once || !goes_on {
@@ -97,7 +98,7 @@ pub(crate) fn top(args: &Top) -> Result<u8, Failure> {
             Err(source) if !shown => return Err(failed(source)),
             Err(_) => break,
         }
-        // A standard input that is no terminal has no keys, and may always be readable.
+        // A standard input other than a terminal has no keys, and may always be readable.
         let keys = io::stdin();
         let keys = (screen.is_some() && keys.is_terminal()).then(|| keys.as_fd());
         if stop.wait_with(REDRAW, [states.stream.as_fd()].into_iter().chain(keys)) {
@@ -124,14 +125,14 @@ fn write(out: &mut stdout::Out, state: &Snapshot, as_json: bool) -> Result<(), F
         .map_err(|source| Failure::Output(OutputError { path: "standard output".into(), source }))
 }
 
-/// The terminal, while it is ours.
+/// The terminal while this command uses it.
 struct Screen {
     terminal: Terminal,
     view: View,
 }
 
 impl Screen {
-    /// Takes the terminal; `None` if it is one that cannot be taken, such as one of another session.
+    /// Takes the terminal; `None` if that is impossible, as with a terminal of another session.
     fn enter() -> Option<Screen> {
         Some(Screen { terminal: Terminal::enter().ok()?, view: View::default() })
     }
@@ -147,7 +148,7 @@ impl Screen {
         terminal.draw(|grid| drawing::draw(grid, view)).is_ok()
     }
 
-    /// Does what keys say, and draws anew. False if it is to end.
+    /// Handles key presses, and redraws. False if the command must end.
     fn follow(&mut self) -> bool {
         let Ok(presses) = self.terminal.presses() else { return false };
         presses.into_iter().all(|press| self.view.obey(press)) && self.draw()

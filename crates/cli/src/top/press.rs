@@ -1,6 +1,6 @@
 //! Decodes key presses from the bytes that a terminal sends.
 
-/// A key that means something here.
+/// A key with a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Press {
     Up,
@@ -17,7 +17,7 @@ pub(super) enum Press {
     Char(char),
 }
 
-/// Sequences behind the escape character, with the end or the number that xterm and its likes use.
+/// Sequences after the escape character, in the forms of xterm and compatible terminals.
 const SEQUENCES: [(&[u8], Press); 18] = [
     (b"[A", Press::Up),
     (b"[B", Press::Down),
@@ -39,7 +39,7 @@ const SEQUENCES: [(&[u8], Press); 18] = [
     (b"[8~", Press::End),
 ];
 
-/// The keys in what was read at once. Sequences that mean nothing here are passed over.
+/// The keys in the bytes of one read. Unknown sequences are skipped.
 pub(super) fn presses(mut bytes: &[u8]) -> Vec<Press> {
     let mut found = Vec::new();
     while let [first, rest @ ..] = bytes {

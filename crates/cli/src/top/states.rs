@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use vellum_governor::Snapshot;
 
-/// The longest line that is read: more than a full table of jobs takes.
+/// The longest line that is read: longer than a full table of jobs.
 const LINE_MAX: usize = 4 << 20;
 
 pub(super) struct States {
@@ -17,7 +17,7 @@ impl States {
         States { stream, text: Vec::new() }
     }
 
-    /// A state if a whole one has come. An error when the governor is gone or sends what is no state.
+    /// A state, if a whole line has arrived. An error if the governor is gone or sends something else.
     pub(super) fn next(&mut self) -> io::Result<Option<Snapshot>> {
         self.stream.set_nonblocking(true)?;
         let mut piece = [0; 16 << 10];

@@ -14,15 +14,15 @@ use std::os::fd::AsFd;
 use std::panic;
 use vellum_report::Style;
 
-/// The second screen, without a cursor; and back.
+/// Switches to the alternate screen without a cursor, and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";
 const LEAVE: &str = "\x1b[?1049l\x1b[?25h";
-/// Erases what a terminal of another size shows.
+/// Clears the screen, for a change of its size.
 const CLEAR: &str = "\x1b[2J";
-/// Bytes of keys that are read at once.
+/// The most bytes of keys in one read.
 const KEYS_MAX: usize = 1024;
 
-/// The terminal, while it is ours.
+/// The terminal while this command uses it.
 #[derive(Debug)]
 pub(super) struct Terminal {
     keys: File,
@@ -41,7 +41,7 @@ impl Terminal {
         let before = tcgetattr(&keys)?;
         let mut raw = before.clone();
         raw.make_raw();
-        // A read takes what is there, if only nothing.
+        // A read returns at once, even without input.
         raw.special_codes[SpecialCodeIndex::VMIN] = 0;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
         let (in_panic, modes) = (keys.try_clone()?, before.clone());
@@ -68,7 +68,7 @@ impl Terminal {
         write(&format!("{clear}{text}"))
     }
 
-    /// The keys that were pressed since the last call.
+    /// The keys pressed since the last call.
     pub(super) fn presses(&mut self) -> io::Result<Vec<Press>> {
         let mut bytes = [0; KEYS_MAX];
         match self.keys.read(&mut bytes) {

@@ -1,4 +1,4 @@
-//! The user's choices: a job, a column to sort by, a pause. The drawing of them is in `drawing`.
+//! The user's choices: a job, a column to sort by, a pause. They are drawn by `drawing`.
 //!
 //! # Invariants
 //! * If the table has any jobs, the chosen job is in it. The job is identified by its name, because its
@@ -10,10 +10,10 @@ use crate::jobs_table::{Column, Key};
 use std::cmp::Ordering;
 use vellum_governor::{JobSnapshot, Snapshot};
 
-/// Jobs that a page up or down goes.
+/// The number of jobs that page up and page down move.
 const PAGE: usize = 10;
 
-/// The column that jobs are sorted by.
+/// The order of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) column: Column,
@@ -23,7 +23,7 @@ pub(super) struct Order {
 #[derive(Debug, Default)]
 pub(super) struct View {
     state: Snapshot,
-    /// The newest state, while another is shown.
+    /// The newest state, while an older one is shown.
     held_back: Option<Snapshot>,
     history: History,
     chosen: String,
@@ -50,7 +50,7 @@ impl View {
         &self.history
     }
 
-    /// What the jobs are sorted by; `None`: as in the governor's table.
+    /// The order of the jobs; `None`: the order of the governor's table.
     pub(super) fn order(&self) -> Option<Order> {
         self.order
     }
@@ -67,12 +67,12 @@ impl View {
         jobs
     }
 
-    /// The place of the chosen job in [`View::jobs`].
+    /// The index of the chosen job in [`View::jobs`].
     pub(super) fn chosen(&self) -> Option<usize> {
         self.jobs().iter().position(|job| job.name == self.chosen)
     }
 
-    /// Does what a key says. False if it is the end.
+    /// Handles a key press. False if it ends the command.
     pub(super) fn obey(&mut self, press: Press) -> bool {
         match press {
             Press::Interrupt | Press::Escape | Press::Char('q' | 'Q') => return false,
@@ -100,14 +100,14 @@ impl View {
         self.chosen = jobs.get(at).map_or_else(String::new, |job| job.name.clone());
     }
 
-    /// Sorts by the column beside; beyond the first and the last the jobs are as in the governor's table.
+    /// Sorts by the next column; beyond the last and the first comes the order of the governor's table.
     fn sort_beside(&mut self, step: isize) {
         let columns = Column::ALL.len();
         let at = self.order.and_then(|order| Column::ALL.iter().position(|column| *column == order.column));
-        // One place more than there are columns: no order.
+        // One place more than there are columns, for no order.
         let at =
             at.map_or(0, |at| at + 1).wrapping_add_signed(step).wrapping_add(columns + 1) % (columns + 1);
-        // Numbers begin with the largest, which is what is looked for.
+        // Numbers begin with the largest, as users look for it.
         self.order = at
             .checked_sub(1)
             .map(|at| Column::ALL[at])
@@ -123,7 +123,7 @@ impl View {
     }
 }
 
-/// Unknown comes last, whichever way the rest goes.
+/// Compares two keys. Unknown values come last in both directions.
 fn by(a: &Key, b: &Key, falls: bool) -> Ordering {
     let (a_unknown, b_unknown) = (*a == Key::Unknown, *b == Key::Unknown);
     let known = a.partial_cmp(b).unwrap_or(Ordering::Equal);

@@ -7,12 +7,12 @@ use vellum_report::amount::{self, percentage};
 use vellum_workset::trace::PageSize;
 use vellum_workset::{Criterion, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
 
-/// The longest delay of a fault that is accepted.
+/// The longest accepted delay of a fault.
 const DELAY_MAX: Duration = Duration::from_secs(60);
 /// The slowest and the fastest program, ticks a second.
 const RATES: std::ops::RangeInclusive<f64> = 1.0..=1e12;
 
-/// Compute a program's working-set curve, its knee and the memory to give it from a recorded reference trace.
+/// Compute a program's working-set curve, its knee and the memory it needs from a recorded reference trace.
 ///
 /// Reads the output of valgrind's tool lackey (--trace-mem=yes) and Vellum's own page traces (see --save);
 /// the format is recognized. Exit status: 0, or 125 if the trace is empty or vellum itself failed.
@@ -30,7 +30,7 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = delay)]
     pub(super) delay: Duration,
 
-    /// Speed of the program, in millions of instructions a second (or references, where the trace counts
+    /// Speed of the program, in millions of instructions per second (or references, if the trace counts
     /// these). Not needed for a trace timed in nanoseconds.
     #[arg(long, value_name = "MILLIONS", default_value = "1000", value_parser = rate)]
     pub(super) rate: f64,
@@ -44,12 +44,11 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "WHICH", default_value = "pe")]
     pub(super) criterion: CriterionArg,
 
-    /// The trace begins in the middle of the program: first references count as faults that memory could have
-    /// saved.
+    /// The trace begins in the middle of the program: first references count as avoidable faults.
     #[arg(long)]
     pub(super) midway: bool,
 
-    /// The page size in bytes, a power of 2. A page trace has its own.
+    /// The page size in bytes, a power of 2. A page trace has its own page size.
     #[arg(long, value_name = "BYTES", default_value = "4096", value_parser = page_size)]
     pub(super) page_size: PageSize,
 
@@ -92,9 +91,9 @@ pub(crate) struct TraceArgs {
 /// The quantity to minimize.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum CriterionArg {
-    /// X, the space-time product in all.
+    /// X, the whole space-time product.
     Pe,
-    /// Y, the part of it that is waiting.
+    /// Y, the part of the product spent waiting.
     Lt,
 }
 

@@ -9,10 +9,10 @@ use vellum_workset::trace::TraceError;
 pub(super) enum TraceFailure {
     #[error("trace: cannot open {}: {source}", .path.display())]
     Open { path: PathBuf, source: std::io::Error },
-    /// It could not be read, or a line was refused.
+    /// The trace could not be read, or a line was rejected.
     #[error("trace: {file}: {source}")]
     Read { file: String, source: TraceError },
-    /// It holds no references, or no time passes in it.
+    /// The trace has no references, or spans no time.
     #[error(
         "trace: {file} holds no reference string ({references} references in {ticks} ticks); record one with `valgrind \
         --tool=lackey --trace-mem=yes --log-file=FILE PROGRAM`"

@@ -20,9 +20,9 @@ use crate::screen;
 use failure::TraceFailure;
 use vellum_report::{Look, Output, Style, stdout};
 
-/// Lines of a plot in a terminal that has more.
+/// The default height of the plot, in lines.
 const HEIGHT: usize = 18;
-/// Lines that are left for the prompt.
+/// Lines reserved for the prompt.
 const PROMPT: usize = 1;
 pub(crate) fn trace(args: &TraceArgs) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;

@@ -19,7 +19,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 const TOLD_MAX: u64 = 5;
 
 pub(super) struct Read {
-    /// What the file is called.
+    /// The name of the file.
     pub(super) name: String,
     /// `lackey` or `pages`.
     pub(super) format: &'static str,
@@ -27,11 +27,11 @@ pub(super) struct Read {
     pub(super) page_size: PageSize,
     pub(super) end: Ticks,
     pub(super) intervals: Intervals,
-    /// Lines that were none, or a record that was cut off.
+    /// The number of unreadable lines; a truncated record counts as one.
     pub(super) bad: u64,
 }
 
-/// Reads the file of the arguments, and saves it as a page trace if that is asked for.
+/// Reads the file of the arguments, and saves it as a page trace if requested.
 pub(super) fn read(args: &TraceArgs) -> Result<Read, Failure> {
     if args.file == Path::new("-") {
         return from(args, "standard input".to_owned(), io::stdin().lock());
@@ -48,7 +48,7 @@ fn from(args: &TraceArgs, name: String, source: impl BufRead) -> Result<Read, Fa
     let mut save = args.save.as_deref().map(|path| Save::new(path, &trace)).transpose()?;
     let mut intervals = Intervals::new(args.follow, Ticks(0));
     let mut bad = 0;
-    // By reference: afterwards the trace says at what time it ended.
+    // By reference, as the end time is read from the trace afterwards.
     for read in &mut trace {
         match read {
             Ok(reference) => {
@@ -85,7 +85,7 @@ fn tell(name: &str, error: &TraceError, bad: u64) {
     }
 }
 
-/// A page trace under way; it appears at its place when it is whole.
+/// A page trace being written; it appears under its name when it is complete.
 struct Save {
     writer: PageTraceWriter<BufWriter<Box<dyn Write>>>,
     output: Output,

@@ -9,55 +9,55 @@ use vellum_report::plot::{Chart, PlotError, Quantity, Scaling};
 use vellum_workset::trace::TimeUnit;
 use vellum_workset::{Advice, Answer, Curve, Demand, Spread, knee, spread};
 
-/// The schema of the JSON. A field's meaning never changes; new ones may come.
+/// The schema of the JSON. A field's meaning never changes; new fields may be added.
 const SCHEMA: &str = "vellum.trace/1";
-/// Limits that are shown, as parts of the advised one.
+/// The listed limits, as fractions of the recommended limit.
 const PARTS: [f64; 7] = [1.25, 1.0, 0.9, 0.8, 2.0 / 3.0, 0.5, 1.0 / 3.0];
 const NANOS: f64 = 1e9;
 
-/// What a trace says.
+/// The results of a trace.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     schema: &'static str,
     pub(super) file: String,
     /// `lackey` or `pages`.
     pub(super) format: &'static str,
-    /// What a tick is; windows and the delay are in ticks.
+    /// The unit of a tick; windows and the delay are in ticks.
     pub(super) time_unit: TimeUnit,
     pub(super) ticks: u64,
     pub(super) references: u64,
     /// Lines or records that could not be read.
     pub(super) bad: u64,
     pub(super) page_bytes: u64,
-    /// Different pages; an estimate if not every page was followed.
+    /// The number of distinct pages; an estimate if not every page was followed.
     pub(super) pages: u64,
-    /// One page of how many was followed.
+    /// One in this number of pages was followed.
     pub(super) followed_one_in: u64,
-    /// The standard error that this adds to the pages of the knee.
+    /// The standard error of the knee's pages due to following a sample.
     pub(super) followed_error_pages: f64,
-    /// Ticks a second, as assumed; none for traces timed in nanoseconds.
+    /// The assumed ticks per second; null for traces timed in nanoseconds.
     pub(super) ticks_per_second: Option<f64>,
     pub(super) delay_seconds: f64,
     pub(super) delay_ticks: f64,
-    /// The accepted slowdown, a part of the program's time.
+    /// The accepted slowdown, as a share of the program's time.
     pub(super) cap: f64,
     pub(super) criterion: vellum_workset::Criterion,
     pub(super) midway: bool,
     #[serde(flatten)]
     pub(super) answer: Answer,
-    /// Where the knee of most other such stretches would lie; none where the trace is too short to say.
+    /// The range of knees of most other stretches of this length; null if the trace is too short.
     pub(super) spread: Option<Spread>,
     pub(super) advice: Option<Advice>,
     pub(super) limits: Vec<Limit>,
     curve: Curve,
 }
 
-/// A limit and what it costs.
+/// A limit and its cost.
 #[derive(Debug, Serialize)]
 pub(super) struct Limit {
     pub(super) pages: f64,
     pub(super) bytes: f64,
-    /// The part of the program's time that is added.
+    /// The added time, as a share of the program's time.
     pub(super) slowdown: f64,
     pub(super) at_least: bool,
 }
@@ -118,7 +118,7 @@ impl Report {
         })
     }
 
-    /// The curve, with the knee and the memory to give.
+    /// The curve, with the knee and the recommended memory.
     pub(super) fn chart(&self) -> Result<Chart, PlotError> {
         let bytes = |pages: f64| pages * self.page_bytes as f64;
         let points = self.curve.points().iter().map(|point| (point.window, bytes(point.pages)));

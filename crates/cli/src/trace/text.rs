@@ -7,7 +7,7 @@ use vellum_report::{Report, Section, Table};
 use vellum_workset::trace::TimeUnit;
 use vellum_workset::{Answer, CONFIDENCE};
 
-/// From this factor on a slowdown is shown as a multiple.
+/// From this factor on, a slowdown is shown as a multiple.
 const TIMES_FROM: f64 = 10.0;
 
 /// The report for people.
@@ -135,7 +135,7 @@ fn percent(part: f64) -> String {
     }
 }
 
-/// A part of the time that is added, as people say it.
+/// A slowdown in words.
 fn slowdown(part: f64, at_least: bool) -> String {
     let least = if at_least { "at least " } else { "" };
     match part {

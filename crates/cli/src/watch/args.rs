@@ -8,10 +8,9 @@ use vellum_report::option::{percent, percent_or_none, time, time_or_none};
 
 /// Estimate how much memory a running program needs, without privilege and without restarting it.
 ///
-/// SUBJECT is a process id (its descendants are watched with it), the name of your programs, or a file
-/// written by --record. On a terminal the working-set curve is redrawn each period; elsewhere each period is
-/// a line, and the whole report comes at the end. Exit status: 0; 125 when the process does not exist, or may
-/// not be watched.
+/// SUBJECT is a process id (its descendants are watched too), the name of your programs, or a file written by
+/// --record. On a terminal the working-set curve is redrawn each period; elsewhere each period is a line, and
+/// the whole report comes at the end. Exit status: 0; 125 if the process is missing, or may not be watched.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  vellum watch 4711\n  vellum watch postgres --for 1min --record postgres.watch\n  \
@@ -46,7 +45,7 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
     pub(super) period: Duration,
 
-    /// The smallest window, in the job's user CPU time, from 50ms; each further one is twice as long.
+    /// The smallest window, in the job's user CPU time, from 50ms; each further window is twice as long.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "100ms")]
     pub(super) delta: Duration,
 
@@ -60,8 +59,8 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "1%")]
     pub(super) budget: f64,
 
-    /// The share of one processor that watching may cost if that is more: jobs that hardly run are watched by
-    /// it. 0% for none.
+    /// The share of one processor that watching may cost, if that is more: it applies to jobs that hardly
+    /// run. 0% for none.
     #[arg(long, value_name = "PERCENT", value_parser = percent_or_none, default_value = "0.05%")]
     pub(super) idle_budget: f64,
 
@@ -70,9 +69,9 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "TIME", value_parser = time_or_none, default_value = "60ms")]
     pub(super) burst: Duration,
 
-    /// Prove the advice: squeeze the job's control group gently, from what the curve says, and count its
-    /// faults. Ends when the smallest size is found that costs 2 %; nothing is left set. Needs a control
-    /// group with memory that may be written to, and swap or files to squeeze.
+    /// Test the recommendation: squeeze the job's control group gently, starting at the curve's size, and
+    /// count its faults. Ends when the smallest size is found that costs 2 %; no limit stays set. Needs a
+    /// writable control group with memory, and swap or files to squeeze.
     #[arg(long, conflicts_with = "once")]
     pub(super) prove: bool,
 
@@ -81,11 +80,11 @@ pub(crate) struct Watch {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) delay: Option<Duration>,
 
-    /// The source of references: auto (the cheapest usable), or one that --sources lists.
+    /// The source of references: auto (the cheapest usable), or a name that --sources lists.
     #[arg(long, value_name = "NAME", default_value = SourceChoice::AUTO)]
     pub(super) source: SourceChoice,
 
-    /// List the sources of references on this machine, and why others are missing.
+    /// List the sources of references on this machine, and the reasons why others are missing.
     #[arg(long, exclusive = true)]
     pub(super) sources: bool,
 }

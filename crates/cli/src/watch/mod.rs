@@ -30,12 +30,12 @@ use vellum_report::{Look, Report, Section, Style, stdout};
 
 /// The shortest period.
 const PERIOD_MIN: Duration = Duration::from_millis(100);
-/// Moments of a recorded watch that are listed.
+/// The most moments of a recorded watch that are listed.
 const LISTED_MAX: usize = 24;
-/// Names of a subject that are spelled out.
+/// The most names of a subject in a list.
 const NAMES_MAX: usize = 3;
 
-/// There is no watch.
+/// An error of `vellum watch`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WatchFailure {
     #[error(transparent)]
@@ -56,7 +56,7 @@ impl From<WatchFailure> for Failure {
     }
 }
 
-/// Watches what was asked for.
+/// Watches the subject of the arguments.
 pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
     if args.sources {
         stdout::write_all(sources().as_bytes())?;
@@ -76,12 +76,12 @@ pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
     };
     let target = target.map_err(Failure::of)?;
     let watcher = Watcher::new(target, args.options()).map_err(Failure::of)?;
-    // Measured before the watch: the device is not to be busy with us while the job is looked at.
+    // Measured before the watch, so that the device is not busy with it during the watch.
     let delay = match args.delay {
         Some(delay) => Some(Delay::given(delay)),
         None => Delay::measure().inspect_err(|why| say!("vellum: {why}")).ok(),
     };
-    // A proof is ended by a signal in order; a watch has nothing to put in order.
+    // A signal must end a proof in an orderly way; a watch needs no such care.
     let caught = args.prove.then(Interrupt::catch).transpose().map_err(WatchFailure::from)?;
     let done = Session::new(args, watcher, delay)?.run();
     drop(caught);
@@ -91,7 +91,7 @@ pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
     }
 }
 
-/// A watch going on.
+/// A running watch.
 struct Session<'a> {
     args: &'a Watch,
     watcher: Watcher,
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Whether there can be a proof, before anybody waits for it.
+    /// Checks at the start that a proof is possible.
     fn check_proof(&self) -> Result<(), Failure> {
         if self.header.delay.is_none() {
             return Err(WatchFailure::from(SqueezeError::NoDelay).into());
@@ -164,8 +164,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Goes on with the proof, if one was asked for and there is advice; for how long nothing needs to be
-    /// done for it.
+    /// Continues the proof, if one was requested and there is a recommendation. Returns the time until the
+    /// next step.
     fn prove(&mut self, ended: bool, timed_out: bool) -> Result<Duration, Failure> {
         let (true, Some(delay)) = (self.args.prove, &self.header.delay) else { return Ok(Duration::MAX) };
         let asked = Interrupt::arrived().is_some();
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
             return Ok(Duration::ZERO);
         }
         let Some(prover) = &mut self.prover else {
-            // Advice that rests on one cycle is all that it holds: nothing to prove.
+            // After one cycle the recommendation is all of the job's memory: there is nothing to prove.
             if self.watcher.history().samples() >= CYCLES_MIN {
                 let begun = Prover::begin(self.watcher.target(), &self.watcher, delay);
                 self.prover = Some(begun.map_err(WatchFailure::from)?);
@@ -197,7 +197,7 @@ impl<'a> Session<'a> {
         Ok(Duration::ZERO)
     }
 
-    /// Shows and records the moment; false if nobody looks any more.
+    /// Shows and records the moment; false if the reader has closed the output.
     fn show(&mut self, last: bool) -> Result<bool, Failure> {
         let frame = self.watcher.frame(self.header.delay.as_ref());
         if let Some(record) = &mut self.record {
@@ -215,7 +215,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reports changes of the processes on standard error, where that does not disturb a drawing.
+    /// Reports changes of the processes on standard error, unless a drawing is shown there.
     fn report(&self, events: &[Event]) {
         for event in events {
             match event {
@@ -233,7 +233,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// A moment as JSON; the last with the proof.
+/// A moment as JSON; the last moment has the proof.
 #[derive(serde::Serialize)]
 struct Moment<'a> {
     #[serde(flatten)]
@@ -242,7 +242,7 @@ struct Moment<'a> {
     proof: Option<&'a Proof>,
 }
 
-/// Text on a terminal that is drawn over itself.
+/// Text on a terminal that is redrawn in place.
 #[derive(Default)]
 struct Drawing {
     lines: usize,
@@ -250,7 +250,7 @@ struct Drawing {
 
 impl Drawing {
     fn draw(&mut self, text: &str) -> Result<bool, Failure> {
-        // What has scrolled off the screen cannot be drawn over.
+        // Lines that have scrolled off the screen cannot be redrawn.
         let room = screen::lines().saturating_sub(1);
         let shown: Vec<&str> = text.lines().take(room).collect();
         let mut all = if self.lines > 0 { format!("\x1b[{}A\r", self.lines) } else { String::new() };
@@ -263,7 +263,7 @@ impl Drawing {
     }
 }
 
-/// What is watched, in words.
+/// The subject of the watch, in words.
 fn subject(args: &Watch, watcher: &Watcher) -> String {
     if let Some(path) = &args.cgroup {
         return format!("control group {}", path.display());
@@ -305,14 +305,14 @@ fn look() -> Look {
     Look::brief(Style::of_stdout())
 }
 
-/// Some moments, evenly chosen, the last among them.
+/// Evenly spaced moments, including the last.
 fn thinned(frames: &[Frame]) -> impl Iterator<Item = &Frame> {
     let step = frames.len().div_ceil(LISTED_MAX).max(1);
     let from = (frames.len() - 1) % step;
     frames.iter().skip(from).step_by(step)
 }
 
-/// Which sources there are.
+/// Lists the sources.
 fn sources() -> String {
     let mut section = Section::new();
     for kind in SourceKind::ALL {

@@ -11,17 +11,17 @@ use vellum_reference::{Availability, Delay, Frame, Options, SourceKind};
 
 /// The schema's name and version.
 const SCHEMA: &str = "vellum.watch/1";
-/// Frames of one file that are read.
+/// The most frames that are read from a file.
 const FRAMES_MAX: usize = 1 << 20;
-/// A longer line is none of ours.
+/// The longest valid line, in bytes.
 const LINE_MAX: u64 = 1 << 20;
 
-/// What is the same for a whole watch.
+/// The data that is constant during a watch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(super) schema: String,
     pub(super) vellum_version: String,
-    /// What was watched, in words.
+    /// The subject of the watch, in words.
     pub(super) subject: String,
     pub(super) source: SourceKind,
     /// The sources that this machine, or this process's privilege, lacks.
@@ -62,15 +62,15 @@ impl Header {
     }
 }
 
-/// A source that could not be used, and why.
+/// A source that could not be used, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Absent {
-    /// Its name; a record may have one of a source that there is no more.
+    /// The name of the source; an old record may name a removed source.
     pub(super) source: String,
     pub(super) why: String,
 }
 
-/// All that cannot be used here but `used`, which is.
+/// All unusable sources, without `used`.
 fn absent(used: SourceKind) -> Vec<Absent> {
     let why = |source: SourceKind| match source.availability() {
         Availability::Usable => None,
@@ -119,12 +119,12 @@ impl Record {
     }
 }
 
-/// A watch that was recorded.
+/// A recorded watch.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) header: Header,
     pub(super) frames: Vec<Frame>,
-    /// Whether the last line was cut.
+    /// True if the last line was incomplete.
     pub(super) cut: bool,
 }
 

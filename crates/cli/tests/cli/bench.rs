@@ -8,8 +8,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Turns of a loop that no compiler may remove, as many as the argument says; a second argument is the exit
-/// status.
+/// A loop that compilers cannot remove. The arguments are the number of iterations and the exit status.
 const LOOP: &str = "
 #include <stdlib.h>
 int main(int argc, char **argv) {
@@ -27,15 +26,14 @@ fn bench(options: &[&str], words: &[&str]) -> Output {
     command.output().expect("vellum starts")
 }
 
-/// The loop, compiled, in a folder of its own.
+/// The loop, compiled, in a separate folder.
 pub(crate) fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
     let program = crate::common::program("cc", &["-O1"], LOOP)?;
     Some((place, program))
 }
 
-/// Turns that take about a millisecond; fortyfold, they take many times as long whatever else the machine
-/// does.
+/// Iterations that take about a millisecond. Forty times as many always take several times as long.
 pub(crate) const ONCE: &str = "1000000";
 pub(crate) const FORTYFOLD: &str = "40000000";
 
@@ -227,7 +225,7 @@ fn a_full_standard_error_changes_no_status() {
 fn told_to_stop_it_reports_what_there_is_and_leaves_nobody_behind() {
     let place = tempfile::tempdir().unwrap();
     let (lines, pids) = (place.path().join("x.obs"), place.path().join("pids"));
-    // Each process writes its number; the fourth stays.
+    // Each process writes its number; the twelfth process sleeps until it is killed.
     let script = format!("echo $$ >> {0}; [ $(wc -l < {0}) -lt 12 ] || exec sleep 1000", text(&pids));
     let mut command = Command::new(VELLUM);
     command.args(["bench", "--time", "1000s", "--warm-up", "0", "--out", text(&lines)]);
@@ -269,7 +267,7 @@ fn a_parameter_makes_a_program_of_each_value() {
     assert_eq!(found["versus"][0]["direction"], "more");
     assert_eq!(found["series"].as_array().unwrap().len(), 4);
 
-    // Warm-up and six rounds, the first program twice in each.
+    // A warm-up and six rounds, with the first program twice in each round.
     let log = std::fs::read_to_string(log).unwrap();
     let times = |line: String| log.lines().filter(|one| **one == line).count();
     let small = |step: &str| times(format!("{step} {ONCE}"));
@@ -319,7 +317,7 @@ fn another_revision_is_built_and_compared() {
     if !git(&["init", "--quiet", "--initial-branch=main", "."]) {
         return vellum_skip::skip("there is no git");
     }
-    // The older revision does everything ten times.
+    // The older revision does the work ten times.
     let script = |times: u32| {
         let (program, source) = (text(&program), place.path().join("source"));
         let turns = format!("i=0; while [ $i -lt {times} ]; do {program} $1; i=$((i+1)); done");

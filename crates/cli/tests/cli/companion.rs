@@ -1,10 +1,10 @@
-//! Subcommands that are separate programs: the message when such a program is missing, and its start when
-//! it lies beside `vellum`.
+//! Subcommands that are separate programs: the message when one is missing, and its start when it lies beside
+//! `vellum`.
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A subcommand, the program that it starts, and what builds that.
+/// A subcommand, the program that it starts, and the command that builds this program.
 const SUBCOMMANDS: [(&str, &str, &str); 4] = [
     ("agent", "vellum-fleet", "fleet/build"),
     ("recommend", "vellum-fleet", "fleet/build"),
@@ -12,8 +12,8 @@ const SUBCOMMANDS: [(&str, &str, &str); 4] = [
     ("papers", "vellum-papers", "lab/build"),
 ];
 
-/// A folder with a copy of `vellum`, made by a shell: no other test's child holds the file open for writing
-/// when it is run.
+/// A folder with a copy of `vellum`. A shell copies it, so that no other test's child has the file open for
+/// writing when it is executed.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -61,11 +61,11 @@ fn arguments_and_exit_status_are_passed_through() {
         ));
         for words in [&["--help"][..], &["-h"], &["--", "a b", "--json", "-"], &["help"], &[]] {
             let ended = ran(&place.vellum(), &[&[subcommand], words].concat());
-            // The fleet's program has the same subcommands; the other is one.
+            // The fleet's program has these subcommands; the papers' program takes none.
             let first = if program == "vellum-fleet" { Some(&subcommand) } else { None };
             let mut passed: String = first.into_iter().chain(words).map(|word| format!("[{word}]")).collect();
             if passed.is_empty() {
-                // printf without a word prints its format once.
+                // printf without arguments prints its format once.
                 passed = "[]".to_owned();
             }
             assert_eq!(String::from_utf8_lossy(&ended.stdout), passed, "{subcommand} {words:?}");

@@ -12,12 +12,12 @@ use std::process::Command;
 /// Operations by line, file name and kind.
 type Counts = BTreeMap<(String, u64, String), u64>;
 
-/// What the source of that name says must be counted.
+/// The expected counts in the source of that name.
 fn expected(source: &str) -> Counts {
     said_by(source, |words| words.split(':').next())
 }
 
-/// The bytes that it says operations are of, where it says that.
+/// The expected bytes in the source of that name, where given.
 fn expected_bytes(source: &str) -> Counts {
     said_by(source, |words| words.split(':').nth(1))
 }
@@ -37,12 +37,12 @@ fn said_by(source: &str, figure: impl Fn(&str) -> Option<&str>) -> Counts {
     counts
 }
 
-/// What the report counts in that source, page faults or all else.
+/// The report's counts for that source: page faults only, or all other operations.
 fn counted(report: &Value, source: &str, faults: bool) -> Counts {
     summed(report, source, faults, "count")
 }
 
-/// The sums of a field of the items of that source.
+/// The sums of a field over the items of that source.
 fn summed(report: &Value, source: &str, faults: bool, field: &str) -> Counts {
     let mut counts = Counts::new();
     for item in report["items"].as_array().unwrap() {
@@ -59,7 +59,7 @@ fn summed(report: &Value, source: &str, faults: bool, field: &str) -> Counts {
     counts
 }
 
-/// The counts with all kinds that begin with `prefix` taken as one.
+/// The counts, with all kinds that begin with `prefix` merged into one.
 fn renamed(counts: Counts, prefix: &str) -> Counts {
     let mut renamed = Counts::new();
     for ((file, line, kind), count) in counts {
@@ -90,7 +90,7 @@ fn c_is_counted_exactly(flags: &[&str]) {
         assert_eq!(output.status.code(), Some(7), "{}", said(&output));
         let (mut found, mut wanted) = (counted(&report, "lines.c", false), expected("lines.c"));
         if options.contains(&"--own-allocator") {
-            // Where another allocator finds room for a block that grows is its own affair.
+            // Other allocators may grow a block in place or move it.
             (found, wanted) = (renamed(found, "realloc_"), renamed(wanted, "realloc_"));
         }
         assert_eq!(found, wanted, "{flags:?} {options:?}");
@@ -171,7 +171,7 @@ fn a_disturbed_operation_is_told_apart_and_has_no_other_timed() {
         let items = at_line(&report, "disturbed.c", line);
         let item = items.iter().find(|item| item["operation"] == "malloc").expect("it was recorded");
         let figure = |name: &str| item["times"][name].as_f64().unwrap();
-        // Whatever else this machine does meanwhile is put aside too.
+        // Other disturbances of this machine are included in the figures.
         assert!(figure("disturbed") >= 1.0 && figure("disturbed_ns") >= 19e6, "{item}");
         assert!(figure("max_ns") >= 19e6, "{item}");
         assert!(figure("mean_ns") < 20e3 && figure("std_ns") < 20e3, "{item}");
@@ -202,13 +202,13 @@ fn cxx_is_counted_at_the_lines_that_use_the_library() {
             let (output, report) = measured(options, &[text(&program)], place.path());
             assert_eq!(output.status.code(), Some(0), "{flags:?} {}", said(&output));
             let mut counts = counted(&report, "classes.cpp", false);
-            // Compilers choose the lines of destructors at the end of a scope: only their number is known.
+            // Compilers choose the lines of destructors at the end of a scope: only their number is checked.
             let wanted = expected("classes.cpp");
             let mut others: BTreeMap<&str, u64> = BTreeMap::new();
             for ((_, _, kind), count) in counts.iter().filter(|(key, _)| !wanted.contains_key(*key)) {
                 *others.entry(kind).or_default() += count;
             }
-            // Two hundred vectors and strings; ten exceptions.
+            // 200 vectors and strings, and 10 exceptions.
             assert_eq!(others, BTreeMap::from([("delete", 200), ("free", 10)]), "{flags:?} {counts:?}");
             counts.retain(|key, _| wanted.contains_key(key));
             assert_eq!(counts, wanted, "{flags:?} {options:?}");
@@ -264,7 +264,7 @@ fn what_recording_costs_counts_looking_up_and_asking() {
     let (_, report) = measured(&[], &[text(&program)], place.path());
     let figure = |name: &str| report["recording"][name].as_f64().unwrap();
     let operations = report["operations"]["count"].as_f64().unwrap();
-    // Each of its many lines was asked about: that alone is more than counting its few thousand operations.
+    // The queries for its many lines cost more than counting its few thousand operations.
     assert!(figure("rare_ns") > operations * figure("count_ns"), "{}", report["recording"]);
     assert!(figure("total_ns") > figure("rare_ns"), "{}", report["recording"]);
     assert!(figure("timed_ns") > figure("count_ns"), "{}", report["recording"]);
@@ -277,7 +277,7 @@ fn a_cxx_library_linked_into_the_program_is_still_a_library() {
     let Some(program) = compiled("c++", &flags, &["classes.cpp"], "classes") else { return };
     let (output, report) = measured(&[], &[text(&program)], place.path());
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    // Its operator new calls malloc, and that is what can be seen.
+    // Its operator new calls malloc, and only that call is recorded.
     let sum = |counts: &Counts, kind: &str, line: u64| {
         counts.get(&("classes.cpp".into(), line, kind.into())).copied()
     };
@@ -297,12 +297,12 @@ fn threads_forks_and_crashes_lose_nothing() {
     assert_eq!(output.status.code(), Some(128 + libc::SIGSEGV), "{}", said(&output));
     assert_eq!(report["outcome"]["kind"], "killed");
     let mut counts = counted(&report, "family.c", false);
-    // What the C library keeps for each thread is its own.
+    // The C library's own blocks for each thread are excluded.
     counts.retain(|(_, line, kind), _| {
         expected("family.c").contains_key(&("family.c".into(), *line, kind.clone()))
     });
     assert_eq!(counts, expected("family.c"));
-    // The program, its children, and what three of those became.
+    // The program, its 10 children, and the programs that three of them executed.
     assert_eq!(report["operations"]["processes"], 1 + 10 + 3);
 }
 
@@ -344,7 +344,7 @@ fn libraries_without_debug_information_are_walked_through() {
         let made = compiled("cc", flags, &[source], name).expect("there is a compiler");
         std::os::unix::fs::symlink(made, place.path().join(name)).unwrap();
     }
-    // Named relative to where the program runs.
+    // The libraries are named relative to the program's folder.
     let (output, report) = measured(&[], &["./libraries", "./first.so", "./second.so"], place.path());
     assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     let wanted = expected("libraries.c");
@@ -354,7 +354,7 @@ fn libraries_without_debug_information_are_walked_through() {
     assert_eq!(counted(&report, "plugin.c", false), expected("plugin.c"), "one address, two lines in turn");
     let made = at_line(&report, "libraries.c", "free(made(100))");
     assert!(made.iter().any(|item| item["operation"] == "malloc" && item["via"] == "made"), "{made:?}");
-    // The library's own thread: its functions have no names left.
+    // The library's own thread, whose functions have been stripped of names.
     let items = report["items"].as_array().unwrap();
     let own = items.iter().filter(|item| {
         item["place"]["kind"] == "offset"
@@ -416,7 +416,7 @@ fn page_faults_are_told_by_line() {
     let counts = counted(&report, "faults.c", true);
     for (key, wanted) in expected("faults.c") {
         let found = counts.get(&key).copied().unwrap_or(0);
-        // The code itself may be met for the first time here.
+        // The code's own pages may fault here for the first time.
         assert!(found >= wanted && found <= wanted + 8, "{key:?}: {found}, not {wanted}: {counts:?}");
     }
     let by_library = at_line(&report, "faults.c", "set(by_library");
@@ -491,14 +491,14 @@ fn programs_that_cannot_be_recorded_run_all_the_same() {
     assert!(said(&output).contains("/no/such.so"), "{}", said(&output));
 }
 
-/// How many of such operations a file's lines did.
+/// The number of operations of a kind by the lines of a file.
 fn items(report: &Value, operation: &str, file: &str) -> u64 {
     let all = report["items"].as_array().unwrap().iter();
     let here = all.filter(|item| item["operation"] == operation && item["place"]["file"] == file);
     here.map(|item| item["count"].as_u64().unwrap()).sum()
 }
 
-/// Lines of Python are places, in all threads, and a library's lines are their caller's.
+/// Lines of Python count in every thread; a library's lines count for their caller.
 #[test]
 fn lines_of_python_are_counted_exactly() {
     if !is_built() {
@@ -536,10 +536,10 @@ fn lines_of_python_are_counted_exactly() {
         let copies = counts.remove(&("lines.py".to_owned(), copying, "malloc".to_owned()));
         assert!(copies >= Some(1), "{version}: {counts:?}");
         let expected = expected("lines.py");
-        // Imports have such blocks, too.
+        // Imports allocate on further lines.
         counts.retain(|line, _| expected.contains_key(line));
         assert_eq!(counts, expected, "{version}: {}", said(&output));
-        // Arenas are mapped where they were before the first line ran, too.
+        // Some arenas were mapped before the first line ran.
         let arenas = items(&report, "mmap", text(&script));
         assert!(arenas >= 10, "{version}: {arenas} of 20: {}", said(&output));
         let of_text: u64 = report["items"]
@@ -554,7 +554,7 @@ fn lines_of_python_are_counted_exactly() {
         let folded = std::fs::read_to_string(&folded).unwrap();
         let stack = ["main;Store.fill", "Thread.run;copied"];
         assert!(stack.iter().all(|stack| folded.contains(stack)), "{version}: {folded}");
-        // The interpreter's own beginning has no lines.
+        // Operations of the interpreter's start belong to no line.
         let both = |stack: &&str| stack.contains(";main;") && stack.contains("_PyEval_EvalFrameDefault");
         assert_eq!(folded.lines().find(both), None, "{version}: {folded}");
     }

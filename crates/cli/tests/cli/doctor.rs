@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A kernel's number for `cachestat`, the same on every architecture.
+/// The system call number of `cachestat`, the same on every architecture.
 const CACHESTAT: libc::c_long = 451;
 
 fn doctor(options: &[&str]) -> Command {
@@ -15,7 +15,7 @@ fn doctor(options: &[&str]) -> Command {
     command
 }
 
-/// The report of `command`, which writes JSON to standard output.
+/// The report that `command` writes as JSON to standard output.
 fn examined(command: &mut Command) -> Value {
     let ended = command.output().expect("vellum starts");
     serde_json::from_slice(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
@@ -26,7 +26,7 @@ fn feature<'r>(report: &'r Value, name: &str) -> &'r Value {
     features.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))
 }
 
-/// Has `command` run under a filter that refuses the system call `number` with `errno`.
+/// Makes `command` run under a filter in which the system call `number` fails with `errno`.
 fn denying(mut command: Command, number: libc::c_long, errno: i32) -> Command {
     let line = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     let filter = [
@@ -35,8 +35,7 @@ fn denying(mut command: Command, number: libc::c_long, errno: i32) -> Command {
         line(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ERRNO | errno as u32),
         line(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
-    // SAFETY: both calls are async-signal-safe; the filter lives in the closure, and the kernel
-    // copies it.
+    // SAFETY: both calls are async-signal-safe; the filter is owned by the closure, and the kernel copies it.
     unsafe {
         command.pre_exec(move || {
             let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
@@ -58,7 +57,7 @@ fn the_report_is_narrow_plain_and_complete() {
     assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     let shown = out(&ended);
     for line in shown.lines() {
-        // A path is not broken.
+        // A path is never wrapped.
         let last = line.split_ascii_whitespace().last().unwrap_or_default();
         assert!(line.chars().count() <= 80 || last.starts_with('/'), "{line}");
     }
@@ -90,7 +89,7 @@ fn the_json_has_the_documented_fields_and_a_cure_for_what_is_not_there() {
             "not_shown" => assert!(is_text("why"), "{row}"),
             "falls_back" | "missing" => {
                 assert!(is_text("instead") && is_text("why"), "{row}");
-                // A source that does not know this processor has none.
+                // A source that does not support this processor has no remedy.
                 assert!(is_text("cure") || row["section"] == "watching", "{row}");
             }
             other => panic!("{other}: {row}"),
@@ -167,7 +166,7 @@ fn privilege_that_is_given_up_is_missed() {
     let options = ["--json", "-", "--check", "page-out"];
     let before = doctor(&options).output().unwrap();
     let mut without = doctor(&options);
-    // SAFETY: async-signal-safe. A capability outside the bounding set is not in force after exec.
+    // SAFETY: prctl is async-signal-safe. A capability outside the bounding set has no effect after exec.
     unsafe {
         without.pre_exec(|| match libc::prctl(libc::PR_CAPBSET_DROP, 23, 0, 0, 0) {
             0 => Ok(()),

@@ -4,7 +4,7 @@ use crate::bench::{FORTYFOLD, ONCE, program};
 use crate::common::{VELLUM, has, out, refused, report, said, text};
 use std::process::{Command, Output, Stdio};
 
-/// A duet, unless there is one processor only.
+/// Runs a duet, unless there is only one processor.
 fn duet(options: &[&str], words: &[&str]) -> Option<Output> {
     if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
         vellum_skip::skip("there is one processor");

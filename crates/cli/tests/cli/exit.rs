@@ -155,7 +155,7 @@ fn the_version_is_a_word_too() {
 fn a_copied_command_says_where_its_library_comes_from() {
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("vellum");
-    // By another process: one forked meanwhile would have the file open for writing, and it could not be run.
+    // Copied by another process: a child forked by another test could have the copy open for writing.
     assert!(Command::new("cp").arg(common::VELLUM).arg(&copy).status().unwrap().success());
     let ended = Command::new(&copy).args(["run", "--", "true"]).env_remove("VELLUM_LIB").output().unwrap();
     assert_eq!(ended.status.code(), Some(125));
@@ -179,7 +179,7 @@ fn limits_of_the_caller_are_met_or_named() {
     assert_eq!(status(&format!("ulimit -n 9; {run}")), (Some(7), String::new()));
     let (code, said) = status(&format!("ulimit -f 0; {run}"));
     assert!(code == Some(7) && said.contains("files are limited to 0 bytes here; raise the limit"), "{said}");
-    // Without /proc, which a user may hide in a namespace.
+    // The same without /proc, which a user can hide in a namespace.
     let hidden = "unshare -rm sh -c 'mount -t tmpfs none /proc && eval \"$0\"'";
     if status(&format!("{hidden} true")).0 != Some(0) {
         return common::skip("no mount namespace can be made here");

@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 
-/// Makes a list of a MiB, collects as often as its first argument says, prints a line, and repeats
-/// that for each line it reads; ends with 7.
+/// Makes a list of 1 MiB, collects as often as its first argument gives, and prints a line. Each line of
+/// input repeats this; the exit status is 7.
 const PROGRAM: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 }
 "#;
 
-/// The program, linked with the library; `None`, and a word, where there is no compiler or no library.
+/// The program, linked with the library; `None`, with a skip, without a compiler or the library.
 fn program() -> Option<PathBuf> {
     if !is_built() {
         return None;
@@ -52,7 +52,7 @@ fn program() -> Option<PathBuf> {
     common::program("cc", &flags.each_ref().map(String::as_str), PROGRAM)
 }
 
-/// A program that runs, and waits for a line.
+/// A running program that waits for a line of input.
 struct Running {
     child: Child,
     input: Option<ChildStdin>,
@@ -73,7 +73,7 @@ impl Running {
         running
     }
 
-    /// Until it has answered.
+    /// Waits for the program's answer.
     fn wait(&mut self) {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");
@@ -155,7 +155,7 @@ fn rows_at_intervals() {
     let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
     assert_eq!(rows.lines().count(), 4, "a head and three rows: {rows}");
     assert!(rows.lines().next().is_some_and(|head| head.contains("collections")), "{rows}");
-    // As JSON, with the look before the first row.
+    // As JSON, which also has the sample before the first row.
     let file = place.path().join("seen.json");
     let seen = output(&["--interval", "5ms", "-n", "3", "--json", text(&file), &running.pid()]);
     assert!(seen.status.success(), "{}", said(&seen));
@@ -167,7 +167,7 @@ fn rows_at_intervals() {
     assert_eq!(seen["total"]["collections"], rows[3]["collections"]);
 }
 
-/// It ends while it is sampled: the rows until then are shown, and the exit status is a success.
+/// The process ends while it is sampled: the rows until then are shown, and the command succeeds.
 #[test]
 fn a_process_that_ends_midway() {
     let Some(program) = program() else { return };
@@ -182,7 +182,7 @@ fn a_process_that_ends_midway() {
     row();
     running.again();
     running.end();
-    // A row each millisecond would fill the pipe.
+    // Drained, as one row per millisecond would fill the pipe.
     rows.for_each(drop);
     assert!(looking.wait().expect("it ends by itself").success());
 }
@@ -210,7 +210,7 @@ fn a_program_that_it_starts() {
     assert!(seen["total"]["collections"].as_u64() >= Some(5), "{seen}");
     assert_eq!(seen["command"][1], "5");
 
-    // A heap without collections differs from no heap.
+    // A heap without collections is reported as a heap.
     let words = said(&start(&[], "0"));
     assert!(words.contains("alive") && !words.contains("no collector"), "{words}");
     let none = gc_stat(&["--lib", text(&library), "--", "true"]).output().expect("vellum starts");
@@ -227,7 +227,7 @@ fn processes_of_which_nothing_can_be_known() {
         "{}",
         said(&output)
     );
-    // SAFETY: plain call.
+    // SAFETY: `geteuid` has no preconditions.
     if unsafe { libc::geteuid() } != 0 {
         vellum_skip::skip("only root can become another user");
         return;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A hang is one after this.
+/// The time after which a wait counts as hung.
 const PATIENCE: Duration = Duration::from_secs(50);
 const FOREVER: &str = "while :; do sleep 0.05; done";
 
@@ -55,7 +55,7 @@ impl Governing {
     }
 
     pub(crate) fn signal(&self, signal: i32) {
-        // SAFETY: a signal to our own child.
+        // SAFETY: `kill` accesses no memory; the child has not been waited for, so its id is valid.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
@@ -77,7 +77,7 @@ impl Drop for Governing {
         let _ = self.child.kill();
         let _ = self.child.wait();
         for pid in &self.jobs {
-            // SAFETY: a signal to the group of a job of this test; one that is gone is refused.
+            // SAFETY: `kill` accesses no memory; the group is a job of this test, or gone and refused.
             unsafe { libc::kill(-pid, libc::SIGKILL) };
         }
     }
@@ -123,7 +123,7 @@ fn a_governor_that_hangs_leaves_nothing_frozen_and_goes_on_when_it_can() {
     let path = table(folder.path(), "budget = \"1 MiB\"", &[("a", FOREVER), ("b", FOREVER)]);
     let mut governing = Governing::start(&path);
     let governor = governing.child.id() as i32;
-    // The signal may meet it between two turns, when nothing is suspended: then once more.
+    // The signal may come between two turns, when no job is suspended; then it is sent again.
     loop {
         governing.event("suspended");
         governing.signal(libc::SIGSTOP);
@@ -177,7 +177,7 @@ fn top_shows_the_jobs_and_metrics_are_served() {
     lines.read_line(&mut line).unwrap();
     let state: Value = serde_json::from_str(&line).unwrap();
     assert_eq!((&state["schema"], &state["jobs"][0]["name"]), (&"vellum.govern/1".into(), &"first".into()));
-    // It ends with its governor.
+    // `vellum top` ends with its governor.
     governing.signal(libc::SIGTERM);
     lines.read_to_string(&mut line).unwrap();
     assert!(top.wait().unwrap().success());

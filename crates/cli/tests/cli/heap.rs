@@ -1,4 +1,4 @@
-//! `vellum heap` on programs whose held memory is fixed, and on one that stresses the profiler.
+//! `vellum heap` on programs whose held memory is fixed, and on a program that stresses the profiler.
 
 use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, runtime};
 use crate::common::recorded;
@@ -9,11 +9,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
-/// Standard errors that an estimate may be off: of what is right, one in two million is further.
+/// The allowed error of an estimate in standard errors: one correct estimate in two million is further off.
 const DEVIATIONS: f64 = 5.0;
 const MEBI: f64 = 1048576.0;
 
-/// The line of `held.c` that bears a mark.
+/// The line of `held.c` with this mark.
 fn line(mark: &str) -> u64 {
     line_in("held.c", mark)
 }
@@ -25,7 +25,7 @@ fn line_in(source: &str, mark: &str) -> u64 {
     source.lines().position(is_marked).expect("marked") as u64 + 1
 }
 
-/// The site with that mark, of a source.
+/// The site of the line with this mark in a source.
 fn site_of<'a>(document: &'a Value, source: &str, mark: &str) -> Option<&'a Value> {
     let line = line_in(source, mark);
     document["sites"].as_array().unwrap().iter().find(|site| {
@@ -34,19 +34,19 @@ fn site_of<'a>(document: &'a Value, source: &str, mark: &str) -> Option<&'a Valu
     })
 }
 
-/// What the site with that mark holds: bytes, blocks and samples.
+/// The bytes, blocks and samples that the site with this mark holds.
 fn site(document: &Value, mark: &str, when: &str) -> Option<[f64; 3]> {
     let site = site_of(document, "held.c", mark)?;
     Some(["bytes", "blocks", "samples"].map(|key| site["held"][when][key].as_f64().unwrap()))
 }
 
-/// A site's bytes and blocks are as known, within what its samples allow.
+/// Checks that a site's bytes and blocks are as expected, within the error of its samples.
 fn check(document: &Value, mark: &str, when: &str, bytes: f64, blocks: f64) {
     let Some([told, in_blocks, samples]) = site(document, mark, when) else {
         panic!("{mark}: not there");
     };
     let error = ((1.0 - samples / in_blocks).max(0.0) / samples).sqrt();
-    // Rounded counts of few blocks, on top.
+    // Counts of few blocks are also rounded.
     let off = DEVIATIONS * error + 1.0 / blocks;
     assert!((told / bytes - 1.0).abs() <= off, "{mark}: {told} bytes for {bytes}, {samples} samples");
     assert!((in_blocks / blocks - 1.0).abs() <= off, "{mark}: {in_blocks} blocks for {blocks}");
@@ -73,7 +73,7 @@ fn threads_are_sampled_from_their_first_block_on() {
 fn what_is_known_is_found_at_its_line() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("held.c", &[]) else { return };
-    // Every 4 KiB: sites of 10 MiB are known to 2 %.
+    // With a sample every 4 KiB, sites of 10 MiB are exact to 2 %.
     let outputs = ["-o", "heap.json", "-o", "heap.folded", "-o", "heap.pb.gz", "-o", "heap.svg"];
     let output = heap(&[&["-i", "4K"], &outputs[..]].concat(), &[text(&program)], place.path());
     assert!(output.status.success(), "{}", said(&output));
@@ -92,21 +92,21 @@ fn what_is_known_is_found_at_its_line() {
     assert_eq!(site(&document, "zeroed", "end"), Some([0.0; 3]));
     check(&document, "momentary", "ever", 120e6, 3e6);
     assert_eq!(site(&document, "momentary", "end"), Some([0.0; 3]));
-    // The sites are all there is.
+    // The sites add up to the sum.
     for when in ["peak", "end", "ever"] {
         let sites = document["sites"].as_array().unwrap().iter();
         let sum: u64 = sites.map(|site| site["held"][when]["bytes"].as_u64().unwrap()).sum();
         assert_eq!(sum, document["sum"][when]["bytes"].as_u64().unwrap(), "{when}");
     }
     let shown = said(&output);
-    // The first line has the program's path, however long that is.
+    // The first line has the program's path, which may be long.
     assert!(shown.lines().skip(1).all(|line| line.chars().count() <= 80), "{shown}");
     assert!(shown.contains(&format!("whole held.c:{}", line("large"))), "{shown}");
     assert!(shown.contains(&format!("leak held.c:{}", line("leaked"))), "{shown}");
     formats(place.path(), &document);
 }
 
-/// Two instruments that have nothing in common but the program: `vellum cost` counts what each line asks for.
+/// Compares two independent methods: `vellum cost` counts the bytes that each line requests.
 fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled_by(compiler, "held.c", &["-DMOMENTS=300000"]) else { return };
@@ -123,7 +123,7 @@ fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
         let items = counted["items"].as_array().unwrap().iter().filter(here);
         let bytes: u64 = items.filter_map(|item| item["bytes"].as_u64()).sum();
         let Some([held, ..]) = site(&document, mark, "ever") else { panic!("{compiler}: no {mark}") };
-        // A sample is given up where another thread has the profile for long.
+        // A sample is dropped if another thread holds the profile for long.
         let lost = 1.0 - held / bytes as f64;
         assert!((0.0..1e-3).contains(&lost), "{compiler}, {mark}: {held} of {bytes} bytes");
     }
@@ -134,13 +134,13 @@ fn a_profile_of_every_block_of_glibc_is_what_cost_counts() {
     a_profile_of_every_block_is_what_cost_counts("gcc");
 }
 
-/// musl has another way to the modules of instructions, that of glibc before 2.35.
+/// On musl the modules of instructions are found in another way, as on glibc before 2.35.
 #[test]
 fn a_profile_of_every_block_of_musl_is_what_cost_counts() {
     a_profile_of_every_block_is_what_cost_counts("musl-gcc");
 }
 
-/// The other formats say the same.
+/// Checks that the other formats have the same figures.
 fn formats(place: &Path, document: &Value) {
     let peak = document["sum"]["peak"]["bytes"].as_u64().unwrap();
     let folded = std::fs::read_to_string(place.join("heap.folded")).unwrap();
@@ -172,7 +172,7 @@ fn formats(place: &Path, document: &Value) {
     }
 }
 
-/// A number of variable length, and what follows it.
+/// A number of variable length, and the bytes after it.
 fn number(bytes: &[u8]) -> (u64, &[u8]) {
     let length = bytes.iter().position(|byte| byte & 0x80 == 0).expect("an end") + 1;
     let value = bytes[..length].iter().rev().fold(0, |value, byte| value << 7 | u64::from(byte & 0x7f));
@@ -189,7 +189,7 @@ fn numbers(mut bytes: &[u8]) -> Vec<u64> {
     all
 }
 
-/// The fields of that number that have a length, in a message of protocol buffers.
+/// The fields with a length and this number in a protocol buffers message.
 fn fields(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
     let mut rest = message;
     let mut found = Vec::new();
@@ -220,7 +220,7 @@ fn rough_programs_come_through() {
     let document = report(&place.path().join("heap.json"));
     let processes = document["processes"].as_array().unwrap();
     assert!(processes.len() > 1, "children have profiles of their own");
-    // They are in the order of their first samples, which need not be that of their births.
+    // Processes are in the order of their first samples, not of their start.
     let begun = processes.iter().filter(|process| process["is_forked"] == false).count();
     assert_eq!(begun, 1, "{document}");
 }
@@ -251,7 +251,7 @@ fn a_program_that_is_killed_has_lost_nothing() {
     assert_eq!(output.status.code(), Some(128 + 9), "{}", said(&output));
     let document = report(&place.path().join("heap.json"));
     let held = document["sum"]["end"]["bytes"].as_f64().unwrap();
-    // Blocks of a mebibyte are sampled by six in seven, each to stand for itself and a sixth.
+    // Six in seven blocks of 1 MiB are sampled, and each represents 7/6 blocks.
     assert!((0.7..1.4).contains(&(held / (64.0 * MEBI))), "{held}");
 }
 
@@ -278,12 +278,12 @@ fn lines_of_python_are_found() {
             site.map_or(0.0, |site| site["held"][when]["bytes"].as_f64().unwrap()) / MEBI
         };
         let shown = said(&output);
-        // Exact to a few samples of 32 KiB each: blocks are longer than that by far.
+        // Exact to a few samples of 32 KiB each, as the blocks are much larger.
         assert!((held("large", "ever") / 64.0 - 1.0).abs() < 0.05, "{version}: {shown}");
         assert!((held("unicode", "ever") / 16.0 - 1.0).abs() < 0.05, "{version}: {shown}");
-        // Small objects come from arenas of 1 MiB: the line that needed one has it, with what others put in.
+        // Small objects are in arenas of 1 MiB. The line that needed an arena counts for all objects in it.
         assert!(held("kept", "peak") > 20.0, "{version}: {shown}");
-        // The module's own lines are not the user's.
+        // The module's lines are a library's, so the user's line counts.
         assert!(held("decoded", "ever") > 10.0, "{version}: {shown}");
         let folded = std::fs::read_to_string(place.path().join("heap.folded")).unwrap();
         let stack = ["main;Store.fill", "<module>;main;grün"];
@@ -292,10 +292,10 @@ fn lines_of_python_are_found() {
     }
 }
 
-/// `asked.c` on Vellum, which does as it is asked.
+/// `asked.c` on Vellum, which runs commands from its input.
 struct Told {
     program: Child,
-    /// Resident bytes just before the last look at it.
+    /// Resident bytes just before the last observation.
     resident_before: f64,
     answers: BufReader<ChildStdout>,
 }
@@ -307,12 +307,12 @@ impl Told {
         let mut program = command.spawn().expect("the program starts");
         let answers = BufReader::new(program.stdout.take().expect("piped"));
         let mut told = Told { program, resident_before: 0.0, answers };
-        // The library is there when it answers.
+        // Once the program answers, the library is loaded.
         told.tell("x");
         told
     }
 
-    /// Has it do something, to its end.
+    /// Sends a command, and waits until it is done.
     fn tell(&mut self, what: &str) {
         self.program.stdin.as_mut().expect("piped").write_all(what.as_bytes()).expect("it reads");
         let mut answer = String::new();
@@ -320,21 +320,21 @@ impl Told {
         assert_eq!(answer.trim(), what);
     }
 
-    /// Resident bytes, as the kernel has them.
+    /// The resident bytes according to the kernel.
     fn resident(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is alive");
         line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
     }
 
-    /// `vellum heap PID` with these options, while it does `what`; asked to end by a signal after that.
+    /// Runs `vellum heap PID` with these options during the commands `what`, and ends it by a signal.
     fn looked_at(&mut self, options: &[&str], what: &[&str], place: &Path) -> Output {
         let mut command = Command::new(VELLUM);
         command.arg("heap").args(options).arg(self.program.id().to_string()).current_dir(place);
         common::heeding_signals(&mut command);
         let mut vellum = command.stderr(Stdio::piped()).spawn().expect("vellum starts");
         let mut said = BufReader::new(vellum.stderr.take().expect("piped"));
-        // A process answers when its allocator needs memory: it is kept busy until it has.
+        // A process answers when its allocator needs memory, so it is kept allocating until then.
         let (sender, begun) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
             let mut text = String::new();
@@ -352,7 +352,7 @@ impl Told {
         if first.contains("are sampled from now on") {
             what.iter().for_each(|what| self.tell(what));
             self.resident_before = self.resident();
-            // SAFETY: a signal to a child that has not been waited for.
+            // SAFETY: `kill` accesses no memory; the child has not been waited for, so its id is valid.
             unsafe { libc::kill(vellum.id().cast_signed(), libc::SIGINT) };
         }
         let status = vellum.wait().expect("vellum ends");
@@ -367,7 +367,7 @@ impl Drop for Told {
     }
 }
 
-/// An amount is as known, within what its samples allow.
+/// Checks that an amount is as expected, within the error of its samples.
 fn near(site: &Value, when: &str, bytes: f64) {
     let figure = |key: &str| site["held"][when][key].as_f64().unwrap();
     let off = DEVIATIONS / figure("samples").sqrt();
@@ -389,16 +389,16 @@ fn a_process_that_runs_is_sampled_from_then_on() {
     let document = report(&place.path().join("once.json"));
     assert_eq!((&document["outcome"]["kind"], &document["exit_status"]), (&"running".into(), &Value::Null));
     let grown = site_of(&document, "asked.c", "grown").expect("sampled");
-    // By itself alone: what the child does, it may do later.
+    // Only the parent's growth is checked, as the child may run later.
     assert!(grown["held"]["end"]["bytes"].as_f64().unwrap() > 18e6, "{grown}");
-    // Also what one thread takes and frees without ever needing new memory.
+    // Includes blocks that a thread allocates and frees without needing new memory.
     let churned = site_of(&document, "asked.c", "churned").expect("sampled");
     assert!(churned["held"]["ever"]["bytes"].as_f64().unwrap() > 18e6, "{churned}");
-    // Mappings that are much longer than the interval are known exactly.
+    // Mappings much longer than the interval are counted exactly.
     let mapped = site_of(&document, "asked.c", "mapped").expect("sampled");
     assert_eq!(mapped["held"]["end"]["bytes"].as_f64(), Some(17.0 * MEBI), "{mapped}");
     assert_eq!(mapped["held"]["end"]["blocks"], 16);
-    // It goes on by itself; then once more, from nothing.
+    // The program runs on unobserved; the second observation starts from zero.
     told.tell("g");
     let twice = told.looked_at(&["-i", "16K", "-o", "twice.json"], &["g", "g"], place.path());
     assert!(twice.status.success(), "{}", said(&twice));
@@ -445,17 +445,17 @@ fn free_memory_is_named_by_who_keeps_it_from_going_back() {
         return vellum_skip::skip(format_args!("other processes' memory may not be read: {}", said(&output)));
     }
     assert!(output.status.success(), "{}", said(&output));
-    // Memory goes back by itself, before the look and after it.
+    // Memory is also returned by decay, before the observation and after it.
     let (most, least) = (told.resident_before, told.resident());
     let document = report(&place.path().join("heap.json"));
     let counted = &document["resident"];
     let figure = |key: &str| counted[key].as_f64().unwrap();
-    // Every page is something, and they are all.
+    // Every page has a kind, so the kinds add up to all pages.
     let kinds = ["live", "holes", "cached", "marked", "tables", "code", "stacks", "files", "shared", "other"];
     let sum: f64 = kinds.iter().map(|kind| figure(&format!("{kind}_bytes"))).sum();
     assert_eq!(sum, figure("sum_bytes"));
     assert!(sum > 0.95 * least && sum < 1.05 * most, "{sum}, of {least} to {most}: {counted}");
-    // The burst is 300,000 blocks of 208 bytes; its survivors hold one in fifty.
+    // The burst is 300,000 blocks of 208 bytes; one in fifty survives.
     assert!(figure("holes_bytes") > 20e6, "{counted}");
     let site = site_of(&document, "asked.c", "survivor").expect("sampled");
     let named = site["pinned_bytes"].as_f64().unwrap() / figure("holes_bytes");
@@ -510,7 +510,7 @@ fn other_profilers_find_the_probes() {
     assert_eq!(found, [probe("alloc", "8@%rdi 8@%rsi 8@%rdx"), probe("free", "8@%rdi")]);
 }
 
-/// The byte of code at an address of an ELF file's own.
+/// The byte of code at an address of an ELF file.
 fn instruction_at(file: &[u8], address: u64) -> u8 {
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
     let count = u16::from_le_bytes([file[0x38], file[0x39]]);
@@ -553,8 +553,8 @@ fn a_format_that_is_not_known_is_refused_before_the_program_runs() {
     assert!(!place.path().join("ran").exists());
 }
 
-/// Code that was made at run time has the names of its compiler's list, and what called it is
-/// found, also in a program with holes between its parts.
+/// Code made at run time gets names from its compiler's list. Its callers are found too, even in a program
+/// with holes between its segments.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn code_made_at_run_time_is_named() {

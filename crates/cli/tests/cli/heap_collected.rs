@@ -7,12 +7,12 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Standard errors that an estimate may be off: of what is right, one in two million is further.
+/// The allowed error of an estimate in standard errors: one correct estimate in two million is further off.
 const DEVIATIONS: f64 = 5.0;
-/// Objects that may be there or not: those that a word keeps by accident, and unused ones of runs.
+/// Objects that may be present or not: kept by accidental words, or unused in a run of allocations.
 const ACCIDENTS: f64 = 600.0;
 
-/// A program that is linked with the library.
+/// Compiles a program and links it with the library.
 fn linked(source: &str) -> Option<PathBuf> {
     let folder = runtime().parent().expect("a file").display().to_string();
     let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
@@ -26,7 +26,7 @@ fn linked(source: &str) -> Option<PathBuf> {
     compiled(source, &flags.each_ref().map(String::as_str))
 }
 
-/// Bytes, blocks and samples of the line that bears a mark.
+/// The bytes, blocks and samples of the line with this mark.
 fn held(document: &Value, mark: &str, when: &str) -> [f64; 3] {
     let source = std::fs::read_to_string(Path::new(SOURCES).join("collected.c")).unwrap();
     let line = source.lines().position(|line| line.ends_with(&format!("/* {mark} */"))).expect("marked") + 1;
@@ -36,18 +36,18 @@ fn held(document: &Value, mark: &str, when: &str) -> [f64; 3] {
     ["bytes", "blocks", "samples"].map(figure)
 }
 
-/// A line's objects are as many as known, each of these bytes, within what its samples allow.
+/// Checks a line's number of objects, each of `bytes` bytes, within the error of its samples.
 fn check(document: &Value, mark: &str, when: &str, objects: f64, bytes: f64) {
     let [told, blocks, samples] = held(document, mark, when);
     let error = if blocks == 0.0 { 0.0 } else { ((1.0 - samples / blocks).max(0.0) / samples).sqrt() };
-    // A sample by accident stands for as many objects as each of the others.
+    // An accidental sample represents as many objects as any other sample.
     let each = if samples == 0.0 { 1.0 } else { blocks / samples };
     let off = DEVIATIONS * error * blocks + ACCIDENTS + 3.0 * each;
     assert!((blocks - objects).abs() <= off, "{mark} {when}: {blocks} of {objects}, {samples} samples");
     assert!((told - bytes * blocks).abs() <= 0.01 * told + bytes, "{mark} {when}: {told} bytes in {blocks}");
 }
 
-/// Objects of a plan are held until a collection finds them dead, by one thread and by more.
+/// Checks that objects are held until a collection finds them dead, with one thread and with several.
 fn objects_are_held(plan: &str) {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = linked("collected.c") else { return };
@@ -58,7 +58,7 @@ fn objects_are_held(plan: &str) {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
         let document = report(&place.path().join("heap.json"));
         assert_eq!(document["processes"].as_array().unwrap().len(), 2, "{}", said(&output));
-        // The child works once more, and what it inherited is its parent's.
+        // The child repeats the work; inherited objects count for its parent.
         let workers = threads.parse::<f64>().unwrap() + 1.0;
         check(&document, "kept", "end", workers * 100_000.0, 48.0);
         check(&document, "kept", "ever", workers * 100_000.0, 48.0);
@@ -85,8 +85,8 @@ fn objects_are_held_under_plan_2() {
     objects_are_held("2");
 }
 
-/// The scenarios of a program of the collector's conformance tests, with many objects sampled. Not
-/// those that promise how much memory a heap takes, which a profile adds to.
+/// Runs the scenarios of a program of the collector's conformance tests, with many objects sampled. Scenarios
+/// that check the size of a heap are left out, as a profile adds to it.
 fn scenarios_come_through(source: &str) {
     const OTHERS: [&str; 2] = ["returns", "limits"];
     let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The pages of `vellum heap` and `vellum run --heap`, and pictures of them by a headless browser.
+//! The pages of `vellum heap` and `vellum run --heap`, and their pictures by a headless browser.
 
 use crate::common::browser::{browser, draw, pictures};
 use crate::common::held::{SOURCES, compiled, heap, is_built, runtime};
@@ -6,7 +6,7 @@ use crate::common::{self, VELLUM, has, report, said, text};
 use std::path::Path;
 use std::process::Command;
 
-/// What every page must be: one file that fetches nothing and runs nothing.
+/// Checks that a page is one file that loads nothing and runs no scripts.
 pub(crate) fn check_alone(page: &str) {
     for foreign in ["http:", "https:", "<script", "@import", "url(", "<img", "<link", "src="] {
         assert!(!page.contains(foreign), "{foreign}");

@@ -8,7 +8,7 @@ use std::process::Command;
 
 const MEBI: f64 = 1048576.0;
 
-/// Who asked for memory, seen through the functions that pass requests on, and of what is chosen alone.
+/// Wrapper functions are skipped, so their callers are named; filters limit the report.
 #[test]
 fn wrappers_are_folded_and_callers_shown() {
     let place = tempfile::tempdir().unwrap();
@@ -19,7 +19,7 @@ fn wrappers_are_folded_and_callers_shown() {
         let output =
             heap(&[&["-i", "1", "-o", "heap.json"], options].concat(), &[text(program)], place.path());
         assert!(output.status.success(), "{}", said(&output));
-        // Words and figures without what depends on widths.
+        // Words and figures only, independent of the terminal's width.
         let shown = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
         (shown, report(&place.path().join("heap.json")))
     };
@@ -38,7 +38,7 @@ fn wrappers_are_folded_and_callers_shown() {
             assert!(shown.contains(wanted), "{options:?}: {wanted}: {shown}");
         }
         assert!(!shown.contains("xmalloc"), "{options:?}: {shown}");
-        // The tree can be made of the document.
+        // The document has the data for the tree.
         let stacks = document["stacks"].as_array().unwrap();
         for (number, site) in document["sites"].as_array().unwrap().iter().enumerate() {
             let of = stacks.iter().filter(|stack| stack["site"] == number);
@@ -46,7 +46,7 @@ fn wrappers_are_folded_and_callers_shown() {
             assert_eq!(site["held"]["peak"]["bytes"], sum);
         }
     }
-    // What has grown, in every format.
+    // The growth, in every format.
     exact(&program, &["--function", "load$", "-o", "old.json"]);
     exact(&program, &["-o", "new.json"]);
     let files = ["d.txt", "d.html", "d.svg", "d.folded", "d.json", "d.pb.gz"];

@@ -5,14 +5,14 @@ use crate::common::held::{compiled, heap};
 use crate::common::{report, said, text};
 use std::path::Path;
 
-/// Ways to build, by name: what a distribution ships, and code without tables for unwinding.
+/// Compiler flags, by name: as in a distribution, and without tables for unwinding.
 const BUILDS: [(&str, &[&str]); 3] = [
     ("-g", &[]),
     ("stripped", &["-s", "-O2"]),
     ("no tables", &["-s", "-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables", "-fno-exceptions"]),
 ];
 
-/// Runs a storm in each build; it says "whole", and was sampled.
+/// Runs a storm in each build; it must print "whole", and have samples.
 fn storm(name: &str, more: &[&str]) {
     for (build, flags) in BUILDS {
         let place = tempfile::tempdir().unwrap();
@@ -27,7 +27,7 @@ fn storm(name: &str, more: &[&str]) {
     }
 }
 
-/// They would starve the tests beside them.
+/// Storms that would slow down concurrent tests.
 mod alone {
     #[test]
     fn a_thousand_threads() {
@@ -53,7 +53,7 @@ fn forks_while_handlers_hold_up_malloc() {
 #[test]
 fn libraries_that_come_and_go() {
     let place = tempfile::tempdir().unwrap();
-    // Two whose code lies at the same place, one after the other, and has other tables.
+    // Two libraries loaded one after the other at the same address, with different tables.
     let library = |name: &str, flags: &[&str]| {
         let folder = place.path().join(name);
         std::fs::create_dir(&folder).unwrap();

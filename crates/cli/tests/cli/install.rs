@@ -9,17 +9,17 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// What an installation may take.
+/// The largest allowed sizes of installed files, in bytes.
 const SIZES: [(&str, u64); 3] =
     [("bin/vellum", 12_000_000), ("lib/libvelmeasure.a", 3_000_000), ("lib/libvellum.a", 1_000_000)];
-/// The interfaces: header, what pkg-config calls it, and a program that uses it.
+/// The interfaces: the header, its pkg-config name, and a program that uses it.
 const INTERFACES: [(&str, &str, &str); 4] = [
     ("vellum.h", "vellum", "batch.c"),
     ("vellum_gc.h", "vellum-gc", "tree.c"),
     ("vellum_measure.h", "vellum-measure", "timing.c"),
     ("gc.h", "bdw-gc", "libgc.c"),
 ];
-/// Prints how often Vellum's library is mapped with code in it.
+/// Prints the number of executable mappings of Vellum's library.
 const COPIES: &str = r#"#include <stdio.h>
 #include <string.h>
 #include HEADER
@@ -44,7 +44,7 @@ fn plain(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-/// What a command that has to succeed wrote to standard output.
+/// Runs a command that must succeed; returns its standard output.
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let out = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -52,7 +52,7 @@ fn done(command: &mut Command) -> String {
     out
 }
 
-/// Whether a program is here; a word if not.
+/// Returns whether a program is installed; skips if not.
 fn here(program: &str) -> bool {
     let found = plain("sh").args(["-c", &format!("command -v {program}")]).output();
     let found = found.is_ok_and(|found| found.status.success());
@@ -62,7 +62,7 @@ fn here(program: &str) -> bool {
     found
 }
 
-/// One of the repository's scripts; `None`, and a word, where `./build` has not made everything.
+/// One of the repository's scripts; `None`, with a skip, if `./build` has not made everything.
 fn script(name: &str) -> Option<Command> {
     let built = Path::new(REPOSITORY).join("target/release");
     let last = built.join("NOTICES");
@@ -73,10 +73,10 @@ fn script(name: &str) -> Option<Command> {
     Some(plain(Path::new(REPOSITORY).join(name)))
 }
 
-/// An installation in a folder of its own.
+/// An installation in a separate folder.
 struct Installed {
     place: TempDir,
-    /// Where everything is.
+    /// The root of the installation.
     root: PathBuf,
 }
 
@@ -101,7 +101,7 @@ impl Installed {
         plain(self.file("bin/vellum"))
     }
 
-    /// What pkg-config says of `package`, as words.
+    /// The words that pkg-config prints for `package`.
     fn flags(&self, package: &str, options: &[&str]) -> Vec<String> {
         let mut command = plain("pkg-config");
         let folders = format!("{0}/lib/pkgconfig:{0}/lib/vellum/pkgconfig", self.root.display());
@@ -132,7 +132,7 @@ impl Installed {
     }
 }
 
-/// `command` where the repository cannot be seen; `None`, and a word, where that cannot be arranged.
+/// `command` with the repository hidden; `None`, with a skip, if that is impossible here.
 fn without_the_repository(command: &Command) -> Option<Command> {
     const SCRIPT: &str = r#"mount -t tmpfs none "$1" && shift && cd / && exec "$@""#;
     let repository = Path::new(REPOSITORY).canonicalize().unwrap();
@@ -141,7 +141,7 @@ fn without_the_repository(command: &Command) -> Option<Command> {
     Some(hidden)
 }
 
-/// A shell that runs `script` where it may mount; `None`, and a word, where nobody may.
+/// A shell that runs `script` with permission to mount; `None`, with a skip, if that is impossible here.
 fn in_namespace(script: &str) -> Option<Command> {
     let unshare = || {
         let mut command = plain("unshare");
@@ -159,7 +159,7 @@ fn in_namespace(script: &str) -> Option<Command> {
     Some(command)
 }
 
-/// Everything below a folder, without the folder.
+/// All files below a folder, relative to it.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -207,7 +207,7 @@ fn it_is_small_and_complete_and_leaves_nothing() {
     assert_eq!(below(listed), Vec::<PathBuf>::new());
 }
 
-/// A later installation replaces an earlier one, removes what only that one had, and is removed whole.
+/// A later installation replaces an earlier one and its extra files, and is removed completely.
 #[test]
 fn a_later_one_replaces_an_earlier_one() {
     let Some(installed) = Installed::new() else { return };
@@ -265,7 +265,7 @@ fn wrong_options_and_manifests_are_refused() {
     }
 }
 
-/// The path of the library in what `cat /proc/self/maps` printed.
+/// The path of the library in the output of `cat /proc/self/maps`.
 fn library_in(maps: &str) -> Vec<&str> {
     let code = maps.lines().filter(|line| line.contains(" r-xp ") && line.contains("libvellum"));
     code.filter_map(|line| line.find('/').map(|at| &line[at..])).collect()
@@ -286,13 +286,13 @@ fn the_installed_command_finds_what_it_needs_without_the_repository() {
     assert_eq!(done(&mut elsewhere(&["run", "--", "true"])), "");
     let maps = done(&mut elsewhere(&["run", "-q", "--", "cat", "/proc/self/maps"]));
     assert_eq!(library_in(&maps), [text(&own)]);
-    // The recorder.
+    // `vellum cost` finds the recorder.
     done(&mut elsewhere(&["cost", "--", "true"]));
-    // The experiments' program, which alone knows what work there is, where it was built.
+    // If it was built, the experiments' program runs, and reports unknown work.
     let why =
         if installed.file("bin/vellum-papers").exists() { "no work called \"bogus\"" } else { "lab/build" };
     refused(&elsewhere(&["papers", "work", "bogus"]).output().unwrap(), why);
-    // Blanks in the path.
+    // The installation works from a path with blanks.
     let moved = installed.place.path().canonicalize().unwrap().join("a folder");
     fs::rename(&installed.root, &moved).unwrap();
     let mut command = plain(moved.join("bin/vellum"));
@@ -318,7 +318,7 @@ fn examples_of_every_header_are_built_by_pkg_config() {
             );
             assert_eq!(again, output, "{example} under vellum run");
         }
-        // Each alone, by both of the names that programs use.
+        // Each header alone, by both names that programs use.
         let names = if header == "gc.h" {
             vec!["gc.h", "gc/gc.h", "gc_typed.h", "gc/gc_inline.h"]
         } else {
@@ -332,7 +332,7 @@ fn examples_of_every_header_are_built_by_pkg_config() {
     }
 }
 
-/// The library that is preloaded and the one that a program is linked with are the same, by its SONAME.
+/// The preloaded library and the library that a program is linked with have the same SONAME.
 #[test]
 fn a_linked_program_has_the_library_once() {
     if !here("pkg-config") || !here("cc") {
@@ -351,7 +351,7 @@ fn a_linked_program_has_the_library_once() {
         let mut run = installed.vellum();
         run.args(["run", "-q", "--libgc", "--"]).arg(&program).env("LD_LIBRARY_PATH", installed.file("lib"));
         assert_eq!(done(&mut run), "1\n", "{package} under vellum run");
-        // As from another checkout: the preloaded one serves, as it has the same SONAME.
+        // With a library of another checkout: the preloaded one is used, as it has the same SONAME.
         let mut preloaded = installed.run(&program);
         preloaded.env("LD_PRELOAD", Path::new(REPOSITORY).join("target/release/libvellum.so"));
         assert_eq!(done(&mut preloaded), "1\n", "{package} with another library preloaded");
@@ -413,7 +413,7 @@ fn cmake_finds_the_libraries() {
     }
 }
 
-/// The one package that `./package KIND` makes in `place`, and what it says of it.
+/// The only package that `./package KIND` makes in `place`, and the printed line about it.
 fn packed(kind: &str, place: &Path) -> Option<(PathBuf, String)> {
     let line = done(script("package")?.args(["--out", text(place), kind]));
     let (path, needs) = line.split_once(" (needs: ").expect("a path, and what it needs");
@@ -436,8 +436,7 @@ fn the_archive_works_where_it_is_unpacked() {
     assert_eq!(below(&unpacked), Vec::<PathBuf>::new());
 }
 
-/// Copies the libraries that `program` is linked with, and the loader, to where they are, below
-/// `root`.
+/// Copies the libraries that `program` is linked with, and the loader, to the same paths below `root`.
 fn copy_libraries(program: &Path, root: &Path) {
     for word in done(plain("ldd").arg(program)).split_whitespace().filter(|word| word.starts_with('/')) {
         let to = root.join(&word[1..]);
@@ -458,7 +457,7 @@ fn the_debian_package_works_in_a_clean_root_and_leaves_nothing() {
     dpkg_installs_and_removes(&package);
 }
 
-/// In a root with nothing in it but the package and the libraries that it depends on.
+/// Checks the package in a root with only the package and the libraries that it depends on.
 fn works_in_a_clean_root(package: &Path) {
     const SCRIPT: &str =
         r#"mount --rbind /proc "$1/proc" && mount --rbind /dev "$1/dev" && exec chroot "$@""#;
@@ -501,7 +500,7 @@ fn dpkg_installs_and_removes(package: &Path) {
     let dpkg = |arguments: &[&str]| {
         let mut command = plain("dpkg");
         let log = format!("--log={}", place.path().join("log").display());
-        // The libraries that it depends on are not in that root.
+        // Forced, as the libraries that it depends on are not in that root.
         command.arg(format!("--root={}", root.display())).args([&log, "--force-depends"]).args(arguments);
         done(&mut command)
     };

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// As many turns of a loop, of five instructions each, as the macro says.
+/// A loop with the macro's number of iterations, of five instructions each.
 const LOOP: &str = "
 int main(void) {
     volatile unsigned long sum = 0;
@@ -14,11 +14,11 @@ int main(void) {
     return 0;
 }";
 
-/// Some 4 ms of work, and 1 % more.
+/// Iterations of about 4 ms, and 1 % more.
 const TURNS: u32 = 2_000_000;
 const MORE_TURNS: u32 = 2_020_000;
 
-/// The loop with this number of turns, compiled in a folder of its own.
+/// The loop with this number of iterations, compiled in a separate folder.
 fn program(turns: u32) -> Option<(tempfile::TempDir, PathBuf)> {
     let place = tempfile::tempdir().unwrap();
     let program = crate::common::program("cc", &["-O1", &format!("-DTURNS={turns}")], LOOP)?;
@@ -62,7 +62,7 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
         &unwrapped,
         &["instructions counted by valgrind", "% more instructions than", ": shown", "A against A"],
     );
-    // The times and the memory are valgrind's.
+    // Times and memory would include valgrind's, so they are missing.
     for part in ["CPU", "wall", "peak", "faults", "starting"] {
         assert!(!shown.contains(part), "{part} is there:\n{shown}");
     }
@@ -73,7 +73,7 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
     let how = &found["how"];
     let named = ["metric", "unit", "counter"].map(|field| how[field].as_str().unwrap());
     assert_eq!(named, ["instructions", "instructions", "valgrind"]);
-    // As many rounds as tell, as nothing varies.
+    // The fewest rounds, as nothing varies.
     assert_eq!(how["rounds"], 6, "{shown}");
     let versus = found["versus"].as_array().unwrap();
     assert_eq!((versus.len(), &versus[0]["metric"]), (1, &"instructions".into()));
@@ -84,7 +84,7 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
     assert_eq!(found["series"][2]["unit"], "instructions");
     let counted = &found["subjects"][0];
     assert_eq!(counted["metric"], "instructions");
-    // Five for each turn, and the loader's.
+    // Five instructions per iteration, and the loader's.
     let mean = counted["stat"]["mean"].as_f64().unwrap();
     assert!((10.0e6..11.0e6).contains(&mean), "{mean}");
 
@@ -93,7 +93,7 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
     assert!(read(&page).contains("| instructions |") && read(&page).contains(": shown (instructions)."));
     assert!(read(&xml).contains("failures=\"1\"") && read(&xml).contains("(instructions)"), "{}", read(&xml));
 
-    // The same program under another name, whose length the loader walks over.
+    // The same program under a longer name, for which the loader needs more instructions.
     let again = place.path().join("the_same_program_under_a_longer_name");
     std::fs::copy(&old, &again).unwrap();
     let same = bench(&[&BY_VALGRIND[..], &["-q"]].concat(), &[text(&old), "--vs", text(&again)]);
@@ -123,7 +123,7 @@ fn several_programs_and_one_are_counted_as_well() {
 fn where_nothing_counts_the_other_way_is_named() {
     let ended = bench(&["--rounds", "6", "--json", "-"], &["true", "--vs", "true"]);
     if ended.status.success() {
-        // This processor counts; the times are given beside.
+        // This processor counts instructions, so times are shown too.
         let found: Value = serde_json::from_slice(&ended.stdout).unwrap();
         assert_eq!(found["how"]["counter"], "hardware");
         let metrics = found["versus"].as_array().unwrap().iter().map(|row| row["metric"].as_str().unwrap());

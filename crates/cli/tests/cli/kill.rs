@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use vellum_random::Rng;
 use vellum_skip::Group;
 
-/// Moments of each kind, unless asked for more.
+/// The default number of moments of each kind.
 const KILLS: usize = 4;
 const KILLS_ENV: &str = "VELLUM_KILLS";
-/// The latest moment of a kill after the first suspension, in microseconds: some periods and turns.
+/// The latest kill after the first suspension, in microseconds: several periods and turns.
 const LATEST_US: u64 = 900_000;
 const JOBS: [(&str, &str); 3] = [
     ("still", "while :; do sleep 0.05; done"),
@@ -65,7 +65,7 @@ fn end(jobs: &[i32]) {
 }
 
 fn kill(pid: i32) {
-    // SAFETY: a signal to a process of this test's, or to one that is gone, which is refused.
+    // SAFETY: `kill` accesses no memory; the process is a job of this test, or gone and refused.
     unsafe { libc::kill(pid, libc::SIGKILL) };
 }
 
@@ -90,7 +90,7 @@ fn processes() -> Vec<Process> {
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(of).collect()
 }
 
-/// Whether no process of the jobs is stopped, and no group frozen.
+/// Returns true if no process of the jobs is stopped, and no group is frozen.
 fn all_run(jobs: &[i32], groups: &[PathBuf]) -> bool {
     let stopped = |process: &Process| jobs.contains(&process.session) && process.state == 'T';
     let frozen = |group: &PathBuf| {
@@ -135,7 +135,7 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) 
     }
     dead.iter().for_each(|pid| kill(*pid));
     if killed == Killed::Guardian {
-        // Everything is resumed, and there is another pair, under which jobs take turns again.
+        // All jobs are resumed, and there is a new pair of guardians, under which jobs take turns again.
         governing.event("guardian");
         governing.event("suspended");
         until("there are two guardians", || guardians(governor).len() == 2);
@@ -145,7 +145,7 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) 
     let mut next = None;
     match killed {
         Killed::AllRecovered => {
-            // The dead guardians may still be on their way out; they do nothing any more.
+            // The killed guardians may still be exiting, but have no effect.
             let mut command = Command::new(VELLUM);
             let sockets = folder.path().join("s");
             let done = command.args(["govern", "--recover", "--sockets", text(&sockets)]).output().unwrap();
@@ -168,12 +168,12 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) 
         .flat_map(|groups| JOBS.map(|(name, _)| groups.path().join(format!("vellum-{name}"))))
         .collect();
     until("all run again", || all_run(&governing.jobs, &paths));
-    // Nobody is left who would stop them again.
+    // No process is left that could stop the jobs again.
     std::thread::sleep(Duration::from_millis(20));
     assert!(all_run(&governing.jobs, &paths));
     end(&governing.jobs);
     match next {
-        // Only the next one is left to remove the groups, when it ends.
+        // The next governor removes the groups when it ends.
         Some(mut next) => {
             next.signal(libc::SIGTERM);
             next.child.wait().unwrap();
@@ -189,7 +189,7 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) 
     until("no group is left", || !paths.iter().any(|path| path.exists()));
 }
 
-/// Kills at some moments; nothing stays stopped, and no group is left.
+/// Kills at random moments, and checks that no process stays stopped and no group is left.
 fn at_any_moment(killed: Killed) {
     let mut random = Rng::new(vellum_random::test_seed(None));
     let asked = std::env::var(KILLS_ENV).ok().map(|text| text.parse().expect("VELLUM_KILLS is a number"));
@@ -200,7 +200,7 @@ fn at_any_moment(killed: Killed) {
     }
     for at in 0..kills {
         let after = Duration::from_micros(random.below(LATEST_US));
-        // Both, as far as there are groups.
+        // Alternately with and without groups, if there are groups.
         let with_groups = groups.as_ref().filter(|_| at % 2 == 0);
         let order = random.below(2) == 0;
         println!("{at}: {killed:?} after {after:?}, groups {}, reversed {order}", with_groups.is_some());

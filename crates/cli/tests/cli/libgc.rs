@@ -22,8 +22,7 @@ fn cpp_programs_find_what_gc_cpp_h_promises() {
     passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), "objects");
 }
 
-/// A C program that checks what the headers promise, in two dialects, on the library path and
-/// under `vellum run`.
+/// Runs a C program that checks the headers' guarantees, in two dialects, by library path and `vellum run`.
 fn finds_what_gc_h_promises(name: &str) {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
@@ -54,7 +53,7 @@ macro_rules! c_programs {
     };
 }
 
-// Each is a file of crates/libgc/tests/c.
+// Each name is a file of crates/libgc/tests/c.
 c_programs! { objects finalizers generations kinds threads typed variables dead gcj world }
 
 #[test]
@@ -69,7 +68,7 @@ fn variables_are_heeded_or_said_to_be_ignored() {
     passes(&ended, "typed");
     let said = said(&ended);
     has(&said, &["GC_NPROCS is ignored", "GC_MAXIMUM_HEAP_SIZE=a lot is ignored", "collections  "]);
-    // Of the objects program a fortieth of the memory it needs.
+    // The objects program gets a fortieth of the memory it needs.
     let Some(program) = compiled("objects", &[], &folder, place.path()) else { return };
     let ended = on_the_library_path(&program, &folder).env("GC_MAXIMUM_HEAP_SIZE", "256k").output().unwrap();
     assert!(!ended.status.success(), "the limit did not hold");
@@ -127,7 +126,7 @@ fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
         }) {
             let before = line.split_once('(').map_or(line.trim_end_matches(';'), |(before, _)| before);
             let name = before.rsplit([' ', '*']).next().filter(|name| name.starts_with("GC_"));
-            // What gc_cpp.h declares is the C++ library's.
+            // The C++ library exports the declarations of gc_cpp.h.
             if let Some(name) = name.filter(|name| *name != "GC_throw_bad_alloc") {
                 assert!(exported.contains(name), "{header} declares {name}, which is not there");
                 declared.insert(name.to_owned());
@@ -140,7 +139,7 @@ fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
     }
 }
 
-/// The headers, but for what is included by others only.
+/// The headers, except the internal ones that only other headers include.
 fn headers() -> Vec<PathBuf> {
     let folder = Path::new(REPOSITORY).join("include/libgc");
     let mut headers: Vec<PathBuf> =
@@ -173,7 +172,7 @@ fn what_the_distributions_library_has_is_served_or_said_not_to_be() {
     assert!(missing.is_empty(), "neither there nor told of in docs/libgc.md: {missing:?}");
 }
 
-/// Each header compiles by itself, in each language and with each set of switches, with warnings denied.
+/// Each header compiles alone, in each language and with each set of macros, without warnings.
 #[test]
 fn headers_compile_without_warnings() {
     let place = tempfile::tempdir().unwrap();
@@ -228,11 +227,11 @@ fn leaks_and_overwritten_objects_are_told_of() {
         let ended = on_the_library_path(&program, &folder).env(variable, "1").output().unwrap();
         passes(&ended, "leaks");
         let told = said(&ended);
-        // It forgets twenty objects of 48 bytes at one line, and frees as many at another.
+        // The program leaks twenty objects of 48 bytes at one line, and frees as many at another.
         let leaked =
             told.lines().filter(|line| line.contains("leaked: 0x") && line.contains("48 bytes")).count();
         assert!((17..=20).contains(&leaked), "{leaked} objects are reported as leaked:\n{told}");
-        // Of two hundred of 56 bytes forty are reported, and the rest counted.
+        // Of 200 objects of 56 bytes, 40 are reported, and the rest is counted.
         let many = told.lines().filter(|line| line.contains("56 bytes")).count();
         assert!((39..=41).contains(&many), "{many} of many objects are reported as leaked:\n{told}");
         assert!(told.contains(" more objects, "), "the rest are not counted:\n{told}");

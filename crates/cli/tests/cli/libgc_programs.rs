@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 pub(crate) const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// Programs that check what the headers promise, each a file of C.
+/// Programs that check the guarantees of the headers, each a C file.
 pub(crate) const PROGRAMS: [&str; 10] = [
     "objects",
     "finalizers",
@@ -20,7 +20,7 @@ pub(crate) const PROGRAMS: [&str; 10] = [
     "world",
 ];
 
-/// The folder with `libgc.so.1`, or a word why there is none: it is made by `./build`.
+/// The folder with `libgc.so.1`; `None`, with a skip, if `./build` has not made it.
 pub(crate) fn folder() -> Option<PathBuf> {
     let folder = libraries().join("libgc");
     if !folder.join("libgc.so.1").is_file() {
@@ -30,7 +30,7 @@ pub(crate) fn folder() -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Compiles `name`.c for Vellum's library; `None`, and a word, where there is no compiler.
+/// Compiles `name`.c for Vellum's library; `None`, with a skip, without a compiler.
 pub(crate) fn compiled(name: &str, flags: &[&str], folder: &Path, place: &Path) -> Option<PathBuf> {
     let program = place.join(name);
     let source = Path::new(REPOSITORY).join("crates/libgc/tests/c").join(name).with_extension("c");
@@ -66,8 +66,7 @@ pub(crate) fn passes(output: &Output, name: &str) {
     assert!(output.status.success() && out == format!("{name}: as promised\n"), "{name}: {output:?}");
 }
 
-/// Compiles objects.cc for Vellum's libraries; `None`, and a word, where there is no compiler or no
-/// `libgccpp.so.1`.
+/// Compiles objects.cc for Vellum's libraries; `None`, with a skip, without a compiler or `libgccpp.so.1`.
 pub(crate) fn compiled_cpp(folder: &Path, place: &Path) -> Option<PathBuf> {
     let library = folder.join("libgccpp.so.1");
     if !library.is_file() {

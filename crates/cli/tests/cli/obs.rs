@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
-/// Three series, a summary, and a line that is none of them.
+/// Three series, a summary, and an invalid line.
 const FILE: &str = "\
 BASE:1l:Observation::Time:us 486 402 431 9053
 SORT:1l:Observation:arm=A:Time:ns 10 20 30 40
@@ -159,7 +159,7 @@ fn what_cannot_be_read_is_named() {
 
 #[test]
 fn explain_tells_causes_and_beats_and_what_it_cannot_know() {
-    // Every 40th observation of 10 µs, 250 a second, was switched away for a millisecond.
+    // Every 40th observation of 10 µs, 250 per second, lost the processor for a millisecond.
     let (mut starts, mut walls, mut switches, mut now) = (String::new(), String::new(), String::new(), 1u64);
     for place in 0..2000u64 {
         let away = place % 40 == 20;

@@ -4,7 +4,7 @@ use crate::common::{VELLUM, out_of_success as out, said, text};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// A series with two far outliers and its twin, one unit later each.
+/// Two series with two far outliers each; the values of the second are one larger.
 fn observations(folder: &Path) -> std::path::PathBuf {
     let value = |i: usize| 300 + i * 7 % 50 + if i == 70 || i == 130 { 9000 } else { 0 };
     let line = |name: &str, more: usize| {

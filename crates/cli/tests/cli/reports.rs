@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_wire::{Attach, BOARD_ENV, Board, Counter};
 
-/// Run by the tests below as a program of its own: takes a seat on the board, as Vellum's library would.
+/// Run by the tests below as a separate program: claims a slot on the board, as Vellum's library does.
 #[test]
 #[ignore = "the tests below run it, in processes of their own"]
 fn seat_taker() {
@@ -17,10 +17,10 @@ fn seat_taker() {
     let file = std::fs::File::options().read(true).write(true).open(path).expect("the board opens");
     let length = file.metadata().unwrap().len() as usize;
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-    // SAFETY: a new mapping of a file of this length, kept until the process ends.
+    // SAFETY: a new mapping of a file of this length, which is never unmapped.
     let base = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, file.as_raw_fd(), 0) };
     assert_ne!(base, libc::MAP_FAILED);
-    // SAFETY: mapped readable and writable for this length, page-aligned.
+    // SAFETY: `base` is page-aligned, and mapped readable and writable for `length` bytes.
     let board = unsafe { Board::open(base.cast(), length) }.expect("a board of this version");
     let slot = board.claim().expect("a seat");
     slot.set_comm(b"taker");
@@ -105,7 +105,7 @@ fn the_json_has_the_documented_fields() {
     common::documented("run-schema.md", fields);
 }
 
-/// Every field name in `value`, but not the keys that are counters' names: those are a table of their own.
+/// Every field name in `value`, except the names of counters, which another table documents.
 fn names(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {

@@ -103,7 +103,7 @@ fn a_silent_run_has_a_live_line_that_is_gone_at_the_end() {
 #[test]
 fn a_program_that_has_the_terminal_to_itself_is_left_alone() {
     let (mut master, slave) = terminal();
-    // Longer than a program may be silent, on a terminal that is as the program wants it from the beginning.
+    // Longer than the silence that the live line needs, on a terminal in the program's own mode.
     let script = format!(
         "stty -icanon -echo && exec {VELLUM} run --lib {} -- sleep 1.5",
         harmless_library().display()

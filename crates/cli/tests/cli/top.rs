@@ -21,14 +21,14 @@ const fn side(length: u16) -> NonZero<u16> {
 const RIGHT: &str = "\x1b[C";
 const DOWN: &str = "\x1b[B";
 
-/// A table that is read again and again, one that grows and goes, and a job that does nothing.
+/// A job that reads a table repeatedly, one whose table grows and is dropped, and an idle job.
 const JOBS: [(&str, &str); 3] = [
     ("table", "BEGIN { for (;;) for (i = 0; i < 400000; i++) a[i % 90000] = i }"),
     ("burst", "BEGIN { for (;;) { for (i = 0; i < 150000; i++) a[i] = i; delete a } }"),
     ("idle", "BEGIN { for (;;) system(\"sleep 1\") }"),
 ];
 
-/// A governor of those jobs. It and they end with it.
+/// A governor of those jobs. Dropping it ends the governor and the jobs.
 struct Governing {
     child: Child,
     jobs: Vec<i32>,
@@ -54,7 +54,7 @@ impl Governing {
                 jobs.push(event["pid"].as_i64().unwrap() as i32);
             }
         }
-        // It goes on writing: nobody who reads would end it.
+        // Drained in the background, as a closed pipe would end the governor.
         std::thread::spawn(move || lines.for_each(drop));
         Governing { child, jobs }
     }
@@ -62,17 +62,17 @@ impl Governing {
 
 impl Drop for Governing {
     fn drop(&mut self) {
-        // SAFETY: signals to our own child, and to the sessions of its jobs.
+        // SAFETY: `kill` accesses no memory; the child has not been waited for, so its id is valid.
         unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
         let _ = self.child.wait();
         for job in &self.jobs {
-            // SAFETY: as above; a job leads a session of its own.
+            // SAFETY: `kill` accesses no memory; each job leads its own session, or is gone and refused.
             unsafe { libc::kill(-job, libc::SIGKILL) };
         }
     }
 }
 
-/// Somebody before a terminal.
+/// A simulated user at a terminal.
 struct Person {
     master: File,
     _slave: OwnedFd,
@@ -90,11 +90,11 @@ impl Person {
         Person { master, _slave: slave, screen: vt100::Parser::new(size.1, size.0, 0), top }
     }
 
-    /// Reads what comes next; false if nothing does any more.
+    /// Reads the next output; false at its end.
     fn read(&mut self) -> bool {
         let mut buffer = [0; 4096];
         let mut wait = libc::pollfd { fd: self.master.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor, which lives across the call.
+        // SAFETY: `wait` is one structure, which lives across the call.
         let ready = unsafe { libc::poll(&mut wait, 1, PATIENCE_MS) };
         assert_eq!(ready, 1, "nothing comes; the screen:\n{}", self.screen.screen().contents());
         match self.master.read(&mut buffer) {
@@ -119,7 +119,7 @@ impl Person {
         self.screen.screen_mut().set_size(size.1, size.0);
     }
 
-    /// Presses keys that end it: the terminal is as it was.
+    /// Presses keys that end the command, and checks that the terminal is restored.
     fn ends(mut self, keys: &str) {
         self.press(keys);
         while self.screen.screen().alternate_screen() {
@@ -128,10 +128,10 @@ impl Person {
         assert_eq!(self.top.wait().unwrap().code(), Some(0));
         assert!(!self.screen.screen().hide_cursor());
         let mut modes: libc::termios = {
-            // SAFETY: a plain structure, for which zero is valid.
+            // SAFETY: `termios` has only integer fields, for which zero is valid.
             unsafe { std::mem::zeroed() }
         };
-        // SAFETY: one structure is written.
+        // SAFETY: `modes` is a local variable that `tcgetattr` may write.
         assert_eq!(unsafe { libc::tcgetattr(self.master.as_raw_fd(), &mut modes) }, 0);
         assert_ne!(modes.c_lflag & libc::ICANON, 0, "lines are lines again");
         assert_ne!(modes.c_lflag & libc::ECHO, 0, "keys are seen again");
@@ -140,7 +140,7 @@ impl Person {
 
 fn resize(master: &File, (columns, lines): Size) {
     let size = libc::winsize { ws_row: lines.get(), ws_col: columns.get(), ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the descriptor of a pseudo-terminal, and one structure that is read.
+    // SAFETY: TIOCSWINSZ only reads `size`, a local variable of the right type.
     assert_eq!(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSWINSZ, &size) }, 0);
 }
 
@@ -153,7 +153,7 @@ fn a_person_looks_sorts_and_leaves() {
     let governing = Governing::start(folder.path());
     let sockets = folder.path().join("s");
     let mut person = Person::start(&sockets, SMALL);
-    // The table, the chosen job's chart, and the keys. The first state comes with the first period.
+    // The table, the chosen job's chart, and the keys, once the first period has given a state.
     person.sees(&["vellum top", "may have", "table", "burst", "running", "now", "knee", "quit", "processes"]);
     assert!(person.screen.screen().alternate_screen() && person.screen.screen().hide_cursor());
     person.press(&RIGHT.repeat(3));
@@ -166,7 +166,7 @@ fn a_person_looks_sorts_and_leaves() {
     person.press("p");
     let place = pictures(folder.path());
     if place != folder.path() {
-        // The documentation's has some history.
+        // The documentation's picture needs some history.
         person.sees(&["-40."]);
     }
     person.picture(&place.join("top.png"));
@@ -177,7 +177,7 @@ fn a_person_looks_sorts_and_leaves() {
     let mut hasty = Person::start(&sockets, WIDE);
     hasty.sees(&["table", "quit"]);
     hasty.ends("\x03");
-    // It ends with its governor.
+    // `vellum top` ends with its governor.
     let mut last = Person::start(&sockets, SMALL);
     last.sees(&["table", "quit"]);
     drop(governing);
@@ -185,10 +185,10 @@ fn a_person_looks_sorts_and_leaves() {
 }
 
 impl Person {
-    /// Draws the screen as a person sees it.
+    /// Draws the screen as a picture.
     fn picture(&self, file: &Path) {
         let Some(browser) = browser() else { return };
-        /// Points of a letter in the browser's font of fixed width.
+        /// The size of a letter in the browser's monospaced font, in points.
         const LETTER: (u32, u32) = (8, 17);
         let screen = self.screen.screen();
         let (lines, columns) = screen.size();

@@ -7,19 +7,19 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Pages that the known program comes back to all the time, and those that it walks over once in a while.
+/// The numbers of pages that the program uses all the time, and of pages that it uses rarely.
 const HOT: u64 = 20;
 const COLD: u64 = 80;
 const ROUNDS: u64 = 40;
 
-/// A program of known references in lackey's text: an instruction and a load each; the hot pages 50
-/// times over in turn, then each cold page once.
+/// A program in lackey's text format: an instruction and a load each. It uses the hot pages 50 times in turn,
+/// then each cold page once.
 fn known(folder: &Path) -> PathBuf {
     let mut lines = String::from("==7== Lackey, an example Valgrind tool\n");
     for _ in 0..ROUNDS {
         let pages = (0..50 * HOT).map(|n| n % HOT).chain((0..COLD).map(|n| HOT + n));
         for page in pages {
-            // Code and data on the same page, so that there are no pages but these.
+            // Code and data are on the same page, so that there are no other pages.
             writeln!(lines, "I  {:08x},4\n L {:08x},8", page << 12, (page << 12) + 64).unwrap();
         }
     }
@@ -41,7 +41,7 @@ fn json(words: &[&str]) -> Value {
 fn a_known_program_has_its_known_figures() {
     let place = tempfile::tempdir().unwrap();
     let file = known(place.path());
-    // A fault costs 1 µs, a thousand instructions: waiting is agreed to only when all pages stay.
+    // A fault costs 1 µs, a thousand instructions: only a limit of all pages is below the cap.
     let value = json(&[text(&file), "--delay", "1us"]);
     assert_eq!((&value["schema"], &value["format"]), (&"vellum.trace/1".into(), &"lackey".into()));
     let instructions = ROUNDS * (50 * HOT + COLD);
@@ -49,7 +49,7 @@ fn a_known_program_has_its_known_figures() {
     assert_eq!((value["pages"].as_u64(), value["delay_ticks"].as_f64()), (Some(HOT + COLD), Some(1000.0)));
     let give = value["advice"]["pages"].as_f64().unwrap();
     assert!((95.0..=101.0).contains(&give), "{value}");
-    // Where waiting is agreed to, the hot pages do: 80 faults in 1,080 instructions at a tick each are 7 %.
+    // With this cap the hot pages suffice: 80 faults in 1,080 instructions, at a tick each, are 7 %.
     let value = json(&[text(&file), "--delay", "1ns", "--cap", "10%"]);
     let give = value["advice"]["pages"].as_f64().unwrap();
     assert!(give < 45.0, "{value}");
@@ -64,7 +64,7 @@ fn text_and_plot_fit_the_columns_and_say_the_assumptions() {
         &text_of,
         &["lackey", "100 of 4.00 KiB", "a fault", "--rate", "give", "limit", "window (instructions)"],
     );
-    // The path is the caller's.
+    // Lines with the path may be long.
     let lines = text_of.lines().filter(|line| !line.contains("known.trace"));
     assert!(lines.clone().all(|line| line.chars().count() <= 80), "{text_of}");
     assert!(!text_of.contains('\x1b'), "colour where there is no terminal");
@@ -120,7 +120,7 @@ fn a_page_trace_whose_writer_died_counts_up_to_there_and_a_damaged_one_is_refuse
     let (file, saved) = (known(place.path()), place.path().join("known.pages"));
     out(&trace(&[text(&file), "--save", text(&saved)]));
     let whole = std::fs::read(&saved).unwrap();
-    // The last record takes two bytes; one of them is gone.
+    // The last record takes two bytes; the last byte is cut off.
     std::fs::write(&saved, &whole[..whole.len() - 1]).unwrap();
     let ended = trace(&[text(&saved), "--json", "-"]);
     let value: Value = serde_json::from_str(&out(&ended)).unwrap();

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Bytes of every value, in an order that no text tool leaves alone.
+/// Random bytes of every value, which any conversion of text would change.
 fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed;
     let step = |state: &mut u64| {
@@ -78,8 +78,7 @@ fn lists_in_the_environment_are_extended_and_not_replaced() {
     assert_eq!(String::from_utf8_lossy(&ended.stdout), expected);
 }
 
-/// Runs `what` in a shell that has first executed `setup`, directly and under vellum, and compares
-/// the output.
+/// Runs `what` in a shell after `setup`, directly and under vellum, and compares the output.
 fn same_with_and_without(setup: &str, what: &str) {
     let under = format!("{VELLUM} run -q --lib {} -- {what}", harmless_library().display());
     let print = |command: &str| {
@@ -113,7 +112,7 @@ fn signal_dispositions_and_mask_are_those_we_were_given() {
                     Ok(())
                 });
             }
-            // Read by a program that is the tested process itself and changes nothing.
+            // grep is the tested process itself, and does not change its signals.
             String::from_utf8(command.args(["^Sig[BI]", "/proc/self/status"]).output().unwrap().stdout)
                 .unwrap()
         };
@@ -145,8 +144,7 @@ fn a_process_whose_parent_ends_goes_where_it_would_without_us() {
     same_with_and_without("", concat!("sh ", env!("CARGO_MANIFEST_DIR"), "/tests/cli/orphan.sh"));
 }
 
-/// The signals that are ignored here, and so in programs that are started: signal `n` at bit `n -
-/// 1`.
+/// The signals ignored in this process, and so in the programs it starts: signal `n` at bit `n - 1`.
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
@@ -166,7 +164,7 @@ fn signals_sent_to_us_alone_reach_the_program() {
         (libc::SIGQUIT, "QUIT"),
         (libc::SIGWINCH, "WINCH"),
     ] {
-        // A shell cannot trap what was ignored when it began, as SIGHUP is under nohup.
+        // A shell cannot trap a signal that was ignored at its start, such as SIGHUP under nohup.
         if ignored & 1 << (number - 1) != 0 {
             vellum_skip::skip(format_args!("SIG{signal} is ignored here"));
             continue;
@@ -187,7 +185,7 @@ fn signals_sent_to_us_alone_reach_the_program() {
 #[test]
 fn nothing_of_ours_is_left_behind() {
     let place = tempfile::tempdir().unwrap();
-    // A board goes elsewhere if the first choice exists: look at all of this user's, before and after.
+    // The board's path varies, so all boards of this user are compared before and after.
     let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
     for end in ["", "; kill -9 $$", "; exit 5"] {
         let ended = run(&["-q"])

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 use vellum_reference::{Availability, SourceKind};
 
-/// A shell that computes until it is killed.
+/// A shell that computes until killed.
 struct Busy(Child);
 
 impl Busy {
@@ -47,7 +47,7 @@ impl Drop for Waiting {
     }
 }
 
-/// Watches `program`, which ends when `wanted` lines are there; how the watch ended, and all lines.
+/// Watches `program` until `wanted` lines are printed; returns the outcome of the watch and all lines.
 fn watched_until(wanted: usize, options: &[&str], mut program: Waiting) -> (Output, Vec<String>) {
     let mut watch = Command::new(VELLUM)
         .args(["watch", &program.0.id().to_string()])
@@ -112,11 +112,11 @@ fn one_cycle_of_a_running_program_is_shown_recorded_and_shown_again() {
     let last = lines.last().unwrap();
     assert!(last["curve"].as_array().unwrap().len() >= 4 && last["cycles"].as_u64() >= Some(1), "{last}");
     assert!(last["verdict"]["give"]["bytes"].as_u64() > Some(0), "{last}");
-    // Shown again, what was shown last is the same.
+    // The record's last report equals the one shown before.
     let again = watch(&[text(&file)]);
     let whole = |text: &str| text[text.find("vellum watch:").unwrap()..].to_owned();
     assert_eq!(whole(&shown(&again)), whole(&out));
-    // A cut last line is left out.
+    // An incomplete last line is skipped.
     std::fs::write(&file, format!("{recorded}{{\"at_ns\": 1")).unwrap();
     assert!(shown(&watch(&[text(&file)])).contains("the last line is cut"));
     std::fs::write(&file, format!("{recorded}{{\"at_ns\": 1}}\n{recorded}")).unwrap();
@@ -181,7 +181,7 @@ fn somebody_elses_program_is_refused_with_a_reason() {
     }
     let busy = Busy::start();
     use std::os::unix::process::CommandExt;
-    // A copy that anybody may execute: the build's directory may be closed to others.
+    // A copy that any user can execute, as the build's directory may be private.
     let place = tempfile::Builder::new()
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .tempdir()
@@ -208,7 +208,7 @@ fn a_run_too_short_for_a_curve_says_what_it_would_have_needed() {
     if !accessed_bits() {
         return;
     }
-    // One that uses next to no CPU time, and one that ends soon after it has used some.
+    // A program that uses almost no CPU time, and one that ends soon after using some.
     for script in ["sleep 0.3", "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; sleep 0.2"] {
         let ended = common::sh(&[], script);
         let said = said(&ended);

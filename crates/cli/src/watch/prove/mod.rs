@@ -1,5 +1,4 @@
-//! `vellum watch --prove`: tests the recommendation. It gently squeezes the job's memory and counts the
-//! faults.
+//! `vellum watch --prove` tests the recommendation: gently squeezes the job's memory and counts the faults.
 //!
 //! ```text
 //! curve ─▶ give ─▶ Squeeze: reclaim down to it ─▶ hold ─▶ faults · S / CPU time = cost seen
@@ -11,7 +10,7 @@
 //! steps, and grows back afterwards. A size that costs much more than the agreed slowdown is abandoned at
 //! once. At worst, a proof costs the job some seconds of faults.
 //!
-//! Source: Weiner et al., TMO, 2022, for squeezing until pressure shows. Departure: TMO has no curve. It
+//! Source: Weiner et al., TMO, 2022, for squeezing until pressure shows. Departure: TMO has no curve, so it
 //! begins at any size, continues for hours, and neither predicts nor reports the cost of a size.
 
 mod search;
@@ -25,73 +24,73 @@ use std::time::{Duration, Instant};
 use vellum_reference::{Delay, Target, Watcher};
 use vellum_report::units::{bytes, many};
 
-/// The cost agreed to, as for the advice.
+/// The accepted cost, the same as for the recommendation.
 const CAP: f64 = 0.02;
-/// A size is given up at once beyond this many times that.
+/// A size that costs this many times as much is abandoned at once.
 const FAR: f64 = 5.0;
-/// Faults below this many say nothing yet.
+/// The fewest faults for an early decision.
 const FAULTS_MIN: u64 = 64;
-/// Between two looks at the group.
+/// The time between two readings of the group.
 const TICK: Duration = Duration::from_millis(200);
 /// A size is held until the job has used this much CPU time, or this much time has passed.
 const HOLD_CLOCK: Duration = Duration::from_secs(1);
 const HOLD_MAX: Duration = Duration::from_secs(20);
-/// Faults while the size is reached are of the way there.
+/// The wait before faults are counted, as earlier faults belong to the reduction.
 const SETTLE: Duration = Duration::from_millis(500);
-/// The size is reached within this, and its way to it takes no longer.
+/// The size counts as reached within this factor; the reduction may take this long.
 const NEAR: f64 = 1.02;
 const REACH_MAX: Duration = Duration::from_secs(30);
-/// A job that runs less than this is judged by this part of the wall time.
+/// The smallest assumed share of wall time for which a job runs.
 const RATE_MIN: f64 = 0.05;
-/// The part of what is held that one step takes.
+/// The divisor of the held memory that gives the size of a step.
 const STEP_PART: u64 = 32;
-/// A prediction that is off by less than this factor, or this part of time, agrees.
+/// A prediction agrees if it is wrong by less than this factor, or by less than this share of time.
 const AGREES: f64 = 2.0;
 const AGREES_PART: f64 = 0.01;
 
-/// What one size cost.
+/// The cost of one size.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Held {
     pub(super) bytes: u64,
-    /// What the curve said, and what was seen, as parts of the job's time.
+    /// The predicted and the observed cost, as shares of the job's time.
     pub(super) predicted: f64,
     pub(super) seen: f64,
-    /// Faults that had to read.
+    /// The number of faults that read from a device.
     pub(super) faults: u64,
-    /// Pages that came back soon after they had been taken out.
+    /// The number of pages that were read again soon after their eviction.
     pub(super) refaults: u64,
-    /// The part of the time that tasks of the group stalled on memory, where the kernel says so.
+    /// The share of time in which tasks of the group stalled on memory, if the kernel reports it.
     pub(super) stalled: Option<f64>,
-    /// Whether it was given up before its time.
+    /// True if the size was abandoned early.
     pub(super) cut: bool,
 }
 
 /// The end of a proof.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Proof {
-    /// The smallest size that was seen to cost no more than agreed to; `None` if none did.
+    /// The smallest size with an acceptable observed cost; `None` without one.
     pub(super) settled: Option<Held>,
-    /// Whether the advice cost what it was said to.
+    /// True if the cost of the recommendation was as predicted.
     pub(super) agrees: bool,
-    /// What the curve was corrected by.
+    /// The factor by which the curve was corrected.
     pub(super) correction: f64,
     pub(super) held: Vec<Held>,
-    /// Why it ended before it had settled.
+    /// The reason for an early end.
     pub(super) ended: Option<String>,
 }
 
-/// Where it stands.
+/// The phase of a proof.
 enum Phase {
-    /// Memory is taken until the group holds no more than the size.
+    /// Memory is reclaimed until the group holds at most the size.
     Reach { since: Instant, near: Option<Instant> },
-    /// The faults since then are counted.
+    /// Faults since the size was reached are counted.
     Hold { since: Instant, clock: Duration, counts: Counts },
 }
 
-/// A proof under way.
+/// A running proof.
 pub(super) struct Prover {
     squeeze: Squeeze,
-    /// What the advice covers and the group is not charged: libraries that others have loaded, say.
+    /// Memory in the recommendation that is charged to other groups, such as shared libraries.
     elsewhere: u64,
     search: Search,
     phase: Phase,
@@ -99,7 +98,7 @@ pub(super) struct Prover {
 }
 
 impl Prover {
-    /// A proof of the advice that the watch gives now.
+    /// Begins a proof of the current recommendation.
     pub(super) fn begin(target: &Target, watcher: &Watcher, delay: &Delay) -> Result<Prover, SqueezeError> {
         let squeeze = Squeeze::of(target, watcher)?;
         let usage = squeeze.counts()?.usage;
@@ -110,7 +109,7 @@ impl Prover {
         Ok(Prover { squeeze, elsewhere, search: Search::new(give, usage, CAP), phase, held: Vec::new() })
     }
 
-    /// Does what is due. The proof, once it is over; else how long nothing needs to be done.
+    /// Runs the due step. Returns the proof at its end, and otherwise the time until the next step.
     pub(super) fn step(
         &mut self,
         watcher: &mut Watcher,
@@ -149,7 +148,7 @@ impl Prover {
                     now.saturating_sub(before).as_secs_f64() / wall.as_secs_f64().max(f64::MIN_POSITIVE)
                 });
                 let over = ran >= HOLD_CLOCK || wall >= HOLD_MAX;
-                // Nothing is said by the first moments.
+                // The first moments are not conclusive.
                 let far = seen > CAP * FAR && faults >= FAULTS_MIN && wall >= TICK * 2;
                 if over || far {
                     let predicted = watcher.cost_of(size + self.elsewhere, delay);
@@ -174,7 +173,7 @@ impl Prover {
         Ok(Err(TICK))
     }
 
-    /// Ends it as it stands.
+    /// Ends the proof early.
     pub(super) fn stop(&mut self, watcher: &mut Watcher, delay: &Delay, why: &str) -> Proof {
         self.proof(watcher, delay, Some(why.to_owned()))
     }
@@ -187,7 +186,7 @@ impl Prover {
         };
         let kept = held.iter().filter(|held| held.seen <= CAP);
         let settled = kept.min_by_key(|held| held.bytes).copied();
-        // A first size that cost too much refutes the advice, whatever comes after.
+        // If the first size, the recommended one, cost too much, the recommendation is refuted.
         let agrees =
             held.first().is_some_and(|first| agrees(first) || (first.seen <= CAP && first.predicted <= CAP));
         if let (false, Some(settled)) = (agrees, &settled) {
@@ -197,20 +196,20 @@ impl Prover {
     }
 }
 
-/// Whether what is watched can be squeezed.
+/// Checks that the watched group can be squeezed.
 pub(super) fn check(target: &Target, watcher: &Watcher) -> Result<(), SqueezeError> {
     Squeeze::of(target, watcher)?.counts().map(|_| ())
 }
 
-/// A proof that never began.
+/// The result of a proof that never began.
 pub(super) fn none(why: &str) -> Proof {
     Proof { settled: None, agrees: false, correction: 1.0, held: Vec::new(), ended: Some(why.to_owned()) }
 }
 
-/// Scales what the curve asks for so that its advice is the size that was proved.
+/// Scales the curve so that its recommendation is the proved size.
 fn correct(watcher: &mut Watcher, delay: &Delay, settled: u64) {
     let (mut low, mut high): (f64, f64) = (0.25, 4.0);
-    // The cost of a size rises with the scale: its own is where it comes to the cap.
+    // The cost of a size rises with the scale; the search finds the scale at which it equals the cap.
     for _ in 0..20 {
         let middle = (low * high).sqrt();
         watcher.correct(middle);

@@ -1,24 +1,24 @@
 //! The search for the smallest size at an acceptable cost: a pure function of the costs seen.
 //!
 //! From the advised size the search goes down by eighths while the cost is acceptable, and up while it is
-//! too high. Between an acceptable size and one that is too small it halves the distance.
+//! too high. Between an acceptable size and a size that is too small it halves the distance.
 
-/// The search ends when the two are this near, as a part of the larger …
+/// The search ends when the two sizes differ by this share of the larger,
 const PRECISION: f64 = 1.0 / 16.0;
-/// … or after this number of sizes.
+/// or after this number of sizes.
 const SIZES_MAX: u32 = 8;
-/// The steps down and up.
+/// The divisor of a size that gives the step down or up.
 const STEP: u64 = 8;
 
-/// A search under way.
+/// A running search.
 #[derive(Debug)]
 pub(super) struct Search {
     cap: f64,
-    /// Everything that the job holds: no size is larger.
+    /// The job's whole memory, the largest size.
     all: u64,
     size: u64,
     sizes: u32,
-    /// The largest size that cost too much, and the smallest that did not.
+    /// The largest size that cost too much, and the smallest acceptable size.
     dear: Option<u64>,
     kept: Option<u64>,
 }
@@ -34,7 +34,7 @@ impl Search {
         self.size
     }
 
-    /// What the size has cost. True if the search is over.
+    /// Records the cost of the current size. True if the search is over.
     pub(super) fn seen(&mut self, cost: f64) -> bool {
         self.sizes += 1;
         if cost <= self.cap {
@@ -42,8 +42,8 @@ impl Search {
         } else {
             self.dear = Some(self.dear.map_or(self.size, |dear| dear.max(self.size)));
         }
-        // Where a larger size cost too much after a smaller one had not, the job has changed: the larger
-        // counts.
+        // If a larger size costs too much after a smaller one was acceptable, the job has changed: the larger
+        // one counts.
         if self.dear >= self.kept {
             self.kept = None;
         }
@@ -86,7 +86,7 @@ mod tests {
                     "{sizes:?}"
                 );
                 let kept = sizes.iter().filter(|size| **size >= needs).min();
-                // Enough steps to come from any advice that is not off by a factor of two.
+                // A start that is wrong by less than about this factor leaves enough steps to settle.
                 if from * 8 > needs * 5 && from * 5 < needs * 8 {
                     let kept = *kept.expect("a size that does") as f64;
                     assert!(kept <= needs as f64 * 1.15, "{needs} from {from}: {sizes:?}");
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_job_that_fits_nowhere_ends_at_all_of_it() {
         assert_eq!(tried(900, 2000), [900, 1000]);
-        // One that needs nothing is not squeezed for ever.
+        // The search also ends for a job that needs no memory.
         assert_eq!(tried(900, 0).len(), SIZES_MAX as usize);
     }
 }

@@ -36,21 +36,21 @@ pub(crate) enum SqueezeError {
     NoDelay,
 }
 
-/// What a group says of itself.
+/// The counters of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) usage: u64,
     pub(super) faults: u64,
     pub(super) refaults: u64,
-    /// For how long tasks stalled on memory; `None` where the kernel does not say.
+    /// The time for which tasks stalled on memory; `None` if the kernel does not report it.
     pub(super) stalled: Option<Duration>,
 }
 
-/// How memory is taken.
+/// The method of reclaiming memory.
 #[derive(Debug)]
 enum Means {
     Reclaim(PathBuf),
-    /// A limit for a moment; for version 1 with the file that holds the killer.
+    /// A momentary limit; for version 1 with the file that disables the OOM killer.
     Moment {
         limit: PathBuf,
         killer: Option<PathBuf>,
@@ -67,7 +67,7 @@ pub(super) struct Squeeze {
 }
 
 impl Squeeze {
-    /// The group of what is watched.
+    /// The group of the watched processes.
     pub(super) fn of(target: &Target, watcher: &Watcher) -> Result<Squeeze, SqueezeError> {
         let group = match target {
             Target::Cgroup(path) => path.clone(),
@@ -85,9 +85,9 @@ impl Squeeze {
         Ok(Squeeze { group, v1, means })
     }
 
-    /// Takes about this number of bytes. The kernel may find less.
+    /// Reclaims about `bytes` bytes. The kernel may reclaim less.
     pub(super) fn take(&self, bytes: u64) -> Result<(), SqueezeError> {
-        // Refused as "again" or "busy" where not all of it could be found.
+        // The kernel reports EAGAIN or EBUSY if it reclaimed less.
         let tolerant = |path: &Path, done: io::Result<()>| match done {
             Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::EINTR)) => {
                 Err(SqueezeError::File { path: path.to_path_buf(), what: "take memory by it", source: error })
@@ -101,9 +101,9 @@ impl Squeeze {
                 let squeeze = || keeper.while_set(limit, &size, || ());
                 let held = killer.as_ref().map(|killer| (killer, killer_of(killer)));
                 let done = match held {
-                    // Somebody else holds it already.
+                    // The killer is already disabled by somebody else.
                     Some((_, true)) | None => squeeze(),
-                    // A job that finds no memory in this moment waits for its end.
+                    // A job that gets no memory in this moment waits until the limit is lifted.
                     Some((killer, false)) => {
                         keeper.while_set_from(killer, "0", "1", squeeze).and_then(|done| done)
                     }
@@ -113,7 +113,7 @@ impl Squeeze {
         }
     }
 
-    /// What the group says now.
+    /// The group's current counters.
     pub(super) fn counts(&self) -> Result<Counts, SqueezeError> {
         let usage = self.group.join(if self.v1 { "memory.usage_in_bytes" } else { "memory.current" });
         let failed = |path: &Path| {
@@ -123,7 +123,7 @@ impl Squeeze {
         let text = fs::read_to_string(&usage).map_err(failed(&usage))?;
         let stat = self.group.join("memory.stat");
         let stat = fs::read_to_string(&stat).map_err(failed(&stat))?;
-        // The sums over groups below have a name of their own in version 1.
+        // In version 1 the sums over subgroups have other names.
         let number = |name: &str| {
             let total = if self.v1 { format!("total_{name}") } else { name.to_owned() };
             let of = |name: &str| {
@@ -140,12 +140,12 @@ impl Squeeze {
     }
 }
 
-/// Whether somebody holds the killer of a group.
+/// Returns whether the OOM killer of a group is disabled.
 fn killer_of(file: &Path) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.contains("oom_kill_disable 1"))
 }
 
-/// The group that the job has to itself: all of the job's processes are in it and no others.
+/// The group that contains exactly the job's processes.
 fn own_group(watcher: &Watcher) -> Option<PathBuf> {
     let job: Vec<Pid> = watcher.processes().map(|(pid, _)| pid).collect();
     let text = procfs::text(format!("/proc/{}/cgroup", job.first()?)).ok()?;
@@ -160,7 +160,7 @@ fn own_group(watcher: &Watcher) -> Option<PathBuf> {
         let memory = |group: &PathBuf| {
             ["memory.limit_in_bytes", "memory.high"].iter().any(|file| group.join(file).exists())
         };
-        // The root group has everybody.
+        // The root group has all processes of the machine.
         (!path.is_empty()).then(|| tops.iter().map(|top| Path::new(top).join(path)).find(memory))?
     };
     let group = text.lines().find_map(of)?;

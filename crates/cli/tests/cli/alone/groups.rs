@@ -49,12 +49,12 @@ fn a_watch_by_damon_that_is_killed_leaves_no_monitor() {
             "100%",
         ]));
         until("a monitor is set up", || monitors() == "1");
-        // In the midst of a sample, too.
+        // The kill must also work in the middle of a sample.
         until("it samples", || {
             std::fs::read_to_string("/sys/kernel/mm/damon/admin/kdamonds/0/state")
                 .is_ok_and(|state| state.trim() == "on")
         });
-        // SAFETY: a signal to our own child.
+        // SAFETY: `kill` has no memory preconditions; the child has not been waited for, so its id is valid.
         unsafe { libc::kill(watch.0.id() as i32, signal) };
         watch.0.wait().unwrap();
         until("the monitor goes", || monitors() == "0");

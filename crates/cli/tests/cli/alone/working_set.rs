@@ -11,7 +11,7 @@ fn a_run_reports_its_working_set() {
     }
     let place = tempfile::tempdir().unwrap();
     let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
-    // Eight seconds of the shell's own time, on any machine: two are enough for so small a program.
+    // Eight seconds of the shell's own CPU time, on any machine; two are enough for a program this small.
     let script = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
         set -- $(cat /proc/$$/stat); [ ${14} -gt 800 ] && break; done";
     let ended = sh(&["--verbose", "--json", text(&json), "--report", text(&html)], script);

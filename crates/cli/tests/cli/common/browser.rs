@@ -4,12 +4,12 @@ use super::said;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where to put the pictures of the documentation, if anywhere.
+/// Names the folder for the documentation's pictures; optional.
 const PICTURES_ENV: &str = "VELLUM_TEST_PICTURES";
-/// The longest picture's bytes.
+/// The largest allowed picture, in bytes.
 const PICTURE_MAX: u64 = 150_000;
 
-/// Where the documentation's pictures go: where the environment says, or else to `place`.
+/// The folder for the documentation's pictures: from the environment, or else `place`.
 pub(crate) fn pictures(place: &Path) -> PathBuf {
     std::env::var_os(PICTURES_ENV).map_or(place.to_path_buf(), PathBuf::from)
 }
@@ -26,7 +26,7 @@ pub(crate) fn browser() -> Option<PathBuf> {
     name.map(PathBuf::from)
 }
 
-/// Draws `page` into `picture`, of this width and height in points.
+/// Draws `page` into `picture`, with this width and height in points.
 pub(crate) fn draw(browser: &Path, page: &Path, picture: &Path, (width, height): (u32, u32), is_dark: bool) {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(browser);

@@ -7,23 +7,23 @@ use std::process::{Command, Output};
 /// The folder of the programs.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/heap");
 
-/// The library, which is there where [`is_built`].
+/// The path of the library, which exists if [`is_built`].
 pub(crate) fn runtime() -> PathBuf {
     vellum_skip::folder().join("libvellum.so")
 }
 
-/// Whether `./build` has made the library; says so if not.
+/// Returns whether `./build` has made the library; skips the test if not.
 #[track_caller]
 pub(crate) fn is_built() -> bool {
     vellum_skip::built("libvellum.so").is_some()
 }
 
-/// A program of that folder; `None`, and a word, where there is no compiler or no library.
+/// A program of that folder; `None`, with a skip, without a compiler or the library.
 pub(crate) fn compiled(source: &str, flags: &[&str]) -> Option<PathBuf> {
     compiled_by("gcc", source, flags)
 }
 
-/// The same by a compiler of that name.
+/// Like [`compiled`], by the given compiler.
 pub(crate) fn compiled_by(compiler: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     if !is_built() {
         return None;

@@ -16,8 +16,8 @@ pub(crate) const VELLUM: &str = env!("CARGO_BIN_EXE_vellum");
 
 pub(crate) use vellum_skip::{folder as libraries, skip};
 
-/// A library that can be preloaded into anything and does nothing: the C library, which is loaded
-/// anyway. Tests of Vellum's own library are elsewhere.
+/// A library that can be preloaded anywhere without effect: the C library, which is loaded anyway. Vellum's
+/// own library is tested elsewhere.
 pub(crate) fn harmless_library() -> PathBuf {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("maps");
     let line = maps.lines().find(|line| line.contains("/libc.so")).expect("a C library is mapped");
@@ -32,10 +32,10 @@ pub(crate) fn run(options: &[&str]) -> Command {
     command
 }
 
-/// Has `command` begin as from a terminal, even if signals are ignored where the tests run (a
+/// Makes `command` start with default signals, as from a terminal, even if the tests ignore signals (a
 /// shell's background jobs ignore SIGINT).
 pub(crate) fn heeding_signals(command: &mut Command) {
-    // SAFETY: signal is async-signal-safe, and these may be set to their default.
+    // SAFETY: the closure only calls `signal`, which is async-signal-safe.
     unsafe {
         command.pre_exec(|| {
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
@@ -61,13 +61,13 @@ pub(crate) fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
-/// The same of a command that has succeeded.
+/// Like [`out`], for a command that must have succeeded.
 pub(crate) fn out_of_success(output: &Output) -> String {
     assert!(output.status.success(), "{}", said(output));
     out(output)
 }
 
-/// Checks that Vellum has refused, and that it says `why`.
+/// Checks that Vellum failed with status 125, and that its message contains `why`.
 #[track_caller]
 pub(crate) fn refused(ended: &Output, why: &str) {
     assert!(ended.status.code() == Some(125) && said(ended).contains(why), "{why}: {ended:?}");
@@ -78,7 +78,7 @@ pub(crate) fn report(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("a report")).expect("JSON")
 }
 
-/// Checks that a text has all of these parts.
+/// Checks that a text contains all `parts`.
 #[track_caller]
 pub(crate) fn has(text: &str, parts: &[&str]) {
     let missing: Vec<_> = parts.iter().filter(|part| !text.contains(**part)).collect();
@@ -100,10 +100,10 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
 
-/// A hang is one after this; the machine may be an emulated one.
+/// The time after which a wait counts as hung; the machine may be emulated.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until `done`.
+/// Waits until `done` returns true.
 #[track_caller]
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -113,8 +113,8 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// The C program `source`, compiled by `compiler` with `flags`. All tests share it. `None` skips
-/// the test, with the reason.
+/// The C program `source`, compiled by `compiler` with `flags`, and shared by all tests. `None` skips the
+/// test.
 pub(crate) fn program(compiler: &str, flags: &[&str], source: &str) -> Option<PathBuf> {
     let file = vellum_skip::source("program.c", source);
     vellum_skip::compiled_or_skip(compiler, "program", &[file], flags)

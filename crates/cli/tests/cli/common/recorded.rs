@@ -5,11 +5,11 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Where the programs' sources are.
+/// The folder of the programs' sources.
 pub(crate) const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../recorder/tests/c");
 const RECORDER: &str = "libvellum_cost.so";
 
-/// A program of that folder; `None`, and a word, where there is no compiler or no library.
+/// A program of that folder; `None`, with a skip, without a compiler or the libraries.
 pub(crate) fn compiled(compiler: &str, flags: &[&str], sources: &[&str], name: &str) -> Option<PathBuf> {
     if !is_built() {
         return None;
@@ -19,7 +19,7 @@ pub(crate) fn compiled(compiler: &str, flags: &[&str], sources: &[&str], name: &
     vellum_skip::compiled_by(compiler, name, &sources, flags)
 }
 
-/// Whether `./build` has made the runtime and the recorder; says so if not.
+/// Returns whether `./build` has made the runtime and the recorder; skips the test if not.
 #[track_caller]
 pub(crate) fn is_built() -> bool {
     held::is_built() && vellum_skip::built(RECORDER).is_some()
@@ -30,8 +30,8 @@ pub(crate) fn cost(options: &[&str]) -> Command {
     let mut command = Command::new(VELLUM);
     command.arg("cost").arg("--recorder").arg(vellum_skip::folder().join(RECORDER)).args(options).arg("--");
     command.env_remove("LD_PRELOAD").env("VELLUM_LIB", held::runtime());
-    // Dumps of programs that are meant to crash are of no use.
-    // SAFETY: setrlimit is async-signal-safe and gets a record that lives across the call.
+    // Core dumps of programs that crash on purpose are useless.
+    // SAFETY: setrlimit is async-signal-safe, and its record is in the closure's stack frame.
     unsafe {
         use std::os::unix::process::CommandExt;
         command.pre_exec(|| {
@@ -43,7 +43,7 @@ pub(crate) fn cost(options: &[&str]) -> Command {
     command
 }
 
-/// Runs `program` under `vellum cost` with `options`; its end and the JSON report.
+/// Runs `program` under `vellum cost` with `options`; returns its outcome and the JSON report.
 pub(crate) fn measured(options: &[&str], program: &[&str], place: &Path) -> (Output, Value) {
     let json = place.join("cost.json");
     let mut all = vec!["--json", text(&json)];

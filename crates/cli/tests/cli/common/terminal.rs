@@ -11,14 +11,14 @@ use std::process::{Child, Command, Stdio};
 pub(crate) fn terminal() -> (File, OwnedFd) {
     let (mut master, mut slave) = (-1, -1);
     let none = std::ptr::null_mut();
-    // SAFETY: two descriptors are written; no name, modes or size are passed.
+    // SAFETY: `openpty` writes two local variables; name, modes and size are null.
     let made = unsafe { libc::openpty(&mut master, &mut slave, none, std::ptr::null(), std::ptr::null()) };
     assert_eq!(made, 0, "a pseudo-terminal: {}", std::io::Error::last_os_error());
     for fd in [master, slave] {
-        // SAFETY: a descriptor just made.
+        // SAFETY: `fd` was just opened.
         unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
     }
-    // SAFETY: both descriptors were just made and belong to nobody else.
+    // SAFETY: both descriptors were just opened, and nothing else owns them.
     unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) }
 }
 
@@ -39,16 +39,15 @@ pub(crate) fn on_terminal(command: &mut Command, slave: &OwnedFd) -> Child {
     command.spawn().unwrap()
 }
 
-/// How long a wait may take for something that should come at once: a test that hangs says less than one that
-/// fails.
+/// The longest wait for output that should come at once, so that a hang becomes a failure with a message.
 pub(crate) const PATIENCE_MS: i32 = 60_000;
 
-/// Reads until `text` has appeared; everything read so far.
+/// Reads into `seen` until `text` has appeared.
 pub(crate) fn until(master: &mut File, seen: &mut String, text: &str) {
     let mut buffer = [0; 4096];
     while !seen.contains(text) {
         let mut wait = libc::pollfd { fd: master.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor, which lives across the call.
+        // SAFETY: `wait` is one structure, which lives across the call.
         let ready = unsafe { libc::poll(&mut wait, 1, PATIENCE_MS) };
         assert_eq!(ready, 1, "no {text:?} came; so far: {seen:?}");
         match master.read(&mut buffer) {
