@@ -15,8 +15,7 @@
 //! | [`scenario`] | runs every scenario of such a program both ways and reports all that failed |
 //!
 //! A test whose tool or privilege is missing calls [`skip`] with the reason and passes. No test measures
-//! time. The watchdog's deadlines only turn a hang into a failure, and are far longer than any scenario
-//! takes.
+//! time. The watchdog's deadlines only turn a hang into a failure; any scenario is much shorter.
 
 pub mod library;
 pub mod program;

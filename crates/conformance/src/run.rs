@@ -18,8 +18,8 @@ use vellum_wire::{Attach, Counter, Slot};
 
 /// The time after which a command counts as hung: more than ten times the longest command on an idle machine.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// The test runner's limit for this test, in seconds. A hung command is killed before that, and its stacks
-/// are printed.
+/// The test runner's limit for this test, in seconds. A hung command is killed earlier, with its stacks
+/// printed.
 const LIMIT_ENV: &str = "VELLUM_TEST_LIMIT_S";
 /// The part of the limit that is reserved for printing the stacks.
 const FOR_STACKS: Duration = Duration::from_secs(4);
@@ -183,8 +183,8 @@ fn watched(mut command: Command) -> Outcome {
     let place = tempfile::tempdir().expect("a temporary directory");
     let (out, err) = (place.path().join("out"), place.path().join("err"));
     command.stdin(Stdio::null()).process_group(0);
-    // If the test is killed, so is its command. SAFETY: the closure makes one system call, which is allowed
-    // after fork.
+    // If the test is killed, so is its command.
+    // SAFETY: the closure makes one system call, which is allowed after fork.
     unsafe {
         command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::KILL))?));
     }

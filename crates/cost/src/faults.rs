@@ -37,8 +37,7 @@ const TRIALS: usize = 3;
 pub struct Faults {
     /// Counts by stack (innermost first) and whether the fault was major.
     pub by_stack: HashMap<(Vec<Instruction>, bool), u64>,
-    /// Minor faults in user mode, and in the kernel if it reports them; exact. The recorder's own are
-    /// included.
+    /// Minor faults in user mode, and in the kernel if it reports them; exact, including the recorder's.
     pub minor: u64,
     /// Major faults, counted like the minor ones.
     pub major: u64,

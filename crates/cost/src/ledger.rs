@@ -185,8 +185,7 @@ impl LedgerFile {
         (kind == EntryKind::Module as u32).then(|| module(&body))?
     }
 
-    /// The kind and bytes of the log entry at `offset`, if it ends by `end` and is not longer than the
-    /// longest possible entry.
+    /// The kind and bytes of the log entry at `offset`, if it ends by `end` and has a possible length.
     fn entry_at(&self, offset: usize, end: usize) -> Option<(u32, Vec<u8>)> {
         let head = self.view.at(offset, size_of::<EntryHead>())?;
         // SAFETY: aligned, within the mapping, and any bit pattern is a valid head.

@@ -192,8 +192,7 @@ impl Causes {
             if is_recorder(module) {
                 continue;
             }
-            // The interpreter's lines are not the user's, and its work to run the script is not called by a
-            // line.
+            // The interpreter's lines are not the user's, and no line calls its work to run the script.
             if is_script && is_interpreter(module) {
                 continue;
             }

@@ -209,8 +209,7 @@ impl Sum {
         sum.asides.add(times.asides);
     }
 
-    /// The means of the times and of their squares, in cycles, and whether asides were excluded as
-    /// disturbances.
+    /// The means of the times and of their squares, in cycles, and whether asides were excluded.
     fn means(&self, ns_per_cycle: f64) -> Option<(f64, f64, bool)> {
         let Times { timed, covered, sum, squares, asides, .. } = self.times;
         let kept = (timed > 0 && covered > 0.0).then(|| (sum / covered, squares / covered));

@@ -1,7 +1,7 @@
-//! Queries the command whether an instruction belongs to the user's source.
+//! Queries to the command: does an instruction belong to the user's source?
 //!
-//! Only the command can read debug information. A query is put into a free place of the ledger, and the
-//! bell is rung (a futex shared by both sides); the answer wakes this thread. There is one query per
+//! Only the command can read debug information. A query goes into a free place of the ledger. The bell (a
+//! futex shared by both sides) wakes the command, and the answer wakes this thread. There is one query per
 //! instruction, so a query may be slow, but its wait is bounded. If the command was killed or stopped, no
 //! answer comes within [`PATIENCE_NS`], and this process sends no more queries.
 
@@ -35,8 +35,7 @@ pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
     let free = |ask: &&Ask| {
         ask.state.compare_exchange(AskState::Free as u32, AskState::Taken as u32, Acquire, Relaxed).is_ok()
     };
-    // No place is free. Either many threads wait for answers, which come soon, or as many were killed while
-    // they waited.
+    // No place is free. Either many threads wait for answers, which come soon, or that many were killed.
     let Some(ask) = (0..TRIES).find_map(|_| {
         let found = asks.iter().find(free);
         if found.is_none() {

@@ -20,8 +20,7 @@ const TABLE_GRAINS: usize = 2;
 /// The key whose destructor runs when threads end, plus one.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Gives the thread a table of this process, or updates the epoch of its table. False if no table is
-/// available.
+/// Gives the thread a table of this process, or updates the epoch of its table. False without a table.
 #[cold]
 pub(crate) fn attach(thread: &Thread) -> bool {
     let now = state().now();

@@ -107,8 +107,7 @@ pub(crate) fn recorded<T>(asked: Asked, caller: Caller, what: impl FnOnce() -> T
     result
 }
 
-/// The fast paths of the most frequent operations: `$counted` counts them, then the next definition is
-/// called.
+/// The fast paths of the most frequent operations: `$counted` counts, then the next definition is called.
 macro_rules! quickly {
     ($counted:path, $next:expr, $type:ty, ($($argument:expr),*), $asked:expr, $caller:expr) => {
         let found = $next.get_quiet();
@@ -218,8 +217,7 @@ fn out_of_early(block: *mut c_void, bytes: usize) -> *mut c_void {
     let fresh = plain_malloc(bytes);
     if !fresh.is_null() {
         let kept = early::bytes_from(block).min(bytes);
-        // SAFETY: `kept` bytes can be read (zeros beyond the block); the new block has at least as many
-        // bytes.
+        // SAFETY: `kept` bytes can be read (zeros beyond the block); the new block is as large.
         unsafe { fresh.cast::<u8>().copy_from_nonoverlapping(block.cast(), kept) };
     }
     fresh

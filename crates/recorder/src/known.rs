@@ -31,8 +31,8 @@ impl Known {
         self.0 & USERS != 0
     }
 
-    /// Returns whether the instruction is an interpreter's, which may run lines of a program: see
-    /// [`crate::python`].
+    /// Returns whether the instruction is an interpreter's, which runs lines of a program
+    /// ([`crate::python`]).
     #[inline]
     pub(crate) fn interprets(self) -> bool {
         self.0 & INTERPRETS != 0

@@ -116,7 +116,8 @@ fn path_of(found: &Module, path: &mut [u8; PATH_MAX]) -> usize {
     let name = found.name();
     let buffer = path.as_mut_ptr().cast::<c_char>();
     if name.is_empty() {
-        // The executable. SAFETY: the buffer has `PATH_MAX` bytes.
+        // The executable.
+        // SAFETY: the buffer has `PATH_MAX` bytes.
         let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), buffer, PATH_MAX) };
         return usize::try_from(length).unwrap_or(0);
     }

@@ -58,8 +58,7 @@ impl Next {
     /// Looks the definition up, and determines whether it is quiet: Vellum's definitions are, and the C
     /// library's `malloc` and `free`.
     ///
-    /// This happens once: in a failed look-up the loader allocates a message, from the definition that is
-    /// being looked up.
+    /// This happens once: in a failed look-up the loader allocates a message by that definition.
     #[inline(always)]
     pub(crate) fn look(&self) {
         if !self.settled.load(Relaxed) {

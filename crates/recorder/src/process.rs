@@ -5,8 +5,7 @@
 //! child. A child that shares its parent's memory (`vfork`) counts as the parent. Modules and frames that
 //! were looked up before a fork stay valid after it; the log names the process that looked them up.
 //!
-//! Invariants: a generation is a process's number plus one; the lock is held briefly, by code that never
-//! waits.
+//! Invariants: a generation is a process's number plus one; the lock is held briefly, without waiting.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
@@ -103,8 +102,8 @@ pub(crate) fn begin_epoch() {
     EPOCHS.fetch_add(1, Relaxed);
 }
 
-/// Maps the ledger and assigns this process its part of it, unless that has been done. False if recording
-/// is off or impossible.
+/// Maps the ledger and assigns this process its part of it, unless that has been done. False if recording is
+/// off.
 pub(crate) fn is_ready() -> bool {
     !OFF.load(Relaxed) && map() && seat()
 }
@@ -150,8 +149,7 @@ fn map_now() -> bool {
             BASE.store(base, Release);
             true
         }
-        // The ledger belongs to another user or another view of the file system. No error is printed, as
-        // nothing is wrong.
+        // The ledger belongs to another user or another view of the file system. This is no error to report.
         Err(Errno::ACCESS | Errno::PERM | Errno::NOENT | Errno::NOTDIR | Errno::ROFS) => {
             OFF.store(true, Relaxed);
             false
@@ -176,8 +174,8 @@ fn map_file(path: &CStr) -> rustix::io::Result<(*mut u8, *mut State)> {
         let page = rustix::mm::mmap_anonymous(null_mut(), vellum_sys::PAGE, access, MapFlags::PRIVATE)?;
         (base, page)
     };
-    // Before Linux 4.14 the child inherits the page unchanged, and then counts as its parent. SAFETY: the
-    // page was just mapped.
+    // Before Linux 4.14 the child inherits the page unchanged, and then counts as its parent.
+    // SAFETY: the page was just mapped.
     let _ = unsafe { advise(page.cast(), vellum_sys::PAGE, WIPE_ON_FORK) };
     Ok((base.cast(), page.cast()))
 }
@@ -255,8 +253,8 @@ fn begin_log(log: *mut ChunkHead, parent: u32) {
     }
 }
 
-/// Appends an entry to the process's log: words, then text. Returns the offset of its head in the file, or
-/// `None` without room.
+/// Appends an entry to the process's log: words, then text. Returns its offset in the file; `None` without
+/// room.
 pub(crate) fn log(kind: EntryKind, words: &[u64], text: &[u8]) -> Option<u64> {
     let ledger = ledger()?;
     let state = state();

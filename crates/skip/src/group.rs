@@ -74,8 +74,8 @@ impl Group {
     pub fn confine(&self, command: &mut Command) {
         use std::os::unix::process::CommandExt;
         let members = self.0.join("cgroup.procs");
-        // SAFETY: the closure only opens, writes and closes one file, which is allowed after fork; it owns
-        // the path.
+        // SAFETY: the closure only opens, writes and closes one file, which is allowed after fork; it has the
+        // path.
         unsafe { command.pre_exec(move || fs::write(&members, "0")) };
     }
 
@@ -126,8 +126,7 @@ fn parent() -> Option<(PathBuf, &'static str)> {
     handed_on.split_whitespace().any(|name| name == "memory").then_some((parent, "memory.max"))
 }
 
-/// The existing directory for `path`. In a container `path` may be the host's, and only the mount's root
-/// exists.
+/// The existing directory for `path`. In a container `path` may be the host's: then the mount's root.
 fn existing(mount: &Path, path: &str) -> PathBuf {
     let full = mount.join(path);
     if full.is_dir() { full } else { mount.to_path_buf() }

@@ -89,8 +89,8 @@ fn threads_that_page_follow_in_races() {
     every_thread_follows("race_", &PAGED);
 }
 
-/// A program with more rights than its caller ignores the caller's environment: no file is opened, and no
-/// variable is even read.
+/// A program with more rights than its caller ignores the caller's environment: it opens no file and reads no
+/// variable.
 #[test]
 fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
     if !is_root() {

@@ -222,8 +222,7 @@ fn a_library_with_operators_of_its_own_keeps_them() {
 /// numbers of calls as without Vellum.
 #[test]
 fn some_operators_are_replaced() {
-    // Each bit is a form, numbered as in the source. First sets that delete their own blocks; then split
-    // pairs.
+    // Each bit is a form, numbered as in the source. First closed sets, then sets that split each pair.
     let closed =
         [0x101, 0x303, 0x202, 0x4010, 0x4111, 0xd01, 0x1105, 0x8222].map(|forms| (forms, "-DHEADER"));
     let apart = [0xa_aaaa, 0xc_cccc, 0x0_f0f0, 0x0_ff00, 0xf_0000];

@@ -1,7 +1,6 @@
 //! Programs under `--frames` stay within their bound on physical memory.
 //!
-//! They run alone: with all processors busy, pages arrive before the pager evicts others, and the bound is
-//! exceeded.
+//! They run alone: with all processors busy, pages arrive faster than the pager evicts others.
 
 use std::process::Command;
 use vellum_conformance::{plain, served, skip, tool, with_args};

@@ -1,7 +1,6 @@
 //! Control groups: a process that survives under a limit on the C library is never killed on Vellum.
 //!
-//! Each program first runs on the C library's memory under the same limit. If it is killed there, the test
-//! itself is wrong.
+//! Each program first runs on the C library's memory under the same limit. If that fails, the test is wrong.
 
 use std::process::Command;
 use vellum_conformance::{Group, Outcome, Place, plain, served, skip};
@@ -56,7 +55,6 @@ fn growth() {
 }
 
 /// Together the processes hold as little as a single process, and the C library caches little freed memory.
-/// memory.
 #[test]
 fn taking_turns() {
     nobody_is_killed("taking_turns", HELD_MIB, LIMIT_MIB + 15);
