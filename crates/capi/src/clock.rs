@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_header() {
+    fn clock_kinds_match_the_header() {
         let header = include_str!("../../../include/vellum_measure.h");
         for kind in ClockKind::ALL {
             let name = format!("VEL_{} = {}", kind.name().to_uppercase().replace('-', "_"), number(kind));

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commands_own_options_are_not_ours() {
+    fn options_after_the_program_belong_to_it() {
         for line in
             [&["vellum", "run", "--", "ls", "--json", "x"][..], &["vellum", "run", "ls", "--json", "x"]]
         {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn compare_takes_its_number_only_by_an_equals_sign() {
+    fn compare_takes_its_number_after_an_equals_sign() {
         let parse = |line: &[&str]| match Args::try_parse_from(line).map(|args| args.command) {
             Ok(Command::Run(run)) => Ok((run.compare, run.command)),
             _ => Err(()),

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_follow_the_time_a_round_takes() {
+    fn number_of_pairs_follows_the_time_of_a_round() {
         assert_eq!(pairs_for(Duration::from_secs(60)), PAIRS_MIN);
         assert_eq!(pairs_for(Duration::from_secs(2)), 10);
         assert_eq!(pairs_for(Duration::ZERO), PAIRS_CHOSEN_MAX);

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_real_difference_is_called_one_and_noise_is_not() {
+    fn real_difference_is_reported_and_noise_is_not() {
         let mut runs = Vec::new();
         for round in 0..20 {
             let base = 1_000_000 + 10_000 * (round as u64 % 5);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn overlap_with_the_control_is_no_difference() {
+    fn overlap_with_the_control_shows_no_difference() {
         let ratio = |low, high| Some(Interval { estimate: (low + high) / 2.0, low, high });
         assert_eq!(Verdict::of(ratio(1.02, 1.04), ratio(0.97, 1.03)), Verdict::NoDifference);
         assert_eq!(Verdict::of(ratio(1.04, 1.05), ratio(0.97, 1.03)), Verdict::More);

@@ -133,7 +133,7 @@ mod tests {
     use vellum_report::Style;
 
     #[test]
-    fn sums_add_and_peaks_do_not() {
+    fn counters_add_up_and_peaks_take_the_maximum() {
         let slots = [Slot::new(), Slot::new()];
         for (slot, ns) in slots.iter().zip([3_000_000, 5_000_000]) {
             slot.add(Counter::GcCollections, 2);

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_not_cut_off_names() {
+    fn names_keep_their_lines_when_cut() {
         let place = Place::Line { file: "/src/held.c".into(), line: 41, function: "a_long_function".into() };
         let cause = Cause { place, via: Some("strdup".into()) };
         let names = [40, 30, 20, 5].map(|room| name(&cause, room));
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(names, wanted);
     }
     #[test]
-    fn names_that_would_be_equal_are_told_apart() {
+    fn equal_names_get_more_detail() {
         let at = |module: &str, via: Option<&str>| Cause {
             place: Place::Function { module: module.into(), function: "init".into() },
             via: via.map(Into::into),

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_names_are_cut() {
+    fn long_lists_of_names_are_cut() {
         let names = |n: usize| some((0..n).map(|i| format!("p{i}")).collect::<Vec<_>>().into_iter());
         assert_eq!(names(2), "p0, p1");
         assert_eq!(names(6), "p0, p1, p2, p3, 2 more");

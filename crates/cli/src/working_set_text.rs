@@ -203,7 +203,7 @@ mod tests {
         {"bytes":20971520,"slowdown":0.1,"at_least":false,"low":0.05,"high":0.3}]}}"#;
 
     #[test]
-    fn one_sentence_whatever_the_ground_and_one_time_whatever_was_missing() {
+    fn recommendation_is_one_sentence_with_one_missing_time() {
         let device = Device::File { directory: "/tmp".into(), swap: false };
         let delay = Delay { device, ..Delay::given(Duration::ZERO) };
         let said = |changes: &[(&str, &str)]| {

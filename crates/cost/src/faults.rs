@@ -281,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_mapping_takes_the_place_of_an_earlier_one() {
+    fn later_mapping_replaces_an_earlier_one() {
         let file = |name: &str| -> Arc<Path> { Path::new(name).into() };
         let mut space = Space::default();
         space.map(100, Mapped { end: 200, offset: 0, path: file("a") });
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_costs_something() {
+    fn minor_fault_has_a_cost() {
         let ns = minor_fault_ns().expect("memory can be mapped");
         assert!(ns > 0.0 && ns.is_finite());
     }

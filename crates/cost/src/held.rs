@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_read() {
+    fn parts_of_the_file_are_read() {
         let holder = holder(&bytes(&part())).unwrap();
         assert_eq!((holder.pid, &*holder.name, holder.is_forked), (77, "prog", true));
         assert_eq!(holder.holding.peak, Amount { bytes: 30, blocks: 3 * BLOCK, samples: 3 });
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_that_did_not_change_since_the_peak_holds_what_it_held_then() {
+    fn stack_unchanged_since_the_peak_has_its_peak_amount() {
         let mut words = part();
         let held = words.len() - 2 - 11;
         words[held + 9] = 8;
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_were_written_over_are_read_as_far_as_they_make_sense() {
+    fn overwritten_parts_are_read_as_far_as_valid() {
         assert_eq!(holder(&[]), None);
         assert_eq!(holder(&[0; 2 * HEAD_BYTES]), None);
         let words = part();

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_read_with_the_stack_that_is_there() {
+    fn fault_is_parsed_with_its_stack() {
         let mut body = Vec::new();
         for word in [7u64, 5 | 6 << 32, 99, REGISTERS_ABI_64, 0xb, 0x5, 0x1, 16] {
             body.extend(word.to_ne_bytes());

@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn many_long_times_are_what_the_operation_takes() {
+    fn many_long_times_are_normal_times() {
         let (half, disturbed) = stat(2, 100.0, &[30e3, 30e3]);
         assert_eq!((half.n, half.mean, disturbed.count), (4, 15_050.0, 0));
         let (only, disturbed) = stat(0, 0.0, &[40e3]);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn among_long_times_nothing_is_a_disturbance() {
+    fn long_operations_have_no_disturbances() {
         let (stat, disturbed) = stat(9, 5e3, &[95e3]);
         assert_eq!((stat.n, stat.mean, disturbed.count), (10, 14e3, 0));
     }

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrappers_are_told_from_functions_that_allocate() {
+    fn wrappers_are_distinguished_from_allocating_functions() {
         let wrappers = Wrappers::new(vec![Regex::new("^pool_").unwrap()]);
         let hidden = "malloc calloc __libc_malloc xmalloc xcalloc xrealloc xstrdup xnmalloc g_malloc0 git__calloc \
             g_malloc_n PyMem_Malloc PyMem_RawMalloc _PyObject_Malloc PyObject_Realloc _PyMem_RawMalloc \

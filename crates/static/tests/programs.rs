@@ -75,7 +75,7 @@ fn threads_and_forks_and_misuse_in_each_c_library() {
 }
 
 #[test]
-fn cxx_and_vellums_own_interface() {
+fn cxx_and_vellum_interfaces_work() {
     let place = tempfile::tempdir().unwrap();
     let Some(archive) = archive(place.path()) else { return };
     let Some(program) = compiled(&["g++", "-static"], "batch.cc", &archive) else { return };
@@ -87,7 +87,7 @@ fn cxx_and_vellums_own_interface() {
 }
 
 #[test]
-fn a_filter_that_lists_what_any_allocator_calls_is_kept() {
+fn program_survives_a_filter_with_the_usual_allocator_calls() {
     let place = tempfile::tempdir().unwrap();
     let Some(archive) = archive(place.path()) else { return };
     for compiler in COMPILERS {
@@ -102,7 +102,7 @@ fn a_filter_that_lists_what_any_allocator_calls_is_kept() {
 
 /// A name defined only in glibc's object would link that object in, with a second `malloc`.
 #[test]
-fn all_that_the_c_librarys_malloc_defines_is_here() {
+fn library_defines_all_symbols_of_the_c_librarys_malloc() {
     let place = tempfile::tempdir().unwrap();
     let Some(archive) = archive(place.path()) else { return };
     let output = |program: &str, words: &[&str]| {

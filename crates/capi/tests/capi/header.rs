@@ -70,7 +70,7 @@ fn source_fields(sources: &str, name: &str) -> Fields {
 }
 
 #[test]
-fn the_structures_are_the_headers() {
+fn structures_match_the_header() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let files = std::fs::read_dir(folder).expect("the sources");
     let read = |entry: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(entry?.path());

@@ -63,7 +63,7 @@ fn with(flag: &str, path: &Path) -> std::ffi::OsString {
 }
 
 #[test]
-fn a_program_linked_with_the_shared_library() {
+fn program_links_with_the_shared_library() {
     let libraries = libraries();
     let link = [with("-L", &libraries), "-Wl,-rpath,$ORIGIN".into(), "-lvelmeasure".into(), "-lm".into()];
     let Some(folder) = run(&link) else { return };
@@ -89,7 +89,7 @@ fn a_program_linked_with_the_shared_library() {
 }
 
 #[test]
-fn a_program_linked_with_the_static_library() {
+fn program_links_with_the_static_library() {
     let archive = libraries().join("libvelmeasure.a");
     let link: Vec<_> =
         [archive.into_os_string()].into_iter().chain(SYSTEM_LIBRARIES.map(Into::into)).collect();
@@ -98,7 +98,7 @@ fn a_program_linked_with_the_static_library() {
 
 /// Under strict standards `<time.h>` hides the kernel's clocks; the header still reads them.
 #[test]
-fn the_header_is_for_every_standard() {
+fn header_compiles_in_every_c_standard() {
     let folder = tempfile::tempdir().expect("a folder");
     let (source, libraries) = (folder.path().join("clocks.c"), libraries());
     symlink(libraries.join("libvelmeasure.so"), folder.path().join("libvelmeasure.so.0")).expect("a link");
@@ -127,7 +127,7 @@ fn the_header_is_for_every_standard() {
 }
 
 #[test]
-fn the_header_is_cpp_too() {
+fn header_compiles_as_cpp() {
     let Some(mut compiler) = compiler("c++") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("only.cc");
@@ -138,7 +138,7 @@ fn the_header_is_cpp_too() {
 
 /// The header declares exactly the functions that the library exports.
 #[test]
-fn every_function_of_the_header_is_exported() {
+fn library_exports_every_function_of_the_header() {
     let header = include_str!("../../../../include/vellum_measure.h");
     let declared: Vec<&str> = header
         .lines()

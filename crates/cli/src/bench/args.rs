@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentages_are_ratios() {
+    fn percentages_parse_as_ratios() {
         assert_eq!((allowed("2%"), allowed("2"), allowed("0")), (Ok(1.02), Ok(1.02), Ok(1.0)));
         assert!(["-1%", "x", "", "inf"].iter().all(|text| allowed(text).is_err()));
         assert_eq!((share("10"), share("1 %")), (Ok(0.1), Ok(0.01)));
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_named_or_counted() {
+    fn batches_parse_as_names_or_numbers() {
         assert_eq!((batching("auto"), batching("64")), (Ok(Batching::Auto), Ok(Batching::Of(64))));
         assert!(batching("0").is_err());
     }

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wall_time_is_advised_where_the_program_waits_and_not_where_the_machine_does() {
+    fn waiting_programs_get_a_hint_to_wall_time_unless_the_machine_is_busy() {
         let said = |metric, off, busy| off_processor(metric, off, busy).unwrap_or_default();
         for quiet in [None, Some(0.01)] {
             assert!(said(Metric::Cpu, 0.9, quiet).contains("--metric wall"));

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn every_combination_is_a_program() {
+    fn every_combination_of_parameters_makes_a_program() {
         assert_eq!(filled(&[], "{n}").unwrap(), ["{n}"]);
         assert_eq!(filled(&["n", "1,2"], "-n{n}/{m}").unwrap(), ["-n1/{m}", "-n2/{m}"]);
         let both = filled(&["n", "1,2", "m", "x,y"], "{n}{m}{n}").unwrap();
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_nothing_is_refused() {
+    fn parameters_without_values_are_refused() {
         assert!(filled(&["n", "1"], "m").unwrap_err().contains("\"n\": no command has"));
         assert!(filled(&["n", "1", "n", "2"], "{n}").unwrap_err().contains("twice"));
         assert!(filled(&["{n}", "1"], "{n}").unwrap_err().contains("no braces"));

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn one_word_stands_between_programs() {
+    fn separator_splits_the_programs() {
         let vs = OsStr::new("--vs");
         let line = words("./old a --vs ./new b --vs c");
         assert_eq!(split(&line, vs).unwrap(), [words("./old a"), words("./new b"), words("c")]);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn names_leave_folders_out() {
+    fn names_omit_folders() {
         let argv = ["/opt/old/prog", "in/file", "-x"].map(OsString::from).into();
         let command =
             Command { program: "/opt/old/prog".into(), argv, env: Vec::new(), stdio: [None, None, None] };

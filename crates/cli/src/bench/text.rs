@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_say_their_unit_once() {
+    fn intervals_print_their_unit_once() {
         let found = |low, high| interval(Interval { estimate: 12_300.0, low, high }, Metric::Cpu);
         assert_eq!(found(12_100.0, 12_500.0), ["12.3 µs", "12.1 to 12.5 µs"]);
         assert_eq!(found(900.0, 12_500.0), ["12.3 µs", "900 ns to 12.5 µs"]);

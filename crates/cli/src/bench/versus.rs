@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_order_is_run_where_there_is_time() {
+    fn second_order_runs_if_time_allows() {
         let args = args(&["true", "--vs", "true"]);
         let seconds = Duration::from_secs;
         let whole = Extent { time: seconds(6), rounds: None, until: None };
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_would_tell_have_a_time() {
+    fn report_gives_the_time_of_needed_rounds() {
         // 100 rounds in 5 s; 500 take 25 s, and the second order a sixth of 30 s.
         let ns = time_of(500, 100, Duration::from_secs(5));
         assert_eq!(ns, 30_000_000_000);
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_first_program_is_not_ours() {
+    fn options_after_the_first_program_belong_to_it() {
         let args = args(&["--seed", "3", "./old", "--time", "x", "--vs", "./new", "-q"]);
         assert_eq!((args.seed, args.time, args.quiet), (Some(3), None, false));
         assert_eq!(args.command, ["./old", "--time", "x", "--vs", "./new", "-q"]);

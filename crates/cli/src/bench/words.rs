@@ -88,7 +88,7 @@ mod tests {
     use vellum_measure::Estimator;
 
     #[test]
-    fn every_answer_has_its_sentence() {
+    fn every_verdict_has_a_sentence() {
         use Direction::{Less, More, NotShown};
         use Metric::{Cpu, Instructions};
         let control = Interval { estimate: 1.0, low: 0.996, high: 1.006 };

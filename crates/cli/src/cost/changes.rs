@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn more_time_comes_first_and_less_last() {
+    fn changes_sort_from_more_time_to_less() {
         let old = [
             entry(1, "malloc", 10, Some(100.0)),
             entry(2, "free", 10, Some(9000.0)),
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_another_kind_are_refused() {
+    fn invalid_entries_are_refused() {
         assert_eq!(item(&json!({"operation": "malloc"})), None);
         assert_eq!(item(&entry(1, "walk", 1, None)), None);
     }

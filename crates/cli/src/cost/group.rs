@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_weighed_by_exact_counts() {
+    fn group_means_are_weighted_by_exact_counts() {
         let mut group = Group::default();
         group.add(&item(3, 10.0, 0.0), 30.0);
         group.add(&item(1, 50.0, 0.0), 50.0);

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_setting_of_a_machine_has_its_row() {
+    fn each_machine_setting_has_a_row() {
         let states = |row: Row| row.state;
         assert_eq!(
             [None, Some("performance"), Some("powersave")].map(|governor| states(frequency(governor))),

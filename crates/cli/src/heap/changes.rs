@@ -225,7 +225,7 @@ mod tests {
 
     /// A line was inserted above two equal functions, so their line numbers differ.
     #[test]
-    fn growth_is_that_of_functions_wherever_their_lines_are() {
+    fn growth_is_by_function_even_if_lines_move() {
         let stack = |site, bytes| Stacked {
             levels: Vec::new(),
             holding: Holding { now: amount(bytes), ..Holding::default() },
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_comes_first_and_what_is_gone_last() {
+    fn changes_sort_from_growth_to_shrinkage() {
         let old = vec![(at(1), amount(100)), (at(2), amount(50)), (at(3), amount(70))];
         let new = vec![(at(1), amount(100)), (at(2), amount(90)), (at(4), amount(10))];
         let changes = Change::between(old, new);

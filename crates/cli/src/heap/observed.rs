@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_those_of_the_samples() {
+    fn error_follows_the_number_of_samples() {
         let of = |samples, blocks| error(Amount { bytes: 0, blocks: blocks * BLOCK, samples });
         assert_eq!((of(0, 0), of(1, 1), of(3, 3)), (0.0, 0.0, 0.0));
         assert!((of(100, 1_000_000) - 0.1).abs() < 1e-4);

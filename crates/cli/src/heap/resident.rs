@@ -85,7 +85,7 @@ mod tests {
     use vellum_cost::Resident;
 
     #[test]
-    fn every_kind_has_words_and_a_key() {
+    fn every_kind_has_a_label_and_a_key() {
         let mut resident = Resident::default();
         for (at, (kind, _, _)) in KINDS.into_iter().enumerate() {
             assert_eq!(kind as usize, at);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_come_off_before_the_figures() {
+    fn outlier_layers_are_removed_before_statistics() {
         let values = || std::iter::repeat_n(5.0, 99).chain([1000.0]);
         let of = |layers| {
             let row = figures(series(values()), layers).unwrap();

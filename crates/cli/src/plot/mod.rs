@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bin_has_a_width() {
+    fn bin_width_must_be_valid() {
         assert_eq!(bin("0.5"), Ok(0.5));
         assert!(["0", "-1", "inf", "NaN", "x"].iter().all(|text| bin(text).is_err()));
     }

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_have_units_and_limits() {
+    fn frames_parse_with_units_and_limits() {
         for (text, bytes) in [("512M", Some(512 << 20)), ("262144", Some(262_144)), ("1.5g", Some(3 << 29))] {
             assert_eq!(frames(text).ok(), bytes, "{text}");
         }

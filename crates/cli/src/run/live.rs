@@ -170,7 +170,7 @@ mod tests {
     use vellum_process::{Bytes, Point};
 
     #[test]
-    fn parts_that_do_not_fit_are_left_out_whole() {
+    fn live_line_omits_parts_that_do_not_fit() {
         let point = Point {
             at: Duration::from_secs(2),
             resident: Bytes(412 << 20),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_add_up_to_the_count() {
+    fn rates_sum_to_the_count() {
         let samples = samples();
         let rates = rates_of(&samples, |i| samples.minor_faults[i] as f64, 4, 4.0);
         assert_eq!(rates, [100.0, 200.0, 0.0, 0.0]);

@@ -328,7 +328,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_of_a_peak_are_the_peak() {
+    fn parts_of_a_peak_add_up_to_it() {
         for [peak, resident, files, kept] in [[0; 4], [100, 50, 10, 20], [100, 200, 90, 90], [1, 100, 300, 0]]
         {
             let parts = PeakParts::of(peak, resident, files, kept);

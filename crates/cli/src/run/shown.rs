@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_report_is_aligned_and_has_units() {
+    fn verbose_report_is_aligned_and_has_units() {
         let expected = "\
 vellum: python3 'script <one>.py': exit status 0
   time      wall 2.31 s          user 2.10 s          system 181 ms
@@ -290,7 +290,7 @@ vellum: python3 'script <one>.py': exit status 0
     }
 
     #[test]
-    fn paging_that_took_most_of_the_time_comes_first() {
+    fn note_on_slow_paging_comes_first() {
         let mut document = sample::report();
         document.frames_asked = Some(1000);
         for (counter, value) in [
@@ -313,7 +313,7 @@ vellum: python3 'script <one>.py': exit status 0
     }
 
     #[test]
-    fn what_did_not_happen_is_left_out_of_the_page_and_no_name_is_a_programs() {
+    fn page_omits_zero_counters_and_raw_names() {
         let mut document = sample::report();
         document.pages.counters.insert(Counter::BytesCopied.name(), 0);
         document.pages.counters.insert(Counter::GcPauseNs.name(), 1_500_000);
@@ -326,7 +326,7 @@ vellum: python3 'script <one>.py': exit status 0
     }
 
     #[test]
-    fn a_run_without_samples_says_so_instead_of_plotting() {
+    fn run_without_samples_has_a_note_and_no_plots() {
         let mut document = sample::report();
         document.samples = Samples::default();
         let page = report(&document, &Extent::PAGE).html();

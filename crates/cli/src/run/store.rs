@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_or_a_new_file_will_do() {
+    fn store_accepts_a_directory_or_a_new_file() {
         let directory = tempfile::tempdir().expect("a directory for the test");
         let file = directory.path().join("store");
         for place in [directory.path(), &file] {

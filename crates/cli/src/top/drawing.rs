@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_terminal_has_what_matters() {
+    fn small_terminal_shows_the_main_columns() {
         let lines = drawn(&view(), 80, 24);
         let text = lines.join("\n");
         assert!(lines[0].contains("vellum top") && lines[0].contains("of 1.00 GiB"), "{text}");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_terminal_has_all_columns_and_the_order() {
+    fn wide_terminal_shows_all_columns_and_the_order() {
         let mut view = view();
         for press in [Press::Down, Press::Right, Press::Right, Press::Right] {
             assert!(view.obey(press));
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn no_terminal_is_too_small() {
+    fn drawing_works_on_tiny_terminals() {
         for (width, height) in [(1, 1), (5, 3), (20, 6), (79, 17), (40, 24), (300, 18)] {
             drawn(&view(), width, height);
             drawn(&View::default(), width, height);

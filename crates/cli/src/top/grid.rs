@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_cut_and_looks_end() {
+    fn texts_are_clipped_and_styles_reset() {
         let mut grid = Grid::new(5, 1);
         assert_eq!(grid.put(0..4, 0, "a\x1b漢漢", Look::of(Colour::Red)), 3);
         grid.put_right(3..5, 0, "b", Look::BOLD);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_are_dots_without_gaps() {
+    fn curves_have_no_gaps() {
         let mut grid = Grid::new(4, 2);
         let area = Area { x: 0..4, y: 0..2 };
         grid.curve(&area, &[(0.0, 0.0), (1.0, 1.0)], Look::PLAIN);

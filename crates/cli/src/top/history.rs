@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_bounded_and_forgets_jobs_that_are_gone() {
+    fn history_is_bounded_and_drops_removed_jobs() {
         let mut history = History::default();
         let job = |name: &str, resident_bytes| JobSnapshot {
             name: name.into(),

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_are_keys_and_others_pass() {
+    fn key_sequences_are_decoded_and_others_skipped() {
         let all = presses(b"q\x1b[A\x1bOB\x1b[5~\x1b[1;5Cr\x03\xc3\xa4\x1b");
         let wanted = [
             Press::Char('q'),

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_sort_and_unknown_comes_last_both_ways() {
+    fn columns_sort_with_unknown_values_last() {
         let mut view = view();
         assert_eq!(names(&view), "bac", "as in the table");
         press(&mut view, &[Press::Right]);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_choice_follows_its_job() {
+    fn chosen_job_stays_chosen_when_rows_move() {
         let mut view = view();
         assert_eq!(view.chosen(), Some(0));
         press(&mut view, &[Press::Down, Press::Right]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_keeps_the_state_and_loses_none() {
+    fn pause_freezes_the_state_and_resumes_with_the_newest() {
         let mut view = view();
         press(&mut view, &[Press::Char('p')]);
         view.learn(Snapshot { at_seconds: 9.0, ..Snapshot::default() });
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_end_it() {
+    fn quit_keys_end_the_command() {
         for press in [Press::Char('q'), Press::Escape, Press::Interrupt] {
             assert!(!view().obey(press));
         }

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_read_with_their_units() {
+    fn option_values_parse_with_units() {
         assert_eq!((rate("2000"), percent("2%"), percent("50")), (Ok(2e9), Ok(0.02), Ok(0.5)));
         assert!(delay("0s").is_ok() && delay("60s").is_ok() && delay("61s").is_err());
         assert!(rate("0").is_err() && rate("nan").is_err() && percent("-1").is_err());

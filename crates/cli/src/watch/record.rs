@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_may_name_an_absent_source_that_there_is_no_more() {
+    fn record_with_a_removed_source_is_readable() {
         let options = Options::default();
         let mut header = Header::new("job".to_owned(), &options, SourceKind::AccessedBits, None);
         header.absent = vec![Absent { source: "idle-bitmap".to_owned(), why: "no such file".to_owned() }];

@@ -38,7 +38,7 @@ pub(crate) const ONCE: &str = "1000000";
 pub(crate) const FORTYFOLD: &str = "40000000";
 
 #[test]
-fn fortyfold_work_is_shown_and_fails_the_gate() {
+fn fortyfold_work_is_detected_and_fails_the_gate() {
     let Some((place, program)) = program() else { return };
     let program = text(&program);
     let json = place.path().join("r.json");
@@ -77,7 +77,7 @@ fn fortyfold_work_is_shown_and_fails_the_gate() {
 }
 
 #[test]
-fn one_program_is_described_and_its_observations_kept() {
+fn single_program_is_described_and_its_observations_saved() {
     let Some((place, program)) = program() else { return };
     let file = |name: &str| place.path().join(name);
     let (lines, json) = (file("x.obs"), file("x.json"));
@@ -98,7 +98,7 @@ fn one_program_is_described_and_its_observations_kept() {
 }
 
 #[test]
-fn missing_programs_are_127_and_others_126() {
+fn missing_program_exits_127_and_unexecutable_one_126() {
     for words in [&["no-such-program-here"][..], &["true", "--vs", "no-such-program-here"]] {
         let ended = bench(&["--rounds", "1"], words);
         assert_eq!(ended.status.code(), Some(127), "{words:?}");
@@ -109,7 +109,7 @@ fn missing_programs_are_127_and_others_126() {
 }
 
 #[test]
-fn a_program_that_fails_is_no_measurement_unless_that_is_ignored() {
+fn failing_program_ends_the_benchmark_unless_ignored() {
     let Some((_place, program)) = program() else { return };
     let program = text(&program);
     let failing = [program, "1000", "--vs", program, "1000", "3"];
@@ -122,13 +122,13 @@ fn a_program_that_fails_is_no_measurement_unless_that_is_ignored() {
 }
 
 #[test]
-fn outputs_can_be_held_equal() {
+fn output_equal_rejects_differing_outputs() {
     let ended = bench(&["--rounds", "2", "--output", "equal"], &["echo", "one", "--vs", "echo", "two"]);
     refused(&ended, "wrote something else");
 }
 
 #[test]
-fn the_suite_prints_its_base_first_and_every_case() {
+fn suite_prints_its_base_and_every_case() {
     let place = tempfile::tempdir().unwrap();
     let json = place.path().join("r.json");
     let options =
@@ -152,7 +152,7 @@ fn the_suite_prints_its_base_first_and_every_case() {
 }
 
 #[test]
-fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
+fn contradictory_options_are_refused_before_programs_run() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("ran");
     let touch = ["touch", text(&mark)];
@@ -180,7 +180,7 @@ fn options_that_make_no_sense_together_are_refused_before_anything_runs() {
 }
 
 #[test]
-fn json_on_standard_output_has_it_to_itself() {
+fn json_on_standard_output_moves_the_report_to_standard_error() {
     let ended = bench(&["--rounds", "3", "--json", "-"], &["true"]);
     let value: Value = serde_json::from_slice(&ended.stdout).expect("nothing but JSON");
     assert_eq!(value["schema"], "vellum.bench/1");
@@ -188,7 +188,7 @@ fn json_on_standard_output_has_it_to_itself() {
 }
 
 #[test]
-fn what_was_measured_is_kept_whatever_becomes_of_the_rest() {
+fn files_are_written_even_if_others_fail() {
     let place = tempfile::tempdir().unwrap();
     let file = |name: &str| place.path().join(name);
     let (lines, json) = (file("x.obs"), file("x.json"));
@@ -215,14 +215,14 @@ fn what_was_measured_is_kept_whatever_becomes_of_the_rest() {
 }
 
 #[test]
-fn a_full_standard_error_changes_no_status() {
+fn unwritable_standard_error_does_not_change_the_status() {
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let plot = Command::new(VELLUM).args(["plot", "/no/such.obs"]).stderr(full()).output().unwrap();
     assert_eq!(plot.status.code(), Some(125));
 }
 
 #[test]
-fn told_to_stop_it_reports_what_there_is_and_leaves_nobody_behind() {
+fn stop_signal_reports_complete_rounds_and_leaves_no_process() {
     let place = tempfile::tempdir().unwrap();
     let (lines, pids) = (place.path().join("x.obs"), place.path().join("pids"));
     // Each process writes its number; the twelfth process sleeps until it is killed.
@@ -247,7 +247,7 @@ fn told_to_stop_it_reports_what_there_is_and_leaves_nobody_behind() {
 }
 
 #[test]
-fn a_parameter_makes_a_program_of_each_value() {
+fn each_parameter_value_makes_a_program() {
     let Some((place, program)) = program() else { return };
     let [json, xml, page, log] = ["r.json", "r.xml", "r.md", "log"].map(|name| place.path().join(name));
     let line = |step: &str| format!("echo {step} {{turns}} >> {}", text(&log));
@@ -288,7 +288,7 @@ fn a_parameter_makes_a_program_of_each_value() {
 }
 
 #[test]
-fn steps_that_fail_are_named_and_cleaned_up() {
+fn failing_steps_are_named_and_cleaned_up() {
     let Some((place, program)) = program() else { return };
     let left = place.path().join("left");
     let cleanup = format!("rm {}", text(&left));
@@ -308,7 +308,7 @@ fn steps_that_fail_are_named_and_cleaned_up() {
 }
 
 #[test]
-fn another_revision_is_built_and_compared() {
+fn other_revision_is_built_and_compared() {
     let Some((place, program)) = program() else { return };
     let git = |words: &[&str]| {
         let ran = Command::new("git").current_dir(place.path()).args(words).output();

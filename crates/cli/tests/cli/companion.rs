@@ -41,7 +41,7 @@ fn ran(vellum: &Path, words: &[&str]) -> Output {
 }
 
 #[test]
-fn a_missing_companion_is_an_error_that_says_how_to_build_it() {
+fn missing_companion_error_gives_the_build_command() {
     let place = Place::new();
     for (subcommand, program, build) in SUBCOMMANDS {
         let ended = ran(&place.vellum(), &[subcommand, "--help"]);
@@ -53,7 +53,7 @@ fn a_missing_companion_is_an_error_that_says_how_to_build_it() {
 }
 
 #[test]
-fn arguments_and_exit_status_are_passed_through() {
+fn companion_gets_arguments_and_returns_its_status() {
     let place = Place::new();
     for (subcommand, program, _) in SUBCOMMANDS {
         place.make(&format!(

@@ -121,7 +121,7 @@ fn c_at_fixed_addresses_with_older_debug_information_is_counted_exactly() {
 }
 
 #[test]
-fn operations_have_classes_of_sizes_and_the_functions_between() {
+fn operations_have_size_classes_and_called_functions() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
     let (_, report) = measured(&[], &[text(&program)], place.path());
@@ -133,7 +133,7 @@ fn operations_have_classes_of_sizes_and_the_functions_between() {
 }
 
 #[test]
-fn times_are_of_as_many_operations_as_they_say() {
+fn times_match_the_number_of_timed_operations() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
     let (_, report) = measured(&[], &[text(&program)], place.path());
@@ -157,7 +157,7 @@ fn times_are_of_as_many_operations_as_they_say() {
 }
 
 #[test]
-fn a_disturbed_operation_is_told_apart_and_has_no_other_timed() {
+fn disturbed_timing_is_reported_separately() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["disturbed.c"], "disturbed") else { return };
     let slow = compiled("cc", &["-O1", "-shared", "-fPIC"], &["slow_malloc.c"], "slow.so").unwrap();
@@ -181,7 +181,7 @@ fn a_disturbed_operation_is_told_apart_and_has_no_other_timed() {
 }
 
 #[test]
-fn an_allocator_is_asked_only_for_what_the_program_asks_for() {
+fn recorder_adds_no_requests_to_the_allocator() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["asked.c"], "asked") else { return };
     let counting =
@@ -194,7 +194,7 @@ fn an_allocator_is_asked_only_for_what_the_program_asks_for() {
 }
 
 #[test]
-fn cxx_is_counted_at_the_lines_that_use_the_library() {
+fn cxx_counts_at_the_lines_that_use_the_library() {
     let place = tempfile::tempdir().unwrap();
     for flags in [&["-g", "-O0"][..], &["-g", "-O2"]] {
         let Some(program) = compiled("c++", flags, &["classes.cpp"], "classes") else { return };
@@ -222,7 +222,7 @@ fn cxx_is_counted_at_the_lines_that_use_the_library() {
 }
 
 #[test]
-fn operations_after_a_jump_out_of_a_new_handler_are_counted() {
+fn operations_after_longjmp_from_a_new_handler_are_counted() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("c++", &["-g", "-O1"], &["jumps.cpp"], "jumps") else { return };
     for options in [&[][..], &["--own-allocator"]] {
@@ -233,7 +233,7 @@ fn operations_after_a_jump_out_of_a_new_handler_are_counted() {
 }
 
 #[test]
-fn a_source_changed_since_is_told_and_an_unknown_one_has_no_table() {
+fn changed_source_has_a_note_and_unknown_source_a_message() {
     if !is_built() {
         return;
     }
@@ -258,7 +258,7 @@ fn a_source_changed_since_is_told_and_an_unknown_one_has_no_table() {
 }
 
 #[test]
-fn what_recording_costs_counts_looking_up_and_asking() {
+fn recording_cost_includes_look_ups_and_queries() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
     let (_, report) = measured(&[], &[text(&program)], place.path());
@@ -271,7 +271,7 @@ fn what_recording_costs_counts_looking_up_and_asking() {
 }
 
 #[test]
-fn a_cxx_library_linked_into_the_program_is_still_a_library() {
+fn statically_linked_cxx_library_counts_as_a_library() {
     let place = tempfile::tempdir().unwrap();
     let flags = ["-g", "-O1", "-static-libstdc++"];
     let Some(program) = compiled("c++", &flags, &["classes.cpp"], "classes") else { return };
@@ -290,7 +290,7 @@ fn a_cxx_library_linked_into_the_program_is_still_a_library() {
 }
 
 #[test]
-fn threads_forks_and_crashes_lose_nothing() {
+fn threads_forks_and_crashes_lose_no_counts() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1", "-pthread"], &["family.c"], "family") else { return };
     let (output, report) = measured(&[], &[text(&program)], place.path());
@@ -307,7 +307,7 @@ fn threads_forks_and_crashes_lose_nothing() {
 }
 
 #[test]
-fn many_threads_count_exactly() {
+fn many_threads_are_counted_exactly() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O2", "-pthread"], &["alloc_heavy.c"], "alloc_heavy") else {
         return;
@@ -324,7 +324,7 @@ fn many_threads_count_exactly() {
 }
 
 #[test]
-fn libraries_without_debug_information_are_walked_through() {
+fn stacks_are_walked_through_libraries_without_debug_information() {
     let place = tempfile::tempdir().unwrap();
     let shared = ["-g", "-O1", "-shared", "-fPIC"];
     let Some(whole) = compiled("cc", &shared, &["stripped.c"], "libstripped.so") else { return };
@@ -365,7 +365,7 @@ fn libraries_without_debug_information_are_walked_through() {
 }
 
 #[test]
-fn a_stripped_program_is_told_by_function_or_offset_and_by_its_debug_file() {
+fn stripped_program_is_reported_by_function_offset_or_debug_file() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["lines.c"], "lines") else { return };
     let tool = |name: &str, arguments: &[&str]| {
@@ -401,7 +401,7 @@ fn a_stripped_program_is_told_by_function_or_offset_and_by_its_debug_file() {
 }
 
 #[test]
-fn page_faults_are_told_by_line() {
+fn page_faults_are_reported_by_line() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["faults.c"], "faults") else { return };
     let (_, report) = measured(&[], &[text(&program)], place.path());
@@ -424,7 +424,7 @@ fn page_faults_are_told_by_line() {
 }
 
 #[test]
-fn without_the_kernels_help_faults_are_only_totals() {
+fn without_perf_events_faults_are_only_totals() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["faults.c"], "faults") else { return };
     let refusal = compiled("cc", &["-shared", "-fPIC"], &["no_perf.c"], "refusal.so").unwrap();
@@ -438,7 +438,7 @@ fn without_the_kernels_help_faults_are_only_totals() {
 }
 
 #[test]
-fn the_source_is_annotated_summed_and_drawn() {
+fn report_has_annotated_source_sums_and_folded_stacks() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
     let folded = place.path().join("folded");
@@ -477,7 +477,7 @@ fn the_source_is_annotated_summed_and_drawn() {
 }
 
 #[test]
-fn programs_that_cannot_be_recorded_run_all_the_same() {
+fn programs_that_cannot_be_recorded_still_run() {
     let Some(program) = compiled("cc", &["-g", "-O0", "-static"], &["lines.c"], "lines") else { return };
     let output = cost(&[]).arg(&program).output().unwrap();
     assert_eq!(output.status.code(), Some(7));
@@ -561,7 +561,7 @@ fn lines_of_python_are_counted_exactly() {
 }
 
 #[test]
-fn two_runs_are_compared() {
+fn diff_compares_two_runs() {
     let place = tempfile::tempdir().unwrap();
     let flags = ["-g", "-O2", "-pthread"];
     let Some(program) = compiled("cc", &flags, &["alloc_heavy.c"], "alloc_heavy") else { return };

@@ -52,7 +52,7 @@ fn denying(mut command: Command, number: libc::c_long, errno: i32) -> Command {
 }
 
 #[test]
-fn the_report_is_narrow_plain_and_complete() {
+fn doctor_report_is_narrow_plain_and_complete() {
     let ended = doctor(&[]).output().unwrap();
     assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
     let shown = out(&ended);
@@ -72,7 +72,7 @@ fn the_report_is_narrow_plain_and_complete() {
 }
 
 #[test]
-fn the_json_has_the_documented_fields_and_a_cure_for_what_is_not_there() {
+fn doctor_json_has_documented_fields_and_remedies() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("r.json");
     let ended = doctor(&["--json", text(&file)]).output().unwrap();
@@ -101,7 +101,7 @@ fn the_json_has_the_documented_fields_and_a_cure_for_what_is_not_there() {
 }
 
 #[test]
-fn what_a_filter_denies_is_said_with_its_errno() {
+fn filtered_system_calls_are_reported_with_errno() {
     for (name, call, errno, words) in [
         ("membarrier", libc::SYS_membarrier, libc::ENOSYS, "(os error 38)"),
         ("uffd-move", libc::SYS_userfaultfd, libc::EPERM, "(os error 1)"),
@@ -128,7 +128,7 @@ fn what_a_filter_denies_is_said_with_its_errno() {
 }
 
 #[test]
-fn memory_is_paged_to_a_disk_alone() {
+fn store_must_be_on_a_disk() {
     let options = ["--json", "-", "--check", "store"];
     let row = |command: &mut Command| feature(&examined(command), "store").clone();
     let place = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ fn memory_is_paged_to_a_disk_alone() {
 }
 
 #[test]
-fn privilege_that_is_given_up_is_missed() {
+fn dropped_privilege_is_reported() {
     let options = ["--json", "-", "--check", "page-out"];
     let before = doctor(&options).output().unwrap();
     let mut without = doctor(&options);
@@ -183,7 +183,7 @@ fn privilege_that_is_given_up_is_missed() {
 }
 
 #[test]
-fn a_mask_is_a_reason() {
+fn masked_capability_is_reported_as_the_reason() {
     let report = examined(doctor(&["--json"]).env("VELLUM_MASK", "lazy_free,track"));
     for name in ["lazy-free", "write-tracking"] {
         let row = feature(&report, name);
@@ -192,7 +192,7 @@ fn a_mask_is_a_reason() {
 }
 
 #[test]
-fn a_feature_that_is_not_known_is_refused_with_those_that_are() {
+fn unknown_feature_is_refused_with_the_known_ones() {
     let ended = doctor(&["--check", "warp"]).output().unwrap();
     assert_eq!(ended.status.code(), Some(125));
     assert!(said(&ended).contains("\"warp\"") && said(&ended).contains("uffd-move"), "{}", said(&ended));

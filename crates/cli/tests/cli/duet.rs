@@ -16,7 +16,7 @@ fn duet(options: &[&str], words: &[&str]) -> Option<Output> {
 }
 
 #[test]
-fn fortyfold_work_is_shown_in_a_duet() {
+fn fortyfold_work_is_detected_in_a_duet() {
     let Some((place, program)) = program() else { return };
     let program = text(&program);
     let (json, lines) = (place.path().join("r.json"), place.path().join("r.obs"));
@@ -47,7 +47,7 @@ fn fortyfold_work_is_shown_in_a_duet() {
 }
 
 #[test]
-fn what_a_duet_cannot_do_is_refused_before_anything_runs() {
+fn unsupported_duet_options_are_refused_before_programs_run() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("ran");
     let touch = ["touch", text(&mark), "--vs", "true"];
@@ -74,7 +74,7 @@ fn what_a_duet_cannot_do_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn told_to_stop_it_leaves_neither_of_a_pair_behind() {
+fn stop_signal_ends_both_programs_of_a_pair() {
     if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
         return vellum_skip::skip("there is one processor");
     }

@@ -4,7 +4,7 @@ use crate::common::{self, refused, run, said, sh, text};
 use std::process::Command;
 
 #[test]
-fn the_programs_own_status_comes_through() {
+fn program_status_is_passed_on() {
     for status in [0, 1, 3, 125, 126, 127, 128, 255] {
         let ended = sh(&[], &format!("exit {status}"));
         assert_eq!(ended.status.code(), Some(status));
@@ -13,7 +13,7 @@ fn the_programs_own_status_comes_through() {
 }
 
 #[test]
-fn a_killed_program_gives_128_and_the_signal_and_still_its_report() {
+fn killed_program_exits_128_plus_signal_with_a_report() {
     let place = tempfile::tempdir().unwrap();
     let json = place.path().join("r.json");
     for (signal, number) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("INT", 2)] {
@@ -29,7 +29,7 @@ fn a_killed_program_gives_128_and_the_signal_and_still_its_report() {
 }
 
 #[test]
-fn a_missing_program_is_127_and_one_that_cannot_run_is_126() {
+fn run_exits_127_for_missing_and_126_for_unexecutable_programs() {
     for missing in ["no-such-program-here", "/no/such/program", "/etc/passwd/x"] {
         let ended = run(&[]).arg(missing).output().unwrap();
         assert_eq!(ended.status.code(), Some(127), "{missing}");
@@ -48,7 +48,7 @@ fn a_missing_program_is_127_and_one_that_cannot_run_is_126() {
 }
 
 #[test]
-fn a_script_without_a_first_line_is_run_by_the_shell() {
+fn script_without_interpreter_line_runs_in_the_shell() {
     let place = tempfile::tempdir().unwrap();
     let script = place.path().join("script");
     std::fs::write(&script, "echo \"$1 of $#\"; exit 4\n").unwrap();
@@ -58,7 +58,7 @@ fn a_script_without_a_first_line_is_run_by_the_shell() {
 }
 
 #[test]
-fn our_own_failures_are_125() {
+fn own_failures_exit_125() {
     let no_library = Command::new(common::VELLUM)
         .args(["run", "--lib", "/no/such/libvellum.so", "true"])
         .output()
@@ -87,7 +87,7 @@ fn our_own_failures_are_125() {
 }
 
 #[test]
-fn what_cannot_be_written_is_125_and_a_closed_pipe_is_quiet() {
+fn unwritable_output_exits_125_and_closed_pipe_is_silent() {
     let sh = |script: String| {
         let ended = Command::new("bash").args(["-c", &script]).output().unwrap();
         (ended.status.code(), said(&ended))
@@ -110,7 +110,7 @@ fn what_cannot_be_written_is_125_and_a_closed_pipe_is_quiet() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_known_before_the_program_runs() {
+fn unwritable_report_is_detected_before_the_program_runs() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("ran");
     for option in ["--json", "--report"] {
@@ -121,7 +121,7 @@ fn a_report_that_cannot_be_written_is_known_before_the_program_runs() {
 }
 
 #[test]
-fn help_completions_and_manual_pages_are_there() {
+fn help_completions_and_manual_pages_are_printed() {
     let place = tempfile::tempdir().unwrap();
     let pages = place.path().join("man");
     let made = Command::new(common::VELLUM).arg("man").arg(&pages).output().unwrap();
@@ -143,7 +143,7 @@ fn help_completions_and_manual_pages_are_there() {
 }
 
 #[test]
-fn the_version_is_a_word_too() {
+fn version_subcommand_prints_the_version() {
     let word = Command::new(common::VELLUM).arg("version").output().unwrap();
     let option = Command::new(common::VELLUM).arg("--version").output().unwrap();
     assert!(word.status.success());
@@ -152,7 +152,7 @@ fn the_version_is_a_word_too() {
 }
 
 #[test]
-fn a_copied_command_says_where_its_library_comes_from() {
+fn copied_command_reports_the_missing_library() {
     let place = tempfile::tempdir().unwrap();
     let copy = place.path().join("vellum");
     // Copied by another process: a child forked by another test could have the copy open for writing.
@@ -165,7 +165,7 @@ fn a_copied_command_says_where_its_library_comes_from() {
 }
 
 #[test]
-fn limits_of_the_caller_are_met_or_named() {
+fn resource_limits_are_respected_or_reported() {
     if vellum_skip::built("libvellum.so").is_none() {
         return;
     }

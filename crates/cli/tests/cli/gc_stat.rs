@@ -118,7 +118,7 @@ fn json(output: &Output) -> Value {
 }
 
 #[test]
-fn a_running_process() {
+fn running_process_is_sampled() {
     let Some(program) = program() else { return };
     let mut running = Running::start(&program, 3);
     let pid = running.pid();
@@ -146,7 +146,7 @@ fn a_running_process() {
 }
 
 #[test]
-fn rows_at_intervals() {
+fn rows_are_shown_at_intervals() {
     let place = tempfile::tempdir().expect("a folder");
     let Some(program) = program() else { return };
     let running = Running::start(&program, 1);
@@ -169,7 +169,7 @@ fn rows_at_intervals() {
 
 /// The process ends while it is sampled: the rows until then are shown, and the command succeeds.
 #[test]
-fn a_process_that_ends_midway() {
+fn process_that_ends_during_sampling_is_no_failure() {
     let Some(program) = program() else { return };
     let mut running = Running::start(&program, 1);
     let mut looking = gc_stat(&["--interval", "1ms", &running.pid()])
@@ -188,7 +188,7 @@ fn a_process_that_ends_midway() {
 }
 
 #[test]
-fn a_program_that_it_starts() {
+fn started_program_gets_a_summary() {
     let place = tempfile::tempdir().expect("a folder");
     let Some(program) = program() else { return };
     let library = runtime();
@@ -218,7 +218,7 @@ fn a_program_that_it_starts() {
 }
 
 #[test]
-fn processes_of_which_nothing_can_be_known() {
+fn processes_without_readable_counters_are_refused() {
     let own = std::process::id().to_string();
     let output = output(&[&own]);
     assert!(!output.status.success() && output.stdout.is_empty());

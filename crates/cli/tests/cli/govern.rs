@@ -89,7 +89,7 @@ fn letter(pid: i32) -> char {
 }
 
 #[test]
-fn a_wrong_table_is_refused_with_line_and_reason_and_nothing_is_started() {
+fn invalid_table_is_refused_with_line_and_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = table(folder.path(), "budget = \"6 GX\"", &[("a", "touch started")]);
     for options in [&["govern"][..], &["govern", "--check"]] {
@@ -104,7 +104,7 @@ fn a_wrong_table_is_refused_with_line_and_reason_and_nothing_is_started() {
 }
 
 #[test]
-fn check_says_what_is_there_and_starts_nothing() {
+fn check_lists_jobs_and_starts_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = table(folder.path(), "", &[("a", "touch started"), ("b", "true")]);
     let checked =
@@ -118,7 +118,7 @@ fn check_says_what_is_there_and_starts_nothing() {
 }
 
 #[test]
-fn a_governor_that_hangs_leaves_nothing_frozen_and_goes_on_when_it_can() {
+fn hanging_governor_leaves_no_job_frozen_and_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let path = table(folder.path(), "budget = \"1 MiB\"", &[("a", FOREVER), ("b", FOREVER)]);
     let mut governing = Governing::start(&path);
@@ -140,7 +140,7 @@ fn a_governor_that_hangs_leaves_nothing_frozen_and_goes_on_when_it_can() {
 }
 
 #[test]
-fn asked_to_stop_it_leaves_the_jobs_running() {
+fn stop_signal_leaves_the_jobs_running() {
     for signal in [libc::SIGTERM, libc::SIGINT] {
         let folder = tempfile::tempdir().unwrap();
         let path = table(folder.path(), "budget = \"1 MiB\"", &[("a", FOREVER), ("b", FOREVER)]);
@@ -184,7 +184,7 @@ fn top_shows_the_jobs_and_metrics_are_served() {
 }
 
 #[test]
-fn top_without_a_governor_says_so() {
+fn top_without_a_governor_fails_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let alone = Command::new(VELLUM).args(["top", "--sockets", text(folder.path())]).output().unwrap();
     assert_eq!(alone.status.code(), Some(125));
@@ -196,7 +196,7 @@ fn top_without_a_governor_says_so() {
 }
 
 #[test]
-fn who_stops_reading_ends_the_governor_and_not_the_jobs() {
+fn closed_output_ends_the_governor_and_not_the_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let path = table(folder.path(), "", &[("a", FOREVER)]);
     let mut governing = Governing::start(&path);

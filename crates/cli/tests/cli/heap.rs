@@ -53,7 +53,7 @@ fn check(document: &Value, mark: &str, when: &str, bytes: f64, blocks: f64) {
 }
 
 #[test]
-fn threads_are_sampled_from_their_first_block_on() {
+fn threads_are_sampled_from_their_first_block() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("starting.c", &["-pthread"]) else { return };
     let output = heap(&["-i", "64K", "-o", "heap.json"], &[text(&program)], place.path());
@@ -70,7 +70,7 @@ fn threads_are_sampled_from_their_first_block_on() {
 }
 
 #[test]
-fn what_is_known_is_found_at_its_line() {
+fn known_amounts_are_found_at_their_lines() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("held.c", &[]) else { return };
     // With a sample every 4 KiB, sites of 10 MiB are exact to 2 %.
@@ -130,13 +130,13 @@ fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
 }
 
 #[test]
-fn a_profile_of_every_block_of_glibc_is_what_cost_counts() {
+fn profile_of_every_block_matches_cost_on_glibc() {
     a_profile_of_every_block_is_what_cost_counts("gcc");
 }
 
 /// On musl the modules of instructions are found in another way, as on glibc before 2.35.
 #[test]
-fn a_profile_of_every_block_of_musl_is_what_cost_counts() {
+fn profile_of_every_block_matches_cost_on_musl() {
     a_profile_of_every_block_is_what_cost_counts("musl-gcc");
 }
 
@@ -209,7 +209,7 @@ fn fields(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {
 }
 
 #[test]
-fn rough_programs_come_through() {
+fn stress_programs_run_under_the_profiler() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("rough.c", &["-pthread", "-ldl"]) else { return };
     let Some(library) = compiled("plugin.c", &["-shared", "-fPIC"]) else { return };
@@ -226,7 +226,7 @@ fn rough_programs_come_through() {
 }
 
 #[test]
-fn a_child_that_samples_before_its_parent_is_known_as_one() {
+fn child_that_samples_before_its_parent_is_listed_as_forked() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("early.c", &[]) else { return };
     let output = heap(&["-i", "256", "-o", "heap.json"], &[text(&program)], place.path());
@@ -238,7 +238,7 @@ fn a_child_that_samples_before_its_parent_is_known_as_one() {
 }
 
 #[test]
-fn a_program_that_is_killed_has_lost_nothing() {
+fn killed_program_loses_no_samples() {
     if !is_built() {
         return;
     }
@@ -256,7 +256,7 @@ fn a_program_that_is_killed_has_lost_nothing() {
 }
 
 #[test]
-fn lines_of_python_are_found() {
+fn lines_of_python_hold_memory() {
     if !is_built() {
         return;
     }
@@ -375,7 +375,7 @@ fn near(site: &Value, when: &str, bytes: f64) {
 }
 
 #[test]
-fn a_process_that_runs_is_sampled_from_then_on() {
+fn running_process_is_sampled_from_attachment_on() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
@@ -415,7 +415,7 @@ fn a_process_that_runs_is_sampled_from_then_on() {
 }
 
 #[test]
-fn a_process_that_does_nothing_can_be_left_and_asked_again() {
+fn idle_process_can_be_detached_and_attached_again() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
@@ -436,7 +436,7 @@ fn a_process_that_does_nothing_can_be_left_and_asked_again() {
 }
 
 #[test]
-fn free_memory_is_named_by_who_keeps_it_from_going_back() {
+fn pinned_free_memory_is_reported_by_line() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
@@ -485,7 +485,7 @@ fn section<'a>(file: &'a [u8], name: &str) -> Option<&'a [u8]> {
 }
 
 #[test]
-fn other_profilers_find_the_probes() {
+fn probes_are_visible_to_other_profilers() {
     if !is_built() {
         return;
     }
@@ -522,7 +522,7 @@ fn instruction_at(file: &[u8], address: u64) -> u8 {
 }
 
 #[test]
-fn a_process_that_cannot_be_asked_is_said() {
+fn process_that_cannot_be_sampled_is_an_error() {
     let place = tempfile::tempdir().unwrap();
     let heap = |words: &[&str]| {
         let output = Command::new(VELLUM).arg("heap").args(words).current_dir(place.path()).output();
@@ -542,7 +542,7 @@ fn a_process_that_cannot_be_asked_is_said() {
 }
 
 #[test]
-fn a_format_that_is_not_known_is_refused_before_the_program_runs() {
+fn unknown_format_is_refused_before_the_program_runs() {
     if !is_built() {
         return;
     }
@@ -557,7 +557,7 @@ fn a_format_that_is_not_known_is_refused_before_the_program_runs() {
 /// with holes between its segments.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn code_made_at_run_time_is_named() {
+fn jit_code_gets_names() {
     for flags in [&[][..], &["-no-pie", "-Wl,--section-start=.text=0x900000"]] {
         let place = tempfile::tempdir().unwrap();
         let Some(program) = compiled("jitted.c", flags) else { return };

@@ -100,11 +100,11 @@ fn scenarios_come_through(source: &str) {
 }
 
 #[test]
-fn programs_that_rely_on_the_collector_come_through() {
+fn programs_that_rely_on_the_collector_run_under_the_profiler() {
     scenarios_come_through("collector.c");
 }
 
 #[test]
-fn programs_whose_objects_move_come_through() {
+fn programs_whose_objects_move_run_under_the_profiler() {
     scenarios_come_through("movement.c");
 }

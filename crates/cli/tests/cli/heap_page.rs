@@ -21,7 +21,7 @@ pub(crate) fn check_alone(page: &str) {
 }
 
 #[test]
-fn the_page_names_who_holds_memory_and_where_it_is() {
+fn page_lists_holders_and_resident_memory() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("held.c", &[]) else { return };
     let output = heap(&["-i", "16K", "-o", "heap.html"], &[text(&program)], place.path());
@@ -39,7 +39,7 @@ fn the_page_names_who_holds_memory_and_where_it_is() {
 }
 
 #[test]
-fn the_report_of_a_run_has_it_where_it_was_asked_for() {
+fn run_report_includes_a_requested_heap_profile() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("held.c", &[]) else { return };
     let run = |options: &[&str]| {
@@ -74,7 +74,7 @@ fn the_report_of_a_run_has_it_where_it_was_asked_for() {
 }
 
 #[test]
-fn a_program_that_cannot_be_profiled_is_said_and_nothing_shown() {
+fn program_that_cannot_be_profiled_has_a_note_and_no_tables() {
     let place = tempfile::tempdir().unwrap();
     let mut command = Command::new(VELLUM);
     command.args(["run", "--heap", "--no-watch", "--report", "run.html", "--", "true"]);
@@ -88,7 +88,7 @@ fn a_program_that_cannot_be_profiled_is_said_and_nothing_shown() {
 }
 
 #[test]
-fn a_browser_draws_the_page_and_the_flame_graph() {
+fn browser_draws_the_page_and_the_flame_graph() {
     let Some(browser) = browser().filter(|_| is_built()) else { return };
     let place = tempfile::tempdir().unwrap();
     if Command::new("/usr/bin/python3").arg("-V").output().is_err() {

@@ -64,7 +64,7 @@ fn wrappers_are_folded_and_callers_shown() {
 }
 
 #[test]
-fn mappings_are_held_as_far_as_they_are_mapped() {
+fn mappings_count_until_unmapped() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("mapped.c", &[]) else { return };
     for (word, notes) in [

@@ -30,28 +30,28 @@ fn storm(name: &str, more: &[&str]) {
 /// Storms that would slow down concurrent tests.
 mod alone {
     #[test]
-    fn a_thousand_threads() {
+    fn thousand_threads_are_profiled() {
         super::storm("threads", &[]);
     }
 }
 
 #[test]
-fn handlers_that_interrupt_malloc() {
+fn signal_handlers_interrupt_malloc() {
     storm("handlers", &[]);
 }
 
 #[test]
-fn forks_from_threads_that_allocate() {
+fn forks_from_allocating_threads() {
     storm("forks", &[]);
 }
 
 #[test]
-fn forks_while_handlers_hold_up_malloc() {
+fn forks_during_interrupted_malloc() {
     storm("forks beside handlers", &[]);
 }
 
 #[test]
-fn libraries_that_come_and_go() {
+fn libraries_are_loaded_and_unloaded() {
     let place = tempfile::tempdir().unwrap();
     // Two libraries loaded one after the other at the same address, with different tables.
     let library = |name: &str, flags: &[&str]| {
@@ -66,11 +66,11 @@ fn libraries_that_come_and_go() {
 }
 
 #[test]
-fn a_thousand_coroutines() {
+fn thousand_coroutines_are_profiled() {
     storm("coroutines", &[]);
 }
 
 #[test]
-fn stacks_that_end_at_a_guard_page() {
+fn stacks_end_at_a_guard_page() {
     storm("guards", &[]);
 }

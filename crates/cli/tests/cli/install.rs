@@ -178,7 +178,7 @@ fn refused(output: &Output, why: &str) {
 }
 
 #[test]
-fn it_is_small_and_complete_and_leaves_nothing() {
+fn installation_is_small_complete_and_removable() {
     let Some(installed) = Installed::new() else { return };
     for (file, most) in SIZES {
         let bytes = fs::metadata(installed.file(file)).unwrap().len();
@@ -209,7 +209,7 @@ fn it_is_small_and_complete_and_leaves_nothing() {
 
 /// A later installation replaces an earlier one and its extra files, and is removed completely.
 #[test]
-fn a_later_one_replaces_an_earlier_one() {
+fn later_installation_replaces_an_earlier_one() {
     let Some(installed) = Installed::new() else { return };
     let destination = installed.destination();
     let (manifest, old) = (installed.file("lib/vellum/manifest"), installed.file("lib/vellum/old/file"));
@@ -232,7 +232,7 @@ fn a_later_one_replaces_an_earlier_one() {
 }
 
 #[test]
-fn files_of_others_are_left_alone() {
+fn foreign_files_are_left_alone() {
     let place = TempDir::new().unwrap();
     let theirs = place.path().join("usr/local/include/vellum.h");
     fs::create_dir_all(theirs.parent().unwrap()).unwrap();
@@ -272,7 +272,7 @@ fn library_in(maps: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_installed_command_finds_what_it_needs_without_the_repository() {
+fn installed_command_works_without_the_repository() {
     let Some(installed) = Installed::new() else { return };
     let own = installed.file("lib/vellum/libvellum.so");
     let mut hide = true;
@@ -301,7 +301,7 @@ fn the_installed_command_finds_what_it_needs_without_the_repository() {
 }
 
 #[test]
-fn examples_of_every_header_are_built_by_pkg_config() {
+fn examples_of_every_header_build_with_pkg_config() {
     if !here("pkg-config") || !here("cc") {
         return;
     }
@@ -334,7 +334,7 @@ fn examples_of_every_header_are_built_by_pkg_config() {
 
 /// The preloaded library and the library that a program is linked with have the same SONAME.
 #[test]
-fn a_linked_program_has_the_library_once() {
+fn linked_program_loads_the_library_once() {
     if !here("pkg-config") || !here("cc") {
         return;
     }
@@ -359,7 +359,7 @@ fn a_linked_program_has_the_library_once() {
 }
 
 #[test]
-fn the_static_libraries_have_their_whole_interfaces() {
+fn static_libraries_export_whole_interfaces() {
     if !here("cc") {
         return;
     }
@@ -421,7 +421,7 @@ fn packed(kind: &str, place: &Path) -> Option<(PathBuf, String)> {
 }
 
 #[test]
-fn the_archive_works_where_it_is_unpacked() {
+fn archive_works_where_it_is_unpacked() {
     let place = TempDir::new().unwrap();
     let folder = place.path().canonicalize().unwrap();
     let Some((archive, needs)) = packed("tar", &folder) else { return };
@@ -446,7 +446,7 @@ fn copy_libraries(program: &Path, root: &Path) {
 }
 
 #[test]
-fn the_debian_package_works_in_a_clean_root_and_leaves_nothing() {
+fn debian_package_installs_works_and_uninstalls_in_a_clean_root() {
     if !here("dpkg-deb") {
         return;
     }

@@ -42,7 +42,7 @@ fn there_is_valgrind() -> bool {
 const BY_VALGRIND: [&str; 2] = ["--counter", "valgrind"];
 
 #[test]
-fn one_per_cent_more_is_found_and_the_same_is_not() {
+fn one_per_cent_more_instructions_are_detected_and_equal_counts_are_not() {
     let (Some((place, old)), Some((_other, new))) = (program(TURNS), program(MORE_TURNS)) else { return };
     if !there_is_valgrind() {
         return;
@@ -102,7 +102,7 @@ fn one_per_cent_more_is_found_and_the_same_is_not() {
 }
 
 #[test]
-fn several_programs_and_one_are_counted_as_well() {
+fn instructions_of_one_or_several_programs_are_counted() {
     let Some((_place, program)) = program(1000) else { return };
     if !there_is_valgrind() {
         return;
@@ -120,7 +120,7 @@ fn several_programs_and_one_are_counted_as_well() {
 }
 
 #[test]
-fn where_nothing_counts_the_other_way_is_named() {
+fn missing_counter_error_names_the_alternative() {
     let ended = bench(&["--rounds", "6", "--json", "-"], &["true", "--vs", "true"]);
     if ended.status.success() {
         // This processor counts instructions, so times are shown too.

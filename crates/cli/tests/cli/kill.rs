@@ -209,32 +209,32 @@ fn at_any_moment(killed: Killed) {
 }
 
 #[test]
-fn the_governor_at_any_moment() {
+fn governor_killed_at_any_moment() {
     at_any_moment(Killed::Governor);
 }
 
 #[test]
-fn a_guardian_at_any_moment() {
+fn guardian_killed_at_any_moment() {
     at_any_moment(Killed::Guardian);
 }
 
 #[test]
-fn the_governor_and_a_guardian_at_any_moment() {
+fn governor_and_guardian_killed_at_any_moment() {
     at_any_moment(Killed::Both);
 }
 
 #[test]
-fn all_at_any_moment_and_recovered() {
+fn all_killed_at_any_moment_then_recovered() {
     at_any_moment(Killed::AllRecovered);
 }
 
 #[test]
-fn all_at_any_moment_and_the_next_governor() {
+fn all_killed_at_any_moment_then_a_next_governor() {
     at_any_moment(Killed::AllNext);
 }
 
 #[test]
-fn recover_says_what_there_is() {
+fn recover_reports_its_actions() {
     let folder = tempfile::tempdir().unwrap();
     let recover = |directory: &Path| {
         Command::new(VELLUM).args(["govern", "--recover", "--sockets", text(directory)]).output().unwrap()

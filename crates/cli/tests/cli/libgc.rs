@@ -12,7 +12,7 @@ use vellum_sys::caps::{self, Caps};
 use vellum_sys::track::Tracker;
 
 #[test]
-fn cpp_programs_find_what_gc_cpp_h_promises() {
+fn cpp_programs_pass_the_checks_of_gc_cpp_h() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled_cpp(&folder, place.path()) else { return };
@@ -57,7 +57,7 @@ macro_rules! c_programs {
 c_programs! { objects finalizers generations kinds threads typed variables dead gcj world }
 
 #[test]
-fn variables_are_heeded_or_said_to_be_ignored() {
+fn environment_variables_work_or_are_reported_as_ignored() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("typed", &[], &folder, place.path()) else { return };
@@ -102,7 +102,7 @@ fn most_collections_leave_old_objects_alone() {
 }
 
 #[test]
-fn the_library_has_libgcs_name_and_every_function_its_headers_declare() {
+fn library_has_libgcs_name_and_every_declared_function() {
     let Some(folder) = folder() else { return };
     let library = folder.join("libgc.so.1");
     let Ok(read) = Command::new("readelf").args(["-d", text(&library)]).output() else {
@@ -149,7 +149,7 @@ fn headers() -> Vec<PathBuf> {
 }
 
 #[test]
-fn what_the_distributions_library_has_is_served_or_said_not_to_be() {
+fn functions_of_the_distributions_library_are_provided_or_listed_as_missing() {
     let Some(folder) = folder() else { return };
     let theirs = Path::new("/usr/lib/x86_64-linux-gnu/libgc.so.1");
     if !theirs.is_file() {
@@ -205,7 +205,7 @@ fn headers_compile_without_warnings() {
 }
 
 #[test]
-fn a_switch_that_is_set_to_0_is_off() {
+fn variable_set_to_0_is_off() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("objects", &[], &folder, place.path()) else { return };
@@ -219,7 +219,7 @@ fn a_switch_that_is_set_to_0_is_off() {
 }
 
 #[test]
-fn leaks_and_overwritten_objects_are_told_of() {
+fn leaks_and_overwritten_objects_are_reported() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("leaks", &["-DGC_DEBUG"], &folder, place.path()) else { return };

@@ -39,7 +39,7 @@ fn piped(words: &[&str], input: &[u8]) -> Output {
 }
 
 #[test]
-fn grep_takes_names_and_labels_with_all_that_belongs_to_them() {
+fn grep_selects_by_name_and_label() {
     let all = piped(&["grep", "."], FILE.as_bytes());
     let expected: String = FILE.split_inclusive('\n').filter(|line| !line.starts_with("this")).collect();
     assert_eq!((out(&all), all.status.code()), (expected, Some(0)));
@@ -51,7 +51,7 @@ fn grep_takes_names_and_labels_with_all_that_belongs_to_them() {
 }
 
 #[test]
-fn cut_and_select_take_parts() {
+fn cut_and_select_extract_parts() {
     let cut = piped(&["cut", "2,4-", "--label", "=A"], FILE.as_bytes());
     assert_eq!(
         out(&cut),
@@ -68,14 +68,14 @@ fn cut_and_select_take_parts() {
 }
 
 #[test]
-fn filters_are_put_together_by_pipes_and_by_options_alike() {
+fn filters_combine_by_pipes_and_by_options() {
     let first = piped(&["grep", "SORT"], FILE.as_bytes());
     let second = piped(&["cut", "1-2", "--label", "=B"], &first.stdout);
     assert_eq!(out(&second), "SORT:1l:Observation:arm=B:Time:ns 11 21\n");
 }
 
 #[test]
-fn a_bad_line_is_told_by_number_and_passed_over_or_refused() {
+fn bad_line_is_reported_by_number_and_skipped_or_refused() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("x.obs");
     std::fs::write(&file, FILE).unwrap();
@@ -94,7 +94,7 @@ fn a_bad_line_is_told_by_number_and_passed_over_or_refused() {
 }
 
 #[test]
-fn stat_prints_the_sources_lines_a_table_or_json() {
+fn stat_prints_lines_a_table_or_json() {
     let lines = piped(&["stat", "--grep", "SORT"], FILE.as_bytes());
     assert_eq!(
         out(&lines),
@@ -115,7 +115,7 @@ fn stat_prints_the_sources_lines_a_table_or_json() {
 }
 
 #[test]
-fn lines_become_json_and_json_becomes_lines() {
+fn lines_and_json_convert_both_ways() {
     let json = piped(&["grep", "--to", "json", "SORT"], FILE.as_bytes());
     let value: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(value["schema"], "vellum.observations/1");
@@ -132,7 +132,7 @@ fn lines_become_json_and_json_becomes_lines() {
 }
 
 #[test]
-fn a_reader_that_has_enough_ends_it_quietly() {
+fn closed_pipe_ends_obs_silently() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("big.obs");
     let line = format!("X:1l:Observation::Time:ns{}\n", " 123".repeat(100_000));
@@ -148,7 +148,7 @@ fn a_reader_that_has_enough_ends_it_quietly() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_input_is_named() {
     let missing = obs(&["stat", "/no/such/file.obs"]).output().unwrap();
     refused(&missing, "cannot open /no/such/file.obs");
     let folder = obs(&["stat", "/"]).output().unwrap();
@@ -158,7 +158,7 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
-fn explain_tells_causes_and_beats_and_what_it_cannot_know() {
+fn explain_reports_causes_periods_and_missing_columns() {
     // Every 40th observation of 10 µs, 250 per second, lost the processor for a millisecond.
     let (mut starts, mut walls, mut switches, mut now) = (String::new(), String::new(), String::new(), 1u64);
     for place in 0..2000u64 {

@@ -21,7 +21,7 @@ fn plot(words: &[&str]) -> Output {
 }
 
 #[test]
-fn every_kind_fits_the_lines_and_columns_asked_for() {
+fn every_kind_of_plot_fits_the_requested_size() {
     let place = tempfile::tempdir().unwrap();
     let file = observations(place.path());
     for kind in ["order", "histogram", "ecdf", "pairs"] {
@@ -36,7 +36,7 @@ fn every_kind_fits_the_lines_and_columns_asked_for() {
 }
 
 #[test]
-fn files_are_svg_and_nothing_goes_to_the_terminal() {
+fn svg_goes_to_a_file_and_not_to_the_terminal() {
     let place = tempfile::tempdir().unwrap();
     let file = observations(place.path());
     let svg = place.path().join("x.svg");
@@ -53,7 +53,7 @@ fn files_are_svg_and_nothing_goes_to_the_terminal() {
 }
 
 #[test]
-fn colour_is_given_when_asked_for() {
+fn colour_option_decides_on_colour() {
     let place = tempfile::tempdir().unwrap();
     let file = observations(place.path());
     assert!(out(&plot(&[text(&file), "--colour", "always"])).contains("\x1b["));
@@ -61,7 +61,7 @@ fn colour_is_given_when_asked_for() {
 }
 
 #[test]
-fn causes_are_letters_where_they_are_known() {
+fn causes_are_drawn_as_letters() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("rich.obs");
     let of = |make: &dyn Fn(usize) -> u64| (0..100).map(|i| format!(" {}", make(i))).collect::<String>();
@@ -78,7 +78,7 @@ fn causes_are_letters_where_they_are_known() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said_with_its_cure() {
+fn undrawable_input_is_an_error_with_a_remedy() {
     let place = tempfile::tempdir().unwrap();
     let file = observations(place.path());
     let many: String = (0..9).map(|i| format!("S{i}:1l:Observation::Time:us 1 2 3\n")).collect();

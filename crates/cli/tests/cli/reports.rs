@@ -70,7 +70,7 @@ fn counters_of_all_processes_are_summed_and_listed() {
 }
 
 #[test]
-fn a_crashed_process_leaves_its_counters() {
+fn crashed_process_leaves_its_counters() {
     let place = tempfile::tempdir().unwrap();
     let json = place.path().join("r.json");
     seat_takers(&["-q", "--json", text(&json)], "crash", 1);
@@ -120,7 +120,7 @@ fn names(value: &Value, into: &mut Vec<String>) {
 }
 
 #[test]
-fn a_dash_puts_the_json_after_the_programs_output() {
+fn dash_writes_json_after_the_programs_output() {
     let ended = sh(&["-q", "--json", "-"], "echo first");
     let text = String::from_utf8(ended.stdout).unwrap();
     let (first, json) = text.split_once('\n').unwrap();
@@ -129,7 +129,7 @@ fn a_dash_puts_the_json_after_the_programs_output() {
 }
 
 #[test]
-fn the_page_fetches_nothing() {
+fn page_loads_no_external_resources() {
     let place = tempfile::tempdir().unwrap();
     let html = place.path().join("r.html");
     sh(&["-q", "--report", text(&html)], ": '<script>&'; sleep 0.3");
@@ -139,7 +139,7 @@ fn the_page_fetches_nothing() {
 }
 
 #[test]
-fn programs_that_cannot_be_entered_are_said() {
+fn programs_without_vellum_are_reported() {
     let source = "int main(void) { return 0; }\n";
     for (compiler, flags, obstacle, words) in [
         ("cc", &["-static"][..], "static", "statically linked"),
@@ -159,7 +159,7 @@ fn programs_that_cannot_be_entered_are_said() {
 }
 
 #[test]
-fn a_comparison_says_ratios_and_keeps_every_run() {
+fn comparison_reports_ratios_and_saves_every_run() {
     let place = tempfile::tempdir().unwrap();
     let (json, input) = (place.path().join("c.json"), place.path().join("input"));
     std::fs::write(&input, "first line\nsecond line\n").unwrap();
@@ -199,13 +199,13 @@ fn wide(text: &str) -> Option<&str> {
 }
 
 #[test]
-fn reports_have_eighty_columns() {
+fn reports_fit_eighty_columns() {
     let many = said(&sh(&[], "for i in 1 2 3 4 5 6; do sleep 0.2 & done; wait; exit 3"));
     assert_eq!(wide(&many), None, "{many}");
 }
 
 #[test]
-fn a_comparison_of_a_failing_command_stops_and_says_so() {
+fn comparison_of_a_failing_command_stops_with_an_error() {
     let always = sh(&["--compare=5"], "echo shown; echo bad >&2; exit 3");
     assert_eq!(always.status.code(), Some(3));
     assert_eq!(always.stdout, b"shown\n");
@@ -217,7 +217,7 @@ fn a_comparison_of_a_failing_command_stops_and_says_so() {
 }
 
 #[test]
-fn a_long_command_is_cut_and_a_strange_one_quoted() {
+fn long_command_is_cut_and_special_one_quoted() {
     let place = tempfile::tempdir().unwrap();
     let ended = Command::new(common::VELLUM)
         .args(["run", "--lib"])

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 #[test]
-fn ctrl_c_is_the_programs_business() {
+fn ctrl_c_reaches_the_program_once() {
     let (mut master, slave) = terminal();
     let script = "trap 'echo caught; exit 9' INT; echo ready; while :; do sleep 0.02; done";
     let mut child =
@@ -20,7 +20,7 @@ fn ctrl_c_is_the_programs_business() {
 }
 
 #[test]
-fn ctrl_c_ends_a_comparison_with_the_pairs_that_are_complete() {
+fn ctrl_c_ends_a_comparison_with_complete_pairs() {
     let (mut master, slave) = terminal();
     let place = tempfile::tempdir().unwrap();
     let json = place.path().join("c.json");
@@ -41,7 +41,7 @@ fn ctrl_c_ends_a_comparison_with_the_pairs_that_are_complete() {
 }
 
 #[test]
-fn ctrl_c_before_the_first_pair_is_no_failure_of_the_command() {
+fn ctrl_c_before_the_first_pair_is_no_command_failure() {
     let (mut master, slave) = terminal();
     let mut command = run(&["--compare=5"]);
     let script = "echo ready; while :; do sleep 0.02; done";
@@ -56,7 +56,7 @@ fn ctrl_c_before_the_first_pair_is_no_failure_of_the_command() {
 }
 
 #[test]
-fn a_stopped_program_stops_us_and_goes_on_with_us() {
+fn stopped_program_stops_and_continues_with_vellum() {
     let (mut master, slave) = terminal();
     let inner = "kill -TSTP $$; echo resumed; exit 3";
     let library = harmless_library();
@@ -77,7 +77,7 @@ fn a_stopped_program_stops_us_and_goes_on_with_us() {
 }
 
 #[test]
-fn a_silent_run_has_a_live_line_that_is_gone_at_the_end() {
+fn silent_run_shows_a_live_line_and_erases_it() {
     for shared in [false, true] {
         let (mut master, slave) = terminal();
         let mut command = run(&[]);
@@ -101,7 +101,7 @@ fn a_silent_run_has_a_live_line_that_is_gone_at_the_end() {
 }
 
 #[test]
-fn a_program_that_has_the_terminal_to_itself_is_left_alone() {
+fn program_in_raw_mode_gets_no_live_line() {
     let (mut master, slave) = terminal();
     // Longer than the silence that the live line needs, on a terminal in the program's own mode.
     let script = format!(
@@ -116,7 +116,7 @@ fn a_program_that_has_the_terminal_to_itself_is_left_alone() {
 }
 
 #[test]
-fn colour_is_for_terminals_that_want_it() {
+fn colour_depends_on_the_terminal() {
     let coloured = |set: fn(&mut Command) -> &mut Command| {
         let (mut master, slave) = terminal();
         let mut command = run(&["--no-live"]);

@@ -145,7 +145,7 @@ fn resize(master: &File, (columns, lines): Size) {
 }
 
 #[test]
-fn a_person_looks_sorts_and_leaves() {
+fn user_views_sorts_and_quits() {
     if Command::new("awk").arg("BEGIN {}").status().is_err() {
         return vellum_skip::skip("no awk is here");
     }

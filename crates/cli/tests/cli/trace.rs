@@ -38,7 +38,7 @@ fn json(words: &[&str]) -> Value {
 }
 
 #[test]
-fn a_known_program_has_its_known_figures() {
+fn known_trace_gives_known_figures() {
     let place = tempfile::tempdir().unwrap();
     let file = known(place.path());
     // A fault costs 1 µs, a thousand instructions: only a limit of all pages is below the cap.
@@ -56,7 +56,7 @@ fn a_known_program_has_its_known_figures() {
 }
 
 #[test]
-fn text_and_plot_fit_the_columns_and_say_the_assumptions() {
+fn text_and_plot_fit_the_columns_and_state_assumptions() {
     let place = tempfile::tempdir().unwrap();
     let file = known(place.path());
     let text_of = out(&trace(&[text(&file), "--width", "72", "--height", "14"]));
@@ -71,7 +71,7 @@ fn text_and_plot_fit_the_columns_and_say_the_assumptions() {
 }
 
 #[test]
-fn a_saved_page_trace_says_the_same() {
+fn saved_page_trace_gives_equal_results() {
     let place = tempfile::tempdir().unwrap();
     let file = known(place.path());
     let saved = place.path().join("known.pages");
@@ -98,7 +98,7 @@ fn standard_input_and_svg() {
 }
 
 #[test]
-fn bad_lines_are_told_and_passed_over_or_refused() {
+fn bad_lines_are_reported_and_skipped_or_refused() {
     let place = tempfile::tempdir().unwrap();
     let file = known(place.path());
     let mut more = std::fs::OpenOptions::new().append(true).open(&file).unwrap();
@@ -115,7 +115,7 @@ fn bad_lines_are_told_and_passed_over_or_refused() {
 }
 
 #[test]
-fn a_page_trace_whose_writer_died_counts_up_to_there_and_a_damaged_one_is_refused() {
+fn truncated_page_trace_counts_and_damaged_one_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let (file, saved) = (known(place.path()), place.path().join("known.pages"));
     out(&trace(&[text(&file), "--save", text(&saved)]));
@@ -135,7 +135,7 @@ fn a_page_trace_whose_writer_died_counts_up_to_there_and_a_damaged_one_is_refuse
 }
 
 #[test]
-fn what_is_no_trace_is_refused_with_a_cure() {
+fn invalid_trace_is_refused_with_a_remedy() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("empty");
     std::fs::write(&file, "").unwrap();

@@ -89,7 +89,7 @@ fn same_with_and_without(setup: &str, what: &str) {
 }
 
 #[test]
-fn signal_dispositions_and_mask_are_those_we_were_given() {
+fn signal_dispositions_and_mask_are_inherited() {
     for (ignored, blocked) in [
         (&[][..], &[][..]),
         (&[libc::SIGPIPE], &[]),
@@ -125,14 +125,14 @@ fn signal_dispositions_and_mask_are_those_we_were_given() {
 }
 
 #[test]
-fn descriptors_are_those_we_were_given() {
+fn descriptors_are_inherited() {
     for setup in ["", "exec 0<&-;", "exec 2>&-;", "exec 0<&- 2>&-;", "exec 5</dev/null;"] {
         same_with_and_without(setup, "ls /proc/self/fd");
     }
 }
 
 #[test]
-fn the_process_group_is_ours() {
+fn process_group_is_inherited() {
     same_with_and_without(
         "set --;",
         "sh -c 'test $(ps -o pgid= -p $$) = $(ps -o pgid= -p $PPID) && echo same'",
@@ -140,7 +140,7 @@ fn the_process_group_is_ours() {
 }
 
 #[test]
-fn a_process_whose_parent_ends_goes_where_it_would_without_us() {
+fn orphan_gets_the_usual_new_parent() {
     same_with_and_without("", concat!("sh ", env!("CARGO_MANIFEST_DIR"), "/tests/cli/orphan.sh"));
 }
 
@@ -152,7 +152,7 @@ fn ignored() -> u64 {
 }
 
 #[test]
-fn signals_sent_to_us_alone_reach_the_program() {
+fn signals_to_vellum_are_forwarded() {
     let ignored = ignored();
     for (number, signal) in [
         (libc::SIGTERM, "TERM"),
@@ -183,7 +183,7 @@ fn signals_sent_to_us_alone_reach_the_program() {
 }
 
 #[test]
-fn nothing_of_ours_is_left_behind() {
+fn no_files_are_left_behind() {
     let place = tempfile::tempdir().unwrap();
     // The board's path varies, so all boards of this user are compared before and after.
     let script = "test -f \"$VELLUM_BOARD\" && stat -c %a \"$VELLUM_BOARD\" && echo \"$VELLUM_BOARD\"";
@@ -202,7 +202,7 @@ fn nothing_of_ours_is_left_behind() {
 }
 
 #[test]
-fn a_program_that_leaves_children_behind_is_not_waited_for() {
+fn left_over_children_are_not_waited_for() {
     let place = tempfile::tempdir().unwrap();
     let json = place.path().join("r.json");
     let script = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!";
@@ -216,7 +216,7 @@ fn a_program_that_leaves_children_behind_is_not_waited_for() {
 }
 
 #[test]
-fn a_run_inside_a_run_works() {
+fn nested_runs_work() {
     let library = harmless_library();
     let ended = run(&[])
         .args([
@@ -237,7 +237,7 @@ fn a_run_inside_a_run_works() {
 }
 
 #[test]
-fn programs_of_i386_hear_nothing_of_a_library_of_another_machine() {
+fn i386_programs_get_no_loader_warnings() {
     let source = "#include <stdio.h>\nint main(void) { printf(\"%d\\n\", (int)sizeof(long)); return 0; }\n";
     let Some(program) = program("gcc", &["-m32"], source) else { return };
     let ended = Command::new(VELLUM)

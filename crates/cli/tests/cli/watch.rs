@@ -82,7 +82,7 @@ pub(crate) fn accessed_bits() -> bool {
 }
 
 #[test]
-fn one_cycle_of_a_running_program_is_shown_recorded_and_shown_again() {
+fn one_cycle_is_shown_recorded_and_replayed() {
     if !accessed_bits() {
         return;
     }
@@ -126,7 +126,7 @@ fn one_cycle_of_a_running_program_is_shown_recorded_and_shown_again() {
 }
 
 #[test]
-fn json_is_an_object_a_line_and_ends_with_the_program() {
+fn json_has_one_object_per_line_and_ends_with_the_program() {
     if !accessed_bits() {
         return;
     }
@@ -143,7 +143,7 @@ fn json_is_an_object_a_line_and_ends_with_the_program() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_refused_with_a_cure() {
+fn unwatchable_subject_is_refused_with_a_remedy() {
     for (arguments, words) in [
         (
             &["no such program ever"][..],
@@ -165,7 +165,7 @@ fn what_cannot_be_watched_is_refused_with_a_cure() {
 }
 
 #[test]
-fn sources_are_named_with_what_is_missing() {
+fn sources_are_listed_with_reasons() {
     let ended = watch(&["--sources"]);
     assert!(ended.status.success());
     for kind in SourceKind::ALL {
@@ -174,7 +174,7 @@ fn sources_are_named_with_what_is_missing() {
 }
 
 #[test]
-fn somebody_elses_program_is_refused_with_a_reason() {
+fn other_users_program_is_refused_with_a_reason() {
     if !accessed_bits() || !rustix::process::geteuid().is_root() {
         vellum_skip::skip("only root can become another user to be refused");
         return;
@@ -204,7 +204,7 @@ fn somebody_elses_program_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_run_too_short_for_a_curve_says_what_it_would_have_needed() {
+fn short_run_reports_the_time_needed_for_a_curve() {
     if !accessed_bits() {
         return;
     }
@@ -218,7 +218,7 @@ fn a_run_too_short_for_a_curve_says_what_it_would_have_needed() {
 }
 
 #[test]
-fn the_budget_of_idle_jobs_and_the_burst_may_be_nothing() {
+fn idle_budget_and_burst_may_be_zero() {
     let none = ["--json", "--delay", "1ms", "--idle-budget", "0%", "--burst", "0s"];
     let (ended, lines) = watched_until(1, &none, Waiting::start());
     assert!(ended.status.success(), "{}", said(&ended));

@@ -52,7 +52,7 @@ fn forbidden(user: &Package, used: &Package) -> Option<String> {
 }
 
 #[test]
-fn crates_use_only_floors_below_their_own() {
+fn crates_use_only_lower_layers() {
     let Some(packages) = house::packages() else { return };
     let of = |name: &str| packages.iter().find(|package| package.name == name);
     let mut wrong = Vec::new();
@@ -67,7 +67,7 @@ fn crates_use_only_floors_below_their_own() {
 }
 
 #[test]
-fn wrong_directions_are_found() {
+fn wrong_directions_are_detected() {
     let package = |name: &str, workspace: &str| Package {
         name: name.to_owned(),
         workspace: workspace.to_owned(),

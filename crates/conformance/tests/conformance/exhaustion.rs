@@ -44,7 +44,7 @@ fn growing_to_a_limit_from_the_start() {
 }
 
 #[test]
-fn requests_beyond_the_machine_are_refused_as_without() {
+fn requests_beyond_the_machine_are_refused_as_without_vellum() {
     let program = Place::new().program("beyond.c", &[]);
     let outcome = same(|| Command::new(&program));
     assert_eq!(outcome.text().lines().count(), 10, "{outcome}");
@@ -67,7 +67,7 @@ fn dumped(program: &Path, how: &str, run: fn(Command) -> Outcome) -> Option<u64>
 }
 
 #[test]
-fn core_dumps_are_as_large_as_without() {
+fn core_dumps_are_as_large_as_without_vellum() {
     let program = Place::new().program("dumps.c", &[]);
     for how in ["abort", "gcore"] {
         let (Some(without), Some(with)) = (dumped(&program, how, plain), dumped(&program, how, served))

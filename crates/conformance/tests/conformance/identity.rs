@@ -92,7 +92,7 @@ fn threads_that_page_follow_in_races() {
 /// A program with more rights than its caller ignores the caller's environment: it opens no file and reads no
 /// variable.
 #[test]
-fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
+fn privileged_program_ignores_the_environment() {
     if !is_root() {
         return skip("only root can make a program set-user-ID for somebody else");
     }
@@ -141,7 +141,7 @@ fn a_program_with_more_rights_than_its_caller_heeds_no_variable() {
 
 /// A board of another user, or out of sight, causes no message.
 #[test]
-fn a_board_out_of_reach_is_not_spoken_of() {
+fn inaccessible_board_causes_no_message() {
     let place = Place::new();
     let board = place.file("board");
     fs::write(&board, vec![0; 1 << 20]).expect("a file");

@@ -21,9 +21,9 @@ fn new_and_delete() {
     }
 }
 
-/// The header is valid C and C++, and declares exactly the library's exports.
+/// The header is valid C and C++, and the library exports its functions.
 #[test]
-fn vellums_own() {
+fn own_interface_works_in_c_and_cpp() {
     let place = Place::new();
     let include = format!("-I{}", header().display());
     check_all(&place.program("vel.c", &[&include, "-ldl"]));

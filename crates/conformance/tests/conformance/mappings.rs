@@ -24,7 +24,7 @@ vellum_conformance::scenarios! { that_change: "remaps.c", [], [];
 
 /// Without served mappings the comparisons of the other tests would pass trivially.
 #[test]
-fn mappings_are_served_at_all() {
+fn mappings_are_served() {
     let place = Place::new();
     let program = place.program("mappings.c", &[]);
     let run = |knob: &str| {
@@ -57,18 +57,18 @@ fn random_calls(run: impl Fn(Command)) {
 
 /// The fuzzer's model matches the kernel.
 #[test]
-fn random_calls_are_answered_by_the_kernel_as_by_the_model() {
+fn kernel_matches_the_fuzzers_model() {
     random_calls(|command| drop(plain(command).succeeded()));
 }
 
 #[test]
-fn random_calls_are_answered_as_by_the_kernel() {
+fn served_random_calls_match_the_kernel() {
     random_calls(|command| drop(served(command).succeeded()));
 }
 
 /// Runs the fuzzer with other page-layer settings than the defaults.
 #[test]
-fn random_calls_are_answered_with_huge_pages_and_a_short_decay() {
+fn random_calls_work_with_huge_pages_and_short_decay() {
     random_calls(|mut command| {
         command.env("VELLUM_HUGE", "always").env("VELLUM_DECAY_MS", "10");
         served(command).succeeded();

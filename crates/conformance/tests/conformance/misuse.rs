@@ -25,7 +25,7 @@ fn complaint(program: &std::path::Path, scenario: &str) -> Option<String> {
 }
 
 #[test]
-fn promised_misuse_is_caught() {
+fn guaranteed_misuse_is_detected() {
     let place = Place::new();
     let program = place.program("misuse.c", &["-pthread"]);
     let names = plain(Command::new(&program)).succeeded().text();

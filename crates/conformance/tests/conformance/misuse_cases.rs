@@ -65,7 +65,7 @@ fn print(cases: &[&str], columns: &[Column]) {
 }
 
 #[test]
-fn misuse_is_caught_as_often_as_promised() {
+fn misuse_is_detected_as_often_as_documented() {
     let place = Place::new();
     let program = place.program("misuse_cases.c", &["-pthread", "-lstdc++"]);
     let names = plain(Command::new(&program)).succeeded().text();

@@ -9,7 +9,7 @@ use vellum_conformance::{Outcome, Place, library, plain, same, served, skip, too
 use vellum_wire::Attach;
 
 #[test]
-fn a_debugger_runs_a_served_program() {
+fn debugger_runs_a_served_program() {
     let Some(gdb) = tool("gdb") else { return };
     let place = Place::new();
     let program = place.program("plain.c", &["-pthread"]);
@@ -42,7 +42,7 @@ fn a_debugger_runs_a_served_program() {
 }
 
 #[test]
-fn valgrind_sees_what_it_would_see() {
+fn valgrind_reports_the_same_errors() {
     let Some(valgrind) = tool("valgrind") else { return };
     let place = Place::new();
     let program = place.program("plain.c", &["-pthread"]);
@@ -145,7 +145,7 @@ fn thread_sanitizer_inside_the_program() {
 /// Sanitizers that are libraries behave as without Vellum, both directly and when started by a served
 /// shell. Repeated, as the addresses of mappings are random.
 #[test]
-fn sanitizers_as_libraries_have_every_request() {
+fn sanitizers_as_libraries_get_every_request() {
     const RUNS: u32 = 10;
     let place = Place::new();
     for (compiler, kind) in
@@ -184,7 +184,7 @@ fn sanitizers_as_libraries_have_every_request() {
 
 /// The allocator of `unready.c` is not ready before the program begins, and gets no request before.
 #[test]
-fn a_program_with_its_own_allocator_keeps_it() {
+fn program_keeps_its_own_allocator() {
     for source in ["own.c", "unready.c"] {
         let program = Place::new().program(source, &[]);
         let without = plain(Command::new(&program)).succeeded();
@@ -211,7 +211,7 @@ fn same_in(folder: &Path, program: &Path, arguments: &[&str]) -> String {
 
 /// The `operator new` of a library comes before the C++ library's, and so before Vellum's.
 #[test]
-fn a_library_with_operators_of_its_own_keeps_them() {
+fn library_keeps_its_own_operators() {
     let (there, folder) = library_of("libown.so", "operators.cc", &[]);
     let program = Place::new().program("operators.cc", &[&there, "-lown"]);
     let said = same_in(&folder, &program, &[]);
@@ -221,7 +221,7 @@ fn a_library_with_operators_of_its_own_keeps_them() {
 /// Operators that are not replaced call the replaced ones, as the C++ standard requires: with the same
 /// numbers of calls as without Vellum.
 #[test]
-fn some_operators_are_replaced() {
+fn partly_replaced_operators_call_each_other() {
     // Each bit is a form, numbered as in the source. First closed sets, then sets that split each pair.
     let closed =
         [0x101, 0x303, 0x202, 0x4010, 0x4111, 0xd01, 0x1105, 0x8222].map(|forms| (forms, "-DHEADER"));
@@ -247,7 +247,7 @@ fn memory_functions_are_looked_up_by_handle() {
 }
 
 #[test]
-fn closed_libraries_stay() {
+fn closed_libraries_stay_loaded() {
     let place = Place::new();
     let program = place.program("closed.c", &["-pthread", "-ldl"]);
     for name in ["libvellum.so", "libvellum_cost.so", "libgc/libgc.so.1", "libgc/libgccpp.so.1"] {
@@ -258,7 +258,7 @@ fn closed_libraries_stay() {
 }
 
 #[test]
-fn switched_off_it_is_not_there() {
+fn disabled_library_has_no_effect() {
     let place = Place::new();
     let program = place.program("plain.c", &["-pthread"]);
     let mut command = with(&program, &[]);
@@ -297,7 +297,7 @@ fn libraries_come_and_go() {
 }
 
 #[test]
-fn memory_is_used_before_any_constructor_of_ours() {
+fn memory_is_used_before_vellums_constructors() {
     let place = Place::new();
     let early = place.program("early.cc", &["-shared", "-fPIC"]);
     let program = place.program("plain.c", &["-pthread"]);

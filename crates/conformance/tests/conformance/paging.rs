@@ -58,7 +58,7 @@ fn sort() {
 
 /// A full store makes an allocation fail, and a crash leaves nothing behind.
 #[test]
-fn stores_and_ends() {
+fn full_store_fails_allocations_and_crash_leaves_no_store() {
     let Some(shell) = tool("sh") else { return skip("no sh") };
     let Some(python) = tool("python3") else { return skip("no python3") };
     let directory = tempfile::tempdir().expect("a directory");

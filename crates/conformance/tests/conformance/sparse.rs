@@ -18,7 +18,7 @@ vellum_conformance::scenarios! { untouched: "untouched.c", ["-pthread"], [];
 
 /// After a process has ended, the board has its memory in blocks.
 #[test]
-fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
+fn board_counts_blocks_and_slabs_of_an_ended_process() {
     let place = Place::new();
     let command = with_args(place.program("sparse.c", &["-pthread"]), &["survive"]);
     blocks_are_told_from_slabs(&served(command).succeeded());
@@ -26,7 +26,7 @@ fn the_board_tells_blocks_from_slabs_when_a_process_ends() {
 
 /// The same holds for killed and running processes, as the helper has counted it.
 #[test]
-fn the_board_tells_blocks_from_slabs_while_a_process_lives() {
+fn board_counts_blocks_and_slabs_of_a_live_process() {
     let place = Place::new();
     let mut command = with_args(place.program("sparse.c", &["-pthread"]), &["survive-killed"]);
     command.args([Counter::NowInUse, Counter::NowReturned].map(|counter| (counter as usize).to_string()));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_it_needs_the_search_comes_near_and_ends() {
+    fn search_ends_near_the_needed_size() {
         for from in (100..=1000).step_by(50) {
             for needs in (100..=1000).step_by(10) {
                 let sizes = tried(from, needs);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_fits_nowhere_ends_at_all_of_it() {
+    fn search_for_a_job_that_never_fits_ends_at_its_full_size() {
         assert_eq!(tried(900, 2000), [900, 1000]);
         // The search also ends for a job that needs no memory.
         assert_eq!(tried(900, 0).len(), SIZES_MAX as usize);

@@ -30,7 +30,7 @@ impl Drop for Running {
 }
 
 #[test]
-fn a_watch_by_damon_that_is_killed_leaves_no_monitor() {
+fn killed_damon_watch_leaves_no_monitor() {
     match SourceKind::Damon.availability() {
         Availability::Usable => {}
         why => return vellum_skip::skip(format_args!("DAMON cannot be used here: {why:?}")),
@@ -62,7 +62,7 @@ fn a_watch_by_damon_that_is_killed_leaves_no_monitor() {
 }
 
 #[test]
-fn a_governor_that_is_killed_leaves_no_group_frozen_or_limited() {
+fn killed_governor_leaves_no_group_frozen_or_limited() {
     let groups = match Group::of_groups_with_memory() {
         Ok(groups) => groups,
         Err(why) => return vellum_skip::skip(why),

@@ -5,7 +5,7 @@ use crate::common::{report, said, sh, text};
 use crate::watch::accessed_bits;
 
 #[test]
-fn a_run_reports_its_working_set() {
+fn run_reports_its_working_set() {
     if !accessed_bits() {
         return;
     }

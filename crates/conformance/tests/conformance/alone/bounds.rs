@@ -67,7 +67,7 @@ fn python_with(library: Option<&str>, program: &str, frames_mib: u64) {
 }
 
 #[test]
-fn a_dictionary_of_numbers() {
+fn dictionary_of_numbers_stays_within_bounds() {
     let program = "
 numbers = {i: i * 7 for i in range(1500000)}
 seen = 0
@@ -89,7 +89,7 @@ print(float((a * 2 + b).sum()), float(b[::1000].sum()))
 }
 
 #[test]
-fn a_database_in_memory() {
+fn database_in_memory_stays_within_bounds() {
     let Some(sqlite) = tool("sqlite3") else { return skip("no sqlite3") };
     let directory = tempfile::tempdir().expect("a directory");
     let script = directory.path().join("script");
