@@ -23,6 +23,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use vellum_kernel::{Cgroup, V1, V2};
 
 /// The maximum number of groups and levels.
 const NODES_MAX: usize = 1 << 16;
@@ -37,35 +38,25 @@ const EVENTS: usize = 16 << 10;
 /// The root cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RootError {
-    /// The directory does not exist, or is not a control group.
-    #[error("--root {path}: {source}; give the root of a hierarchy of control groups, as {V2} or {V1}")]
+    /// It is not there, or is no control group.
+    #[error("--root {path}: {source}; give the root of a hierarchy of control groups, as {unified} or {V1}", unified = V2[0])]
     Root {
         /// The directory.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
-    /// No hierarchy is mounted in the usual places.
-    #[error("no control groups are mounted in {V2} or {V1}; give the hierarchy's root with --root")]
+    /// There is no hierarchy in the usual places.
+    #[error("no control groups are mounted in {unified} or {V1}; give the hierarchy's root with --root", unified = V2[0])]
     None,
 }
-
-/// The mount points of version 2, and of version 1's memory hierarchy.
-const V2: &str = "/sys/fs/cgroup";
-const V1: &str = "/sys/fs/cgroup/memory";
 
 /// The hierarchy of this machine that has the memory controller.
 ///
 /// # Errors
 /// [`RootError::None`] if there is no such hierarchy.
 pub fn usual_root() -> Result<PathBuf, RootError> {
-    let v2 = fs::read_to_string(Path::new(V2).join("cgroup.controllers"))
-        .is_ok_and(|controllers| controllers.split_whitespace().any(|controller| controller == "memory"));
-    match (v2, Path::new(V1).join("cgroup.procs").exists()) {
-        (true, _) => Ok(V2.into()),
-        (false, true) => Ok(V1.into()),
-        (false, false) => Err(RootError::None),
-    }
+    Cgroup::memory_root().map(|root| root.path().to_path_buf()).ok_or(RootError::None)
 }
 
 /// A change of a group. Paths are relative to the root.
@@ -104,8 +95,8 @@ impl Discovery {
     /// # Errors
     /// [`RootError`] if `root` is not a control group.
     pub fn new(root: &Path, others: bool) -> Result<Discovery, RootError> {
-        fs::read(root.join("cgroup.procs"))
-            .map_err(|source| RootError::Root { path: root.to_owned(), source })?;
+        let processes = Cgroup::at(root).processes();
+        processes.map_err(|error| RootError::Root { path: root.to_owned(), source: error.source })?;
         let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok();
         Ok(Discovery {
             root: root.to_owned(),
@@ -194,10 +185,8 @@ impl Discovery {
             for gone in self.children(&level).into_iter().filter(|child| !below.contains(name(child))) {
                 self.forget(&gone, changes);
             }
-            let has_processes = || {
-                let members = fs::read(self.root.join(&level).join("cgroup.procs"));
-                members.is_ok_and(|list| !list.is_empty())
-            };
+            let has_processes =
+                || Cgroup::at(self.root.join(&level)).processes().is_ok_and(|list| !list.is_empty());
             if below.is_empty() && self.others && has_processes() {
                 self.unwatch(&level);
                 self.enter(&level, Node::Job(Identity::Other), changes);

@@ -43,7 +43,6 @@ pub mod group;
 mod http;
 pub mod kube;
 mod metrics;
-mod oom;
 pub mod plan;
 mod pods;
 mod prometheus;

@@ -5,18 +5,15 @@
 //! `pod`, `container`; `unit`; `slurm_job`, `slurm_step`. Only `vellum_job_info` has the group's path and
 //! kind as labels: a path is long, and a group has fifty series.
 
-use crate::oom::Kills;
 use crate::view::{Page, State, View};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use std::borrow::Cow;
 use std::fmt;
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 use vellum_governor::families::Quantity::{Bytes, Number, Ratio, Seconds};
 use vellum_governor::families::{self, Family, NAME, SECONDS};
-use vellum_process::{Stalled, Stalls};
+use vellum_kernel::{Kills, Stalled, Stalls};
 
 const OWN_CPU: Family = Family::counter("agent_cpu", Seconds, "The agent's own CPU time");
 const IMPOSED: Family =
@@ -67,11 +64,6 @@ const JOB_PRESSURE: Family = Family::counter(
     "Time that some task, or every task, of the job stalled on memory",
 );
 
-/// Limits of version 1 from this size on mean no limit.
-const LIMIT_NONE: u64 = 1 << 60;
-/// The kernel's file with the stalls of the whole machine.
-const MACHINE: &str = "/proc/pressure/memory";
-
 pub(crate) fn render(page: &Arc<Page>) -> String {
     families::page(Told(Arc::clone(page)))
 }
@@ -103,7 +95,8 @@ impl Collector for Told {
         if let Some(known) = page.names_known {
             NAMES.one(to, f64::from(u8::from(known)))?;
         }
-        PRESSURE.rows(to, stalls(Path::new(MACHINE)).map(|(kind, time)| ([("stall", kind)], time)))?;
+        PRESSURE
+            .rows(to, stalls(Stalls::read(Stalls::MEMORY)).map(|(kind, time)| ([("stall", kind)], time)))?;
         self.of_identity(to)?;
         self.of_memory(to)?;
         self.of_curve(to)?;
@@ -178,14 +171,14 @@ impl Told {
 
     /// The kernel's counters of each group.
     fn of_account(&self, to: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        self.each(to, CHARGED, |view| crate::watched::charged(&view.directory).map(|bytes| bytes.0 as f64))?;
-        self.each(to, LIMIT, |view| limit(&view.directory).map(|bytes| bytes as f64))?;
-        self.each(to, OOM_KILLS, |view| Kills::read(&view.directory).map(|kills| kills.count as f64))?;
-        self.each(to, OOM_LIMIT, |view| oom_limit(view).map(|bytes| bytes as f64))?;
+        self.each(to, CHARGED, |view| Some(view.group().charged().ok()?.0 as f64))?;
+        self.each(to, LIMIT, |view| view.group().limit().map(|bytes| bytes.0 as f64))?;
+        self.each(to, OOM_KILLS, |view| view.group().kills().map(|kills| kills.count as f64))?;
+        self.each(to, OOM_LIMIT, oom_limit)?;
         JOB_PRESSURE.rows(
             to,
             self.0.groups.iter().flat_map(|view| {
-                stalls(&view.directory.join("memory.pressure"))
+                stalls(view.group().pressure())
                     .map(move |(kind, time)| (with(view, "stall", kind.into()), time))
             }),
         )
@@ -219,25 +212,19 @@ fn with(view: &View, key: &'static str, value: Cow<'static, str>) -> Labels {
     labels
 }
 
-/// The hard limit, if there is one.
-fn limit(directory: &Path) -> Option<u64> {
-    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse::<u64>().ok();
-    number("memory.max").or_else(|| number("memory.limit_in_bytes")).filter(|limit| *limit < LIMIT_NONE)
-}
-
-/// The hard limit, if it was too small.
-fn oom_limit(view: &View) -> Option<u64> {
+/// The hard limit, if that was too little.
+fn oom_limit(view: &View) -> Option<f64> {
     let by_limit = |kills: Kills| kills.count > 0 && kills.reached_limit;
-    let was_short = view.was_oom_killed || Kills::read(&view.directory).is_some_and(by_limit);
-    limit(&view.directory).filter(|_| was_short)
+    let group = view.group();
+    let was_short = view.was_oom_killed || group.kills().is_some_and(by_limit);
+    group.limit().filter(|_| was_short).map(|limit| limit.0 as f64)
 }
 
-/// The total stall times in a pressure file: of some tasks, and of all tasks.
-fn stalls(path: &Path) -> impl Iterator<Item = (&'static str, f64)> + use<> {
-    let stalls = Stalls::read(path);
+/// The sums of an account of stalls: of some task, and of all.
+fn stalls(account: Option<Stalls>) -> impl Iterator<Item = (&'static str, f64)> {
     let of = |kind, stalled: Stalled| (kind, stalled.total.as_secs_f64());
-    let some = stalls.map(|stalls| of("some", stalls.some));
-    some.into_iter().chain(stalls.and_then(|stalls| stalls.full).map(|full| of("full", full)))
+    let some = account.map(|account| of("some", account.some));
+    some.into_iter().chain(account.and_then(|account| account.full).map(|full| of("full", full)))
 }
 
 #[cfg(test)]

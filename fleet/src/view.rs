@@ -4,6 +4,7 @@ use crate::group::{Identity, Kind};
 use crate::pods::Named;
 use std::path::PathBuf;
 use std::sync::Arc;
+use vellum_kernel::Cgroup;
 use vellum_reference::Window;
 
 /// The state of a group's watch.
@@ -84,7 +85,12 @@ pub struct View {
 }
 
 impl View {
-    /// The view of a group before its first step.
+    /// One of which nothing is known but who it is.
+    /// Its control group.
+    pub(crate) fn group(&self) -> Cgroup {
+        Cgroup::at(&self.directory)
+    }
+
     pub(crate) fn new(path: &str, directory: PathBuf, identity: &Identity, named: Option<&Named>) -> View {
         let mut view = View { path: path.to_owned(), directory, ..View::default() };
         view.identify(identity, named);

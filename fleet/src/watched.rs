@@ -7,11 +7,10 @@ use crate::group::Identity;
 use crate::pods::Named;
 use crate::turns::Stepped;
 use crate::view::{State, View};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vellum_process::Bytes;
+use vellum_kernel::{Bytes, Cgroup};
 use vellum_reference::{Delay, FIRST_LOOKS, Options, PAGE_BYTES, SourceKind, Target, WatchError, Watcher};
 
 /// The first wait before a group is tried again.
@@ -66,7 +65,7 @@ impl Watched {
 
     /// The estimated cost of the first cycle, from the memory charged to the group.
     pub(crate) fn estimate(&self) -> Duration {
-        cost(charged(&self.view.directory).unwrap_or(Bytes(0)), 1, FIRST_LOOKS)
+        cost(self.view.group().charged().unwrap_or(Bytes(0)), 1, FIRST_LOOKS)
     }
 
     /// Makes a step if it is due. The second value is the time that the job lost.
@@ -161,7 +160,7 @@ impl Watched {
 
 fn begin(directory: &Path, options: &Options) -> Result<Watcher, String> {
     let target = Target::cgroup(directory).map_err(|why| why.to_string())?;
-    let small = charged(directory).is_none_or(|charged| charged < LARGE);
+    let small = Cgroup::at(directory).charged().map_or(true, |charged| charged < LARGE);
     let source = options.source.or(small.then_some(SourceKind::AccessedBits));
     Watcher::new(target, Options { source, ..options.clone() }).map_err(|why| why.to_string())
 }
@@ -170,10 +169,4 @@ fn begin(directory: &Path, options: &Options) -> Result<Watcher, String> {
 fn cost(resident: Bytes, processes: u32, looks: u32) -> Duration {
     let pages = u32::try_from(resident.0 / PAGE_BYTES).unwrap_or(u32::MAX);
     (PAGE * pages + PROCESS * processes) * (looks + 1)
-}
-
-/// The memory that the kernel charges to a group.
-pub(crate) fn charged(directory: &Path) -> Option<Bytes> {
-    let number = |name: &str| fs::read_to_string(directory.join(name)).ok()?.trim().parse().ok();
-    number("memory.current").or_else(|| number("memory.usage_in_bytes")).map(Bytes)
 }

@@ -8,7 +8,7 @@
 //! ([`minor_fault_ns`]).
 
 use super::answers::locked;
-use super::perf::{Event, Fault, Refused, Rings, parse};
+use super::perf::{Refused, Rings, parse};
 use super::place::Instruction;
 use rustix::event::Timespec;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
-use vellum_process::ring::Ring;
+use vellum_kernel::perf::{Record, Ring, Sample};
 use vellum_process::{Function, Standing, Symbols, is_recorder};
 use vellum_unwind::Frame;
 
@@ -110,9 +110,9 @@ fn read(mut rings: Rings, ended: &AtomicBool, symbols: &Mutex<Symbols>) -> Fault
     loop {
         // Loaded before the rings are read, so that the last reading has all faults before the end.
         let last = ended.load(Relaxed);
-        for event in rings.drain() {
-            seen += u64::from(matches!(event, Event::Fault(_)));
-            book.note(event, symbols);
+        for (is_major, record) in rings.drain() {
+            seen += u64::from(matches!(record, Record::Sample(_)));
+            book.note(is_major, record, symbols);
         }
         if last {
             break;
@@ -130,8 +130,8 @@ pub(crate) fn of_ring(ring: &mut Ring, major_id: u64) -> Faults {
     let (mut book, symbols) = (Book::default(), Mutex::new(Symbols::default()));
     let mut events = Vec::new();
     ring.drain(|record| events.extend(parse(record, major_id)));
-    for (_, event) in events {
-        book.note(event, &symbols);
+    for (_, is_major, record) in events {
+        book.note(is_major, record, &symbols);
     }
     book.faults
 }
@@ -172,9 +172,9 @@ impl Space {
 }
 
 impl Book {
-    fn note(&mut self, event: Event, symbols: &Mutex<Symbols>) {
-        match event {
-            Event::Map { pid, start, bytes, offset, path } => {
+    fn note(&mut self, is_major: bool, record: Record, symbols: &Mutex<Symbols>) {
+        match record {
+            Record::Map { pid, start, bytes, offset, path } => {
                 let path = self.paths.entry(path).or_insert_with_key(|path| {
                     let path = Path::new(std::ffi::OsStr::from_bytes(path));
                     // Two names of one file must give the same path.
@@ -183,20 +183,20 @@ impl Book {
                 let mapped = Mapped { end: start.saturating_add(bytes), offset, path: path.clone() };
                 self.spaces.entry(pid).or_default().map(start, mapped);
             }
-            Event::Fork { pid, parent } if pid != parent => {
+            Record::Fork { pid, parent } if pid != parent => {
                 let space = self.spaces.get(&parent).cloned().unwrap_or_default();
                 self.spaces.insert(pid, space);
             }
-            Event::Fork { .. } => {}
-            Event::Exec { pid } => {
+            Record::Fork { .. } | Record::Lost(_) => {}
+            Record::Exec { pid } => {
                 self.spaces.remove(&pid);
             }
-            Event::Throttled => self.faults.throttled = true,
-            Event::Fault(fault) => self.fault(&fault, &mut locked(symbols)),
+            Record::Throttled => self.faults.throttled = true,
+            Record::Sample(fault) => self.fault(&fault, is_major, &mut locked(symbols)),
         }
     }
 
-    fn fault(&mut self, fault: &Fault, symbols: &mut Symbols) {
+    fn fault(&mut self, fault: &Sample, is_major: bool, symbols: &mut Symbols) {
         let mut frame = Frame { pc: fault.pc, sp: fault.sp, bp: fault.bp };
         let mut stack = Vec::new();
         // The first instruction is the faulting one. The others are return addresses, so 1 is subtracted.
@@ -226,7 +226,7 @@ impl Book {
             frame = caller;
             back = 1;
         }
-        *self.faults.by_stack.entry((stack, fault.is_major)).or_default() += 1;
+        *self.faults.by_stack.entry((stack, is_major)).or_default() += 1;
     }
 
     fn instruction(&self, pid: u32, pc: u64, symbols: &mut Symbols) -> Instruction {

@@ -19,8 +19,8 @@
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
-use vellum_process::ring::kernel::*;
-use vellum_process::ring::{self, Attributes, PROCESSORS};
+use vellum_kernel::machine::{PROCESSORS, processors};
+use vellum_kernel::perf::{self, Event, Parts, Record, What, is_permission};
 
 /// Bytes of stack sampled with a fault: enough for the frames of a library's `memset` or `calloc` and their
 /// callers.
@@ -34,15 +34,6 @@ const RING_PAGES_MIN: usize = 8;
 /// The reader is woken when a ring is this share full.
 const WAKE_SHARE: usize = 8;
 
-const FAULTS_MINOR: u64 = 5;
-const FAULTS_MAJOR: u64 = 6;
-/// bp, sp and ip, in the kernel's numbering.
-const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
-const REGISTERS_ABI_64: u64 = 2;
-const MISC_COMM_EXEC: u16 = 1 << 13;
-/// Bytes of the identity after every record that is no sample: tid, time, identifier.
-const IDENTITY_BYTES: usize = 24;
-
 /// The reason why single page faults cannot be observed.
 #[derive(Debug, thiserror::Error)]
 #[error("the kernel does not show them ({call}: {source}){cure}")]
@@ -54,49 +45,12 @@ pub struct Refused {
 
 impl Refused {
     fn of(call: &'static str, source: io::Error) -> Refused {
-        let cure = match source.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM) => "; set /proc/sys/kernel/perf_event_paranoid to 2 or less",
-            _ => "",
+        let cure = match is_permission(&source) {
+            true => "; set /proc/sys/kernel/perf_event_paranoid to 2 or less",
+            false => "",
         };
         Refused { call, source, cure }
     }
-}
-
-/// One fault.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) pid: u32,
-    pub(super) is_major: bool,
-    pub(super) pc: u64,
-    pub(super) sp: u64,
-    pub(super) bp: u64,
-    /// The stack from `sp` on.
-    pub(super) stack: Vec<u8>,
-}
-
-/// An event of a ring.
-#[derive(Debug)]
-pub(super) enum Event {
-    Fault(Fault),
-    /// A file was mapped as executable.
-    Map {
-        pid: u32,
-        start: u64,
-        bytes: u64,
-        offset: u64,
-        path: Vec<u8>,
-    },
-    /// A process was forked.
-    Fork {
-        pid: u32,
-        parent: u32,
-    },
-    /// A process executed another program.
-    Exec {
-        pid: u32,
-    },
-    /// The kernel dropped samples for a while because there were too many.
-    Throttled,
 }
 
 /// The rings of all processors.
@@ -109,10 +63,10 @@ pub(super) struct Rings {
 
 #[derive(Debug)]
 struct Ring {
-    minor: ring::Event,
-    major: ring::Event,
+    minor: Event,
+    major: Event,
     major_id: u64,
-    ring: ring::Ring,
+    ring: perf::Ring,
 }
 
 impl Rings {
@@ -120,15 +74,13 @@ impl Rings {
     /// child's `exec` on.
     pub(super) fn open() -> Result<Rings, Refused> {
         match Self::open_with(true) {
-            Err(refused) if matches!(refused.source.raw_os_error(), Some(libc::EACCES | libc::EPERM)) => {
-                Self::open_with(false)
-            }
+            Err(refused) if is_permission(&refused.source) => Self::open_with(false),
             other => other,
         }
     }
 
     fn open_with(sees_kernel: bool) -> Result<Rings, Refused> {
-        let processors = ring::processors().map_err(|error| Refused::of(PROCESSORS, error))?;
+        let processors = processors().map_err(|error| Refused::of(PROCESSORS, error.source))?;
         let mut pages = wanted_pages(processors.len());
         let rings = processors
             .into_iter()
@@ -151,15 +103,15 @@ impl Rings {
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Takes all events out of the rings, sorted by time.
-    pub(super) fn drain(&mut self) -> Vec<Event> {
-        let mut events = Vec::new();
-        for ring in &mut self.rings {
-            ring.drain(&mut events);
+    /// Everything in the rings, oldest first as far as this call goes. Samples of major faults come with `true`.
+    pub(super) fn drain(&mut self) -> Vec<(bool, Record)> {
+        let mut found = Vec::new();
+        for Ring { ring, major_id, .. } in &mut self.rings {
+            ring.drain(|record| found.extend(parse(record, *major_id)));
         }
-        // Only times order events of different processors: a process's modules must come before its faults.
-        events.sort_by_key(|(time, _)| *time);
-        events.into_iter().map(|(_, event)| event).collect()
+        // Between processors only time orders: a process's modules must be known before its faults.
+        found.sort_by_key(|(time, ..)| *time);
+        found.into_iter().map(|(_, is_major, record)| (is_major, record)).collect()
     }
 
     /// The exact numbers of minor and major faults so far.
@@ -179,36 +131,18 @@ fn wanted_pages(processors: usize) -> usize {
 impl Ring {
     fn open(processor: i32, sees_kernel: bool, pages: &mut usize) -> Result<Ring, Refused> {
         let failed = |call| move |error| Refused::of(call, error);
-        let mut minor = Attributes {
-            kind: TYPE_SOFTWARE,
-            size: size_of::<Attributes>() as u32,
-            config: FAULTS_MINOR,
-            period: 1,
-            sample_type: SAMPLE_TID | SAMPLE_TIME | SAMPLE_REGISTERS | SAMPLE_STACK | SAMPLE_IDENTIFIER,
-            flags: DISABLED | INHERIT | EXCLUDE_HYPERVISOR | ENABLE_ON_EXEC | WATERMARK | SAMPLE_ID_ALL,
-            wakeup: (*pages * page() / WAKE_SHARE) as u32,
-            sample_regs_user: REGISTERS,
-            sample_stack_user: STACK_BYTES,
-            ..Attributes::default()
-        };
-        if !sees_kernel {
-            minor.flags |= EXCLUDE_KERNEL;
-        }
-        let major = Attributes { config: FAULTS_MAJOR, ..minor };
-        minor.flags |= MMAP | MMAP2 | COMM | COMM_EXEC | TASK;
-        let minor = ring::Event::open(&minor, 0, processor).map_err(failed("perf_event_open"))?;
-        let major = ring::Event::open(&major, 0, processor).map_err(failed("perf_event_open"))?;
-        let ring = ring::Ring::map(&minor, *pages, RING_PAGES_MIN).map_err(failed("mapping a ring"))?;
+        let wakeup = *pages * page() / WAKE_SHARE;
+        let every = Event::of(What::MinorFaults).inherited().from_exec().in_kernel(sees_kernel);
+        let minor = every.sampled(1, Parts::FRAME, wakeup).with_stack(STACK_BYTES);
+        let major = minor.instead(What::MajorFaults);
+        let minor = minor.with_mappings().open(0, processor).map_err(failed("perf_event_open"))?;
+        let major = major.open(0, processor).map_err(failed("perf_event_open"))?;
+        let ring = perf::Ring::map(&minor, *pages, RING_PAGES_MIN).map_err(failed("mapping a ring"))?;
         // The kernel would refuse a refused size for the next ring too.
         *pages = ring.pages();
         let major_id = major.id().map_err(failed("reading an event's number"))?;
         major.share_ring(&minor).map_err(failed("joining two events' rings"))?;
         Ok(Ring { minor, major, major_id, ring })
-    }
-
-    /// Takes all events out of the ring.
-    fn drain(&mut self, into: &mut Vec<(u64, Event)>) {
-        self.ring.drain(|record| into.extend(parse(record, self.major_id)));
     }
 }
 
@@ -216,101 +150,9 @@ fn page() -> usize {
     rustix::param::page_size()
 }
 
-/// Reads numbers from a record, one after the other.
-struct Words<'a>(&'a [u8]);
-
-impl Words<'_> {
-    fn u32(&mut self) -> Option<u32> {
-        let (word, rest) = self.0.split_first_chunk::<4>()?;
-        self.0 = rest;
-        Some(u32::from_ne_bytes(*word))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        let (word, rest) = self.0.split_first_chunk::<8>()?;
-        self.0 = rest;
-        Some(u64::from_ne_bytes(*word))
-    }
-}
-
-/// The time and event of a record, if its kind is used here.
-pub(super) fn parse(record: &[u8], major_id: u64) -> Option<(u64, Event)> {
-    let mut head = Words(record);
-    let kind = head.u32()?;
-    let misc = head.u32()? as u16;
-    let body = head.0;
-    if kind == RECORD_SAMPLE {
-        return fault(body, major_id);
-    }
-    let (body, identity) = body.split_at_checked(body.len().checked_sub(IDENTITY_BYTES)?)?;
-    let time = Words(&identity[8..]).u64()?;
-    let mut words = Words(body);
-    let event = match kind {
-        RECORD_MMAP2 => {
-            let (pid, _tid) = (words.u32()?, words.u32()?);
-            let (start, bytes, offset) = (words.u64()?, words.u64()?, words.u64()?);
-            // Skipped: device, inode and generation, or a build id; protection and flags.
-            let path = words.0.get(32..)?;
-            let end = path.iter().position(|&byte| byte == 0).unwrap_or(path.len());
-            Event::Map { pid, start, bytes, offset, path: path[..end].to_vec() }
-        }
-        RECORD_FORK => {
-            let (pid, parent) = (words.u32()?, words.u32()?);
-            Event::Fork { pid, parent }
-        }
-        RECORD_COMM if misc & MISC_COMM_EXEC != 0 => Event::Exec { pid: words.u32()? },
-        RECORD_THROTTLE => Event::Throttled,
-        _ => return None,
-    };
-    Some((time, event))
-}
-
-/// A sample: identifier, pid and tid, time, registers, stack.
-fn fault(body: &[u8], major_id: u64) -> Option<(u64, Event)> {
-    let mut words = Words(body);
-    let id = words.u64()?;
-    let (pid, _tid) = (words.u32()?, words.u32()?);
-    let time = words.u64()?;
-    // A kernel thread has no user registers.
-    if words.u64()? != REGISTERS_ABI_64 {
-        return None;
-    }
-    let (bp, sp, pc) = (words.u64()?, words.u64()?, words.u64()?);
-    let room = usize::try_from(words.u64()?).ok()?;
-    let (stack, mut after) = words.0.split_at_checked(room).map(|(stack, rest)| (stack, Words(rest)))?;
-    let there = if room == 0 { 0 } else { usize::try_from(after.u64()?).ok()?.min(room) };
-    let stack = stack[..there].to_vec();
-    Some((time, Event::Fault(Fault { pid, is_major: id == major_id, pc, sp, bp, stack })))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(kind: u32, body: &[u8]) -> Vec<u8> {
-        let mut record = kind.to_ne_bytes().to_vec();
-        record.extend(0u16.to_ne_bytes());
-        record.extend((8 + body.len() as u16).to_ne_bytes());
-        record.extend(body);
-        record
-    }
-
-    #[test]
-    fn fault_is_parsed_with_its_stack() {
-        let mut body = Vec::new();
-        for word in [7u64, 5 | 6 << 32, 99, REGISTERS_ABI_64, 0xb, 0x5, 0x1, 16] {
-            body.extend(word.to_ne_bytes());
-        }
-        body.extend([1u8; 16]);
-        body.extend(8u64.to_ne_bytes());
-        let (time, event) = parse(&record(RECORD_SAMPLE, &body), 7).unwrap();
-        assert_eq!(time, 99);
-        let Event::Fault(fault) = event else { panic!("{event:?}") };
-        assert_eq!((fault.pid, fault.is_major, fault.pc, fault.sp, fault.bp), (5, true, 1, 5, 11));
-        assert_eq!(fault.stack, [1u8; 8]);
-        for cut in 0..body.len() {
-            let _ = parse(&record(RECORD_SAMPLE, &body[..cut]), 7);
-            let _ = parse(&record(RECORD_MMAP2, &body[..cut]), 7);
-        }
-    }
+/// A record's time, whether it is a sample of the event `major_id`, and its contents.
+pub(super) fn parse(record: &[u8], major_id: u64) -> Option<(u64, bool, Record)> {
+    let (time, record) = Record::parse(record, Parts::FRAME)?;
+    let is_major = matches!(&record, Record::Sample(sample) if sample.id == major_id);
+    Some((time, is_major, record))
 }

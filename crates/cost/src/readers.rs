@@ -2,7 +2,7 @@
 //! `vellum_process::readers`.
 
 use crate::{faults, held};
-use vellum_process::ring::Ring;
+use vellum_kernel::perf::Ring;
 
 /// Reads a ring of page faults like `vellum cost`; returns the number of stacks. The first two words are
 /// the positions of the next write and the next read.

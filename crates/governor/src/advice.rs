@@ -19,7 +19,7 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid};
 use vellum_wire::advice::{MESSAGE_BYTES, Report, Target, Urgency};
 
 pub(crate) const PEERS_MAX: usize = 1024;

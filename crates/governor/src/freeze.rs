@@ -13,7 +13,7 @@ use crate::guardian::Guardian;
 use crate::members::{Census, Members, Roots};
 use std::io;
 use std::path::{Path, PathBuf};
-use vellum_process::{Pid, Stat};
+use vellum_kernel::{Cgroup, Control, Pid};
 
 /// Scans of a job that keeps forking.
 const ROUNDS_MAX: u32 = 16;
@@ -60,9 +60,10 @@ impl Freezer {
             return Err(FreezeError::NoGuardian);
         }
         if let Roots::Group(path) = roots
-            && path.join("cgroup.freeze").is_file()
+            && let file = Cgroup::at(path).control(Control::Freeze)
+            && file.is_file()
         {
-            return self.freeze_group(&path.join("cgroup.freeze"), guardian);
+            return self.freeze_group(&file, guardian);
         }
         // Once the signal is sent a process forks no more, also while it waits for a turn to stop.
         let mut sent = Members::default();
@@ -136,8 +137,7 @@ impl Freezer {
 /// Sends `signal` to the process `pid` that was born at `started`, and to no other.
 pub(crate) fn signal(pid: Pid, started: u64, signal: libc::c_int) -> io::Result<()> {
     let process = vellum_sys::remote::open(pid.0)?;
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok().and_then(|text| Stat::parse(&text));
-    if stat.is_none_or(|stat| stat.started_ticks != started) {
+    if pid.stat().is_none_or(|stat| stat.started_ticks != started) {
         return Err(io::Error::from_raw_os_error(libc::ESRCH));
     }
     let number = rustix::process::Signal::from_named_raw(signal).ok_or(io::ErrorKind::InvalidInput)?;

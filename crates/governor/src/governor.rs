@@ -30,7 +30,7 @@ use crate::state_socket::StateServer;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid};
 use vellum_wire::advice::Urgency;
 
 /// The longest time between two steps.
@@ -317,7 +317,7 @@ impl Governor {
             .enumerate()
             .map(|(at, job)| job.snapshot(heard.get(at).copied().unwrap_or(0)))
             .collect();
-        let own = std::fs::read("/proc/self/stat").ok().and_then(|text| vellum_process::Stat::parse(&text));
+        let own = Pid::me().stat();
         self.snapshot = Arc::new(Snapshot {
             schema: SCHEMA.to_owned(),
             at_seconds: situation.now.as_secs_f64(),

@@ -29,7 +29,7 @@ use std::path::Path;
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use vellum_process::Pid;
+use vellum_kernel::Pid;
 
 /// The longest time that a job stays frozen under a governor that does nothing any more.
 pub const LAPSE: Duration = Duration::from_secs(5);
@@ -245,18 +245,18 @@ pub(crate) fn alone() -> Guardian {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{PATH_BYTES, born};
+    use crate::record::PATH_BYTES;
     use std::process::{Child, Command};
+    use vellum_kernel::started_ticks;
 
     fn state(pid: i32) -> u8 {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        text.rsplit(") ").next().and_then(|rest| rest.bytes().next()).unwrap_or(b'-')
+        Pid(pid).stat().map_or(b'-', |stat| stat.state)
     }
 
     fn stopped_sleeper(guardian: &Guardian) -> Child {
         let child = Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id() as i32;
-        assert!(guardian.will_stop(Pid(pid), born(pid).unwrap()));
+        assert!(guardian.will_stop(Pid(pid), started_ticks(pid).unwrap()));
         // SAFETY: a signal to our own child.
         unsafe { libc::kill(pid, libc::SIGSTOP) };
         until(|| state(pid) == b'T');
@@ -269,13 +269,6 @@ mod tests {
             assert!(began.elapsed() < Duration::from_secs(60), "it does not happen");
             std::thread::sleep(Duration::from_millis(5));
         }
-    }
-
-    #[test]
-    fn births_are_read_without_allocating() {
-        let own = vellum_process::Stat::parse(&std::fs::read("/proc/self/stat").unwrap()).unwrap();
-        assert_eq!(born(std::process::id() as i32), Some(own.started_ticks));
-        assert_eq!(born(i32::MAX), None);
     }
 
     #[test]
@@ -303,7 +296,7 @@ mod tests {
         let guardian = alone();
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let pid = child.id() as i32;
-        assert!(guardian.will_stop(Pid(pid), born(pid).unwrap() + 1));
+        assert!(guardian.will_stop(Pid(pid), started_ticks(pid).unwrap() + 1));
         // SAFETY: a signal to our own child.
         unsafe { libc::kill(pid, libc::SIGSTOP) };
         until(|| state(pid) == b'T');

@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
-use vellum_process::{Bytes, Pid, Used};
+use vellum_kernel::{Bytes, Pid, Used};
 use vellum_reference::Watcher;
 use vellum_workset::Judged;
 
@@ -188,9 +188,8 @@ impl Job {
         match start::start(command, Given { group: self.group.as_deref(), ..given }) {
             Ok(child) => {
                 self.root = Pid(child.id() as i32);
-                let stat = std::fs::read(format!("/proc/{}/stat", self.root)).ok();
-                let stat = stat.and_then(|text| vellum_process::Stat::parse(&text));
-                self.members = stat.map(|stat| (self.root, stat.started_ticks)).into_iter().collect();
+                self.members =
+                    self.root.stat().map(|stat| (self.root, stat.started_ticks)).into_iter().collect();
                 self.child = Some(child);
                 (self.state, self.from_start) = (State::Running, true);
                 self.means = Means::choose(self.group.as_deref());

@@ -4,9 +4,8 @@
 //! process (a container's), or else the machine. A reserve that is part of the machine's memory may be more
 //! than all that a container has.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
-use vellum_process::{Bytes, Stalls};
+use vellum_kernel::{Bytes, Stalls};
 use vellum_sys::limits::{Limits, SCRATCH, machine_total};
 
 /// The part of all memory that is never counted on …
@@ -70,7 +69,7 @@ impl Machine {
 }
 
 fn stall() -> Option<(Duration, Instant)> {
-    Some((Stalls::read(Path::new("/proc/pressure/memory"))?.some.total, Instant::now()))
+    Some((Stalls::read(Stalls::MEMORY)?.some.total, Instant::now()))
 }
 
 #[cfg(test)]

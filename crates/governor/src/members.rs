@@ -11,8 +11,8 @@
 //! belong to any job.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
-use vellum_process::{Bytes, Pid, Stat};
+use std::path::Path;
+use vellum_kernel::{Bytes, Cgroup, Pid, Stat};
 
 /// The most processes of one job that are looked after.
 pub(crate) const MEMBERS_MAX: usize = 4096;
@@ -27,7 +27,6 @@ pub(crate) type Members = BTreeMap<Pid, u64>;
 pub(crate) struct Census {
     all: HashMap<Pid, Stat>,
     children: HashMap<Pid, Vec<Pid>>,
-    sessions: HashMap<Pid, Pid>,
     never: [Pid; 3],
 }
 
@@ -47,19 +46,13 @@ impl Census {
     pub(crate) fn take(guardians: [Pid; 2]) -> Census {
         let mut all = HashMap::new();
         let mut children: HashMap<Pid, Vec<Pid>> = HashMap::new();
-        let mut sessions = HashMap::new();
-        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()).map(Pid) else {
-                continue;
-            };
-            let Ok(text) = std::fs::read(entry.path().join("stat")) else { continue };
-            if let Some(stat) = Stat::parse(&text) {
-                sessions.extend(session(&text).map(|session| (pid, session)));
+        for pid in Pid::all().into_iter().flatten() {
+            if let Some(stat) = pid.stat() {
                 children.entry(stat.parent).or_default().push(pid);
                 all.insert(pid, stat);
             }
         }
-        Census { all, children, sessions, never: [Pid::me(), guardians[0], guardians[1]] }
+        Census { all, children, never: [Pid::me(), guardians[0], guardians[1]] }
     }
 
     /// The state of a process in the last scan.
@@ -79,7 +72,8 @@ impl Census {
             Roots::Session(session) => {
                 let orphans =
                     [Pid(1), self.never[0]].into_iter().filter_map(|parent| self.children.get(&parent));
-                queue.extend(orphans.flatten().filter(|pid| self.sessions.get(pid) == Some(&session)));
+                let is_in_it = |pid: &&Pid| self.all.get(pid).is_some_and(|stat| stat.session == session);
+                queue.extend(orphans.flatten().filter(is_in_it));
             }
             Roots::Group(path) => queue = in_group(path),
         }
@@ -114,28 +108,9 @@ impl Census {
     }
 }
 
-/// The session in the text of `stat`: the fourth field after the name. That of a leader outside of our pid
-/// namespace is 0.
-pub(crate) fn session(text: &[u8]) -> Option<Pid> {
-    let close = text.iter().rposition(|byte| *byte == b')')?;
-    let field = text.get(close + 2..)?.split(|byte| *byte == b' ').nth(3)?;
-    std::str::from_utf8(field).ok()?.parse().ok().map(Pid)
-}
-
 /// The processes of the group `path` and those below it.
 pub(crate) fn in_group(path: &Path) -> Vec<Pid> {
-    let mut found = Vec::new();
-    let mut groups: Vec<PathBuf> = vec![path.to_path_buf()];
-    for _ in 0..GROUPS_MAX {
-        let Some(group) = groups.pop() else { break };
-        let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-        found.extend(text.lines().filter_map(|line| line.parse().ok()).map(Pid));
-        let below = std::fs::read_dir(&group).into_iter().flatten().flatten();
-        groups.extend(
-            below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
-        );
-    }
-    found
+    Cgroup::at(path).all_processes(GROUPS_MAX)
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 
 /// The most that is taken from one job in one period.
 pub const BATCH_MAX: Bytes = Bytes(64 << 20);

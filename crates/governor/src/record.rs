@@ -18,14 +18,14 @@
 //! writes to it.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use vellum_process::Pid;
+use vellum_kernel::{Pid, started_ticks};
 
 /// The most processes that can be stopped at once.
 pub(crate) const STOPPED_MAX: usize = 16_384;
@@ -191,7 +191,8 @@ impl Record {
     fn end_guardians(&self) {
         for guardian in &self.table().guardians {
             let pid = guardian.pid.swap(0, Ordering::AcqRel);
-            let theirs = |pid| pid > 0 && born(pid) == Some(guardian.started.load(Ordering::Relaxed));
+            let theirs =
+                |pid| pid > 0 && started_ticks(pid) == Some(guardian.started.load(Ordering::Relaxed));
             if !theirs(pid) {
                 continue;
             }
@@ -215,7 +216,7 @@ impl Drop for Record {
 impl Table {
     pub(crate) fn guarded_by(&self, guardians: [libc::pid_t; GUARDIANS]) {
         for (entry, pid) in self.guardians.iter().zip(guardians) {
-            entry.started.store(born(pid).unwrap_or(0), Ordering::Relaxed);
+            entry.started.store(started_ticks(pid).unwrap_or(0), Ordering::Relaxed);
             entry.pid.store(pid, Ordering::Release);
         }
     }
@@ -288,7 +289,7 @@ impl Table {
         let mut done = Recovered::default();
         for entry in &self.stopped {
             let pid = entry.pid.load(Ordering::Acquire);
-            if pid > 0 && born(pid) == Some(entry.started.load(Ordering::Relaxed)) {
+            if pid > 0 && started_ticks(pid) == Some(entry.started.load(Ordering::Relaxed)) {
                 done.processes += 1;
                 // SAFETY: a signal to a process that was stopped by the governor, whose birth was just
                 // compared.
@@ -354,11 +355,8 @@ fn map(file: &File) -> Result<NonNull<Table>, Failed> {
 
 /// This boot's name.
 fn boot() -> String {
-    let mut text = String::new();
-    let read =
-        File::open("/proc/sys/kernel/random/boot_id").and_then(|mut file| file.read_to_string(&mut text));
     // Without a name every record counts as of this boot: births of processes are compared all the same.
-    if read.is_ok() { text.trim().to_owned() } else { "unknown".to_owned() }
+    vellum_kernel::machine::boot().unwrap_or_else(|| "unknown".to_owned())
 }
 
 fn store(to: &[AtomicU8], bytes: &[u8]) {
@@ -400,40 +398,7 @@ fn put_back(entry: &Entry) -> bool {
 
 /// Whether a process has ended and only waits to be waited for.
 fn is_over(pid: libc::pid_t) -> bool {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok();
-    stat.and_then(|text| vellum_process::Stat::parse(&text)).is_none_or(|stat| stat.is_zombie())
-}
-
-/// When `pid` was born, in clock ticks: the twentieth field after the name in its `stat`. Allocates nothing.
-pub(crate) fn born(pid: libc::pid_t) -> Option<u64> {
-    let mut path = *b"/proc/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-    let mut digits = [0u8; 10];
-    let (mut rest, mut count) = (pid, 0);
-    while rest > 0 {
-        digits[count] = b'0' + (rest % 10) as u8;
-        (rest, count) = (rest / 10, count + 1);
-    }
-    for (at, digit) in digits[..count].iter().rev().chain(b"/stat").enumerate() {
-        path[6 + at] = *digit;
-    }
-    let mut text = [0u8; 1024];
-    // SAFETY: the path ends in a zero (six, ten and five bytes of twenty-two); at most `text` is written.
-    let read = unsafe {
-        let fd = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
-        if fd < 0 {
-            return None;
-        }
-        let read = libc::read(fd, text.as_mut_ptr().cast(), text.len());
-        libc::close(fd);
-        read
-    };
-    let text = text.get(..usize::try_from(read).ok()?)?;
-    let close = text.iter().rposition(|byte| *byte == b')')?;
-    let field = text.get(close + 2..)?.split(|byte| *byte == b' ').nth(19)?;
-    field.iter().try_fold(0u64, |number, byte| match byte {
-        b'0'..=b'9' => number.checked_mul(10)?.checked_add(u64::from(byte - b'0')),
-        _ => None,
-    })
+    !Pid(pid).is_alive()
 }
 
 const _: () = assert!(align_of::<Table>() <= 4096);

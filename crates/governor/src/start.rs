@@ -15,6 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use vellum_kernel::{Cgroup, Control};
 use vellum_process::library;
 
 /// A job's program could not be started.
@@ -70,7 +71,8 @@ pub(crate) fn start(config: &CommandConfig, given: Given<'_>) -> Result<Child, S
         }
         command.env("LD_PRELOAD", preload);
     }
-    let group = given.group.map(|group| CString::new(group.join("cgroup.procs").as_os_str().as_bytes()));
+    let list = |group: &Path| Cgroup::at(group).control(Control::Processes);
+    let group = given.group.map(|group| CString::new(list(group).as_os_str().as_bytes()));
     let group = group.transpose().map_err(|error| failed(error.into()))?;
     let user = config.user.clone();
     let change = user.filter(|_| rustix::process::geteuid().is_root());

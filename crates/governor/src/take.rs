@@ -12,7 +12,7 @@
 //! is no place for it: without swap, anonymous memory stays where it is.
 //!
 //! [`Means::Evict`] is the source's own way, eviction by age. The job's watch ages its control group at each
-//! look ([`vellum_reference::generations`]). If that was more than half a window ago, the governor ages it,
+//! look ([`vellum_kernel::generations`]). If that was more than half a window ago, the governor ages it,
 //! except during a cycle. Only generations that ended a whole window ago are taken. There are four of them,
 //! so pages are evicted when they have been idle for one to two windows.
 //!
@@ -24,8 +24,9 @@ use crate::guardian::Guardian;
 use crate::members::Members;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_process::{Bytes, Pid, privilege, procfs};
-use vellum_reference::generations::{GroupGenerations, List};
+use vellum_kernel::generations::{GroupGenerations, List};
+use vellum_kernel::mapping::{Mapping, Sizes, smaps};
+use vellum_kernel::{Bytes, Cgroup, Control, Pid, SYS_NICE, SYS_PTRACE, has_capability, statm_resident};
 use vellum_sys::remote;
 
 /// The bytes paged out in one call: a call holds the process's map.
@@ -60,15 +61,17 @@ impl Means {
     pub(crate) fn choose(group: Option<&Path>) -> Means {
         let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
         if let Some(group) = group {
-            let reclaim = group.join("memory.reclaim");
+            let cgroup = Cgroup::at(group);
+            let reclaim = cgroup.control(Control::Reclaim);
             if writable(&reclaim) {
                 return match GroupGenerations::of(group) {
                     Ok(generations) => Means::Evict(generations, reclaim),
                     Err(_) => Means::Reclaim(reclaim),
                 };
             }
-            if writable(&group.join("memory.soft_limit_in_bytes")) && !may_page_out() {
-                return Means::SoftLimit(group.join("memory.soft_limit_in_bytes"));
+            let soft_limit = cgroup.control(Control::SoftLimit);
+            if writable(&soft_limit) && !may_page_out() {
+                return Means::SoftLimit(soft_limit);
             }
         }
         if may_page_out() { Means::PageOut } else { Means::Nothing }
@@ -145,15 +148,12 @@ impl Means {
 /// Whether we may page out other processes' memory.
 #[must_use]
 pub fn may_page_out() -> bool {
-    privilege::holds(privilege::SYS_NICE) && privilege::holds(privilege::SYS_PTRACE)
+    has_capability(SYS_NICE) && has_capability(SYS_PTRACE)
 }
 
 /// What the members hold, exactly.
 fn resident(members: &Members) -> Bytes {
-    let of = |pid: &Pid| {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
-        Some(Bytes::from_pages(text.split_ascii_whitespace().nth(1)?.parse().ok()?))
-    };
+    let of = |pid: &Pid| Some(statm_resident(&std::fs::read(pid.file("statm")).ok()?)?.0);
     members.keys().filter_map(of).sum()
 }
 
@@ -161,11 +161,11 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
     let mut left = wanted.0;
     for pid in members.keys() {
         let Ok(process) = remote::open(pid.0) else { continue };
-        let text = procfs::text(format!("/proc/{pid}/smaps")).unwrap_or_default();
-        for mapping in mappings(&text).filter(|mapping| mapping.gives(which)) {
-            let (mut start, mut rest) = (mapping.start, mapping.span());
+        let text = std::fs::read(pid.file("smaps")).unwrap_or_default();
+        for (mapping, sizes) in smaps(&text).filter(|(mapping, sizes)| gives(mapping, sizes, which)) {
+            let (mut start, mut rest) = (mapping.start, mapping.end - mapping.start);
             // A sparse mapping holds less than it spans.
-            let dense = mapping.resident.0 as f64 / rest as f64;
+            let dense = sizes.resident.0 as f64 / rest as f64;
             while rest > 0 {
                 if left == 0 {
                     return;
@@ -181,72 +181,11 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
     }
 }
 
-/// One mapping, as `smaps` has it.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Mapping {
-    start: u64,
-    end: u64,
-    private: bool,
-    resident: Bytes,
-    referenced: Bytes,
-    /// It cannot be paged: locked, huge by reservation, a device's.
-    fixed: bool,
-}
-
-impl Mapping {
-    /// Bytes of address space.
-    pub(crate) fn span(&self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-
-    fn gives(&self, which: Which) -> bool {
-        let idle = which == Which::All || self.referenced == Bytes(0);
-        self.private && !self.fixed && self.resident > Bytes(0) && self.end > self.start && idle
-    }
-}
-
-pub(crate) fn mappings(text: &str) -> impl Iterator<Item = Mapping> + '_ {
-    let mut lines = text.lines().peekable();
-    std::iter::from_fn(move || {
-        let (mut mapping, name) = loop {
-            let mut words = lines.next()?.split_ascii_whitespace();
-            let Some((start, end)) = words.next().and_then(|range| range.split_once('-')) else { continue };
-            let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)) else {
-                continue;
-            };
-            let private = words.next().is_some_and(|mode| mode.ends_with('p'));
-            let zero = Bytes(0);
-            break (
-                Mapping { start, end, private, resident: zero, referenced: zero, fixed: false },
-                words.nth(3),
-            );
-        };
-        // What the kernel maps into every process.
-        mapping.fixed = name.is_some_and(|name| name.starts_with("[v"));
-        while let Some((field, value)) = lines.peek().and_then(|line| line.split_once(':')) {
-            if field.contains('-') {
-                break;
-            }
-            let size = || {
-                value
-                    .split_ascii_whitespace()
-                    .next()
-                    .and_then(|number| number.parse().ok())
-                    .map(Bytes::from_kib)
-            };
-            match field {
-                "Rss" => mapping.resident = size().unwrap_or_default(),
-                "Referenced" => mapping.referenced = size().unwrap_or_default(),
-                "VmFlags" => {
-                    mapping.fixed |=
-                        value.split_ascii_whitespace().any(|flag| ["lo", "ht", "pf", "io"].contains(&flag));
-                }
-                _ => {}
-            }
-            lines.next();
-        }
-        Some(mapping)
-    })
+/// Whether a mapping is one to page out.
+fn gives(mapping: &Mapping<'_>, sizes: &Sizes, which: Which) -> bool {
+    let is_idle = which == Which::All || sizes.referenced == Bytes(0);
+    let is_fixed = sizes.is_fixed || mapping.is_kernels();
+    mapping.is_private() && !is_fixed && sizes.resident > Bytes(0) && mapping.end > mapping.start && is_idle
 }
 
 #[cfg(test)]
@@ -255,19 +194,16 @@ mod tests {
 
     #[test]
     fn mappings_are_read_and_chosen() {
-        let text = "\
+        let text = b"\
 7f00-7f10 rw-p 00000000 00:00 0 \nSize: 64 kB\nRss:  40 kB\nReferenced:  0 kB\nVmFlags: rd wr mr mw me ac \n\
 7f10-7f20 rw-p 00000000 00:00 0                [heap]\nRss: 64 kB\nReferenced: 4 kB\nVmFlags: rd wr\n\
 7f20-7f30 rw-s 00000000 00:01 9                /dev/shm/a b: c\nRss: 64 kB\nReferenced: 0 kB\nVmFlags: rd wr sh\n\
 7f30-7f40 rw-p 00000000 00:00 0 \nRss: 64 kB\nReferenced: 0 kB\nVmFlags: rd wr lo\n\
 7f40-7f50 r-xp 00000000 00:00 0                [vdso]\nRss: 4 kB\nReferenced: 0 kB\nVmFlags: rd ex\n";
-        let all: Vec<Mapping> = mappings(text).collect();
-        assert_eq!(all.len(), 5);
-        assert_eq!((all[0].start, all[0].end, all[0].resident), (0x7f00, 0x7f10, Bytes::from_kib(40)));
-        let gives = |which| all.iter().map(|mapping| mapping.gives(which)).collect::<Vec<_>>();
+        let gives =
+            |which| smaps(text).map(|(mapping, sizes)| gives(&mapping, &sizes, which)).collect::<Vec<_>>();
         assert_eq!(gives(Which::Idle(Duration::ZERO)), [true, false, false, false, false]);
         assert_eq!(gives(Which::All), [true, true, false, false, false]);
-        assert_eq!(mappings("nonsense\n:::\n-\n").count(), 0);
     }
 
     #[test]

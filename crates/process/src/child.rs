@@ -17,7 +17,7 @@
 //! Why not `std::process`: it empties the signal mask, forces `SIGPIPE` to its default, and reports no
 //! resource usage.
 
-use crate::{Bytes, Pid, Signals, Used, inherited};
+use crate::{Bytes, Pid, Signals, inherited};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::{CStr, CString, OsString};
 use std::io::{self, Read};
@@ -27,6 +27,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use vellum_kernel::Used;
 
 /// The shell that runs a file the kernel does not know how to run, as execvp(3) does.
 const SHELL: &CStr = c"/bin/sh";

@@ -9,13 +9,15 @@
 //! decides whose memory may be read (ptrace(2), "access mode"): one's own processes, unless the system
 //! restricts that to children.
 
-use crate::procfs;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Object, ObjectSymbol, ReadCache, elf};
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use vellum_kernel::mapping;
 use vellum_wire::{COUNTERS_SYMBOL, ExportedCounters, SLOT_BYTES, Slot};
 
 /// The prefix of the names of the runtime's files.
@@ -87,12 +89,12 @@ pub(crate) fn exported<const BYTES: usize, T>(
         _ if source.raw_os_error() == Some(libc::ESRCH) => DoorError::NoProcess(pid),
         _ => DoorError::Forbidden { pid, source },
     };
-    let maps = procfs::text(place.join("maps")).map_err(explain)?;
+    let maps = std::fs::read(place.join("maps")).map_err(explain)?;
     let memory = how.open(place.join("mem")).map_err(explain)?;
     for (start, path) in libraries(&maps) {
         // The library as the process sees it, which may live in a container.
-        let seen = place.join("root").join(path.trim_start_matches('/'));
-        let Some(door) = door_of(&seen, symbol).or_else(|| door_of(Path::new(path), symbol)) else {
+        let seen = place.join("root").join(path.strip_prefix("/").unwrap_or(path));
+        let Some(door) = door_of(&seen, symbol).or_else(|| door_of(path, symbol)) else {
             continue;
         };
         let mut bytes = [0; BYTES];
@@ -115,15 +117,12 @@ pub(crate) fn exported<const BYTES: usize, T>(
 }
 
 /// Where each file that may be the runtime begins in memory, and its path.
-pub(crate) fn libraries(maps: &str) -> impl Iterator<Item = (u64, &str)> {
-    maps.lines().filter_map(|line| {
-        let mut words = line.split_ascii_whitespace();
-        let (range, _, offset) = (words.next()?, words.next()?, words.next()?);
-        let path = line.find('/').map(|at| line[at..].trim_end())?;
-        let is_first = offset.bytes().all(|digit| digit == b'0');
-        let name = path.rsplit('/').next()?;
-        let start = u64::from_str_radix(range.split('-').next()?, 16).ok()?;
-        (is_first && name.starts_with(LIBRARY)).then_some((start, path))
+fn libraries(maps: &[u8]) -> impl Iterator<Item = (u64, &Path)> {
+    mapping::mappings(maps).filter_map(|mapping| {
+        let path = Path::new(OsStr::from_bytes(mapping.path));
+        let name = path.file_name()?.as_bytes();
+        let begins = path.is_absolute() && mapping.offset == 0 && name.starts_with(LIBRARY.as_bytes());
+        begins.then_some((mapping.start, path))
     })
 }
 
@@ -144,10 +143,10 @@ mod tests {
 
     #[test]
     fn libraries_are_found_in_a_list_of_mappings() {
-        let maps = "7f00-7f01 r--p 00000000 fe:00 12 /usr/lib/libc.so.6\n\
+        let maps = b"7f00-7f01 r--p 00000000 fe:00 12 /usr/lib/libc.so.6\n\
                     7f10-7f20 r--p 00000000 fe:00 13 /opt/a b/libvellum.so\n\
                     7f20-7f30 r-xp 00010000 fe:00 13 /opt/a b/libvellum.so\n\
                     7f40-7f50 rw-p 00000000 00:00 0 \n";
-        assert_eq!(libraries(maps).collect::<Vec<_>>(), [(0x7f10, "/opt/a b/libvellum.so")]);
+        assert_eq!(libraries(maps).collect::<Vec<_>>(), [(0x7f10, Path::new("/opt/a b/libvellum.so"))]);
     }
 }

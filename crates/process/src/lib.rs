@@ -23,7 +23,7 @@
 //!   which those are.
 //!
 //! [`Symbols`] has the names of a file's code: functions, source lines, and how to leave their frames.
-//! [`ring`] has the events that the kernel records of a process. [`Undoing`] cleans up for a process that is
+//! [`Undoing`] cleans up for a process that is
 //! killed; [`attempt_group`] tries whether groups can be made.
 //!
 //! Words: the *tree* is the job's processes now; a *sample* is one look at the tree; *resident* memory is the
@@ -35,7 +35,6 @@
 mod asked;
 mod attempt;
 mod board;
-mod bytes;
 mod child;
 mod door;
 mod image;
@@ -46,16 +45,11 @@ pub mod library;
 mod locate;
 mod names;
 mod pace;
-pub mod privilege;
-pub mod procfs;
 #[doc(hidden)]
 pub mod readers;
-pub mod ring;
 mod sampler;
 mod series;
 mod signals;
-mod stalls;
-mod stat;
 mod symbols;
 mod tree;
 mod undoing;
@@ -63,7 +57,6 @@ mod undoing;
 pub use asked::{AskError, Asked};
 pub use attempt::attempt_group;
 pub use board::{BoardError, BoardFile, STALE_PREFIX};
-pub use bytes::Bytes;
 pub use child::{Child, Command, Ended, Meanwhile, Outcome, SpawnError, Usage};
 pub use door::{Counters, DoorError};
 pub use image::{Image, Obstacle, SCRIPT_DEPTH_MAX};
@@ -76,10 +69,9 @@ pub use pace::{COST_SHARE, INTERVAL_MAX, INTERVAL_MIN, Pace};
 pub use sampler::{Now, Sampled, Sampler, Stranger};
 pub use series::{AVERAGE_LOOKS_MIN, POINTS_MAX, Point, Series};
 pub use signals::{SignalError, Signals};
-pub use stalls::{Stalled, Stalls};
-pub use stat::{Pid, Stat, Used, child_pids};
 pub use symbols::{
     Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library, is_users_source,
 };
 pub use tree::{FILES_HELD_MAX, Look, Seen, Tree};
 pub use undoing::Undoing;
+pub use vellum_kernel::{Bytes, Pid};

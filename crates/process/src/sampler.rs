@@ -9,15 +9,15 @@
 //! Invariants: gauges (cached, live) are summed over slots of processes alive in the same look, counters over
 //! all slots; the thread holds no lock while it reads; nothing grows without limit.
 
-use crate::procfs;
 use crate::tree::Seen;
-use crate::{BoardFile, Bytes, Image, Obstacle, Pace, Pid, Point, Series, Tree, Used};
+use crate::{BoardFile, Bytes, Image, Obstacle, Pace, Pid, Point, Series, Tree};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use vellum_kernel::Used;
 use vellum_wire::Counter;
 
 /// Processes remembered as possible strangers.
@@ -269,8 +269,8 @@ impl Census {
             resident.looks += 1;
             if resident.looks == 2 && self.inspections < INSPECTIONS_MAX {
                 self.inspections += 1;
-                resident.inner = inner_pid(seen.pid);
-                let image = Image::inspect(format!("/proc/{}/exe", seen.pid).as_ref());
+                resident.inner = seen.pid.status().ok().and_then(|status| status.innermost_pid);
+                let image = Image::inspect(&seen.pid.file("exe"));
                 resident.why = image.ok().and_then(|image| image.obstacle);
             }
         }
@@ -310,13 +310,6 @@ impl Census {
         list.sort_by_key(|stranger| std::cmp::Reverse(stranger.count));
         list
     }
-}
-
-/// The process's id in the innermost pid namespace it lives in.
-fn inner_pid(pid: Pid) -> Option<u32> {
-    let status = procfs::text(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    line.split_ascii_whitespace().last()?.parse().ok()
 }
 
 fn thread_cpu() -> Duration {

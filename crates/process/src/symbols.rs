@@ -426,9 +426,9 @@ mod tests {
         let mut symbols = Symbols::default();
         let own = std::env::current_exe().unwrap();
         assert_eq!(symbols.standing(&own), Standing::Lines);
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let base = maps.lines().find(|line| line.contains(own.to_str().unwrap())).unwrap();
-        let base = u64::from_str_radix(base.split('-').next().unwrap(), 16).unwrap();
+        let maps = std::fs::read("/proc/self/maps").unwrap();
+        let mut all = vellum_kernel::mapping::mappings(&maps);
+        let base = all.find(|mapping| mapping.path == own.as_os_str().as_bytes()).unwrap().start;
         let here = our_own_lines_are_found as *const () as u64 - base;
         let functions = symbols.functions(&own, here);
         let outermost = functions.last().unwrap();

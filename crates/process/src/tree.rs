@@ -19,12 +19,12 @@
 //!
 //! Invariant: an open file of a process that ended reads as an error, never as its pid's next owner.
 
-use crate::stat::{child_pids, statm_resident};
-use crate::{BoardFile, Bytes, Pid, Stat, Used};
+use crate::{BoardFile, Bytes, Pid};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use vellum_kernel::{Stat, Used, child_pids, statm_resident};
 use vellum_wire::BOARD_ENV;
 
 /// Processes whose files are kept open between looks.
@@ -140,7 +140,7 @@ impl Tree {
         tree.before = us.waited;
         if let Some(board) = board {
             tree.mark = [BOARD_ENV.as_bytes(), b"=", board.path().as_os_str().as_bytes()].concat();
-            let above = |pid: &Pid| Some(stat_of(*pid)?.parent);
+            let above = |pid: &Pid| Some(pid.stat()?.parent);
             let above = std::iter::successors(Some(us.parent), above).take_while(|pid| pid.0 > 0);
             tree.above.extend(above.map(|pid| format!("/proc/{pid}/task/{pid}/children")));
         }
@@ -235,7 +235,7 @@ impl Tree {
         for (&pid, known) in &self.known {
             // Another process may have got the number.
             let is_it = |stat: Stat| stat.started_ticks == known.started_ticks;
-            if known.looked != self.looks && stat_of(pid).is_some_and(is_it) {
+            if known.looked != self.looks && pid.stat().is_some_and(is_it) {
                 found.push(pid);
             }
         }
@@ -247,7 +247,7 @@ impl Tree {
                 continue;
             }
             // Empty while the process executes another program.
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_else(|_| vec![0]);
+            let environment = pid.environment().unwrap_or_else(|_| vec![0]);
             if environment.split(|&byte| byte == 0).any(|entry| entry == self.mark) {
                 found.push(pid);
             } else if environment.is_empty() {
@@ -270,17 +270,9 @@ impl Tree {
     }
 
     /// Write calls made by `look`'s processes since each started; `None` when not even one may be read.
-    pub fn writes(&mut self, look: &Look) -> Option<u64> {
-        let mut sum = None;
-        for seen in &look.alive {
-            let text = self.read(&format!("/proc/{}/io", seen.pid));
-            let line = text.and_then(|text| std::str::from_utf8(text).ok());
-            let count = line.and_then(|text| text.split("syscw:").nth(1)?.split_ascii_whitespace().next());
-            if let Some(count) = count.and_then(|count| count.parse::<u64>().ok()) {
-                *sum.get_or_insert(0) += count;
-            }
-        }
-        sum
+    pub fn writes(&self, look: &Look) -> Option<u64> {
+        let writes = look.alive.iter().filter_map(|seen| seen.pid.io(["syscw"]));
+        writes.fold(None, |sum, [count]| Some(sum.unwrap_or(0) + count))
     }
 
     fn root_stat(&mut self) -> Option<Stat> {
@@ -372,17 +364,8 @@ impl Files {
 
 /// Every process's parent, by a walk over the whole of `/proc`.
 fn parents() -> Vec<(Pid, Pid)> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let pid = Pid(entry.file_name().to_str()?.parse().ok()?);
-            Some((pid, stat_of(pid)?.parent))
-        })
-        .collect()
-}
-
-fn stat_of(pid: Pid) -> Option<Stat> {
-    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+    let all = Pid::all().into_iter().flatten();
+    all.filter_map(|pid| Some((pid, pid.stat()?.parent))).collect()
 }
 
 fn below(parents: &[(Pid, Pid)], parent: Pid) -> impl Iterator<Item = Pid> + '_ {

@@ -41,7 +41,7 @@
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 use vellum_workset::{CAP, History};
 
 /// The pages that the kernel's replacement needs beyond exact replacement, as a part of all.

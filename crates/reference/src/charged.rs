@@ -15,22 +15,19 @@
 use crate::target::Target;
 use std::collections::HashMap;
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use vellum_process::{Bytes, Pid, procfs};
+use vellum_kernel::{Bytes, Cgroup, Pid};
 
 /// The most files that are remembered, and the most descriptors looked at in one look.
 const FILES_MAX: usize = 1024;
 const DESCRIPTORS_MAX: usize = 2048;
 /// A thread's stack in the kernel, and what else it has there.
-const THREAD: u64 = 24 << 10;
+const THREAD: Bytes = Bytes(24 << 10);
 /// Of page cache, the kernel's index takes one part in this many.
 const INDEX_PART: u64 = 64;
 /// The bit of a descriptor's link that says that it is open for reading.
 const READABLE: u32 = 0o400;
-/// A kernel's number for `cachestat`, the same on every architecture.
-const CACHESTAT: libc::c_long = 451;
 
 /// The most that was charged at any look.
 #[derive(Debug, Default)]
@@ -42,17 +39,18 @@ pub(crate) struct Charged {
 impl Charged {
     /// Looks at all processes of the job.
     pub(crate) fn look(&mut self, target: &Target, job: impl Iterator<Item = Pid>) {
-        let (mut left, mut kernel) = (DESCRIPTORS_MAX, 0);
+        let (mut left, mut kernel) = (DESCRIPTORS_MAX, Bytes(0));
         for pid in job {
             self.look_at_files(pid, &mut left);
-            kernel += of_status(pid);
+            let status = pid.status().unwrap_or_default();
+            kernel += status.page_tables + Bytes(status.threads.saturating_mul(THREAD.0));
         }
         if let Target::Cgroup(path) = target
-            && let Some(counted) = of_group(path)
+            && let Some(counted) = Cgroup::at(path).of_kernel()
         {
             kernel = counted;
         }
-        self.kernel = self.kernel.max(Bytes(kernel));
+        self.kernel = self.kernel.max(kernel);
     }
 
     /// Page cache of its files.
@@ -66,7 +64,7 @@ impl Charged {
     }
 
     fn look_at_files(&mut self, pid: Pid, left: &mut usize) {
-        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return };
+        let Ok(entries) = fs::read_dir(pid.file("fd")) else { return };
         for entry in entries.flatten() {
             *left = left.saturating_sub(1);
             if *left == 0 {
@@ -98,54 +96,13 @@ fn begins(file: &Path, with: &str) -> bool {
     if with.ends_with(':') { file.to_string_lossy().starts_with(with) } else { file.starts_with(with) }
 }
 
-/// The range and the answer of `cachestat`.
-#[repr(C)]
-#[derive(Default)]
-struct Range {
-    from: u64,
-    length: u64,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct Cached {
-    pages: u64,
-    dirty: u64,
-    writeback: u64,
-    evicted: u64,
-    recently_evicted: u64,
-}
-
 /// Page cache of a file; `None` if the kernel does not say.
 fn cached(path: &Path) -> Option<Bytes> {
     let mut options = fs::OpenOptions::new();
     // Opened anew by its link, which works for a file that has been removed, and waits for nobody.
     let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
     // A length of 0 means to the end.
-    let (range, mut found) = (Range::default(), Cached::default());
-    // SAFETY: a range is read and an answer written, both of the kernel's layout and alive across the call.
-    let done = unsafe { libc::syscall(CACHESTAT, file.as_raw_fd(), &raw const range, &raw mut found, 0) };
-    (done == 0).then_some(Bytes(found.pages * crate::PAGE_BYTES))
-}
-
-/// Page tables and the kernel's stacks of a process.
-fn of_status(pid: Pid) -> u64 {
-    let Ok(text) = procfs::text(format!("/proc/{pid}/status")) else { return 0 };
-    let number = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
-    };
-    number("VmPTE:") * 1024 + number("Threads:") * THREAD
-}
-
-/// What a group is charged for the kernel's own memory.
-fn of_group(path: &Path) -> Option<u64> {
-    let first = fs::read_to_string(path.join("memory.kmem.usage_in_bytes")).ok();
-    if let Some(bytes) = first.and_then(|text| text.trim().parse().ok()) {
-        return Some(bytes);
-    }
-    let stat = fs::read_to_string(path.join("memory.stat")).ok()?;
-    stat.lines().find_map(|line| line.strip_prefix("kernel ")?.trim().parse().ok())
+    vellum_sys::cachestat::cached(&file, 0, 0).ok().map(|found| Bytes::from_pages(found.pages.into()))
 }
 
 #[cfg(test)]
@@ -169,7 +126,7 @@ mod tests {
         charged.look(&target, std::iter::once(Pid::me()));
         let found = charged.files.get(&key).copied().unwrap_or_default();
         assert!((BYTES as u64..=BYTES as u64 + (1 << 20)).contains(&found.0), "{found:?}");
-        assert!(charged.kernel() > Bytes(THREAD));
+        assert!(charged.kernel() > THREAD);
         // Its cached pages count when the file is gone, too.
         drop((file, again));
         charged.look(&target, std::iter::once(Pid::me()));

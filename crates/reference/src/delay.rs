@@ -105,9 +105,8 @@ impl Delay {
     /// # Errors
     /// [`DelayError`] if there is neither swap nor a directory on a disk that may be written to.
     pub fn measure() -> Result<Delay, DelayError> {
-        let swaps = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
-        let name = first_used(&swaps);
-        if let Some(name) = name
+        let name = vellum_kernel::machine::first_swap();
+        if let Some(name) = &name
             && let Some(delay) = of_swap(name)
         {
             return Ok(delay);
@@ -124,17 +123,6 @@ impl Delay {
         }
         Err(DelayError { why })
     }
-}
-
-/// Of the devices in `/proc/swaps`, the one that the kernel pages to first: that of the highest priority.
-pub(crate) fn first_used(swaps: &str) -> Option<&str> {
-    let devices = swaps.lines().skip(1).filter_map(|line| {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        Some((fields.last()?.parse::<i64>().ok()?, *fields.first()?))
-    });
-    // Of equals, the first in the list.
-    let first = |best: (i64, _), other: (i64, _)| if other.0 > best.0 { other } else { best };
-    devices.reduce(first).map(|(_, name)| name)
 }
 
 fn of_swap(name: &str) -> Option<Delay> {
@@ -201,9 +189,7 @@ impl Stopwatch {
 
 /// For how long in its life this thread was ready and did not run; zero where the kernel does not say.
 fn held_up() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let waited = text.split_ascii_whitespace().nth(1).and_then(|ns| ns.parse().ok());
-    Duration::from_nanos(waited.unwrap_or(0))
+    vellum_kernel::machine::thread_waited().unwrap_or_default()
 }
 
 /// Numbers that do not compress, by Weyl's sequence through a multiplication.
@@ -292,14 +278,6 @@ mod tests {
             }
             Err(error) => vellum_skip::skip(format_args!("{error}")),
         }
-    }
-
-    #[test]
-    fn the_device_of_the_highest_priority_is_the_one_measured() {
-        let head = "Filename\t\t\tType\t\tSize\t\tUsed\t\tPriority\n";
-        let lines = "/swapfile  file  1048572  0  -2\n/dev/zram1  partition  3145724  12  100\n/dev/zram2 partition 8 0 100\n";
-        assert_eq!(first_used(&format!("{head}{lines}")), Some("/dev/zram1"));
-        assert_eq!((first_used(head), first_used("")), (None, None));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What happens while a job is watched. None of it is a failure of the watch.
 
 use std::time::Duration;
-use vellum_process::Pid;
+use vellum_kernel::Pid;
 
 /// Something happened.
 #[derive(Clone, Debug, PartialEq, Eq)]

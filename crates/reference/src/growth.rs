@@ -4,7 +4,7 @@
 //! will be: it needs at least what it holds.
 
 use std::time::Duration;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 
 /// Points kept; when there are more, every second one goes.
 const POINTS_MAX: usize = 64;

@@ -21,10 +21,10 @@
 //! Source: Nishigaki counts processor time of the job; excluding the time of faults is ours.
 
 use crate::event::Event;
-use crate::target::{Target, stat};
+use crate::target::Target;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use vellum_process::{Bytes, Pid, Stat};
+use vellum_kernel::{Bytes, Pid, Stat};
 use vellum_sys::clock::process_cpu_ns;
 
 /// The list of processes is made anew when they have used this much CPU time since, or this much time has
@@ -240,7 +240,7 @@ impl Member {
 
 /// A process that lives, and its user CPU time.
 fn reading(pid: Pid) -> Option<(Stat, Duration)> {
-    let stat = stat(pid).filter(|stat| !stat.is_zombie())?;
+    let stat = pid.stat().filter(|stat| !stat.is_zombie())?;
     let system = stat.own.cpu.saturating_sub(stat.own.user);
     let user =
         process_cpu_ns(pid.0).map_or(stat.own.user, |cpu| Duration::from_nanos(cpu).saturating_sub(system));
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_process_is_no_other_program() {
-        let mut stat = stat(Pid::me()).unwrap();
+        let mut stat = Pid::me().stat().unwrap();
         stat.stack_start = 0x7ffd_0000;
         let mut member = Member::new(&stat, Duration::ZERO);
         assert!(!member.executed(&stat));

@@ -31,7 +31,7 @@
 //! # Use
 //!
 //! ```no_run
-//! use vellum_process::Pid;
+//! use vellum_kernel::Pid;
 //! use vellum_reference::{Options, Target, Watcher};
 //!
 //! let mut watcher = Watcher::new(Target::process(Pid(4711))?, Options::default())?;
@@ -60,7 +60,6 @@ mod charged;
 mod delay;
 mod event;
 mod frame;
-pub mod generations;
 mod growth;
 mod job;
 mod options;

@@ -1,13 +1,10 @@
 //! Readers of bytes that others have written, for the fuzz targets (`vellum-fuzz`) only; see
-//! `vellum_process::readers`.
+//! `vellum_kernel::readers`.
 
+use crate::sources::accessed;
 use crate::sources::damon::strata;
 use crate::sources::tables::btf::Btf;
-use crate::sources::{accessed, generations as groups, status};
-use crate::{delay, generations};
 use std::collections::HashMap;
-use std::path::Path;
-use std::time::Duration;
 
 /// Strata that memory is cut into.
 const STRATA: usize = 64;
@@ -20,19 +17,10 @@ pub fn btf(bytes: &[u8]) -> [Option<u32>; 4] {
     [offset, btf.size("s"), btf.constant("e", "x"), btf.function("f")]
 }
 
-/// The kernel's texts about mappings, swap and generations, read from the same bytes.
+/// The text of `smaps`, as each source reads it.
 pub fn texts(bytes: &[u8]) {
     let _ = accessed::parse(bytes);
-    let text = String::from_utf8_lossy(bytes);
-    let text = &*text;
-    let _ = status::Status::parse(text);
-    let _ = delay::first_used(text);
-    let _ = groups::huge(text);
-    let resident: HashMap<u64, u64> = strata::resident(text).collect();
-    let areas = strata::areas(text, |start| resident.get(&start).copied());
+    let resident: HashMap<u64, u64> = strata::resident(bytes).collect();
+    let areas = strata::areas(bytes, |start| resident.get(&start).copied());
     let _ = strata::strata(&areas, STRATA);
-    let _ = generations::in_hierarchy(text, Path::new("/sys/fs/cgroup/jobs"));
-    for list in generations::parse(text, "/") {
-        let _ = (list.youngest(), list.pages_since(1), list.idle_for(Duration::from_millis(1)));
-    }
 }

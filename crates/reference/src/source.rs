@@ -23,7 +23,7 @@ use std::fmt::{self, Display, Formatter};
 use std::io;
 use std::str::FromStr;
 use std::time::Duration;
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid, Status};
 
 /// The ways of learning references that Vellum knows of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -376,6 +376,11 @@ fn each(job: &[Pid], mut work: impl FnMut(Pid) -> Result<(Count, Spent), SourceE
         }
     }
     done
+}
+
+/// A process's `status`.
+pub(crate) fn status(pid: Pid) -> Result<Status, SourceError> {
+    pid.status().map_err(|error| SourceError::of("read the status", pid, error.source))
 }
 
 #[cfg(test)]

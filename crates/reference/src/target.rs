@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use vellum_process::{Bytes, Pid, Stat, child_pids};
+use vellum_kernel::{Bytes, Cgroup, Pid};
 
 /// Control groups below one that are looked into.
 const GROUPS_MAX: usize = 4096;
@@ -57,16 +57,13 @@ impl Target {
     /// # Errors
     /// [`TargetError::NoProcess`] if it is not there.
     pub fn process(pid: Pid) -> Result<Target, TargetError> {
-        match stat(pid) {
-            Some(stat) if !stat.is_zombie() => Ok(Target::Processes(vec![pid])),
-            _ => Err(TargetError::NoProcess(pid)),
-        }
+        if pid.is_alive() { Ok(Target::Processes(vec![pid])) } else { Err(TargetError::NoProcess(pid)) }
     }
 
     /// Its resident memory now; pages that several processes share count in each.
     pub(super) fn resident(&self) -> Bytes {
         let members = self.members(std::iter::empty());
-        members.into_iter().filter_map(stat).map(|stat| stat.resident).sum()
+        members.into_iter().filter_map(Pid::stat).map(|stat| stat.resident).sum()
     }
 
     /// All processes of a name, as one job, and their descendants. Root finds everybody's, another user only
@@ -77,12 +74,10 @@ impl Target {
     pub fn named(name: &str) -> Result<Target, TargetError> {
         let user = rustix::process::geteuid();
         let mine = |pid: &Pid| {
-            user.is_root()
-                || std::fs::metadata(format!("/proc/{pid}")).is_ok_and(|meta| meta.uid() == user.as_raw())
+            user.is_root() || std::fs::metadata(pid.file("")).is_ok_and(|meta| meta.uid() == user.as_raw())
         };
-        let is_named = |pid: &Pid| stat(*pid).is_some_and(|stat| stat.comm == name && !stat.is_zombie());
-        let entries = std::fs::read_dir("/proc").map_err(TargetError::Proc)?;
-        let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid));
+        let is_named = |pid: &Pid| pid.stat().is_some_and(|stat| stat.comm == name && !stat.is_zombie());
+        let pids = Pid::all().map_err(|error| TargetError::Proc(error.source))?;
         let found: Vec<Pid> =
             pids.filter(|pid| *pid != Pid::me()).filter(is_named).filter(mine).take(MEMBERS_MAX).collect();
         if found.is_empty() {
@@ -96,9 +91,10 @@ impl Target {
     /// # Errors
     /// [`TargetError::Cgroup`] if its processes cannot be listed.
     pub fn cgroup(path: &Path) -> Result<Target, TargetError> {
-        match std::fs::read(path.join("cgroup.procs")) {
-            Ok(_) => Ok(Target::Cgroup(path.to_owned())),
-            Err(source) => Err(TargetError::Cgroup { path: path.to_owned(), source }),
+        let path = path.to_owned();
+        match Cgroup::at(&path).processes() {
+            Ok(_) => Ok(Target::Cgroup(path)),
+            Err(error) => Err(TargetError::Cgroup { path, source: error.source }),
         }
     }
 
@@ -106,52 +102,13 @@ impl Target {
     pub(crate) fn members(&self, known: impl Iterator<Item = Pid>) -> BTreeSet<Pid> {
         match self {
             Target::Only(pids) => pids.iter().copied().collect(),
-            Target::Processes(roots) => descendants(roots.iter().copied().chain(known)),
-            Target::Cgroup(path) => in_group(path),
+            Target::Processes(roots) => Pid::descendants(roots.iter().copied().chain(known), MEMBERS_MAX),
+            Target::Cgroup(path) => {
+                let all: BTreeSet<Pid> = Cgroup::at(path).all_processes(GROUPS_MAX).into_iter().collect();
+                all.into_iter().take(MEMBERS_MAX).collect()
+            }
         }
     }
-}
-
-pub(crate) fn stat(pid: Pid) -> Option<Stat> {
-    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
-}
-
-fn descendants(from: impl Iterator<Item = Pid>) -> BTreeSet<Pid> {
-    let mut found: BTreeSet<Pid> = BTreeSet::new();
-    let mut queue: Vec<Pid> = from.collect();
-    while let Some(pid) = queue.pop() {
-        if found.len() >= MEMBERS_MAX || !found.insert(pid) {
-            continue;
-        }
-        // Each thread has a list of the children it started.
-        for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            let text = std::fs::read(task.path().join("children")).unwrap_or_default();
-            queue.extend(child_pids(&text));
-        }
-    }
-    found
-}
-
-fn in_group(path: &Path) -> BTreeSet<Pid> {
-    let mut found = BTreeSet::new();
-    let mut groups = vec![path.to_owned()];
-    let mut seen = 0;
-    while let Some(group) = groups.pop() {
-        seen += 1;
-        if seen > GROUPS_MAX {
-            break;
-        }
-        let text = std::fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
-        found.extend(text.lines().filter_map(|line| line.parse().ok()).map(Pid).take(MEMBERS_MAX));
-        let below = std::fs::read_dir(&group).into_iter().flatten().flatten();
-        groups.extend(
-            below.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
-        );
-    }
-    while found.len() > MEMBERS_MAX {
-        found.pop_last();
-    }
-    found
 }
 
 #[cfg(test)]

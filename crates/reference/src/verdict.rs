@@ -16,7 +16,7 @@ use crate::delay::Delay;
 use crate::watcher::{PAGE_BYTES, Watcher};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 use vellum_workset::{Answer, CAP, Curve, Demand, History, Spread, knee, spread};
 
 /// The seed of the draws behind an interval: the same history has the same interval.

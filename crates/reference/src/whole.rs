@@ -19,7 +19,7 @@
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 use vellum_workset::History;
 
 /// Stretches are no shorter than this, in the job's user CPU time.

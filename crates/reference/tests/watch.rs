@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use vellum_process::Pid;
+use vellum_kernel::Pid;
 use vellum_reference::{Availability, Event, Grain, Options, SourceKind, Target, Watcher};
 use vellum_workset::Curve;
 
@@ -234,8 +234,7 @@ impl UserPart {
 
     /// User and all CPU time.
     fn used(pid: Pid) -> (f64, f64) {
-        let text = std::fs::read(format!("/proc/{pid}/stat")).unwrap();
-        let own = vellum_process::Stat::parse(&text).unwrap().own;
+        let own = pid.stat().unwrap().own;
         (own.user.as_secs_f64(), own.cpu.as_secs_f64())
     }
 

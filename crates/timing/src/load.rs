@@ -4,12 +4,11 @@
 //! timed program with a processor to itself adds nothing; two programs that compete for one add all of their
 //! time.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
-use vellum_process::Stalls;
+use vellum_kernel::Stalls;
 
-/// The kernel's file of CPU pressure.
-pub const PRESSURE: &str = "/proc/pressure/cpu";
+/// The kernel's file.
+pub const PRESSURE: &str = Stalls::CPU;
 /// From this share of the time on, timed programs have waited for each other.
 pub const BUSY_FROM: f64 = 0.1;
 
@@ -24,7 +23,7 @@ impl Waited {
     /// The account now; `None` if the kernel keeps none.
     #[must_use]
     pub fn now() -> Option<Waited> {
-        Some(Waited { total: Stalls::read(Path::new(PRESSURE))?.some.total, at: Instant::now() })
+        Some(Waited { total: Stalls::read(PRESSURE)?.some.total, at: Instant::now() })
     }
 
     /// The share of the time since then in which some task waited for a processor.
@@ -40,7 +39,7 @@ impl Waited {
 /// The share of the last ten seconds in which some task waited for a processor.
 #[must_use]
 pub fn lately() -> Option<f64> {
-    Some(Stalls::read(Path::new(PRESSURE))?.some.lately)
+    Some(Stalls::read(PRESSURE)?.some.lately)
 }
 
 #[cfg(test)]

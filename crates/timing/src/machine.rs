@@ -5,6 +5,7 @@
 //! name, addresses) are not opened.
 
 use crate::clock::Calibration;
+use vellum_kernel::machine;
 use vellum_measure::Machine;
 
 /// The unit of the counter's rate: whole megahertz. Each process calibrates it again, and more digits would
@@ -18,40 +19,21 @@ const RATES: [u32; 4] = [100, 250, 300, 1000];
 /// The first call in a process takes [`Calibration::TAKES`] unless a clock was opened before.
 #[must_use]
 pub fn read() -> Machine {
-    let text = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let word = |path: &str| Some(text(path).trim().to_owned()).filter(|word| !word.is_empty());
-    let cpuinfo = text("/proc/cpuinfo");
-    let memory = field(&text("/proc/meminfo"), "MemTotal");
-    let kilobytes = memory.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    let policy = text("/sys/kernel/mm/transparent_hugepage/enabled");
     let calibration = Calibration::of_this_machine();
-    let frequency = "/sys/devices/system/cpu/cpu0/cpufreq";
     Machine {
-        kernel: text("/proc/sys/kernel/osrelease").trim().to_owned(),
-        processor: field(&cpuinfo, "model name").unwrap_or_default(),
+        kernel: machine::release().unwrap_or_default(),
+        processor: machine::processor("model name").unwrap_or_default(),
         processors: std::thread::available_parallelism().map_or(0, usize::from),
-        memory_bytes: kilobytes.unwrap_or(0) << 10,
-        huge_pages: policy.split(['[', ']']).nth(1).unwrap_or_default().to_owned(),
+        memory_bytes: machine::memory("MemTotal").unwrap_or_default().0,
+        huge_pages: machine::huge_pages().unwrap_or_default(),
         hz: hz(),
-        clocksource: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        clocksource: machine::clock_source(),
         tsc_khz: calibration.ok().map(|found| rounded_khz(&found)),
         tsc_invariant: Some(calibration.is_ok()),
-        governor: word(&format!("{frequency}/scaling_governor")),
-        turbo: turbo(&word),
+        governor: machine::frequency_governor(),
+        turbo: machine::may_boost(),
         hypervisor: hypervisor(),
     }
-}
-
-/// True if processors share cores (simultaneous multithreading); `None` if the kernel does not show it.
-#[must_use]
-pub fn shares_cores() -> Option<bool> {
-    let active = std::fs::read_to_string("/sys/devices/system/cpu/smt/active").ok()?;
-    Some(active.trim() == "1")
-}
-
-pub(crate) fn field(text: &str, name: &str) -> Option<String> {
-    let line = text.lines().find(|line| line.starts_with(name))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 fn rounded_khz(found: &Calibration) -> u64 {
@@ -70,12 +52,6 @@ fn hz() -> Option<u32> {
 
 fn rate_of_step(step_ns: u64) -> Option<u32> {
     RATES.into_iter().find(|&rate| step_ns.abs_diff(1_000_000_000 / u64::from(rate)) < step_ns / 100)
-}
-
-/// True if the frequency may rise above the nominal one, by the files of the two drivers that show it.
-fn turbo(word: &dyn Fn(&str) -> Option<String>) -> Option<bool> {
-    let forbidden = word("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|word| word == "0");
-    forbidden.or_else(|| word("/sys/devices/system/cpu/cpufreq/boost").map(|word| word == "1"))
 }
 
 /// The hypervisor's usual name, from its signature.

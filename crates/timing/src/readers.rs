@@ -2,9 +2,8 @@
 //! `vellum_process::readers`.
 
 use crate::profile::{names, perf};
-use crate::{machine, record::counts};
 use std::path::Path;
-use vellum_process::ring::Ring;
+use vellum_kernel::perf::Ring;
 
 /// The numbers of samples and of lost samples in a ring.
 #[must_use]
@@ -16,12 +15,6 @@ pub fn ring_of_samples(bytes: &[u8], own: u32) -> (usize, u64) {
 #[must_use]
 pub fn elf_table(path: &Path, offset: u64) -> Option<String> {
     names::by_table(path, offset)
-}
-
-/// Parses the kernel's texts about this machine and a process's waits, from the same bytes.
-pub fn texts(bytes: &[u8]) {
-    let _ = counts::second_number(bytes);
-    let _ = machine::field(&String::from_utf8_lossy(bytes), "model name");
 }
 
 /// Looks up a name in the text of `maps`, and one in the text of `kallsyms`.

@@ -3,6 +3,8 @@
 use super::*;
 use crate::group::{Identity, Place, place};
 use crate::pods::Named;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use vellum_reference::Window;
 

@@ -2,8 +2,7 @@
 //! types, rings of events.
 
 use crate::split;
-use vellum_governor::readers as governor;
-use vellum_process::readers as process;
+use vellum_kernel::readers as kernel;
 use vellum_reference::readers as reference;
 use vellum_sys::readers as sys;
 use vellum_timing::readers as timing;
@@ -63,11 +62,8 @@ const CUT: u8 = 0xff;
 
 /// Every text about processes, mappings and the machine.
 pub fn procfs(data: &[u8]) {
-    process::texts(data);
+    kernel::texts(data);
     reference::texts(data);
-    timing::texts(data);
-    let _ = governor::session(data);
-    let _ = governor::smaps(&String::from_utf8_lossy(data));
 }
 
 /// The texts of control groups and limits, as the library reads them within every process.

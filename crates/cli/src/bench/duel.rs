@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use vellum_experiment::ArmOrder;
 use vellum_experiment::process_duel::{Counter, ProcessDuel, ProcessMetric, ProcessOptions, process_duel};
+use vellum_kernel::Pid;
 use vellum_measure::{Series, TELLING_FROM, median};
 use vellum_process::Command;
 use vellum_report::units::many;
@@ -222,10 +223,8 @@ fn off_processor(metric: Metric, off: f64, busy: Option<f64>) -> Option<String> 
 
 /// The peak resident memory of this process.
 fn own_peak_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes.map_or(0.0, |kilobytes| kilobytes * 1024.0)
+    let status = Pid::me().status().unwrap_or_default();
+    status.peak.unwrap_or_default().0 as f64
 }
 
 #[cfg(test)]

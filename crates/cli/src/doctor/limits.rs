@@ -1,6 +1,7 @@
 //! Limits on memory, and ways to reclaim it: control groups, swap, paging out.
 
 use super::row::{Row, Section, State};
+use vellum_kernel::Version;
 use vellum_process::attempt_group;
 use vellum_report::units::bytes;
 use vellum_sys::limits::{Limits, SCRATCH};
@@ -38,11 +39,14 @@ fn limit(limits: &Limits) -> Row {
 fn group() -> Row {
     let row = |what: String| Row::works(Section::Limits, "groups", what);
     match attempt_group(GROUP) {
-        Ok(version) => row(format!("a memory group of version {version} can be made")),
+        Ok(version) => {
+            let number = if version == Version::V1 { 1 } else { 2 };
+            row(format!("a memory group of version {number} can be made"))
+        }
         Err(error) => row("jobs get groups of their own".to_owned()).absent(
             State::FallsBack,
             "jobs are followed and stopped process by process; papers that limit memory do not run",
-            &error,
+            &error.to_string(),
         ),
     }
 }

@@ -5,6 +5,7 @@ use crate::run::store;
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::io;
+use vellum_kernel::machine::{HUGE_PAGES, MAP_COUNT, setting};
 use vellum_measure::Machine;
 use vellum_report::units::count;
 use vellum_sys::caps::{self, Caps};
@@ -13,9 +14,6 @@ use vellum_sys::{environment, host, limits};
 
 /// The directory of the pager's store, unless the environment names another.
 const STORE: &str = "/var/tmp";
-const HUGE_POLICY: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
-/// The limit on a process's mappings.
-const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
 /// The kernel's default for the limit.
 const MAP_COUNT_USUAL: u64 = 65_530;
 
@@ -178,8 +176,8 @@ fn with_policy(row: Row, policy: &str) -> Row {
     match policy {
         "never" => row.falls_back(
             instead,
-            format!("{HUGE_POLICY} is never"),
-            format!("as root: echo madvise > {HUGE_POLICY}"),
+            format!("{HUGE_PAGES} is never"),
+            format!("as root: echo madvise > {HUGE_PAGES}"),
         ),
         policy if host::takes_free_pages() => {
             let row = Row { what: format!("{} (policy: {policy})", row.what), ..row };
@@ -207,7 +205,7 @@ fn address_space() -> Row {
 
 fn map_entries() -> Row {
     let row = Row::works(Section::Memory, "map-entries", "");
-    let Some(most) = std::fs::read_to_string(MAP_COUNT).ok().and_then(|text| text.trim().parse().ok()) else {
+    let Some(most) = setting(MAP_COUNT).and_then(|number| number.parse().ok()) else {
         return row.not_shown(format!("{MAP_COUNT} cannot be read"));
     };
     let row = Row { what: format!("a process may have {} mappings", count(most)), ..row };

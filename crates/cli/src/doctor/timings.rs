@@ -3,17 +3,13 @@
 use super::row::{Row, Section, State};
 use vellum_cost::FaultWatch;
 use vellum_experiment::process_duel::Counter;
+use vellum_kernel::machine::{PERF_PARANOID, PTRACE_SCOPE, setting, shares_cores};
+use vellum_kernel::{SYS_PTRACE, has_capability};
 use vellum_measure::{Machine, Unit};
-use vellum_process::privilege;
 use vellum_report::units::size;
 use vellum_timing::clock::{Clock, ClockKind};
+use vellum_timing::load;
 use vellum_timing::profile::{self, ProfileOptions, Sampler};
-use vellum_timing::{load, machine};
-
-/// The file with the kernel's restriction on profiles.
-const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// The file with the restriction on reading other processes' memory.
-const PTRACE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 
 pub(super) fn profiling() -> Vec<Row> {
     let mut rows = faults();
@@ -23,9 +19,9 @@ pub(super) fn profiling() -> Vec<Row> {
 
 /// The reason why profiles lack the kernel's part, and the remedy.
 fn see_kernel() -> [String; 2] {
-    let setting = std::fs::read_to_string(PARANOID).unwrap_or_default();
+    let setting = setting(PERF_PARANOID).unwrap_or_default();
     [
-        format!("{PARANOID} is {}, and this user may not profile the kernel", setting.trim()),
+        format!("{PERF_PARANOID} is {setting}, and this user may not profile the kernel"),
         "sysctl kernel.perf_event_paranoid=1, CAP_PERFMON, or root".to_owned(),
     ]
 }
@@ -78,13 +74,13 @@ fn samples() -> Row {
 fn processes() -> Row {
     let what = "counters of your running programs can be read (gc-stat PID)";
     let row = Row::works(Section::Profiling, "other-processes", what);
-    let scope = std::fs::read_to_string(PTRACE).unwrap_or_default();
-    if privilege::holds(privilege::SYS_PTRACE) || matches!(scope.trim(), "" | "0") {
+    let scope = setting(PTRACE_SCOPE).unwrap_or_default();
+    if has_capability(SYS_PTRACE) || matches!(scope.as_str(), "" | "0") {
         return row;
     }
     row.falls_back(
         "only those of programs that it starts itself (gc-stat -- PROGRAM)",
-        format!("{PTRACE} is {}", scope.trim()),
+        format!("{PTRACE_SCOPE} is {scope}"),
         "sysctl kernel.yama.ptrace_scope=0, or run as root",
     )
 }
@@ -160,7 +156,7 @@ fn boost(turbo: Option<bool>) -> Row {
 
 fn cores() -> Row {
     let row = Row::works(Section::Benchmarks, "cores", "each processor has its own core");
-    match machine::shares_cores() {
+    match shares_cores() {
         None => row.not_shown("/sys/devices/system/cpu/smt/active is not there"),
         Some(false) => row,
         Some(true) => row.falls_back(

@@ -19,7 +19,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vellum_cost::{Cause, HeldFile, Holding};
 use vellum_governor::Stop;
-use vellum_process::{AskError, Asked, BoardFile, Counters, Stat, Symbols, procfs};
+use vellum_kernel::Pid;
+use vellum_process::{AskError, Asked, BoardFile, Counters, Symbols};
 use vellum_report::units::{bytes, time};
 use vellum_report::{Look, Style};
 use vellum_wire::Counter;
@@ -57,7 +58,7 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let is_running = loop {
         let left = args.time.map(|time| time.saturating_sub(began.elapsed()));
         if stop.wait(left.map_or(TICK, |left| left.min(TICK))) || left.is_some_and(|left| left.is_zero()) {
-            break is_alive(pid);
+            break Pid(pid as i32).is_alive();
         }
         if !group.look()? {
             break false;
@@ -113,7 +114,7 @@ struct Group {
 impl Group {
     /// Sends a process a request to sample, unless it has received one.
     fn join(&mut self, pid: u32) -> Result<(), Failure> {
-        let Some(began) = stat(pid).map(|stat| stat.started_ticks) else { return Ok(()) };
+        let Some(began) = Pid(pid as i32).stat().map(|stat| stat.started_ticks) else { return Ok(()) };
         if self.members.contains_key(&(pid, began)) {
             return Ok(());
         }
@@ -163,12 +164,13 @@ impl Group {
                 _ => {}
             }
         }
-        if !is_alive(self.root) {
+        let root = Pid(self.root as i32);
+        if !root.is_alive() {
             return Ok(false);
         }
-        for pid in descendants(self.root) {
-            // Errors of children do not end this command.
-            let _ = self.join(pid);
+        for pid in Pid::descendants(std::iter::once(root), usize::MAX).iter().filter(|pid| **pid != root) {
+            // Others' troubles are not this command's.
+            let _ = self.join(pid.0 as u32);
         }
         Ok(true)
     }
@@ -212,29 +214,6 @@ impl Group {
 /// Returns whether a running command uses the file at `path`.
 fn is_in_use(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
-}
-
-fn stat(pid: u32) -> Option<Stat> {
-    Stat::parse(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
-}
-
-fn is_alive(pid: u32) -> bool {
-    stat(pid).is_some_and(|stat| !stat.is_zombie())
-}
-
-/// `root` and its descendants.
-fn descendants(root: u32) -> Vec<u32> {
-    let mut found = vec![root];
-    let mut at = 0;
-    while let Some(&pid) = found.get(at) {
-        at += 1;
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        for thread in threads {
-            let text = procfs::text(thread.path().join("children")).unwrap_or_default();
-            found.extend(vellum_process::child_pids(text.as_bytes()).map(|pid| pid.0 as u32));
-        }
-    }
-    found.split_off(1)
 }
 
 /// The growth during the observation.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use vellum_process::Pid;
+use vellum_kernel::Pid;
 use vellum_reference::{Delay, Frame, Options, SourceKind, Target, WatchError, Watcher};
 
 /// A program that ends earlier is not observed.

@@ -20,9 +20,9 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Barrier;
+use vellum_kernel::machine::core_siblings;
 use vellum_measure::Rng;
 use vellum_process::SpawnError;
-use vellum_process::ring::numbers;
 use vellum_timing::clock::Clock;
 
 /// Separates the draws of processors from the draws of orders, which have the same seed.
@@ -54,7 +54,7 @@ impl Duet {
     pub(super) fn open(seed: u64) -> Result<Duet, DuetError> {
         let allowed = sched_getaffinity(None).map_err(|error| DuetError::Affinity(error.into()))?;
         let allowed: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number)).collect();
-        let processors = two_of(&allowed, &siblings);
+        let processors = two_of(&allowed, &core_siblings);
         let processors = processors.ok_or(DuetError::Processors(allowed.len()))?;
         Ok(Duet { processors, rng: Rng::new(seed ^ PLACES) })
     }
@@ -108,12 +108,6 @@ fn two_of(allowed: &[usize], siblings: &dyn Fn(usize) -> Vec<i32>) -> Option<[us
     let same_core = siblings(first);
     let apart = rest.iter().find(|&&other| !same_core.contains(&(other as i32)));
     apart.or(rest.first()).map(|&second| [first, second])
-}
-
-/// The processors that share a core with `processor`, according to the kernel.
-fn siblings(processor: usize) -> Vec<i32> {
-    let file = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
-    std::fs::read_to_string(file).map_or_else(|_| Vec::new(), |text| numbers(&text))
 }
 
 #[cfg(test)]

@@ -20,12 +20,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use vellum_process::ring::kernel::*;
-use vellum_process::ring::{Attributes, Counted, Event};
+use vellum_kernel::machine::{PERF_PARANOID, setting};
+use vellum_kernel::perf::{Counted, Event, What};
 use vellum_process::{Command, LocateError, locate};
 
-/// The kernel's setting of who may read the processor's counters.
-const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 /// The line with the totals in a file of cachegrind; the first total counts instructions.
 const TOTALS: &str = "summary:";
 
@@ -96,10 +94,9 @@ pub enum CountError {
 fn cure(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => {
-            let level = fs::read_to_string(PARANOID).unwrap_or_default();
+            let level = setting(PERF_PARANOID).unwrap_or_default();
             format!(
-                "permission is missing; set {PARANOID} to 2 or less (it is {}), or, in a container, permit the call",
-                level.trim()
+                "permission is missing; set {PERF_PARANOID} to 2 or less (it is {level}), or, in a container, permit the call"
             )
         }
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
@@ -124,9 +121,7 @@ impl Counting {
     pub(super) fn open(counter: Option<&Counter>) -> Result<Counting, CountError> {
         match counter {
             None => Ok(Counting::None),
-            Some(Counter::Hardware) => {
-                open(TYPE_HARDWARE, HARDWARE_INSTRUCTIONS).map(|event| Counting::Hardware(Some(event)))
-            }
+            Some(Counter::Hardware) => open(What::Instructions).map(|event| Counting::Hardware(Some(event))),
             Some(Counter::Valgrind(program)) => {
                 let folder = TempDir::with_prefix("vellum-instructions-");
                 let failed = |source| CountError::Files { path: std::env::temp_dir(), source };
@@ -159,7 +154,7 @@ impl Counting {
             Counting::None => Ok(()),
             // Each run has an event of its own, so that an earlier run's processes do not count.
             Counting::Hardware(event) => {
-                *event = Some(open(TYPE_HARDWARE, HARDWARE_INSTRUCTIONS)?);
+                *event = Some(open(What::Instructions)?);
                 Ok(())
             }
             Counting::Valgrind { folder, .. } => empty(folder.path()),
@@ -181,18 +176,11 @@ impl Counting {
     }
 }
 
-/// An event on this thread. Counting begins when a child of the thread executes a program, and includes that
-/// program's children.
-fn open(kind: u32, config: u64) -> Result<Event, CountError> {
-    let attributes = Attributes {
-        kind,
-        size: size_of::<Attributes>() as u32,
-        config,
-        read_format: FORMAT_TIME_ENABLED | FORMAT_TIME_RUNNING,
-        flags: DISABLED | INHERIT | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR | ENABLE_ON_EXEC,
-        ..Attributes::default()
-    };
-    Event::open(&attributes, 0, -1).map_err(CountError::Hardware)
+/// An event on this thread that begins to count in a child of it that executes a program, and goes on in that
+/// one's children.
+fn open(what: What) -> Result<Event, CountError> {
+    let event = Event::of(what).timed().inherited().from_exec().in_kernel(false);
+    event.open(0, -1).map_err(CountError::Hardware)
 }
 
 /// The count of an event, if it had its counter all the time.
@@ -245,7 +233,7 @@ mod tests {
         let clock = vellum_timing::clock::Clock::best().unwrap();
         let counted = |script: &str| -> Result<(u64, u64), CountError> {
             let prepared = super::super::spawn::Prepared::new(&shell(script)).unwrap();
-            let event = open(TYPE_SOFTWARE, SOFTWARE_PAGE_FAULTS)?;
+            let event = open(What::PageFaults)?;
             // Faults of this process must not count.
             std::hint::black_box(vec![1u8; 64 << 20]);
             let mut streams = super::super::output::Streams::open(Default::default(), None).unwrap();

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
-use vellum_process::Pid;
+use vellum_kernel::{Cgroup, Control, Pid};
 use vellum_workset::{CAP, Criterion};
 
 const BUDGET_DEFAULT: Budget = Budget::Part(0.9);
@@ -145,9 +145,7 @@ impl Checker<'_> {
                     Ok(number) if number == std::process::id() as i32 => {
                         self.wrong(&pid.span(), format!("pid {number}: that is the governor itself"))
                     }
-                    Ok(number) if number > 1 && Path::new(&format!("/proc/{number}")).exists() => {
-                        Ok(Origin::Pid(Pid(number)))
-                    }
+                    Ok(number) if number > 1 && Pid(number).file("").exists() => Ok(Origin::Pid(Pid(number))),
                     _ => self.wrong(
                         &pid.span(),
                         format!("pid {}: there is no such process to adopt", pid.get_ref()),
@@ -284,7 +282,7 @@ impl Checker<'_> {
 
     fn group(&self, path: &Spanned<String>) -> Checked<PathBuf> {
         let place = Path::new(path.get_ref());
-        match place.is_absolute() && place.join("cgroup.procs").is_file() {
+        match place.is_absolute() && Cgroup::at(place).control(Control::Processes).is_file() {
             true => Ok(place.to_path_buf()),
             false => self.wrong(
                 &path.span(),

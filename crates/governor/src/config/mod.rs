@@ -20,7 +20,7 @@ pub use error::ConfigError;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid};
 use vellum_workset::Criterion;
 
 /// The most jobs in a table.

@@ -2,7 +2,7 @@
 
 use super::Budget;
 use std::time::Duration;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 use vellum_report::amount;
 
 /// No job runs in less, and a number without a unit is hardly meant in bytes.

@@ -7,7 +7,7 @@ use crate::jobs::{PATIENCE, Set};
 use std::path::Path;
 use std::time::Instant;
 use vellum_governor::{Event, State};
-use vellum_reference::generations;
+use vellum_kernel::generations;
 use vellum_skip::Group;
 
 const MIB: usize = 1 << 20;

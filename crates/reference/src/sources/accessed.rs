@@ -33,7 +33,8 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read;
 use std::time::Duration;
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::mapping::{Mapping, Sizes, smaps};
+use vellum_kernel::{Bytes, Pid};
 
 /// The cost to the process of setting an accessed bit again, per page: 170 to 210 ns on one machine, 300 to
 /// 480 ns on another, a virtual machine with nested page tables. A budget is a promise, so this is near the
@@ -87,7 +88,7 @@ impl PerProcess for AccessedBits {
         self.text.clear();
         self.text.reserve(ROLLUP_BYTES);
         // Opened anew each time: an open one stays with the memory of before an execve.
-        let file = File::open(format!("/proc/{pid}/{name}")).map_err(failed)?;
+        let file = File::open(pid.file(name)).map_err(failed)?;
         file.take(SMAPS_BYTES_MAX).read_to_end(&mut self.text).map_err(failed)?;
         // A process that is ending has no memory left and an empty file.
         let pools = &mut self.pools;
@@ -127,22 +128,6 @@ impl PerProcess for AccessedBits {
     }
 }
 
-/// One mapping, or the sum of all.
-#[derive(Default)]
-struct Mapping<'a> {
-    /// Its first line.
-    line: &'a [u8],
-    /// Of a file, and private: a program's text and data, and its libraries'.
-    of_program: bool,
-    resident: u64,
-    referenced: u64,
-    /// With each page divided by how often it is mapped.
-    part: u64,
-    shared: u64,
-    huge: u64,
-    swapped: u64,
-}
-
 /// The counts in `smaps` or `smaps_rollup`, and how much is shared in all; `None` of an empty file.
 pub(crate) fn parse(text: &[u8]) -> Option<(Count, Bytes)> {
     each(text, |_| {})
@@ -150,80 +135,47 @@ pub(crate) fn parse(text: &[u8]) -> Option<(Count, Bytes)> {
 
 /// The same; `tell` hears of each mapping that processes may share with each other.
 fn each(text: &[u8], mut tell: impl FnMut(&Shared<'_>)) -> Option<(Count, Bytes)> {
-    let (mut count, mut shared) = (Count::default(), 0);
-    let mut mapping: Option<Mapping<'_>> = None;
-    for line in text.split(|byte| *byte == b'\n') {
-        // Names of values begin with a capital, mappings with an address.
-        if line.first().is_some_and(|first| !first.is_ascii_uppercase()) {
-            let before = mapping.take().map_or(0, |mapping| mapping.add_to(&mut count, &mut tell));
-            shared = before.saturating_add(shared);
-            mapping = Some(Mapping { line, of_program: is_of_program(line), ..Mapping::default() });
-            continue;
-        }
-        let Some(mapping) = &mut mapping else { continue };
-        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
-        let place = match &line[..colon] {
-            b"Rss" => &mut mapping.resident,
-            b"Pss" => &mut mapping.part,
-            b"Referenced" => &mut mapping.referenced,
-            b"Shared_Clean" | b"Shared_Dirty" => &mut mapping.shared,
-            b"AnonHugePages" | b"ShmemPmdMapped" | b"FilePmdMapped" => &mut mapping.huge,
-            b"Swap" => &mut mapping.swapped,
-            _ => continue,
-        };
-        *place = place.saturating_add(number(&line[colon..]));
+    let (mut count, mut shared, mut any) = (Count::default(), Bytes(0), false);
+    for (mapping, sizes) in smaps(text) {
+        count += counted(mapping, &sizes, &mut tell);
+        shared += sizes.shared;
+        any = true;
     }
-    let last = mapping?;
-    shared = last.add_to(&mut count, &mut tell).saturating_add(shared);
-    Some((count, Bytes::from_kib(shared)))
+    any.then_some((count, shared))
 }
 
-impl Mapping<'_> {
-    fn add_to(&self, count: &mut Count, tell: &mut impl FnMut(&Shared<'_>)) -> u64 {
-        let shared = self.shared.min(self.resident);
-        if shared > 0 {
-            tell(&Shared {
-                line: self.line,
-                resident: shared,
-                referenced: part(self.referenced, shared, self.resident),
-                part: self.part.saturating_sub(self.resident - shared),
-                is_of_program: self.of_program,
-            });
-        }
-        let left_out = if self.of_program { self.shared.min(self.resident) } else { 0 };
-        // Which of its pages were referenced is not known: they are taken to be spread evenly.
-        let kept = self.resident - left_out;
-        let referenced =
-            if left_out == 0 { self.referenced } else { part(self.referenced, kept, self.resident) };
-        *count += Count {
-            referenced: Bytes::from_kib(referenced),
-            resident: Bytes::from_kib(self.resident),
-            huge: Bytes::from_kib(self.huge),
-            swapped: Bytes::from_kib(self.swapped),
-            shared: Bytes::from_kib(left_out),
-            twice: Bytes(0),
-        };
-        self.shared
+fn counted(mapping: Mapping<'_>, sizes: &Sizes, tell: &mut impl FnMut(&Shared<'_>)) -> Count {
+    let shared = sizes.shared.min(sizes.resident);
+    // A program's text and data, and its libraries'.
+    let is_of_program = mapping.is_private() && mapping.is_of_file();
+    let own = Bytes(sizes.resident.0 - shared.0);
+    if shared > Bytes(0) {
+        tell(&Shared {
+            mapping,
+            resident: shared,
+            referenced: part(sizes.referenced, shared, sizes.resident),
+            part: Bytes(sizes.proportional.0.saturating_sub(own.0)),
+            is_of_program,
+        });
+    }
+    let left_out = if is_of_program { shared } else { Bytes(0) };
+    // Which of its pages were referenced is not known: they are taken to be spread evenly.
+    let referenced =
+        if left_out == Bytes(0) { sizes.referenced } else { part(sizes.referenced, own, sizes.resident) };
+    Count {
+        referenced,
+        resident: sizes.resident,
+        huge: sizes.huge,
+        swapped: sizes.swapped,
+        shared: left_out,
+        twice: Bytes(0),
     }
 }
 
 /// `all` times `of` / `whole`, which is not 0.
-fn part(all: u64, of: u64, whole: u64) -> u64 {
-    u64::try_from(u128::from(all) * u128::from(of) / u128::from(whole)).unwrap_or(u64::MAX)
-}
-
-/// Whether a mapping's first line, `from-to rwxp offset device inode name`, is that of a private mapping of a
-/// file.
-fn is_of_program(line: &[u8]) -> bool {
-    let mut words = line.split(|byte| *byte == b' ').skip(1);
-    let private = words.next().is_some_and(|rights| rights.ends_with(b"p"));
-    private && words.nth(2).is_some_and(|inode| inode != b"0")
-}
-
-/// The number in `:   123 kB`.
-fn number(text: &[u8]) -> u64 {
-    let digits = text.iter().filter(|byte| byte.is_ascii_digit()).map(|digit| u64::from(digit - b'0'));
-    digits.fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(digit))
+fn part(all: Bytes, of: Bytes, whole: Bytes) -> Bytes {
+    let part = u128::from(all.0) * u128::from(of.0) / u128::from(whole.0);
+    Bytes(u64::try_from(part).unwrap_or(u64::MAX))
 }
 
 /// CPU time of this thread, and of the kernel on its behalf.

@@ -4,7 +4,7 @@
 use super::accessed::AccessedBits;
 use crate::source::{Count, PerProcess, SourceError};
 use std::collections::{HashMap, HashSet};
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid};
 
 /// It is read once in this many looks.
 const EVERY: u32 = 64;

@@ -14,8 +14,10 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
-use vellum_process::FILES_HELD_MAX;
-use vellum_process::Pid;
+use vellum_kernel::Pid;
+
+/// Processes whose file is kept open.
+const FILES_HELD_MAX: usize = 100;
 
 /// The open `clear_refs` files of processes.
 #[derive(Debug)]
@@ -41,8 +43,7 @@ impl Clearing {
         let file = match self.held.get(&pid) {
             Some(file) => file,
             None => {
-                let path = format!("/proc/{pid}/clear_refs");
-                opened = OpenOptions::new().write(true).open(path).map_err(failed)?;
+                opened = OpenOptions::new().write(true).open(pid.file("clear_refs")).map_err(failed)?;
                 if self.held.len() < FILES_HELD_MAX {
                     self.held.entry(pid).or_insert(opened)
                 } else {

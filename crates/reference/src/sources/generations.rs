@@ -1,6 +1,6 @@
 //! References of a control group, by the generations of the kernel's own page replacement.
 //!
-//! The kernel sorts a group's pages into generations ([`crate::generations`]). To clear is to begin a
+//! The kernel sorts a group's pages into generations ([`vellum_kernel::generations`]). To clear is to begin a
 //! generation; to look is to begin another. That moves every page referenced since to the generation of the
 //! clearing or a younger one:
 //!
@@ -24,20 +24,18 @@
 
 use super::accessed::{REARM, thread_cpu};
 use super::stale::LEFT_BY_OTHERS;
-use crate::generations::{GENERATIONS, GroupGenerations, List};
 use crate::source::{Count, Done, Source, SourceError, SourceKind, Spent};
 use crate::target::Target;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_process::{Bytes, Pid, procfs};
+use vellum_kernel::generations::{self, GENERATIONS, GroupGenerations, List};
+use vellum_kernel::{Bytes, Cgroup, Pid, V2};
 
 /// Each look begins a generation; the clearing's and the one below it take the other two.
 const LOOKS: u32 = GENERATIONS as u32 - 2;
 /// What a page costs to age, until that is measured.
 const COUNT: Duration = Duration::from_nanos(30);
-/// Where control groups are.
-const CGROUP: &str = "/sys/fs/cgroup";
 
 /// The generations of a job's control group.
 #[derive(Debug)]
@@ -54,7 +52,7 @@ impl Generations {
     /// # Errors
     /// Why there is none, or it cannot be read, and what to do.
     pub fn of(target: &Target) -> Result<Generations, String> {
-        crate::generations::available()?;
+        generations::available()?;
         let directory = match target {
             Target::Cgroup(path) => path.clone(),
             _ => own_group(target)?,
@@ -65,12 +63,12 @@ impl Generations {
     fn done(&self, lists: &[List], since: impl Fn(&List) -> u64, cpu: Duration) -> Done {
         let bytes = Bytes::from_pages;
         let resident = lists.iter().map(|list| bytes(list.pages_since(0))).sum();
-        let statistics = std::fs::read_to_string(self.directory.join("memory.stat")).unwrap_or_default();
+        let group = Cgroup::at(&self.directory);
         let count = Count {
             referenced: lists.iter().map(|list| bytes(list.pages_since(since(list)))).sum(),
             resident,
-            huge: huge(&statistics).min(resident),
-            swapped: number(&self.directory.join("memory.swap.current")),
+            huge: group.statistics().map_or(Bytes(0), |found| found.huge()).min(resident),
+            swapped: group.swapped().unwrap_or_default(),
             shared: Bytes(0),
             twice: Bytes(0),
         };
@@ -148,15 +146,12 @@ impl Source for Generations {
 fn own_group(target: &Target) -> Result<PathBuf, String> {
     let members = target.members(std::iter::empty());
     let cure = "give the job a group of its own (`systemd-run --scope -p MemoryAccounting=yes PROGRAM`), or watch the group with --cgroup";
-    let group = |pid: &Pid| {
-        let text = procfs::text(format!("/proc/{pid}/cgroup")).ok()?;
-        text.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
-    };
+    let group = |pid: &Pid| Cgroup::unified_path(*pid);
     let path = members
         .iter()
         .find_map(group)
         .ok_or_else(|| format!("the job is in no control group of version 2; {cure}"))?;
-    let directory = Path::new(CGROUP).join(path.trim_start_matches('/'));
+    let directory = Path::new(V2[0]).join(path.trim_start_matches('/'));
     let others = Target::Cgroup(directory.clone()).members(std::iter::empty());
     if path == "/" || !others.is_subset(&members) {
         return Err(format!(
@@ -172,31 +167,9 @@ fn own_group(target: &Target) -> Result<PathBuf, String> {
     Ok(directory)
 }
 
-/// Memory in huge pages, by the text of `memory.stat`.
-pub(crate) fn huge(statistics: &str) -> Bytes {
-    let of = |line: &str| {
-        let (name, number) = line.split_once(' ')?;
-        let huge = ["anon_thp", "file_thp", "shmem_thp"].contains(&name);
-        number.trim().parse().ok().filter(|_| huge).map(Bytes)
-    };
-    statistics.lines().filter_map(of).sum()
-}
-
-/// The number in a control group's file; 0 where there is none.
-fn number(file: &Path) -> Bytes {
-    Bytes(std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn huge_pages_of_all_kinds_are_added_up() {
-        let text = "anon 999\nanon_thp 4194304\nfile_thp 0\nshmem_thp 2097152\npgfault 7\n";
-        assert_eq!(huge(text), Bytes(6 << 20));
-        assert_eq!((huge(""), number(Path::new("/no/such"))), (Bytes(0), Bytes(0)));
-    }
 
     #[test]
     fn a_job_among_others_is_refused_with_a_cure() {
@@ -205,7 +178,7 @@ mod tests {
         if let Err(why) = own_group(&target) {
             assert!(why.contains("--cgroup"), "{why}");
         }
-        if crate::generations::available().is_err() {
+        if generations::available().is_err() {
             assert!(Generations::of(&target).is_err());
         }
     }

@@ -19,7 +19,6 @@ pub(crate) mod damon;
 pub(crate) mod generations;
 mod pools;
 mod stale;
-pub(crate) mod status;
 pub(crate) mod tables;
 
 pub use accessed::AccessedBits;
@@ -34,7 +33,7 @@ use crate::target::Target;
 use std::fs::OpenOptions;
 use std::io;
 use tables::Reader;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 
 /// From this much memory on, the program that reads page tables pays for its loading in the first cycle or
 /// the second: the kernel verifies the program for 40 to 70 ms, and a look at a page is 66 ns shorter then.
@@ -91,7 +90,7 @@ impl SourceKind {
                 absent => absent,
             },
             SourceKind::AccessedBits => accessed_bits(),
-            SourceKind::Generations => usable(crate::generations::available()),
+            SourceKind::Generations => usable(vellum_kernel::generations::available()),
             SourceKind::Damon => usable(damon::available()),
         }
     }
@@ -126,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_was_asked_for_is_taken_or_refused_by_name() {
-        let target = Target::Only(vec![vellum_process::Pid::me()]);
+        let target = Target::Only(vec![vellum_kernel::Pid::me()]);
         for kind in SourceKind::ALL {
             match choose(Some(kind), &target) {
                 Ok(source) => assert_eq!(source.kind(), kind),
@@ -147,7 +146,7 @@ mod tests {
             child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
             child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         }
-        let job: Vec<_> = children.iter().map(|child| vellum_process::Pid(child.id() as i32)).collect();
+        let job: Vec<_> = children.iter().map(|child| vellum_kernel::Pid(child.id() as i32)).collect();
         for kind in [SourceKind::AccessedBits, SourceKind::PageTables] {
             let found = open(kind, &Target::Only(job.clone())).and_then(|mut source| {
                 let count = |source: &mut Box<dyn Source>, of: &[_]| {

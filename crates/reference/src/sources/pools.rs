@@ -19,32 +19,41 @@
 
 use crate::source::Count;
 use std::collections::HashMap;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
+use vellum_kernel::mapping::Mapping;
 
-/// A mapping that is shared, in KiB.
+/// A mapping that is shared.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shared<'a> {
-    /// Its first line: `from-to rights offset device inode name`.
-    pub(super) line: &'a [u8],
+    pub(super) mapping: Mapping<'a>,
     /// What of it is resident and shared.
-    pub(super) resident: u64,
-    pub(super) referenced: u64,
+    pub(super) resident: Bytes,
+    pub(super) referenced: Bytes,
     /// That, with each page divided by how often it is mapped.
-    pub(super) part: u64,
+    pub(super) part: Bytes,
     /// Of a program or a library: nothing of it counts as referenced.
     pub(super) is_of_program: bool,
 }
 
 /// All that is shared at one look.
 #[derive(Debug, Default)]
-pub(super) struct Pools(HashMap<Vec<u8>, Pool>);
+pub(super) struct Pools(HashMap<Key, Pool>);
+
+/// What is the same in two processes that share a mapping.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Key {
+    /// The offset in a file, its device and its inode.
+    File(u64, Vec<u8>, Vec<u8>),
+    /// The addresses.
+    Place(u64, u64),
+}
 
 #[derive(Debug, Default)]
 struct Pool {
-    resident: u64,
-    parts: u64,
-    most: u64,
-    referenced: Vec<u64>,
+    resident: Bytes,
+    parts: Bytes,
+    most: Bytes,
+    referenced: Vec<Bytes>,
     is_of_program: bool,
 }
 
@@ -63,33 +72,27 @@ impl Pools {
     pub(super) fn twice(&self) -> Count {
         let mut twice = Count::default();
         for pool in self.0.values().filter(|pool| pool.referenced.len() > 1) {
-            let once = pool.parts.max(pool.most).min(pool.resident).max(1);
-            let resident = Bytes::from_kib(pool.resident.saturating_sub(once));
+            let once = pool.parts.max(pool.most).min(pool.resident).max(Bytes(1));
+            let resident = Bytes(pool.resident.0.saturating_sub(once.0));
             if pool.is_of_program {
                 twice += Count { resident, shared: resident, ..Count::default() };
                 continue;
             }
-            let unused = |of: &u64| 1.0 - (*of as f64 / once as f64).min(1.0);
-            let used = once as f64 * (1.0 - pool.referenced.iter().map(unused).product::<f64>());
-            let sum: u64 = pool.referenced.iter().sum();
-            twice += Count {
-                resident,
-                referenced: Bytes::from_kib(sum.saturating_sub(used.round() as u64)),
-                ..Count::default()
-            };
+            let unused = |of: &Bytes| 1.0 - (of.0 as f64 / once.0 as f64).min(1.0);
+            let used = once.0 as f64 * (1.0 - pool.referenced.iter().map(unused).product::<f64>());
+            let sum: Bytes = pool.referenced.iter().copied().sum();
+            let referenced = Bytes(sum.0.saturating_sub(used.round() as u64));
+            twice += Count { resident, referenced, ..Count::default() };
         }
         twice
     }
 }
 
-/// What is the same in two processes that share a mapping.
-fn key(shared: &Shared<'_>) -> Vec<u8> {
-    let mut words = shared.line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-    let (from, rights) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    match shared.is_of_program || rights.ends_with(b"s") {
-        // Offset, device and inode.
-        true => words.take(3).flat_map(|word| word.iter().copied().chain([b' '])).collect(),
-        false => from.to_vec(),
+fn key(shared: &Shared<'_>) -> Key {
+    let Mapping { start, end, offset, device, inode, .. } = shared.mapping;
+    match shared.is_of_program || !shared.mapping.is_private() {
+        true => Key::File(offset, device.to_vec(), inode.to_vec()),
+        false => Key::Place(start, end),
     }
 }
 
@@ -98,7 +101,9 @@ mod tests {
     use super::*;
 
     fn shared(line: &str, resident: u64, referenced: u64, part: u64) -> Shared<'_> {
-        Shared { line: line.as_bytes(), resident, referenced, part, is_of_program: false }
+        let [resident, referenced, part] = [resident, referenced, part].map(Bytes::from_kib);
+        let mapping = Mapping::parse(line.as_bytes()).unwrap();
+        Shared { mapping, resident, referenced, part, is_of_program: false }
     }
 
     #[test]

@@ -16,7 +16,7 @@
 //! Invariants: a clearing that failed, or another's, gives no age; an age is that of one clearing.
 
 use std::time::Duration;
-use vellum_process::Bytes;
+use vellum_kernel::Bytes;
 
 /// The ages that are distinguished.
 pub const AGES: [Duration; 4] =

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::options::{FIRST_LOOKS, WINDOWS_MAX, WatchError};
 use crate::source::{Count, Done, Source, SourceError};
 use std::time::Duration;
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid};
 use vellum_workset::{Curve, History, cycle};
 
 /// A look comes at a window if it comes within this factor of it.
@@ -377,10 +377,7 @@ fn clearings(source: &dyn Source, looked: u32) -> u32 {
 
 /// What a process has read and written by calls since it began; `None` if we may not know.
 fn transferred(pid: Pid) -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    let number =
-        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-    Some((number("rchar:")?, number("wchar:")?))
+    pid.io(["rchar", "wchar"]).map(|[read, written]| (read, written))
 }
 
 /// Page-table entries that map this much, of which `huge` is in huge pages.

@@ -45,7 +45,7 @@ use crate::whole::Whole;
 use ages::Ages;
 use due::Cycle;
 use std::time::{Duration, Instant};
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid};
 use vellum_workset::{Curve, History, cycle};
 
 /// Bytes of a page in every count of pages.

@@ -124,11 +124,8 @@ fn trust() -> Result<(), Distrust> {
     if asked == 0 && mode == libc::PR_TSC_SIGSEGV {
         return Err(Distrust::Forbidden);
     }
-    // Without /sys (a container may hide it) only the processor's flag counts.
-    match std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/available_clocksource") {
-        Ok(listed) => listed_by_kernel(&listed),
-        Err(_) => Ok(()),
-    }
+    // Without /sys (a container may hide it) the processor's word stands alone.
+    vellum_kernel::machine::clock_sources().map_or(Ok(()), |listed| listed_by_kernel(&listed))
 }
 
 /// The kernel takes an unstable counter off its list, or never puts it there.

@@ -10,6 +10,8 @@ use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind, elf};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use vellum_kernel::mapping;
+use vellum_kernel::symbols::{KALLSYMS, Symbol};
 use vellum_process::{Symbols, short_name};
 
 /// The name for the kernel's samples if its symbols are hidden.
@@ -32,8 +34,12 @@ pub(super) struct Names {
 
 /// The name of the program's code at `address`, given the text of `maps`.
 pub(crate) fn by_maps(maps: &str, address: u64) -> String {
-    let mappings = maps.lines().filter_map(mapping).collect();
-    let mut names = Names { mappings, tables: HashMap::new(), stripped: Symbols::default(), kernel: None };
+    let mut names = Names {
+        mappings: code(maps.as_bytes()),
+        tables: HashMap::new(),
+        stripped: Symbols::default(),
+        kernel: None,
+    };
     names.of_program(address).symbol
 }
 
@@ -59,13 +65,8 @@ struct Mapping {
 
 impl Names {
     pub(super) fn of_this_process() -> Names {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        Names {
-            mappings: maps.lines().filter_map(mapping).collect(),
-            tables: HashMap::new(),
-            stripped: Symbols::default(),
-            kernel: None,
-        }
+        let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+        Names { mappings: code(&maps), tables: HashMap::new(), stripped: Symbols::default(), kernel: None }
     }
 
     pub(super) fn of_program(&mut self, address: u64) -> Name {
@@ -93,10 +94,8 @@ impl Names {
     }
 
     pub(super) fn of_kernel(&mut self, address: u64) -> Name {
-        let kernel = self.kernel.get_or_insert_with(|| {
-            Kernel::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
-        });
-        kernel.name(address)
+        let read = || Kernel::parse(&vellum_kernel::text(KALLSYMS).unwrap_or_default());
+        self.kernel.get_or_insert_with(read).name(address)
     }
 }
 
@@ -104,17 +103,16 @@ fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The mapping in a line of a maps file, if it is executable.
-fn mapping(line: &str) -> Option<Mapping> {
-    let mut words = line.splitn(6, ' ');
-    let (range, rights, offset) = (words.next()?, words.next()?, words.next()?);
-    if !rights.contains('x') {
-        return None;
-    }
-    let (start, end) = range.split_once('-')?;
-    let number = |text| u64::from_str_radix(text, 16).ok();
-    let path = words.nth(2).unwrap_or_default().trim_start().to_owned();
-    Some(Mapping { start: number(start)?, end: number(end)?, offset: number(offset)?, path })
+/// The pieces of code in the text of `maps`.
+fn code(maps: &[u8]) -> Vec<Mapping> {
+    let executable = mapping::mappings(maps).filter(|mapping| mapping.rights.contains(&b'x'));
+    let piece = |mapping: mapping::Mapping<'_>| Mapping {
+        start: mapping.start,
+        end: mapping.end,
+        offset: mapping.offset,
+        path: String::from_utf8_lossy(mapping.path).into_owned(),
+    };
+    executable.map(piece).collect()
 }
 
 /// The functions of one file, by address.
@@ -168,14 +166,10 @@ struct Kernel {
 impl Kernel {
     /// Parses a kallsyms file: address, kind, name, and for loaded modules their name in brackets.
     fn parse(text: &str) -> Kernel {
-        let line = |line: &str| {
-            let mut words = line.split_ascii_whitespace();
-            let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
-            let address = u64::from_str_radix(address, 16).ok().filter(|&address| address != 0)?;
-            let module = words.next().unwrap_or(KERNEL).to_owned();
-            matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.to_owned(), module))
-        };
-        let mut symbols: Vec<_> = text.lines().filter_map(line).collect();
+        let code = text.lines().filter_map(Symbol::parse).filter(Symbol::is_code);
+        let owned =
+            |symbol: Symbol<'_>| (symbol.address, symbol.name.into(), symbol.module.unwrap_or(KERNEL).into());
+        let mut symbols: Vec<(u64, String, String)> = code.map(owned).collect();
         symbols.sort_by_key(|symbol| symbol.0);
         Kernel { symbols }
     }
@@ -192,21 +186,6 @@ impl Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_of_code_are_read() {
-        let line =
-            "7f2c4000-7f2c9000 r-xp 00026000 fd:01 1234                       /usr/lib/with space/libc.so.6";
-        let path = "/usr/lib/with space/libc.so.6".to_owned();
-        assert_eq!(
-            mapping(line),
-            Some(Mapping { start: 0x7f2c_4000, end: 0x7f2c_9000, offset: 0x26000, path })
-        );
-        assert_eq!(mapping("7f2c4000-7f2c9000 rw-p 00026000 fd:01 1234 /usr/lib/libc.so.6"), None);
-        assert_eq!(mapping("7ffd000-7ffe000 r-xp 00000000 00:00 0 [vdso]").unwrap().path, "[vdso]");
-        assert_eq!(mapping("7ffd000-7ffe000 rwxp 00000000 00:00 0").unwrap().path, "");
-        assert_eq!(mapping("nonsense"), None);
-    }
 
     #[test]
     fn our_own_functions_have_names() {

@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use vellum_process::ring::kernel::*;
-use vellum_process::ring::{self, Attributes, Event, HEAD_BYTES, PROCESSORS, Ring};
+use vellum_kernel::machine::{PROCESSORS, processors};
+use vellum_kernel::perf::{Event, Opening, Parts, Record, Ring, What, is_permission};
 
 /// The most and the fewest pages of a ring.
 const RING_PAGES_MAX: usize = 256;
@@ -21,11 +21,6 @@ const RING_PAGES_MIN: usize = 2;
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// The most threads at the start of a process's profile.
 const THREADS_MAX: usize = 4096;
-
-const CPU_CLOCK: u64 = 0;
-/// The bits of a record's flags with the processor's mode, and their value for the kernel.
-const MISC_MODE: u16 = 7;
-const MISC_KERNEL: u16 = 1;
 
 /// The reason why the kernel gives no events for sampling.
 #[derive(Debug, thiserror::Error)]
@@ -39,17 +34,13 @@ pub struct Refused {
 impl Refused {
     fn of(call: &'static str, source: io::Error) -> Refused {
         let cure = match source.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM) => {
+            _ if is_permission(&source) => {
                 "; set /proc/sys/kernel/perf_event_paranoid to 2 or less, or sample by signals"
             }
             Some(libc::EMFILE) => "; raise the limit on open files (ulimit -n), or profile one thread",
             _ => "; sample by signals",
         };
         Refused { call, source, cure }
-    }
-
-    fn is_permission(&self) -> bool {
-        matches!(self.source.raw_os_error(), Some(libc::EACCES | libc::EPERM))
     }
 }
 
@@ -79,7 +70,7 @@ impl Sampling {
         });
         let reader_thread = told.recv().unwrap_or(0);
         let opened = match open(scope, hz, true, reader_thread) {
-            Err(refused) if refused.is_permission() => {
+            Err(refused) if is_permission(&refused.source) => {
                 open(scope, hz, false, reader_thread).map(|it| (it, false))
             }
             other => other.map(|it| (it, true)),
@@ -127,14 +118,14 @@ fn open(scope: Scope, hz: u32, kernel: bool, except: i32) -> Result<(Rings, Vec<
     let (threads, processors) = match scope {
         Scope::Thread => (vec![0], vec![-1]),
         Scope::Process => {
-            (threads(except)?, ring::processors().map_err(|error| Refused::of(PROCESSORS, error))?)
+            (threads(except)?, processors().map_err(|error| Refused::of(PROCESSORS, error.source))?)
         }
     };
-    let attributes = attributes(scope, hz, kernel);
+    let opening = opening(scope, hz, kernel);
     for processor in processors {
         let mut first: Option<usize> = None;
         for &thread in &threads {
-            let event = match Event::open(&attributes, thread, processor) {
+            let event = match opening.open(thread, processor) {
                 Ok(event) => event,
                 // The thread ended before its event was opened.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) && thread != 0 => continue,
@@ -161,25 +152,12 @@ fn open(scope: Scope, hz: u32, kernel: bool, except: i32) -> Result<(Rings, Vec<
     Ok((rings, events))
 }
 
-fn attributes(scope: Scope, hz: u32, kernel: bool) -> Attributes {
-    let mut flags = DISABLED | EXCLUDE_HYPERVISOR | WATERMARK;
-    if scope == Scope::Process {
-        flags |= INHERIT;
-    }
-    if !kernel {
-        flags |= EXCLUDE_KERNEL;
-    }
-    Attributes {
-        kind: TYPE_SOFTWARE,
-        size: size_of::<Attributes>() as u32,
-        config: CPU_CLOCK,
-        period: 1_000_000_000 / u64::from(hz),
-        sample_type: SAMPLE_IP | SAMPLE_TID,
-        flags,
-        // Half of the smallest ring: larger rings are emptied sooner than necessary.
-        wakeup: (RING_PAGES_MIN * rustix::param::page_size() / 2) as u32,
-        ..Attributes::default()
-    }
+fn opening(scope: Scope, hz: u32, kernel: bool) -> Opening {
+    // Half of the smallest ring: larger ones are emptied sooner than they must.
+    let wakeup = RING_PAGES_MIN * rustix::param::page_size() / 2;
+    let period = 1_000_000_000 / u64::from(hz);
+    let opening = Event::of(What::CpuClock).sampled(period, Parts::ADDRESS, wakeup).in_kernel(kernel);
+    if scope == Scope::Process { opening.inherited() } else { opening }
 }
 
 /// The threads of this process except one.
@@ -227,52 +205,11 @@ pub(crate) fn of_ring(ring: &mut Ring, own: u32) -> (usize, u64) {
 
 /// Stores a record if it is a sample or a count of lost ones.
 fn note(record: &[u8], own: u32, taken: &mut Taken) {
-    let word = |at: usize| Some(u64::from_ne_bytes(record.get(at..at + 8)?.try_into().ok()?));
-    let Some(head) = word(0) else { return };
-    let (kind, misc) = (head as u32, (head >> 32) as u16);
-    match kind {
-        RECORD_SAMPLE => {
-            if let (Some(address), Some(ids)) = (word(HEAD_BYTES), word(HEAD_BYTES + 8))
-                && ids as u32 == own
-            {
-                taken.samples.push(Sample { address, in_kernel: misc & MISC_MODE == MISC_KERNEL, weight: 1 });
-            }
+    match Record::parse(record, Parts::ADDRESS) {
+        Some((_, Record::Sample(sample))) if sample.pid == own => {
+            taken.samples.push(Sample { address: sample.address, in_kernel: sample.in_kernel, weight: 1 });
         }
-        // The record has an identifier, then the number lost.
-        RECORD_LOST => taken.lost = taken.lost.saturating_add(word(HEAD_BYTES + 8).unwrap_or(0)),
+        Some((_, Record::Lost(lost))) => taken.lost = taken.lost.saturating_add(lost),
         _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(kind: u32, misc: u16, words: &[u64]) -> Vec<u8> {
-        let head = u64::from(kind) | u64::from(misc) << 32 | ((8 + 8 * words.len()) as u64) << 48;
-        std::iter::once(&head).chain(words).flat_map(|word| word.to_ne_bytes()).collect()
-    }
-
-    #[test]
-    fn records_of_this_process_are_noted() {
-        let mut taken = Taken::default();
-        let ids = |pid: u64| pid | 99 << 32;
-        for (misc, pid) in [(1u16, 7u64), (2, 7), (2, 8)] {
-            note(&record(RECORD_SAMPLE, misc, &[0x1000, ids(pid)]), 7, &mut taken);
-        }
-        note(&record(RECORD_LOST, 0, &[5, 12]), 7, &mut taken);
-        note(&record(77, 0, &[1]), 7, &mut taken);
-        let sample = |in_kernel| Sample { address: 0x1000, in_kernel, weight: 1 };
-        assert_eq!((taken.samples, taken.lost), (vec![sample(true), sample(false)], 12));
-    }
-
-    #[test]
-    fn cut_records_are_left_out() {
-        let whole = record(RECORD_SAMPLE, 2, &[0x1000, 7]);
-        for cut in 0..whole.len() {
-            let mut taken = Taken::default();
-            note(&whole[..cut], 7, &mut taken);
-            assert!(taken.samples.is_empty());
-        }
     }
 }

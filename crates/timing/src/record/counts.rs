@@ -74,21 +74,15 @@ pub(crate) struct Waited {
 impl Waited {
     /// Opens the calling thread's file, if the kernel has it.
     pub(crate) fn open() -> Waited {
-        Waited { file: File::open("/proc/thread-self/schedstat").ok() }
+        Waited { file: File::open(vellum_kernel::machine::THREAD_SCHEDSTAT).ok() }
     }
 
     /// The time since the thread's start, in nanoseconds. Allocates nothing.
     pub(crate) fn read_ns(&self) -> Option<u64> {
         let mut text = [0u8; SCHEDSTAT_BYTES_MAX];
         let length = self.file.as_ref()?.read_at(&mut text, 0).ok()?;
-        second_number(&text[..length])
+        vellum_kernel::machine::waited_in(&text[..length]).map(|waited| waited.as_nanos() as u64)
     }
-}
-
-/// The second of the numbers in a schedstat file: nanoseconds of waiting.
-pub(crate) fn second_number(text: &[u8]) -> Option<u64> {
-    let word = text.split(u8::is_ascii_whitespace).nth(1)?;
-    std::str::from_utf8(word).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -103,7 +97,5 @@ mod tests {
         } else {
             vellum_skip::skip("this kernel keeps no schedstat");
         }
-        assert_eq!(second_number(b"216954 2409414 2\n"), Some(2_409_414));
-        assert_eq!(second_number(b"216954\n"), None);
     }
 }

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use vellum_governor::{Config, Governor, Setting};
-use vellum_process::Pid;
+use vellum_kernel::Pid;
 
 /// How it went.
 pub(super) struct Governed {

@@ -22,8 +22,8 @@ use crate::meter::Meter;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
+use vellum_kernel::Pid;
 use vellum_measure::Rng;
-use vellum_process::Pid;
 use vellum_reference::{Options, Target, Watcher};
 
 const PAGE: usize = 4096;

@@ -17,5 +17,6 @@ mod group;
 mod swap_file;
 
 pub use device::{Device, DeviceError};
-pub use group::{BETWEEN_RELIEFS, Group, GroupError, RELIEF_BYTES};
+pub use group::{BETWEEN_RELIEFS, Group, RELIEF_BYTES};
 pub use swap_file::SwapFile;
+pub use vellum_kernel::GroupError;

@@ -12,7 +12,6 @@
 //! A cgroup of version 1 now and then finds nothing to reclaim although there is swap; jobs get a little more
 //! for a moment then (`confine`), and how often is a figure of the run.
 
-use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -144,9 +143,6 @@ pub(super) fn asked() -> bool {
 
 /// The kernel's counters for the whole machine so far; NaN for those that it does not have.
 fn kernel_counts() -> [f64; KERNEL.len()] {
-    let text = fs::read_to_string("/proc/vmstat").unwrap_or_default();
-    KERNEL.map(|(key, _)| {
-        let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '));
-        line.and_then(|value| value.parse().ok()).unwrap_or(f64::NAN)
-    })
+    let counts = vellum_kernel::machine::counters(KERNEL.map(|(name, _)| name));
+    counts.map(|count| count.map_or(f64::NAN, |count| count as f64))
 }

@@ -161,8 +161,5 @@ impl<'a> Bench<'a> {
 
 /// Memory that could be had without swapping; a gigabyte where the kernel does not say.
 fn available_bytes() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kilobytes.map_or(1 << 30, |kilobytes| kilobytes << 10)
+    vellum_kernel::machine::memory("MemAvailable").map_or(1 << 30, |bytes| bytes.0)
 }

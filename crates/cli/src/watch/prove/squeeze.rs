@@ -15,11 +15,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vellum_governor::{GuardianError, Keeper};
-use vellum_process::{Pid, Stalls, procfs};
+use vellum_kernel::{Cgroup, Control, Pid, Unreadable, Version};
 use vellum_reference::{Target, Watcher};
-
-const V1: &str = "/sys/fs/cgroup/memory";
-const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// The job cannot be squeezed.
 #[derive(Debug, thiserror::Error)]
@@ -61,8 +58,7 @@ enum Means {
 /// A group that can be squeezed.
 #[derive(Debug)]
 pub(super) struct Squeeze {
-    group: PathBuf,
-    v1: bool,
+    group: Cgroup,
     means: Means,
 }
 
@@ -70,19 +66,19 @@ impl Squeeze {
     /// The group of the watched processes.
     pub(super) fn of(target: &Target, watcher: &Watcher) -> Result<Squeeze, SqueezeError> {
         let group = match target {
-            Target::Cgroup(path) => path.clone(),
+            Target::Cgroup(path) => Cgroup::at(path),
             _ => own_group(watcher).ok_or_else(|| SqueezeError::NoGroup("this job".to_owned()))?,
         };
-        let v1 = group.join("memory.limit_in_bytes").exists();
-        let file = |name: &str| Some(group.join(name)).filter(|file| file.exists());
-        let means = if let Some(reclaim) = file("memory.reclaim") {
+        let file = |control| Some(group.control(control)).filter(|file| file.exists());
+        let limit = if group.version() == Version::V1 { Control::Limit } else { Control::High };
+        let means = if let Some(reclaim) = file(Control::Reclaim) {
             Means::Reclaim(reclaim)
-        } else if let Some(limit) = file("memory.limit_in_bytes").or_else(|| file("memory.high")) {
-            Means::Moment { limit, killer: file("memory.oom_control"), keeper: Keeper::start()? }
+        } else if let Some(limit) = file(limit) {
+            Means::Moment { limit, killer: file(Control::Killer), keeper: Keeper::start()? }
         } else {
-            return Err(SqueezeError::NoGroup(group.display().to_string()));
+            return Err(SqueezeError::NoGroup(group.path().display().to_string()));
         };
-        Ok(Squeeze { group, v1, means })
+        Ok(Squeeze { group, means })
     }
 
     /// Reclaims about `bytes` bytes. The kernel may reclaim less.
@@ -99,7 +95,7 @@ impl Squeeze {
             Means::Moment { limit, killer, keeper } => {
                 let size = self.counts()?.usage.saturating_sub(bytes).to_string();
                 let squeeze = || keeper.while_set(limit, &size, || ());
-                let held = killer.as_ref().map(|killer| (killer, killer_of(killer)));
+                let held = killer.as_ref().map(|killer| (killer, self.group.holds_killer()));
                 let done = match held {
                     // The killer is already disabled by somebody else.
                     Some((_, true)) | None => squeeze(),
@@ -115,56 +111,26 @@ impl Squeeze {
 
     /// The group's current counters.
     pub(super) fn counts(&self) -> Result<Counts, SqueezeError> {
-        let usage = self.group.join(if self.v1 { "memory.usage_in_bytes" } else { "memory.current" });
-        let failed = |path: &Path| {
-            let path = path.to_path_buf();
-            move |source| SqueezeError::File { path, what: "read it", source }
+        let failed = |error: Unreadable| SqueezeError::File {
+            path: error.path,
+            what: "read it",
+            source: error.source,
         };
-        let text = fs::read_to_string(&usage).map_err(failed(&usage))?;
-        let stat = self.group.join("memory.stat");
-        let stat = fs::read_to_string(&stat).map_err(failed(&stat))?;
-        // In version 1 the sums over subgroups have other names.
-        let number = |name: &str| {
-            let total = if self.v1 { format!("total_{name}") } else { name.to_owned() };
-            let of = |name: &str| {
-                stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<u64>().ok())
-            };
-            of(&total).or_else(|| of(name)).unwrap_or(0)
-        };
+        let usage = self.group.charged().map_err(failed)?;
+        let found = self.group.statistics().map_err(failed)?;
+        let number = |name| found.get(name).unwrap_or(0);
         Ok(Counts {
-            usage: text.trim().parse().unwrap_or(0),
+            usage: usage.0,
             faults: number("pgmajfault"),
             refaults: number("workingset_refault_anon") + number("workingset_refault_file"),
-            stalled: Stalls::read(&self.group.join("memory.pressure")).map(|stalls| stalls.some.total),
+            stalled: self.group.pressure().map(|stalls| stalls.some.total),
         })
     }
 }
 
-/// Returns whether the OOM killer of a group is disabled.
-fn killer_of(file: &Path) -> bool {
-    fs::read_to_string(file).is_ok_and(|text| text.contains("oom_kill_disable 1"))
-}
-
-/// The group that contains exactly the job's processes.
-fn own_group(watcher: &Watcher) -> Option<PathBuf> {
+/// The group that the job has to itself: all of the job's processes are in it and no others.
+fn own_group(watcher: &Watcher) -> Option<Cgroup> {
     let job: Vec<Pid> = watcher.processes().map(|(pid, _)| pid).collect();
-    let text = procfs::text(format!("/proc/{}/cgroup", job.first()?)).ok()?;
-    let of = |line: &str| {
-        let mut words = line.splitn(3, ':');
-        let (number, controllers, path) = (words.next()?, words.next()?, words.next()?.strip_prefix('/')?);
-        let tops: &[&str] = match (number, controllers) {
-            ("0", _) => &V2,
-            (_, controllers) if controllers.split(',').any(|name| name == "memory") => &[V1],
-            _ => return None,
-        };
-        let memory = |group: &PathBuf| {
-            ["memory.limit_in_bytes", "memory.high"].iter().any(|file| group.join(file).exists())
-        };
-        // The root group has all processes of the machine.
-        (!path.is_empty()).then(|| tops.iter().map(|top| Path::new(top).join(path)).find(memory))?
-    };
-    let group = text.lines().find_map(of)?;
-    let members = fs::read_to_string(group.join("cgroup.procs")).ok()?;
-    let mut members = members.split_whitespace().filter_map(|pid| pid.parse().ok().map(Pid));
-    members.all(|pid| job.contains(&pid)).then_some(group)
+    let group = Cgroup::of_memory(*job.first()?)?;
+    group.processes().ok()?.iter().all(|pid| job.contains(pid)).then_some(group)
 }

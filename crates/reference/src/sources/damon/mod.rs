@@ -35,8 +35,7 @@ pub(super) use monitor::available;
 use super::accessed::{REARM, thread_cpu};
 use super::aside::Aside;
 use super::stale::LEFT_BY_OTHERS;
-use super::status::Status;
-use crate::source::{Count, Done, Source, SourceError, SourceKind, Spent};
+use crate::source::{Count, Done, Source, SourceError, SourceKind, Spent, status};
 use crate::target::Target;
 use monitor::Monitor;
 use std::collections::HashMap;
@@ -44,7 +43,7 @@ use std::collections::hash_map::Entry;
 use std::io;
 use std::time::{Duration, Instant};
 use strata::{Stratum, areas, resident, strata};
-use vellum_process::{Bytes, Pid, procfs};
+use vellum_kernel::{Bytes, Pid};
 
 /// Pages drawn at each look, from all processes together.
 pub(crate) const STRATA: usize = 2048;
@@ -125,8 +124,7 @@ impl Damon {
 
     fn areas(&mut self, pid: Pid) -> Result<Vec<strata::Area>, SourceError> {
         let read = |name: &str, operation| {
-            procfs::text(format!("/proc/{pid}/{name}"))
-                .map_err(|source| SourceError::of(operation, pid, source))
+            std::fs::read(pid.file(name)).map_err(|source| SourceError::of(operation, pid, source))
         };
         let weights = match self.weights.entry(pid) {
             Entry::Occupied(known) => known.into_mut(),
@@ -141,7 +139,7 @@ impl Damon {
         let (mut held, mut reached) = (Count::default(), 0);
         self.aside.begin(job);
         for pid in job {
-            let of = Status::of(*pid).and_then(|status| Ok((status, self.aside.of(*pid)?)));
+            let of = status(*pid).and_then(|status| Ok((status, self.aside.of(*pid)?)));
             match of {
                 Ok((status, aside)) => {
                     held += Count {

@@ -29,12 +29,12 @@ use super::keeper::Keeper;
 use super::strata::Stratum;
 use crate::sources::accessed::thread_cpu;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
-use vellum_process::Pid;
+use vellum_kernel::{Pid, symbols};
 use vellum_sys::clock::process_cpu_ns;
 
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
@@ -76,22 +76,20 @@ pub(in crate::sources) fn available() -> Result<(), String> {
     if version(&release).is_some_and(|version| version < LINUX_MIN) {
         return Err(format!("it needs Linux {}.{}, and this is {release}", LINUX_MIN.0, LINUX_MIN.1));
     }
-    kernel_has_vaddr(Path::new("/proc/kallsyms"))
+    kernel_has_vaddr(Path::new(symbols::KALLSYMS))
 }
 
 /// Whether the kernel was built to monitor processes' addresses: before there is a monitor, only its own
 /// functions show it. Where they cannot be read, it counts as yes, and [`Monitor::make`] finds out.
 fn kernel_has_vaddr(functions: &Path) -> Result<(), String> {
-    let Ok(functions) = File::open(functions) else { return Ok(()) };
-    let mut damon = false;
-    for line in BufReader::new(functions).lines().map_while(Result::ok) {
-        let name = line.split_ascii_whitespace().nth(2).unwrap_or_default();
-        if name.starts_with("damon_va_") {
-            return Ok(());
-        }
-        damon |= name.starts_with("damon_pa_");
-    }
-    if damon { Err(without_vaddr("physical addresses (paddr)")) } else { Ok(()) }
+    let (mut virtual_addresses, mut physical_addresses) = (false, false);
+    symbols::each(functions, |symbol| {
+        virtual_addresses |= symbol.name.starts_with("damon_va_");
+        physical_addresses |= symbol.name.starts_with("damon_pa_");
+        !virtual_addresses
+    });
+    let physical_only = physical_addresses && !virtual_addresses;
+    if physical_only { Err(without_vaddr("physical addresses (paddr)")) } else { Ok(()) }
 }
 
 fn without_vaddr(known: &str) -> String {

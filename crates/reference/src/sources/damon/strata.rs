@@ -15,6 +15,8 @@
 //! page is drawn from each evenly. The cut decides the error of a single sum. Strata within which all pages
 //! are used alike add no error.
 
+use vellum_kernel::mapping::{Mapping, mappings, smaps};
+
 /// A stratum: from and to, in bytes.
 pub(crate) type Stratum = (u64, u64);
 
@@ -31,39 +33,24 @@ const PAGE: u64 = vellum_sys::PAGE as u64;
 
 /// The areas in the text of `maps`, in order and without overlap; `resident` says what is known of those that
 /// begin at an address. A line that goes back behind the one before it is left out: the kernel writes none.
-pub(crate) fn areas(maps: &str, resident: impl Fn(u64) -> Option<u64>) -> Vec<Area> {
+pub(crate) fn areas(maps: &[u8], resident: impl Fn(u64) -> Option<u64>) -> Vec<Area> {
     let mut last = 0;
-    let area = |line: &str| {
-        let mut words = line.split_ascii_whitespace();
-        let (start, end) = words.next()?.split_once('-')?;
-        let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
-        let rights = words.next()?;
-        let inode = words.nth(2)?;
-        let of_kernel = words.next().is_some_and(|name| name.starts_with("[v"));
-        let of_program = rights.ends_with('p') && !rights.contains('w') && inode != "0";
-        if start < last || end <= start {
+    let area = |mapping: Mapping<'_>| {
+        let Mapping { start, end, rights, .. } = mapping;
+        if start < last || end == start {
             return None;
         }
         last = end;
-        let wanted = !rights.starts_with("---") && !of_kernel && !of_program;
+        let of_program = mapping.is_private() && !rights.contains(&b'w') && mapping.is_of_file();
+        let wanted = !rights.starts_with(b"---") && !mapping.is_kernels() && !of_program;
         wanted.then(|| Area { start, end, weight: resident(start).unwrap_or(end - start).min(end - start) })
     };
-    maps.lines().filter_map(area).collect()
+    mappings(maps).filter_map(area).collect()
 }
 
 /// What is resident of each mapping, by the text of `smaps`: where it begins, and bytes.
-pub(crate) fn resident(smaps: &str) -> impl Iterator<Item = (u64, u64)> + '_ {
-    let mut start = None;
-    smaps.lines().filter_map(move |line| {
-        if let Some(kib) = line.strip_prefix("Rss:") {
-            return Some((start?, kib.split_ascii_whitespace().next()?.parse::<u64>().ok()? << 10));
-        }
-        // Names of values begin with a capital, mappings with an address.
-        if line.starts_with(|first: char| first.is_ascii_hexdigit() && !first.is_ascii_uppercase()) {
-            start = line.split_once('-').and_then(|(start, _)| u64::from_str_radix(start, 16).ok());
-        }
-        None
-    })
+pub(crate) fn resident(text: &[u8]) -> impl Iterator<Item = (u64, u64)> + '_ {
+    smaps(text).map(|(mapping, sizes)| (mapping.start, sizes.resident.0))
 }
 
 /// At most `most` strata of the areas, which are in order and do not overlap; none if there are no areas.
@@ -110,7 +97,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const MAPS: &str = "1000-3000 r-xp 00000000 fe:00 77    /usr/bin/x\n4000-5000 rw-p 00003000 fe:00 77    /usr/bin/x\n\
+    const MAPS: &[u8] = b"1000-3000 r-xp 00000000 fe:00 77    /usr/bin/x\n4000-5000 rw-p 00003000 fe:00 77    /usr/bin/x\n\
         8000-10000 rw-p 00000000 00:00 0          [heap]\n20000-30000 ---p 00000000 00:00 0\n\
         40000-42000 r--s 00000000 fe:00 78    /data file\n7ff0000-7ff2000 r--p 00000000 00:00 0   [vvar]\nrubbish\n";
 
@@ -119,13 +106,13 @@ mod tests {
         let found = areas(MAPS, |start| (start == 0x8000).then_some(0x1000));
         let weights: Vec<_> = found.iter().map(|area| (area.start, area.weight)).collect();
         assert_eq!(weights, [(0x4000, 0x1000), (0x8000, 0x1000), (0x40000, 0x2000)]);
-        let smaps = "8000-10000 rw-p 00000000 00:00 0 [heap]\nSize: 32 kB\nRss:    12 kB\nPss: 1 kB\nVmFlags: rd\nab000-ac000 rw-p 0 0:0 0\nRss: 4 kB\n";
+        let smaps = b"8000-10000 rw-p 00000000 00:00 0 [heap]\nSize: 32 kB\nRss:    12 kB\nPss: 1 kB\nVmFlags: rd\nab000-ac000 rw-p 0 0:0 0\nRss: 4 kB\n";
         assert_eq!(resident(smaps).collect::<Vec<_>>(), [(0x8000, 12 << 10), (0xab000, 4 << 10)]);
     }
 
     #[test]
     fn lines_that_go_back_are_left_out() {
-        let maps = "8000-9000 rw-p 0 0:0 0\n1000-2000 rw-p 0 0:0 0\n8800-a000 rw-p 0 0:0 0\na000-a000 rw-p 0 0:0 0\nb000-d000 rw-p 0 0:0 0\n";
+        let maps = b"8000-9000 rw-p 0 0:0 0\n1000-2000 rw-p 0 0:0 0\n8800-a000 rw-p 0 0:0 0\na000-a000 rw-p 0 0:0 0\nb000-d000 rw-p 0 0:0 0\n";
         let found = areas(maps, |_| None);
         assert_eq!(found.iter().map(|area| area.start).collect::<Vec<_>>(), [0x8000, 0xb000]);
         let cut = strata(&found, 2);

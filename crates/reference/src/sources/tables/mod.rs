@@ -28,11 +28,10 @@ pub(super) use reader::Reader;
 use super::accessed::{REARM, thread_cpu};
 use super::aside::Aside;
 use super::clearing::Clearing;
-use super::status::Status;
-use crate::source::{Count, PerProcess, SourceError, SourceKind, Spent};
+use crate::source::{Count, PerProcess, SourceError, SourceKind, Spent, status};
 use program::Counted;
 use std::time::Duration;
-use vellum_process::{Bytes, Pid};
+use vellum_kernel::{Bytes, Pid};
 
 /// What a page costs to count, until that is measured.
 const COUNT: Duration = Duration::from_nanos(4);
@@ -74,7 +73,7 @@ impl PerProcess for PageTables {
             // A process that is ending has no memory left.
             return Err(SourceError::Ended(pid));
         }
-        let swapped = Status::of(pid)?.swapped;
+        let swapped = status(pid)?.swapped;
         // The kernel lets go of its lock for reading between one mapping and the next.
         let spent = Spent { cpu: thread_cpu().saturating_sub(cpu), ..Spent::default() };
         Ok((sum(of_program, other, shared, swapped), spent))

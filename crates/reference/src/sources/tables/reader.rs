@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
-use vellum_process::Pid;
+use vellum_kernel::{Pid, machine, mapping, symbols};
 
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 const LOG_BYTES: usize = 1 << 16;
@@ -77,10 +77,8 @@ impl Reader {
             self.count(Pid::me()).map_err(|why| format!("the program does not run: {why}"))?;
         let pages = of_program.present + of_program.huge_present + other.present + other.huge_present;
         let found = (pages * vellum_sys::PAGE as u64) as f64;
-        let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
-        let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:"));
-        let resident = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-        let resident = resident.unwrap_or(0.0) * 1024.0;
+        let rollup = std::fs::read("/proc/self/smaps_rollup").unwrap_or_default();
+        let resident = mapping::smaps(&rollup).next().map_or(0.0, |(_, sizes)| sizes.resident.0 as f64);
         if (found - resident).abs() <= resident * AGREE_WITHIN + AGREE_BYTES && found > 0.0 {
             return Ok(());
         }
@@ -105,18 +103,20 @@ fn load(kernel: &Kernel, state: &OwnedFd, table: &OwnedFd) -> Result<OwnedFd, St
 /// Where the kernel says that its map of all memory begins; a kernel that does not move it says nothing. To
 /// be asked last: the list is long, and made as it is read.
 fn moved() -> Option<Base> {
-    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-    let address = |name: &str| {
-        let line = symbols.lines().find(|line| line.ends_with(name))?;
-        u64::from_str_radix(line.split(' ').next()?, 16).ok().filter(|address| *address != 0)
-    };
-    Some(Base::At { memory: address(" page_offset_base")?, pages: address(" vmemmap_base")? })
+    let [mut memory, mut pages] = [0; 2];
+    symbols::each(symbols::KALLSYMS, |symbol| {
+        match symbol.name {
+            "page_offset_base" => memory = symbol.address,
+            "vmemmap_base" => pages = symbol.address,
+            _ => {}
+        }
+        memory == 0 || pages == 0
+    });
+    (memory != 0 && pages != 0).then_some(Base::At { memory, pages })
 }
 
 fn has_five_levels() -> bool {
-    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let flags = cpus.lines().find(|line| line.starts_with("flags"));
-    flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "la57"))
+    machine::processor("flags").is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "la57"))
 }
 
 /// The line of a log in which the verifier gives its reason.

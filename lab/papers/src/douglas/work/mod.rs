@@ -75,8 +75,6 @@ fn symbol(name: &'static CStr) -> Result<*mut libc::c_void, WorkError> {
 
 /// Highest resident memory of this process so far, bytes; not a number if the kernel does not say.
 fn peak_bytes() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
-    kilobytes.map_or(f64::NAN, |kilobytes| kilobytes * 1024.0)
+    let peak = vellum_kernel::Pid::me().status().ok().and_then(|status| status.peak);
+    peak.map_or(f64::NAN, |bytes| bytes.0 as f64)
 }

@@ -10,7 +10,11 @@
 //! the children reaped by us; each process is counted once.
 
 use crate::Bytes;
+use crate::file::{Unreadable, field, text};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::ops::AddAssign;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A process id, in our own pid namespace.
@@ -18,9 +22,79 @@ use std::time::Duration;
 pub struct Pid(pub i32);
 
 impl Pid {
-    /// Ourselves.
+    /// This process.
     pub fn me() -> Pid {
         Pid(std::process::id() as i32)
+    }
+
+    /// Every process that `/proc` lists.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if `/proc` cannot be read.
+    pub fn all() -> Result<impl Iterator<Item = Pid>, Unreadable> {
+        let entries =
+            std::fs::read_dir("/proc").map_err(|source| Unreadable { path: "/proc".into(), source })?;
+        Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid)))
+    }
+
+    /// The path of its file `name` in `/proc`.
+    #[must_use]
+    pub fn file(self, name: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{self}/{name}"))
+    }
+
+    /// Its `stat`; `None` if it has ended and was waited for.
+    #[must_use]
+    pub fn stat(self) -> Option<Stat> {
+        Stat::parse(&std::fs::read(self.file("stat")).ok()?)
+    }
+
+    /// Whether it runs or could run: it is there, and is no zombie.
+    #[must_use]
+    pub fn is_alive(self) -> bool {
+        self.stat().is_some_and(|stat| !stat.is_zombie())
+    }
+
+    /// The children that any of its threads started. Empty on a kernel without `children` files.
+    #[must_use]
+    pub fn children(self) -> Vec<Pid> {
+        let threads = std::fs::read_dir(self.file("task")).into_iter().flatten().flatten();
+        let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
+        lists.flat_map(|list| child_pids(&list).collect::<Vec<_>>()).collect()
+    }
+
+    /// These processes and all that descend from them, at most `most`.
+    #[must_use]
+    pub fn descendants(of: impl Iterator<Item = Pid>, most: usize) -> BTreeSet<Pid> {
+        let mut found = BTreeSet::new();
+        let mut queue: Vec<Pid> = of.collect();
+        while let Some(pid) = queue.pop() {
+            if found.len() < most && found.insert(pid) {
+                queue.extend(pid.children());
+            }
+        }
+        found
+    }
+
+    /// Its environment: `NAME=value` and a zero byte for each variable. Empty while it executes another program.
+    ///
+    /// # Errors
+    /// [`Unreadable`].
+    pub fn environment(self) -> Result<Vec<u8>, Unreadable> {
+        let path = self.file("environ");
+        std::fs::read(&path).map_err(|source| Unreadable { path, source })
+    }
+
+    /// Numbers of its `io`, which count since it started: `syscw` or `rchar`, for example. `None` if this
+    /// process may not read them.
+    #[must_use]
+    pub fn io<const N: usize>(self, names: [&str; N]) -> Option<[u64; N]> {
+        let text = text(self.file("io")).ok()?;
+        let mut numbers = [0; N];
+        for (number, name) in numbers.iter_mut().zip(names) {
+            *number = field(&text, name)?;
+        }
+        Some(numbers)
     }
 }
 
@@ -61,6 +135,8 @@ pub struct Stat {
     pub state: u8,
     /// The parent.
     pub parent: Pid,
+    /// The session's leader; 0 if the leader is outside of our pid namespace.
+    pub session: Pid,
     /// Used by the process's own threads.
     pub own: Used,
     /// Used by the children it has waited for, and theirs.
@@ -104,6 +180,7 @@ impl Stat {
             comm,
             state: *field(3)?.as_bytes().first()?,
             parent: Pid(field(4)?.parse().ok()?),
+            session: Pid(field(6)?.parse().ok()?),
             own: used(10, 12, 14, 15)?,
             waited: used(11, 13, 16, 17)?,
             threads: count(20)?,
@@ -115,7 +192,8 @@ impl Stat {
 }
 
 /// The resident memory in the contents of a `statm` file: all, and of that pages of files and shared memory.
-pub(crate) fn statm_resident(text: &[u8]) -> Option<(Bytes, Bytes)> {
+#[must_use]
+pub fn statm_resident(text: &[u8]) -> Option<(Bytes, Bytes)> {
     let mut fields = std::str::from_utf8(text).ok()?.split_ascii_whitespace().skip(1);
     let mut next = || Some(Bytes::from_pages(fields.next()?.parse().ok()?));
     Some((next()?, next()?))
@@ -126,6 +204,16 @@ pub fn child_pids(text: &[u8]) -> impl Iterator<Item = Pid> + '_ {
     text.split(|b| b.is_ascii_whitespace())
         .filter_map(|word| std::str::from_utf8(word).ok()?.parse().ok())
         .map(Pid)
+}
+
+/// [`Stat::started_ticks`] of a process, read without allocating: for a forked child of a process with threads.
+#[must_use]
+pub fn started_ticks(pid: i32) -> Option<u64> {
+    let (mut path, mut text) = (vellum_sys::Line::new(), [0u8; 1024]);
+    path.text("/proc/").decimal(u64::try_from(pid).ok()?).text("/stat\0");
+    let text = vellum_sys::text::read(CStr::from_bytes_until_nul(path.bytes()).ok()?, &mut text)?;
+    let close = text.iter().rposition(|byte| *byte == b')')?;
+    vellum_sys::text::decimal(text.get(close + 2..)?.split(|byte| *byte == b' ').nth(19)?)
 }
 
 #[cfg(test)]
@@ -140,7 +228,7 @@ mod tests {
     fn a_name_with_parentheses_does_not_shift_the_fields() {
         let stat = Stat::parse(LINE).expect("a well-formed line");
         assert_eq!(stat.comm, "a (b) c");
-        assert_eq!((stat.state, stat.parent), (b'S', Pid(12)));
+        assert_eq!((stat.state, stat.parent, stat.session), (b'S', Pid(12), Pid(12)));
         assert_eq!((stat.own.minor_faults, stat.own.major_faults), (1000, 3));
         assert_eq!((stat.waited.minor_faults, stat.waited.major_faults), (200, 4));
         assert_eq!((stat.threads, stat.started_ticks), (5, 9999));
@@ -159,6 +247,12 @@ mod tests {
         }
         assert_eq!(Stat::parse(b""), None);
         assert_eq!(Stat::parse(b")("), None);
+    }
+
+    #[test]
+    fn a_start_is_read_without_allocating() {
+        assert_eq!(started_ticks(Pid::me().0), Some(Pid::me().stat().unwrap().started_ticks));
+        assert_eq!(started_ticks(i32::MAX), None);
     }
 
     #[test]

@@ -30,10 +30,15 @@ pub struct Stalls {
 }
 
 impl Stalls {
+    /// The machine's account of memory, in this file.
+    pub const MEMORY: &str = "/proc/pressure/memory";
+    /// The machine's account of processors, in this file.
+    pub const CPU: &str = "/proc/pressure/cpu";
+
     /// The account in a file; `None` where the kernel keeps none.
     #[must_use]
-    pub fn read(path: &Path) -> Option<Stalls> {
-        Stalls::of(&std::fs::read_to_string(path).ok()?)
+    pub fn read(path: impl AsRef<Path>) -> Option<Stalls> {
+        Stalls::of(&crate::text(path).ok()?)
     }
 
     fn of(text: &str) -> Option<Stalls> {

@@ -144,7 +144,7 @@ impl GroupGenerations {
     /// Why that cannot be, in words.
     pub fn of(directory: &Path) -> Result<GroupGenerations, String> {
         available()?;
-        let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        let mounts = crate::text("/proc/self/mountinfo").unwrap_or_default();
         let real = directory.canonicalize().map_err(|why| format!("{}: {why}", directory.display()))?;
         let path = in_hierarchy(&mounts, &real)
             .ok_or_else(|| format!("{}: it is no control group of version 2", directory.display()))?;

@@ -1,0 +1,41 @@
+//! Linux's own accounts, each format parsed once: `/proc`, `/sys`, control groups, perf events.
+//!
+//! ```text
+//! /proc/PID/stat, statm, children     Pid, Stat          who runs, and what it has used
+//! /proc/PID/status                    Status             memory, capabilities
+//! /proc/PID/maps, smaps               mapping            what is mapped where, and how much of it is resident
+//! /proc/pressure, memory.pressure     Stalls             time that tasks waited for a resource
+//! memory.max, cgroup.procs, ...       Cgroup             control groups of both versions
+//! lru_gen                             generations        pages of a control group by age
+//! perf_event_open                     perf               events, their rings and records
+//! /proc/kallsyms                      symbols            functions of the kernel
+//! /proc/meminfo, cpuinfo, /sys, ...   machine            processors, memory, settings
+//! ```
+//!
+//! - A value has its unit in its type: [`Bytes`], [`std::time::Duration`].
+//! - A missing value is `None`, never a zero. Kernels and containers hide files.
+//! - An error names the file ([`Unreadable`]).
+//! - Names of files and programs may be any bytes. Texts are read with bytes that are not UTF-8 replaced.
+//!
+//! Readers that run inside other people's processes cannot allocate. Those are in `vellum-sys`.
+
+mod bytes;
+mod cgroup;
+mod file;
+pub mod generations;
+pub mod machine;
+pub mod mapping;
+pub mod perf;
+mod pressure;
+#[doc(hidden)]
+pub mod readers;
+mod stat;
+mod status;
+pub mod symbols;
+
+pub use bytes::Bytes;
+pub use cgroup::{Cgroup, Control, GroupError, Kills, Statistics, V1, V2, Version};
+pub use file::{Unreadable, text};
+pub use pressure::{Stalled, Stalls};
+pub use stat::{Pid, Stat, Used, child_pids, started_ticks, statm_resident};
+pub use status::{SYS_NICE, SYS_PTRACE, Status, has_capability};
