@@ -1,5 +1,5 @@
-/* Threads in unusual places while others collect: in a handler on an alternate stack, suspended while they hold the allocation lock, at the end of a
- * library's life; objects that are made where checked ones died; children of processes whose other threads are in the loader. */
+/* Tests of threads in unusual states while others collect: in a handler on an alternate stack, suspended with the allocation lock, in a library that
+ * is being unloaded. Also: objects in the place of dead checked ones, and children forked while another thread is in the loader. */
 #define _GNU_SOURCE
 #define GC_THREADS
 #define GC_NO_THREAD_REDIRECTS
@@ -23,7 +23,7 @@ static void churn(void)
     GC_gcollect();
 }
 
-/* ---- In a handler, on an alternate stack; what it has interrupted is known by its own stack, and by registers that lie on the alternate one. ---- */
+/* ---- In a handler on an alternate stack: pointers of the interrupted function lie on its own stack, or in registers saved on the alternate one. ---- */
 static volatile int in_handler, may_leave;
 
 static void handle(int signal)
@@ -37,7 +37,7 @@ static void handle(int signal)
 static void *interrupted(void *argument)
 {
     int where = (int)(size_t)argument;
-    /* Below all stacks, above them, and within this one. */
+    /* Addresses below all stacks, above them, and within this one. */
     char own[ALTSTACK], *apart = mmap(NULL, ALTSTACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     stack_t stack = { .ss_sp = where ? own : apart, .ss_size = ALTSTACK };
     CHECK(apart != MAP_FAILED && sigaltstack(&stack, NULL) == 0);
@@ -69,7 +69,7 @@ static void run_interrupted(void)
     }
 }
 
-/* ---- The allocation lock, taken again and again by who is suspended again and again. ---- */
+/* ---- A thread that repeatedly takes the allocation lock is repeatedly suspended. ---- */
 static volatile int ends;
 
 static void *nothing(void *argument)
@@ -98,7 +98,7 @@ static void run_locks(void)
     ends = 0;
 }
 
-/* ---- A library that comes and goes in a blocking region, which no collection waits for. ---- */
+/* ---- A library is loaded and unloaded in a blocking region, for which no collection waits. ---- */
 static void *opens(void *argument)
 {
     while (!ends) {
@@ -124,7 +124,7 @@ static void run_libraries(char *library)
     ends = 0;
 }
 
-/* ---- Forked while another thread holds the loader's lock. ---- */
+/* ---- A fork while another thread holds the loader's lock. ---- */
 static volatile int in_loader;
 
 static int stay(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -147,7 +147,7 @@ static void run_forks(void)
     static struct cell *list;
     list = list_of(11);
     pthread_t thread;
-    /* Not known to the collector: a collection of the parent's would wait for it. */
+    /* The thread is not registered, or a collection of the parent would wait for it. */
     CHECK(pthread_create(&thread, NULL, stays_in_the_loader, NULL) == 0);
     while (!in_loader)
         usleep(100);
@@ -166,7 +166,7 @@ static void run_forks(void)
     CHECK(status == 0);
 }
 
-/* ---- What checked objects leave behind is no header of what comes after them. ---- */
+/* ---- The remains of checked objects are not headers of later objects. ---- */
 static void run_checked(void)
 {
     enum { COUNT = 3000 };
@@ -177,7 +177,7 @@ static void run_checked(void)
         GC_gcollect();
         for (int i = 0; i < COUNT; i++) {
             kept[i] = GC_MALLOC_ATOMIC(47 + (size_t)(i % 100));
-            /* From where a header would be over: behind it lies what was the program's. */
+            /* Overwrites the place of the old program's part, behind the place of a header. */
             memset(kept[i] + 32, 0xaa, 15);
         }
         GC_gcollect();

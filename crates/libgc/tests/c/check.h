@@ -1,14 +1,14 @@
-/* CHECK(condition): ends the program with the line of what does not hold. Works under NDEBUG and in threads. */
+/* CHECK(condition): ends the program with the line of a condition that fails. Works under NDEBUG and in threads. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <stdio.h>
 #include <stdlib.h>
-/* Whether allocations collect for no other reason than finding errors: each, or one in a number of them. */
+/* True if allocations collect to find errors: each allocation, or one in a given number. */
 static inline int is_eager(void)
 {
     return getenv("VELLUM_GC_EAGER") != NULL;
 }
-/* How often what is to make collections happen is done: seldom where every allocation is one, and as much more often as fewer are. */
+/* The repetitions of a step that makes collections happen: few if every allocation collects, and more the fewer allocations collect. */
 static inline long many(long count)
 {
     long collects_one_in = is_eager() ? atol(getenv("VELLUM_GC_EAGER")) : 0;

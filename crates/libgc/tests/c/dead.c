@@ -1,5 +1,5 @@
-/* What becomes of the dead beyond finalizers: toggle references, kinds and objects that are asked, finalizers that wait for all others,
- * finalizers of everything. */
+/* Tests of dead objects beyond plain finalizers: toggle references, disclaim procedures of kinds and objects, finalizers that wait for all others,
+ * and running all finalizers. */
 #include "check.h"
 #include <gc.h>
 #include <gc_disclaim.h>
@@ -25,7 +25,7 @@ static __attribute__((noinline)) void collect(void)
     GC_gcollect();
 }
 
-/* ---- Toggle references: those of odd numbers are strong. ---- */
+/* ---- Toggle references: odd numbers are strong. ---- */
 static int asked_of[2 * COUNT];
 static GC_hidden_pointer toggled[COUNT];
 
@@ -50,7 +50,7 @@ static __attribute__((noinline)) void make_toggled(void)
     }
 }
 
-/* ---- Objects that are asked. ---- */
+/* ---- Objects with disclaim procedures. ---- */
 static int ended, ended_before_its_child, spared, let_go;
 
 static void ends(void *object, void *data)
@@ -71,7 +71,7 @@ static int disclaim(void *object)
         spared++;
         return 1;
     }
-    /* Each stays for one collection more. */
+    /* Each object stays for one more collection. */
     if (node->number++ == 0)
         return 1;
     let_go++;
@@ -89,14 +89,14 @@ static __attribute__((noinline)) void make_asked(unsigned kind)
     }
 }
 
-/* ---- Orders. ---- */
+/* ---- Orders of finalizers. ---- */
 static int unordered, waiting, too_early, awaited;
 
 static void is_unordered(void *object, void *data)
 {
     (void)data;
     unordered++;
-    /* What it refers to has not been finalized yet. */
+    /* The referent has not been finalized yet. */
     too_early += ((struct node *)object)->next->number != 7;
 }
 
@@ -153,7 +153,7 @@ int main(void)
     make_ordered();
     for (int i = 0; i < 5; i++)
         collect();
-    /* What was due has been on the stack, where some of it is taken for a pointer still. */
+    /* Pointers to due objects were on the stack, where some still count. */
     CHECK(unordered >= COUNT * 3 / 4 && waiting >= COUNT / 2 && !too_early && awaited >= unordered + waiting);
     GC_set_await_finalize_proc(NULL);
 

@@ -1,4 +1,4 @@
-/* Finalizers in each order, and disappearing links. */
+/* Tests of finalizers in each order, and of disappearing links. */
 #include "check.h"
 #include <gc.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static void count(void *object, void *data)
     finalized[(size_t)data]++;
 }
 
-/* Of a chain of two, the one that refers to the other has to end first. */
+/* In a chain of two, the object that refers to the other must be finalized first. */
 static void in_order(void *object, void *data)
 {
     (void)object;
@@ -36,14 +36,14 @@ static __attribute__((noinline)) void make(void)
         first->next = second;
         GC_REGISTER_FINALIZER(first, in_order, (void *)0, NULL, NULL);
         GC_REGISTER_FINALIZER(second, in_order, (void *)1, NULL, NULL);
-        /* A ring is finalized only where order does not matter. */
+        /* A ring is finalized only by unordered finalizers. */
         struct node *ring = GC_NEW(struct node);
         ring->next = ring;
         GC_REGISTER_FINALIZER_NO_ORDER(ring, count, (void *)1, NULL, NULL);
         struct node *self = GC_NEW(struct node);
         self->next = self;
         GC_REGISTER_FINALIZER_IGNORE_SELF(self, count, (void *)3, NULL, NULL);
-        /* Neither it nor its like is ever finalized: there is no first. */
+        /* A ring with ordered finalizers is never finalized, because it has no first object. */
         struct node *never = GC_NEW(struct node);
         never->next = never;
         GC_REGISTER_FINALIZER(never, count, (void *)4, NULL, NULL);
@@ -89,7 +89,7 @@ int main(void)
         GC_gcollect();
         GC_invoke_finalizers();
     }
-    /* A word on the stack may keep one or two by accident. */
+    /* A word on the stack may keep one or two objects by accident. */
     CHECK(ended[0] >= COUNT - 2 && ended[1] >= COUNT - 2 && ended[0] <= COUNT && ended[1] <= COUNT);
     CHECK(!order_broken);
     CHECK(finalized[0] >= COUNT - 2 && finalized[1] >= COUNT - 2 && finalized[2] == 0);

@@ -1,4 +1,4 @@
-/* Objects whose class has their mark descriptor: by length, bitmap and procedure; mark procedures that push objects which have some. */
+/* Tests of objects whose class has their mark descriptor (length, bitmap or procedure), and of mark procedures that push such objects. */
 #include "check.h"
 #include <gc.h>
 #include <gc_gcj.h>
@@ -27,7 +27,7 @@ static struct GC_ms_entry *mark_pair(GC_word *object, struct GC_ms_entry *top, s
     return GC_MARK_AND_PUSH(pair->next, top, limit, (void **)&pair->next);
 }
 
-/* ---- Records outside of the heap, each marked by a procedure that the one before pushes. ---- */
+/* ---- Records outside the heap, each marked by a procedure that the previous one pushes. ---- */
 struct record {
     struct record *next;
     char *text;
@@ -39,7 +39,7 @@ static struct GC_ms_entry *mark_record(GC_word *object, struct GC_ms_entry *top,
 {
     struct record *record = (struct record *)object;
     if (environment == 9) {
-        /* The object in the heap only leads to the first record. */
+        /* The heap object points only to the first record. */
         record = record->next;
         if (!record)
             return top;
@@ -76,7 +76,7 @@ int main(void)
     for (long i = 0; i < COUNT; i++) {
         struct pair *pair = GC_GCJ_MALLOC(sizeof *pair, classes[i % 3]);
         CHECK(pair->class == classes[i % 3] && !pair->next && !pair->number);
-        /* Bit 63 is the first word's: the bitmap names the class and the next. */
+        /* Bit 63 stands for the first word: the bitmap has the class and the next object. */
         if (pair->class == &by_bitmap)
             pair->number = GC_MALLOC_UNCOLLECTABLE(sizeof(GC_word));
         else
@@ -97,7 +97,7 @@ int main(void)
     size_t bytes;
     CHECK(GC_get_kind_and_size(root, &bytes) == kind && bytes == GC_size(root));
 
-    /* Lists that the program keeps itself. */
+    /* Lists that the program's roots keep alive. */
     static void *lists[GC_TINY_FREELISTS];
     void *pair, *tail = NULL;
     for (int i = 0; i < COUNT; i++) {

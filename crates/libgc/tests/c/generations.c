@@ -1,4 +1,5 @@
-/* Much that lives beside much that dies: most collections need not trace what is old. Old objects lead to new ones, and these live. */
+/* A test of generations: many long-lived objects beside many short-lived ones, so most collections need not trace old objects. New objects that only
+ * old ones refer to must live. */
 #include "check.h"
 #include <gc.h>
 
@@ -30,7 +31,7 @@ int main(void)
         struct cell *cell = table;
         for (long i = 0; i < NEW_A_TURN; i++) {
             cell->new = make(NULL, turn * NEW_A_TURN + i);
-            /* Old cells far from each other. */
+            /* Old cells, far from each other. */
             for (long skipped = 0; cell->old && skipped < old / NEW_A_TURN; skipped++)
                 cell = cell->old;
         }

@@ -1,5 +1,5 @@
-/* A program that handles SIGSEGV itself, and sets its handler again and again while collections are on that find out by the same signal what is written
- * (GC_ENABLE_INCREMENTAL=1 and VELLUM_MASK=track): it sees its own faults and none besides, as it has asked for them, and gets back what it has set. */
+/* A test of a program that handles SIGSEGV and repeatedly sets its handler, while collections detect writes by the same signal
+ * (GC_ENABLE_INCREMENTAL=1 and VELLUM_MASK=track). Its handlers are called for its own faults only, with its flags, and it reads back its own settings. */
 #define _GNU_SOURCE
 #define GC_THREADS
 #define GC_NO_THREAD_REDIRECTS
@@ -19,7 +19,7 @@ enum { LENGTH = 40, LISTS = 3000, ROUNDS = 400, ALTSTACK = 64 << 10, DEEP = 24 <
 
 extern void (*__sysv_signal(int, void (*)(int)))(int);
 
-/* ---- The program's work: old objects all over the heap that are written to. ---- */
+/* ---- The program's work: writes to old objects all over the heap. ---- */
 static struct cell **table;
 
 static void work(long round)
@@ -45,7 +45,7 @@ static void *writes(void *argument)
     return argument;
 }
 
-/* ---- Its handlers. ---- */
+/* ---- The program's handlers. ---- */
 static sigjmp_buf back;
 static volatile int handled;
 static void *volatile address;
@@ -74,7 +74,7 @@ static void jumps(int signal, siginfo_t *info, void *context)
     plain(signal);
 }
 
-/* Goes on behind the instruction, movb $1 to where a register points, of three bytes. */
+/* Continues after the faulting instruction: movb $1 to the target of a register, three bytes long. */
 static void goes_on(int signal, siginfo_t *info, void *context)
 {
     CHECK(signal == SIGSEGV);
@@ -96,7 +96,7 @@ static void write_to(void *where)
     __asm__ volatile("movb $1, (%0)" : : "a"(where) : "memory");
 }
 
-/* Writes to where nothing is; the handler is called once, and what the thread blocks is as before. */
+/* Writes to an unmapped address: the handler is called once, and the thread's signal mask does not change. */
 static void fault(char *where)
 {
     sigset_t before, after;
@@ -110,7 +110,7 @@ static void fault(char *where)
     CHECK(sigismember(&after, SIGSEGV) == sigismember(&before, SIGSEGV) && sigismember(&after, SIGUSR1) == 0);
 }
 
-/* ---- Actions: the one set last is returned. ---- */
+/* ---- Actions: sigaction returns the last action set. ---- */
 static struct sigaction last;
 enum { OF_THE_LIBRARY = 0x04000000 /* SA_RESTORER */ };
 
@@ -162,7 +162,7 @@ static int status_of(pid_t child)
     return status;
 }
 
-/* ---- The ways to handle it, one a round. ---- */
+/* ---- The ways to handle the signal, one per round. ---- */
 static char altstack[ALTSTACK];
 static char *page;
 
@@ -243,7 +243,7 @@ static void in_children(void)
     }
     int status = status_of(child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    /* It has its parent's memory, and actions of its own. */
+    /* A child of vfork has its parent's memory, but separate actions. */
     child = vfork();
     if (child == 0) {
         signal(SIGSEGV, SIG_DFL);
@@ -267,14 +267,14 @@ static void run_handlers(void)
     last.sa_flags &= ~OF_THE_LIBRARY;
     for (long round = 0; round < ROUNDS; round++) {
         work(round);
-        /* Forks are dear. */
+        /* Forks are slow. */
         ways[round % (round % 50 < WAYS ? WAYS : WAYS - 2)]();
     }
     for (long i = 0; i < LISTS; i++)
         check(table[i], i);
 }
 
-/* ---- An alternate stack that was left set when its function returned: later calls lie where it was. ---- */
+/* ---- An alternate stack that stays set after its function has returned: later calls use the same memory. ---- */
 static __attribute__((noinline)) void leave_a_stack(void)
 {
     char spent[ALTSTACK];

@@ -1,4 +1,4 @@
-/* Kinds with mark procedures: a table that is weak in its keys and keeps its values; references in memory of malloc; other roots. */
+/* Tests of kinds with mark procedures: a table with weak keys and strong values, references in malloc's memory, further roots. */
 #include "check.h"
 #include <gc.h>
 #include <gc_mark.h>
@@ -13,7 +13,7 @@ struct table {
     GC_word entries;
     struct entry entry[ENTRIES];
 };
-/* Where its one reference is, the collector does not look. */
+/* The only reference lies in memory that the collector does not scan. */
 struct outside {
     void **cell;
 };
@@ -103,7 +103,7 @@ static __attribute__((noinline)) void churn(void)
     GC_gcollect();
 }
 
-/* Lists of objects of one size, of the kinds that the library has: each object is there once, and whole. */
+/* Lists of objects of one size, of the library's kinds: each object occurs once and is intact. */
 static void test_lists(void)
 {
     for (int kind = 0; kind <= 1; kind++)
@@ -136,7 +136,7 @@ int main(void)
     churn();
     churn();
     CHECK((GC_word)begun >= GC_get_gc_no() - collections && told > 0);
-    /* A word on the stack may keep one or two by accident. */
+    /* A word on the stack may keep one or two objects by accident. */
     int finalized = GC_invoke_finalizers();
     CHECK(finalized >= FINALIZED - 2 && finalized <= FINALIZED);
     long cleared = 0;

@@ -1,4 +1,5 @@
-/* Leaks looked for: leaked objects are reported, freed ones are not; so are objects written over or freed twice. Compiled with GC_DEBUG. */
+/* Tests of leak detection: leaked objects are reported, and freed ones are not. Objects that are overwritten or freed twice are reported, too. Compiled
+ * with GC_DEBUG. */
 #include "check.h"
 #include "leak_detector.h"
 #include <gc_mark.h>
@@ -35,12 +36,12 @@ int main(void)
     GC_set_find_leak(1);
     GC_INIT();
     CHECK(GC_get_find_leak() == 1);
-    /* Finalizers and links are not served meanwhile. */
+    /* Finalizers and links have no effect in this mode. */
     void *link = NULL;
     CHECK(GC_general_register_disappearing_link(&link, GC_base(malloc(8))) == GC_UNIMPLEMENTED);
     for (int i = 0; i < COUNT; i++)
         kept[i] = malloc(32);
-    /* What a finalizer would need must not be reported as leaked. */
+    /* Memory for a finalizer must not be reported as leaked. */
     GC_finalization_proc before = end;
     void *data = &before;
     GC_REGISTER_FINALIZER(kept[0], end, NULL, &before, &data);
@@ -58,7 +59,7 @@ int main(void)
     char *twice = malloc(24);
     free(twice);
     free(twice);
-    /* What lies where a checked object was is none, although it is not cleared. */
+    /* An object in the place of a checked one is not checked, although it is not cleared. */
     for (int i = 0; i < COUNT; i++)
         GC_debug_free((GC_malloc_atomic)(24 + GC_get_debug_header_size()));
     written = realloc(NULL, 100);

@@ -1,4 +1,4 @@
-/* Lists of LENGTH cells, by number from a seed on: what only a list's head keeps. The including file defines LENGTH, and has included gc.h. */
+/* Lists of LENGTH cells that only the list's head keeps alive, numbered from a seed on. The including file defines LENGTH and includes gc.h first. */
 #ifndef LISTS_H
 #define LISTS_H
 #include "check.h"

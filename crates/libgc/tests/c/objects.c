@@ -1,4 +1,4 @@
-/* Objects: cleared, kept by what refers to them, resized, freed, found. */
+/* Tests of objects: cleared, kept alive by references, resized, freed, found. */
 #include "check.h"
 #include <gc.h>
 #include <gc_mark.h>
@@ -24,7 +24,7 @@ static int is_clear(const char *bytes, size_t count)
     return 1;
 }
 
-/* Garbage of all sizes, and collections. */
+/* Makes garbage of all sizes, and collections. */
 static void churn(void)
 {
     for (int i = 0; i < many(200000); i++) {
@@ -110,7 +110,7 @@ int main(void)
         many++;
     CHECK(many >= 1);
 
-    /* Known to nobody but malloc'd memory: kept all the same, with what it refers to, through changes of size. */
+    /* An uncollectable object with a pointer in malloc's memory only: it stays with its referents, also when it is resized. */
     struct cell **kept = hidden_in_malloc_is_not_seen;
     *kept = GC_MALLOC_UNCOLLECTABLE(sizeof(struct cell));
     (*kept)->next = GC_NEW(struct cell);
@@ -121,7 +121,7 @@ int main(void)
     CHECK((*kept)->next->number == 42);
     GC_FREE(*kept);
 
-    /* What the heap was asked to be is used before anything is collected, where collecting costs something. */
+    /* The requested heap size is used before any collection, if much is alive. */
     if (!getenv("VELLUM_GC_EAGER")) {
         enum { LIVE = 40000, LARGER = 64 << 20 };
         static struct cell *list;

@@ -1,4 +1,4 @@
-// Objects of C++: collected, cleaned up, kept by plain new; containers whose memory is collected.
+// Tests of C++ objects: collected, with cleanup, or kept by plain new; containers with collected memory.
 #define GC_THREADS
 #include "check.h"
 #include <gc_allocator.h>
@@ -31,7 +31,7 @@ struct Cleaned : public gc_cleanup {
     }
 };
 
-// Not the first base, so that it lies inside of its object.
+// Not the first base, so that it lies inside the object.
 struct Other {
     long before = 2;
     virtual ~Other() = default;
@@ -48,7 +48,7 @@ void tell(void *, void *data)
     told += data == &told;
 }
 
-// Plain new, which is scanned; only memory that is not leads to it.
+// Memory of plain new is scanned; the only pointer to it lies in memory that is not.
 struct Holder {
     Cell *list = nullptr;
     std::string name;

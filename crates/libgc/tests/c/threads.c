@@ -1,4 +1,4 @@
-/* Threads that allocate, wait in blocking regions and end, while others collect. */
+/* Tests of threads that allocate, wait in blocking regions and end, while others collect. */
 #define GC_THREADS
 #include "check.h"
 #include <gc.h>
@@ -20,7 +20,7 @@ static void *make_a_list(void *argument)
     return list_of((long)argument);
 }
 
-/* In a blocking region, where the heap may be used by way of GC_call_with_gc_active() only. */
+/* In a blocking region, which may use the heap only by GC_call_with_gc_active(). */
 static void *turn_around(void *argument)
 {
     struct cell *list = GC_call_with_gc_active(make_a_list, argument);
@@ -48,7 +48,7 @@ static void *with_base(struct GC_stack_base *base, void *argument)
     return argument;
 }
 
-/* Lists come cleared but for their links, and what is kept of them is whole, however often others collect meanwhile. */
+/* Lists are cleared except for their links, and kept parts are intact, however often other threads collect. */
 static void *takes_lists(void *seed)
 {
     enum { LISTS = 2000, LISTS_EAGER = 20, KEPT = 64, SIZES = 300 };
@@ -79,7 +79,7 @@ int main(void)
     GC_allow_register_threads();
     struct GC_stack_base base;
     CHECK(GC_get_stack_base(&base) == GC_SUCCESS && (char *)base.mem_base > (char *)&base);
-    /* The thread that starts the heap is known already. */
+    /* The thread that starts the heap is already registered. */
     CHECK(GC_thread_is_registered() && GC_register_my_thread(&base) == GC_DUPLICATE);
     CHECK(GC_call_with_stack_base(with_base, &base) == &base);
     pthread_t threads[THREADS];

@@ -1,4 +1,4 @@
-/* Typed objects: what the bitmap names is kept, what it does not is not looked at. */
+/* Tests of typed objects: words in the bitmap keep their referents alive, other words are not scanned. */
 #include "check.h"
 #include <gc.h>
 #include <gc_typed.h>
@@ -38,7 +38,7 @@ static __attribute__((noinline)) void make(void)
     }
 }
 
-/* Objects longer than the heap's types: of all their words only LEADS is a pointer, and HIDES is none. */
+/* Objects longer than the heap's longest type: only word LEADS is a pointer, and HIDES is not. */
 enum { WORDS = 1000, LEADS = 900, HIDES = 500, LONG = 200 };
 static GC_word *longs[LONG], *rows;
 static GC_hidden_pointer *hidden_by[2 * LONG];
@@ -74,7 +74,7 @@ static __attribute__((noinline)) void make_long(void)
         fill(rows + i * WORDS, LONG + i);
     CHECK(!GC_calloc_prepare_explicitly_typed(&described, sizeof described, (size_t)-1, WORDS, descriptor));
     CHECK(!GC_calloc_do_explicitly_typed(&described, sizeof described));
-    /* Without pointers, of whatever length, they read zero. */
+    /* Objects without pointers read zero, whatever their length. */
     GC_descr none = GC_make_descriptor(bitmap, LEADS);
     memset(GC_MALLOC_ATOMIC(50000), 0xee, 50000);
     char *clear = GC_MALLOC_EXPLICITLY_TYPED(50000, none);
@@ -94,7 +94,7 @@ static void check_long(void)
     CHECK(gone > 2 * LONG * 9 / 10);
 }
 
-/* Equal bitmaps are one descriptor: programs make theirs anew at each allocation. */
+/* Equal bitmaps give one descriptor, because programs make a descriptor at each allocation. */
 static void share(void)
 {
     GC_word bitmap[3] = { 5, 0, ~(GC_word)0 };

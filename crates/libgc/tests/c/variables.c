@@ -1,4 +1,4 @@
-/* Exported variables that are assigned, events and questions as collections go on, and figures. */
+/* Tests of assignments to exported variables, of callbacks during collections, and of figures. */
 #include "check.h"
 #include <gc.h>
 #include <gc_mark.h>
@@ -10,7 +10,7 @@ static int events[GC_EVENT_THREAD_UNSUSPENDED + 1], in_order = 1, stopped, asked
 static void happens(GC_EventType event)
 {
     events[event]++;
-    /* As with libgc, what takes no lock there may be asked for: it would end the process otherwise. */
+    /* As with libgc, functions that take no lock there may be called here. */
     CHECK(GC_get_heap_size() < GC_get_obtained_from_os_bytes());
     if (event <= GC_EVENT_END) {
         if ((unsigned)event != (last_event + 1) % (GC_EVENT_END + 1))
@@ -72,7 +72,7 @@ int main(void)
     for (int event = GC_EVENT_START; event <= GC_EVENT_POST_START_WORLD; event++)
         CHECK(events[event] >= (int)(GC_gc_no - before));
 
-    /* Held off by the variable, by the function, for automatic collections only, and by the program's word. */
+    /* Collection held off by the variable, by the function, for automatic collections only, and by the stop procedure. */
     GC_dont_gc = 1;
     CHECK(GC_is_disabled());
     before = GC_gc_no;
@@ -125,7 +125,7 @@ int main(void)
     struct GC_timeval_s limit = { 7, 500 };
     GC_set_time_limit_tv(limit);
     CHECK(GC_get_time_limit_tv().tv_ms == 7 && GC_get_time_limit_tv().tv_nsec == 500 && GC_time_limit == 7);
-    /* More arguments than registers pass. */
+    /* More arguments than fit in registers. */
     GC_printf("%s%c %s%.*s%s%s%c%s\n", "variables", 58, "as", 0, "no", " pro", "mise", 100, "");
     return 0;
 }

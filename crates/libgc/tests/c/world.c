@@ -1,4 +1,4 @@
-/* The world in the program's hands: stacks that are changed, threads that are suspended, all of them stopped, forks. */
+/* Tests of control over the world: changing stacks, suspending threads, stopping all threads, forking. */
 #define _GNU_SOURCE
 #define GC_THREADS
 #include "check.h"
@@ -20,7 +20,7 @@ static void churn(void)
     GC_gcollect();
 }
 
-/* ---- Two coroutines and the stack the program began on: each keeps a list that only its own stack leads to. ---- */
+/* ---- Two coroutines and the initial stack: each has a list to which only its own stack points. ---- */
 static ucontext_t contexts[3];
 static char *stacks[3], *bottoms[3], *tops[3];
 static int current, by_function, rounds;
@@ -37,7 +37,7 @@ static void push_other_stacks(void)
 static __attribute__((noinline)) void go_to(int next)
 {
     int from = current;
-    /* Registers are in the context, which is static; what lies above this is on the stack. */
+    /* Registers are in the static context; everything above this frame is on the stack. */
     tops[from] = (char *)__builtin_frame_address(0) - 512;
     current = next;
     struct GC_stack_base base = { bottoms[next] };
@@ -108,7 +108,7 @@ static void wait_for_ticks(void)
         usleep(100);
 }
 
-/* ---- A thread that is suspended keeps nobody else from the allocation lock, whatever it was at. ---- */
+/* ---- A suspended thread never holds the allocation lock, whatever it was doing. ---- */
 static void *in_the_lock(void *unused)
 {
     (void)unused;
