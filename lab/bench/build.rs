@@ -1,12 +1,13 @@
-//! Builds the peer "mimalloc 3" as a shared object that replaces malloc, from the C source that
-//! libmimalloc-sys bundles, with the switches mimalloc's own release build uses. Debian packages only
-//! mimalloc 2, and the crate by itself makes an archive without the malloc names.
+//! Builds the allocator "mimalloc 3" as a shared library that replaces malloc.
 //!
-//! The paths and version of the results, the usual build and the secure one, reach the program through
-//! `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE` and `VELLUM_BENCH_MIMALLOC3_VERSION`.
+//! The source is the C code in the crate libmimalloc-sys, the switches are those of mimalloc's own release
+//! build. Debian packages only mimalloc 2, and the crate alone builds an archive without the malloc names.
 //!
-//! Also the archive of the kernels that section `timing` times: linked into this program, and by path
-//! (`VELLUM_BENCH_KERNELS`) into the peers', so that all time the same instructions.
+//! Outputs for the program, as environment variables at compile time:
+//! - `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE`: paths of the usual and the secure build.
+//! - `VELLUM_BENCH_MIMALLOC3_VERSION`: their version.
+//! - `VELLUM_BENCH_KERNELS`: the archive of the kernels that section `timing` times. This program and the
+//!   peers link the same archive, so all of them time the same instructions.
 
 use std::path::{Path, PathBuf};
 

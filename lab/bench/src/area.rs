@@ -1,7 +1,7 @@
-//! Arrays that no malloc knows of.
+//! Arrays in mappings of their own, outside every malloc.
 //!
-//! A workload's own tables (which blocks are live, how long each step took) must not come from the allocator
-//! under test, nor fault inside a timed loop: they are mapped and filled with frames beforehand.
+//! The tables of a workload (live blocks, the duration of each step) must not come from the allocator under
+//! test, nor cause page faults in a timed loop. They are mapped and filled with frames beforehand.
 
 use std::ops::{Deref, DerefMut};
 

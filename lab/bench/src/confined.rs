@@ -1,8 +1,10 @@
-//! Programs under limits: one run in a control group of its own, and what sections of such runs share.
+//! Runs of programs under memory limits: each run in its own control group, and the parts that sections of
+//! such runs share.
 //!
-//! What drives a program runs outside its group, so that its memory and CPU time are not counted.
+//! A client that drives a program runs outside its group, so that the client's memory and CPU time are not
+//! counted.
 //!
-//! Invariant: when a run has ended, however it did, nothing of it is left: no process, no group.
+//! Invariant: after a run, however it ended, no process and no group of it is left.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,26 +1,26 @@
 //! The allocator benchmark: Vellum against the allocators people use, with the target beside every figure.
 //!
 //! One command runs it (`lab/target/release/vellum-bench --quick`, after `lab/build --release`);
-//! `docs/benchmarks.md` says what each line means. Running processes against each other is
-//! `vellum-campaign`'s affair, arithmetic is `vellum-measure`'s; here are the workloads, what
-//! is to be reached on them, and the tables:
+//! `docs/benchmarks.md` explains each line of the output. `vellum-campaign` runs the processes against each
+//! other and `vellum-measure` has the statistics. This crate has the workloads, their targets and the
+//! tables:
 //!
 //! ```text
 //! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
 //! (peers)            (sections)  └ Arm = Launch      (random order)  └ every run      └ Target ▶ Verdict
 //! ```
 //!
-//! What makes a figure here worth something:
+//! Why the figures can be trusted:
 //!
-//! - **Separate processes.** A peer is preloaded into a worker (this executable again); nothing of one
-//!   allocator's state reaches another's run, and the worker checks that malloc really comes from the peer.
-//! - **Random interleaving.** All arms of a cell run next to each other in every round, in an order drawn
-//!   anew.
-//! - **Controls.** glibc and Vellum each run twice in every cell; how far the two differ is printed on the
-//!   line and bounds what its verdict claims.
+//! - **Separate processes.** A peer is preloaded into a worker (this executable again). No state of one
+//!   allocator reaches another's run, and the worker checks that malloc comes from the peer.
+//! - **Random interleaving.** All arms of a cell run next to each other in every round, each time in
+//!   another random order.
+//! - **Controls.** glibc and Vellum each run twice in every cell. Each line prints how far the two runs
+//!   differ; no smaller difference counts as a result.
 //! - **Ratios of medians**, with an interval from the pairs of each round.
 //! - **Fixed work, checked.** Workloads allocate the same under every peer and verify their own results.
-//! - **Nothing hidden.** `--json` has every run in the order it was made, failed ones with the reason.
+//! - **Every run reported.** `--json` has every run in its order, failed runs with the reason.
 
 pub mod advice;
 mod area;

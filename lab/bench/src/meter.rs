@@ -1,9 +1,10 @@
-//! What a workload cost: clocks, CPU time, faults and resident memory of this process.
+//! The cost of a workload: clocks, CPU time, faults and resident memory of this process.
 //!
-//! Peak memory is `VmHWM` of /proc/self/status and not getrusage's figure: the latter survives `exec` and
-//! would hold the parent's peak. Memory now is `Rss` of smaps_rollup, which walks the page tables and is
-//! exact where the kernel's running counters lag by a few dozen pages per CPU. Reading either allocates
-//! nothing.
+//! - Peak memory is `VmHWM` of /proc/self/status. getrusage's figure survives `exec`, so it would include
+//!   the parent's peak.
+//! - Current memory is `Rss` of smaps_rollup, which walks the page tables and is exact. The kernel's
+//!   running counters lag by a few dozen pages per CPU.
+//! - Reading either allocates nothing.
 
 use crate::Metrics;
 use std::ffi::CStr;

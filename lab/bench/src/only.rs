@@ -1,7 +1,7 @@
-//! What `--only NAME` chooses: a section by its name, or the cells whose names contain it.
+//! The option `--only NAME`: chooses a section by its name, or the cells whose names contain NAME.
 //!
-//! Some sections run only when they are named. Invariant: their cells' names begin with the section's and a
-//! dash, so that the name of a cell names its section.
+//! Some sections run only if named. Invariant: the names of their cells begin with the section's name and a
+//! dash, so that the name of a cell also names its section.
 
 use crate::Section;
 

@@ -1,9 +1,9 @@
-//! Who is compared: the allocators found on this machine.
+//! The peers: the allocators found on this machine.
 //!
-//! A peer is a shared object that is preloaded into the worker; glibc is what a program has without one.
-//! Debian's packages bring most of them; mimalloc 3 is built with this program from the source its Rust crate
-//! carries (see `build.rs`), and Vellum is the library of this workspace. One that is not there is named,
-//! with the way to get it.
+//! A peer is a shared library that is preloaded into the worker; glibc is used without one. Debian packages
+//! most of the peers. mimalloc 3 is built with this program, from the source in its Rust crate (see
+//! `build.rs`), and Vellum is the library of this workspace. A missing peer is reported with the way to
+//! install it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,9 +1,9 @@
-//! Calls of the C memory interface, as an optimiser may not see through them.
+//! Calls of the C memory interface that an optimiser cannot remove.
 //!
-//! The workloads measure whichever allocator the dynamic linker found, so they call the C symbols and never
-//! Rust's own allocator. Compilers know what `malloc` means and delete a pair whose block nobody looks at;
-//! every pointer therefore passes through an empty assembly block, which costs no instruction and forgets
-//! where it came from.
+//! The workloads measure the allocator that the dynamic linker found, so they call the C symbols and never
+//! Rust's own allocator. Compilers recognise `malloc` and delete a pair whose block is never read. Every
+//! pointer therefore passes through an empty assembly block, which costs no instruction and hides the
+//! pointer's origin.
 //!
 //! Out of memory ends the worker with one line: the campaign reports it as a failed arm.
 

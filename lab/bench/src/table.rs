@@ -1,4 +1,4 @@
-//! Tables: what a line shows, and how it is printed.
+//! Tables: the contents of a line, and its text.
 //!
 //! ```text
 //! (a) Large blocks … ns per page

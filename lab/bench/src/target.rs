@@ -1,8 +1,9 @@
-//! What a line is to reach, against whom, and whether it did.
+//! Targets: the bound of a line, the arm it is compared with, and the verdict.
 //!
-//! Bound and verdict are `vellum-measure`'s; this file makes a line's ratio: that of the medians over the
-//! rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The controls are
-//! the ratios of two arms that run the *same* allocator in the same run: a smaller difference is none.
+//! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio, that of the medians over
+//! the rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The
+//! controls are the ratios of two arms that run the *same* allocator in the same run; a smaller difference
+//! is no result.
 
 use crate::{Sheet, peer};
 use vellum_campaign::{Bound, Verdict};

@@ -1,8 +1,8 @@
-//! What only Vellum has, found at run time.
+//! The functions that only Vellum has, looked up at run time.
 //!
-//! The worker is the same program under every allocator, so it may not need a symbol that most of them lack:
-//! the functions of `vellum.h` are looked up, and a workload that is about them says [`Failure::Lacks`]
-//! without.
+//! The worker is the same program under every allocator, so it must not need symbols that most allocators
+//! lack. It looks up the functions of `vellum.h`; a workload about such a function fails with
+//! [`Failure::Lacks`] if there is none.
 
 use crate::work::Failure;
 use std::ffi::{CStr, c_int, c_void};

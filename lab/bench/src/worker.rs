@@ -1,7 +1,7 @@
-//! The other end of a launch: this executable, started again under another allocator.
+//! The worker: this executable, started again under the allocator to be measured.
 //!
-//! It first makes sure that malloc really is the peer's: a preloaded library that cannot be loaded is skipped
-//! by the dynamic linker with a warning, and the worker would quietly measure glibc under another name.
+//! It first checks that malloc is the peer's. The dynamic linker only warns about a preloaded library that
+//! it cannot load; the worker would then measure glibc under the peer's name.
 
 use crate::work::{Failure, Params, run};
 use vellum_campaign::{OtherMalloc, check_malloc};

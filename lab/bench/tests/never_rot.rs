@@ -1,8 +1,8 @@
-//! Every workload under every allocator found here, and every task of the section `timing` with the tools
-//! found here, in a tiny size; and a campaign of either kind from end to end.
+//! Runs of everything in a tiny size: every workload under every allocator found here, every task of
+//! section `timing` with the tools found here, and a campaign of each kind from end to end.
 //!
-//! Nothing is timed: the tests are that the workers run, check their own results, really use the preloaded
-//! allocator, and that the executable judges, prints and writes what it should.
+//! No times are compared. The tests check that the workers run, verify their own results and use the
+//! preloaded allocator, and that the executable judges, prints and writes its results.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! Links the archive of kernels that the benchmark was built with, named by `VELLUM_BENCH_KERNELS`.
+//! Links the archive of kernels that `VELLUM_BENCH_KERNELS` names: the one the benchmark was built with.
 
 use std::path::Path;
 

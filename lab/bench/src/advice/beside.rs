@@ -1,7 +1,8 @@
-//! The memory advised beside what others would give: peak, the recommender's rule, a loop as Senpai's.
+//! The table that compares Vellum's recommendation with its rivals: peak memory, the rule of the Kubernetes
+//! recommender, and a loop like Senpai's.
 //!
-//! What they give is compared at equal cost: one whose limit costs more than is allowed in a program has to
-//! give that program its peak.
+//! Rivals are compared at equal cost: if a rival's limit slows a program by more than allowed, that program
+//! counts with its peak memory.
 
 use super::COST_MAX;
 use super::run::Took;

@@ -1,4 +1,4 @@
-//! Is the memory that `vellum run` advises to give the right amount?
+//! Section `advice`: does `vellum run` recommend the right memory limit?
 //!
 //! ```text
 //! Device (zram, swap) ── vellum run --json prog ──▶ the limit to give
@@ -6,12 +6,15 @@
 //!                                                  what others would give (rivals), in random order
 //! ```
 //!
-//! Real programs (`program`), each advised once and then run under that advice. Paging costs CPU time and
-//! nothing else on a zram disk, so what a limit costs is CPU time of the program, user and system: other
-//! people's use of the machine changes it less than wall time. A run that takes `LONGEST` times its unlimited
-//! wall time is cut short, and what it took till then is a lower bound.
+//! Each program (`program`) is one that people use. It gets one recommendation, then runs under that limit
+//! and others.
 //!
-//! Needs root, zram and a memory cgroup. Device and groups are removed when it ends, also by a signal.
+//! - On a zram disk, paging costs only CPU time. The cost of a limit is therefore the program's CPU time,
+//!   user and system, which other programs on the machine disturb less than wall time.
+//! - A run that takes `LONGEST` times its unlimited wall time is stopped; its CPU time until then is a
+//!   lower bound.
+//! - The section needs root, zram and a memory cgroup. It removes device and groups at its end, also after
+//!   a signal.
 
 mod beside;
 pub(crate) mod program;

@@ -1,14 +1,16 @@
-//! What others would give: the rule of the Kubernetes recommender, and a loop as Senpai's.
+//! Two other ways to choose a memory limit: the rule of the Kubernetes recommender, and a loop like
+//! Senpai's.
 //!
-//! | name | gives | source |
+//! | name | recommended limit | source |
 //! | --- | --- | --- |
 //! | recommender | the 90th percentile of usage, and 15 % more | the vertical pod autoscaler's documentation |
-//! | Senpai-like | the rest when a little is taken as long as tasks hardly stall | Weiner et al., TMO, 2022 |
+//! | Senpai-like | the rest after reclaiming a little as long as tasks hardly stall | Weiner et al., TMO, 2022 |
 //!
-//! Departures: the recommender's percentile is over one run, sampled twenty times a second, not over days.
-//! Senpai takes a part of memory every six seconds in proportion to how far the pressure is below its target;
-//! programs of seconds need a loop of tenths of a second. Version 1 groups have no pressure of their own: it
-//! is taken as major faults times S.
+//! Departures:
+//! - The recommender's percentile covers one run, sampled twenty times a second, instead of days.
+//! - Senpai reclaims every six seconds, in proportion to how far the pressure is below its target. Programs
+//!   that run for seconds need steps of tenths of a second.
+//! - Version 1 groups report no pressure: major faults times S replace it.
 
 use std::time::{Duration, Instant};
 use vellum_campaign::confine::Group;

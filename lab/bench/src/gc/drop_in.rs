@@ -1,8 +1,8 @@
-//! Programs written for libgc, as they are, with libgc's library and with Vellum's in its place.
+//! Programs written for libgc, unmodified, with libgc's library and with Vellum's in its place.
 //!
-//! The same executable runs on either, and allocates by `GC_MALLOC` as most such programs do. What
-//! counts beside time and memory is how often each collects: a heap that uses less of the memory it
-//! has taken collects more often, and pays for that in time.
+//! The same executable runs on both libraries and allocates by `GC_MALLOC`, as most such programs do. The
+//! tables show time, memory and the number of collections: a collector that uses less of its memory
+//! collects more often, which takes time.
 
 use super::{CPU, PEAK, name};
 use crate::suite::table;

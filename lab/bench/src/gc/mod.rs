@@ -1,17 +1,18 @@
 //! Section `gc`: Vellum's collector against libgc, in the programs of `lab/papers/clients/`.
 //!
-//! The other sections measure malloc; this one what is collected. The programs are those of `vellum papers
-//! smith`, built by the same [`Workshop`], and three small ones. Each cell is one program in one heap; its
-//! arms are the collectors, libgc and each of Vellum's plans twice for the controls:
+//! The other sections measure malloc; this section measures garbage collection. The programs are those of
+//! `vellum papers smith`, built by the same [`Workshop`], and three small ones. Each cell is one program in
+//! one heap. Its arms are the collectors: libgc and each of Vellum's plans, all of them twice for the
+//! controls.
 //!
 //! ```text
 //! Workshop ──▶ cells: short, trees, lists, whole heaps, the drop-in library, the eight clients
 //!    ──▶ Campaign ──▶ sheets ──▶ tables, with a target for each judged plan
 //! ```
 //!
-//! Both are at their best: allocation inlined, interior pointers off in the heap, one marker. How libgc fares
-//! when it is called the way most of its users call it, by `GC_MALLOC`, is shown beside and not judged. The
-//! section runs when it is named (`--only gc`, or a cell of it).
+//! Both collectors have their best settings: allocation inlined, interior pointers off in the heap, one
+//! marker. Most users of libgc call `GC_MALLOC` instead; libgc called that way has its own column, which is
+//! not judged. The section runs only if named (`--only gc`, or a cell of it).
 
 mod drop_in;
 mod parallel;

@@ -1,9 +1,7 @@
-//! Marking by several threads: what a whole collection takes then, by the wall clock and in CPU
-//! time.
+//! Marking by several threads: the wall time and the CPU time of whole collections.
 //!
-//! The program is the one that collects 128 MB of a live tree ten times. Its arms are each
-//! collector with one marker and with two. Wall time means something only while a second processor
-//! is free; that it costs CPU time is true anyhow.
+//! The program collects 128 MB of a live tree ten times. Its arms are each collector with one marker and
+//! with two. Wall times are valid only while a second processor is free; CPU times always are.
 
 use super::ways::{self, Way, libgc, ours};
 use super::{LIVE_OBJECT, name};

@@ -1,9 +1,8 @@
-//! Collections in slices: how long the longest pause is, and what that costs.
+//! Collections in slices: the longest pause, and the extra CPU time.
 //!
-//! The program is the one with binary trees beside 64 MiB that stay. Its arms are each collector at
-//! one go and in slices of a millisecond. A pause is what one allocation took beyond its inlined
-//! path, in CPU time of the thread it happened to: wall time beyond that is other programs'.
-//! Looking at that clock costs time of its own, in all arms alike.
+//! The program builds binary trees beside 64 MiB that stay live. Its arms are each collector in whole
+//! collections and in slices of a millisecond. A pause is the CPU time that one allocation's slow path took
+//! in its own thread; wall time would include other programs. All arms pay alike for reading that clock.
 
 use super::ways::{self, Way, libgc, ours};
 use super::{CPU, PEAK, name};

@@ -1,4 +1,4 @@
-//! One program under each collector in several ways of collecting: the arms of such a cell.
+//! The arms of a cell that runs one program under each collector in several ways of collecting.
 
 use super::cell;
 use crate::{Arm, Cell};

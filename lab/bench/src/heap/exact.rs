@@ -1,8 +1,8 @@
-//! How exact are the figures: of programs that allocate alike each time, profiled once with every block and
-//! then by samples.
+//! How exact the figures of `vellum heap` are. Programs that allocate the same in every run are profiled
+//! twice: once with every block, then by samples.
 //!
-//! With a sample every byte each block is one, and stands for itself: sums and lines are exact then. What
-//! counts are the bytes that were ever allocated, by line; lines of at least 1 % of all.
+//! With a sample every byte, every block is sampled and counts as itself, so sums and lines are exact. The
+//! bytes ever allocated are compared by source line, for lines of at least 1 % of all bytes.
 
 use super::tools::profile;
 use crate::programs::program::Ready;

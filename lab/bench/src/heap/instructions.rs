@@ -1,8 +1,9 @@
-//! What a profile costs in instructions, which other people's use of the machine does not change: programs
-//! with little to do, counted by callgrind.
+//! The cost of a heap profile in instructions, counted by callgrind in programs with little work. Other
+//! programs on the machine do not change this count.
 //!
-//! valgrind makes no threads as the helper is one, and keeps out of a library that names its preloads: so the
-//! helper is left out, and the library is a copy in which that name is another.
+//! valgrind cannot run the helper thread, so the helper is masked. The library also detects valgrind by the
+//! name of its preloaded libraries and then passes all requests through. The run therefore uses a copy of
+//! the library in which that name is altered.
 
 use super::INTERVALS;
 use crate::programs::program::Ready;

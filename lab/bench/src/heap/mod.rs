@@ -1,4 +1,4 @@
-//! Section `heap`: what `vellum heap` costs and finds, beside heaptrack and memray.
+//! Section `heap`: the cost and the findings of `vellum heap`, beside heaptrack and memray.
 //!
 //! ```text
 //! programs ──▶ cells: glibc, vellum, vellum', every 512 KiB, every 32 KiB, every block,
@@ -9,12 +9,11 @@
 //!    ──▶ callgrind ──▶ instructions: the cost where others use the machine too
 //! ```
 //!
-//! The programs are real ones (`programs/program.rs`). One that is profiled has the profile's file in its
-//! environment, as `vellum heap` has it: so its CPU time is the program's, without what reads the profile
-//! afterwards.
-//! heaptrack's and memray's is what their commands take, which start the program; what they do afterwards is
-//! left out as well (`--raw`), and part of opening. The section runs when it is named (`--only heap`, or a
-//! cell of it).
+//! The programs are real ones (`programs/program.rs`). A profiled program gets the profile's file by its
+//! environment, as under `vellum heap`. Its CPU time therefore excludes the program that reads the profile
+//! afterwards. For heaptrack and memray the CPU time is that of their commands, which start the program.
+//! Their later processing is left out (`--raw`) and counts as part of opening the result. The section runs
+//! only if named (`--only heap`, or a cell of it).
 
 mod exact;
 mod instructions;

@@ -1,7 +1,7 @@
-//! heaptrack and memray: where they are, how programs are started under them, and whether they name the lines
-//! of three planted faults, as `vellum heap` should.
+//! heaptrack and memray: where they are installed, how they start a program, and whether they name the
+//! lines of three planted faults, as `vellum heap` should.
 //!
-//! To open a result is the time from the end of the program until its text or page is written.
+//! The time to open a result runs from the end of the program until the text or page is written.
 
 use super::{HEAPTRACK, MEMRAY};
 use crate::Launch;

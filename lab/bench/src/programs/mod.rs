@@ -1,12 +1,12 @@
-//! Section `programs`: whole programs that people run, under each allocator.
+//! Section `programs`: whole real programs, under each allocator.
 //!
 //! ```text
 //! program::{PROFILED, OTHERS} ──▶ cells: glibc, glibc', vellum, vellum', mimalloc … ──▶ Campaign ──▶ sheets
 //!     ──▶ tables: CPU time and peak memory over glibc's, a line a program, and the geometric means
 //! ```
 //!
-//! The programs are on inputs made anew, in memory. One that is not here is named with its cure. The section
-//! runs when it is named (`--only programs`, or a cell of it).
+//! The programs work on generated inputs in memory. A missing program is reported with the way to install
+//! it. The section runs only if named (`--only programs`, or a cell of it).
 
 pub(crate) mod program;
 

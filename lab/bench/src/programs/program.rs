@@ -1,8 +1,7 @@
-//! Real programs, as the distribution or PyPI has them, on inputs made anew.
+//! Real programs of the distribution or PyPI, and how they are started, on generated inputs.
 //!
-//! The files of the first are those of the section `advice`. Each is started so that the process which
-//! allocates is the one that is started: the compiler proper and not its driver, as heaptrack sees no
-//! children.
+//! The first of them use the files of section `advice`. The process started is always the one that
+//! allocates: the compiler proper instead of its driver, since heaptrack does not follow children.
 
 use crate::Launch;
 use crate::advice::program as others;

@@ -1,4 +1,4 @@
-//! (d) Four million list nodes: one by one, and as a batch.
+//! Section (d): four million list nodes, allocated one by one and as a batch.
 
 use super::{OTHERS, Plan, Section, line, table};
 use crate::target::{Against, Target};

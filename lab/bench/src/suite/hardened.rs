@@ -1,8 +1,8 @@
-//! What hardening costs: Vellum with `VELLUM_HARDEN=1` beside the allocators made for that.
+//! Section `hardened`: Vellum with `VELLUM_HARDEN=1`, beside allocators that are made for hardening.
 //!
-//! The peers are mimalloc's secure build (the same source as mimalloc 3) and hardened_malloc with
-//! its default settings (`lab/bench/hardened-malloc` makes it). No target: the figure is stated,
-//! and the reader decides.
+//! The peers are mimalloc's secure build (the same source as mimalloc 3) and hardened_malloc with its
+//! default settings (built by `lab/bench/hardened-malloc`). The section has no target, since what hardening
+//! is worth depends on its user.
 
 use super::small::{Program, SINGLE};
 use super::{Plan, Section, line, table};

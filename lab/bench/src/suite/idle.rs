@@ -1,4 +1,4 @@
-//! (f) What is given back after a burst, while nobody allocates.
+//! Section (f): the memory returned to the kernel after a burst, while the process allocates nothing.
 
 use super::{MIB, Plan, Section, line, table};
 use crate::target::{Against, Target};

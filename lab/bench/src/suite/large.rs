@@ -1,4 +1,4 @@
-//! (a) Large blocks: reused, alone, for the first time.
+//! Section (a): large blocks, which are reused, allocated without a write, or used for the first time.
 
 use super::{GIB, KIB, MIB, Plan, Section, large_peak, line, size, table, tag};
 use crate::target::{Against, Target};

@@ -1,8 +1,9 @@
-//! A program after a pause, on a machine that may have lent its free memory to a host meanwhile.
+//! Section `lent`: a program that allocates after a pause, in a virtual machine that reports free pages.
 //!
-//! A virtual machine with free page reporting lends the host what has been free for two seconds, in pieces of
-//! 2 MiB: huge pages are dear then, and base pages are not. Without a pause both are cheap. An allocator that
-//! asks for huge pages pays for it in one of the cells and gains in the other.
+//! With free page reporting, a virtual machine returns memory to its host that has been free for two
+//! seconds, in pieces of 2 MiB. After the pause, first touches of huge pages are expensive and those of
+//! base pages are not. Without a pause both are cheap. An allocator that requests huge pages loses in the
+//! cells with a pause and gains in the others.
 
 use super::{Plan, Section, line, python, table};
 use crate::target::{Against, Target, twin};

@@ -1,8 +1,8 @@
-//! The suite: which workloads run at which sizes, what is shown of them, and what each line is to reach.
+//! The suite: the workloads with their sizes, the figures shown, and the target of each line.
 //!
 //! A section is one topic with its cells and its tables; a cell can feed several tables. Every cell has a
-//! second arm of glibc and one of Vellum, the controls. `quick` has fewer sizes and shorter runs and the same
-//! lines.
+//! second arm of glibc and one of Vellum, the controls. `quick` has the same lines with fewer sizes and
+//! shorter runs.
 
 mod batch;
 pub mod govern;

@@ -1,8 +1,8 @@
-//! Arrays of numpy, which advises the kernel to back each from 4 MiB up with huge pages (`MADV_HUGEPAGE`).
+//! Section `numpy`: arrays of numpy, which requests huge pages for each array from 4 MiB up
+//! (`MADV_HUGEPAGE`).
 //!
-//! An allocator that gives such memory back at each `free` makes the next array fault anew. The program is a
-//! real interpreter with Debian's numpy and not a workload of ours: it reports its own figures, start-up left
-//! out.
+//! If an allocator returns such memory to the kernel at each `free`, the next array faults again. The
+//! program is a real interpreter with Debian's numpy. It reports its own figures, without its start-up.
 
 use super::{MIB, Plan, Section, line, python, table};
 use crate::target::{Against, Target, twin};

@@ -1,14 +1,15 @@
-//! Vellum's pager beside the kernel's: the same touches of a block that is several times as large as the
-//! memory it may have.
+//! Section `pager`: Vellum's pager beside the kernel's.
 //!
-//! In *glibc* the block is the kernel's to page, in a memory control group of that size and to a swap file
-//! (root); in *vellum* it has as many bytes of frames and a store on the same file system. Pages are base
-//! pages in both. Each has its second arm as the control.
+//! Both page the same touches of a block that is several times as large as its memory, in base pages. In
+//! column *glibc* the kernel pages the block, in a memory control group of that size and to a swap file
+//! (root). In *vellum* the block has as many bytes of frames, and a store on the same file system. Each
+//! column has a second arm as its control.
 //!
-//! A second cell asks what paging costs who has frames enough: there both columns are Vellum's library,
-//! without frames in *glibc*, with them in *vellum*. Two more run collected programs, the compiler and the
-//! sort of the 1992 source, whose live data take nine tenths of the memory there is: both columns are
-//! Vellum's collector, paged by the kernel in *glibc* and by Vellum in *vellum*.
+//! - A second cell measures the cost of paging while there are enough frames. Both columns are Vellum's
+//!   library, without frames in *glibc* and with frames in *vellum*.
+//! - Two cells run collected programs, the compiler and the sort of the paper of 1992 (Cooper et al.), with
+//!   live data of nine tenths of the memory. Both columns use Vellum's collector, paged by the kernel in
+//!   *glibc* and by Vellum in *vellum*.
 
 use super::{MIB, Plan, Section, line, size, table, tag};
 use crate::target::{Against, Target, twin};

@@ -1,4 +1,4 @@
-//! (c) Relocating and swapping large aligned blocks, against copying them.
+//! Section (c): large aligned blocks, relocated and swapped by moving page tables or by copying.
 
 use super::{GIB, MIB, Plan, Section, line, size, table, tag};
 use crate::target::{Against, Target};

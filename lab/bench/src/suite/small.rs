@@ -1,9 +1,9 @@
-//! (e) Small programs: those of mimalloc-bench, which its own makefiles build.
+//! Section (e): the small programs of mimalloc-bench, built by its own makefiles.
 //!
-//! `VELLUM_MIMALLOC_BENCH` names a checkout of it in which `./build-bench-env.sh bench` was run;
-//! without one the section has no cells, and the report names what is missing. Each program does a
-//! fixed amount of work, so that CPU time compares. Departure: larson, xmalloc-test, rptest and
-//! glibc-thread run for a fixed time and are left out.
+//! `VELLUM_MIMALLOC_BENCH` names a checkout in which `./build-bench-env.sh bench` was run. Without one the
+//! section has no cells, and the report names the missing parts. Each program does a fixed amount of work,
+//! so that CPU times compare. Departure: larson, xmalloc-test, rptest and glibc-thread run for a fixed time
+//! and are left out.
 
 use super::batch::leaner;
 use super::{NO_SLOWER, Plan, Section, large_peak, line, table};

@@ -1,8 +1,8 @@
-//! What watching a working set costs: the same work, watched and not.
+//! Section `watch`: the cost of watching a working set.
 //!
-//! Each run is two jobs of the same work side by side, and its figure their ratio. No allocator is compared
-//! here, so the columns keep their names and mean something else: in *glibc* neither job is watched, in
-//! *vellum* the first is; each has its second arm as the control.
+//! Each run is two jobs of the same work side by side, and its figure is the ratio of their CPU times. No
+//! allocators are compared, so the columns have another meaning: in *glibc* neither job is watched, in
+//! *vellum* the first one is. Each column has a second arm as its control.
 
 use super::{MIB, Plan, Section, line, table};
 use crate::target::{Against, Target, twin};

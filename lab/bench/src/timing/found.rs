@@ -1,7 +1,7 @@
-//! What came of the campaign: a table for each question, and each goal with its verdict.
+//! The results of section `timing`: a table for each question, and each goal with its verdict.
 //!
-//! Nothing here is measured or remembered: every figure is one of the sheets', or made of them. Repeats that
-//! gave none count as failed where repeats are counted, and are named below the tables.
+//! Nothing is measured or stored here: every figure comes from the sheets or is computed from them. Repeats
+//! without a figure count as failed in the counts of repeats, and are listed below the tables.
 
 use super::task::TRUE_RATIO;
 use super::{HYPERFINE, IN_PROCESS, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};

@@ -1,8 +1,8 @@
-//! The two kernels, and how long they are made.
+//! The two kernels that the tools time, and the choice of their sizes.
 //!
-//! Both are C, compiled once (`c/kernels.c`, by `build.rs`) into the archive that this program and every peer
-//! links: whatever tool times them, it times the same instructions. B is A with one in a hundred more of what
-//! it does.
+//! Both are C, compiled once (`c/kernels.c`, by `build.rs`) into the archive that this program and every
+//! peer link. All tools therefore time the same instructions. Version B does one more in a hundred of the
+//! work of version A.
 
 use std::fmt;
 use std::str::FromStr;

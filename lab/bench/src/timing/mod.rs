@@ -1,10 +1,9 @@
-//! Section `timing`: can the timings be trusted? What `vellum bench` and `vellum cost` promise, measured,
-//! with peers beside it.
+//! Section `timing`: are the timings of `vellum bench` and `vellum cost` as exact as documented? Other
+//! tools run beside them.
 //!
-//! The other sections measure allocators; this one measures measuring. Two kernels ([`Kernel`]) are known to
-//! the instruction; a second version of each does one in a hundred more; tools that time them can be held
-//! against that. All repeats of all tools are processes of one campaign in random order, so that no tool has
-//! the quiet minute to itself:
+//! The instructions of two kernels ([`Kernel`]) are known exactly; a second version of each does one in a
+//! hundred more. The tools that time them are compared with this known difference. All repeats of all tools
+//! are processes of one campaign in random order, so that no tool gets a quieter minute than others:
 //!
 //! ```text
 //! tools.rs   program, google, criterion, hyperfine, valgrind, vellum   built, linked, or missing with a cure
@@ -14,8 +13,7 @@
 //! task/      what one process does, once ◀───────────────┘  `vellum-bench time TASK name=value…`
 //! ```
 //!
-//! The section runs when it is named (`--only timing`, or a cell of it): the allocators' campaign does not
-//! wait for it.
+//! The section runs only if named (`--only timing`, or a cell of it), since it takes long.
 
 mod found;
 mod kernel;

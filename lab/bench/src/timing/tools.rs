@@ -1,7 +1,6 @@
-//! What the section needs beside itself: the kernel as a program, and the tools it is compared with.
+//! The tools of section `timing`: the kernels as a program, and the tools compared with Vellum's.
 //!
-//! Each is a file in one folder, built there or linked to where it is installed, so that a task finds it by
-//! name:
+//! All are files in one folder, built there or linked to their installed place. Tasks find them by name:
 //!
 //! ```text
 //! timing-tools/
@@ -14,8 +13,8 @@
 //!   vellum       ──▶ beside the worker
 //! ```
 //!
-//! Only what the chosen tasks need is made. A tool that cannot be made is named with its cure, and its column
-//! stays away.
+//! Only the tools of the chosen tasks are made. A tool that cannot be made is reported with the way to
+//! install it, and its column stays empty.
 
 use super::kernel::ARCHIVE;
 use std::path::{Path, PathBuf};

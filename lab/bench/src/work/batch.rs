@@ -1,14 +1,16 @@
-//! A long list of small nodes, got one by one or many in one call (the source's section 4.2).
+//! The workload `nodes`: a long list of small nodes, allocated one by one or many in one call (Douglas
+//! 2011, section 4.2).
 //!
-//! Each loop appends all nodes to a list and writes into them, walks the list and frees it. One by one, nodes
-//! are freed on the walk, which is the only way to find them. In batches, a call fills a table with `chunk`
-//! nodes (all of them, if not said), which are then linked. A program with a table of all nodes needs no walk
-//! to free them: one call does. With a smaller `chunk` the table is used again, so the walk gathers as many
-//! pointers and one call frees them. With `touch=0` the nodes are only got and freed, never written: the
-//! comparison the source makes.
+//! Each loop appends all nodes to a list and writes into them, walks the list and frees it. Without
+//! batches, the nodes are freed on the walk, which is the only way to find them. With batches, a call fills
+//! a table with `chunk` nodes (by default all of them), which are then linked.
+//! - A program with a table of all nodes needs no walk to free them: one call does.
+//! - With a smaller `chunk` the table is reused. The walk then gathers as many pointers, and one call frees
+//!   them.
+//! - With `touch=0` the nodes are allocated and freed but never written: the comparison in the paper.
 //!
-//! The table of pointers is part of the batch interface and is written by it; its frames are there
-//! beforehand, like those of every table of this suite.
+//! The table of pointers is part of the batch interface, which writes it. Its frames are there beforehand,
+//! like those of every table of this suite.
 
 use super::large::middle;
 use super::{Failure, Params, with_memory};

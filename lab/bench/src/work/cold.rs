@@ -1,12 +1,12 @@
-//! Large blocks for the first time in a process, and what that may cost in memory.
+//! Large blocks used for the first time in a process, and their memory.
 //!
-//! What a first touch costs on a virtual machine depends on whether the host has backed the memory: `back` is
-//! run by itself before each measurement, so that all arms find frames the host already gave. The kernel
-//! keeps small and huge frames apart and hands out first what came back last, so both kinds are touched, the
-//! huge ones last.
+//! On a virtual machine the cost of a first touch depends on whether the host has backed the memory.
+//! Therefore `back` runs before each measurement, in its own process, so that all arms find frames that the
+//! host already provides. The kernel keeps small and huge frames apart and hands out the latest freed
+//! first. `back` touches both kinds, the huge ones last.
 //!
-//! `sparse` is the counterweight: huge pages make first touches cheap and, where a program touches only a
-//! little of what it asked for, make it resident all the same.
+//! `sparse` measures the opposite case. Huge pages make first touches cheap, but make the whole block
+//! resident if a program touches only a little of it.
 
 use super::large::{PAGE, touch};
 use super::{Failure, Params, with_memory};

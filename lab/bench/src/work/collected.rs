@@ -1,10 +1,10 @@
-//! A collected program larger than the memory it may have: a client of the 1992 source under Vellum's plan
-//! with generations, at its own choice of heap sizes.
+//! A collected program larger than its memory: a client of the paper of 1992 (Cooper et al.) under Vellum's
+//! generational plan, which sizes the heap itself.
 //!
-//! With `kernel=1` the kernel pages it: the worker makes a swap file and a memory control group (root), and
-//! the program enters that before it begins. Otherwise Vellum does, in as many bytes of frames and over a
-//! store on the same file system, and the program is in no group. The program is the same to the byte, and
-//! compiled before the clock starts.
+//! With `kernel=1` the kernel pages it: the worker makes a swap file and a memory control group (root),
+//! which the program enters before it begins. Otherwise Vellum pages it, in as many bytes of frames and to
+//! a store on the same file system, in no group. Both run the same executable, which is compiled before the
+//! clock starts.
 
 use super::{Failure, Params};
 use crate::{EXPECT, Metrics, vellum};

@@ -1,8 +1,8 @@
-//! A program whose working set fits the frames it has: numbers made at random in one block of base pages,
-//! sorted, and read in order.
+//! A program whose working set fits its frames: random numbers in one block of base pages, sorted and then
+//! read in order.
 //!
-//! Nothing need ever be replaced. What paging costs here is that first touches are answered by the process
-//! itself, and whatever the pager does without need.
+//! No page need ever be replaced. The cost of paging is therefore that the process answers its first
+//! touches itself, and any unneeded work of the pager.
 
 use super::paged::Block;
 use super::{Failure, Params};

@@ -1,7 +1,8 @@
-//! A governor of one job that is never short of memory: what it costs to have one at all.
+//! A governor of one job that is never short of memory: the cost of the governor itself.
 //!
-//! It has all it has as `vellum govern`: the census of each period, the watch, its guardian, the sockets.
-//! Nothing is taken, nobody suspended: what that costs depends on what it saves, and is another question.
+//! It has all parts of `vellum govern`: the census of each period, the watch, its guardian, the sockets. It
+//! reclaims no memory and suspends no job: the cost of these depends on their benefit, and is not measured
+//! here.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,9 +1,8 @@
-//! Blocks that grow: what vectors, strings and buffers do all day.
+//! Blocks that grow, as those of vectors, strings and buffers.
 //!
-//! Each loop starts from nothing and ends with a free, so the first shows an allocator meeting the sizes for
-//! the first time (`cold_*`) and the others one that has seen them (`warm_*`, their median). New pages are
-//! touched as they come, and carry their number, so that a block that lost contents while moving is found
-//! out.
+//! Each loop starts from nothing and ends with a free. The first loop shows an allocator with sizes it has
+//! not served before (`cold_*`), the others their reuse (`warm_*`, the median). New pages are touched as
+//! they come and hold their number, so that contents lost in a move are detected.
 
 use super::large::{PAGE, middle};
 use super::{Failure, Params, with_memory};

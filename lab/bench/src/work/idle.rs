@@ -1,9 +1,9 @@
-//! What a process keeps after a burst.
+//! The memory that a process keeps after a burst.
 //!
-//! Some memory stays live; a burst many times as large is allocated, touched and freed; then nobody allocates
-//! any more. Resident memory is read after `idle_ms`, by which time it should be about what is live. With
-//! `other=1` the burst happens on a second thread, which stays alive and asleep: memory parked with it must
-//! come back too.
+//! Some memory stays live. A burst many times as large is allocated, touched and freed; then the process
+//! allocates nothing more. Resident memory is read after `idle_ms`, and should then be about the live
+//! memory. With `other=1` the burst happens on a second thread, which then sleeps: the memory in its caches
+//! must be returned too.
 
 use super::{Failure, Params};
 use crate::area::Area;

@@ -1,11 +1,11 @@
 //! Large blocks over and over: allocate, write one byte a page, free.
 //!
-//! The floor is to touch memory that is already mapped: no allocator can be below it. Loops are timed in
-//! groups of at least `pages` pages, so that reading the clock does not show, and the median group is
+//! The floor is touching memory that is already mapped: no allocator can be faster. Loops are timed in
+//! groups of at least `pages` pages, so that reading the clock has no visible cost. The median group is
 //! reported.
 //!
-//! The source's Figures 3 to 5 plot exactly this: cost a page against block size. Its allocator made the cost
-//! of the allocation itself independent of the size; `pair` measures that part alone.
+//! Figures 3 to 5 of Douglas 2011 plot this: cost a page against block size. In that paper the allocation
+//! alone costs the same at every size; `pair` measures this part.
 
 use super::{Failure, Params, with_memory};
 use crate::area::Area;

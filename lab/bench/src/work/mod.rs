@@ -1,8 +1,8 @@
-//! The workloads: what a worker process does under whichever allocator was preloaded into it.
+//! The workloads: the work of a worker process, whichever allocator is preloaded.
 //!
-//! Each is a function from parameters to figures that checks its own results: blocks keep their
-//! stamps, pages their contents. Each can be made as small as a few milliseconds, which is how the
-//! tests run all of them.
+//! Each is a function from parameters to figures that checks its own results: blocks keep their stamps,
+//! pages their contents. Each can be made as small as a few milliseconds; the tests run all of them like
+//! this.
 
 mod batch;
 mod cold;

@@ -1,7 +1,7 @@
-//! A block several times as large as the memory it may have, touched in order and at random.
+//! A block several times as large as its memory, touched in order and at random.
 //!
-//! With `kernel=1` the worker makes a swap file and a memory control group of `frames` bytes, and a child of
-//! it does the work in there: the kernel pages. Otherwise the worker does it itself, and the preloaded
+//! With `kernel=1` the kernel pages: the worker makes a swap file and a memory control group of `frames`
+//! bytes, and a child in that group does the work. Otherwise the worker does the work, and the preloaded
 //! library pages.
 //!
 //! | phase | touches |

@@ -1,11 +1,11 @@
-//! Contents to another place: by moving page tables, and by copying.
+//! The contents of blocks moved to another place, by page tables and by copying.
 //!
 //! Blocks lie at multiples of 2 MiB and every page of them was touched. `relocate` and `swap` are Vellum's;
-//! `copy` is memcpy from one such block to another, both warm, which is what a program does without them.
-//! Pages carry their number and their block's mark, which are checked after the last move.
+//! `copy` is memcpy between two such warm blocks, the only way without them. Each page holds its number and
+//! the mark of its block, which are checked after the last move.
 //!
-//! With `beside=1` a second thread runs and writes all the time: moving page tables must then interrupt the
-//! other processor, copying need not.
+//! With `beside=1` a second thread runs and writes all the time. Moving page tables must then interrupt the
+//! other processor; copying need not.
 
 use super::large::{PAGE, middle};
 use super::{Failure, Params, with_memory};

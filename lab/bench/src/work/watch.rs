@@ -1,19 +1,18 @@
-//! A program of fixed work, watched or not: what watching its working set costs it, and us.
+//! A program of fixed work, watched or not: the cost of watching its working set.
 //!
-//! The worker forks two children of the same work: each touches pages of its own at random, a given number of
-//! times, computing for [`STEPS`] between two touches. With `watch=1` the worker watches the first with the
-//! settings that `vellum watch` has, with `govern=1` it governs it ([`super::govern`]); it does neither to
-//! the second.
+//! The worker forks two children of the same work. Each touches its own pages at random, a given number of
+//! times, and computes for [`STEPS`] between two touches. With `watch=1` the worker watches the first child
+//! with the settings of `vellum watch`; with `govern=1` it governs it ([`super::govern`]). The second child
+//! is left alone.
 //!
 //! ```text
 //! ratio = (CPU time of the first + ours) / CPU time of the second
 //! ```
 //!
-//! Both run on one processor, by turns of a few milliseconds. What makes the same work slower at one moment
-//! than at another (others in the caches and on the memory's lanes, a host that gives the processor to
-//! somebody else) meets both alike, so the ratio shows a hundredth where the times themselves differ by a
-//! tenth from run to run. Both have touched all of their memory before either begins, so that no host has to
-//! find any meanwhile.
+//! Both run on one processor, by turns of a few milliseconds. Disturbances from outside (other users of the
+//! caches and of the memory bus, a host that runs another guest) then slow both alike. The ratio is exact
+//! to a hundredth where the times themselves vary by a tenth from run to run. Both children touch all of
+//! their memory before either begins, so that the host need not provide any during the measurement.
 
 use super::govern::govern;
 use super::{Failure, Params};

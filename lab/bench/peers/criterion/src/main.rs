@@ -1,5 +1,5 @@
-//! The kernels under criterion: A, then B, each warmed up and measured for so long; criterion writes its
-//! estimates into FOLDER.
+//! The two kernels under criterion: first A, then B, each warmed up and measured for the given times.
+//! Criterion writes its estimates into FOLDER.
 //!
 //! usage: criterion cpu|alloc SIZE_A SIZE_B FOLDER WARM_UP_MS MEASURE_MS
 

@@ -1,4 +1,4 @@
-//! BASE: the time of nothing by one clock.
+//! BASE: the time of an empty operation, by one clock.
 
 use super::{Given, TaskError};
 use crate::Metrics;

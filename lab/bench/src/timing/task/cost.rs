@@ -1,10 +1,10 @@
-//! What `vellum cost` does to a program that does little but allocate: to one thread of it, or to threads and
-//! forked children.
+//! The overhead of `vellum cost` on a program that does little but allocate: in one thread, or in threads
+//! and forked children.
 //!
-//! The program runs by itself, preloaded with Vellum's allocator, and under `vellum cost` with either
-//! allocator: recording is held against the same allocator without it, as a faster one would hide what it
-//! costs. The program tells its own processor time, so that what `vellum` does after its end does not count.
-//! How often malloc and free were called is known.
+//! The program runs alone, preloaded with Vellum's allocator, and under `vellum cost` with either
+//! allocator. Recording is compared with the same allocator without recording, since a faster allocator
+//! would hide the overhead. The program reports its own CPU time, which excludes the work of `vellum` after
+//! its end. The true numbers of malloc and free calls are known.
 
 use super::{Given, Kernel, TaskError, figure, finish, json, program};
 use crate::Metrics;

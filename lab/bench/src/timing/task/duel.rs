@@ -1,4 +1,4 @@
-//! A and B in one process, by turns in random order: the answer, the control, the absolute figure.
+//! A and B in one process, by turns in random order: the ratio, the control, the absolute time.
 
 use super::{Given, Kernel, TaskError, percent};
 use crate::Metrics;

@@ -1,4 +1,4 @@
-//! A and B as whole processes under hyperfine, as it runs when nobody tells it how.
+//! A and B as whole processes under hyperfine with its default settings.
 
 use super::{Given, TaskError, apart, figure, finish, json, percent, program};
 use crate::Metrics;

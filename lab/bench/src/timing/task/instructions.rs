@@ -1,7 +1,7 @@
-//! Whether the kernels are what they say, by counting their instructions.
+//! Counts the kernels' instructions, to verify the work they should do.
 //!
-//! A compiler that took steps of the chain together, or left them out, would show as fewer instructions a
-//! turn than the chain has steps; a B that is not one in a hundred more, as another effect.
+//! A compiler that merged or removed steps of the chain would show as fewer instructions a turn than the
+//! chain has steps. A wrong version B would show as an effect other than one in a hundred.
 
 use super::{Given, TaskError, finish, percent, program};
 use crate::Metrics;

@@ -1,8 +1,8 @@
-//! The tasks: what one process of the campaign does, once.
+//! The tasks: the work of one process of the campaign.
 //!
-//! Every repeat is a process of its own, so that each has its own addresses and its own luck, as the runs of
-//! a person who asks again have. A task is a function from words to figures, like a workload, but its words
-//! may be texts: `name=value`.
+//! Every repeat is its own process with its own random addresses, like the repeated runs of a user. A task
+//! is a function from words to figures, like a workload, but its words (`name=value`) may have texts as
+//! values.
 
 mod base;
 mod cost;

@@ -1,16 +1,17 @@
-//! Periodic disturbances of known rate, and whether they are found.
+//! Periodic disturbances of known rate, and whether the analysis finds them.
 //!
-//! One is real: a timer of the kernel interrupts the measuring thread at a known rate, and the handler keeps
-//! the processor for a while. It comes whenever it comes, in the middle of an operation or between two, on
-//! time or late, as a collector's slices do. The other is reckoned: the same time is added to an undisturbed
-//! series at exact moments. A period that is found in the undisturbed series itself, is nobody's known tick,
-//! and is not there again in series just before and after, is a false alarm. (A machine with other work on it
-//! is not silent: a thread of another program that sleeps a millisecond at a time beats at 960 Hz, 4 µs each,
-//! for as long as it lives.)
+//! - A real disturbance: a kernel timer interrupts the measuring thread at a known rate, and the handler
+//!   keeps the processor for a while. The interrupts fall within operations or between them, on time or
+//!   late, like the slices of a collector.
+//! - A computed disturbance: the same time is added to an undisturbed series at exact moments.
 //!
-//! Known are the kernel's tick and, in a virtual machine, the tick of the host below it. The host's cannot be
-//! read: what comes at a rate with which kernels are built is taken for it. (Seen so: 34 µs a hundred times a
-//! second in a guest that ticks at 250, charged to the thread, without a switch or an interrupt of the
+//! A period found in the undisturbed series is a false alarm, unless it is a known tick or also occurs in
+//! the series just before or after. (A busy machine has periods of its own: a thread of another program
+//! that sleeps a millisecond at a time shows at 960 Hz, 4 µs each, while it lives.)
+//!
+//! Known ticks are the kernel's and, in a virtual machine, the host's. The host's rate cannot be read, so
+//! every period at a common kernel tick rate counts as the host's. (Example: 34 µs a hundred times a second
+//! in a guest that ticks at 250 Hz, charged to the thread, without a switch or an interrupt of the
 //! guest's.)
 
 use super::{Given, TaskError};
