@@ -1,14 +1,14 @@
-//! A campaign: many cells, each with its arms, run round after round in random order.
+//! A campaign: many cells with their arms, run round after round in random order.
 //!
 //! ```text
 //! round 1   cell 4: vellum glibc' jemalloc glibc …   cell 1: glibc vellum' …   …
 //! round 2   cell 2: …                                cell 4: …                 …
 //! ```
 //!
-//! A **cell** is one thing to measure; its **arms** are the processes compared on it. All arms of a cell run
-//! next to each other in time, so that the runs of one round can be paired; the order inside is drawn anew
-//! each round, and so is the order of the cells, so that no arm and no cell always follows the same other.
-//! Every run is kept, failed ones with the reason.
+//! A **cell** is one thing to measure; its **arms** are the processes compared on it. All arms of a cell
+//! run next to each other in time, so that the runs of one round can be paired. Each round draws a new
+//! order of the cells and of the arms in each cell, so that no cell or arm always follows the same other
+//! one. Every run is kept, failed runs with the reason.
 
 use crate::{Ended, Launch, Metrics};
 use std::convert::Infallible;

@@ -1,8 +1,8 @@
-//! Whether a worker really runs on the allocator it is to measure.
+//! A check that a worker runs on the allocator that it is to measure.
 //!
-//! A preloaded library that cannot be loaded is skipped by the dynamic linker with a warning, and the worker
-//! would quietly measure glibc under another name. So it is given the file `malloc` must come from, and
-//! checks.
+//! The dynamic linker only warns about a preloaded library that it cannot load; the worker would then
+//! measure glibc under another name. The worker is therefore given the file that `malloc` must come from,
+//! and compares.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;

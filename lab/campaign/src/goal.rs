@@ -1,9 +1,8 @@
-//! Goals: the bound of a figure, and whether it was reached.
+//! Goals: the bound of a figure, and a verdict whether the figure meets it.
 //!
-//! A table of measurements that only shows figures leaves their judgement to the reader. So each figure that
-//! matters has a bound, and a verdict beside it. The verdict must not claim more than was measured. If the
-//! figure's interval reaches across the bound, or the figure is nearer to it than the noise of the run, the
-//! goal is met (or missed) *within noise*, printed with a `~`.
+//! Each figure that matters has a bound and a verdict, so that the reader need not judge it. A verdict is
+//! only as certain as the measurement. If the figure's interval contains the bound, or the figure is nearer
+//! to it than the noise of the run, the goal is met (or missed) *within noise*, printed with a `~`.
 //!
 //! ```text
 //!                     bound
@@ -13,9 +12,9 @@
 //!                       │   [--x--]    MISSED          (for "at most"; for "at least" the other way round)
 //! ```
 //!
-//! Noise is the difference, as a logarithm, that the run itself showed between two arms of the same thing
-//! (the A/A controls). It joins the interval because the two measure different errors: the interval the
-//! scatter of the rounds, the control the error that all rounds share.
+//! Noise is the difference, as a logarithm, between two arms of the same thing in this run (the A/A
+//! controls). Interval and noise measure different errors: the interval the scatter of the rounds, the
+//! controls the error that all rounds share.
 //!
 //! Invariant: a value on the bound meets it, as an estimate and as the end of an interval.
 

@@ -1,8 +1,8 @@
-//! One process: started, waited for, and what it cost from outside.
+//! A process of a campaign: its start, its end, and its cost as seen from outside.
 //!
-//! The environment of the child is made from nothing, so that a setting of the person who runs the benchmark
-//! (`MALLOC_ARENA_MAX`, `MIMALLOC_…`, `VELLUM_…`) cannot favour one arm. Standard output and error go to
-//! files in memory: a child that writes much cannot block on a full pipe and spoil its own timing.
+//! The child's environment is built from nothing, so that settings of the user (`MALLOC_ARENA_MAX`,
+//! `MIMALLOC_…`, `VELLUM_…`) cannot favour one arm. Standard output and error go to files in memory: a
+//! child that writes much cannot block on a full pipe and distort its own timing.
 
 use crate::Metrics;
 use crate::confine::Group;

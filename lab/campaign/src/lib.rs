@@ -1,4 +1,4 @@
-//! Workers compared with each other: processes in an environment made from nothing, every run kept.
+//! Comparison of processes: each runs in an environment built from nothing, and every run is kept.
 //!
 //! ```text
 //! Peer ─▶ Arm = Launch ┐
@@ -6,9 +6,9 @@
 //!         Arm          ┘
 //! ```
 //!
-//! An experiment makes cells and reads sheets; it starts no process itself. Which figures a process reports
-//! is between the experiment and its worker: the driver adds what can be seen from outside (times, faults,
-//! peak memory).
+//! An experiment makes cells and reads sheets; the campaign starts the processes. Experiment and worker
+//! agree on the figures that the worker reports. The driver adds the figures measured from outside (times,
+//! faults, peak memory).
 
 pub mod confine;
 mod driver;

@@ -1,7 +1,7 @@
-//! Allocators to compare with, as far as a distribution's packages bring them.
+//! Other allocators for comparisons, from a distribution's packages.
 //!
-//! A peer is a shared object that is preloaded; glibc is what a program has without one. One that is not
-//! installed is named, with the package that brings it.
+//! A peer is a shared library that is preloaded; glibc is used without one. A peer that is not installed is
+//! reported with its package.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What a procedure of the machine is called with, and what it returns.
+//! The call of a built-in procedure: its arguments and its result.
 
 use crate::fail::Fail;
 use crate::machine::Machine;

@@ -1,4 +1,4 @@
-//! Calls: how procedures begin and end, and continuations.
+//! Calls on the machine: begin and end of procedures, and continuations.
 
 use crate::call::{Call, Found};
 use crate::fail::Fail;

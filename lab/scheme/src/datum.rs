@@ -1,7 +1,7 @@
-//! Programs as they are read: data with the places where they stand.
+//! Data as the reader returns them, with their places in the text.
 //!
-//! The compiler works on these, not on values of the heap: so it needs no scope, its errors have places, and
-//! a program that is only read costs the collector nothing.
+//! The compiler works on data instead of values on the heap. It therefore needs no scope, its errors have
+//! places, and a program that is only read costs the collector nothing.
 
 use std::fmt;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Why something was not done: errors that a program can handle, and others that end it.
+//! Errors: those that a program can handle, and those that end it.
 
 use crate::datum::{Place, SyntaxError};
 use crate::memory::{OutOfMemory, Value};

@@ -1,4 +1,4 @@
-//! Values that need no object: how they fill a word.
+//! Immediates: values without an object, encoded in one word.
 //!
 //! ```text
 //! 0001 0000 0000 0000 .. FFF1 0000 0000 0000   a floating-point number, plus 2^48
@@ -8,7 +8,7 @@
 //! FFF8 .... .. FFFF ....                       an integer of 51 bits
 //! ```
 //!
-//! All are at least 2^48, as `vellum_heap::Word` asks.
+//! All are at least 2^48, as `vellum_heap::Word` requires.
 
 /// Bits of an integer, its sign included.
 pub const INTEGER_BITS: u32 = 51;

@@ -1,7 +1,7 @@
 //! A small Scheme that lives on Vellum's collector: an example for authors of languages.
 //!
-//! It is a useful subset of R7RS-small, compiled to instructions of a stack machine, and has no `unsafe` code
-//! where its memory is Vellum's.
+//! The language is a useful subset of R7RS-small, compiled to instructions of a stack machine. With
+//! Vellum's collector as its memory the crate has no `unsafe` code.
 //!
 //! ```text
 //! text ─ reader ─▶ Datum ─ compiler ─▶ [Op] ─ machine ─▶ values
@@ -12,15 +12,16 @@
 //! ```
 //!
 //! # Where to begin
-//! `memory/vellum.rs` has all that speaks to the collector: some 300 lines. `machine.rs`, `run.rs`, `step.rs`
-//! and `calls.rs` are the machine. The rest does not know that there is a collector, but for one rule: a
-//! value is kept by a scope, a slot or the stack.
+//! `memory/vellum.rs` has all calls of the collector, in some 300 lines. `machine.rs`, `run.rs`, `step.rs`
+//! and `calls.rs` are the machine. The rest follows only one rule for the collector: a value stays alive in
+//! a scope, in a slot or on the stack.
 //!
-//! # What there is
-//! Proper tail calls, recursion as deep as memory allows (`machine::STACK_MAX`), continuations of any use,
-//! `dynamic-wind`, `guard`, records, parameters, promises, several values, hash tables, ports. Numbers are
-//! integers of 51 bits, with an error beyond, and floating-point numbers. Strings do not change. There are no
-//! macros and no libraries.
+//! # The language
+//! - Proper tail calls, and recursion as deep as memory allows (`machine::STACK_MAX`).
+//! - Continuations without limits, `dynamic-wind`, `guard`.
+//! - Records, parameters, promises, several values, hash tables, ports.
+//! - Integers of 51 bits, with an error beyond, and floating-point numbers.
+//! - Immutable strings; no macros and no libraries.
 
 pub mod call;
 mod calls;

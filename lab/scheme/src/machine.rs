@@ -1,16 +1,16 @@
-//! The machine: what runs instructions.
+//! The machine that runs instructions.
 //!
 //! ```text
 //! stack: | ... | saved fp | saved pc | closure | argument 0 | ... | variables, intermediate values |
 //!                                              ▲ fp                                          top ▲
 //! ```
 //!
-//! All values of a running program are on this stack, in global variables or in objects. So a call needs no
-//! stack of Rust's, a continuation is a copy of the stack, and the collector finds everything.
+//! All values of a running program are on this stack, in global variables or in objects. A call therefore
+//! needs no Rust stack, a continuation is a copy of this stack, and the collector finds every value.
 //!
 //! # Invariants
-//! * No value is held over from one stretch of instructions to the next but by the stack.
-//! * An error leaves the stack in a state that can be run on: the handler's call lies on top of what failed.
+//! * Between two stretches of instructions, values are kept on the stack only.
+//! * An error leaves the stack valid: the call of the handler lies on top of the failed call.
 
 use crate::call::Row;
 use crate::compiler::op::Op;

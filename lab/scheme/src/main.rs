@@ -1,7 +1,7 @@
-//! `vellum-scheme`: runs programs, one expression, or a dialogue.
+//! `vellum-scheme`: runs programs, one expression, or an interactive session.
 //!
-//! Exit status: 0; 1 after an error of the program; 2 for wrong use; that of `(exit n)`. An interrupt
-//! (Ctrl-C) ends the process as it ends any other: there is nothing to be put in order.
+//! Exit status: 0; 1 after an error of the program; 2 for wrong usage; the status of `(exit n)`. An
+//! interrupt (Ctrl-C) ends the process as usual, since there is nothing to clean up.
 
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;

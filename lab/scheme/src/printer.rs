@@ -1,4 +1,4 @@
-//! Values to text, as `display` and `write` have it.
+//! The printer: turns values into text, as `display` and `write` do.
 
 use crate::immediate;
 use crate::memory::{CAR, CDR, Kind, Value, in_scope};

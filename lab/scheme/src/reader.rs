@@ -1,8 +1,8 @@
-//! Text to data (R7RS, section 7.1.1 and 7.1.2), by recursive descent.
+//! The reader: turns text into data (R7RS, sections 7.1.1 and 7.1.2), by recursive descent.
 //!
 //! # Limits
-//! Data nest [`DEPTH_MAX`] deep: beyond that there is an error, not an overflow of the stack. Integers are of
-//! [`INTEGER_BITS`] bits; a larger one that is written down is an error, too.
+//! Data nest [`DEPTH_MAX`] deep; deeper nesting is an error instead of a stack overflow. Integers have
+//! [`INTEGER_BITS`] bits; a larger literal is also an error.
 
 use crate::datum::{Datum, Place, Shape, SyntaxError};
 use crate::immediate::{INTEGER_BITS, is_integer};

@@ -1,4 +1,4 @@
-//! Programs from text to their values: one datum after the other is read, compiled and run.
+//! Programs from text to their values: each datum is read, compiled and run before the next is read.
 
 use crate::fail::{Compile, Ended, Fail};
 use crate::immediate;

@@ -1,4 +1,4 @@
-//! What each instruction does, but for calls.
+//! The effect of each instruction but the calls.
 
 use crate::call;
 use crate::compiler::op::{One, Op, Two};

@@ -1,7 +1,7 @@
-//! Symbols: one object a name, so that names are compared by address.
+//! The symbol table: one object a name, so that names are compared by address.
 //!
-//! The table holds them weakly: a symbol that nothing else holds goes, and its name with it at the next sweep
-//! of the table.
+//! The table holds symbols weakly: a symbol without other references is collected, and the next sweep of
+//! the table removes its name.
 
 use crate::memory::{Kind, OutOfMemory, Scope, Value, Weak, in_scope};
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Programs and what they print: as they are, and with collections at random points, where a value that
-//! nothing keeps is lost at once.
+//! Programs and their output, in normal runs and with collections at random points, in which a value
+//! without a reference is lost at once.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

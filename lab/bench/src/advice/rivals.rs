@@ -3,8 +3,8 @@
 //!
 //! | name | recommended limit | source |
 //! | --- | --- | --- |
-//! | recommender | the 90th percentile of usage, and 15 % more | the vertical pod autoscaler's documentation |
-//! | Senpai-like | the rest after reclaiming a little as long as tasks hardly stall | Weiner et al., TMO, 2022 |
+//! | recommender | the 90th percentile of usage, and 15 % | the vertical pod autoscaler's documentation |
+//! | Senpai-like | the rest after reclaiming a little while tasks hardly stall | Weiner et al., TMO, 2022 |
 //!
 //! Departures:
 //! - The recommender's percentile covers one run, sampled twenty times a second, instead of days.

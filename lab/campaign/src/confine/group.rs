@@ -1,4 +1,4 @@
-//! A memory cgroup of the experiment's own, version 1 or 2, removed when it is dropped.
+//! A memory cgroup for an experiment, version 1 or 2, removed when it is dropped.
 
 use std::cell::Cell;
 use std::fs;

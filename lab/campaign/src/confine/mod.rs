@@ -1,16 +1,17 @@
-//! Short memory, made for an experiment: a paging device and a memory cgroup of its own.
+//! Memory limits for an experiment: its own paging device and its own memory cgroup.
 //!
 //! ```text
 //! Device   a zram disk, swapped to before any other     Group   a memory cgroup with a limit
 //!   └── dropped: swapoff, reset, removed                  └── dropped: removed after its last process
 //! ```
 //!
-//! A paging device may also be a file on a disk, [`SwapFile`]. All need root, and say so. Existing swap and
-//! groups are not touched, and nothing is left behind. When a signal asks to end, the experiment's loop asks
-//! [`Interrupt`](vellum_process::Interrupt) and returns; when we are killed, a shell removes what there is
-//! ([`Undoing`](vellum_process::Undoing)).
+//! The paging device may also be a file on a disk, [`SwapFile`]. All of them need root; without it they
+//! fail with an error. Existing swap and groups are not touched, and nothing is left behind:
 //!
-//! Order: processes end first, then their group goes, then the device; so declare them the other way round.
+//! - After a signal to end, the experiment's loop checks [`Interrupt`](vellum_process::Interrupt) and
+//!   returns.
+//! - After a kill, a shell removes device and groups ([`Undoing`](vellum_process::Undoing)).
+//! - Processes end first, then their group is removed, then the device. Declare them in the opposite order.
 
 mod device;
 mod group;

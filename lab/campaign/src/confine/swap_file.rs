@@ -1,7 +1,7 @@
-//! A swap file of the experiment's own, on a file system of choice: made for it and removed with it.
+//! A swap file for an experiment, on a given file system: made for the experiment and removed with it.
 //!
-//! Where [`Device`](super::Device) pages to memory, this pages to a disk: to compare with other pagers that
-//! page to a file on the same one.
+//! [`Device`](super::Device) pages to memory and this file to a disk, for comparison with other pagers that
+//! use a file on the same disk.
 
 use super::device::{DeviceError, swap_header, swap_off, swap_on};
 use std::fs::{self, OpenOptions};

@@ -1,4 +1,4 @@
-//! Resolves names: data to expressions.
+//! The analyser: resolves the names in data and returns expressions.
 
 use super::derived::{self, Fresh};
 use super::expression::{Expression, Lambda, Variable};

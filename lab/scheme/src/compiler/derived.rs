@@ -1,7 +1,7 @@
-//! Forms that are other forms (R7RS, section 7.3): data to data.
+//! Derived forms (R7RS, section 7.3): data rewritten to data of other forms.
 //!
-//! Names that a form brings along begin with `%`, or have a number that no program's have. There are no
-//! macros of the program's own.
+//! Names that a rewriting adds begin with `%`, or have a number that no name of a program has. Programs
+//! cannot define macros.
 
 use crate::datum::{Datum, Place, Shape, SyntaxError};
 

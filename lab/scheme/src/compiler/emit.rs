@@ -1,4 +1,4 @@
-//! Expressions to instructions.
+//! The emitter: turns expressions into instructions.
 
 use super::expression::{Expression, Lambda, Variable};
 use super::op::{ONES, Op, TWOS, Two};

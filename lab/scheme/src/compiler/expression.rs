@@ -1,4 +1,4 @@
-//! Expressions whose names are resolved.
+//! Expressions, the analyser's output: all names are resolved.
 
 use crate::datum::{Datum, Place};
 use std::cell::Cell;

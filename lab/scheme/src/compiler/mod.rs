@@ -1,4 +1,4 @@
-//! Data to instructions, in two passes.
+//! The compiler: turns data into instructions, in two passes.
 //!
 //! ```text
 //! Datum ── derived ──▶ Datum ── analyse ──▶ Expression ── emit ──▶ [Op]
@@ -8,7 +8,7 @@
 //!
 //! # Source
 //! Flat closures and cells for assigned variables: Dybvig, *Three implementation models for Scheme* (1987),
-//! chapter 4. Departure: a procedure that calls itself captures nothing for that (`Op::Itself`).
+//! chapter 4. Departure: a procedure that calls itself need not capture itself for that (`Op::Itself`).
 
 mod analyse;
 mod derived;

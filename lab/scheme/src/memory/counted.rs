@@ -1,8 +1,8 @@
-//! Memory by reference counts, over `malloc`: an object goes when its last place does; cycles stay for good.
+//! Memory by reference counts, over `malloc`: an object is freed with its last reference; cycles leak.
 //!
-//! The counts are by hand rather than `std::rc::Rc`'s, which would take a second word in each object: so that
-//! what is compared is counting, and not a library. What dies with an object is freed by a list through the
-//! dead objects' heads, so that a long list needs no recursion.
+//! The counts are written by hand. `std::rc::Rc` would need a second word in each object, and the
+//! comparison would be of that library. Objects that die together are linked through their heads and freed
+//! in a loop, so that a long list needs no recursion.
 
 use super::Kind;
 use super::raw::{self, Store, TAG, is_object, object};

@@ -1,8 +1,8 @@
-//! Memory by the Boehm-Demers-Weiser collector, by its C interface (`gc.h`, Debian's libgc-dev).
+//! Memory by the Boehm-Demers-Weiser collector, through its C interface (`gc.h`, Debian's libgc-dev).
 //!
-//! It is set up as runtimes with tags in pointers do: pointers into objects count by the tags only, so that a
-//! pair takes 16 bytes. Slots are scanned conservatively; text and bytes are not. Everything else is as it
-//! comes.
+//! The setup is the usual one for runtimes with tags in pointers: only pointers with a tag's offset count
+//! as pointers into objects, so that a pair takes 16 bytes. Slots are scanned conservatively; text and
+//! bytes are not scanned. All other settings are the defaults.
 
 use super::raw::{self, Store};
 use std::cell::Cell;

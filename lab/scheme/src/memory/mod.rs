@@ -1,6 +1,6 @@
-//! All that the interpreter knows of memory: values, scopes, and the machine's stack.
+//! The interpreter's interface to memory: values, scopes, and the machine's stack.
 //!
-//! There are three implementations of the same few functions, one of which is compiled in:
+//! Three files implement the same few functions; a feature chooses one of them:
 //!
 //! | file | memory | feature |
 //! | --- | --- | --- |
@@ -8,13 +8,13 @@
 //! | `counted.rs` | reference counts, by hand; cycles leak | `counted` |
 //! | `libgc.rs` | the Boehm-Demers-Weiser collector, by its C interface | `libgc` |
 //!
-//! The first is the example. The others are there to compare it with: the same values in the same words, the
-//! same machine, the same programs.
+//! The first is the example. The others are for comparison: the same values in the same words, the same
+//! machine, the same programs.
 //!
 //! # Words
-//! A *value* is an immediate (`immediate`) or an object. An object has a [`Kind`], and one of four shapes: a
-//! pair, slots, text, bytes. A *scope* is a stretch of time in which values are good outside objects and
-//! stacks.
+//! A *value* is an immediate (`immediate`) or an object. An object has a [`Kind`], and one of four shapes:
+//! a pair, slots, text, bytes. A *scope* is a stretch of time in which values may also be held outside
+//! objects and stacks.
 
 #[cfg(all(feature = "counted", not(feature = "libgc")))]
 mod counted;

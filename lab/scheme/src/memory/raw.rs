@@ -1,4 +1,4 @@
-//! Values, objects and stacks over any allocator: what `counted` and `libgc` share.
+//! Values, objects and stacks over any allocator: the common part of `counted` and `libgc`.
 //!
 //! ```text
 //! pair:  (head) | car | cdr
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The words are those of `vellum.rs`: the same immediates, the same tags in pointers. The head is the
-//! reference count, where there is one.
+//! reference count; `libgc` has no head.
 
 use super::{CAR, Kind, OutOfMemory};
 use crate::immediate;

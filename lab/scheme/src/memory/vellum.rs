@@ -1,9 +1,9 @@
-//! Memory by Vellum's collector: what a language's runtime has to do to live on it.
+//! Memory by Vellum's collector: the steps by which a language's runtime uses it.
 //!
-//! 1. Declare its objects (`object!`), with a [`Word`] wherever any value may stand; and say which tags mean
+//! 1. Declare the objects (`object!`), with a [`Word`] wherever any value may stand, and which tags mean
 //!    which types (`family!`).
-//! 2. Hold values by handles in a scope, by slots of objects, or on a [`vellum_heap::Stack`]: nowhere else.
-//! 3. Open a scope for each stretch of work, and let it end: handles add up.
+//! 2. Hold values only by handles in a scope, in slots of objects, or on a [`vellum_heap::Stack`].
+//! 3. Open a scope for each stretch of work, and close it soon, since handles accumulate.
 
 use super::{CAR, Kind, OutOfMemory};
 use std::sync::atomic::{AtomicU8, Ordering};

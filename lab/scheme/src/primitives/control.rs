@@ -1,4 +1,4 @@
-//! Values, errors, evaluation, the process.
+//! Built-in procedures for several values, errors, evaluation and the process.
 
 use crate::call::{ANY, Call, Found, Table};
 use crate::fail::{Compile, Fail};

@@ -1,4 +1,4 @@
-//! Pairs and lists.
+//! Built-in procedures for pairs and lists.
 
 use crate::call::{ANY, Call, Found, Table};
 use crate::fail::Fail;

@@ -1,4 +1,4 @@
-//! Procedures of the machine: those that Scheme cannot say, or should not for speed. The others are in the
+//! Built-in procedures: those that cannot be written in Scheme, or would be too slow. The others are in the
 //! prelude.
 
 pub mod control;

@@ -1,7 +1,7 @@
-//! Numbers: integers of 51 bits, and floating-point numbers.
+//! Built-in procedures for numbers: integers of 51 bits, and floating-point numbers.
 //!
-//! A sum, difference or product of integers for which there is no room is an error: an inexact result nobody
-//! asked for would be worse. `(inexact n)` asks for it.
+//! A sum, difference or product of integers that does not fit is an error rather than an inexact number. A
+//! program that wants an inexact result calls `(inexact n)` first.
 
 use crate::call::{ANY, Call, Found, Table, wrong};
 use crate::compiler::op::Two;

@@ -1,4 +1,4 @@
-//! Input from texts and files, output to texts and standard output.
+//! Built-in procedures for input from strings and files, and output to strings and standard output.
 //!
 //! ```text
 //! input:  #t | text | bytes read

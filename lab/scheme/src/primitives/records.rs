@@ -1,4 +1,4 @@
-//! Records and promises. The forms that define and use them are in `compiler::derived` and the prelude.
+//! Built-in procedures for records and promises. Their forms are in `compiler::derived` and the prelude.
 
 use crate::call::{ANY, Call, Found, Table};
 use crate::memory::{Kind, Value};

@@ -1,11 +1,11 @@
-//! Hash tables: keys are compared by `equal?`.
+//! Built-in procedures for hash tables, whose keys are compared by `equal?`.
 //!
 //! ```text
 //! table: count | buckets ──▶ vector of lists of (key . value)
 //! ```
 //!
-//! Keys are hashed by what they look like, never by address: so nothing is to be done where objects move.
-//! What looks alike to the hash (all procedures, for example) shares a bucket.
+//! A key's hash depends on its contents and never on its address, so the table stays valid when objects
+//! move. Values without contents to hash (all procedures, for example) share a bucket.
 
 use crate::call::{ANY, Call, Found, Table};
 use crate::immediate;

@@ -1,4 +1,4 @@
-//! Vectors and bytevectors.
+//! Built-in procedures for vectors and bytevectors.
 
 use crate::call::{ANY, Call, Found, Table, wrong};
 use crate::fail::Fail;
