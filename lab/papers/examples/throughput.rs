@@ -1,9 +1,9 @@
-//! How many references a second go through the one-pass curve, on one core.
+//! The throughput of the one-pass curve: references a second on one core.
 //!
-//! `cargo run --release -p vellum-papers --example throughput` prints a line for each kind of
-//! reference string and sample size. The strings are made beforehand; only [`Intervals::reference`]
-//! is timed, in CPU time of this thread where the kernel tells it (`/proc/thread-self/schedstat`),
-//! so that what else runs does not count. The best of several rounds is shown.
+//! `cargo run --release -p vellum-papers --example throughput` prints a line for each kind of reference
+//! string and sample size. The strings are made beforehand, and only [`Intervals::reference`] is timed. The
+//! time is CPU time of this thread where the kernel reports it (`/proc/thread-self/schedstat`), so that
+//! other programs do not count. The best of several rounds is shown.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,8 @@
-//! Mappings of the experiments' own, straight from the kernel.
+//! Memory mapped directly from the kernel, for blocks and tables of the experiments.
 //!
-//! The published experiments measure the system's page allocator, so some blocks must come directly from it.
-//! A worker's own tables must not come from the allocator it measures, nor fault inside a timed part.
+//! The published experiments measure the system's page allocator, so some blocks must come directly from
+//! it. The tables of a worker must not come from the allocator it measures, nor cause page faults in a
+//! timed part.
 
 use crate::params::WorkError;
 use std::ops::{Deref, DerefMut};

@@ -1,4 +1,4 @@
-//! Cells and sheets of a campaign as experiments put and read them.
+//! Helpers to make the cells of a campaign and to read its sheets.
 
 use crate::finding::RESAMPLES;
 use vellum_campaign::{Arm, Cell, Sheet};

@@ -1,8 +1,8 @@
 //! The processor's time-stamp counter, and CPU time.
 //!
-//! The source counts cycles, so we do: the counter of x86-64 runs at one constant rate, close to the
-//! processor's nominal frequency. Fences on both sides keep the processor from moving work across a reading.
-//! Elsewhere nanoseconds stand in, and [`UNIT`] says so in every table.
+//! The papers count cycles, and so does this file: the counter of x86-64 runs at one constant rate, close
+//! to the processor's nominal frequency. Fences on both sides keep the processor from moving work across a
+//! reading. Other processors use nanoseconds; [`UNIT`] names the unit in every table.
 
 use std::time::Duration;
 

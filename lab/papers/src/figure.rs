@@ -1,4 +1,4 @@
-//! Figures: the source's plots, as data for the JSON, drawn as a [`Chart`].
+//! Figures: the papers' plots as data for the JSON, drawn as a [`Chart`].
 
 use serde::Serialize;
 use vellum_measure::Unit;

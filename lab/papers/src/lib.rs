@@ -1,8 +1,8 @@
-//! The sources' experiments, run again on this machine, beside what they published.
+//! The papers' experiments, repeated on this machine, beside the published results.
 //!
-//! They are for readers who want to reproduce results. Each experiment says what it measures, prints the
-//! published figure and ours in one table, draws the published plot again, and ends with whether our goal for
-//! it is met. They are no tests: a missed goal is printed, and nothing fails.
+//! They are for readers who want to reproduce results. Each experiment prints the published figure and ours
+//! in one table, draws the published plot again, and reports whether our goal is met. They are no tests: a
+//! missed goal is printed, and nothing fails.
 //!
 //! ```text
 //!   douglas::run ─▶ experiment ─▶ cells ─▶ Campaign ─▶ sheets ─▶ Finding ─▶ text, JSON, SVG
@@ -11,18 +11,24 @@
 //!                                 worker processes (this executable again: `work`)
 //! ```
 //!
-//! Every figure of an allocator comes from a process of its own, so that nothing of one allocator's state
-//! reaches another's run; timings of nothing are made in this one. Arms of a comparison run by turns in
-//! random order. All runs are kept and are in the JSON.
+//! Every figure of an allocator comes from its own process, so that no state of one allocator reaches
+//! another's run; empty timings are made in this process. Arms of a comparison run by turns in random
+//! order. All runs are kept and are in the JSON.
 //!
-//! They are no part of `vellum`, which only starts them: the binary is `vellum-papers` (`main.rs`),
-//! its command line [`options`].
+//! The experiments are not part of `vellum`, which only starts the binary `vellum-papers` (`main.rs`) with
+//! its command line ([`options`]).
 //!
-//! The parts common to all sources are here: [`Finding`] with its tables, figures and goals, options,
-//! progress, cells of a campaign, reports, the `workshop` that compiles the clients, and the `clock`. Each
-//! source is a module: [`douglas`] (the page layer and malloc), [`bates`] (timings that can be trusted),
-//! [`smith`] (collectors), [`nishigaki`] (how much memory a job is worth), [`cooper`] (collected programs
-//! when memory is short). [`model`] has the machine and the programs of the 1981 paper.
+//! The crate root has the parts common to all papers: [`Finding`] with its tables, figures and goals,
+//! options, progress, cells of a campaign, reports, the `workshop` that compiles the clients, and the
+//! `clock`. Each paper is a module:
+//!
+//! - [`douglas`]: the page layer and malloc
+//! - [`bates`]: reliable timings
+//! - [`smith`]: collectors
+//! - [`nishigaki`]: how much memory a job should have
+//! - [`cooper`]: collected programs when memory is short
+//!
+//! [`model`] has the machine and the programs of Nishigaki's paper of 1981.
 
 mod area;
 pub mod bates;

@@ -1,7 +1,7 @@
-//! `vellum-papers`: what `vellum papers` starts.
+//! `vellum-papers`, the program that `vellum papers` starts.
 //!
-//! The experiments are in this package's library; here are the command line, the bar on the terminal and the
-//! files. Their workers are this executable again, by a subcommand that help does not show.
+//! The experiments are in this package's library; this file has the command line, the progress bar and the
+//! output files. Workers are this executable again, started by a subcommand that the help does not list.
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

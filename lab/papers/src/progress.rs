@@ -1,4 +1,4 @@
-//! The progress of experiments, for people who wait.
+//! The progress of experiments, for the bar on the terminal.
 
 /// How far the run is.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The common part of all sources' reports: written as JSON, with figures as files.
+//! The common part of all papers' reports, written as JSON, with figures as files.
 
 use crate::{Finding, Scale};
 use serde::Serialize;

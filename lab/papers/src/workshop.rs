@@ -1,8 +1,8 @@
-//! The clients: their sources, and how they become programs.
+//! The workshop: compiles the clients from their C sources.
 //!
-//! The C files of `lab/papers/clients/` are in this executable, so that an installed `vellum` needs
-//! nothing but a C compiler. They are compiled into a temporary folder, each for the heaps it is to
-//! run on, and are gone with the [`Workshop`].
+//! The C files of `lab/papers/clients/` are in this executable, so that an installed `vellum` needs only a
+//! C compiler. They are compiled into a temporary folder, once for each heap, and removed with the
+//! [`Workshop`].
 //!
 //! ```text
 //! clients/*.c ─┬─ cc -DHEAP_BDW    -lgc         ──▶ libgc
@@ -10,8 +10,9 @@
 //!              └─ cc -DHEAP_MALLOC              ──▶ malloc
 //! ```
 //!
-//! A missing heap (no `libgc-dev`, a library without the collector, a plan it lacks) is detected by building
-//! and running the smallest client once. It is named with the cure, and its columns stay empty.
+//! A missing heap (no `libgc-dev`, a library without the collector, a plan it lacks) is detected by
+//! building and running the smallest client once. The report lists it with the remedy, and its columns stay
+//! empty.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

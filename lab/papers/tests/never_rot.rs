@@ -1,9 +1,9 @@
-//! Every experiment in a tiny size, from cells to SVG, so that none rots. Nothing is timed and no goal is
-//! asked for.
+//! Every experiment in a tiny size, from cells to SVG, so that all of them keep working. Nothing is timed
+//! and no goal is checked.
 //!
-//! Experiments start workers; here the test's own executable is the worker when its first word says so.
-//! Vellum's library is another crate's product and may not have been built: then the experiments go without
-//! it, and say so.
+//! Experiments start workers. Here the test's own executable is the worker if its first word is [`WORK`].
+//! Vellum's library is another crate's product and may be missing; the experiments then run without it and
+//! report that.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

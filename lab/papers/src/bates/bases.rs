@@ -1,4 +1,4 @@
-//! BASE, a thousand times nothing, by every kind of stamp, round after round in random order.
+//! BASE, a thousand empty timings, by every kind of stamp, round after round in random order.
 
 use super::stamp::{FILE, SlowStamp};
 use crate::{Progress, Scale};

@@ -1,9 +1,9 @@
 //! Figures 10 to 12: BASE with a stamp of a few instructions.
 //!
-//! The source replaced the file by a builtin function and saw 994 of 1000 empty timings at one value. Then it
-//! held the collector off, and nearly all of the rest went too. Here the builtin stamp is the best clock of
-//! this machine, and one call holds off all collectors of the process. As none is at work here, Figure 12 is
-//! a second run of Figure 11; `collector.rs` has it with one at work.
+//! The paper replaced the file by a builtin function; 994 of 1000 empty timings then had one value. With
+//! the collector held off, nearly all of the others had it too. Here the builtin stamp is the best clock of
+//! this machine, and one call holds off all collectors of the process. No collector runs in this
+//! experiment, so Figure 12 is a second run of Figure 11; `collector.rs` has Figure 12 with a collector.
 
 use super::bases::{Bases, Path, figures, middle, raw, span};
 use super::clocks::AT_MODE_MIN;

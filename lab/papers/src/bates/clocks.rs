@@ -1,7 +1,7 @@
-//! BASE under each clock: the share of a thousand empty timings at one value, give or take the clock's step.
+//! BASE under each clock: the share of a thousand empty timings at one value, within one step of the clock.
 //!
-//! The goal is the source's own result, 994 of 1000 at one value, for every clock that makes no system call.
-//! The clock of a thread's processor time makes one, and is shown for comparison.
+//! The goal is the paper's own result, 994 of 1000 at one value, for every clock without a system call. The
+//! clock of a thread's processor time makes a system call and is shown for comparison.
 
 use super::Found;
 use super::bases::{Bases, Path, figures, middle, raw, span};

@@ -1,13 +1,13 @@
-//! Figures 5 to 9, and 12: a collector at work in the process that measures.
+//! Figures 5 to 9, and 12: BASE while a collector runs in the same process.
 //!
-//! In the source a stamp was a system call, which releases the interpreter, and there it met the collector in
-//! three ways. Each has its figure here, made by Vellum's collector on a heap of lists:
+//! In the paper a stamp was a system call, which releases the interpreter, and the collector could then run
+//! in three ways. This file repeats each figure with Vellum's collector on a heap of lists:
 //!
-//! | figure | in the source | here |
+//! | figure | in the paper | here |
 //! | --- | --- | --- |
 //! | 5, 6 | 1000 slices, each visits 50 blocks | 1000 slices of 50 objects |
 //! | 7 | three epochs in idle time, 100 times | three whole collections in such slices |
-//! | 8, 9 | the stamp, when idle collection gives way to threads that are ready | a second thread collects while this one is in a blocking region, giving way or not |
+//! | 8, 9 | the stamp, when idle collection yields to ready threads | a second thread collects during this one's blocking region, yielding or not |
 //! | 12 | the stamp, collection held off | the same thread, held off |
 //!
 //! The heap tracks writes by cards, so that this runs wherever the collector does.

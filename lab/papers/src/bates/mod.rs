@@ -1,15 +1,16 @@
-//! Bates 1999, "Reliable Benchmarking with Limbo on Inferno": the experiments of the paper, on this machine.
+//! Bates 1999, "Reliable Benchmarking with Limbo on Inferno": the experiments of the paper, on this
+//! machine.
 //!
-//! The paper asks one question: what does it take to time something reliably? It measures the simplest case,
-//! called BASE: the distance between two stamps with nothing between them, a thousand times. How a stamp is
-//! made decides the answer.
+//! The paper asks how to time something reliably. It measures the simplest case, called BASE: the distance
+//! between two stamps with nothing between them, a thousand times. The result depends on how a stamp is
+//! made.
 //!
-//! | experiment | in the source | file |
+//! | experiment | in the paper | file |
 //! | --- | --- | --- |
 //! | `slow` | Figures 1 to 4: a stamp that is a system call and a text to be converted | `slow.rs` |
 //! | `builtin` | Figures 10 to 12: a stamp of a few instructions | `builtin.rs` |
-//! | `collector` | Figures 5 to 9, and 12: slices, epochs in idle time, giving way, held off | `collector.rs` |
-//! | `clocks` | BASE again, under each clock that can be trusted here | `clocks.rs` |
+//! | `collector` | Figures 5 to 9, and 12: slices, epochs in idle time, yielding, held off | `collector.rs` |
+//! | `clocks` | BASE again, under each reliable clock of this machine | `clocks.rs` |
 //!
 //! ```text
 //!   options ─▶ campaign (bases.rs): each kind of stamp, N rounds, in random order ─▶ Bases
@@ -19,10 +20,10 @@
 //!                            └──▶ text, JSON, SVG, lines of observations (report.rs)
 //! ```
 //!
-//! All rounds of all kinds of stamp are made in one campaign, by turns, so that no kind alone has a quiet
-//! minute; each experiment then reports its part. Unlike the other sources' experiments, they run in this
-//! process: the state of the process does not matter, and starting one would be the larger disturbance. The
-//! collector's experiment comes last: the others need a process without one.
+//! One campaign has all rounds of all kinds of stamp, by turns, so that no kind gets a quieter minute than
+//! others. Each experiment then reports its part. Unlike the other papers' experiments, these run in this
+//! process: its state does not matter, and starting a process would disturb more. The collector's
+//! experiment runs last, since the others need a process without a collector.
 
 mod bases;
 mod builtin;

@@ -1,10 +1,10 @@
 //! Figures 1 to 4: BASE with a stamp that is a system call and a text to be converted.
 //!
-//! The source's first stamp took 402 to 9053 µs, and a plot of a thousand of them showed two more levels
-//! above the first and no reason. Ours is of the same make (`stamp.rs`). Beside each figure stand the causes
-//! that the source had to find by weeks of experiment: to what each outlier lost its time, and which of the
-//! disturbances keep a beat. A thousand observations are too short a time to find a beat (a few milliseconds
-//! now, half a second then), so a longer run is made for it.
+//! The paper's first stamp took 402 to 9053 µs. A plot of a thousand of them showed two more levels above
+//! the first without an explanation. Our stamp does the same (`stamp.rs`). Each figure is shown with the
+//! causes that the paper had to find by weeks of experiment: the events that delayed each outlier, and the
+//! periodic disturbances. A thousand observations take too little time to find a period (a few milliseconds
+//! now, half a second then), so a longer run is made for that.
 
 use super::bases::{Bases, Path, figures, middle, raw, slow_stamps};
 use super::stamp::{FILE, SlowStamp};

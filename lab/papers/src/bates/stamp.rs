@@ -1,4 +1,4 @@
-//! The source's first stamp: a read from a file that the kernel writes, and the text made a number.
+//! The paper's first stamp: a read from a file that the kernel writes, and its text converted to a number.
 //!
 //! ```text
 //! buf := array[128] of byte;           128 bytes, allocated
@@ -6,9 +6,9 @@
 //! return big string buf[0:n];          the part that was read, copied, as a string, as a number
 //! ```
 //!
-//! Linux has no `/dev/busec`; `/proc/uptime` is of its kind: read again and again from the beginning, always
-//! new, a time in text. It counts hundredths of a second, too coarse to time anything. That does not matter:
-//! a fine clock times the stamp from outside.
+//! Linux has no `/dev/busec`. `/proc/uptime` is similar: it can be read repeatedly from the beginning, and
+//! its text is the current time. Its resolution of hundredths of a second does not matter, since a fine
+//! clock times the stamp from outside.
 
 use std::fs::File;
 use std::io;

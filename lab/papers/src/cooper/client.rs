@@ -1,6 +1,6 @@
-//! The three benchmarks, and how large they are.
+//! The three benchmark programs, and their sizes.
 //!
-//! The source had 11 MB free for the heap. Here the memory is a choice, and the clients fit their live data
+//! The paper had 11 MB free for the heap. Here the memory is an option, and the clients fit their live data
 //! to it: `memory=` MiB.
 
 #[derive(Debug, PartialEq, Eq)]

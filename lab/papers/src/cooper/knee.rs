@@ -1,9 +1,9 @@
-//! Sizing without tuning, beside the optimum found by search: the source's first open question.
+//! Heap sizing without tuning, compared with the optimum found by search: the paper's first open question.
 //!
 //! "We have not yet incorporated an algorithm to adjust these dynamically; instead, we used a brute-force
-//! search." Here all points of both strategies are tried under the default mode, and the best is run by turns
-//! with `knee` and with the square-root rule: on the three clients, and on two that were not used to develop
-//! it.
+//! search." Here all points of both strategies are tried under the default mode. The best one then runs by
+//! turns with `knee` and with the square-root rule. The programs are the three clients, and two that were
+//! not used to develop `knee`.
 
 use super::client::{CLIENTS, Client};
 use super::lab::Lab;

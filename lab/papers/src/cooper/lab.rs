@@ -1,5 +1,5 @@
-//! What the experiments share: the clients as programs, what this library has, the memory there is, and how
-//! runs are made.
+//! The common parts of the experiments: the clients as programs, the capabilities of this library, the
+//! memory, and how runs are made.
 
 use super::client::{CLIENTS, Client, Size};
 use super::place::{Place, Ready, Swap};

@@ -1,7 +1,7 @@
-//! Figures 1, 5 and 9: live size over allocation.
+//! Figures 1, 5 and 9: live bytes against allocated bytes.
 //!
-//! Each client runs once in a build that collects now and then and prints the live bytes. The source's plots
-//! are not published as numbers; the statements of its text are compared with ours.
+//! Each client runs once in a build that collects now and then and prints the live bytes. The paper has its
+//! plots without numbers, so our results are compared with the statements of its text.
 
 use super::client::Client;
 use super::lab::Lab;

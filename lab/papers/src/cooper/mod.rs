@@ -1,16 +1,16 @@
 //! Cooper, Nettles and Subramanian 1992, "Improving the Performance of SML Garbage Collection using
 //! Application-Specific Virtual Memory Management": its experiments, on this machine.
 //!
-//! The source sizes the heaps of collected programs so that they fit memory, and notifies its own pager of
+//! The paper sizes the heaps of collected programs so that they fit memory, and notifies its own pager of
 //! pages that are not needed. Three programs show the gain when memory is short. Here they are three of
 //! `clients/`, collected by Vellum's plan `appel`, and paged by the kernel or by Vellum.
 //!
-//! | experiment | in the source | file |
+//! | experiment | in the paper | file |
 //! | --- | --- | --- |
 //! | `live` | Figures 1, 5 and 9 | `live.rs` |
 //! | `kernel`, `pager` | Figures 2 to 4, 6 to 8, 10 to 12, and the appendix, 13 to 24 | `results.rs` |
-//! | `knee` | sections 5 and 7: parameters that nobody tunes | `knee.rs` |
-//! | `sort` | section 5.2: the result it has no explanation for | `sort_pager.rs` |
+//! | `knee` | sections 5 and 7: parameters without tuning | `knee.rs` |
+//! | `sort` | section 5.2: the result that the paper cannot explain | `sort_pager.rs` |
 //!
 //! ```text
 //!   clients/*.c ─▶ Workshop ─▶ Setting (strategy × mode × vacated regions)
@@ -20,11 +20,11 @@
 //!                    search ────────┘  all points of a grid, some at a time, journalled
 //! ```
 //!
-//! What differs from the source and shows everywhere: its machine had a disk of some 25 ms a page and a
-//! processor of some 14 MIPS, so that a page cost as much as 350,000 instructions. Today's devices are much
-//! faster relative to processors, so paging costs less beside computing. Memory is a choice, and the clients
-//! fit their live data to it. Experiments that this machine does not allow (no root, a library without a
-//! mode) are named and left out.
+//! Differences in all experiments: the paper's machine had a disk of some 25 ms a page and a processor of
+//! some 14 MIPS, so that a page cost as much as 350,000 instructions. Today's devices are much faster
+//! relative to processors, so paging costs less compared with computing. Memory is an option, and the
+//! clients fit their live data to it. Experiments that this machine does not allow (no root, a library
+//! without a mode) are listed and left out.
 
 mod client;
 mod knee;

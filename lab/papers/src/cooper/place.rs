@@ -1,4 +1,4 @@
-//! Where memory is short, and one run there.
+//! The places where a client runs with short or ample memory, and one run in a place.
 //!
 //! ```text
 //! kernel   swap (a file, or zram) ── memory cgroup, a limit ── sh: enters it, becomes the client      root
@@ -6,11 +6,11 @@
 //! plenty                                                         the client
 //! ```
 //!
-//! A run's own report is joined by the library's counters on its board, and by the kernel's counters for the
-//! whole machine (`/proc/vmstat`): those are this run's if nothing else pages.
+//! The figures of a run come from its own report, from the library's counters on its board, and from the
+//! kernel's counters for the whole machine (`/proc/vmstat`). The last are valid only if nothing else pages.
 //!
-//! A cgroup of version 1 now and then finds nothing to reclaim although there is swap; jobs get a little more
-//! for a moment then (`confine`), and how often is a figure of the run.
+//! A cgroup of version 1 sometimes finds nothing to reclaim although there is swap. The limit is then
+//! raised a little for a moment (`confine`), and the number of times is a figure of the run.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

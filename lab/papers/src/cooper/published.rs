@@ -1,9 +1,9 @@
-//! The source's published figures: its appendix, Figures 13 to 24, from which its Figures 2 to 4, 6 to 8 and
-//! 10 to 12 are drawn.
+//! The paper's published figures: Figures 13 to 24 of its appendix, from which it draws Figures 2 to 4, 6
+//! to 8 and 10 to 12.
 //!
-//! Transcribed figure by figure. A column, a line here, is a mode of the pager, in the source's order: NP,
-//! PO, PP (called PF in its section 5), PU. Figures 1, 5 and 9 (live size over allocation) were published as
-//! plots only; the statements of its text are in `live`.
+//! They are transcribed figure by figure. A column (here a line) is a mode of the pager, in the paper's
+//! order: NP, PO, PP (called PF in its section 5), PU. Figures 1, 5 and 9 (live size over allocation) were
+//! published as plots only; `live` has the statements of the text.
 
 /// The modes, in the order of the columns.
 pub(super) const COLUMNS: [&str; 4] = ["NP", "PO", "PP", "PU"];

@@ -1,4 +1,4 @@
-//! The report beside the experiments: the memory, the paging device, and what this library does not have.
+//! The report of the experiments: the memory, the paging device, and the capabilities this library lacks.
 
 use super::lab::Lab;
 use crate::report;

@@ -1,14 +1,14 @@
-//! The search for a strategy's best parameters: all combinations of some values, as in the source ("a
+//! The search for a strategy's best parameters: all combinations of some values, as in the paper ("a
 //! brute-force search of the parameter space").
 //!
 //! ```text
-//! grid + what the source found ─▶ not in the journal ─▶ some runs at a time ─▶ journal ─▶ the fastest
+//! grid + the paper's parameters ─▶ not in the journal ─▶ some runs at a time ─▶ journal ─▶ the fastest
 //! ```
 //!
-//! The journal is a file of lines, one a run, that is only added to: a search that is broken off takes up
-//! from it. A run is known by everything that its result depends on: client, work, memory, plan, place,
-//! paging device, setting, how many run at a time, and the library. Runs at the same time disturb each other
-//! alike. The tables do not use them: their figures are of runs made alone, by turns.
+//! The journal is a file with a line for each run, to which lines are only added: an interrupted search
+//! continues from it. The key of a run is everything that its result depends on: client, work, memory,
+//! plan, place, paging device, setting, number of simultaneous runs, and the library. Simultaneous runs
+//! disturb each other alike. The tables do not use them: their figures are from runs made alone, by turns.
 
 use super::client::Client;
 use super::lab::{ALLOWED, Lab, search_key};

@@ -1,12 +1,14 @@
-//! The varied settings: who sizes the heap, what the pager does, and the treatment of a vacated region.
+//! The varied settings: the sizing of the heap, the mode of the pager, and the treatment of a vacated
+//! region.
 //!
-//! | here | in the source | how it is set |
+//! | here | in the paper | how it is set |
 //! | --- | --- | --- |
 //! | [`Sizing`] | the strategies of sections 2 and 3 | `VELLUM_GC_SIZING` |
 //! | [`Mode`] | the pager's modes of section 5, the interface of section 6 | `VELLUM_DISCARD` |
-//! | [`After`] | copy-back on and off, and what section 6 wishes for | the client's word `after=` |
+//! | [`After`] | copy-back on and off, and the proposals of section 6 | the client's word `after=` |
 //!
-//! Parameters are parts of the memory, so that the source's can be used: those of its appendix are of 11 MB.
+//! Parameters are fractions of the memory, so that the paper's can be used: those of its appendix are for
+//! 11 MB.
 
 use super::published::{COLUMNS, MEMORY_KB, Parameters, appendix};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What all experiments share: the workers, the peers, and how cells are run.
+//! The common parts of the experiments: the workers, the peers, and how cells are run.
 
 use crate::cells::twin;
 use crate::{Progress, Scale};

@@ -1,9 +1,9 @@
 //! The abstract's two claims: 8 MB allocated ten times quicker, 128 KB resized to 256 KB four and a half
 //! times faster.
 //!
-//! The source compares with the allocator its system came with, which asked the kernel. So the first baseline
-//! is the kernel itself (`mmap`, `mremap`), the second glibc as it is today, and the other allocators stand
-//! beside.
+//! The paper compares with its system's allocator, which requested each block from the kernel. The first
+//! baseline is therefore the kernel itself (`mmap`, `mremap`), the second today's glibc. The other
+//! allocators are shown beside them.
 
 use super::bench::Bench;
 use crate::cells::{cell, control, middle, ratio, sheet};

@@ -1,9 +1,9 @@
 //! Figures 3 and 4 and Table 1: the cost of a page, paged and not.
 //!
-//! The source allocates a block, writes one byte of every page and frees it, with pages that fault in and
-//! with pages that are there before the call returns. Its Table 1 counts the writing alone, its Figure 3 the
-//! whole. Both are measured here, and beside them today's alternatives: huge pages, a block that is kept, and
-//! Vellum's page layer with its cache full ("warm") and empty ("cold"), in the worker's own process.
+//! The paper allocates a block, writes one byte of every page and frees it. Pages either fault in or are
+//! there before the call returns. Its Table 1 counts the writing alone, its Figure 3 the whole. Both are
+//! measured here, with today's alternatives: huge pages, a block that is kept, and Vellum's page layer with
+//! its cache full ("warm") and empty ("cold"), in the worker's own process.
 
 use super::bench::Bench;
 use crate::area::PAGE;

@@ -1,16 +1,16 @@
 //! Douglas 2011, "User Mode Memory Page Management": every experiment of the paper, on this machine.
 //!
-//! | experiment | in the source | file |
+//! | experiment | in the paper | file |
 //! | --- | --- | --- |
-//! | `faults` | Figures 3 and 4, Table 1: what a page costs, paged and not | `faults.rs` |
+//! | `faults` | Figures 3 and 4, Table 1: the cost of a page, paged and not | `faults.rs` |
 //! | `scaling` | Figure 5: allocation against block size | `scaling.rs` |
 //! | `mix` | Figure 6: malloc with the page layer on and off | `mix.rs` |
 //! | `programs` | Table 2: whole programs | `programs/` |
 //! | `claims` | the abstract: 8 MB allocated, 128 KB resized to 256 KB | `claims.rs` |
 //! | `remap` | section 4.2: growing vectors, relocation, swap, batches | `remap.rs` |
 //!
-//! Each takes a [`Bench`], makes cells, has them run, and returns a [`Finding`]. [`Scale`](crate::Scale) says
-//! how much: the sizes of the source, of a two-minute look, or of a test.
+//! Each takes a [`Bench`], makes cells, has them run, and returns a [`Finding`]. [`Scale`](crate::Scale)
+//! chooses the amount of work: the paper's sizes, two minutes, or the size of a test.
 
 mod bench;
 mod claims;

@@ -1,4 +1,4 @@
-//! Section 4.2: what becomes possible when a program moves its own pages.
+//! Section 4.2: faster operations for programs that move their own pages.
 //!
 //! Three parts, in campaigns of their own: a vector that grows value by value; contents relocated and
 //! swapped; a list of four million items built in one call.

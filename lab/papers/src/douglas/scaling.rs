@@ -1,8 +1,9 @@
-//! Figure 5: how the system's page allocator and the user mode one scale with block size, 4 KiB to 1 MiB.
+//! Figure 5: the cost of a block against its size, 4 KiB to 1 MiB, for the system's page allocator and the
+//! user-mode page allocator.
 //!
-//! "Adjusted" subtracts the cost of writing pages that are there (a retained block of the same size). The
-//! rest is the allocator's cost: faults for the system's, bookkeeping for ours. The calls alone, with nothing
-//! written in between, show the bookkeeping without the stores left in the processor's queues.
+//! "Adjusted" subtracts the cost of writing resident pages (a retained block of the same size). The rest is
+//! the allocator's cost: faults for the system's, bookkeeping for ours. The calls alone, without writes in
+//! between, show the bookkeeping without the stores left in the processor's queues.
 
 use super::bench::Bench;
 use crate::cells::{cell, middle, ratio, sheet};

@@ -1,4 +1,4 @@
-//! The two ways in which a job's window is estimated, for experiments that compare them.
+//! The two ways to estimate a job's window, for experiments that compare them.
 
 use crate::model::published::{ALPHA, TOLERANCE};
 use crate::model::trial::Manager;

@@ -1,13 +1,13 @@
-//! How near programs with the published optima come to what the source measured of its estimator.
+//! A search for programs with the published optima under which the estimator behaves as published.
 //!
-//! Table 1 has two rows a cell: the optimum, which a program has by Turner's formulas, and what the source's
-//! machine measured under its estimator. Many programs have the optima. This looks for those under which the
-//! estimator behaves as published, too: from the fitted program on, steps of random size and direction within
-//! the family (tails by straight lines between a few depths, see [`fit`](mod@super::fit)), of which each that
-//! comes nearer is kept (an evolution strategy of one parent and one child).
+//! Table 1 has two rows a cell: the optimum, which follows from a program by Turner's formulas, and the
+//! result that the paper's machine measured under its estimator. Many programs have the optima. The search
+//! starts from the fitted program and makes steps of random size and direction within the family (tails by
+//! straight lines between a few depths, see [`fit`](mod@super::fit)). Each step that reduces the distance
+//! is kept (an evolution strategy of one parent and one child).
 //!
 //! The distance of a program is the mean over both criteria of how far the working set and the product are
-//! from the published ones, in pages. The window does not count: the source says that it makes little
+//! from the published ones, in pages. The window does not count: the paper says that it makes little
 //! difference around the optimum.
 //!
 //! Departure: the result is the nearest of some hundred programs, not of all.

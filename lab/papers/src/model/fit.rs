@@ -1,8 +1,8 @@
-//! Finding a program of which only its optimum was published: q(k) so that Turner's formulas give that row.
+//! A fit of a program to its published optimum: q(k) such that Turner's formulas give the published row.
 //!
-//! The source tells of its synthetic programs only where their products are least: window, pages, product.
-//! Many programs have such optima. We take tails that fall by straight lines between a few depths on a
-//! logarithmic scale, and move them until
+//! Of its synthetic programs the paper gives only the optima: window, pages, product. Many programs have
+//! such optima. The fit uses tails that fall by straight lines between a few depths on a logarithmic scale,
+//! and moves them until
 //!
 //! - z and the product at each published window are the published ones;
 //! - each product falls up to its published window and rises (or stays) from there on;
@@ -15,9 +15,9 @@
 //!          └────────────────●▶ depth
 //! ```
 //!
-//! Departure: the source does not say how it chose among windows whose products differ by less than it
-//! prints. [`optimum`] takes the smallest whose product is within [`PLACE`] of the least: of two equally good
-//! windows the smaller costs less memory.
+//! Departure: the paper does not say how it chose among windows whose products differ by less than it
+//! prints. [`optimum`] takes the smallest whose product is within [`PLACE`] of the least: of two equally
+//! good windows the smaller costs less memory.
 
 use crate::model::least_squares::minimise;
 use crate::model::{Slrum, Turner};

@@ -1,7 +1,8 @@
-//! Least squares for a handful of unknowns and residuals that bend: Levenberg and Marquardt's method.
+//! Least squares for a handful of unknowns and nonlinear residuals, by the method of Levenberg and
+//! Marquardt.
 //!
-//! The sum of squares is approximated by a paraboloid from the residuals' first derivatives, and the step
-//! goes to its lowest point. Where that has held badly, damping shortens the step. Derivatives are
+//! Each step approximates the sum of squares by a paraboloid from the residuals' first derivatives, and
+//! goes to its lowest point. If the approximation was poor, damping shortens the next step. Derivatives are
 //! differences; the functions fitted here are cheap.
 
 use std::ops::ControlFlow;

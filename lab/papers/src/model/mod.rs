@@ -1,12 +1,12 @@
-//! The machine and the programs of the 1981 paper: what its experiments are repeated on.
+//! The machine and the programs of Nishigaki's paper of 1981, on which its experiments are repeated.
 //!
-//! | to | see |
+//! | purpose | see |
 //! | --- | --- |
-//! | have programs with the published knees | [`published`], made by [`fit`] |
-//! | try an estimator on a string of references | [`trial`], [`table1`] |
-//! | look for programs under which the published estimator behaves as published | [`family`] |
-//! | know the truth of a synthetic program: its references, its working sets | [`Slrum`], [`Turner`] |
-//! | run jobs on the published machine | [`sim`] |
+//! | programs with the published knees | [`published`], made by [`fit`] |
+//! | an estimator on a string of references | [`trial`], [`table1`] |
+//! | programs under which the published estimator behaves as published | [`family`] |
+//! | the exact references and working sets of a synthetic program | [`Slrum`], [`Turner`] |
+//! | jobs on the published machine | [`sim`] |
 //!
 //! Everything is a pure function of its arguments and of a seed. Working sets and knees are defined in
 //! `vellum-workset`.

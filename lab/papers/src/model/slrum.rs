@@ -10,10 +10,10 @@
 //!             └──────────┘  = tail(2)
 //! ```
 //!
-//! A page that is referenced again at once leaves the stack as it is, and in programs worth paging nearly all
-//! references are of that kind. So the generator hands out *runs*: a page, and how many references in a row
-//! go to it. Their lengths are drawn from the geometric distribution that drawing every single reference
-//! would give: the string is exactly one of the model, at the cost of its changes of page only.
+//! A page that is referenced again at once leaves the stack as it is, and in programs worth paging nearly
+//! all references are of that kind. The generator therefore returns *runs*: a page and a number of
+//! references in a row. Their lengths are drawn from the geometric distribution that single references
+//! would give. The string is exactly one of the model, at the cost of its changes of page only.
 //!
 //! Invariants: tails fall (weakly) from below 1 to 0; the stack always holds every page once.
 //!

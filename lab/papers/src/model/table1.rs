@@ -1,11 +1,12 @@
-//! Table 1: the synthetic programs under an estimator, beside their optimum.
+//! Table 1: the synthetic programs under an estimator, compared with their optimum.
 //!
 //! A cell is a program and a criterion. The program found by [`Synthetic::fitted`] runs as a real reference
-//! string. The source's controller chooses its window at the source's Δ, within a tolerance that the source
-//! does not give ([`TOLERANCE`](crate::model::published::TOLERANCE)), or ours does at a Δ fine enough that
-//! the optimal windows of S3 are multiples of it.
+//! string. Two controllers choose its window:
+//! - the paper's, at the paper's Δ, with a tolerance that the paper does not give
+//!   ([`TOLERANCE`](crate::model::published::TOLERANCE));
+//! - ours, at a Δ so fine that the optimal windows of S3 are multiples of it.
 //!
-//! The goal ([`GOAL`]) is stated in parts of the program's least X, for both criteria: X is the program's
+//! The goal ([`GOAL`]) is stated in parts of the program's least X, for both criteria. X is the program's
 //! cost, and 38 % of a Y near zero are no loss.
 //!
 //! Source: Nishigaki, section 4 and Table 1. Departure: counting begins after a warm-up in which every page

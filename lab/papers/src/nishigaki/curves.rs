@@ -1,7 +1,7 @@
-//! Figure 2: z, X and Y of S1, S2 and S3 over the window.
+//! Figure 2: z, X and Y of S1, S2 and S3 against the window.
 //!
-//! By Turner's formulas, and once more from a reference string of each program, by the one pass that
-//! `vellum trace` makes. The formulas give the truth, with which the pass is compared.
+//! They are computed by Turner's formulas, and again from a reference string of each program, by the one
+//! pass of `vellum trace`. The formulas are exact, and the pass is compared with them.
 
 use super::Run;
 use crate::model::Turner;

@@ -1,9 +1,9 @@
-//! Section 4 again: how near our programs come to what the source measured of its estimator, by what the
-//! estimator takes for a small difference and by the program.
+//! Section 4 again: how near our programs come to the results that the paper measured with its estimator.
+//! The programs and the estimator's tolerance for small differences are varied.
 //!
-//! The source gives neither its programs nor that difference. So both are searched: one tolerance for all six
-//! cells of Table 1, and for each program others of its family that have the same published optima. What a
-//! search finds is measured on seeds that it has not seen.
+//! The paper gives neither its programs nor that tolerance, so both are searched: one tolerance for all six
+//! cells of Table 1, and for each program others of its family that have the same published optima. The
+//! results of a search are measured on other seeds than those of the search.
 
 use super::Run;
 use crate::model::Estimation;

@@ -1,4 +1,4 @@
-//! The simulated machine of section 5 under each way of choosing windows, and how the ways compare.
+//! The simulated machine of section 5 under each way of choosing windows, and the comparison of the ways.
 
 use super::Run;
 use crate::finding::RESAMPLES;

@@ -1,26 +1,26 @@
 //! Nishigaki 1981, "Experiments on the Knee Criterion in a Multiprogrammed Computer System": every experiment
 //! of the report.
 //!
-//! The source defines how much memory a program is worth, finds it while the program runs, and shows how much
-//! a machine gains if each job has as much as it is worth.
+//! The paper defines how much memory a program should have, estimates it while the program runs, and shows
+//! the gain of a machine on which each job has that much.
 //!
-//! | experiment | in the source | file |
+//! | experiment | in the paper | file |
 //! | --- | --- | --- |
 //! | `curves` | Figure 2: z, X and Y of the synthetic programs | `curves.rs` |
-//! | `table1` | Table 1: windows that were found beside the optimal ones | `table1.rs` |
+//! | `table1` | Table 1: estimated windows beside the optimal ones | `table1.rs` |
 //! | `family` | Table 1, the measured rows: how near programs and tolerances come to them | `family.rs` |
-//! | `overhead` | section 4: what the estimation costs, and what is left when a stationary job is let be | `overhead.rs` |
+//! | `overhead` | section 4: the cost of the estimation, for all jobs and for stationary ones | `overhead.rs` |
 //! | `throughput` | Figures 4 and 5, equation 2.7: six jobs, one of them of king size, under two memory sizes | `throughput.rs` |
 //! | `real` (with `--real`) | the same as real processes, against the kernel's reclaim | `real/` |
-//! | `lengths` | section 5 leaves it open: how long until it pays, and PE against LT | `lengths.rs` |
+//! | `lengths` | open questions of section 5: how long until it pays, and PE against LT | `lengths.rs` |
 //!
 //! ```text
 //!  vellum-workset: Slrum, Turner, Owe, Control, sim ─▶ experiment ─▶ Finding ─▶ text, JSON, SVG
 //!                                       seeds ───────────┘
 //! ```
 //!
-//! Nothing but `overhead` and `real` measures this machine: the rest is computed from seeds, and comes out
-//! the same everywhere. The source's machine is simulated; the assumptions are listed in `crate::model::sim`.
+//! Only `overhead` and `real` measure this machine. The other results are computed from seeds and are the
+//! same everywhere. The paper's machine is simulated; `crate::model::sim` lists the assumptions.
 
 mod curves;
 mod family;

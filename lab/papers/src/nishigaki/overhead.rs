@@ -1,15 +1,16 @@
 //! Section 4: the cost of the estimation.
 //!
-//! The source ran copies of a program twice, with optimal windows set beforehand and with windows found by
-//! the estimator, and called the difference in the system's CPU time the overhead. Here the same reference
-//! string is sampled once, and at each sample point every arm does its timed part. All have the counters, as
-//! every working-set scheduler does; then follows nothing, the source's estimator, or Vellum's.
+//! The paper ran copies of a program twice, with optimal windows set beforehand and with windows found by
+//! the estimator. It called the difference in the system's CPU time the overhead. Here the same reference
+//! string is sampled once, and at each sample point every arm does its timed part. All arms update the
+//! counters, as every working-set scheduler does. They differ in the next step: none, the paper's
+//! estimator, or Vellum's.
 //!
-//! Time is a share of Δ. The source's Δ took its machine some tens of milliseconds, this one a fraction of
-//! one; a governor of today samples every 100 ms of user time. So the share is given twice: of the Δ in
-//! instructions, at a thousand million of them a second, and of 100 ms.
+//! Time is a share of Δ. The paper's Δ took its machine some tens of milliseconds, this one a fraction of
+//! one; a governor of today samples every 100 ms of user time. The share is therefore given twice: of the Δ
+//! in instructions, at a thousand million of them a second, and of 100 ms.
 //!
-//! Departure: taking reference bits from a processor is left out, in all arms, as in the source.
+//! Departure: taking reference bits from a processor is left out, in all arms, as in the paper.
 
 use super::Run;
 use crate::model::Estimation;

@@ -1,8 +1,8 @@
-//! Table 1: S1, S2 and S3 under an estimator, beside their optimum, beside what was published.
+//! Table 1: S1, S2 and S3 under an estimator, compared with their optimum and with the published results.
 //!
-//! The source's estimator runs with the source's parameters; Vellum's with a Δ fine enough that the optimal
-//! windows of S3 are multiples of it. The error of a product is given in parts of the program's least X, for
-//! both criteria.
+//! The paper's estimator runs with the paper's parameters, Vellum's with a Δ so fine that the optimal
+//! windows of S3 are multiples of it. The error of a product is given in parts of the program's least X,
+//! for both criteria.
 
 use super::Run;
 use crate::model::Estimation;

@@ -1,13 +1,16 @@
-//! Figures 4 and 5: the gain of a machine when each job has a window of its own.
+//! Figures 4 and 5: the gain of a machine when each job has its own window.
 //!
-//! Six initiators, one of them with the King Size Program, which walks over more pages than there are frames
-//! and gains nothing from any of them; programs like B1 to B4 in the others. With 2 MB memory is short, with
-//! 3 MB it is not.
+//! There are six initiators. One has the King Size Program, which walks over more pages than there are
+//! frames, so that no frame helps it; the others have programs like B1 to B4. Memory is short with 2 MB but
+//! not with 3 MB.
 //!
-//! Three ways are compared: one window for all, adjusted to the paging load, as in the source; the
-//! replacement of a kernel, which knows no jobs; and one window for each job by the PE- and by the LT-knee.
-//! Pages outside a window are evicted at once, as in the source; or, as in Vellum, when a frame is needed, or
-//! at once while frames are short. A window is then advice on whose pages go first.
+//! Three ways are compared:
+//! - one window for all jobs, adjusted to the paging load, as in the paper;
+//! - the replacement of a kernel, which does not distinguish jobs;
+//! - one window for each job by the PE- and by the LT-knee.
+//!
+//! Pages outside a window are evicted at once, as in the paper. Vellum's variants evict them when a frame
+//! is needed, or at once while frames are short: a window then only decides whose pages are evicted first.
 
 use super::Run;
 use super::machine::{Arm, MEMORIES, WAYS, Way, arms, as_json, gain};

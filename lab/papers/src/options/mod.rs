@@ -1,8 +1,8 @@
-//! The command line of `vellum papers`: `vellum` passes its arguments on to `vellum-papers`, which
-//! parses them.
+//! The command line of `vellum papers`: `vellum` passes its arguments on to `vellum-papers`, which parses
+//! them.
 //!
-//! A source has options of its own only for what is its own: which experiments there are, and what they can
-//! do besides.
+//! Options of a single paper are only those that no other paper shares: its experiments and their extra
+//! settings.
 
 pub mod bates;
 pub mod cooper;

@@ -1,8 +1,7 @@
-//! Tables 2 and 5, Figure 3: the clients' allocations, their sizes, and how much of them lives.
+//! Tables 2 and 5, Figure 3: the clients' allocations, their sizes, and the share that stays live.
 //!
-//! Counted by the clients themselves in a build of its own, under libgc at the canonical heap size. Words and
-//! objects are compared, not MB: a word is twice as wide here, so in MB everything would be twice the
-//! source's.
+//! The clients count them in a special build, under libgc at the canonical heap size. Words and objects are
+//! compared instead of MB: a word is twice as wide here, so all figures in MB would be twice the paper's.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

@@ -1,9 +1,10 @@
-//! Cache misses by simulation.
+//! The clients' cache misses, simulated.
 //!
-//! The source explains its client times by locality but could not measure it: it wished for a simulator.
-//! valgrind's cachegrind simulates a first level of 32 KiB and a last one of 8 MiB; its counts do not depend
-//! on other programs. Programs run some fifty times slower in it, so the clients do a small part of their
-//! work. It knows no threads but the C library's: a client for which Vellum starts its helper has no figure.
+//! The paper explains its client times by locality but could not measure it, and suggests a simulator.
+//! valgrind's cachegrind simulates a first level of 32 KiB and a last one of 8 MiB; its counts do not
+//! depend on other programs. Programs run some fifty times slower in it, so the clients do a small part of
+//! their work. It supports only threads of the C library: a client for which Vellum starts its helper has
+//! no figure.
 
 use super::client::CLIENTS;
 use super::lab::Lab;

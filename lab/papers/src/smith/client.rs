@@ -1,4 +1,4 @@
-//! The eight clients, by the source's Table 1.
+//! The eight clients of the paper's Table 1.
 
 use super::published::{CHECKSUM, GROEBNER, KNUTH_BENDIX, LEXGEN, LIFE, LOGIC, MERGESORT, PIA, Published};
 

@@ -1,9 +1,10 @@
 //! Table 6, Figure 2: the cost to the client of one more word in each object, and the value of type
 //! information.
 //!
-//! The source added a word to BDW's objects to see how much of MCC's slower client is due to its header
-//! words. Vellum has none, so here it is added to both. The source also asked for the value of type
-//! information: everything untyped, nothing atomic, against the same program as it is.
+//! The paper added a word to BDW's objects to find how much of MCC's slower client is due to its header
+//! words. Vellum has no header words, so here the word is added to both. The paper also asked for the value
+//! of type information. For that, a variant with all objects untyped and none atomic is compared with the
+//! normal program.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

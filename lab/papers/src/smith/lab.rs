@@ -1,4 +1,5 @@
-//! The workbench of the experiments: the workshop, the collectors that are here, and how cells are run.
+//! The common parts of the experiments: the workshop, the collectors of this machine, and how cells are
+//! run.
 
 use super::client::{CLIENTS, Client};
 use crate::Finding;

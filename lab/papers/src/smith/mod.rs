@@ -1,27 +1,27 @@
 //! Smith and Morrisett 1998, "Comparing Mostly-Copying and Mark-Sweep Conservative Collection": its
 //! experiments, on this machine.
 //!
-//! The source compares its new collector, MCC, with the common one, BDW, by eight programs. Here the programs
-//! are the eight of `clients/`, the peer is BDW as Debian has it today (libgc), and beside it stand the plans
-//! of Vellum's collector that the library has.
+//! The paper compares its new collector, MCC, with the common one, BDW, by eight programs. Here the
+//! programs are the eight of `clients/`, and the peer is BDW as Debian has it today (libgc). They run
+//! beside the plans of Vellum's collector that the library has.
 //!
-//! | experiment | in the source | file |
+//! | experiment | in the paper | file |
 //! | --- | --- | --- |
 //! | `basics` | Tables 2 and 5, Figure 3: allocations and live data | `basics.rs` |
 //! | `times` | Table 7, Figure 1: client and collector time by heap size | `times.rs` |
 //! | `headers` | Table 6, Figure 2: one more word in each object; objects with and without types | `headers.rs` |
-//! | `phases` | Tables 3 and 4, Figure 4: where a collection's time goes, what roots lead to and keep | `phases.rs` |
+//! | `phases` | Tables 3 and 4, Figure 4: the time of each phase, the objects that roots lead to and keep | `phases.rs` |
 //! | `shallow` | section 3.3: collecting where the stack is shallow | `shallow.rs` |
-//! | `cache` | wished for in sections 3.1.1 and 4: cache misses | `cache.rs` |
+//! | `cache` | proposed in sections 3.1.1 and 4: cache misses | `cache.rs` |
 //! | `libgc` | only with `--libgc`: programs written for libgc, with Vellum's library in its place | `drop_in.rs` |
 //!
 //! ```text
 //!   clients/*.c ─▶ Workshop: cc, for each heap ─▶ Launch ─▶ cells ─▶ Campaign ─▶ sheets ─▶ Finding
 //! ```
 //!
-//! Two things differ from the source everywhere, and are mentioned where they show. A word is eight bytes and
-//! was four, so that the same objects take twice the memory. Time is CPU time; the collector's part is the
-//! time spent behind the inlined path of an allocation.
+//! Two differences from the paper concern all experiments. A word was four bytes and is eight, so the same
+//! objects take twice the memory. Time is CPU time; the collector's part is the time spent behind the
+//! inlined path of an allocation.
 
 mod basics;
 mod cache;

@@ -1,11 +1,11 @@
-//! Tables 3 and 4, Figure 4: where a collection's time goes, at the canonical heap size.
+//! Tables 3 and 4, Figure 4: the time of each phase of a collection, at the canonical heap size.
 //!
 //! MCC had five phases: pin, root, graph, free, sweep. Vellum measures three: scanning the roots (pin and
 //! root), tracing from there (graph), and sweeping (free and sweep). libgc measures none.
 //!
-//! Table 3's counts are the library's, too. A page of MCC had 2 KB and was promoted whole if a root led into
-//! it. A block of Vellum's has 16 KiB; it is promoted if it was to be emptied (only sparse ones are) and
-//! something in it had to stay. MCC loses the free memory in it; Vellum allocates there next.
+//! The library also reports Table 3's counts. A page of MCC had 2 KB and was promoted whole if a root led
+//! into it. A block of Vellum's has 16 KiB. It is promoted if it was to be emptied (only sparse ones are)
+//! and an object in it had to stay. MCC loses the free memory in it; Vellum allocates there next.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

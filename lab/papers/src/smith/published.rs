@@ -1,7 +1,8 @@
-//! The source's Tables 2 to 7, as numbers.
+//! The paper's Tables 2 to 7, as numbers.
 //!
-//! Times are seconds on a 256 MB UltraSparc-5; a word was four bytes. Runs that were impossible, and figures
-//! that cannot be read in our copy, are left out. Of Table 7 these are the averages, which the source plots.
+//! Times are seconds on a 256 MB UltraSparc-5; a word was four bytes. Runs that were impossible, and
+//! figures illegible in our copy, are left out. Table 7's figures here are the averages, which the paper
+//! plots.
 
 /// Bytes of the source's words.
 pub(super) const WORD_BYTES: f64 = 4.0;

@@ -1,4 +1,4 @@
-//! The report beside the experiments: the collectors here.
+//! The report of the experiments: the collectors of this machine.
 
 use super::lab::Lab;
 use crate::report;

@@ -1,4 +1,4 @@
-//! Estimates beside the truth: programs whose curves are known by theory, or by the exact oracle.
+//! Estimates compared with the truth: programs with curves from theory, or from the exact oracle.
 
 use vellum_papers::model::published::{STEP, Synthetic};
 use vellum_papers::model::{Slrum, Turner};

@@ -1,5 +1,5 @@
-//! The experiments of Bates in a tiny size, from stamps to SVG, so that none rots. Nothing is timed and no
-//! goal is asked for.
+//! The experiments of Bates in a tiny size, from stamps to SVG, so that all of them keep working. Nothing
+//! is timed and no goal is checked.
 
 use vellum_measure::line::{Entry, OnError, Reader};
 use vellum_papers::Scale;

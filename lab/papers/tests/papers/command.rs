@@ -1,4 +1,4 @@
-//! The command line of the experiments' program. What experiments do is tested by themselves.
+//! The command line of `vellum-papers`. Other tests run the experiments themselves.
 
 use std::process::{Command, Output};
 

@@ -1,8 +1,7 @@
-//! The experiments of Cooper, Nettles and Subramanian in a tiny size, as far as this machine and the library
-//! allow, so that none rots. Nothing is timed and no goal is asked for; experiments that cannot be run must
-//! be named.
+//! The experiments of Cooper, Nettles and Subramanian in a tiny size, if this machine and the library allow
+//! them. Nothing is timed and no goal is checked; experiments that cannot be run must be listed.
 //!
-//! Swap is never made here: it is the whole machine's. That part runs with `vellum papers cooper`.
+//! Swap is never made here, since it is the whole machine's. That part runs with `vellum papers cooper`.
 
 use std::path::PathBuf;
 use vellum_papers::cooper::{Experiment, Options, PlanName, SCHEMA, run};

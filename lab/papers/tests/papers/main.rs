@@ -1,5 +1,5 @@
-//! The experiments, the models behind them, and their program. One executable for all; `never_rot`
-//! stands beside it because its executable is also its worker.
+//! Tests of the experiments, the models behind them, and their program, in one executable. `never_rot` has
+//! its own executable, which is also its worker.
 
 mod accuracy;
 mod bates;

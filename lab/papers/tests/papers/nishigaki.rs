@@ -1,4 +1,4 @@
-//! The experiments of Nishigaki in a tiny size, from seeds to SVG, so that none rots. No goal is asked for.
+//! The experiments of Nishigaki in a tiny size, from seeds to SVG. No goal is checked.
 
 use vellum_papers::nishigaki::{Experiment, Options, SCHEMA, Worker, run};
 use vellum_papers::{Common, Scale, write_figures};

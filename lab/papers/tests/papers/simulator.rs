@@ -1,4 +1,4 @@
-//! The simulated machine: it repeats itself, keeps the source's bound, and shows what the source saw.
+//! The simulated machine: its runs repeat, keep the paper's bound, and show the paper's results.
 
 use vellum_papers::model::Estimation;
 use vellum_papers::model::sim::{

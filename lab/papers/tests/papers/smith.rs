@@ -1,5 +1,5 @@
-//! Every experiment of `papers smith` in a tiny size: the clients are compiled, run on every heap that is
-//! here and check themselves. Nothing is timed and no goal is asked for.
+//! Every experiment of `papers smith` in a tiny size: the clients are compiled, run on every heap found
+//! here and check themselves. Nothing is timed and no goal is checked.
 
 use std::path::PathBuf;
 use vellum_papers::smith::{CLIENTS, Experiment, Libraries, Options, SCHEMA, run};

@@ -1,9 +1,12 @@
 //! Table 2: whole programs, unmodified, with and without Vellum.
 //!
-//! For each row two questions. How much could be saved at all? That is the **ceiling**: under glibc, the
-//! row's minor faults (less those of the same program on a trivial input) times the CPU time of one first
-//! touch of an anonymous page, measured by turns with the rows. And how much is saved: the CPU time saved, as
-//! a share of the ceiling. The share can exceed 1, as Vellum also saves the cost of glibc's own bookkeeping.
+//! Each row answers two questions:
+//!
+//! - How much could be saved at all? The **ceiling** is the row's minor faults under glibc (less those of
+//!   the same program on a trivial input) times the CPU time of one first touch of an anonymous page,
+//!   measured by turns with the rows.
+//! - How much is saved? The result is the CPU time saved, as a share of the ceiling. The share can exceed
+//!   1, as Vellum also saves the cost of glibc's own bookkeeping.
 //!
 //! CPU time is user and system time of the program and all its children; peak memory that of the largest
 //! process among them.

@@ -1,7 +1,7 @@
-//! The rows of Table 2: which programs, with what input, and what was published for their like.
+//! The rows of Table 2: the programs, their inputs, and the published figures of similar programs.
 //!
-//! Every row has a trivial input too: faults without the row's work (the program's own code, its start) are
-//! not ones that an allocator could save.
+//! Every row has a trivial input too. Its faults come from the program's own code and start, and no
+//! allocator could save them.
 
 use super::sources::{CHURN, cxx, join, sort};
 use crate::Scale;

@@ -1,9 +1,9 @@
-//! The source's first experiment: a block is allocated, one byte of every page is written, and it is freed.
+//! The paper's first experiment: a block is allocated, one byte of every page is written, and it is freed.
 //!
-//! The writing is timed on its own too, and so are the calls without any writing. `method` says where the
-//! block comes from:
+//! The writing is also timed alone, and so are the calls without any writing. `method` selects the source
+//! of the block:
 //!
-//! | method | block | in the source |
+//! | method | block | in the paper |
 //! | --- | --- | --- |
 //! | `paged` | mmap; a fault on each page's first touch | "paged" |
 //! | `populated` | mmap with `MAP_POPULATE` | "non-paged" (Linux) |

@@ -1,7 +1,7 @@
 //! The abstract's two claims: a block of 8 MiB allocated, and one of 128 KiB resized to 256 KiB.
 //!
-//! `source=malloc` is the allocator that is preloaded; `source=system` is the kernel's own page allocator,
-//! which the source compares with. Every page is touched, new ones after a resize.
+//! `source=malloc` is the preloaded allocator. `source=system` is the kernel's own page allocator, with
+//! which the paper compares. Every page is touched, also the new ones after a resize.
 
 use super::{free, malloc, middle};
 use crate::area::{Frames, Mapping, Slots, touch};

@@ -1,9 +1,9 @@
-//! The source's Figure 6: very small and very large blocks mixed at random, and the cost of each size.
+//! Figure 6 of the paper: very small and very large blocks mixed at random, and the cost of each size.
 //!
 //! A table of blocks in use is visited at random. Each step frees the block in a place and puts a new one
-//! there, its size drawn so that every power of two is equally likely. A block is allocated, one byte of each
-//! of its pages is written, and it is freed later; both costs go to the bin of its size. The effect of its
-//! neighbours' sizes is included, as in the source.
+//! there, its size drawn so that every power of two is equally likely. One byte of each of the block's
+//! pages is written, and it is freed later. Both costs are recorded by the power of two of its size. They
+//! include the effect of the other blocks' sizes, as in the paper.
 
 use super::{free, malloc};
 use crate::area::{Slots, touch};

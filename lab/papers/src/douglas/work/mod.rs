@@ -1,7 +1,7 @@
-//! The work of the worker processes: one file each.
+//! The work of the worker processes, one file for each kind.
 //!
 //! A worker prints its figures as one line of JSON. Costs are in [`crate::clock::UNIT`] or nanoseconds, as
-//! the name's end says; the cost of reading the counter is taken off.
+//! the end of the name says; the cost of reading the counter is subtracted.
 
 mod block;
 mod claim;

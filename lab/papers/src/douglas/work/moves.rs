@@ -1,8 +1,8 @@
-//! The source's section 4.2: contents relocated and swapped, by moving page tables and by copying.
+//! Section 4.2 of the paper: contents relocated and swapped, by moving page tables and by copying.
 //!
 //! Blocks begin at multiples of 2 MiB and all their pages are in use. `relocate` and `swap` are Vellum's;
-//! `copy` is memcpy from one such block to another, both warm. With `beside=1` a second thread runs
-//! meanwhile: moving page tables must then interrupt the other processor, copying need not.
+//! `copy` is memcpy from one such block to another, both warm. With `beside=1` a second thread runs all the
+//! time: moving page tables must then interrupt the other processor, copying need not.
 
 use super::middle;
 use crate::area::{HUGE, PAGE, Slots};

@@ -1,4 +1,4 @@
-//! The cost of a page, and backing by the host of a virtual machine.
+//! The cost of the first touch of a page, and memory made resident in the host of a virtual machine.
 
 use crate::area::{Frames, Mapping, PAGE, touch as write};
 use crate::clock;

@@ -1,8 +1,10 @@
-//! The source's section 4.2: a vector that grows by one value at a time.
+//! Section 4.2 of the paper: a vector that grows by one value at a time.
 //!
-//! `copy` does what `std::vector` does: when it is full, storage of twice the size, the values copied over,
-//! the old storage freed. `realloc` leaves the moving to malloc. `buffer` is Vellum's growable buffer:
-//! exactly the pages needed, address space behind them, nothing copied.
+//! - `copy` does the same as `std::vector`: when it is full, it allocates twice the size, copies the values
+//!   and frees the old storage.
+//! - `realloc` leaves the moving to malloc.
+//! - `buffer` is Vellum's growable buffer: exactly the pages needed, address space behind them, nothing
+//!   copied.
 
 use super::{free, malloc, middle, peak_bytes};
 use crate::area::Slots;

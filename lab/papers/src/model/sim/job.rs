@@ -1,4 +1,4 @@
-//! A job in its initiator: where it is in its program, which of its pages are in memory, and what it has had.
+//! A simulated job in its initiator: its place in its program, its resident pages, and its counters.
 
 use super::program::{Program, Stretches};
 use super::windows::Chooser;

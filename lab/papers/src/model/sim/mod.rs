@@ -1,4 +1,4 @@
-//! A multiprogrammed machine, simulated: what windows do to throughput.
+//! The simulation of a multiprogrammed machine: the effect of windows on throughput.
 //!
 //! ```text
 //!            ┌────────── file device: a delay for each job ◀──────────┐
@@ -8,29 +8,32 @@
 //!    └── activated ── suspended (whole: pages out, pages in as blocks) ◀┘ no frame left
 //! ```
 //!
-//! Jobs sit in *initiators*: when one ends, the next of its list starts. Each references its pages by the
-//! stack model, or walks over them (the King Size Program), and does file I/O now and then. Frames are
-//! limited. A job's pages that have left its window are evicted at its sample points. When there is no frame
-//! for a fault, the job with the most service since its activation is suspended as a whole; it comes back in
-//! turn. No job waits for ever: one that has waited long is exchanged for one that has run long.
+//! Jobs sit in *initiators*: when one ends, the next of its list starts. Each job references its pages by
+//! the stack model, or walks over them (the King Size Program), and does file I/O now and then. Frames are
+//! limited.
 //!
-//! What differs between two runs is only [`Windows`]: one window for all, one window adjusted to the paging
-//! load, one per job by a knee; or no windows, and the least recently used page of all goes.
+//! - A job's pages that have left its window are evicted at its sample points.
+//! - Without a free frame for a fault, the job with the most service since its activation is suspended as a
+//!   whole. Suspended jobs come back in turn.
+//! - No job waits for ever: a job that has waited long is exchanged for one that has run long.
 //!
-//! Time is in instructions of the one CPU. All is drawn from the seed: the same settings give the same
-//! figures everywhere.
+//! Runs differ only in their [`Windows`]: one window for all jobs, one window adjusted to the paging load,
+//! or one for each job by a knee. Without windows, the least recently used page of all jobs is evicted.
 //!
-//! | file | what |
+//! Time is in instructions of the one CPU. All random numbers come from the seed: the same settings give
+//! the same figures everywhere.
+//!
+//! | file | contents |
 //! | --- | --- |
-//! | `program` | what jobs do: phases, B1 to B4, the King Size Program |
-//! | `job` | a job in its initiator: where it is in its program, its pages, its counters |
-//! | `windows` | who chooses the windows |
+//! | `program` | the work of jobs: phases, B1 to B4, the King Size Program |
+//! | `job` | a job in its initiator: its place in its program, its pages, its counters |
+//! | `windows` | the choice of the windows |
 //! | `device` | the paging device |
 //! | `machine` | CPU, frames, load control: the run |
-//! | `settings` | sizes and times, and those of the source |
+//! | `settings` | sizes and times, and those of the paper |
 //! | `report` | the figures |
 //!
-//! Source: Nishigaki, section 5. Where it gives no details, a named constant or setting states our
+//! Source: Nishigaki, section 5. Where the paper gives no details, a named constant or setting states our
 //! assumption: file I/O, blocks, the order of suspension, the programs' curves (its Figure 3 gives their
 //! shapes only).
 

@@ -1,4 +1,4 @@
-//! A machine's sizes and times, and its workload.
+//! The settings of the simulated machine: its sizes, its times and its workload.
 //!
 //! Source: Nishigaki, section 5, for memory, initiators and S. The rest is assumed: see the constants.
 

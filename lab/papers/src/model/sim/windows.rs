@@ -1,4 +1,4 @@
-//! Who chooses the windows of the simulated jobs.
+//! The choice of the simulated jobs' windows.
 
 use crate::model::estimation::Estimation;
 use crate::model::trial::Manager;

@@ -1,15 +1,15 @@
-//! A job of the real machine: a process that references its pages as a simulated program does.
+//! A job of the experiment `real`: a process that references its pages like a simulated program.
 //!
 //! ```text
 //! words ─▶ make the program ─▶ "ready" ─▶ (moved into the cgroup) "go" ─▶ King: all pages once ─▶ "touched"
 //!             └─▶ "go" ─▶ warm up ─▶ count ─▶ a line of figures ─▶ go on, uncounted, until killed
 //! ```
 //!
-//! A reference to another page touches it, and then the processor is kept busy for as long as the program
-//! stays. Virtual time is that work and nothing else. With windows, the job knows its own references (as a
-//! program on Vellum's pages would): at each sample point it chooses its window and gives back what lies
-//! outside of it (MADV_PAGEOUT) if the group is near its limit. All that is paid from the job's own time. To
-//! draw references is the experiment's business and no program's, so it is timed and left out.
+//! A reference to another page touches it; the processor is then kept busy for as long as the program stays
+//! on that page. Virtual time is that work only. With windows, the job has its own references (as a program
+//! on Vellum's pages would). At each sample point it chooses its window and returns the pages outside of it
+//! (MADV_PAGEOUT) if the group is near its limit. The job's own time pays for all of this. Drawing the
+//! references belongs to the experiment, so it is timed and subtracted.
 
 use crate::model::sim::{Behaviour, Program, benchmark_programs, king_size_program};
 use crate::model::{Slrum, SlrumRuns};

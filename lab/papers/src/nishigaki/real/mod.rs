@@ -1,4 +1,5 @@
-//! The same as real processes on this machine, against the kernel's own reclaim.
+//! The experiment `real`: the same jobs as real processes on this machine, against the kernel's own
+//! reclaim.
 //!
 //! ```text
 //!   Device (zram, swap) ── Group (memory cgroup, a limit for each run) ── six jobs on one processor
@@ -6,16 +7,14 @@
 //!      calibration: S, rounds a ns ──▶ the jobs' speed: S is 80,000 instructions, as in the source
 //! ```
 //!
-//! The device's delay is what it is: so it is measured, and the *programs* are made as fast as the source's
-//! were beside its device. They have [`SCALE`] pages for each of the source's, so that what the kernel itself
-//! needs is small beside them.
-//!
-//! On zram a fault costs CPU time and no waiting. So what counts is service for a second of CPU time of all
-//! jobs, which other people's use of the machine does not change. There is no load control: jobs are not
-//! suspended, in any arm.
-//!
-//! Everything that is made here is dropped again, also when a signal asks to end: jobs first, then the
-//! cgroup, then the device.
+//! - The delay of the device cannot be chosen, so it is measured. The *programs* are made as fast relative
+//!   to it as the paper's were to its device. They have [`SCALE`] pages for each of the paper's, so that
+//!   the kernel's own memory is small compared with theirs.
+//! - On zram a fault costs CPU time and no waiting. The result is therefore service for a second of CPU
+//!   time of all jobs, which other programs on the machine do not change.
+//! - There is no load control: jobs are not suspended, in any arm.
+//! - Everything made here is removed at the end, also after a signal: jobs first, then the cgroup, then the
+//!   device.
 
 mod job;
 
