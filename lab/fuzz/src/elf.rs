@@ -1,4 +1,4 @@
-//! Executables, libraries and what debuggers find in them: ELF, DWARF, unwinding tables, linkers' names.
+//! Targets for executables, libraries and their debug data: ELF, DWARF, unwinding tables, linkers' names.
 
 use crate::split::{self, InMemory};
 use vellum_process::Image;

@@ -1,5 +1,5 @@
-//! What an agent and the recommenders of a fleet read: paths of control groups, lists of pods, objects and
-//! events of Kubernetes, Slurm's accounting.
+//! Targets for the inputs of a fleet's agent and recommenders: paths of control groups, lists of pods,
+//! objects and events of Kubernetes, Slurm's accounting.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! What the governor reads: its table of jobs, requests for metrics; and its state, which `vellum top` reads.
+//! Targets for the governor: its table of jobs, requests for metrics, and its state, which `vellum top`
+//! reads.
 
 use std::path::Path;
 use vellum_governor::{Config, Snapshot, readers};

@@ -1,5 +1,5 @@
-//! What the kernel writes, or a container's file system in its place: texts of `/proc` and of control groups,
-//! types, rings of events.
+//! Targets for data that the kernel writes, or a container's file system in its place: texts of `/proc` and
+//! of control groups, types, rings of events.
 
 use crate::split;
 use vellum_kernel::readers as kernel;

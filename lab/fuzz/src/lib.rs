@@ -1,10 +1,12 @@
-//! One function for each reader of bytes in the house, to be called with bytes that nobody meant.
+//! Fuzz targets: one function for each reader of bytes in the project, called with arbitrary bytes.
 //!
-//! A file that was cut off, a table with a typing error, a program that writes where it should not, a debug
-//! section of a strange compiler: each comes in as bytes, and the reader that takes them has promised three
-//! things. It does not panic (an overflow is a panic here), it reads nothing beyond what it was given, and
-//! its memory and time are bounded by the input's length. Where there is a writer, what was read is written
-//! and read again, and must be the same.
+//! The bytes may be a file that was cut off, a table with a typing error, shared memory that a program
+//! damaged, a debug section of a strange compiler. Invariants of every reader:
+//!
+//! - It does not panic (an overflow is a panic here).
+//! - It reads nothing beyond its input.
+//! - Its memory and time are bounded by the input's length.
+//! - If there is a writer, the value read is written and read again, and must be the same.
 //!
 //! ```text
 //! corpus/NAME/* ──▶ tests/kept ── each file, and thousands of changed ones ─┐
@@ -12,9 +14,9 @@
 //! targets/NAME.rs ── cargo-fuzz, for as long as one likes ──────────────────┘
 //! ```
 //!
-//! A target panics where a promise is broken, and else returns. [`TARGETS`] lists them; which
-//! reader each calls and what that one promises is in `lab/fuzz/README.md`, how to add one in
-//! `CONTRIBUTING.md`. Nothing depends on this crate.
+//! A target panics if an invariant is broken, and returns otherwise. [`TARGETS`] lists them.
+//! `lab/fuzz/README.md` lists each target's reader and invariants, `CONTRIBUTING.md` the steps to add one.
+//! Nothing depends on this crate.
 
 mod elf;
 mod fleet;

@@ -1,4 +1,4 @@
-//! Measurements, written and read again: observations in two forms, traces, recorded watches.
+//! Targets for measurements, written and read again: observations in two forms, traces, recorded watches.
 
 use std::io::Cursor;
 use vellum_measure::line::{Entry, OnError, Reader, write_entry};

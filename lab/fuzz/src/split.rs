@@ -1,4 +1,4 @@
-//! Parts of an input: numbers taken off its end, and files made of the rest.
+//! Helpers that split an input: numbers taken off its end, and files made of the rest.
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! What crosses a process boundary, and may have been written by anybody whose process it is.
+//! Targets for data that crosses a process boundary, and may have been damaged by the process that wrote
+//! it.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;

@@ -3,13 +3,13 @@
 //! ```text
 //! PLACE/ROW/template   what the preparation left
 //! PLACE/ROW/work       a copy of it, the run's working folder; home/ and tmp/ are in it
-//! PLACE/ROW/script     what /bin/sh is given
-//! PLACE/ROW/out, err   output goes to files, so that nothing left running can keep a pipe open
+//! PLACE/ROW/script     the input of /bin/sh PLACE/ROW/out, err   output goes to files, so that a process
+//! left running cannot keep a pipe open
 //! ```
 //!
-//! The path is the same for every mode, as programs print it. What a run leaves running carries a mark in its
-//! environment and is ended by it; a process that has emptied its environment and left the group is not
-//! found.
+//! The path is the same for every mode, as programs print it. The environment of a run has a mark by which
+//! processes that it leaves running are found and ended. A process that has emptied its environment and
+//! left the group is not found.
 
 use super::list::{Mode, Row};
 use super::{Error, Installed};

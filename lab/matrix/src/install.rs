@@ -1,7 +1,7 @@
-//! Installing what is missing, from Debian's archive.
+//! Installation of missing packages, from Debian's archive.
 //!
-//! Packages of servers would start them. Debian asks `/usr/sbin/policy-rc.d` first; where there is no such
-//! file, one that forbids it is put there for the time of the installation.
+//! Packages of servers would start them. Debian first runs `/usr/sbin/policy-rc.d`; if there is no such
+//! file, one that forbids starting is made for the time of the installation.
 
 use super::Error;
 use super::list::Row;

@@ -1,8 +1,8 @@
-//! All modes of one row, compared with the plain run.
+//! The comparison of all modes of one row with the plain run.
 //!
-//! Each program runs plain twice to find differences from run to run. A row whose two plain runs differ after
-//! its filters is reported as nondeterministic, and counts as a failure of the list, not of Vellum. The fast
-//! matrix runs plain once, and a second time only if something differs.
+//! Each program runs plain twice to find differences from run to run. A row whose two plain runs differ
+//! after its filters is reported as nondeterministic, and counts as a failure of the list instead of
+//! Vellum. The fast matrix runs plain once, and a second time only after a difference.
 
 use super::exec::{Said, Stage};
 use super::list::{Mode, Row};

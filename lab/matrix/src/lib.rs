@@ -1,22 +1,21 @@
-//! The matrix: many of Debian's programs, each run plain and on Vellum, with everything they say compared.
+//! The matrix: many of Debian's programs, each run plain and on Vellum, with their outputs compared.
 //!
-//! `programs.toml` lists the programs, a row each: Debian packages, a shell script with real work
-//! for the program, and what of its output differs from run to run. Each row is run
-//!
+//! `programs.toml` lists the programs, a row each: Debian packages, a shell script with real work for the
+//! program, and filters for output that differs from run to run. Each row is run
 //! | mode | how |
 //! | --- | --- |
-//! | plain | without Vellum, twice: what differs between these two is no difference of ours, and is reported |
+//! | plain | without Vellum, twice: differences between these two are not Vellum's, and are reported |
 //! | preloaded | `LD_PRELOAD=libvellum.so` |
 //! | run | under `vellum run` |
-//! | frames | under `vellum run --frames 16M`, where the row asks for it |
-//! | libgc | under `vellum run --libgc`, where the row asks for it |
+//! | frames | under `vellum run --frames 16M`, if the row requests it |
+//! | libgc | under `vellum run --libgc`, if the row requests it |
 //!
-//! and standard output, standard error and exit status must be the same in all. A difference is never
-//! repeated away: a mode that differs is run again only to learn how often it does.
+//! and standard output, standard error and exit status must be the same in all modes. A mode that differs
+//! counts as different; it runs again only to count how often it differs.
 //!
-//! Every run begins in a fresh copy of the folder that the row's preparation left, under the same path, with
-//! an environment that is the same but for what starts Vellum. A row has a deadline; what it leaves running
-//! is ended by a mark in its environment.
+//! Every run begins in a fresh copy of the folder that the row's preparation left, under the same path. The
+//! environment is the same but for the variables that start Vellum. A row has a deadline; processes that it
+//! leaves running are ended by a mark in their environment.
 //!
 //! | module | what it does |
 //! | --- | --- |

@@ -1,6 +1,5 @@
-//! The rows of the matrix, from `matrix/programs.toml`.
-//!
-//! The list is part of the executable, so that tests copied elsewhere have it.
+//! The rows of the matrix, from `matrix/programs.toml`. The list is part of the executable, so that tests
+//! copied elsewhere have it.
 
 use super::Error;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Runs the matrix of programs: see `vellum_matrix` and `docs/matrix.md`.
+//! The program that runs the matrix: see `vellum_matrix` and `docs/matrix.md`.
 
 use clap::Parser;
 use std::path::PathBuf;

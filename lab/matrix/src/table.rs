@@ -1,4 +1,4 @@
-//! The results as a table for people, in Markdown, and for machines.
+//! The results as a table: on the terminal, in Markdown, and for programs.
 
 use super::judge::{Judged, Verdict};
 use super::list::Mode;

@@ -1,7 +1,8 @@
-//! The fast part of the matrix: programs that have shown faults of their own kind, run plain and on Vellum.
+//! The fast part of the matrix: programs that have shown faults of different kinds, run plain and on
+//! Vellum.
 //!
-//! `lab/target/debug/matrix` runs all of it, after `lab/build`; docs/matrix.md says what is
-//! compared.
+//! `lab/target/debug/matrix` runs the whole matrix, after `lab/build`; docs/matrix.md explains the
+//! comparison.
 
 use vellum_matrix::{Options, table};
 

@@ -1,5 +1,5 @@
-//! What twenty workloads should request: Vellum's recommendation beside the rule of the Kubernetes
-//! recommender, on the same histories.
+//! The memory that workloads should request: Vellum's recommendation for twenty workloads, beside the rule
+//! of the Kubernetes recommender, on the same histories.
 //!
 //! ```text
 //! Group ── workload, no limit ─┬─ vellum watch ─▶ the largest advice, and 10 %  (decide)
@@ -7,15 +7,16 @@
 //! Group ── workload: no limit, again (A/A), at most what Vellum recommends, in random order
 //! ```
 //!
-//! A request bounds nobody; here Vellum's is made a hard limit, with a zram disk to page to, so that a number
-//! which is too small is seen: as CPU time of the workload, user and system, or as a kill.
+//! A request limits nothing by itself. Here Vellum's is set as a hard limit, with a zram disk to page to,
+//! so that a number which is too small shows: as CPU time of the workload, user and system, or as a kill.
 //!
-//! Departures: a history is one run, not eight days, so the watch may cost more than an agent's, to learn as
-//! much of it; the recommender's percentile is over that run, sampled twenty times a second.
+//! Departures:
+//! - A history is one run instead of eight days. The watch may therefore cost more than an agent's, to
+//!   learn as much in less time.
+//! - The recommender's percentile is over that run, sampled twenty times a second.
 //!
-//! Needs root, zram and a memory cgroup. Device and groups are removed when it ends, also by a signal.
-//!
-//! The programs, the run of one under a limit, and the recommender's rule are those of the section `advice`
+//! The program needs root, zram and a memory cgroup. It removes device and groups at its end, also after a
+//! signal. The workloads, their runs under a limit, and the recommender's rule come from section `advice`
 //! of `vellum-bench`, compiled in from its files.
 
 #[path = "../../bench/src/confined.rs"]

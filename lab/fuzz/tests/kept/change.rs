@@ -1,7 +1,5 @@
-//! Inputs made of other inputs: bits turned, pieces cut, copied, exchanged between two, numbers put to
-//! extremes, words put in.
-//!
-//! The same seed makes the same inputs on every machine.
+//! Random changes of inputs: bits flipped, pieces cut, copied or exchanged between two inputs, numbers set
+//! to extremes, words inserted. The same seed makes the same inputs on every machine.
 
 use vellum_measure::Rng;
 

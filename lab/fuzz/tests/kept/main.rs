@@ -1,7 +1,8 @@
-//! The kept corpus, and inputs made of it: on stable, in seconds.
+//! Runs of every target on the kept corpus and on changed copies of it, with stable Rust, in seconds.
 //!
-//! `VELLUM_FUZZ_ITERATIONS` says how many inputs are made for each target (without it as many as a short time
-//! allows), `VELLUM_TEST_SEED` repeats a run. What breaks a promise is shortened and written to a file.
+//! `VELLUM_FUZZ_ITERATIONS` sets the number of inputs for each target (by default, as many as fit a short
+//! time), and `VELLUM_TEST_SEED` repeats a run. An input that breaks an invariant is shortened and written
+//! to a file.
 
 mod change;
 mod watch;

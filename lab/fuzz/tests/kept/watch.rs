@@ -1,4 +1,4 @@
-//! Each input under watch: what it allocates, how long it takes, whether it panics. What breaks a promise is
+//! A watch over each input: its allocations, its time, and its panics. An input that breaks an invariant is
 //! written to a file.
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,9 +1,9 @@
-//! The library on aarch64: built for it, and programs of it run by an emulator, `qemu-aarch64-static`.
+//! The library on aarch64: built for it, and tested with programs under an emulator, `qemu-aarch64-static`.
 //!
-//! The emulator runs a program's instructions and hands its system calls to this kernel. It does less than
-//! a kernel does, so a program (`c/emulated.c`) finds out first what is lacking, and each scenario is run
-//! without Vellum before: one that fails there is skipped, by name. It keeps a record of each page of address
-//! space, which is why programs have a limit on their data: Vellum then reserves none.
+//! The emulator runs a program's instructions and passes its system calls to this kernel, but supports
+//! fewer of them. A program (`c/emulated.c`) first finds the missing ones. Each scenario also runs without
+//! Vellum before; a scenario that fails there is skipped, by name. The emulator keeps a record of each page
+//! of address space, so programs have a limit on their data: Vellum then reserves no address space.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,11 +1,12 @@
-//! A kernel that refuses: each of Vellum's own system calls in turn is answered with an error. The program
-//! must end as it should, or with memory refused, or with a line that says why it is stopped. It must never
+//! A kernel that refuses: each of Vellum's own system calls in turn returns an error.
+//!
+//! The program must end normally, or with memory refused, or with a message about the reason. It must never
 //! end by a signal for wrong memory, have wrong contents, or hang.
 //!
-//! The program runs under a filter (`SECCOMP_RET_USER_NOTIF`) that asks this process about every call of one
-//! kind. Calls whose instruction lies in `libvellum.so` count; the `k`-th is refused, all others go on. No
-//! privilege is needed. `VELLUM_INJECT_CALLS` says how many calls of each kind are tried, every one of them,
-//! and `VELLUM_INJECT_KIND` names the only kind to try.
+//! The program runs under a filter (`SECCOMP_RET_USER_NOTIF`) that reports every call of one kind to this
+//! process. Calls whose instruction lies in `libvellum.so` count; the `k`-th is refused, all others
+//! continue. No privilege is needed. `VELLUM_INJECT_CALLS` sets how many calls of each kind are refused in
+//! turn (by default a few of them); `VELLUM_INJECT_KIND` names the only kind to try.
 
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

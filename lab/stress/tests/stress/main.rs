@@ -1,4 +1,4 @@
-//! Vellum where it takes minutes, an emulator, or programs of others. One executable for all.
+//! Tests of Vellum that need minutes, an emulator, or programs of others, in one executable.
 
 mod aarch64;
 mod common;

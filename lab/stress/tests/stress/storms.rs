@@ -1,9 +1,9 @@
-//! Memory that stays what it was while the kernel moves it about: compaction, huge pages, swapping, another
-//! node.
+//! Storms: programs check every page of their memory while the kernel moves it, by compaction, huge pages,
+//! swapping and migration between nodes.
 //!
-//! The kernel is set to each of these over and over, which needs root, while programs look at every page they
-//! have. Machine-wide settings are put back; what needs a device or a group has one of its own.
-//! `VELLUM_STORM_SECONDS` says how long it all lasts.
+//! The test sets the kernel to do each of these over and over, which needs root. Machine-wide settings are
+//! restored afterwards; tests that need a device or a group make their own. `VELLUM_STORM_SECONDS` sets the
+//! length of all storms together.
 
 use std::ffi::OsStr;
 use std::fs;
