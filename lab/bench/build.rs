@@ -38,8 +38,8 @@ fn main() {
     mimalloc("MIMALLOC_SECURE", &["-DMI_SECURE=4"]);
 }
 
-/// Compiled alike in every profile: a chain of arithmetic that the compiler may not vectorise, with lines for
-/// `vellum cost`.
+/// Compiles the kernels, with the same switches in every profile: a chain of arithmetic that the compiler
+/// must not vectorise, with line information for `vellum cost`.
 fn kernels() {
     println!("cargo:rerun-if-changed={KERNELS}");
     println!("cargo:rerun-if-changed=src/timing/c/kernels.h");

@@ -11,28 +11,28 @@ use std::ops::{Deref, DerefMut};
 /// The implementor must be valid when every byte of it is zero.
 pub(crate) unsafe trait Zeroed: Copy {}
 
-// SAFETY: integers and null pointers are all-zero bytes; `Block` is a null pointer and a zero.
+// SAFETY: an integer is valid when all bytes are zero.
 unsafe impl Zeroed for u8 {}
-// SAFETY: as above.
+// SAFETY: an integer is valid when all bytes are zero.
 unsafe impl Zeroed for u32 {}
-// SAFETY: as above.
+// SAFETY: an integer is valid when all bytes are zero.
 unsafe impl Zeroed for u64 {}
-// SAFETY: as above.
+// SAFETY: an integer is valid when all bytes are zero.
 unsafe impl Zeroed for usize {}
-// SAFETY: as above.
+// SAFETY: all-zero bytes are a null pointer.
 unsafe impl<T> Zeroed for *mut T {}
-// SAFETY: as above.
+// SAFETY: all-zero bytes are a block with a null pointer and a size of zero.
 unsafe impl Zeroed for crate::raw::Block {}
 
-/// A zeroed slice in a mapping of its own.
+/// A zeroed slice in its own mapping.
 pub(crate) struct Area<T: Zeroed> {
     at: *mut T,
     len: usize,
 }
 
-// SAFETY: the area owns its mapping, like a boxed slice.
+// SAFETY: the area owns its mapping, and no other value refers to it.
 unsafe impl<T: Zeroed + Send> Send for Area<T> {}
-// SAFETY: shared access is read access, like a boxed slice.
+// SAFETY: a shared area is only read.
 unsafe impl<T: Zeroed + Sync> Sync for Area<T> {}
 
 impl<T: Zeroed> Area<T> {
@@ -41,14 +41,14 @@ impl<T: Zeroed> Area<T> {
         Self::mapped(len, libc::MAP_POPULATE)
     }
 
-    /// `len` zeroed items, each page to be faulted in by the first touch.
+    /// `len` zeroed items, whose pages fault in at the first touch.
     pub(crate) fn untouched(len: usize) -> Self {
         Self::mapped(len, 0)
     }
 
     fn mapped(len: usize, flags: libc::c_int) -> Self {
         let bytes = (len * size_of::<T>()).max(1);
-        // SAFETY: a fresh private anonymous mapping, no address asked for.
+        // SAFETY: a fresh private anonymous mapping at an address that the kernel chooses.
         let at = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -77,15 +77,15 @@ impl<T: Zeroed> Deref for Area<T> {
 
 impl<T: Zeroed> DerefMut for Area<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as for `deref`, and `self` is borrowed alone.
+        // SAFETY: the mapping holds `len` items as long as `self` lives, and the exclusive borrow allows no
+        // other access.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
     }
 }
 
 impl<T: Zeroed> Drop for Area<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`, which nobody else can reach any more. Failure would leak it, no
-        // more.
+        // SAFETY: the mapping made in `new`; no reference into it outlives the area. A failure only leaks it.
         unsafe { libc::munmap(self.at.cast(), (self.len * size_of::<T>()).max(1)) };
     }
 }

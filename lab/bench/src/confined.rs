@@ -15,32 +15,32 @@ use vellum_campaign::confine::{DeviceError, Group, GroupError};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_process::Interrupt;
 
-/// How long between looks at whether it has ended.
+/// Time between two checks whether the program has ended.
 const LOOK: Duration = Duration::from_millis(2);
 /// No limit, in bytes: more than any machine has.
 pub(crate) const NONE: u64 = 1 << 50;
 
-/// Where programs' files are: on a disk, as in memory they would count under the limit.
+/// The folder for programs' files. It is on a disk, since files in memory would count under the limit.
 pub(crate) const FOLDER: &str = "/var/tmp";
-/// The paging device, bytes: more than all programs together hold.
+/// Bytes of the paging device: more than all programs together use.
 pub(crate) const DEVICE_BYTES: u64 = 2 << 30;
 /// The longest that a run without limit may take.
 pub(crate) const UNLIMITED_LONGEST: Duration = Duration::from_secs(300);
 /// Wall time of a limited run, at most, in multiples of the first run, which has no limit.
 pub(crate) const LONGEST: u32 = 4;
-/// Said when a signal has ended a section early.
+/// The note after a signal has ended a section early.
 pub(crate) const STOPPED: &str = "a signal asked to end: what comes after was not measured";
-/// Draws behind an interval.
+/// Resamplings for an interval.
 const RESAMPLES: usize = 1000;
 
-/// What to run of a section.
+/// The options of a section.
 #[derive(Debug, Clone)]
 pub struct Asked<'a> {
     /// Programs whose cell's name contains this.
     pub only: Option<&'a str>,
     /// Rounds.
     pub rounds: usize,
-    /// Draws orders and inputs.
+    /// Seed of the orders and inputs.
     pub seed: u64,
     /// The command `vellum`.
     pub vellum: PathBuf,
@@ -55,27 +55,27 @@ pub enum Unmeasured {
     /// Inputs could not be made.
     #[error("the programs' inputs could not be made: {0}")]
     Inputs(#[from] io::Error),
-    /// A file of ours is missing.
+    /// A file of the project is missing.
     #[error("{} is not there; build everything with ./build", .0.display())]
     Missing(PathBuf),
 }
 
-/// What is run.
+/// A program to run in a group.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
-    /// What its group is called, beside our process id.
+    /// The name of its group, to which our process id is added.
     pub(crate) name: &'a str,
     pub(crate) command: Command,
-    /// What gives it work, outside its group: when that has ended, it is asked to end. Without one it ends by
-    /// itself.
+    /// A client outside the group that sends it work. When the client has ended, the program gets a signal
+    /// to end. Without a client the program ends alone.
     pub(crate) driver: Option<Command>,
-    /// In bytes.
+    /// The limit in bytes.
     pub(crate) limit: u64,
-    /// It is cut short after this.
+    /// The program is stopped after this time.
     pub(crate) longest: Duration,
 }
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Took {
     pub(crate) user_ns: f64,
@@ -84,10 +84,10 @@ pub(crate) struct Took {
     pub(crate) major_faults: u64,
     /// The most that its group was charged, in bytes.
     pub(crate) charged: u64,
-    /// How often the kernel found nothing to reclaim.
+    /// Number of times the kernel found nothing to reclaim.
     pub(crate) relieved: u32,
-    /// It was ended by us because it took too long, or by the kernel for lack of memory: it would have taken
-    /// more.
+    /// Whether we stopped it because it took too long, or the kernel killed it for lack of memory: its true
+    /// cost is higher.
     pub(crate) cut: bool,
 }
 
@@ -97,7 +97,7 @@ impl Took {
     }
 }
 
-/// There is no figure.
+/// Why a run has no figure.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     #[error(transparent)]
@@ -112,7 +112,7 @@ pub(crate) enum RunError {
     Asked,
 }
 
-/// Runs it; `look` is called every few milliseconds meanwhile.
+/// Runs the program; `look` is called every few milliseconds during the run.
 pub(crate) fn run(job: Job<'_>, mut look: impl FnMut(&Group)) -> Result<Took, RunError> {
     let Job { name, mut command, driver, limit, longest } = job;
     let group = Group::new(name, limit)?;
@@ -130,7 +130,8 @@ pub(crate) fn run(job: Job<'_>, mut look: impl FnMut(&Group)) -> Result<Took, Ru
     }
     let began = Instant::now();
     let pid = command.spawn()?.id() as libc::pid_t;
-    // SAFETY: a signal to the group of processes that ours leads; it has not been waited for.
+    // SAFETY: a signal to the process group that our child leads; the child has not been waited for, so its
+    // number is not reused.
     let kill = |signal| unsafe { libc::kill(-pid, signal) };
     let mut driver = match driver.map(|mut driver| driver.spawn()).transpose() {
         Ok(driver) => driver,
@@ -175,7 +176,7 @@ pub(crate) fn run(job: Job<'_>, mut look: impl FnMut(&Group)) -> Result<Took, Ru
     if let Some(status) = drove.filter(|status| !status.success() && !cut) {
         return Err(RunError::Driver(status));
     }
-    // A driven one is ended by us, when its work is done and never before.
+    // A program with a client is ended by us when the client's work is done, and never ends before.
     let killed = if is_driven { !done && limit < NONE } else { libc::WIFSIGNALED(status) && limit < NONE };
     if !(cut || killed || done || !is_driven && status == 0) {
         return Err(RunError::Failed(status));
@@ -192,22 +193,22 @@ pub(crate) fn run(job: Job<'_>, mut look: impl FnMut(&Group)) -> Result<Took, Ru
     })
 }
 
-/// Ends what a program that has ended has left behind in its group.
+/// Kills the processes that a program has left in its group.
 fn end_members(group: &Group) {
     let members = std::fs::read_to_string(group.members()).unwrap_or_default();
     for pid in members.lines().filter_map(|line| line.parse::<libc::pid_t>().ok()) {
-        // SAFETY: a signal to a process of our own group.
+        // SAFETY: a signal to a process that is listed in our own group.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
 }
 
-/// CPU time of runs over that of others, round by round.
+/// The CPU time of runs over that of others, paired by round.
 pub(crate) fn cpu_ratio(of: &[Took], over: &[Took], seed: u64) -> Option<Interval> {
     let pairs: Vec<(f64, f64)> = of.iter().zip(over).map(|(a, b)| (a.cpu_ns(), b.cpu_ns())).collect();
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
-/// The status and the use of a child that has ended, and of those that it has waited for.
+/// The status and resource use of a child that has ended, including the children that it has waited for.
 fn ended(pid: libc::pid_t) -> Option<(i32, libc::rusage)> {
     let mut status = 0;
     // SAFETY: rusage is plain numbers, for which zero is valid; the call fills it and the status.

@@ -2,8 +2,7 @@
 //!
 //! One command runs it (`lab/target/release/vellum-bench --quick`, after `lab/build --release`);
 //! `docs/benchmarks.md` explains each line of the output. `vellum-campaign` runs the processes against each
-//! other and `vellum-measure` has the statistics. This crate has the workloads, their targets and the
-//! tables:
+//! other and `vellum-measure` has the statistics. This crate has the workloads, their targets and the tables:
 //!
 //! ```text
 //! Roster ──▶ Plan ──▶ suite ──▶ Cell, Cell, …  ──▶ Campaign ──▶ Sheet, Sheet, … ──▶ Table ──▶ text, JSON
@@ -29,7 +28,7 @@ pub mod gc;
 pub mod heap;
 mod meter;
 mod only;
-/// Who is compared.
+/// The allocators to compare.
 pub mod peer;
 pub mod programs;
 mod raw;

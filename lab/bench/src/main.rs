@@ -20,21 +20,22 @@ use vellum_timing::machine;
 /// The longest a single worker may take.
 const RUN_ALLOWED: Duration = Duration::from_secs(300);
 
-/// After so long a quick campaign begins no further round: it is to end within two minutes, building apart.
+/// A quick campaign begins no further round after this time: it should end within two minutes, without the
+/// build.
 const QUICK_BUDGET: Duration = Duration::from_secs(100);
 
-/// Rounds when none are asked for.
+/// Default number of rounds.
 const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 3;
-/// Limits on what can be asked for.
+/// Bound of `--rounds`.
 const ROUNDS_MAX: u64 = 10_000;
 
 /// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
 ///
-/// With --only timing, measures how far Vellum's own timings can be trusted, beside those of other tools;
-/// with --only gc, Vellum's collector against libgc; with --only heap, `vellum heap` against heaptrack and
-/// memray; with --only pager, Vellum's pager against the kernel's
-/// (root); with --only advice, what programs lose under the memory that `vellum run` advises.
+/// With --only timing, measures how exact Vellum's own timings are, beside other tools; with --only gc,
+/// Vellum's collector against libgc; with --only heap, `vellum heap` against heaptrack and memray; with
+/// --only pager, Vellum's pager against the kernel's (root); with --only advice, the slowdown of programs
+/// under the memory limit that `vellum run` recommends.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -51,13 +52,13 @@ struct Options {
     /// advice, and their cells, run only when named so
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Compare only these
+    /// Compare only these allocators
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = clap::builder::PossibleValuesParser::new(peer::NAMES))]
     peers: Vec<String>,
     /// Rounds of each cell
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=ROUNDS_MAX))]
     rounds: Option<u64>,
-    /// Draws orders and the workloads' random choices
+    /// Seed of the orders and of the workloads' random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Measure this library as Vellum instead of building the workspace's
@@ -66,7 +67,7 @@ struct Options {
     /// Write the tables in Markdown to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Name the cells that would be run, and end
+    /// List the cells that would be run, and end
     #[arg(long)]
     list: bool,
 }
@@ -92,7 +93,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     if let Some(command) = &options.command {
-        // One line, which the campaign repeats as the reason for a missing figure.
+        // Panics print one line, which the campaign repeats as the reason for a missing figure.
         std::panic::set_hook(Box::new(|panic| eprintln!("{}", panic.payload_as_str().unwrap_or("panicked"))));
         match command {
             Command::Work { name, parameters } => println!("{}", vellum_bench::work(name, parameters)?),
@@ -123,7 +124,7 @@ fn main() -> anyhow::Result<()> {
         worker: std::env::current_exe().context("finding this executable, which is also the worker")?,
         roster: match (of_timings || of_collectors || of_holders, of_watching) {
             (true, _) => Roster::default(),
-            // No allocator is compared: none is built or looked for.
+            // No allocators are compared, so none is built or searched.
             (_, true) => peer::discover(None),
             _ => roster(&options),
         },
@@ -202,13 +203,13 @@ fn main() -> anyhow::Result<()> {
     campaign(&options, &plan, &sections, &missing, || Ok(Found::default()))
 }
 
-/// Prints names of cells, each behind its section's. The reader may stop early.
+/// Prints names of cells, each after its section's name. The reader may stop early.
 fn list<'a>(cells: impl IntoIterator<Item = (&'a str, String)>) -> anyhow::Result<()> {
     let lines: String = cells.into_iter().map(|(section, cell)| format!("{section:10} {cell}\n")).collect();
     Ok(stdout::write_all(lines.as_bytes())?)
 }
 
-/// Whether the cells that were chosen of a section that runs only when named were but listed.
+/// Handles `--list` for a section that runs only if named: lists the chosen cells and returns true.
 fn is_listed(options: &Options, section: &str, names: Vec<String>) -> anyhow::Result<bool> {
     let only = options.only.as_deref();
     let chosen: Vec<_> = names.into_iter().filter(|name| chooses(only, section, name)).collect();
@@ -223,7 +224,7 @@ fn is_listed(options: &Options, section: &str, names: Vec<String>) -> anyhow::Re
     Ok(options.list)
 }
 
-/// The section of the collectors: its cells are programs that are built first, and gone when it ends.
+/// Runs the section `gc`. Its programs are built first, and removed at its end.
 fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     if is_listed(options, gc::SECTION, gc::names())? {
         return Ok(());
@@ -234,7 +235,7 @@ fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     })
 }
 
-/// Vellum's library: the one that was given, or the workspace's, built now.
+/// Vellum's library: the given file, or the workspace's, which is built now.
 fn library(options: &Options, plan: &Plan) -> PathBuf {
     if let Some(library) = &options.vellum {
         return library.clone();
@@ -245,7 +246,7 @@ fn library(options: &Options, plan: &Plan) -> PathBuf {
     plan.worker.with_file_name("libvellum.so")
 }
 
-/// The section of who holds memory: its inputs are made first, and gone when it ends.
+/// Runs the section `heap`. Its inputs are made first, and removed at its end.
 fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     if is_listed(options, heap::SECTION, heap::names())? {
         return Ok(());
@@ -257,7 +258,7 @@ fn holders(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     })
 }
 
-/// The section of whole programs: their inputs are made first, and gone when it ends.
+/// Runs the section `programs`. Its inputs are made first, and removed at its end.
 fn whole_programs(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     if is_listed(options, programs::SECTION, programs::names())? {
         return Ok(());
@@ -268,7 +269,7 @@ fn whole_programs(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     })
 }
 
-/// The section of the memory to give: programs under limits, which needs root.
+/// Runs the section `advice`: programs under limits, which needs root.
 fn memory_to_give(options: &Options) -> anyhow::Result<()> {
     if is_listed(options, advice::SECTION, advice::names())? {
         return Ok(());
@@ -281,7 +282,7 @@ fn memory_to_give(options: &Options) -> anyhow::Result<()> {
     tell(options, &finding, advice::SCHEMA, asked.rounds)
 }
 
-/// What to run of a section of programs under limits.
+/// The options of a section of programs under limits.
 fn asked(options: &Options, usual: usize, vellum: PathBuf) -> Asked<'_> {
     let rounds = options.rounds.map_or(usual, |rounds| rounds as usize);
     Asked { only: options.only.as_deref(), rounds, seed: options.seed, vellum }
@@ -293,7 +294,7 @@ fn beside(name: &str) -> anyhow::Result<PathBuf> {
     Ok(here.with_file_name(name))
 }
 
-/// Runs it, and shows on a terminal what it is at.
+/// Calls `run` and shows its current step on a terminal.
 fn live<T>(run: impl FnOnce(&mut dyn FnMut(&str)) -> T) -> T {
     let live = std::io::stderr().is_terminal();
     let done = run(&mut |what| {
@@ -307,7 +308,7 @@ fn live<T>(run: impl FnOnce(&mut dyn FnMut(&str)) -> T) -> T {
     done
 }
 
-/// Prints a finding, and writes it as JSON if that is asked for.
+/// Prints a finding, and writes it as JSON if `--json` was given.
 fn tell(options: &Options, finding: &Finding, schema: &str, rounds: usize) -> anyhow::Result<()> {
     print!("{}", finding.text());
     if let Some(file) = &options.json {
@@ -334,7 +335,7 @@ fn roster(options: &Options) -> Roster {
     roster
 }
 
-/// Runs the cells of all sections, finds what is to be found besides, and reports.
+/// Runs the cells of all sections, makes the measurements without a cell, and reports.
 fn campaign(
     options: &Options,
     plan: &Plan,
@@ -347,7 +348,7 @@ fn campaign(
     let begun = Instant::now();
     let cells: Vec<_> = sections.iter().flat_map(|section| section.cells.iter().cloned()).collect();
     let live = std::io::stderr().is_terminal();
-    // Rounds that somebody asked for are all run.
+    // Rounds given by `--rounds` are all run.
     let budget = (plan.quick && options.rounds.is_none()).then_some(QUICK_BUDGET);
     let campaign = Campaign { seed: plan.seed, allowed: RUN_ALLOWED, budget };
     let sheets = campaign.run(&cells, |done, total, what| {

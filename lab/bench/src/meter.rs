@@ -10,14 +10,14 @@ use crate::Metrics;
 use std::ffi::CStr;
 use std::time::Instant;
 
-/// Started before, stopped after what is to be measured.
+/// A stopwatch, started before and stopped after the work to measure.
 pub(crate) struct Meter {
     clock: Instant,
     usage: libc::rusage,
 }
 
 impl Meter {
-    /// Starts all clocks; the last thing done is to read the time.
+    /// Starts all clocks; the time is read last.
     pub(crate) fn start() -> Self {
         let usage = usage();
         Self { clock: Instant::now(), usage }
@@ -63,7 +63,7 @@ pub(crate) fn resident_bytes() -> f64 {
     field(c"/proc/self/smaps_rollup", b"Rss:")
 }
 
-/// The number of kilobytes after `name` in a file of /proc, in bytes; NaN when the kernel does not have it.
+/// The number of kilobytes after `name` in a file of /proc, in bytes; NaN without such a line.
 fn field(path: &CStr, name: &[u8]) -> f64 {
     let mut text = [0u8; 4096];
     let got = read(path, &mut text);
@@ -75,7 +75,8 @@ fn field(path: &CStr, name: &[u8]) -> f64 {
 }
 
 fn read(path: &CStr, into: &mut [u8]) -> usize {
-    // SAFETY: the path is a C string, the buffer is as long as said, and the descriptor is closed again.
+    // SAFETY: the path is a C string, `read` gets the buffer's true length, and the descriptor is closed
+    // again.
     unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -100,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_held_is_resident_and_counts_for_the_peak() {
-        // Other tests share the process: only lower bounds hold.
+        // Other tests share the process, so only lower bounds hold.
         const HELD: usize = 48 << 20;
         let area = crate::area::Area::<u8>::new(HELD);
         assert!(resident_bytes() >= HELD as f64);

@@ -11,13 +11,13 @@ pub fn names_section(only: &str, section: &str) -> bool {
     only.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
-/// Whether it chooses this cell of the section. Without it every cell is chosen.
+/// Whether `only` chooses this cell of the section. Without `only` every cell is chosen.
 #[must_use]
 pub fn chooses(only: Option<&str>, section: &str, cell: &str) -> bool {
     only.is_none_or(|only| only == section || cell.contains(only))
 }
 
-/// Leaves the section of this name or, if there is none, the cells whose names contain `only`.
+/// Keeps the section with this name or, if there is none, the cells whose names contain `only`.
 #[must_use]
 pub fn only(mut sections: Vec<Section>, only: &str) -> Vec<Section> {
     if sections.iter().any(|section| section.name == only) {

@@ -26,30 +26,30 @@ pub const JEMALLOC: &str = "jemalloc";
 /// File name of the library that `vellum-runtime` builds.
 pub const VELLUM_LIBRARY: &str = "libvellum.so";
 
-/// What [`discover`] found.
+/// The result of [`discover`].
 #[derive(Debug, Clone, Default)]
 pub struct Roster {
-    /// Present, in the order of [`NAMES`].
+    /// Peers found here, in the order of [`NAMES`].
     pub peers: Vec<Peer>,
-    /// Absent.
+    /// Peers not found.
     pub missing: Vec<Missing>,
 }
 
 impl Roster {
-    /// The peer of this name, if it is here.
+    /// The peer with this name, if it was found.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Peer> {
         self.peers.iter().find(|peer| peer.name == name)
     }
 
-    /// Leaves only the peers of these names.
+    /// Keeps only the peers with these names.
     pub fn keep(&mut self, names: &[String]) {
         self.peers.retain(|peer| names.iter().any(|name| name == peer.name));
         self.missing.retain(|missing| names.iter().any(|name| name == missing.name));
     }
 }
 
-/// Looks for every peer. `vellum` is the library to use; without one it is looked for beside this executable.
+/// Searches for every peer. `vellum` is the library to use; without it, the one beside this executable.
 #[must_use]
 pub fn discover(vellum: Option<&Path>) -> Roster {
     let mut roster = Roster::default();
@@ -64,7 +64,7 @@ pub fn discover(vellum: Option<&Path>) -> Roster {
     roster
 }
 
-/// The allocators that are made to stop attacks.
+/// The allocators that are hardened against attacks.
 #[must_use]
 pub fn hardened() -> Vec<Result<Peer, Missing>> {
     let secure = built(MIMALLOC_SECURE, env!("VELLUM_BENCH_MIMALLOC_SECURE"));
@@ -81,7 +81,7 @@ fn mimalloc3() -> Result<Peer, Missing> {
     built(MIMALLOC3, env!("VELLUM_BENCH_MIMALLOC3"))
 }
 
-/// A library of mimalloc that `build.rs` made.
+/// A library of mimalloc built by `build.rs`.
 fn built(name: &'static str, library: &str) -> Result<Peer, Missing> {
     let library = PathBuf::from(library);
     if !library.is_file() {
@@ -97,16 +97,16 @@ fn vellum(asked_for: Option<&Path>) -> Result<Peer, Missing> {
     let found = asked_for.map(Path::to_path_buf).or_else(beside).filter(|path| path.is_file());
     let cure = || "cargo build --release -p vellum-runtime, or --vellum PATH".to_owned();
     let library = found.ok_or_else(|| Missing { name: VELLUM, cure: cure() })?;
-    // Preloading wants an absolute path: the worker may look it up from elsewhere.
+    // Preloading needs an absolute path: the worker may start in another folder.
     let library = std::path::absolute(&library).unwrap_or(library);
     Ok(Peer { name: VELLUM, library: Some(library), version: env!("CARGO_PKG_VERSION").to_owned() })
 }
 
-/// Builds the Vellum library with the cargo that runs this program, so that the one measured is never stale.
-/// Without cargo around (the executable was started by itself) nothing is done.
+/// Builds the Vellum library with the cargo that runs this program, so that the measured library is
+/// current. Does nothing if the executable was started without cargo.
 ///
 /// # Errors
-/// A sentence for people when the build was tried and failed.
+/// A message for the user if the build failed.
 pub fn build_vellum() -> Result<(), String> {
     let (Some(cargo), Some(folder)) = (std::env::var_os("CARGO"), std::env::var_os("CARGO_MANIFEST_DIR"))
     else {
@@ -115,7 +115,7 @@ pub fn build_vellum() -> Result<(), String> {
     let mut command = Command::new(cargo);
     command.args(["build", "--quiet", "--package", "vellum-runtime", "--manifest-path"]);
     command.arg(Path::new(&folder).join("Cargo.toml"));
-    // The library must come to lie beside this executable: <target>/<profile>/vellum-bench.
+    // The library must lie beside this executable: <target>/<profile>/vellum-bench.
     if let Some(target) =
         std::env::current_exe().ok().as_deref().and_then(Path::parent).and_then(Path::parent)
     {

@@ -9,7 +9,7 @@
 
 use std::arch::asm;
 
-/// Hides from the compiler what is known of `p`. No instruction is emitted.
+/// Hides the origin of `p` from the compiler. No instruction is emitted.
 #[inline(always)]
 pub(crate) fn opaque<T>(mut p: *mut T) -> *mut T {
     // SAFETY: the block holds no instruction; it claims to read and write memory and the register, which only
@@ -37,17 +37,19 @@ pub(crate) fn aligned(align: usize, bytes: usize) -> *mut u8 {
 /// `p` is null or a live block of this interface; the old pointer is dead afterwards.
 #[inline(always)]
 pub(crate) unsafe fn realloc(p: *mut u8, bytes: usize) -> *mut u8 {
-    // SAFETY: as the caller promises.
+    // SAFETY: `p` is null or a live block, by this function's `# Safety`; the assembly block returns it
+    // unchanged.
     given("realloc", bytes, unsafe { libc::realloc(opaque(p).cast(), bytes) })
 }
 
-/// Gives the block back.
+/// Frees the block.
 ///
 /// # Safety
 /// `p` is null or a live block of this interface, dead afterwards.
 #[inline(always)]
 pub(crate) unsafe fn free(p: *mut u8) {
-    // SAFETY: as the caller promises.
+    // SAFETY: `p` is null or a live block, by this function's `# Safety`; the assembly block returns it
+    // unchanged.
     unsafe { libc::free(opaque(p).cast()) };
 }
 
@@ -68,7 +70,7 @@ fn exhausted(call: &str, bytes: usize) -> ! {
     );
 }
 
-/// A live block and the size it was asked for.
+/// A live block and its requested size.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Block {
@@ -77,7 +79,7 @@ pub(crate) struct Block {
     pub(crate) bytes: usize,
 }
 
-// SAFETY: a block is plain memory; the workloads hand it from thread to thread and one owns it at a time.
+// SAFETY: a block is plain memory; workloads move it between threads, and one thread owns it at a time.
 unsafe impl Send for Block {}
 
 impl Block {
@@ -86,7 +88,7 @@ impl Block {
         !self.at.is_null()
     }
 
-    /// Writes a word (a byte, if no more fits) that only this block at this place would hold.
+    /// Writes a word (a byte in a smaller block) that depends on the block's address and size.
     #[inline(always)]
     pub(crate) fn stamp(&self) {
         // SAFETY: the block is live and holds at least the bytes written.
@@ -99,11 +101,11 @@ impl Block {
         }
     }
 
-    /// Whether the stamp is still there: no other block overlapped this one.
+    /// Whether the stamp is intact: no other block has overlapped this one.
     #[inline(always)]
     #[must_use]
     pub(crate) fn intact(&self) -> bool {
-        // SAFETY: as for `stamp`.
+        // SAFETY: the block is live and holds at least the bytes read.
         unsafe {
             if self.bytes >= 8 {
                 self.at.cast::<usize>().read_unaligned() == self.at.addr() ^ self.bytes
@@ -113,7 +115,7 @@ impl Block {
         }
     }
 
-    /// Checks the stamp and frees; no block is fine.
+    /// Checks the stamp and frees the block, if there is one.
     #[inline(always)]
     pub(crate) fn release(self) {
         if self.is_some() {

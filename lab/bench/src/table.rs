@@ -50,7 +50,7 @@ impl Unit {
 /// One line of a table.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// What stands in front.
+    /// The words at its beginning.
     pub label: String,
     /// The cell whose runs it shows.
     pub cell: String,
@@ -61,11 +61,11 @@ pub struct Line {
 /// A table: one figure of several cells.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// What it shows.
+    /// The title.
     pub title: String,
-    /// The figure.
+    /// The name of the figure.
     pub metric: &'static str,
-    /// How it is printed.
+    /// The unit of the figure.
     pub unit: Unit,
     /// The lines.
     pub lines: Vec<Line>,
@@ -76,22 +76,22 @@ pub struct Table {
 /// A line with its figures.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// What stands in front.
+    /// The words at its beginning.
     pub label: String,
     /// The cell.
     pub cell: String,
-    /// Medians by arm, in the order of columns, second arms left out.
+    /// Medians by arm, in the order of columns, without the second arms.
     pub medians: Vec<(String, Option<f64>)>,
-    /// Second arm over first: of glibc or, where it is none of the arms, of the one compared with;
-    /// and of the judged arm.
+    /// The ratio of second arm to first: of glibc (or of the arm compared with, if glibc has none), and of
+    /// the judged arm.
     pub controls: [Option<(String, Interval)>; 2],
-    /// The target and how it came out.
+    /// The target and its verdict.
     pub judgement: Option<Judgement>,
     /// Reasons for figures that are missing.
     pub failures: Vec<String>,
 }
 
-/// Columns that are not peers come first.
+/// The place of an arm's column; arms that are not peers come first.
 fn place(arm: &str) -> usize {
     peer::NAMES.iter().position(|name| *name == arm).map_or(0, |place| place + 1)
 }
@@ -130,7 +130,7 @@ impl Table {
             .collect()
     }
 
-    /// The geometric mean of the judged arm's ratios; none if a line's cell was not run.
+    /// The geometric mean of the judged arm's ratios; `None` if a line's cell was not run.
     fn mean(&self, target: &Target, sheets: &[Sheet], seed: u64) -> Option<Judged> {
         let mut cells: Vec<&str> = self.lines.iter().map(|line| line.cell.as_str()).collect();
         cells.dedup();
@@ -198,7 +198,7 @@ impl Table {
 }
 
 impl Judged {
-    /// The cells from the bar on.
+    /// The cells after the bar.
     fn tail(&self, unit: Unit) -> [String; 7] {
         let [glibc, vellum] = self.controls.each_ref().map(|c| fixed(c.as_ref().map(|(_, c)| c.estimate), 3));
         let bar = "│".to_owned();
@@ -206,7 +206,7 @@ impl Judged {
             let [ratio, interval, target, verdict] = Default::default();
             return [bar, ratio, interval, target, glibc, vellum, verdict];
         };
-        // A figure judged by itself is no ratio: it has the table's unit.
+        // A figure judged alone is no ratio: it has the table's unit.
         let short = |value: f64| fine(if judged.against.is_empty() { value / unit.scale() } else { value });
         let ratio = judged.ratio.map_or_else(|| "-".to_owned(), short);
         let interval =
@@ -222,7 +222,7 @@ impl Judged {
     }
 }
 
-/// One digit more than [`short`] where a target can hang on it.
+/// One digit more than [`short`] where a target may depend on it.
 fn fine(value: f64) -> String {
     if (1.0..10.0).contains(&value) { format!("{value:.3}") } else { short(value) }
 }

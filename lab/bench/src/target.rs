@@ -1,34 +1,33 @@
 //! Targets: the bound of a line, the arm it is compared with, and the verdict.
 //!
-//! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio, that of the medians over
-//! the rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The
-//! controls are the ratios of two arms that run the *same* allocator in the same run; a smaller difference
-//! is no result.
+//! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio, that of the medians over the
+//! rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The controls are
+//! the ratios of two arms that run the *same* allocator in the same run; a smaller difference is no result.
 
 use crate::{Sheet, peer};
 use vellum_campaign::{Bound, Verdict};
 use vellum_measure::{Interval, median, paired_ratio};
 
-/// Drawings for each interval.
+/// Resamplings for each interval.
 const RESAMPLES: usize = 1000;
 
-/// With fewer rounds than this neither an interval nor a control says much …
+/// With fewer rounds than this, intervals and controls are unreliable, …
 const TELLING_ROUNDS: usize = 3;
-/// … so differences up to this one (a ratio) are taken for noise, …
+/// … so differences up to this ratio count as noise, …
 const NOISE_OF_FEW: f64 = 1.10;
-/// … or up to this multiple of the distance of the controls, of which there is but one drawing or two.
+/// … or up to this multiple of the difference between the controls, which have only one or two rounds.
 const DOUBT_OF_FEW: f64 = 2.0;
 
-/// What Vellum is held against.
+/// The figure that Vellum's is compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Against {
     /// One arm of the same cell.
     Arm(&'static str),
-    /// Whichever of these arms has the smallest median.
+    /// The arm with the smallest median of these.
     Least(&'static [&'static str]),
     /// The judged arm in another cell.
     Cell(String),
-    /// Another figure of the judged arm, and a constant more.
+    /// Another figure of the judged arm, plus a constant.
     Figure(&'static str, f64),
     /// Nothing: the figure itself is judged.
     Itself,
@@ -37,14 +36,14 @@ pub enum Against {
 /// A target of one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
-    /// The arm that is judged: Vellum, unless said otherwise.
+    /// The judged arm: Vellum, unless set by [`Target::of`].
     pub own: &'static str,
-    /// What is compared with.
+    /// The figure compared with.
     pub against: Against,
-    /// The bound of the ratio: at most this multiple of the other figure; or the other at least this multiple
-    /// of the judged arm's.
+    /// The bound of the ratio. `AtMost` bounds the judged arm's figure over the other; `AtLeast` bounds the
+    /// other figure over the judged arm's.
     pub bound: Bound,
-    /// With a bound from above: also met when at most so much above the other figure, in its unit.
+    /// For `AtMost`: the target is also met at most this far above the other figure, in its unit.
     pub plus: f64,
 }
 
@@ -61,7 +60,7 @@ impl Target {
         Self { own: peer::VELLUM, against, bound: Bound::AtLeast(times), plus: 0.0 }
     }
 
-    /// For `arm` instead of Vellum.
+    /// The same target for `arm` instead of Vellum.
     #[must_use]
     pub fn of(mut self, arm: &'static str) -> Self {
         self.own = arm;
@@ -76,7 +75,7 @@ impl Target {
     }
 }
 
-/// A target held against the figures.
+/// A target compared with the figures.
 #[derive(Debug, Clone)]
 pub struct Judgement {
     /// The arm or cell compared with; empty when the figure itself is judged.
@@ -85,9 +84,9 @@ pub struct Judgement {
     pub ratio: Option<f64>,
     /// Its interval from the pairs of each round, when there are pairs.
     pub interval: Option<Interval>,
-    /// What the ratio is to be, given how much slack the target grants here.
+    /// The bound of the ratio, after adding the slack of [`Target::plus`].
     pub bound: Bound,
-    /// Met or not.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -97,7 +96,7 @@ pub fn twin(label: &str) -> String {
     format!("{label}'")
 }
 
-/// What two arms of the same allocator differed by: the paired ratio of the second to the first.
+/// The difference of two arms of the same allocator: the paired ratio of the second to the first.
 #[must_use]
 pub fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<Interval> {
     pairs_ratio(&sheet.by_round(&twin(arm), metric), &sheet.by_round(arm, metric), seed)
@@ -108,8 +107,7 @@ fn pairs_ratio(above: &[Option<f64>], below: &[Option<f64>], seed: u64) -> Optio
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
-/// Holds the judged arm's `metric` in `sheet` against `target`. `other` finds the sheet of another
-/// cell.
+/// Compares the judged arm's `metric` in `sheet` with `target`. `other` finds the sheet of another cell.
 #[must_use]
 pub fn judge<'a>(
     target: &Target,
@@ -145,7 +143,7 @@ pub fn judge<'a>(
     Judgement { against: name, ratio, interval, bound, verdict }
 }
 
-/// The rounds of what the judged arm is compared with, and its name.
+/// The name and the rounds of the arm or cell compared with.
 fn rival<'a>(
     target: &Target,
     metric: &str,
@@ -210,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_control_limits_what_can_be_told() {
-        // Two arms of glibc differ by 10 %: nothing closer than that to the limit is sure.
+        // Two arms of glibc differ by 10 %, so a figure closer than that to the limit is within noise.
         let off: Vec<f64> = STEADY.iter().map(|v| v * 1.1).collect();
         let near: Vec<f64> = STEADY.iter().map(|v| v * 1.05).collect();
         let sheet = sheet("cell", &[("glibc", STEADY), ("glibc'", &off), ("vellum", &near)]);

@@ -7,9 +7,9 @@
 use crate::work::Failure;
 use std::ffi::{CStr, c_int, c_void};
 
-/// A function of the preloaded library, as a program would find it.
+/// Finds a function of the preloaded library, by the program's search order.
 fn find(name: &'static CStr) -> Result<*mut c_void, Failure> {
-    // SAFETY: a C string, and the handle that stands for the program's own search order.
+    // SAFETY: `dlsym` gets a C string and the pseudo-handle for the program's own search order.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if symbol.is_null() {
         return Err(Failure::Lacks(name.to_str().unwrap_or("such function")));
@@ -24,7 +24,7 @@ pub(crate) fn has_collector() -> Result<(), Failure> {
 type RelocateFn = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type SwapFn = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
-/// `vel_relocate`: the same block at another address.
+/// `vel_relocate`: moves a block to another address.
 #[derive(Clone, Copy)]
 pub(crate) struct Relocate(RelocateFn);
 
@@ -35,17 +35,17 @@ impl Relocate {
             .map(|symbol| Self(unsafe { std::mem::transmute::<*mut c_void, RelocateFn>(symbol) }))
     }
 
-    /// Where the block is now, a multiple of `align`; null when it could not be moved.
+    /// The block's new address, a multiple of `align`; null if it was not moved.
     ///
     /// # Safety
     /// `block` is a live block; the old address is dead afterwards, unless null is returned.
     pub(crate) unsafe fn call(self, block: *mut u8, align: usize) -> *mut u8 {
-        // SAFETY: as the caller promises.
+        // SAFETY: `find` checked the function's address; `block` is live by this function's `# Safety`.
         unsafe { (self.0)(block.cast(), align).cast() }
     }
 }
 
-/// `vel_swap`: two blocks of one length exchange their contents.
+/// `vel_swap`: exchanges the contents of two blocks of the same length.
 #[derive(Clone, Copy)]
 pub(crate) struct Swap(SwapFn);
 
@@ -55,12 +55,13 @@ impl Swap {
         find(c"vel_swap").map(|symbol| Self(unsafe { std::mem::transmute::<*mut c_void, SwapFn>(symbol) }))
     }
 
-    /// Whether it was done.
+    /// Whether the contents were exchanged.
     ///
     /// # Safety
     /// Both are live blocks of the same length.
     pub(crate) unsafe fn call(self, one: *mut u8, other: *mut u8) -> bool {
-        // SAFETY: as the caller promises.
+        // SAFETY: `find` checked the function's address; both blocks are live and of one length by this
+        // function's `# Safety`.
         unsafe { (self.0)(one.cast(), other.cast()) == 0 }
     }
 }
@@ -87,19 +88,20 @@ impl Batch {
         }
     }
 
-    /// Fills `out` with blocks of `bytes`; ends the worker when there are not enough.
+    /// Fills `out` with blocks of `bytes`; ends the worker if there are not enough.
     pub(crate) fn malloc(self, bytes: usize, out: &mut [*mut u8]) {
-        // SAFETY: `out` has room for as many pointers as are asked for.
+        // SAFETY: `out` has as many places as pointers are requested.
         let got = unsafe { (self.malloc)(bytes, out.len(), out.as_mut_ptr().cast()) };
         assert!(got == out.len(), "vel_malloc_batch gave {got} of {} blocks of {bytes} bytes", out.len());
     }
 
-    /// Frees all of `blocks`.
+    /// Frees all `blocks`.
     ///
     /// # Safety
     /// Each is live, there once, and dead afterwards.
     pub(crate) unsafe fn free(self, blocks: &[*mut u8]) {
-        // SAFETY: as the caller promises.
+        // SAFETY: `find` checked the function's address; every block is live and listed once by this
+        // function's `# Safety`.
         unsafe { (self.free)(blocks.as_ptr().cast(), blocks.len()) };
     }
 }

@@ -9,21 +9,21 @@ use vellum_campaign::{OtherMalloc, check_malloc};
 /// The hidden command of the executable that runs a workload: `work NAME [name=number]...`.
 pub const COMMAND: &str = "work";
 
-/// Why a worker gave no figures.
+/// Why a worker has no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     /// The workload itself failed.
     #[error(transparent)]
     Work(#[from] Failure),
-    /// malloc is somebody else's.
+    /// malloc comes from another library.
     #[error(transparent)]
     OtherMalloc(#[from] OtherMalloc),
 }
 
-/// Runs the workload that the words name and returns its figures as one line.
+/// Runs the workload with this name and returns its figures as one line.
 ///
 /// # Errors
-/// [`WorkerError`] when malloc is not the expected one or the workload fails.
+/// [`WorkerError`] if malloc is not the expected one or the workload fails.
 pub fn work<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, WorkerError> {
     check_malloc()?;
     let metrics = run(name, &Params::parse(words)?)?;

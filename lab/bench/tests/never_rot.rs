@@ -11,7 +11,7 @@ use vellum_bench::{EXPECT, WORKLOADS, peer};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_vellum-bench");
 
-/// What a worker says when a workload is about functions that only Vellum has.
+/// A worker's message if its workload needs functions that only Vellum has.
 const ONLY_VELLUM: &str = "only Vellum brings it";
 
 fn worker(library: Option<&Path>, words: &[&str]) -> Output {
@@ -89,7 +89,7 @@ fn a_campaign_prints_its_table_and_writes_every_run() {
     assert_eq!(value["schema"], vellum_bench::SCHEMA);
     assert_eq!(value["settings"]["seed"], 3);
     let runs = value["runs"].as_array().expect("runs");
-    // Two arms of glibc and one of mimalloc 3 in the one round that this cell has in a quick campaign.
+    // Two arms of glibc and one of mimalloc 3, in the single round of this cell in a quick campaign.
     assert_eq!(runs.len(), 3, "{runs:?}");
     assert!(
         runs.iter().all(|run| run["failure"].is_null() && run["metrics"]["pair_ns"].is_number()),
@@ -116,7 +116,7 @@ fn every_timing_task_runs_with_the_tools_found() {
         let figures = value.as_object().expect("an object of figures");
         assert!(!figures.is_empty() && figures.values().all(serde_json::Value::is_number), "{line}");
         match task.name {
-            // A turn of the chain is six steps that need each other, and B does one turn in a hundred more.
+            // A turn of the chain has six dependent steps, and B does one turn in a hundred more.
             "instructions" => {
                 assert!(figures["instructions_each"].as_f64().is_some_and(|each| each >= 6.0), "{line}");
                 let excess = figures["instructions_effect_percent"].as_f64();

@@ -1,5 +1,4 @@
-//! Target for sizes, times, ranges and policies as users write them, on command lines and in the
-//! environment.
+//! Target for sizes, times, ranges and policies as users write them, on command lines and in the environment.
 
 use std::time::Duration;
 use vellum_gc::{Sizing, Strict};

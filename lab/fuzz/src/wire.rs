@@ -1,5 +1,4 @@
-//! Targets for data that crosses a process boundary, and may have been damaged by the process that wrote
-//! it.
+//! Targets for data that crosses a process boundary, and may have been damaged by the process that wrote it.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering::Relaxed;

@@ -10,9 +10,8 @@
 //!              └─ cc -DHEAP_MALLOC              ──▶ malloc
 //! ```
 //!
-//! A missing heap (no `libgc-dev`, a library without the collector, a plan it lacks) is detected by
-//! building and running the smallest client once. The report lists it with the remedy, and its columns stay
-//! empty.
+//! A missing heap (no `libgc-dev`, a library without the collector, a plan it lacks) is detected by building
+//! and running the smallest client once. The report lists it with the remedy, and its columns stay empty.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -124,8 +123,7 @@ impl Collector {
     }
 }
 
-/// How a client's source is compiled, beside for whom. Each is a switch of
-/// `lab/papers/clients/heap.h`.
+/// How a client's source is compiled, beside for whom. Each is a switch of `lab/papers/clients/heap.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
     /// As it is meant to be.

@@ -11,8 +11,7 @@ pub enum Fail<'s> {
     Error(String, Option<Value<'s>>),
     /// There is no memory.
     Memory(OutOfMemory),
-    /// The program ends itself.
-    /// By `exit`.
+    /// The program ends itself. By `exit`.
     Exit(i32),
     /// Nothing has handled this.
     Uncaught(String),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use vellum_measure::Interval;
 use vellum_papers::{Bound, Goal, Table, Value};
 
-/// All that is advised, over the least that any of the others gives.
+/// Goal: the sum of Vellum's limits, over the smallest sum of a rival.
 const LESS: f64 = 0.75;
 const MIB: f64 = (1 << 20) as f64;
 
@@ -30,7 +30,7 @@ pub(super) fn table() -> Table {
     )
 }
 
-/// A program's row; `runs` are those without a limit, the recommender's and the loop's.
+/// A program's row; `runs` are those without a limit, with the recommender's limit and with the loop.
 pub(super) fn row(
     name: &str,
     give: u64,
@@ -52,14 +52,13 @@ pub(super) fn row(
     ]
 }
 
-/// The goal over all programs that were run, by the runs of the finding.
+/// The goal over all programs that were run.
 pub(super) fn goal(runs: &[Json]) -> Option<Goal> {
     let mut cells: BTreeMap<&str, BTreeMap<&str, Vec<&Json>>> = BTreeMap::new();
     for run in runs {
         let (cell, arm) = (run["cell"].as_str()?, run["arm"].as_str()?);
         cells.entry(cell).or_default().entry(arm).or_default().push(&run["metrics"]);
     }
-    // Advised, and peak, recommender, loop.
     let (mut advised, mut others) = (0.0, [0.0; 3]);
     for arms in cells.values() {
         let median = |arm: &str, of: &dyn Fn(&Json) -> f64| {

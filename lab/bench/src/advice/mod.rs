@@ -44,14 +44,15 @@ pub const SCHEMA: &str = "vellum-bench.advice/1";
 pub const ROUNDS: usize = 5;
 /// Rounds of a quick run.
 pub const ROUNDS_QUICK: usize = 2;
-/// What the limit advised may cost, and what two thirds of it must, as ratios of CPU time.
+/// Bounds of the cost, as ratios of CPU time: at most this under the recommended limit, and more than the
+/// second under two thirds of it.
 const COST_MAX: f64 = 1.05;
 const COST_CLEAR_MIN: f64 = 1.1;
 const MIB: f64 = (1 << 20) as f64;
 
 const ARMS: [&str; 6] = ["all", "all'", "given", "two thirds", "recommender", "senpai-like"];
 
-/// The names of all cells.
+/// The names of all cells of the section.
 #[must_use]
 pub fn names() -> Vec<String> {
     PROGRAMS.iter().map(Program::cell).collect()
@@ -63,22 +64,22 @@ impl Program {
     }
 }
 
-/// What `vellum run` said.
+/// The result of `vellum run`: the recommended limit.
 #[derive(Debug, Clone)]
 struct Advice {
     give: u64,
     slowdown: f64,
     ground: String,
-    /// The slowdown foretold at two thirds.
+    /// The slowdown predicted for two thirds of the limit.
     less: f64,
     delay_ns: f64,
 }
 
-/// Runs it all.
+/// Runs the whole section.
 ///
 /// # Errors
-/// [`Unmeasured`] if there is no device or nothing to run; a program that cannot be run is a note, as is a
-/// signal that asks to end.
+/// [`Unmeasured`] without a device or a program to run. A program that fails and a signal that asks to end
+/// become notes.
 pub fn run(asked: &Asked<'_>, library: &Path, mut tell: impl FnMut(&str)) -> Result<Finding, Unmeasured> {
     let missing = [asked.vellum.as_path(), library].into_iter().find(|path| !path.exists());
     if let Some(path) = missing {
@@ -144,7 +145,7 @@ pub fn run(asked: &Asked<'_>, library: &Path, mut tell: impl FnMut(&str)) -> Res
     Ok(finding)
 }
 
-/// Runs the program under `vellum run` and reads what it says.
+/// Runs the program under `vellum run` and reads the recommendation in its report.
 fn advised(setting: &Setting<'_>, vellum: &Path) -> Result<Advice, String> {
     let file = setting.folder.join("report.json");
     let mut command = setting.command(&vellum.into()).map_err(|error| error.to_string())?;
@@ -184,7 +185,7 @@ fn measured(
     tell: &mut impl FnMut(&str),
 ) -> Result<[Vec<Took>; ARMS.len()], RunError> {
     let mut rounds: [Vec<Took>; ARMS.len()] = Default::default();
-    // One that does not count: files are read, and the host has backed the memory.
+    // This run does not count: it reads the files in, and the host then has backed the memory.
     let first = setting.run(NONE, None, UNLIMITED_LONGEST)?;
     let longest = Duration::from_nanos(first.ran.wall_ns as u64) * LONGEST;
     let mut executor = |Turn { round, arm, .. }: Turn| -> Result<(), RunError> {
@@ -274,7 +275,7 @@ fn add(
         (!words.is_empty()).then(|| format!("{}, {name}: {}", program.name, words.join("; ")))
     };
     finding.notes.extend([told("given", given), told("two thirds", less)].into_iter().flatten());
-    // A run that was cut short did not keep to anything.
+    // A run that was cut short has no valid time.
     let kept = if cut(given) > 0 { None } else { ratio(given) };
     finding.goals.push(Goal::within(
         format!("{}: CPU time with what was advised, over all", program.name),

@@ -17,11 +17,11 @@ const LINES: u64 = 400_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Program {
     pub(crate) name: &'static str,
-    /// Its command: the first word is looked for in the path.
+    /// Its command: the first word is searched in the path.
     pub(crate) words: &'static [&'static str],
     /// A file for its standard input.
     pub(crate) input: Option<&'static str>,
-    /// What brings it.
+    /// The Debian package that contains it.
     pub(crate) package: &'static str,
 }
 
@@ -34,7 +34,7 @@ const fn program(
     Program { name, words, input, package }
 }
 
-/// All of them.
+/// All programs of the section.
 pub(crate) const PROGRAMS: [Program; 12] = [
     program("python3", &["python3", "dictionary.py"], None, "python3"),
     program("perl", &["perl", "hashes.pl"], None, "perl"),
@@ -66,7 +66,7 @@ const REPOSITORY: &str = "git init -q repository && cd repository && for round i
     split -l 4000 ../text part && sed -i \"s/compresses/$round &/\" part?? && git add . && \
     git -c user.name=x -c user.email=x@example.org commit -qm $round; done";
 
-/// What was made for the programs.
+/// Scripts and sources for the programs.
 const FILES: [(&str, &str); 9] = [
     ("lists.scm", include_str!("programs/lists.scm")),
     ("arrays.py", include_str!("programs/arrays.py")),
@@ -79,7 +79,7 @@ const FILES: [(&str, &str); 9] = [
     ("phases.c", include_str!("programs/phases.c")),
 ];
 
-/// Makes what the programs work on in `folder`.
+/// Makes the programs' input files in `folder`.
 pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
     for (name, text) in FILES {
         std::fs::write(folder.join(name), text)?;
@@ -90,7 +90,7 @@ pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
         writeln!(text, "{:016x} {line} some text that compresses well {}", random.next_u64(), line % 977)?;
     }
     text.flush()?;
-    // Without git, or a compiler, that program is missing or fails, and is said to.
+    // Without git or a compiler, that program is missing or fails, and is reported.
     for script in [REPOSITORY, "cc -O2 -o phases phases.c"] {
         let mut shell = Command::new("sh");
         shell.args(["-c", script]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
@@ -100,7 +100,7 @@ pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
 }
 
 impl Program {
-    /// A command of this executable, with the program's input and none of its words.
+    /// The command that runs `executable` with the program's input, without its words.
     pub(crate) fn command(&self, executable: &OsString, folder: &Path) -> io::Result<Command> {
         let mut command = Command::new(executable);
         command.current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
@@ -113,8 +113,8 @@ impl Program {
 
     /// The file to execute; `None` if it is not there.
     ///
-    /// Scripts that choose among versions are asked what they choose, so that it is the program itself that
-    /// is limited.
+    /// For scripts that choose among versions, this is the version they choose, so that the limit applies
+    /// to the program itself.
     pub(crate) fn executable(&self, folder: &Path) -> Option<OsString> {
         let name = self.words[0];
         if let Some(here) = name.strip_prefix("./") {

@@ -1,5 +1,4 @@
-//! Two other ways to choose a memory limit: the rule of the Kubernetes recommender, and a loop like
-//! Senpai's.
+//! Two other ways to choose a memory limit: the rule of the Kubernetes recommender, and a loop like Senpai's.
 //!
 //! | name | recommended limit | source |
 //! | --- | --- | --- |
@@ -18,9 +17,9 @@ use vellum_campaign::confine::Group;
 /// The recommender's percentile and margin.
 const PERCENTILE: f64 = 0.9;
 const MARGIN: f64 = 1.15;
-/// Between two samples of usage.
+/// Time between two samples of usage.
 const SAMPLE: Duration = Duration::from_millis(50);
-/// Between two steps of the loop, the pressure that it aims at, and the most that a step takes.
+/// Time between two steps of the loop, its target pressure, and the largest share that a step reclaims.
 const STEP: Duration = Duration::from_millis(100);
 const PRESSURE: f64 = 0.001;
 const TAKE: f64 = 0.01;
@@ -37,7 +36,7 @@ impl Usage {
         Usage { samples: Vec::new(), next: Instant::now() }
     }
 
-    /// To be called now and then; `bytes` says what is used.
+    /// Takes a sample if one is due. `bytes` returns the memory in use.
     pub(crate) fn look(&mut self, bytes: impl FnOnce() -> Option<u64>) {
         if Instant::now() >= self.next {
             self.next = Instant::now() + SAMPLE;
@@ -45,7 +44,7 @@ impl Usage {
         }
     }
 
-    /// What the recommender would give.
+    /// The recommender's limit.
     pub(crate) fn recommended(&self) -> u64 {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
@@ -53,14 +52,14 @@ impl Usage {
         sorted.get(at.min(sorted.len().saturating_sub(1))).map_or(0, |held| (*held as f64 * MARGIN) as u64)
     }
 
-    /// The mean over the second half of the run: what a loop has come to.
+    /// The mean over the second half of the run, when a loop has settled.
     pub(super) fn settled(&self) -> u64 {
         let half = &self.samples[self.samples.len() / 2..];
         half.iter().sum::<u64>() / (half.len() as u64).max(1)
     }
 }
 
-/// The loop.
+/// A loop like Senpai's.
 #[derive(Debug)]
 pub(super) struct Senpai {
     delay_ns: f64,
@@ -72,7 +71,7 @@ impl Senpai {
         Senpai { delay_ns, last: (Instant::now(), 0) }
     }
 
-    /// To be called now and then.
+    /// Makes a step if one is due.
     pub(super) fn look(&mut self, group: &Group) {
         let wall = self.last.0.elapsed();
         if wall < STEP {
@@ -89,7 +88,7 @@ impl Senpai {
     }
 }
 
-/// The part that a step takes at this pressure.
+/// The share that a step reclaims at this pressure.
 fn part(pressure: f64) -> f64 {
     TAKE * (1.0 - pressure / PRESSURE).max(0.0)
 }

@@ -9,16 +9,16 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// What a run took, and what others would make of it.
+/// The cost of a run, and the limits that the rivals derive from it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Took {
     pub(super) ran: confined::Took,
-    /// What the recommender's rule makes of its usage, and what was held in the second half, in bytes.
+    /// The limit by the recommender's rule, and the mean memory in the second half, in bytes.
     pub(super) recommended: u64,
     pub(super) settled: u64,
 }
 
-/// What is run.
+/// The program to run, with its files.
 #[derive(Debug, Clone)]
 pub(super) struct Setting<'a> {
     pub(super) program: Program,
@@ -32,8 +32,8 @@ impl Setting<'_> {
         self.program.command(executable, self.folder)
     }
 
-    /// Runs it on Vellum's memory under a limit, and under the loop if there is one, and cuts it short after
-    /// `longest`.
+    /// Runs the program on Vellum's memory under a limit, and under the loop if there is one, and stops it
+    /// after `longest`.
     pub(super) fn run(
         &self,
         limit: u64,

@@ -11,20 +11,20 @@ use crate::{Arm, Cell, Line, Table, Target, Unit};
 use std::path::Path;
 use vellum_papers::smith::{Build, Collector, Workshop, with_library};
 
-/// The cells: their names, their programs, and the words these get.
+/// The cells: their names, their programs, and the programs' arguments.
 pub(super) const CELLS: [(&str, &str, &[&str]); 2] =
     [("drop-in-trees", "trees", &[]), ("drop-in-lists", "mergesort", &["items=100000", "sorts=20"])];
 /// The arm of Vellum's library.
 const OURS: &str = "drop-in";
-/// The most of libgc's that each figure may be.
+/// Bounds of each figure, over libgc's.
 const AT_MOST: [(&str, &str, Unit, f64); 3] = [
     (CPU, "CPU time", Unit::Millis, 0.65),
     ("collections", "collections", Unit::Count, 1.0),
     (PEAK, "peak memory", Unit::Mebibytes, 1.0),
 ];
 
-/// A cell with its arms, as far as they are here. `library` is Vellum's; that for programs of
-/// libgc's lies in a folder beside it.
+/// A cell with an arm for each library found here. `library` is Vellum's `libvellum.so`; its `libgc.so.1`
+/// lies in a folder beside it.
 pub(super) fn prepare(
     cell: &str,
     client: &str,
@@ -48,7 +48,7 @@ pub(super) fn prepare(
     super::cell(cell, arms, rounds)
 }
 
-/// What is shown of them.
+/// The tables of these cells.
 pub(super) fn tables() -> Vec<Table> {
     let of = |(metric, called, unit, most): (&'static str, &str, Unit, f64)| {
         let target = Target::at_most(most, Against::Arm(Collector::Libgc.name())).of(OURS);

@@ -28,32 +28,31 @@ use vellum_papers::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopEr
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "gc";
-/// Rounds when none are asked for.
+/// Default number of rounds.
 pub const ROUNDS: usize = 9;
-/// The same for `--quick`.
+/// Number of rounds with `--quick`.
 pub const ROUNDS_QUICK: usize = 3;
 
-/// The arm in which libgc is called and not inlined.
+/// The arm in which programs call libgc instead of its inlined allocation.
 const CALLED: &str = "GC_MALLOC";
 
 const CPU: &str = "cpu_ns";
-/// By the client's own account: the figure from outside is never less than this process's own peak.
+/// The client reports its own peak: the peak measured from outside is at least that of this process.
 const PEAK: &str = "peak_bytes";
 const OBJECT: &str = "object_ns";
 const LIVE_OBJECT: &str = "live_object_ns";
-/// What each judged plan may take of libgc's: of short-lived objects and of whole collections, …
+/// Bounds of each judged plan over libgc: short-lived objects and whole collections, …
 const OBJECTS_MAX: f64 = 0.5;
-/// … of small programs' time, …
+/// … time of small programs, …
 const SMALL_MAX: f64 = 0.65;
-/// … and of memory, and of any client's time.
+/// … memory, and time of each client.
 const LEVEL: f64 = 1.0;
-/// After nine tenths of the heap have died, this multiple of the live bytes may be resident, beside
-/// …
+/// After nine tenths of the heap have died: bound of resident memory, as a multiple of the live bytes, and
 const RESIDENT_MAX: f64 = 1.2;
-/// … what a process has anyhow.
+/// … the additional bytes of every process.
 const RESIDENT_PLUS: f64 = 4.0 * 1048576.0;
-/// The plans that are judged, and what they may take of libgc's time for all clients together. That
-/// with generations is measured where memory is short (`vellum papers cooper`).
+/// The judged plans, with the bound of their time over libgc's for all clients together. The generational
+/// plan is measured where memory is short (`vellum papers cooper`).
 const JUDGED: [(smith::Plan, f64); 2] = [(smith::Plan::MarkSweep, 0.75), (smith::Plan::MostlyCopying, 0.6)];
 
 /// A small program: its cell, its file, its words, and whether the arm [`CALLED`] is of interest.
@@ -64,7 +63,7 @@ struct Small {
     called: bool,
 }
 
-/// The small programs. None has a heap of a given size: how much of it a collector takes is judged too.
+/// The small programs. None has a heap of a given size, as the memory that a collector takes is judged too.
 const SMALL: [Small; 7] = [
     Small { cell: "short-16", client: "short", words: &["bytes=16"], called: true },
     Small { cell: "short-64", client: "short", words: &["bytes=64"], called: true },
@@ -75,21 +74,21 @@ const SMALL: [Small; 7] = [
     Small { cell: "fall", client: "fall", words: &[], called: false },
 ];
 
-/// The section: its cells, the folder its programs are in, and what is not here.
+/// The section: its cells, the folder of its programs, and the missing collectors.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What is run.
+    /// The cells and tables.
     pub section: Section,
     /// Collectors that are missing.
     pub missing: Vec<Missing>,
-    /// The programs: they are gone when this is.
+    /// The programs, which are removed with this value.
     _workshop: Workshop,
 }
 
-/// Builds the clients for every collector that is here. `library` is Vellum's.
+/// Builds the clients for every collector found here. `library` is Vellum's.
 ///
 /// # Errors
-/// When the sources cannot be written. A collector that is not here is no error.
+/// When the sources cannot be written. A missing collector is no error.
 pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, WorkshopError> {
     let mut workshop = Workshop::new(library)?;
     let (mut here, missing) = workshop.discover();
@@ -125,7 +124,7 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     Ok(Prepared { section: Section { name: SECTION, cells, tables: tables() }, missing, _workshop: workshop })
 }
 
-/// What is shown: lines whose cells are not run are left out.
+/// The tables; lines whose cells are not run are left out.
 fn tables() -> Vec<Table> {
     let against = || Against::Arm(Collector::Libgc.name());
     let each = |cell: &str, what: &str, target: Target| -> Vec<Line> {

@@ -20,12 +20,12 @@ const WAYS: [Way; 5] = [
     libgc("libgc, one marker", ONE),
     libgc("libgc, two markers", TWO),
 ];
-/// The cell with its arms, as far as its collectors are here.
+/// The cell, with an arm for each collector found here.
 pub(super) fn prepare(workshop: &mut Workshop, here: &[Collector], scale: &str, rounds: usize) -> Cell {
     ways::prepare(CELL, CLIENT, &WAYS, workshop, here, scale, rounds)
 }
 
-/// What is shown of it.
+/// The tables of this cell.
 pub(super) fn tables() -> Vec<Table> {
     let of = |title: &str, metric| {
         let line = Line { label: "128 MB, a tree".to_owned(), cell: name(CELL), target: None };

@@ -21,17 +21,17 @@ const WAYS: [Way; 5] = [
     libgc("libgc", AT_ONE_GO),
     libgc("libgc incremental", IN_SLICES),
 ];
-/// The longest pause in slices, in CPU time.
+/// Bound of the longest pause in slices, in CPU time.
 const PAUSE_MAX_NS: f64 = 2e6;
-/// Time in slices over time at one go.
+/// Bound of the time in slices over the time of whole collections.
 const COST_MAX: f64 = 1.1;
 
-/// The cell with its arms, as far as its collectors are here.
+/// The cell, with an arm for each collector found here.
 pub(super) fn prepare(workshop: &mut Workshop, here: &[Collector], scale: &str, rounds: usize) -> Cell {
     ways::prepare(CELL, CLIENT, &WAYS, workshop, here, scale, rounds)
 }
 
-/// What is shown of it.
+/// The tables of this cell.
 pub(super) fn tables() -> Vec<Table> {
     let sliced = WAYS[2].label;
     let of = |title: &str, metric, unit, target| {

@@ -7,11 +7,11 @@ use vellum_papers::smith::{Build, Collector, Plan, Workshop};
 pub(super) struct Way {
     pub label: &'static str,
     pub is_libgc: bool,
-    /// The words that the program gets.
+    /// The program's arguments.
     pub words: &'static str,
 }
 
-/// A way of Vellum's mark-sweep collector.
+/// One way to collect with Vellum's mark-sweep collector.
 pub(super) const fn ours(label: &'static str, words: &'static str) -> Way {
     Way { label, is_libgc: false, words }
 }
@@ -20,7 +20,7 @@ pub(super) const fn libgc(label: &'static str, words: &'static str) -> Way {
     Way { label, is_libgc: true, words }
 }
 
-/// The cell of `client` with its arms, as far as their collectors are here.
+/// The cell of `client`, with an arm for each collector found here.
 pub(super) fn prepare(
     name: &str,
     client: &str,

@@ -14,16 +14,16 @@ use vellum_measure::median;
 use vellum_report::Table;
 use vellum_report::units::{bytes, count, fixed};
 
-/// "Bytes by site within 5 % of exact for sites above 1 %; the sum within 2 %."
+/// Goals: bytes by line within 5 % of exact for lines above 1 %, and the sum within 2 %.
 const SITE_MAX: f64 = 5.0;
 const SUM_MAX: f64 = 2.0;
 const SHARE_MIN: f64 = 0.01;
-/// Bytes between samples, as the command takes them: the goal is for the first.
+/// Bytes between samples, as the command takes them. The goals are for the first.
 const INTERVALS: [&str; 3] = ["4K", "32K", "512K"];
-/// Standard errors that a figure may be off: one in two million is further.
+/// Standard errors that a figure may be off; one figure in two million is further off by chance.
 const DEVIATIONS: f64 = 5.0;
 
-/// A profile: the bytes of all, and of each line with their standard error.
+/// A profile: the sum of the bytes, and the bytes of each line with their standard error.
 struct Profile {
     sum: f64,
     lost: u64,
@@ -45,7 +45,7 @@ fn read(document: &Value) -> Option<Profile> {
     Some(Profile { sum: document["sum"]["ever"]["bytes"].as_f64()?, lost, lines })
 }
 
-/// The table of those programs that allocate alike each time, and its goals.
+/// The table of the programs that allocate the same in every run, and its goals.
 pub(super) fn table(
     programs: &[Ready],
     folder: &Path,

@@ -15,14 +15,15 @@ use vellum_report::Table;
 use vellum_report::units::fixed;
 use vellum_wire::held::HELD_ENV;
 
-/// What stands before the number in callgrind's summary.
+/// The word before the number in callgrind's summary.
 const COLLECTED: &str = "Collected :";
-/// The beginning of the name by which the library knows valgrind, as much as a register holds, and another.
+/// The first eight bytes of the name by which the library detects valgrind (it compares them in a
+/// register), and a name that it does not detect.
 const NAMES: [&[u8]; 2] = [b"vgpreloa", b"vgprelox"];
-/// What a profile may cost, in percent.
+/// Bounds of the cost for each interval, in percent.
 const COST_MAX: [f64; 2] = [1.0, 5.0];
 
-/// Counts each program without a profile, and with each of ours; `None` where valgrind is not here.
+/// Counts the instructions of each program without a profile and with each of ours; `None` without valgrind.
 pub(super) fn table(
     programs: &[Ready],
     folder: &Path,
@@ -42,7 +43,7 @@ pub(super) fn table(
         let on = INTERVALS.map(|(_, interval)| count(Some(interval)));
         let [Some(first), Some(second)] = on else { continue };
         for (sum, instructions) in sums.iter_mut().zip([off, first, second]) {
-            // Each program counts as much as the others.
+            // Programs have equal weights.
             *sum += instructions / off;
         }
         let percent = |on: f64| fixed(Some((on / off - 1.0) * 100.0), 2);
@@ -61,14 +62,14 @@ pub(super) fn table(
     Some(table)
 }
 
-/// Whether valgrind is here.
+/// Whether valgrind is installed.
 pub(super) fn is_possible() -> bool {
     let mut asked = Command::new("valgrind");
     asked.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     asked.status().is_ok_and(|status| status.success())
 }
 
-/// A copy of the library that does not know valgrind.
+/// A copy of the library that does not detect valgrind.
 fn renamed(library: &Path, copy: &Path) -> Option<PathBuf> {
     let mut bytes = std::fs::read(library).ok().filter(|_| is_possible())?;
     let [name, other] = NAMES;

@@ -32,34 +32,33 @@ use vellum_wire::held::HELD_ENV;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "heap";
-/// Rounds when none are asked for.
+/// Default number of rounds.
 pub const ROUNDS: usize = 5;
-/// The same for `--quick`.
+/// Number of rounds with `--quick`.
 pub const ROUNDS_QUICK: usize = 2;
-/// The cells that are no programs.
+/// The parts of the section that run no cell.
 const FAULTS: &str = "faults";
 const EXACT: &str = "exact";
 const INSTRUCTIONS: &str = "instructions";
 
 const SHARED_MEMORY: &str = "/dev/shm";
 
-/// The arms with a profile of ours: their names and the bytes between samples.
+/// The arms with a profile: their names and the bytes between samples.
 const INTERVALS: [(&str, u64); 2] = [("512 KiB", 512 << 10), ("32 KiB", 32 << 10)];
-/// What these may cost of CPU time: "at 512 KiB at most 1 %, at 32 KiB at most 5 %, over ten
-/// programs".
+/// Goals for their CPU time: at 512 KiB at most 1 % more, at 32 KiB at most 5 % more, over ten programs.
 const COST_MAX: [f64; 2] = [1.01, 1.05];
-/// The arm that records every block, what that may cost over heaptrack, which does the same.
+/// The arm that records every block, and the bound of its CPU time over heaptrack's, which does the same.
 const EVERY: (&str, u64) = ("every block", 1);
 const EVERY_MAX: f64 = 2.0;
-/// "Peak RSS +1 MiB at most".
+/// Goal: peak resident memory at most 1 MiB higher.
 const PEAK_PLUS: f64 = 1048576.0;
 const HEAPTRACK: &str = "heaptrack";
 const MEMRAY: &str = "memray";
 
-/// What could not be made.
+/// Why the section cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum HeapError {
-    /// A file of the section's.
+    /// The section's files cannot be made.
     #[error("the section's files could not be made in {}: {source}", .folder.display())]
     Files {
         /// Where.
@@ -67,15 +66,15 @@ pub enum HeapError {
         /// Why.
         source: io::Error,
     },
-    /// A file of ours is missing.
+    /// A program of the project is missing.
     #[error("{} is not there; build everything with ./build", .0.display())]
     NotBuilt(PathBuf),
 }
 
-/// The section: its cells, what is not here, and what else is to be found.
+/// The section: its cells, its missing tools, and the measurements without a cell.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What is run.
+    /// The cells and tables.
     pub section: Section,
     /// Tools and programs that are missing.
     pub missing: Vec<Missing>,
@@ -83,7 +82,7 @@ pub struct Prepared {
     wanted: Vec<&'static str>,
     vellum: PathBuf,
     library: PathBuf,
-    /// What processes write into while they are profiled.
+    /// The files that profiled processes write into.
     _held: Vec<HeldFile>,
     folder: tempfile::TempDir,
 }
@@ -98,17 +97,16 @@ fn name(cell: &str) -> String {
     format!("{SECTION}-{cell}")
 }
 
-/// Makes the programs' inputs, and measures all that is not a cell. `library` is Vellum's, beside which the
-/// command is.
+/// Makes the programs' inputs. `library` is Vellum's, and the command lies beside it.
 ///
 /// # Errors
-/// [`HeapError`] if there is nothing to run. A program or tool that is missing is no error.
+/// [`HeapError`] if there is nothing to run. A missing program or tool is no error.
 pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepared, HeapError> {
     let vellum = plan.worker.with_file_name("vellum");
     if let Some(absent) = [&vellum, &library.to_path_buf()].into_iter().find(|file| !file.exists()) {
         return Err(HeapError::NotBuilt(absent.clone()));
     }
-    // In memory, where `vellum heap` has its files too.
+    // The files are in memory, like those of `vellum heap`.
     let place = [Path::new(SHARED_MEMORY).to_path_buf(), std::env::temp_dir()]
         .into_iter()
         .find(|place| place.is_dir());
@@ -169,7 +167,8 @@ fn shown(cells: &[Cell]) -> Vec<crate::Table> {
 }
 
 impl Prepared {
-    /// Measures what is no cell: after them, as the memory that it takes here would be in their peaks.
+    /// Makes the measurements without a cell, after the cells: otherwise the memory used here would count
+    /// in the cells' peaks.
     ///
     /// # Errors
     /// [`HeapError`] if the programs with the faults cannot be written.

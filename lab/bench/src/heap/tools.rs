@@ -17,14 +17,14 @@ use vellum_report::units::time;
 
 const PROGRAM: &str = include_str!("c/faults.c");
 const SCRIPT: &str = include_str!("c/faults.py");
-/// Each fault's mark in its source, and when `vellum heap` shows it.
+/// The comment that marks each fault in its source, and the view of `vellum heap` that shows it.
 const FAULTS: [(&str, &str); 3] = [("leak", "end"), ("peak", "peak"), ("temporary", "ever")];
-/// A result is opened as often; the shortest counts.
+/// Number of times a result is opened; the shortest time counts.
 const OPENINGS: usize = 3;
-/// How a table says so.
+/// The word in the table for a line that was named.
 const NAMED: &str = "named";
 
-/// heaptrack's command, if it is here.
+/// heaptrack's command, if it is installed.
 pub(super) fn heaptrack() -> Option<PathBuf> {
     vellum_process::locate(HEAPTRACK.as_ref(), std::env::var_os("PATH").as_deref()).ok()
 }
@@ -36,7 +36,7 @@ pub(super) fn has_memray() -> bool {
     asked.status().is_ok_and(|status| status.success())
 }
 
-/// The same, recorded by heaptrack, which is to interpret nothing.
+/// The same program, recorded by heaptrack, which must not interpret the result.
 pub(super) fn under_heaptrack(heaptrack: &Path, plain: &Launch, file: &Path) -> Launch {
     let mut args: Vec<OsString> =
         vec!["--raw".into(), "-o".into(), file.into(), plain.program.clone().into()];
@@ -52,14 +52,14 @@ pub(super) fn under_memray(plain: &Launch, file: &Path) -> Launch {
     Launch { args, ..plain.clone() }
 }
 
-/// What a tool made of a program's faults.
+/// The findings of a tool in a program with faults.
 struct Seen {
     tool: &'static str,
     named: [bool; FAULTS.len()],
     open: Duration,
 }
 
-/// Has each tool look at the programs with the faults.
+/// Runs the programs with the faults under each tool.
 ///
 /// # Errors
 /// If the programs' files cannot be written.
@@ -136,7 +136,7 @@ impl Ours<'_> {
     }
 }
 
-/// What `vellum heap` says of a program.
+/// The profile that `vellum heap` makes of a program.
 pub(super) fn profile(
     vellum: &Path,
     library: &Path,
@@ -152,7 +152,7 @@ pub(super) fn profile(
     output.and_then(|_| serde_json::from_str(&std::fs::read_to_string(&file).ok()?).ok())
 }
 
-/// The bytes of a line, then.
+/// The bytes of a line in the given view.
 fn held(document: &Value, source: &str, line: u64, when: &str) -> f64 {
     let sites = document["sites"].as_array().into_iter().flatten();
     let is_it = |site: &&Value| {
@@ -162,7 +162,7 @@ fn held(document: &Value, source: &str, line: u64, when: &str) -> f64 {
     sites.filter(is_it).filter_map(|site| site["held"][when]["bytes"].as_f64()).sum()
 }
 
-/// Measures how long `open` takes, which says what it shows.
+/// Measures the time of `open`, which returns the text it shows.
 fn opened(mut open: impl FnMut() -> Option<String>) -> Option<(Duration, String)> {
     let mut best: Option<(Duration, String)> = None;
     for _ in 0..OPENINGS {

@@ -19,25 +19,25 @@ use std::path::Path;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "programs";
-/// Rounds when none are asked for.
+/// Default number of rounds.
 pub const ROUNDS: usize = 9;
-/// The same for `--quick`.
+/// Number of rounds with `--quick`.
 pub const ROUNDS_QUICK: usize = 2;
 
-/// "No row slower than glibc beyond noise": a row may be level.
+/// Goal of each row: no slower than glibc, beyond noise.
 const ROW_MAX: f64 = 1.0;
-/// "Geomean at most 0.92, peak at most 0.95."
+/// Goals of the geometric means: CPU time at most 0.92 of glibc's, peak at most 0.95.
 const CPU_MAX: f64 = 0.92;
 const PEAK_MAX: f64 = 0.95;
 
-/// The section, and what is not here.
+/// The section, and its missing programs.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What is run.
+    /// The cells and tables.
     pub section: Section,
     /// Programs that are missing.
     pub missing: Vec<Missing>,
-    /// What they work on.
+    /// The folder of the programs' inputs.
     _folder: tempfile::TempDir,
 }
 
@@ -58,7 +58,7 @@ fn name(program: &str) -> String {
 /// Makes the programs' inputs.
 ///
 /// # Errors
-/// If they cannot be written. A program that is missing is no error.
+/// If they cannot be written. A missing program is no error.
 pub fn prepare(plan: &Plan, only: Option<&str>) -> io::Result<Prepared> {
     let place = [Path::new("/dev/shm").to_path_buf(), std::env::temp_dir()];
     let place = place.into_iter().find(|place| place.is_dir()).unwrap_or_default();

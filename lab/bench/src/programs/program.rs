@@ -17,14 +17,14 @@ pub(crate) struct Program {
     find: &'static str,
     args: &'static [&'static str],
     pub(crate) is_python: bool,
-    /// Arguments with which it has little to do, for valgrind.
+    /// Arguments for a short run, for valgrind.
     pub(crate) little: Option<&'static [&'static str]>,
-    /// Whether two runs allocate alike, so that one can be held against the other.
+    /// Whether two runs allocate the same, so that they can be compared.
     pub(crate) is_repeatable: bool,
     pub(crate) cure: &'static str,
 }
 
-/// The first that asks is python3 of the path, as it may be the one that has memray.
+/// The first python3 of the path, since memray may be installed for it only.
 const PYTHON: &str = "python3 -c 'import sys; print(sys.executable)'";
 
 const fn program(name: &'static str, find: &'static str, args: &'static [&'static str]) -> Program {
@@ -39,18 +39,18 @@ const fn python(name: &'static str, find: &'static str, args: &'static [&'static
 const JQ: &str = "[range(250000) | {a: ., b: \"x\\(.)\"}] | group_by(.a % 1000) | map(length) | add";
 
 const JQ_LITTLE: &str = "[range(30000) | {a: ., b: \"x\\(.)\"}] | group_by(.a % 1000) | map(length) | add";
-/// A table that is filled, and sorted.
+/// A table that is filled and sorted.
 const SQL: &str = "CREATE TABLE t (a INTEGER, c TEXT); \
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) \
     INSERT INTO t SELECT (i * 7919) % 1000003, hex(i * 2654435761) FROM n; \
     SELECT a % 1000 AS g, count(*), max(c) FROM t GROUP BY g ORDER BY 2 LIMIT 3;";
-/// A little of C++, with much in headers.
+/// A short C++ program that includes large headers.
 const LITTLE_CC: &str = "#include <map>\n#include <string>\nstd::map<int, std::string> m;\n\
     int f() { m[1] = \"a\"; return m.size(); }\n";
-/// Lines of the text that is sorted and counted then.
+/// Lines of the text that is sorted and counted in a short run.
 const LITTLE_LINES: usize = 40_000;
 
-/// Those that can be profiled by every tool.
+/// Programs that every tool can profile.
 pub(crate) const PROFILED: [Program; 10] = [
     Program {
         little: Some(&["-c", "d = {str(i): [i] * 5 for i in range(60000)}"]),
@@ -61,7 +61,7 @@ pub(crate) const PROFILED: [Program; 10] = [
         cure: "a python3 first in the PATH that has numpy",
         ..python("numpy", "python3 -c 'import numpy, sys; print(sys.executable)'", &["arrays.py"])
     },
-    // Its hashes are seeded anew each time.
+    // Perl uses a new seed for its hashes in each run.
     Program {
         little: Some(&["-e", "my %h; push @{$h{$_ % 7000}}, \"x$_\" for 1..150000"]),
         is_repeatable: false,
@@ -146,7 +146,7 @@ pub(crate) const PROFILED: [Program; 10] = [
     },
 ];
 
-/// Others: of other languages, with threads, with a server.
+/// Other programs: in other languages, with threads, with a server.
 pub(crate) const OTHERS: [Program; 7] = [
     Program {
         cure: "a python3 first in the PATH that has pandas (pip install pandas)",
@@ -169,7 +169,7 @@ pub(crate) const OTHERS: [Program; 7] = [
         ..program("lua", "command -v lua5.4 || command -v lua", &["tables.lua"])
     },
     Program { cure: "apt-get install z3", ..program("z3", "command -v z3", &["pigeons.smt2"]) },
-    // By the shell, which starts the server and its clients.
+    // The shell starts the server and its clients.
     Program {
         cure: "apt-get install redis-server redis-tools",
         ..program(
@@ -180,7 +180,7 @@ pub(crate) const OTHERS: [Program; 7] = [
     },
 ];
 
-/// The files of the others.
+/// The input files of the other programs.
 const FILES: [(&str, &str); 6] = [
     ("frames.py", include_str!("inputs/frames.py")),
     ("columns.py", include_str!("inputs/columns.py")),
@@ -189,10 +189,10 @@ const FILES: [(&str, &str); 6] = [
     ("tables.lua", include_str!("inputs/tables.lua")),
     ("store.sh", include_str!("inputs/store.sh")),
 ];
-/// Holes for one pigeon less than there are.
+/// Pigeonholes, one fewer than pigeons.
 const HOLES: usize = 8;
 
-/// That pigeons do not fit into their holes, as formulas: a solver has to look at many cases.
+/// The pigeonhole principle as formulas: a solver has to try many cases.
 fn pigeons() -> String {
     let mut text = String::from("(set-logic QF_UF)\n");
     for pigeon in 0..=HOLES {
@@ -210,14 +210,14 @@ fn pigeons() -> String {
     text + "(check-sat)\n"
 }
 
-/// A program that is here.
+/// A program that is installed.
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) program: Program,
     executable: PathBuf,
 }
 
-/// Makes what the programs work on in `folder`.
+/// Makes the programs' input files in `folder`.
 pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
     others::prepare(folder, seed)?;
     std::fs::write(folder.join("little.cc"), LITTLE_CC)?;
@@ -231,7 +231,7 @@ pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
 }
 
 impl Program {
-    /// The program, if it is here.
+    /// The program, if it is installed.
     pub(crate) fn ready(&self, folder: &Path) -> Option<Ready> {
         let mut asked = Command::new("sh");
         asked.args(["-c", self.find]).current_dir(folder).stdin(Stdio::null()).stderr(Stdio::null());
@@ -260,7 +260,7 @@ impl Ready {
         &self.executable
     }
 
-    /// Its command, for what starts it.
+    /// Its command, for the tools that start it.
     pub(crate) fn command(&self) -> Vec<OsString> {
         std::iter::once(self.executable.clone().into())
             .chain(self.program.args.iter().map(Into::into))

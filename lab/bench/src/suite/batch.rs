@@ -4,11 +4,10 @@ use super::{OTHERS, Plan, Section, line, table};
 use crate::target::{Against, Target};
 use crate::{Cell, Unit, peer};
 
-/// "at least 2x faster than the fastest peer's one-by-one".
+/// Goal: at least 2 times as fast as the fastest peer that allocates nodes one by one.
 const FASTER: f64 = 2.0;
-/// Nodes a call where the table of pointers is used again: it stays in the cache.
+/// Nodes a call when the table of pointers is reused: the table fits the processor's cache.
 const CHUNK: usize = 65_536;
-/// "four million 16-byte list nodes".
 const NODES: usize = 4_000_000;
 
 pub(super) fn section(plan: &Plan) -> Section {

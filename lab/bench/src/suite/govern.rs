@@ -11,12 +11,12 @@ use crate::{Arm, Cell, Unit, peer};
 /// The section's name, with which all its cells begin.
 pub const GOVERN: &str = "govern";
 
-/// A job under the governor, and the governor itself: as for watching, of which most of it consists.
+/// Bound of the time with a governor, as for watching, which is most of the governor's work.
 const OVERHEAD: f64 = 1.01;
-/// How much memory, and how many touches: some 4 seconds for each of the two.
+/// Bytes of memory and number of touches of each job: some 4 seconds of work.
 const JOBS: [(usize, usize); 2] = [(8 * MIB, 40_000_000), (64 * MIB, 30_000_000)];
 
-/// The cells. They run only when named: they take minutes.
+/// The cells. They run only if named, since they take minutes.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
     let mut cells = Vec::new();

@@ -4,11 +4,11 @@ use super::{GIB, MIB, NO_SLOWER, OTHERS, Plan, Section, line, size, table};
 use crate::target::{Against, Target};
 use crate::{Cell, Unit};
 
-/// "under 10 ms in every column".
+/// Goal: under 10 ms in every column.
 const WARM_NS: f64 = 10e6;
-/// "at least 4x faster than the fastest peer".
+/// Goal: at least 4 times as fast as the fastest peer.
 const WARM_FASTER: f64 = 4.0;
-/// "peak 1.05x of the final size".
+/// Goal: peak memory at most 1.05 times the final size.
 const PEAK: f64 = 1.05;
 
 pub(super) fn section(plan: &Plan) -> Section {

@@ -11,11 +11,11 @@ use crate::{Arm, Cell, Peer, Unit, peer};
 /// The section's name, with which all its cells begin.
 pub const HARDENED: &str = "hardened";
 const MODE: &str = "vellum-hardened";
-/// The variable that switches it on.
+/// The variable that switches the hardened mode on.
 const VARIABLE: &str = "VELLUM_HARDEN";
 
-/// The programs of the section `small` that have one thread, with `peers` beside glibc and Vellum.
-/// They run only when named.
+/// The single-threaded programs of the section `small`, with `peers` beside glibc and Vellum. They run only
+/// if named.
 #[must_use]
 pub fn section(plan: &Plan, peers: &[Peer]) -> Section {
     let cells = SINGLE.iter().map(|program| cell(plan, peers, program));

@@ -4,15 +4,16 @@ use super::{MIB, Plan, Section, line, table};
 use crate::target::{Against, Target};
 use crate::{Cell, Unit, peer};
 
-/// "back within 10 % of live size a few seconds after a burst is freed, by idle threads too".
+/// Goal: within 10 % of the live size a few seconds after a burst is freed, also by idle threads.
 const END: f64 = 1.10;
-/// "a few seconds".
+/// The few seconds of the goal, in milliseconds.
 const IDLE_MS: usize = 3000;
-/// What glibc keeps when it is asked to give back what it can, and a tenth.
+/// Goal: at most 1.1 times the memory that glibc keeps after `malloc_trim`.
 const SPARSE_END: f64 = 1.10;
-/// The decay time, another for slabs that were met, and the kernel's own time for huge pages.
+/// The decay time, a second decay time for slabs that were still in use, and the kernel's time for huge
+/// pages.
 const SPARSE_MS: usize = 6000;
-/// The most blocks, were all of the least size.
+/// Number of blocks at most, if all have the least size.
 const SPARSE_BLOCKS: usize = 4 * MIB;
 
 pub(super) fn section(plan: &Plan) -> Section {

@@ -7,11 +7,11 @@ use crate::{Arm, Cell, Unit, peer};
 /// The column of memory that stays mapped.
 const FLOOR: &str = "floor";
 
-/// The most that reuse may cost, in multiples of the floor.
+/// Goal: the cost of reuse at most this multiple of the floor.
 const REUSE: f64 = 1.3;
-/// The longest that the largest block may take, in multiples of the smallest, touching left out.
+/// Goal: the largest block's time at most this multiple of the smallest one's, without touching.
 const INVARIANCE: f64 = 2.0;
-/// How many times cheaper than glibc's a first touch is to be.
+/// Goal: a first touch this many times cheaper than glibc's.
 const COLD: f64 = 5.0;
 
 pub(super) fn section(plan: &Plan) -> Section {
@@ -76,7 +76,7 @@ pub(super) fn section(plan: &Plan) -> Section {
 }
 
 fn reuse_cell(plan: &Plan, bytes: usize) -> Cell {
-    // Peers that fault every time take half a second for a gigabyte.
+    // Peers that fault every time need half a second for a gigabyte.
     let groups = if bytes >= 256 * MIB { plan.pick(3, 1) } else { plan.pick(9, 5) };
     let params = [("bytes", bytes), ("groups", groups)];
     let mut cell = plan.cell(&format!("large-{}", tag(bytes)), "large", &params);
@@ -92,13 +92,13 @@ fn reuse_cell(plan: &Plan, bytes: usize) -> Cell {
 fn pair_cell(plan: &Plan, bytes: usize) -> Cell {
     let params = [("bytes", bytes), ("pairs", plan.pick(2000, 500)), ("groups", plan.pick(21, 7))];
     let mut cell = plan.cell(&format!("pair-{}", tag(bytes)), "pair", &params);
-    // Compared with one another round by round, so all take part in as many.
+    // These lines are compared with each other round by round, so all have the same number of rounds.
     cell.rounds = plan.few_rounds();
     cell
 }
 
 fn cold_cell(plan: &Plan, bytes: usize) -> Cell {
-    // At least 64 MiB in all, so that the first blocks of a process do not stand for all.
+    // At least 64 MiB in total, so that the first blocks of a process do not dominate.
     let count = (64 * MIB).div_ceil(bytes);
     let mut cell = plan.cell(&format!("cold-{}", tag(bytes)), "cold", &[("bytes", bytes), ("count", count)]);
     cell.prepare = plan.back(2 * bytes * count);

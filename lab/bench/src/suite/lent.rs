@@ -12,14 +12,14 @@ use crate::{Arm, Cell, Unit, peer};
 /// The section's name, with which all its cells begin.
 pub const LENT: &str = "lent";
 
-/// "no row slower than glibc": in any state of the machine's memory.
+/// Goal: no row slower than glibc, in any state of the machine's memory.
 const CPU: f64 = 1.02;
-/// The variable by which an arm says what Vellum is to do about huge pages.
+/// The variable that sets Vellum's policy for huge pages.
 const HUGE: &str = "VELLUM_HUGE";
-/// Seconds before the program begins: with and without time to lend.
+/// Seconds before the program begins: without and with time to return memory to the host.
 const PAUSES: [u32; 2] = [0, 5];
 
-/// Tables that grow to some hundred MiB and go again, in the interpreter's own objects.
+/// Python tables that grow to some hundred MiB and are freed.
 const SCRIPT: &str = "
 import json, resource, sys, time
 time.sleep(float(sys.argv[1]))
@@ -36,7 +36,7 @@ cpu, faults = (after - before for after, before in zip(used(), (cpu, faults)))
 print(json.dumps({'cpu_ns': cpu * 1e9, 'minor_faults': faults}))
 ";
 
-/// The cells. They run only when named: most of their time is waiting.
+/// The cells. They run only if named, since most of their time is waiting.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
     let rows = plan.pick(400_000, 200_000);

@@ -28,24 +28,24 @@ use vellum_report::units::size;
 pub struct Section {
     /// Short name, for `--only`.
     pub name: &'static str,
-    /// What is run.
+    /// The cells to run.
     pub cells: Vec<Cell>,
-    /// What is shown.
+    /// The tables to show.
     pub tables: Vec<Table>,
 }
 
-/// What the suite is to be made for.
+/// The options of the suite.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The executable that answers to [`worker::COMMAND`].
+    /// The executable that implements [`worker::COMMAND`].
     pub worker: PathBuf,
-    /// Who is compared.
+    /// The peers to compare.
     pub roster: Roster,
     /// Fewer sizes, shorter runs.
     pub quick: bool,
     /// Rounds of the usual cell.
     pub rounds: usize,
-    /// For the workloads' random choices.
+    /// Seed of the workloads' random choices.
     pub seed: u64,
     /// Threads of the workloads that use all processors.
     pub threads: usize,
@@ -56,17 +56,17 @@ pub struct Plan {
 /// All peers but Vellum.
 const OTHERS: &[&str] = &[peer::GLIBC, "mimalloc2", peer::MIMALLOC3, peer::JEMALLOC, "tcmalloc"];
 
-/// "no slower … within noise (2 %)".
+/// Goal: no slower, within noise (2 %).
 const NO_SLOWER: f64 = 1.02;
 
-/// Peak memory of programs with large blocks: at most, in multiples of glibc's …
+/// Goal for the peak memory of programs with large blocks: this multiple of glibc's …
 const LARGE_PEAK: f64 = 1.05;
-/// … or in bytes above it.
+/// … or this number of bytes above it.
 const LARGE_PEAK_PLUS: f64 = 4e6;
 
-/// Small frames are slow to touch: no more of them are backed beforehand than this.
+/// Bytes of small frames that are backed beforehand, at most: they are slow to touch.
 const BACK_SMALL: usize = 128 * MIB;
-/// Huge frames are quick to touch: at least this number is backed beforehand.
+/// Bytes of huge frames that are backed beforehand, at least: they are quick to touch.
 const BACK_HUGE: usize = 512 * MIB;
 
 const KIB: usize = 1 << 10;
@@ -94,7 +94,7 @@ impl Plan {
         if self.quick { 1 } else { self.rounds.div_ceil(2) }
     }
 
-    /// `full`, or `quick` when that was asked for.
+    /// `quick` in a quick run, else `full`.
     fn pick<T>(&self, full: T, quick: T) -> T {
         if self.quick { quick } else { full }
     }
@@ -114,15 +114,14 @@ impl Plan {
         }
     }
 
-    /// A process that makes the host of a virtual machine back as much memory as a first touch in `bytes` may
-    /// need.
+    /// A process that makes the host of a virtual machine back enough memory for a first touch of `bytes`.
     fn back(&self, bytes: usize) -> Option<Launch> {
         let glibc = self.roster.get(peer::GLIBC)?;
         let small = bytes.min(BACK_SMALL);
         Some(self.launch(glibc, "back", &[("bytes", small), ("huge_bytes", bytes.max(BACK_HUGE))]))
     }
 
-    /// A cell with an arm for every peer that `launch` has something for, and controls.
+    /// A cell with an arm for every peer for which `launch` returns a command, and controls.
     pub(crate) fn cell_of(&self, name: &str, launch: impl Fn(&Peer) -> Option<Launch>) -> Cell {
         let mut arms = Vec::new();
         for peer in &self.roster.peers {
@@ -135,7 +134,7 @@ impl Plan {
         Cell { name: name.to_owned(), prepare: None, arms, rounds: self.rounds, together: false }
     }
 
-    /// A cell with an arm for every peer that `work` has a workload for, and controls.
+    /// A cell with an arm for every peer for which `work` returns a workload, and controls.
     fn cell_by<'a>(
         &self,
         name: &str,
@@ -147,13 +146,13 @@ impl Plan {
         })
     }
 
-    /// A cell in which every peer runs the same.
+    /// A cell in which every peer runs the same workload.
     fn cell(&self, name: &str, workload: &str, params: &[(&str, usize)]) -> Cell {
         self.cell_by(name, |_| Some((workload, params.to_vec())))
     }
 }
 
-/// `peer` under a program of Debian's Python, which reports its own figures: start-up is left out.
+/// Runs a script in Debian's Python under `peer`. The script reports its own figures, without the start-up.
 fn python(peer: &Peer, script: &str, arguments: [String; 2]) -> Launch {
     let mut args = vec!["-c".into(), script.into()];
     args.extend(arguments.map(OsString::from));

@@ -11,16 +11,16 @@ use crate::{Arm, Cell, Unit, peer};
 /// The section's name, with which all its cells begin.
 pub const NUMPY: &str = "numpy";
 
-/// "CPU at most 0.95 of glibc's".
+/// Goal: CPU time at most 0.95 of glibc's.
 const CPU: f64 = 0.95;
-/// "minor faults at most 1.1 of those without the advice".
+/// Goal: minor faults at most 1.1 times those without the advice.
 const FAULTS: f64 = 1.1;
-/// The arm of Vellum in which numpy gives no advice.
+/// Vellum's arm in which numpy does not request huge pages.
 const UNADVISED: &str = "unadvised";
-/// The variable by which numpy leaves the advice out.
+/// The variable that stops numpy from requesting huge pages.
 const ADVICE: &str = "NUMPY_MADVISE_HUGEPAGE";
 
-/// Each array is written, and read by the next: what the loop costs and how often it faults.
+/// Each array is written, and read by the next one. Prints the loop's CPU time and faults.
 const SCRIPT: &str = "
 import json, resource, sys
 import numpy
@@ -39,7 +39,7 @@ cpu, faults = (after - before for after, before in zip(used(), (cpu, faults)))
 print(json.dumps({'cpu_ns': cpu * 1e9, 'minor_faults': faults}))
 ";
 
-/// The cells. They run only when named: they need python3-numpy.
+/// The cells. They run only if named, since they need python3-numpy.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
     let sizes =
@@ -67,7 +67,7 @@ pub fn section(plan: &Plan) -> Section {
 }
 
 fn cell(plan: &Plan, bytes: usize) -> Cell {
-    // As many bytes for each size; of the largest arrays a few rounds at least.
+    // The same number of bytes for each size, but at least a few rounds of the largest arrays.
     let all = plan.pick(960 * MIB, 480 * MIB);
     let rounds = (all / bytes).max(6);
     let mut arms = Vec::new();

@@ -18,31 +18,31 @@ use crate::{Arm, Cell, Table, Unit, peer};
 /// The section's name, with which all its cells begin.
 pub const PAGER: &str = "pager";
 
-/// The memory that the block may have, and how many times as large it is.
+/// The block's memory, and the block's size as a multiple of it.
 const FRAMES: usize = 64 * MIB;
 const TIMES: usize = 4;
-/// Random touches of each kind.
+/// Random touches of each kind, in a full and in a quick run.
 const TOUCHES: (usize, usize) = (20_000, 4_000);
 
-/// Over the kernel's anonymous memory: "first touch at most 1.3 in order, 2 at random".
+/// Goals over the kernel's anonymous memory: first touches at most 1.3 in order, and 2 at random.
 const NEW: f64 = 1.3;
 const NEW_AT_RANDOM: f64 = 2.0;
-/// Over the kernel's swap file: "in order at most 0.5".
+/// Goal over the kernel's swap file: at most 0.5 in order.
 const SCAN: f64 = 0.5;
-/// "Within frames: at most 1.02".
+/// Goal within frames: at most 1.02.
 const FITS: f64 = 1.02;
-/// The part of the frames that it needs, in quarters.
+/// The part of the frames that the program needs, in quarters.
 const FITS_QUARTERS: usize = 3;
-/// "Against the kernel's swap on the same device under the same memory, a collected program on Vellum's pager
-/// at least 1.5x faster".
+/// Goal: a collected program on Vellum's pager at least 1.5 times as fast as on the kernel's swap on the
+/// same device, with the same memory.
 const COLLECTED: f64 = 1.0 / 1.5;
-/// The memory that it has, and the part of its work that it does, in percent.
+/// Its memory in MiB, and its share of the full work, in percent.
 const COLLECTED_MIB: usize = 24;
 const COLLECTED_SCALE: (usize, usize) = (50, 10);
-/// No slower than the kernel.
+/// Goal: no slower than the kernel.
 const KERNEL: f64 = 1.0;
 
-/// The cells. They run only when named: the kernel's arm needs root and makes swap.
+/// The cells. They run only if named, since the kernel's arm needs root and makes swap.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
     let params = [("frames", FRAMES), ("times", TIMES), ("touches", plan.pick(TOUCHES.0, TOUCHES.1))];
@@ -123,7 +123,7 @@ fn collected(plan: &Plan) -> ([Cell; 2], [Table; 2]) {
     (cells, tables)
 }
 
-/// What paging costs who has frames enough.
+/// The cost of paging while there are enough frames.
 fn fits(plan: &Plan) -> (Cell, [Table; 2]) {
     let mut arms = Vec::new();
     if let Some(vellum) = plan.roster.get(peer::VELLUM) {

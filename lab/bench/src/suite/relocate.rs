@@ -4,15 +4,15 @@ use super::{GIB, MIB, Plan, Section, line, size, table, tag};
 use crate::target::{Against, Target};
 use crate::{Cell, Unit, peer};
 
-/// Times faster than memcpy in a process with one running thread …
+/// Goals: times faster than memcpy in a process with one running thread …
 const ALONE: f64 = 20.0;
-/// … and beside a second running one.
+/// … and beside a second running thread.
 const BESIDE: f64 = 5.0;
 
 pub(super) fn section(plan: &Plan) -> Section {
     let mut cells = Vec::new();
     let mut lines = Vec::new();
-    // Touching four gigabytes for every arm would take half of a quick run.
+    // Touching four gigabytes for every arm would take half the time of a quick run.
     for bytes in [64 * MIB, plan.pick(GIB, 256 * MIB)] {
         for (beside, faster) in [(0, ALONE), (1, BESIDE)] {
             for what in ["relocate", "swap"] {

@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 pub const SMALL: &str = "small";
 /// The variable that names the checkout.
 const CHECKOUT: &str = "VELLUM_MIMALLOC_BENCH";
-/// Where its build leaves the programs, and where their inputs are.
+/// The folders of the built programs and of their inputs, in the checkout.
 const BUILT: &str = "out/bench";
 const INPUTS: &str = "bench";
-/// Reads its input from here.
+/// This program reads its input from standard input.
 const BARNES: &str = "barnes";
-/// The one whose blocks are large, with the memory target of such programs.
+/// The program with large blocks, which has their memory target.
 const MALLOC_LARGE: &str = "malloc-large";
 
-/// A program: its cell, its file, and its words, in which `{N}` is the number of processors, `{2N}`
+/// A program: its cell, its file, and its arguments, in which `{N}` is the number of processors, `{2N}`
 /// twice that, and `{bench}` the folder of inputs.
 pub(super) struct Program {
     pub(super) cell: &'static str,
@@ -35,7 +35,7 @@ const fn program(cell: &'static str, file: &'static str, words: &'static str) ->
     Program { cell, file, words }
 }
 
-/// On one thread.
+/// Programs with one thread.
 pub(super) const SINGLE: [Program; 6] = [
     program("cfrac", "cfrac", "17545186520507317056371138836327483792789528"),
     program("espresso", "espresso", "{bench}/espresso/largest.espresso"),
@@ -53,13 +53,13 @@ const PARALLEL: [Program; 7] = [
     program("mstress-N", "mstress", "{N} 50 25"),
     program("mleak-N", "mleak", "5"),
 ];
-/// They cannot be made shorter: a quick campaign runs these.
+/// The cells of a quick campaign, since the programs cannot be shortened.
 const QUICK: [&str; 4] = ["cfrac", "espresso", "sh6-N", "mstress-N"];
 
 /// The checkout, built.
 ///
 /// # Errors
-/// How to get it.
+/// A missing checkout, with the way to get it.
 pub fn checkout() -> Result<PathBuf, Missing> {
     let folder = std::env::var_os(CHECKOUT).filter(|value| !value.is_empty()).map(PathBuf::from);
     let folder = folder.and_then(|folder| std::path::absolute(folder).ok());
@@ -73,7 +73,7 @@ pub fn checkout() -> Result<PathBuf, Missing> {
 }
 
 impl Program {
-    /// The program under `peer`; none if it was not built.
+    /// The program under `peer`; `None` if it was not built.
     pub(super) fn launch(&self, plan: &Plan, peer: &Peer) -> Option<Launch> {
         let folder = plan.mimalloc_bench.as_deref()?;
         let file = folder.join(BUILT).join(self.file);

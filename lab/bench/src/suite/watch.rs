@@ -11,19 +11,19 @@ use crate::{Arm, Cell, Unit, peer};
 /// The section's name, with which all its cells begin.
 pub const WATCH: &str = "watch";
 
-/// "under 1 % of the job's CPU at default settings".
+/// Goal: under 1 % of the job's CPU time at default settings.
 const OVERHEAD: f64 = 1.01;
-/// What the watch says that it cost, as a part: the same goal.
+/// Goal for the cost that the watch itself reports, as a fraction.
 const SAID: f64 = 0.01;
-/// Rounds: as many pairs as tell 1 % from nothing.
+/// Rounds: enough pairs to distinguish 1 % from zero.
 pub const ROUNDS: usize = 10;
-/// The same for `--quick`.
+/// Number of rounds with `--quick`.
 pub const ROUNDS_QUICK: usize = 3;
-/// How much memory, and how many touches: some 2, 3 and 12 seconds for each of the two. The larger a job, the
-/// later a look at it can be paid for.
+/// Bytes of memory and number of touches of each job: some 2, 3 and 12 seconds of work. The larger a job,
+/// the longer it runs until the budget allows a sample of its pages.
 const JOBS: [(usize, usize); 3] = [(8 * MIB, 20_000_000), (64 * MIB, 20_000_000), (256 * MIB, 50_000_000)];
 
-/// The cells. They run only when named: they are about watching, and take minutes.
+/// The cells. They run only if named, since they take minutes.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
     let mut cells = Vec::new();

@@ -11,33 +11,33 @@ use vellum_measure::{Interval, median, paired_ratio};
 use vellum_report::Table;
 use vellum_report::units::fixed;
 
-/// The effect of one in a hundred more, percent.
+/// The true effect of B, in percent.
 const TRUE_PERCENT: f64 = (TRUE_RATIO - 1.0) * 100.0;
-/// How far an estimate may lie from it, points.
+/// Bound of an estimate's error, in percentage points.
 const ERROR_MAX: f64 = 0.1;
-/// What the same thing against itself may show, percent.
+/// Bound of the effect when A is compared with itself, in percent.
 const CONTROL_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 0.02), (Kernel::Alloc, 0.2)];
-/// The share of control runs whose stated interval of 95 % must hold the truth, percent.
+/// Share of control runs whose 95 % interval must contain the truth, in percent.
 const COVERED_MIN: f64 = 90.0;
-/// How far absolute figures may scatter, percent.
+/// Bound of the scatter of absolute figures, in percent.
 const SCATTER_MAX: [(Kernel, f64); 2] = [(Kernel::Cpu, 2.0), (Kernel::Alloc, 5.0)];
-/// The time of the processes' duel over hyperfine's.
+/// Bound of the time of the processes' duel over hyperfine's.
 const TIME_MAX: f64 = 1.0;
-/// The share of a BASE at its mode, give or take a step, percent; and how many steps apart bases of different
-/// runs may be.
+/// Bounds: the share of a BASE within a step of its mode, in percent; the difference between bases of
+/// different runs, in steps.
 const AT_MODE_MIN: f64 = 99.4;
 const BASE_STEPS_MAX: f64 = 1.0;
-/// How far a found period may be off, percent.
+/// Bound of the error of a found period, in percent.
 const PERIOD_ERROR_MAX: f64 = 1.0;
-/// How much slower `vellum cost` may make a program.
+/// Bound of the slowdown by `vellum cost`.
 const SLOW_DOWN_MAX: f64 = 2.0;
-/// The cells of `vellum cost`, and what runs in each.
+/// The cells of `vellum cost`, and the program of each.
 const COSTS: [(&str, &str); 2] = [("cost", "a thread"), ("cost-family", "a family of threads and processes")];
-/// Dependent steps of the chain in a turn: fewer instructions would be a chain cut short.
+/// Dependent steps of the chain in a turn; fewer instructions mean that the compiler removed steps.
 const STEPS_A_TURN: f64 = 6.0;
-/// How exactly B is one in a hundred more, points.
+/// Bound of the error of B's instructions, in percentage points.
 const EXACT: f64 = 0.001;
-/// Drawings for an interval.
+/// Resamplings for an interval.
 const RESAMPLES: usize = 1000;
 
 /// Tables and goals.
@@ -45,12 +45,12 @@ const RESAMPLES: usize = 1000;
 pub struct Found {
     /// Each goal, in the order of the questions.
     pub goals: Vec<Goal>,
-    /// All of it for people, with a newline at the end.
+    /// The whole report as text, with a newline at the end.
     pub text: String,
 }
 
 impl Found {
-    /// What was measured besides cells.
+    /// The measurements without a cell.
     #[must_use]
     pub fn besides(tables: &[Table], goals: Vec<Goal>) -> Self {
         let goals_table = self::goals(&goals);
@@ -98,7 +98,7 @@ fn goals(goals: &[Goal]) -> Table {
     grid
 }
 
-/// Whole numbers as they are, others to three places at least.
+/// Whole numbers without a decimal point, others with at least three places.
 fn plain(value: f64) -> String {
     if value == value.round() {
         format!("{value:.0}")
@@ -127,7 +127,7 @@ impl Repeats<'_> {
         self.sheet.values(self.arm, metric)
     }
 
-    /// Repeats that were made, failed ones too.
+    /// Number of repeats, including failed ones.
     fn made(self) -> usize {
         self.sheet.by_round(self.arm, "").len()
     }
@@ -153,13 +153,13 @@ impl Repeats<'_> {
         self.values(metric).iter().sum()
     }
 
-    /// In how many the figure is above 0.
+    /// Number of repeats in which the figure is above 0.
     fn above_zero(self, metric: &str) -> f64 {
         self.values(metric).iter().filter(|value| **value > 0.0).count() as f64
     }
 }
 
-/// The standard deviation, from two values on.
+/// The standard deviation, of two values or more.
 fn deviation(values: &[f64]) -> Option<f64> {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
         self.goals.push(Goal::of(what, unit, bound, found));
     }
 
-    /// A goal that every repeat is to meet.
+    /// Adds a goal that every repeat must meet.
     fn every(&mut self, what: &str, of: Repeats<'_>, found: f64) {
         let made = of.made();
         self.goal(format!("{what}, of {made} repeats"), "", Bound::AtLeast(made as f64), Some(found));
@@ -316,7 +316,7 @@ impl<'a> Reader<'a> {
             let what = format!("BASE by {clock}: worst share at the mode ± a step");
             self.goal(what, " %", Bound::AtLeast(AT_MODE_MIN), share);
             let apart = most.zip(least).zip(step).map(|((most, least), step)| (most - least) / step);
-            // Rounding of the counter's rate, calibrated anew in each process, is no difference.
+            // The counter's rate is calibrated in each process, so rounding differences are removed.
             let apart = apart.map(|steps| (steps * 100.0).round() / 100.0);
             self.goal(
                 format!("BASE by {clock}: bases of all repeats apart"),
@@ -426,7 +426,7 @@ const EFFECT: [&str; 10] = [
     "seconds",
 ];
 
-/// One tool's row: what it says of A and B; `kind` stands before the names of the figures.
+/// One tool's row: its results for A and B; `kind` is the prefix of the figures' names.
 fn effect(of: Repeats<'_>, title: &str, kind: &str) -> Vec<String> {
     let metric = format!("{kind}effect_percent");
     let effects = of.values(&metric);

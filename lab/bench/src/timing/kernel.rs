@@ -16,17 +16,17 @@ unsafe extern "C" {
 /// The archive with both kernels, for the peers.
 pub(super) const ARCHIVE: &str = env!("VELLUM_BENCH_KERNELS");
 
-/// How long the CPU-bound kernel is made: within the 60 to 100 µs that the goals speak of.
+/// The time of the CPU-bound kernel: the goals are for 60 to 100 µs.
 const CPU_NS: f64 = 65_000.0;
-/// Malloc and free of the other one.
+/// Pairs of malloc and free of the other kernel.
 const ALLOC_PAIRS: u64 = 5000;
 /// Sizes are whole hundreds, so that one in a hundred more is exact.
 const HUNDRED: u64 = 100;
-/// Turns to gauge by, and how often: the shortest counts.
+/// Turns for a calibration, and number of calibrations: the shortest time counts.
 const GAUGE_TURNS: u64 = 10_000;
 const GAUGES: usize = 200;
 
-/// What is timed.
+/// A kernel to be timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// A chain of dependent arithmetic in registers.
@@ -35,17 +35,17 @@ pub enum Kernel {
     Alloc,
 }
 
-/// How much a kernel does: A, and B, which is one in a hundred more.
+/// The amount of work of A and of B, which does one in a hundred more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Of A: turns, or pairs of malloc and free.
+    /// Work of A: turns, or pairs of malloc and free.
     pub a: u64,
-    /// Of B.
+    /// Work of B.
     pub b: u64,
 }
 
 impl Kernel {
-    /// Both.
+    /// Both kernels.
     pub const ALL: [Kernel; 2] = [Kernel::Cpu, Kernel::Alloc];
 
     /// Its stable name.
@@ -57,7 +57,7 @@ impl Kernel {
         }
     }
 
-    /// What it is called before people.
+    /// Its name in reports.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -66,7 +66,7 @@ impl Kernel {
         }
     }
 
-    /// The function of `c/kernels.c`.
+    /// Its function in `c/kernels.c`.
     pub(super) const fn symbol(self) -> &'static str {
         match self {
             Kernel::Cpu => "vellum_timing_cpu",
@@ -74,7 +74,7 @@ impl Kernel {
         }
     }
 
-    /// The share of observations below the absolute figure that repeats best for its kind.
+    /// The share of observations below the absolute figure: the most repeatable share for each kernel.
     pub(super) const fn low_share(self) -> f64 {
         match self {
             Kernel::Cpu => vellum_measure::LOW_SHARE,
@@ -93,8 +93,7 @@ impl Kernel {
         }
     }
 
-    /// The sizes at which this machine is measured. The CPU-bound kernel's are gauged here, in about ten
-    /// milliseconds.
+    /// The sizes for this machine. The CPU-bound kernel's are calibrated here, in about ten milliseconds.
     #[must_use]
     pub fn sizes(self) -> Sizes {
         let a = match self {
@@ -145,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_chain_is_the_published_register() {
-        // Computed step by step here: nothing of the loop may be left out or folded.
+        // Computed step by step here, to verify that the compiler removes and merges no steps of the loop.
         let mut x = 88_172_645_463_325_252u64;
         for turns in 0..50 {
             assert_eq!(Kernel::Cpu.run(turns), x);

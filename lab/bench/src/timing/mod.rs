@@ -36,41 +36,42 @@ pub const SECTION: &str = "timing";
 /// The hidden command of the executable that runs a task: `time TASK [name=value]...`.
 pub const TIME: &str = "time";
 
-/// Repeats of everything, when none are asked for.
+/// Default number of repeats.
 pub const REPEATS: usize = 10;
-/// The same for `--quick`.
+/// Number of repeats with `--quick`.
 pub const REPEATS_QUICK: usize = 3;
 
 const VELLUM: &str = "vellum";
-/// The arm in which nothing is planted.
+/// The arm without a planted disturbance.
 const UNDISTURBED: &str = "undisturbed";
-/// The peers in one process.
+/// The peers that run in one process.
 const IN_PROCESS: [&str; 2] = ["criterion", "google"];
-/// The peer with whole processes.
+/// The peer that runs whole processes.
 const HYPERFINE: &str = "hyperfine";
 
-/// "right sign in 1 s": the time of a duel, of which the last round may need some more.
+/// Goal: right sign in 1 s. This is the time of a duel, whose last round may take a little longer.
 const DUEL_MS: u64 = 970;
-/// A short control run, and how many of them make a repeat.
+/// The time of a short control run, and the number of control runs in a repeat.
 const CONTROL_MS: u64 = 100;
 const CONTROLS: u64 = 10;
-/// criterion's warm-up and measurement of each version: together, and without its analysis, over twice what a
-/// duel has.
+/// criterion's warm-up and measurement of each version. Together, and without its analysis, they take over
+/// twice the time of a duel.
 const CRITERION_WARM_UP_MS: u64 = 200;
 const CRITERION_MEASURE_MS: u64 = 1000;
-/// Calls of the kernel that make a process of a dozen milliseconds …
+/// Calls of the kernel in a process, which take a dozen milliseconds, …
 const PROCESS_CALLS: u64 = 200;
-/// … and the time of a duel of processes: hyperfine takes at least 3 s for each of two commands.
+/// … and the time of a duel of processes: hyperfine needs at least 3 s for each of two commands.
 const PROCESS_MS: u64 = 5000;
 /// Empty timings in a BASE.
 const BASE_COUNT: u64 = 1000;
-/// Disturbances: how fast, how long, and for how long they are watched.
+/// Disturbances: their rates, their length, and the time of observation.
 const PLANTED_HZ: [u64; 2] = [250, 97];
 const PLANT_US: u64 = 100;
 const PLANTED_MS: u64 = 3000;
-/// Calls of the allocating kernel under `vellum cost`: a tenth of a second by itself.
+/// Calls of the allocating kernel under `vellum cost`: a tenth of a second without it.
 const COST_CALLS: u64 = 2000;
-/// Threads and forked children under `vellum cost`, and what each does: little, so that starting counts too.
+/// Threads and forked children under `vellum cost`, and the work of each: little, so that their start
+/// counts too.
 const FAMILY: [(&str, u64); 3] = [("threads", 8), ("forks", 20), ("pairs", 200_000)];
 
 /// The cells, for this machine.
@@ -130,7 +131,7 @@ pub fn section(plan: &Plan) -> Section {
     Section { name: SECTION, cells, tables: Vec::new() }
 }
 
-/// Every clock but the one that makes a system call for each stamp.
+/// Every clock that reads a stamp without a system call.
 fn clocks() -> impl Iterator<Item = ClockKind> {
     ClockKind::ALL.into_iter().filter(|kind| *kind != ClockKind::ThreadCpu)
 }
@@ -140,12 +141,13 @@ fn planted(hz: u64) -> String {
     format!("{hz}hz")
 }
 
-/// Where the tools are: beside the worker.
+/// The folder of the tools, beside the worker.
 fn folder(worker: &Path) -> PathBuf {
     worker.with_file_name("timing-tools")
 }
 
-/// Makes or finds what the cells need. Arms that lack something leave their cell; what they lack is returned.
+/// Makes or finds the tools of the cells. Arms without their tool are removed from their cell, and the
+/// missing tools are returned.
 pub fn prepare(worker: &Path, cells: &mut Vec<Cell>) -> Vec<Missing> {
     let folder = folder(worker);
     let needs = |arm: &Arm| {

@@ -21,18 +21,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use vellum_campaign::Missing;
 
-/// Where this crate's C sources are, as it was built.
+/// The folder of this crate's C sources.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/timing/c");
 /// The package of the peer criterion.
 const CRITERION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/criterion/Cargo.toml");
-/// The program it builds.
+/// The program that it builds.
 const CRITERION_PROGRAM: &str = "vellum-bench-criterion";
-/// The libraries that `vellum cost` looks for beside `vellum`.
+/// The libraries that `vellum cost` needs beside `vellum`.
 const COST_LIBRARIES: [&str; 2] = ["libvellum.so", "libvellum_cost.so"];
-/// Switches for all that is compiled here.
+/// Compiler switches.
 const SWITCHES: [&str; 2] = ["-O2", "-g"];
 
-/// Something a task needs.
+/// A tool that a task needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// A kernel as a whole process.
@@ -45,14 +45,14 @@ pub enum Tool {
     Google,
     /// The kernels under criterion.
     Criterion,
-    /// Counts instructions.
+    /// valgrind, which counts instructions.
     Valgrind,
     /// `vellum cost`.
     Vellum,
 }
 
 impl Tool {
-    /// Its file in the folder.
+    /// Its file name in the folder.
     #[must_use]
     pub const fn file(self) -> &'static str {
         match self {
@@ -77,10 +77,10 @@ impl Tool {
         }
     }
 
-    /// Puts it into `folder`; `vellum` is the one beside `worker`.
+    /// Puts the tool into `folder`; `vellum` is the one beside `worker`.
     ///
     /// # Errors
-    /// Why it cannot be there, for people, with the cure.
+    /// The reason why it is missing, for the user, with the remedy.
     pub fn prepare(self, worker: &Path, folder: &Path) -> Result<(), Missing> {
         self.make(worker, folder)
             .map_err(|why| Missing { name: self.file(), cure: format!("{}; {why}", self.cure()) })
@@ -125,7 +125,7 @@ fn vellum(worker: &Path, out: &Path) -> Result<(), String> {
     }
 }
 
-/// Runs a command that says nothing unless it fails; then its last word is the reason.
+/// Runs a command that prints only if it fails; the last line of its output is then the reason.
 fn quietly(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output =
@@ -154,8 +154,8 @@ fn link(to: &Path, out: &Path) -> Result<(), String> {
     }
 }
 
-/// A script that runs the program: some look for their parts by the name they are called by, so that a link
-/// would not do.
+/// Writes a script that runs the program. A link would not do: some programs search their parts relative to
+/// the name they are started with.
 fn forward(to: &Path, out: &Path) -> Result<(), String> {
     use std::os::unix::fs::PermissionsExt;
     let fail = |error: std::io::Error| format!("writing {}: {error}", out.display());

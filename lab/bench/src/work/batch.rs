@@ -26,8 +26,8 @@ struct Node {
     value: u64,
 }
 
-/// `cold_node_ns` and `warm_node_ns`: all of a node's life, first loop and median of the others;
-/// `cold_construct_ns` and `warm_construct_ns`: the getting alone.
+/// `cold_node_ns` and `warm_node_ns`: the whole life of a node, in the first loop and as the median of the
+/// others; `cold_construct_ns` and `warm_construct_ns`: the allocation alone.
 pub(super) fn one_by_one(params: &Params) -> Result<Metrics, Failure> {
     looped(params, |nodes, table, touch| {
         let start = Instant::now();
@@ -52,7 +52,7 @@ pub(super) fn one_by_one(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// The same through Vellum's batch calls.
+/// The same with Vellum's batch calls.
 pub(super) fn batched(params: &Params) -> Result<Metrics, Failure> {
     let batch = Batch::find()?;
     let chunk = params.size("chunk", usize::MAX);
@@ -78,10 +78,10 @@ pub(super) fn batched(params: &Params) -> Result<Metrics, Failure> {
         }
         let construct = start.elapsed().as_nanos() as u64;
         if chunk == nodes {
-            // Outside the time: only that no node is missing.
+            // Not timed: checks that no node is missing.
             walk(head, nodes, |_| ())?;
             let again = Instant::now();
-            // SAFETY: every node of the list is in the table once, and none is looked at again.
+            // SAFETY: every node of the list is in the table once, and none is used again.
             unsafe { batch.free(&table[..nodes]) };
             return Ok((construct, construct + again.elapsed().as_nanos() as u64));
         }
@@ -90,19 +90,19 @@ pub(super) fn batched(params: &Params) -> Result<Metrics, Failure> {
             table[held] = node.cast();
             held += 1;
             if held == chunk {
-                // SAFETY: nodes of the list, each gathered once and never looked at again.
+                // SAFETY: the first `held` pointers are nodes of the list, each gathered once and not used
+                // again.
                 unsafe { batch.free(&table[..held]) };
                 held = 0;
             }
         })?;
-        // SAFETY: as above.
+        // SAFETY: the first `held` pointers are nodes of the list, each gathered once and not used again.
         unsafe { batch.free(&table[..held]) };
         Ok((construct, start.elapsed().as_nanos() as u64))
     })
 }
 
-/// Writes a node and makes `end`, the pointer that ends the list so far, lead to it; returns the new such
-/// pointer.
+/// Writes a node and links it to `end`, the place of the list's last pointer; returns the new last place.
 #[inline(always)]
 fn append(end: *mut *mut Node, block: *mut u8, value: u64) -> *mut *mut Node {
     let node = block.cast::<Node>();
@@ -115,7 +115,7 @@ fn append(end: *mut *mut Node, block: *mut u8, value: u64) -> *mut *mut Node {
     }
 }
 
-/// Hands every node to `with`, after its successor was read, and checks that none is missing.
+/// Passes every node to `with`, after reading its successor, and checks that none is missing.
 #[inline(always)]
 fn walk(head: *mut Node, nodes: usize, mut with: impl FnMut(*mut Node)) -> Result<(), Failure> {
     let (mut node, mut sum) = (head, 0u64);
@@ -136,7 +136,7 @@ fn walk(head: *mut Node, nodes: usize, mut with: impl FnMut(*mut Node)) -> Resul
     })
 }
 
-/// Nanoseconds of one loop: for getting the nodes, and for all.
+/// Nanoseconds of one loop: for allocating the nodes, and for the whole loop.
 type Times = (u64, u64);
 
 /// Runs `turn(nodes, table, touch)` `loops` times on each of `threads` threads that start each loop together;
@@ -152,7 +152,7 @@ fn looped(
     let one = || -> Result<Vec<Times>, Failure> {
         let mut table = Area::<*mut u8>::new(nodes);
         let mut times = Vec::with_capacity(loops);
-        // A thread that fails still comes to every loop's start: the others wait for it there.
+        // A thread that fails still waits at every loop's start, since the others wait for it there.
         for _ in 0..loops {
             together.wait();
             times.push(turn(nodes, &mut table, touch));

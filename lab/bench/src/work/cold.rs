@@ -14,15 +14,15 @@ use crate::area::Area;
 use crate::meter::Meter;
 use crate::{Metrics, raw};
 
-/// One page in this many is touched by `sparse`.
+/// `sparse` touches one page in this many.
 const SPARSE_PAGES: usize = 32;
 
-/// `ns_per_page` of `count` blocks of `bytes`, each allocated and touched once and kept.
+/// `ns_per_page` of `count` blocks of `bytes`, each allocated, touched once and kept.
 pub(super) fn blocks(params: &Params) -> Result<Metrics, Failure> {
     keep(params, touch)
 }
 
-/// The same, touching few of the pages: `peak_bytes` is what counts.
+/// The same with few of the pages touched; the result is `peak_bytes`.
 pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     keep(params, |block, bytes| {
         for at in (0..bytes).step_by(SPARSE_PAGES * PAGE) {
@@ -32,15 +32,13 @@ pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Makes the host back memory, touched and given back at once: `bytes` in small and `huge_bytes` in huge
-/// frames.
+/// Makes the host back memory by touching and freeing it: `bytes` in small and `huge_bytes` in huge frames.
 pub(super) fn back(params: &Params) -> Result<Metrics, Failure> {
     let mut metrics = Metrics::new();
     for (name, advice) in [("bytes", libc::MADV_NOHUGEPAGE), ("huge_bytes", libc::MADV_HUGEPAGE)] {
         let bytes = params.size(name, 0);
         let mut area = Area::<u8>::untouched(bytes);
-        // SAFETY: advice about the area's own mapping. A kernel that knows no huge pages refuses: all is
-        // small then.
+        // SAFETY: advice about the area's own mapping. If the kernel refuses it, all frames are small.
         unsafe { libc::madvise(area.as_mut_ptr().cast(), bytes, advice) };
         touch(area.as_mut_ptr(), bytes);
         metrics.set(name, bytes as f64);

@@ -15,22 +15,22 @@ use vellum_campaign::confine::{Group, SwapFile};
 use vellum_papers::smith::{Build, Collector, Plan, Workshop};
 use vellum_process::Interrupt;
 
-/// Where the swap file and the store are.
+/// The folder of the swap file and the store.
 const FOLDER: &str = "/var/tmp";
-/// What a process needs besides its heap: itself, its tables, and those of the collector.
+/// Memory of a process besides its heap: its code and data, its tables, and those of the collector.
 const BESIDES: u64 = 6 << 20;
 /// Swap for each byte of memory.
 const SWAP_TIMES: u64 = 12;
-/// The longest a run may take, and how often it is looked at.
+/// The longest time of a run, and the time between two checks of it.
 const ALLOWED: Duration = Duration::from_secs(600);
 const LOOK: Duration = Duration::from_millis(4);
 const CLIENTS: [&str; 2] = ["compiler", "sort"];
 
-/// Client `client` for `memory` MiB, doing `scale` percent of its work.
+/// Runs client `client` with `memory` MiB and `scale` percent of its work.
 pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let memory = params.get("memory", 24);
     let client = CLIENTS[params.size("client", 0).min(CLIENTS.len() - 1)];
-    // First of all, so that it goes last: all that is made below must be removed, also at a signal.
+    // Declared first, so that it is dropped last: everything made below must be removed, also after a signal.
     let _caught = Interrupt::catch().map_err(|error| wrong(&error.to_string()))?;
     vellum::has_collector()?;
     let library = std::env::var_os(EXPECT).map(PathBuf::from).ok_or(Failure::Lacks("collector"))?;
@@ -50,7 +50,7 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
         let group = Group::new("vellum-collected", bytes + BESIDES);
         let group = group.map_err(|error| wrong(&error.to_string()))?;
         launch = launch.entering(&group);
-        // The group goes before the swap.
+        // The group is dropped before the swap.
         confined = Some((group, swap));
     }
     let mut watch = || {

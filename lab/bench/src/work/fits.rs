@@ -29,7 +29,7 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
         sum = sum.wrapping_add(drawn);
         number.write(drawn);
     }
-    // SAFETY: all have been written a moment ago.
+    // SAFETY: the loop above has written all numbers.
     let numbers = unsafe { numbers.assume_init_mut() };
     numbers.sort_unstable();
     let is_sorted = numbers.is_sorted();

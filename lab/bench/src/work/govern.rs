@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use vellum_governor::{Config, Governor, Setting};
 use vellum_kernel::Pid;
 
-/// How it went.
+/// The result of governing.
 pub(super) struct Governed {
-    /// For how long.
+    /// The time.
     pub(super) wall: Duration,
-    /// How many periods.
+    /// The number of periods.
     pub(super) decisions: u64,
 }
 

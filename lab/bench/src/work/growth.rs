@@ -29,7 +29,7 @@ pub(super) fn once(params: &Params) -> Result<Metrics, Failure> {
     Ok(with_memory(metrics))
 }
 
-/// From 4 KiB, doubled until `bytes`.
+/// Grows a block from 4 KiB by doubling until `bytes`.
 pub(super) fn doubling(params: &Params) -> Result<Metrics, Failure> {
     let bytes = params.size("bytes", 1 << 30);
     looped(params, bytes, || {
@@ -42,7 +42,7 @@ pub(super) fn doubling(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// From 64 KiB in steps of 64 KiB until `bytes`.
+/// Grows a block from 64 KiB in steps of 64 KiB until `bytes`.
 pub(super) fn steps(params: &Params) -> Result<Metrics, Failure> {
     let bytes = params.size("bytes", 256 << 20);
     looped(params, bytes, || {
@@ -55,7 +55,8 @@ pub(super) fn steps(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Two blocks in turn in steps of 64 KiB until each has `bytes`: neither can have all the room behind it.
+/// Grows two blocks by turns in steps of 64 KiB until each has `bytes`. They compete for the free space
+/// behind them.
 pub(super) fn interleaved(params: &Params) -> Result<Metrics, Failure> {
     let bytes = params.size("bytes", 128 << 20);
     looped(params, 2 * bytes, || {
@@ -70,9 +71,9 @@ pub(super) fn interleaved(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Runs `grow`, which returns nanoseconds inside realloc, `loops` times: `cold_ns` and `warm_ns` in all,
-/// `cold_realloc_ns` and `warm_realloc_ns` inside realloc, and `peak_over_final`: the highest resident
-/// memory, less what the process had before, over `final_bytes`.
+/// Runs `grow`, which returns the nanoseconds inside realloc, `loops` times. Reports `cold_ns` and
+/// `warm_ns` for the whole loop, `cold_realloc_ns` and `warm_realloc_ns` inside realloc, and
+/// `peak_over_final`: the highest resident memory, less the memory before the run, over `final_bytes`.
 fn looped(
     params: &Params,
     final_bytes: usize,
@@ -96,7 +97,7 @@ fn looped(
     Ok(metrics)
 }
 
-/// A block whose every page begins with the page's number.
+/// A block in which each page begins with the page's number.
 struct Buffer {
     at: *mut u8,
     bytes: usize,
@@ -127,11 +128,11 @@ impl Buffer {
         }
     }
 
-    /// Looks at some pages from everywhere in the block, whatever its size, and frees it.
+    /// Checks some pages, spread over the whole block, and frees it.
     fn finish(self, workload: &'static str) -> Result<(), Failure> {
         let stride = (self.bytes / 64).next_multiple_of(PAGE).max(PAGE);
         for at in (0..self.bytes).step_by(stride) {
-            // SAFETY: as in `number`.
+            // SAFETY: `at` and the eight bytes after it lie in the block: sizes are multiples of a page.
             let found = unsafe { self.at.add(at).cast::<u64>().read() };
             if found != at as u64 {
                 return Err(Failure::Wrong {
@@ -140,7 +141,7 @@ impl Buffer {
                 });
             }
         }
-        // SAFETY: the live block of this buffer, which ends here.
+        // SAFETY: `at` is this buffer's live block, and the buffer is consumed here.
         unsafe { raw::free(self.at) };
         Ok(())
     }

@@ -19,7 +19,7 @@ pub(super) fn small(params: &Params) -> Result<Metrics, Failure> {
     burst(params, |bytes, seed| fill(bytes, seed, |rng| 16 + rng.below(497) as usize), release)
 }
 
-/// Blocks of 256 KiB to 8 MiB, as many of each octave.
+/// Blocks of 256 KiB to 8 MiB, equally many of each power of two.
 pub(super) fn large(params: &Params) -> Result<Metrics, Failure> {
     let size = |rng: &mut Rng| {
         let octave = (256 << 10) << rng.below(5);
@@ -28,7 +28,7 @@ pub(super) fn large(params: &Params) -> Result<Metrics, Failure> {
     burst(params, |bytes, seed| fill(bytes, seed, size), release)
 }
 
-/// Blocks of 16 bytes, by the batch calls where the allocator has them.
+/// Blocks of 16 bytes, by the batch calls if the allocator has them.
 pub(super) fn nodes(params: &Params) -> Result<Metrics, Failure> {
     let Ok(batch) = Batch::find() else {
         return burst(params, |bytes, seed| fill(bytes, seed, |_| NODE), release);
@@ -46,8 +46,9 @@ pub(super) fn nodes(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Blocks of `least` to `most` bytes, as many of each octave. One in [`SURVIVORS`] stays: hardly a slab is
-/// free as a whole. `end_bytes` is what is resident after `idle_ms`, or with `trim=1` after `malloc_trim`.
+/// Blocks of `least` to `most` bytes, equally many of each power of two. One in [`SURVIVORS`] stays, so
+/// that hardly any slab becomes empty. `end_bytes` is the resident memory after `idle_ms`, or with `trim=1`
+/// after `malloc_trim`.
 pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     let (least, most) = (params.size("least", 256), params.size("most", 4096));
     let octaves = u64::from((most / least).ilog2().max(1));
@@ -55,7 +56,7 @@ pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
         let octave = least << rng.below(octaves);
         octave + rng.below(octave as u64) as usize
     });
-    // The same choice twice, as a list of what was chosen would be among what is measured.
+    // The random choice is made twice, since a list of the chosen blocks would count in the measured memory.
     let survives = || {
         let mut rng = Rng::new(params.seed() + 1);
         blocks.iter().map(move |block| (block, rng.below(SURVIVORS) == 0))
@@ -64,7 +65,7 @@ pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     let live: usize = survives().filter(|(_, stays)| *stays).map(|(block, _)| block.bytes).sum();
     std::thread::sleep(Duration::from_millis(params.get("idle_ms", 3000)));
     if params.get("trim", 0) != 0 {
-        // SAFETY: plain call.
+        // SAFETY: glibc's function, which takes any number and only releases free memory.
         unsafe { libc::malloc_trim(0) };
     }
     let metrics = report(live as f64);
@@ -72,7 +73,7 @@ pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     Ok(metrics)
 }
 
-/// One block survives of this number.
+/// One block in this number survives.
 const SURVIVORS: u64 = 50;
 
 const NODE: usize = 16;
@@ -81,7 +82,7 @@ fn release(blocks: Area<Block>) {
     blocks.iter().for_each(|block| block.release());
 }
 
-/// Makes `live` bytes, then `bytes` more and forgets the latter, idles, and reports.
+/// Makes `live` bytes, then `bytes` more and frees the latter, idles, and reports.
 fn burst<T>(
     params: &Params,
     make: impl Fn(usize, u64) -> T + Sync,
@@ -96,8 +97,8 @@ fn burst<T>(
     let rush = || forget(make(bytes, seed + 1));
 
     let metrics = std::thread::scope(|scope| {
-        // The second thread stays until the other side hangs up, so that no thread exit gives the memory
-        // back.
+        // The second thread stays until the other side of the channel is dropped, so that the memory is not
+        // freed by its exit.
         let (end, hold) = mpsc::channel::<()>();
         let (done, wait) = mpsc::channel();
         if params.get("other", 0) == 0 {
@@ -130,7 +131,7 @@ fn report(live_bytes: f64) -> Metrics {
     metrics
 }
 
-/// Blocks of `bytes` in all, every page touched.
+/// Blocks with `bytes` altogether, every page touched.
 fn fill(bytes: usize, seed: u64, size: impl Fn(&mut Rng) -> usize) -> Area<Block> {
     // Two passes over the same random sizes: the first counts, so that the table is exact.
     let sizes = || {

@@ -1,8 +1,7 @@
 //! Large blocks over and over: allocate, write one byte a page, free.
 //!
-//! The floor is touching memory that is already mapped: no allocator can be faster. Loops are timed in
-//! groups of at least `pages` pages, so that reading the clock has no visible cost. The median group is
-//! reported.
+//! The floor is touching memory that is already mapped: no allocator can be faster. Loops are timed in groups
+//! of at least `pages` pages, so that reading the clock has no visible cost. The median group is reported.
 //!
 //! Figures 3 to 5 of Douglas 2011 plot this: cost a page against block size. In that paper the allocation
 //! alone costs the same at every size; `pair` measures this part.
@@ -29,7 +28,7 @@ pub(super) fn blocks(params: &Params) -> Result<Metrics, Failure> {
     Ok(with_memory(metrics))
 }
 
-/// The floor: the same touching of one mapping that stays.
+/// The floor: touching a mapping that stays mapped.
 pub(super) fn floor(params: &Params) -> Result<Metrics, Failure> {
     let bytes = params.size("bytes", 1 << 20);
     let mut area = Area::<u8>::new(bytes);
@@ -37,7 +36,7 @@ pub(super) fn floor(params: &Params) -> Result<Metrics, Failure> {
     Ok(with_memory(timed(params, bytes, || touch(raw::opaque(at), bytes))))
 }
 
-/// `pair_ns`: one malloc and free of a block that was once touched and is not touched again.
+/// `pair_ns`: one malloc and free of a block that was touched once before and is not touched again.
 pub(super) fn pair(params: &Params) -> Result<Metrics, Failure> {
     let bytes = params.size("bytes", 1 << 20);
     let pairs = params.get("pairs", 2000);
@@ -66,13 +65,13 @@ pub(super) fn pair(params: &Params) -> Result<Metrics, Failure> {
 #[inline(always)]
 pub(super) fn touch(block: *mut u8, bytes: usize) {
     for at in (0..bytes).step_by(PAGE) {
-        // SAFETY: inside the block, which is live and `bytes` long. Volatile, or the compiler would drop a
-        // write that nobody reads before the free.
+        // SAFETY: inside the block, which is live and `bytes` long. The write is volatile since the
+        // compiler would otherwise remove a write that is never read.
         unsafe { block.add(at).write_volatile(1) };
     }
 }
 
-/// The median of durations, which it sorts.
+/// The median of durations, which are sorted in place.
 pub(super) fn middle(spent: &mut [u64]) -> f64 {
     spent.sort_unstable();
     let (low, high) = (spent[(spent.len() - 1) / 2], spent[spent.len() / 2]);

@@ -1,8 +1,7 @@
 //! The workloads: the work of a worker process, whichever allocator is preloaded.
 //!
-//! Each is a function from parameters to figures that checks its own results: blocks keep their stamps,
-//! pages their contents. Each can be made as small as a few milliseconds; the tests run all of them like
-//! this.
+//! Each is a function from parameters to figures that checks its own results: blocks keep their stamps, pages
+//! their contents. Each can be made as small as a few milliseconds; the tests run all of them like this.
 
 mod batch;
 mod cold;
@@ -28,15 +27,15 @@ pub enum Failure {
     /// A parameter is not `name=number`.
     #[error("workload parameter {0:?} is not of the form name=number")]
     Parameter(String),
-    /// The preloaded library lacks an interface the workload is about.
+    /// The preloaded library lacks an interface that the workload measures.
     #[error("the preloaded allocator has no {0}: only Vellum brings it")]
     Lacks(&'static str),
-    /// The result is not what the workload must compute.
+    /// The result is wrong.
     #[error("{workload}: {what}: the memory did not do what the allocator promised")]
     Wrong {
-        /// Which workload.
+        /// The workload's name.
         workload: &'static str,
-        /// Which of its checks failed.
+        /// The failed check.
         what: String,
     },
 }
@@ -46,7 +45,7 @@ pub enum Failure {
 pub struct Params(BTreeMap<String, u64>);
 
 impl Params {
-    /// From words of the form `name=number`.
+    /// Parses words of the form `name=number`.
     ///
     /// # Errors
     /// [`Failure::Parameter`] for a word of another form.
@@ -77,7 +76,7 @@ impl Params {
 
 type Work = fn(&Params) -> Result<Metrics, Failure>;
 
-/// A workload: its name and what it does, with parameters that make it take milliseconds.
+/// A workload: its name and its function, with parameters for a run of milliseconds.
 pub struct Workload {
     /// The name on the worker's command line.
     pub name: &'static str,
@@ -90,7 +89,7 @@ const fn workload(name: &'static str, tiny: &'static [&'static str], work: Work)
     Workload { name, tiny, work }
 }
 
-/// Every workload there is.
+/// Every workload.
 pub const WORKLOADS: &[Workload] = &[
     workload("large", &["bytes=262144", "pages=256", "groups=3"], large::blocks),
     workload("retouch", &["bytes=262144", "pages=256", "groups=3"], large::floor),
@@ -121,13 +120,13 @@ pub const WORKLOADS: &[Workload] = &[
 /// Runs the workload called `name` in this process.
 ///
 /// # Errors
-/// [`Failure`] when there is no such workload, it lacks an interface, or its result is wrong.
+/// [`Failure`] if there is no such workload, it lacks an interface, or its result is wrong.
 pub fn run(name: &str, params: &Params) -> Result<Metrics, Failure> {
     let found = WORKLOADS.iter().find(|w| w.name == name);
     found.map_or_else(|| Err(Failure::Unknown(name.to_owned())), |w| (w.work)(params))
 }
 
-/// Adds the memory figures every workload reports: `peak_bytes` and `end_bytes`.
+/// Adds the memory figures that every workload reports: `peak_bytes` and `end_bytes`.
 fn with_memory(mut metrics: Metrics) -> Metrics {
     metrics.set("end_bytes", crate::meter::resident_bytes());
     metrics.set("peak_bytes", crate::meter::peak_bytes());
@@ -144,7 +143,7 @@ mod tests {
             let params = Params::parse(workload.tiny).unwrap();
             match run(workload.name, &params) {
                 Ok(metrics) => assert!(metrics.iter().count() > 0, "{} measured nothing", workload.name),
-                // The test's own process has no Vellum in it.
+                // Vellum is not preloaded into the test's own process.
                 Err(Failure::Lacks(_)) => {}
                 Err(other) => panic!("{}: {other}", workload.name),
             }

@@ -22,13 +22,13 @@ use vellum_measure::Rng;
 use vellum_process::Interrupt;
 
 const PAGE: usize = 4096;
-/// Where the swap file and the store are.
+/// The folder of the swap file and the store.
 const FOLDER: &str = "/var/tmp";
-/// What a process needs besides its block: itself, and page tables.
+/// Memory of a process besides its block: its code and data, and page tables.
 const BESIDES: usize = 6 << 20;
 const PHASES: [&str; 5] = ["zero", "new", "scan", "read", "write"];
 
-/// `times` times `frames` bytes in `frames` bytes, `touches` of each random kind.
+/// Touches a block of `times` times `frames` bytes in `frames` bytes, with `touches` of each random kind.
 pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let (frames, times) = (params.size("frames", 64 << 20), params.size("times", 4));
     let bytes = frames * times;
@@ -49,10 +49,10 @@ fn wrong(what: &str) -> Failure {
     Failure::Wrong { workload: "paged", what: what.to_owned() }
 }
 
-/// CPU and wall nanoseconds a page, of each phase.
+/// CPU and wall nanoseconds a page, for each phase.
 type Results = [[f64; 2]; PHASES.len()];
 
-/// Does the work.
+/// Runs all phases.
 fn phases(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
     let mut rng = Rng::new(params.seed());
     let mut results = Results::default();
@@ -99,16 +99,16 @@ impl Block {
         whole.try_reserve_exact(bytes + PAGE).map_err(|error| wrong(&error.to_string()))?;
         let start = whole.as_ptr().addr();
         let skip = start.next_multiple_of(PAGE) - start;
-        // SAFETY: the range is the vector's; how it is paged changes nothing of it.
+        // SAFETY: the range lies in the vector's allocation; the advice does not change its contents.
         unsafe { libc::madvise(whole.as_mut_ptr().add(skip).cast(), bytes, libc::MADV_NOHUGEPAGE) };
         Ok(Self { whole, skip, pages: bytes / PAGE })
     }
 
-    /// The block as numbers, none of which has been written.
+    /// The block as numbers, which are not initialised.
     pub(super) fn numbers(&mut self) -> &mut [MaybeUninit<u64>] {
         let len = self.pages * PAGE / size_of::<u64>();
-        // SAFETY: within what the vector has reserved, aligned to a page; borrowed as long as the numbers
-        // are.
+        // SAFETY: the range lies in the vector's allocation and is aligned to a page; the mutable borrow of
+        // the block lasts as long as the slice.
         unsafe { std::slice::from_raw_parts_mut(self.place(0).cast(), len) }
     }
 
@@ -118,19 +118,19 @@ impl Block {
     }
 
     fn set(&self, page: usize, value: u64) {
-        // SAFETY: within what the vector has reserved, aligned to a page; nobody refers to it otherwise.
+        // SAFETY: the page lies in the vector's allocation and is aligned; no reference to it exists.
         unsafe { self.place(page).write_volatile(value) };
     }
 
     fn get(&self, page: usize) -> u64 {
-        // SAFETY: as above; only pages that were set are read.
+        // SAFETY: the page lies in the vector's allocation and is aligned; only pages that were set are read.
         unsafe { self.place(page).read_volatile() }
     }
 }
 
-/// Has a child do the work in a group of its own, over a swap file.
+/// Runs the phases in a child in its own group, over a swap file.
 fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
-    // First of all, so that it goes last: all that is made below must be removed, also at a signal.
+    // Declared first, so that it is dropped last: everything made below must be removed, also after a signal.
     let _caught = Interrupt::catch().map_err(|error| wrong(&error.to_string()))?;
     let _swap =
         SwapFile::new(Path::new(FOLDER), 2 * bytes as u64).map_err(|error| wrong(&error.to_string()))?;
@@ -146,11 +146,11 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
         return Err(wrong("no memory for the results"));
     }
     let shared: *mut Results = shared.cast();
-    // SAFETY: the worker has one thread, so that the child may do whatever it could.
+    // SAFETY: the worker has one thread, so no lock is held by another thread in the child.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // SAFETY: the child is ended if the worker ends; the mapping is alive; the child leaves without
-        // returning.
+        // SAFETY: the kernel kills the child if the worker ends; the mapping is alive; the child exits
+        // without returning.
         unsafe {
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             let done = group.take(std::process::id()).map_err(|error| error.to_string()).and_then(|()| {
@@ -168,7 +168,7 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
         return Err(wrong("a child could not be forked"));
     }
     let mut status = 0;
-    // SAFETY: plain calls with a place for the answer.
+    // SAFETY: `child` is our own child, and the call fills `status`, which is a live local variable.
     while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
         if Interrupt::arrived().is_some() {
             // SAFETY: a signal to our own child, which has not been waited for.
@@ -177,9 +177,9 @@ fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Fai
         group.relieve();
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: the child has written the results, or zeros are there.
+    // SAFETY: the mapping holds the child's results, or zeros, which are valid numbers.
     let results = unsafe { shared.read() };
-    // SAFETY: the mapping is used no more.
+    // SAFETY: the mapping is not used again.
     unsafe { libc::munmap(shared.cast(), size_of::<Results>()) };
     if status == 0 { Ok(results) } else { Err(wrong(&format!("the child failed (wait status {status:#x})"))) }
 }

@@ -17,18 +17,18 @@ use std::time::Instant;
 
 const HUGE: usize = 2 << 20;
 
-/// The two blocks of a run. The first carries mark 1; what the second carries depends on the workload.
+/// The two blocks of a run. The first has mark 1; the second's mark depends on the workload.
 struct Pair {
     one: *mut u8,
     other: *mut u8,
     bytes: usize,
 }
 
-/// Gives one block another address, again and again.
+/// Moves one block to another address, repeatedly.
 pub(super) fn relocate(params: &Params) -> Result<Metrics, Failure> {
     let relocate = Relocate::find()?;
     let step = |pair: &mut Pair| {
-        // SAFETY: a live block, whose old address is forgotten when there is a new one.
+        // SAFETY: a live block, whose old address is replaced by the new one if it was moved.
         let moved = unsafe { relocate.call(pair.one, HUGE) };
         let fine = !moved.is_null() && moved != pair.one;
         pair.one = if fine { moved } else { pair.one };
@@ -37,7 +37,7 @@ pub(super) fn relocate(params: &Params) -> Result<Metrics, Failure> {
     measured("relocate", params, [1, 2], step)
 }
 
-/// Exchanges the contents of the two.
+/// Exchanges the contents of the two blocks.
 pub(super) fn swap(params: &Params) -> Result<Metrics, Failure> {
     let swap = Swap::find()?;
     let step = |pair: &mut Pair| {
@@ -48,7 +48,7 @@ pub(super) fn swap(params: &Params) -> Result<Metrics, Failure> {
     measured("swap", params, [1, 2], step)
 }
 
-/// memcpy of the one block over the other, alternately.
+/// Copies one block over the other by memcpy, alternately.
 pub(super) fn copy(params: &Params) -> Result<Metrics, Failure> {
     let step = |pair: &mut Pair| {
         std::mem::swap(&mut pair.one, &mut pair.other);
@@ -59,7 +59,7 @@ pub(super) fn copy(params: &Params) -> Result<Metrics, Failure> {
     measured("copy", params, [1, 1], step)
 }
 
-/// `move_ns`: the median of `moves` calls of `step`, after which the blocks carry these `marks`.
+/// `move_ns`: the median of `moves` calls of `step`. Afterwards the blocks must have these `marks`.
 fn measured(
     workload: &'static str,
     params: &Params,
@@ -101,7 +101,7 @@ fn measured(
     Ok(metrics)
 }
 
-/// A thread that is never asleep and touches memory of its own.
+/// A thread that never sleeps and touches its own memory.
 fn run_until(stop: &AtomicBool) {
     let mut own = Area::<u64>::new(8 << 10);
     let mut at = 0;
@@ -119,7 +119,7 @@ fn mark(block: *mut u8, bytes: usize, mark: u64) {
     }
 }
 
-/// Looks at every page.
+/// Checks every page.
 fn check(workload: &'static str, block: *mut u8, bytes: usize, mark: u64) -> Result<(), Failure> {
     for at in (0..bytes).step_by(PAGE) {
         // SAFETY: inside the block, aligned to a page.

@@ -26,13 +26,13 @@ use vellum_measure::Rng;
 use vellum_reference::{Options, Target, Watcher};
 
 const PAGE: usize = 4096;
-/// Steps of arithmetic, each needing the one before, between two touches: some 80 ns.
+/// Steps of arithmetic between two touches, each dependent on the step before: some 80 ns.
 const STEPS: u32 = 40;
-/// How often the worker and its children look for each other, and for how long it waits for them.
+/// Time between two checks for each other by the worker and its children, and the longest wait.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 const COME_WITHIN: Duration = Duration::from_secs(60);
 
-/// `bytes` of memory, touched `touches` times, by each of two.
+/// Runs two children with `bytes` of memory each, which they touch `touches` times.
 pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     let (bytes, touches) = (params.size("bytes", 16 << 20), params.get("touches", 1 << 24));
     let seed = params.seed();
@@ -87,7 +87,7 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     Ok(metrics)
 }
 
-/// The last of the processors that this process may use, alone in a set.
+/// The last of the processors that this process may use, as a set.
 fn processor() -> Option<libc::cpu_set_t> {
     // SAFETY: a set is plain bits, for which zero is valid; the calls read and write sets that live here, of
     // the size given.
@@ -106,13 +106,13 @@ fn wrong(what: &str) -> Failure {
     Failure::Wrong { workload: "watched", what: what.to_owned() }
 }
 
-/// The child: never returns.
+/// The work of a child, which never returns.
 fn work(bytes: usize, touches: u64, seed: u64, processor: &libc::cpu_set_t, gate: &Gate) -> ! {
     let pages = bytes / PAGE;
-    // SAFETY: the set lives through the call; a new mapping, touched only within its length; the process ends
-    // with it.
+    // SAFETY: the set lives through the call; the new mapping is touched only within its length, and the
+    // process ends with it.
     unsafe {
-        // Nobody opens the gate if the worker is no more.
+        // The kernel kills the child if the worker ends, since nothing would open the gate then.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), processor) != 0 {
             libc::_exit(1);
@@ -155,15 +155,15 @@ fn watch(pid: Pid) -> Result<Watcher, String> {
     Ok(watcher)
 }
 
-/// Whether the child ended well.
+/// Whether the child ended with status 0.
 fn wait(pid: libc::pid_t) -> Option<bool> {
     let mut status = 0;
     // SAFETY: the call fills the status, which lives here.
     (unsafe { libc::waitpid(pid, &raw mut status, 0) } == pid).then_some(status == 0)
 }
 
-/// Memory that the worker and its children share: who has come, whether they may go on, and how long each
-/// took.
+/// Memory shared by the worker and its children: the number of children that are ready, whether they may
+/// continue, and the time that each took.
 struct Gate {
     come: AtomicU32,
     open: AtomicU32,
@@ -172,7 +172,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// In a mapping of its own, which stays until the process ends.
+    /// Makes a gate in its own mapping, which stays until the process ends.
     fn new() -> Option<&'static Gate> {
         // SAFETY: a new mapping of zeroed bytes, which are valid for a gate, aligned to a page and never
         // unmapped.
@@ -184,7 +184,7 @@ impl Gate {
         }
     }
 
-    /// Waits until that many have come, or for as long as that may take.
+    /// Waits until this number of children is ready, or for the longest wait.
     fn wait_for(&self, children: u32) {
         let began = Instant::now();
         while self.come.load(Acquire) < children && began.elapsed() < COME_WITHIN {
@@ -196,18 +196,18 @@ impl Gate {
         self.open.store(1, Release);
     }
 
-    /// In a child: says that it has come, and waits until it may go on.
+    /// In a child: reports that it is ready, and waits until it may continue.
     fn pass(&self) {
         self.come.fetch_add(1, Release);
         while self.open.load(Acquire) == 0 {
-            // SAFETY: sleeps.
+            // SAFETY: the call only sleeps.
             unsafe { libc::usleep(LOOK_EVERY.subsec_micros()) };
         }
     }
 
-    /// In a child: how long it took.
+    /// In a child: records its time.
     fn took(&self, nanos: u64) {
-        // SAFETY: asks for a number.
+        // SAFETY: the call only returns a number.
         let own = unsafe { libc::getpid() } as u32;
         let place = self.times.iter().find(|(pid, _)| pid.compare_exchange(0, own, Acquire, Acquire).is_ok());
         if let Some((_, time)) = place {

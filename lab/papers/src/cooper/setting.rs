@@ -1,5 +1,4 @@
-//! The varied settings: the sizing of the heap, the mode of the pager, and the treatment of a vacated
-//! region.
+//! The varied settings: the sizing of the heap, the mode of the pager, and the treatment of a vacated region.
 //!
 //! | here | in the paper | how it is set |
 //! | --- | --- | --- |

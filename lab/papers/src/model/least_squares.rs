@@ -1,5 +1,4 @@
-//! Least squares for a handful of unknowns and nonlinear residuals, by the method of Levenberg and
-//! Marquardt.
+//! Least squares for a handful of unknowns and nonlinear residuals, by the method of Levenberg and Marquardt.
 //!
 //! Each step approximates the sum of squares by a paraboloid from the residuals' first derivatives, and
 //! goes to its lowest point. If the approximation was poor, damping shortens the next step. Derivatives are

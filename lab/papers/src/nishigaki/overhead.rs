@@ -1,10 +1,9 @@
 //! Section 4: the cost of the estimation.
 //!
-//! The paper ran copies of a program twice, with optimal windows set beforehand and with windows found by
-//! the estimator. It called the difference in the system's CPU time the overhead. Here the same reference
-//! string is sampled once, and at each sample point every arm does its timed part. All arms update the
-//! counters, as every working-set scheduler does. They differ in the next step: none, the paper's
-//! estimator, or Vellum's.
+//! The paper ran copies of a program twice, with optimal windows set beforehand and with windows found by the
+//! estimator. It called the difference in the system's CPU time the overhead. Here the same reference string
+//! is sampled once, and at each sample point every arm does its timed part. All arms update the counters, as
+//! every working-set scheduler does. They differ in the next step: none, the paper's estimator, or Vellum's.
 //!
 //! Time is a share of Δ. The paper's Δ took its machine some tens of milliseconds, this one a fraction of
 //! one; a governor of today samples every 100 ms of user time. The share is therefore given twice: of the Δ

@@ -1,5 +1,4 @@
-//! The common parts of the experiments: the workshop, the collectors of this machine, and how cells are
-//! run.
+//! The common parts of the experiments: the workshop, the collectors of this machine, and how cells are run.
 
 use super::client::{CLIENTS, Client};
 use crate::Finding;

@@ -35,8 +35,7 @@ fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((program, library))
 }
 
-/// A run of the workload in a few seconds: see `lab/clients/libgc/stress.py`, which makes a
-/// thousand.
+/// A run of the workload in a few seconds: see `lab/clients/libgc/stress.py`, which makes a thousand.
 #[test]
 fn everything_at_once_at_random_collection_points() {
     let Some(folder) = folder() else { return };

@@ -5,7 +5,7 @@ use crate::Metrics;
 use vellum_measure::Sample;
 use vellum_timing::clock::{Clock, ClockKind, measure_base_on};
 
-/// `n` times nothing by `clock`.
+/// `n` empty timings by `clock`.
 pub(super) fn base(given: &Given) -> Result<Metrics, TaskError> {
     let kind: ClockKind = given.text("clock")?.parse()?;
     let series = measure_base_on(&Clock::open(kind)?, given.number("n")? as usize)?;

@@ -18,16 +18,16 @@ const NAME: &str = "vellum cost";
 /// The allocator, beside the program `vellum`.
 const LIBRARY: &str = "libvellum.so";
 
-/// A program whose operations are known.
+/// A program with a known number of operations.
 struct Subject {
     words: Vec<OsString>,
-    /// The file that they are in.
+    /// The source file of the operations.
     source: &'static str,
-    /// Mallocs, and frees, of that file.
+    /// Number of mallocs, and of frees, in that file.
     pairs: u64,
 }
 
-/// One run of each kind, of the kernel.
+/// Runs the kernel once in each way.
 pub(super) fn cost(given: &Given) -> Result<Metrics, TaskError> {
     let (size, calls) = (given.number("a")?, given.number("calls")?);
     let mut words = program(given, size, calls)?;
@@ -35,7 +35,7 @@ pub(super) fn cost(given: &Given) -> Result<Metrics, TaskError> {
     measured(given, &Subject { words, source: "kernels.c", pairs: size * calls })
 }
 
-/// The same of threads and forked children.
+/// Runs threads and forked children once in each way.
 pub(super) fn family(given: &Given) -> Result<Metrics, TaskError> {
     let [threads, forks, pairs] = ["threads", "forks", "pairs"].map(|name| given.number(name));
     let (threads, forks, pairs) = (threads?, forks?, pairs?);
@@ -76,8 +76,8 @@ fn cpu_ns(line: &[u8]) -> Result<f64, TaskError> {
     figure("program", &json("program", line)?, "/cpu_ns")
 }
 
-/// By how much the mallocs and frees that the report ascribes to the subject's file are off, in sum; a count
-/// that is only an estimate is off by all of it.
+/// The absolute errors of the report's mallocs and frees for the subject's file, summed. An estimated count
+/// is not used, so its error is the whole count.
 fn miscounted(report: &Path, subject: &Subject) -> Result<f64, TaskError> {
     let bytes = std::fs::read(report)
         .map_err(|source| TaskError::System { operation: "reading vellum's report", source })?;
@@ -86,8 +86,7 @@ fn miscounted(report: &Path, subject: &Subject) -> Result<f64, TaskError> {
     Ok(["malloc", "free"].map(off).iter().sum())
 }
 
-/// What the report counts of an operation that the lines of `source` do themselves: what the C library does
-/// for them is its own.
+/// The report's count of an operation that lines of `source` do directly, without those inside the C library.
 fn count(report: &Value, source: &str, operation: &str) -> u64 {
     let items = report["items"].as_array().map_or(&[][..], Vec::as_slice);
     let own = items.iter().filter(|item| {

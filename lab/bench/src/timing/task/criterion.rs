@@ -8,7 +8,7 @@ use std::process::Command;
 
 const NAME: &str = "criterion";
 
-/// One run of its program: each version is warmed up for `warm_up_ms` and measured for `measure_ms`.
+/// Runs its program once: each version is warmed up for `warm_up_ms` and measured for `measure_ms`.
 pub(super) fn criterion(given: &Given) -> Result<Metrics, TaskError> {
     let folder = given.folder()?;
     let scratch = tempfile::tempdir_in(&folder).map_err(|source| TaskError::System {
@@ -23,7 +23,7 @@ pub(super) fn criterion(given: &Given) -> Result<Metrics, TaskError> {
     Ok(apart(a, b, seconds))
 }
 
-/// The estimate that criterion prints: the slope, or the mean where it could not vary the batch.
+/// The estimate that criterion prints: the slope, or the mean if it could not vary the batch.
 fn headline(folder: &Path, name: &str) -> Result<f64, TaskError> {
     let bytes = std::fs::read(folder.join(name).join("new/estimates.json"))
         .map_err(|source| TaskError::System { operation: "reading criterion's result", source })?;

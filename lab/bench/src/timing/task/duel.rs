@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use vellum_experiment::duel::{Bout, DuelOptions};
 use vellum_measure::{Comparison, Direction, Options};
 
-/// One duel of A and B in `ms`.
+/// Runs one duel of A and B in `ms`.
 pub(super) fn duel(given: &Given) -> Result<Metrics, TaskError> {
     let (kernel, a, b) = (given.kernel()?, given.number("a")?, given.number("b")?);
     let seed = given.seed()?;
@@ -22,7 +22,7 @@ pub(super) fn duel(given: &Given) -> Result<Metrics, TaskError> {
     Ok(metrics)
 }
 
-/// `times` duels of A with itself, each in `ms`: how many stated intervals hold the truth.
+/// Runs `times` duels of A with itself, each in `ms`, and counts the intervals that contain the truth.
 pub(super) fn control(given: &Given) -> Result<Metrics, TaskError> {
     let (kernel, a, times) = (given.kernel()?, given.number("a")?, given.number("times")?);
     let seed = given.seed()?;
@@ -43,8 +43,8 @@ pub(super) fn control(given: &Given) -> Result<Metrics, TaskError> {
     Ok(metrics)
 }
 
-/// A duel in `ms`, all of it: finding the clock and warming up are part of the time. Also says how many
-/// seconds it really was until the last round.
+/// Runs a duel in `ms`, which includes finding the clock and warming up. Also returns the actual seconds
+/// until the end of the last round.
 fn hold(kernel: Kernel, sizes: [u64; 2], ms: u64, seed: u64) -> Result<(Comparison, f64), TaskError> {
     let (began, time) = (Instant::now(), Duration::from_millis(ms));
     let [mut a, mut b] = sizes.map(|size| move || _ = black_box(kernel.run(black_box(size))));

@@ -7,7 +7,7 @@ use std::process::Command;
 
 const NAME: &str = "google-benchmark";
 
-/// One run of its program; `min_ms`, if given, is how long it shall time each at least.
+/// Runs its program once; `min_ms`, if given, is the least time of each measurement.
 pub(super) fn google(given: &Given) -> Result<Metrics, TaskError> {
     let mut command = Command::new(given.tool(Tool::Google)?);
     command.args([given.kernel()?.name(), given.text("a")?, given.text("b")?, "--benchmark_format=json"]);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 const NAME: &str = "hyperfine";
 
-/// One run of hyperfine on both commands; `runs`, if given, is how often it shall start each.
+/// Runs hyperfine once on both commands; `runs`, if given, is the number of runs of each.
 pub(super) fn hyperfine(given: &Given) -> Result<Metrics, TaskError> {
     let calls = given.number("calls")?;
     let folder = given.folder()?;
@@ -22,7 +22,7 @@ pub(super) fn hyperfine(given: &Given) -> Result<Metrics, TaskError> {
         command.args(["--runs", runs]);
     }
     for size in [given.number("a")?, given.number("b")?] {
-        // Its words go through a shell, whose quotes keep a path with blanks together.
+        // hyperfine passes commands to a shell, so paths with blanks need quotes.
         let words = program(given, size, calls)?;
         let words: Vec<String> = words.iter().map(|word| format!("'{}'", word.to_string_lossy())).collect();
         command.arg(words.join(" "));

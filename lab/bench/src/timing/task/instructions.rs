@@ -8,7 +8,7 @@ use crate::Metrics;
 use crate::timing::tools::Tool;
 use std::process::Command;
 
-/// What stands before the number in callgrind's summary.
+/// The word before the number in callgrind's summary.
 const COLLECTED: &str = "Collected :";
 
 /// Counts the instructions of one call of A and of B.

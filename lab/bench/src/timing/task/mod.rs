@@ -1,8 +1,7 @@
 //! The tasks: the work of one process of the campaign.
 //!
-//! Every repeat is its own process with its own random addresses, like the repeated runs of a user. A task
-//! is a function from words to figures, like a workload, but its words (`name=value`) may have texts as
-//! values.
+//! Every repeat is its own process with its own random addresses, like the repeated runs of a user. A task is
+//! a function from words to figures, like a workload, but its words (`name=value`) may have texts as values.
 
 mod base;
 mod cost;
@@ -29,7 +28,7 @@ use vellum_timing::bench::BenchError;
 use vellum_timing::clock::ClockError;
 use vellum_timing::record::RecordError;
 
-/// B does one part in this number more than A.
+/// The ratio of B's work to A's.
 pub(super) const TRUE_RATIO: f64 = 1.01;
 
 /// Why a task has no figures.
@@ -38,41 +37,41 @@ pub enum TaskError {
     /// No task has this name.
     #[error("no timing task is called {0:?}")]
     Unknown(String),
-    /// A word is not `name=value`, or its value is not what it must be.
+    /// A word is not `name=value`, or its value is invalid.
     #[error("timing task: {0:?} is not of the form name=value, or its value makes no sense")]
     Word(String),
-    /// A word that the task needs.
+    /// A required word is missing.
     #[error("timing task: {0}=… is missing")]
     Lacks(&'static str),
-    /// No duel.
+    /// A duel failed.
     #[error(transparent)]
     Bench(#[from] BenchError),
-    /// No clock.
+    /// There is no usable clock.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// No recorder.
+    /// A recorder could not be made.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// No duel of processes.
+    /// A duel of processes failed.
     #[error(transparent)]
     Process(#[from] ProcessDuelError),
-    /// No comparison.
+    /// A comparison failed.
     #[error(transparent)]
     Compare(#[from] CompareError),
-    /// A tool could not be run, or ended badly.
+    /// A tool could not be run, or failed.
     #[error("{tool}: {why}")]
     Tool {
-        /// Which.
+        /// The tool's name.
         tool: String,
-        /// What went wrong.
+        /// The reason.
         why: String,
     },
     /// A system call failed.
     #[error("{operation}: {source}")]
     System {
-        /// What was to be done.
+        /// The operation.
         operation: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -82,9 +81,9 @@ pub enum TaskError {
 pub struct Task {
     /// Its name.
     pub name: &'static str,
-    /// What it needs beside this program.
+    /// The tools it needs beside this program.
     pub needs: &'static [Tool],
-    /// Words with which it takes next to no time, the folder of tools apart.
+    /// Words for a run that takes almost no time, without the folder of tools.
     pub tiny: &'static [&'static str],
     run: fn(&Given) -> Result<Metrics, TaskError>,
 }
@@ -149,7 +148,7 @@ pub const TASKS: [Task; 11] = [
     },
 ];
 
-/// The peer that only a build of a hundred packages brings: not among those that a test runs.
+/// criterion's task. Its build needs a hundred packages, so tests do not run it.
 pub(super) const CRITERION: Task = Task {
     name: "criterion",
     needs: &[Tool::Criterion],
@@ -161,10 +160,10 @@ pub(super) fn find(name: &str) -> Option<Task> {
     TASKS.into_iter().chain([CRITERION]).find(|task| task.name == name)
 }
 
-/// Runs the task that the words name and returns its figures as one line.
+/// Runs the task with this name and returns its figures as one line.
 ///
 /// # Errors
-/// [`TaskError`] when there is no such task, or it fails.
+/// [`TaskError`] if there is no such task, or it fails.
 pub fn run<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, TaskError> {
     let task = find(name).ok_or_else(|| TaskError::Unknown(name.to_owned()))?;
     let metrics = (task.run)(&Given::parse(words)?)?;
@@ -207,18 +206,18 @@ impl Given {
         Ok(self.folder()?.join(tool.file()))
     }
 
-    /// The seed that was given, or one drawn now: repeats are not to share their orders. It goes with the
-    /// figures.
+    /// The given seed, or a random one, so that repeats have different orders. The seed is reported with
+    /// the figures.
     fn seed(&self) -> Result<u64, TaskError> {
         if self.0.contains_key("seed") {
             return self.number("seed");
         }
-        // Small enough to be exact among the figures.
+        // 32 bits, which are exact as a floating-point figure.
         Ok(RandomState::new().build_hasher().finish() >> 32)
     }
 }
 
-/// Runs a tool to its end and gives what it wrote, and how long it took in seconds.
+/// Runs a tool to its end and returns its output, and its time in seconds.
 fn finish(command: &mut Command) -> Result<(Output, f64), TaskError> {
     let tool = command.get_program().to_string_lossy().into_owned();
     let fail = |why: String| TaskError::Tool { tool: tool.clone(), why };
@@ -240,7 +239,7 @@ fn json(tool: &str, bytes: &[u8]) -> Result<serde_json::Value, TaskError> {
     })
 }
 
-/// A number in what a tool wrote, by JSON pointer.
+/// A number in a tool's JSON output, by JSON pointer.
 fn figure(tool: &str, value: &serde_json::Value, pointer: &str) -> Result<f64, TaskError> {
     let found = value.pointer(pointer).and_then(serde_json::Value::as_f64);
     found.ok_or_else(|| TaskError::Tool {
@@ -249,7 +248,7 @@ fn figure(tool: &str, value: &serde_json::Value, pointer: &str) -> Result<f64, T
     })
 }
 
-/// What a tool that times A and B apart says of them.
+/// The figures of a tool that times A and B separately.
 fn apart(a_ns: f64, b_ns: f64, seconds: f64) -> Metrics {
     let mut metrics = Metrics::new();
     metrics.set("a_ns", a_ns);
@@ -259,7 +258,7 @@ fn apart(a_ns: f64, b_ns: f64, seconds: f64) -> Metrics {
     metrics
 }
 
-/// By how much a ratio lies above 1, in percent.
+/// The excess of a ratio over 1, in percent.
 fn percent(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }

@@ -11,8 +11,7 @@
 //!
 //! Known ticks are the kernel's and, in a virtual machine, the host's. The host's rate cannot be read, so
 //! every period at a common kernel tick rate counts as the host's. (Example: 34 µs a hundred times a second
-//! in a guest that ticks at 250 Hz, charged to the thread, without a switch or an interrupt of the
-//! guest's.)
+//! in a guest that ticks at 250 Hz, charged to the thread, without a switch or an interrupt of the guest's.)
 
 use super::{Given, TaskError};
 use crate::Metrics;
@@ -23,26 +22,27 @@ use vellum_measure::{Known, Machine, Period, Series, Spectrum};
 use vellum_timing::clock::Clock;
 use vellum_timing::record::{Detail, Recorder};
 
-/// A period counts as the planted one within this share of it.
+/// Relative distance from the planted period within which a found period counts as the planted one.
 const NEAR: f64 = 0.01;
-/// Rates of the tick with which kernels are built (`CONFIG_HZ`).
+/// Common rates of a kernel's tick (`CONFIG_HZ`).
 const HOST_HZ: [u32; 4] = [100, 250, 300, 1000];
-/// Where in its period the reckoned disturbance begins: anywhere but at the first observation.
+/// The phase of the computed disturbance: not at the first observation.
 const PHASE: f64 = 0.37;
-/// Observations between two looks at the time.
+/// Observations between two checks of the time.
 const STRETCH: usize = 32;
-/// Room for observations this short, nanoseconds: where they are shorter, the series is.
+/// Least time of an observation, in nanoseconds, for the size of the buffer: shorter observations shorten
+/// the series.
 const SHORTEST_NS: u64 = 10_000;
 
-/// Rates planted in the undisturbed series.
+/// Rates of the disturbances computed into the undisturbed series.
 const RECKONED_HZ: [u64; 2] = [250, 97];
 
-/// How long the handler keeps the processor, nanoseconds.
+/// Time for which the handler keeps the processor, in nanoseconds.
 static BURDEN_NS: AtomicU64 = AtomicU64::new(0);
-/// How often it did.
+/// Number of calls of the handler.
 static INTERRUPTIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Measures a kernel for `ms` while a timer disturbs it `hz` times a second for `plant_us` each.
+/// Measures a kernel for `ms` while a timer disturbs it `hz` times a second for `plant_us` each time.
 pub(super) fn planted(given: &Given) -> Result<Metrics, TaskError> {
     let (hz, plant_us) = (given.number("hz")?, given.number("plant_us")?);
     let timer = Disturber::start(hz, plant_us * 1000)?;
@@ -56,8 +56,8 @@ pub(super) fn planted(given: &Given) -> Result<Metrics, TaskError> {
     Ok(metrics)
 }
 
-/// Measures a kernel for `ms` by itself, between two witnesses as long, and plants disturbances in what came
-/// out.
+/// Measures a kernel for `ms` without disturbances, between two equally long series for comparison, and
+/// adds disturbances to the result.
 pub(super) fn undisturbed(given: &Given) -> Result<Metrics, TaskError> {
     let plant_us = given.number("plant_us")?;
     let (before, series, after) = (record(given)?, record(given)?, record(given)?);
@@ -75,7 +75,7 @@ pub(super) fn undisturbed(given: &Given) -> Result<Metrics, TaskError> {
     for (name, tick) in [("kernel_tick", true), ("host_tick", false)] {
         metrics.set(name, periods.iter().filter(|period| source(period) == Some(tick)).count() as f64);
     }
-    // For people who ask which.
+    // The periods, for readers of the JSON.
     for (place, period) in unexplained.iter().enumerate() {
         metrics.set(&format!("unexplained_{place}_hz"), period.frequency);
         metrics.set(&format!("unexplained_{place}_typical_ns"), period.typical);
@@ -89,7 +89,7 @@ pub(super) fn undisturbed(given: &Given) -> Result<Metrics, TaskError> {
     Ok(metrics)
 }
 
-/// Looks for the planted period and says what was found.
+/// Searches for the planted period and reports the result.
 fn look(metrics: &mut Metrics, name: &str, series: &Series, hz: u64) {
     let hz = hz as f64;
     let spectrum = spectrum(series);
@@ -103,7 +103,7 @@ fn look(metrics: &mut Metrics, name: &str, series: &Series, hz: u64) {
     }
 }
 
-/// The beats in a series, cycles per second.
+/// The frequencies of the periods in a series, in cycles per second.
 fn frequencies(series: &Series) -> Vec<f64> {
     let spectrum = spectrum(series);
     spectrum.map_or_else(Vec::new, |found| found.periods.iter().map(|period| period.frequency).collect())
@@ -113,7 +113,7 @@ fn spectrum(series: &Series) -> Option<Spectrum> {
     Spectrum::of_series(series, &known(series.machine.as_ref()))
 }
 
-/// The ticks that are nobody's disturbance.
+/// The ticks of kernel and host, which are not disturbances.
 fn known(machine: Option<&Machine>) -> Vec<Known> {
     let Some(machine) = machine else { return Vec::new() };
     let hosts = HOST_HZ.into_iter().filter(|hz| machine.hypervisor.is_some() && machine.hz != Some(*hz));
@@ -121,7 +121,7 @@ fn known(machine: Option<&Machine>) -> Vec<Known> {
     machine.hz.map(Known::tick).into_iter().chain(hosts).collect()
 }
 
-/// The kernel again and again for `ms`.
+/// Runs the kernel repeatedly for `ms`.
 fn record(given: &Given) -> Result<Series, TaskError> {
     let (kernel, size, ms) = (given.kernel()?, given.number("a")?, given.number("ms")?);
     let capacity = (ms * 1_000_000 / SHORTEST_NS).max(STRETCH as u64) as usize;
@@ -133,7 +133,7 @@ fn record(given: &Given) -> Result<Series, TaskError> {
     Ok(recorder.finish("planted"))
 }
 
-/// The series with `burden_ns` added to whichever observation is under way at each beat.
+/// The series with `burden_ns` added to the observation at each beat.
 fn with_beat(series: &Series, hz: f64, burden_ns: f64) -> Series {
     let first = series.observations.first().map_or(0, |one| one.start_ns);
     let beats_before = |ns: f64| (ns * hz / 1e9 - PHASE).ceil().max(0.0);
@@ -150,14 +150,14 @@ struct Disturber {
     timer: libc::timer_t,
 }
 
-/// Whom the timer interrupts with.
+/// The timer's signal.
 const SIGNAL: libc::c_int = libc::SIGUSR1;
 
 extern "C" fn burden(_: libc::c_int) {
-    // Only the clock is asked: that may be done in a handler.
+    // The handler only reads the clock, which is async-signal-safe.
     let now = || {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: writes one timespec.
+        // SAFETY: the call fills the timespec, which is a live local variable.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     };
@@ -173,8 +173,9 @@ impl Disturber {
         BURDEN_NS.store(burden_ns, Ordering::Relaxed);
         let period_ns = (1e9 / hz.max(1) as f64).round() as i64;
         let period = libc::timespec { tv_sec: period_ns / 1_000_000_000, tv_nsec: period_ns % 1_000_000_000 };
-        // SAFETY: records of plain numbers, for which zero is valid, filled in and read by the calls; the
-        // handler does only what a handler may; the signal goes to this thread, which exists.
+        // SAFETY: the records are local, consist of plain numbers for which zero is valid, and are read and
+        // filled by the calls. The handler makes only async-signal-safe calls. The signal goes to this
+        // thread, which exists.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = burden as *const () as usize;
@@ -202,8 +203,8 @@ impl Disturber {
 
 impl Drop for Disturber {
     fn drop(&mut self) {
-        // SAFETY: the timer is ours and deleted once. The handler stays: a signal still under way must find
-        // it.
+        // SAFETY: the timer is ours and is deleted once. The handler stays installed, since a signal may
+        // still be pending.
         unsafe { libc::timer_delete(self.timer) };
     }
 }
@@ -215,8 +216,8 @@ mod tests {
 
     #[test]
     fn a_reckoned_beat_falls_on_the_observation_under_way() {
-        // Ten observations of 1 ms in a row; 250 Hz beats at 0.37, 1.37 and 2.37 periods of 4 ms: 1.48, 5.48,
-        // 9.48 ms.
+        // Ten consecutive observations of 1 ms. 250 Hz has its beats at 0.37, 1.37 and 2.37 periods of 4
+        // ms: 1.48, 5.48, 9.48 ms.
         let observation =
             |n: u64| Observation { start_ns: 7 + n * 1_000_000, wall_ns: 1e6, ..Observation::default() };
         let series = Series { observations: (0..10).map(observation).collect(), ..Series::default() };
@@ -236,6 +237,6 @@ mod tests {
         drop(timer);
     }
 
-    /// Only turns a hang into a failure.
+    /// The deadline turns a hang into a failure.
     const DEADLINE: Duration = Duration::from_secs(60);
 }

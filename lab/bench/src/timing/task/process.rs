@@ -8,7 +8,7 @@ use vellum_experiment::process_duel::{ProcessMetric, ProcessOptions, process_due
 use vellum_measure::Options;
 use vellum_process::Command;
 
-/// One duel of processes in `ms`, the runs of nothing and the warm-up among them.
+/// Runs one duel of processes in `ms`, including empty runs and the warm-up.
 pub(super) fn process(given: &Given) -> Result<Metrics, TaskError> {
     let (began, time) = (Instant::now(), Duration::from_millis(given.number("ms")?));
     let (calls, seed) = (given.number("calls")?, given.seed()?);

@@ -1,5 +1,4 @@
-//! The experiment `real`: the same jobs as real processes on this machine, against the kernel's own
-//! reclaim.
+//! The experiment `real`: the same jobs as real processes on this machine, against the kernel's own reclaim.
 //!
 //! ```text
 //!   Device (zram, swap) ── Group (memory cgroup, a limit for each run) ── six jobs on one processor
