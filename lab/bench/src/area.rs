@@ -1,7 +1,7 @@
-//! Arrays in mappings of their own, outside every malloc.
+//! Arrays in separate mappings, outside every malloc.
 //!
 //! The tables of a workload (live blocks, the duration of each step) must not come from the allocator under
-//! test, nor cause page faults in a timed loop. They are mapped and filled with frames beforehand.
+//! test, nor fault in a timed loop. They are mapped and filled with frames beforehand.
 
 use std::ops::{Deref, DerefMut};
 

@@ -32,10 +32,9 @@ const ROUNDS_MAX: u64 = 10_000;
 
 /// Measures Vellum against other allocators, interleaved in one run, and judges each figure by its target.
 ///
-/// With --only timing, measures how exact Vellum's own timings are, beside other tools; with --only gc,
-/// Vellum's collector against libgc; with --only heap, `vellum heap` against heaptrack and memray; with
-/// --only pager, Vellum's pager against the kernel's (root); with --only advice, the slowdown of programs
-/// under the memory limit that `vellum run` recommends.
+/// Other comparisons run only if named: --only timing (Vellum's timings beside other tools), gc (Vellum's
+/// collector against libgc), heap (`vellum heap` against heaptrack and memray), pager (Vellum's pager against
+/// the kernel's; root), advice (programs under the memory limit that `vellum run` recommends).
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -47,9 +46,9 @@ struct Options {
     /// Write every run and every line to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names
-    /// contain this; timing, watch, govern, pager, numpy, lent, hardened, gc, heap, programs and
-    /// advice, and their cells, run only when named so
+    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
+    /// this. These sections run only if named: timing, watch, govern, pager, numpy, lent, hardened, gc, heap,
+    /// programs, advice
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// Compare only these allocators

@@ -1,6 +1,6 @@
 //! Targets: the bound of a line, the arm it is compared with, and the verdict.
 //!
-//! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio, that of the medians over the
+//! `vellum-campaign` has bounds and verdicts; this file computes a line's ratio from the medians over the
 //! rounds. The interval beside it comes from the pairs of each round (see `vellum-measure`). The controls are
 //! the ratios of two arms that run the *same* allocator in the same run; a smaller difference is no result.
 

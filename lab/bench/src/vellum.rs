@@ -1,8 +1,8 @@
 //! The functions that only Vellum has, looked up at run time.
 //!
 //! The worker is the same program under every allocator, so it must not need symbols that most allocators
-//! lack. It looks up the functions of `vellum.h`; a workload about such a function fails with
-//! [`Failure::Lacks`] if there is none.
+//! lack. It looks up the functions of `vellum.h`. Without such a function, its workload fails with
+//! [`Failure::Lacks`].
 
 use crate::work::Failure;
 use std::ffi::{CStr, c_int, c_void};

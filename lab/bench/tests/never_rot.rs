@@ -1,5 +1,5 @@
-//! Runs of everything in a tiny size: every workload under every allocator found here, every task of
-//! section `timing` with the tools found here, and a campaign of each kind from end to end.
+//! Runs of everything in a tiny size: every workload under every allocator, every task of section `timing`
+//! with the tools found here, and a campaign of each kind from end to end.
 //!
 //! No times are compared. The tests check that the workers run, verify their own results and use the
 //! preloaded allocator, and that the executable judges, prints and writes its results.

@@ -1,12 +1,12 @@
 //! Section `advice`: does `vellum run` recommend the right memory limit?
 //!
 //! ```text
-//! Device (zram, swap) ── vellum run --json prog ──▶ the limit to give
-//!                    └── Group (memory cgroup) ── prog: no limit, again (A/A), the limit, two thirds of it
-//!                                                  what others would give (rivals), in random order
+//! Device (zram, swap) ── vellum run --json prog ──▶ the recommended limit
+//!                    └── Group (memory cgroup) ── prog: no limit, again (A/A), the limit, two thirds of it,
+//!                                                  the rivals' limits (rivals), in random order
 //! ```
 //!
-//! Each program (`program`) is one that people use. It gets one recommendation, then runs under that limit
+//! Each program (`program`) is a widely used one. It runs once for a recommendation, then under that limit
 //! and others.
 //!
 //! - On a zram disk, paging costs only CPU time. The cost of a limit is therefore the program's CPU time,
@@ -44,8 +44,8 @@ pub const SCHEMA: &str = "vellum-bench.advice/1";
 pub const ROUNDS: usize = 5;
 /// Rounds of a quick run.
 pub const ROUNDS_QUICK: usize = 2;
-/// Bounds of the cost, as ratios of CPU time: at most this under the recommended limit, and more than the
-/// second under two thirds of it.
+/// Bounds of the cost, as ratios of CPU time: under the recommended limit, at most the first; under two
+/// thirds of it, at least the second.
 const COST_MAX: f64 = 1.05;
 const COST_CLEAR_MIN: f64 = 1.1;
 const MIB: f64 = (1 << 20) as f64;

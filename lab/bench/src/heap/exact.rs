@@ -1,5 +1,5 @@
-//! How exact the figures of `vellum heap` are. Programs that allocate the same in every run are profiled
-//! twice: once with every block, then by samples.
+//! The exactness of the figures of `vellum heap`, for programs that allocate the same in every run. Each is
+//! profiled twice: once with every block, then by samples.
 //!
 //! With a sample every byte, every block is sampled and counts as itself, so sums and lines are exact. The
 //! bytes ever allocated are compared by source line, for lines of at least 1 % of all bytes.

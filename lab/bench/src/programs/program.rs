@@ -1,7 +1,7 @@
 //! Real programs of the distribution or PyPI, and how they are started, on generated inputs.
 //!
-//! The first of them use the files of section `advice`. The process started is always the one that
-//! allocates: the compiler proper instead of its driver, since heaptrack does not follow children.
+//! Many of them use the files of section `advice`. The process started is always the process that allocates:
+//! the compiler proper instead of its driver, since heaptrack does not follow children.
 
 use crate::Launch;
 use crate::advice::program as others;

@@ -19,7 +19,7 @@ const HUGE: &str = "VELLUM_HUGE";
 /// Seconds before the program begins: without and with time to return memory to the host.
 const PAUSES: [u32; 2] = [0, 5];
 
-/// Python tables that grow to some hundred MiB and are freed.
+/// Python tables that grow to hundreds of MiB and are freed.
 const SCRIPT: &str = "
 import json, resource, sys, time
 time.sleep(float(sys.argv[1]))

@@ -68,7 +68,7 @@ const BASE_COUNT: u64 = 1000;
 const PLANTED_HZ: [u64; 2] = [250, 97];
 const PLANT_US: u64 = 100;
 const PLANTED_MS: u64 = 3000;
-/// Calls of the allocating kernel under `vellum cost`: a tenth of a second without it.
+/// Calls of the allocating kernel under `vellum cost`: 0.1 s of work without it.
 const COST_CALLS: u64 = 2000;
 /// Threads and forked children under `vellum cost`, and the work of each: little, so that their start
 /// counts too.

@@ -1,8 +1,8 @@
 //! A block several times as large as its memory, touched in order and at random.
 //!
 //! With `kernel=1` the kernel pages: the worker makes a swap file and a memory control group of `frames`
-//! bytes, and a child in that group does the work. Otherwise the worker does the work, and the preloaded
-//! library pages.
+//! bytes, and its child works in that group. Otherwise the worker does the work, and the preloaded library
+//! pages.
 //!
 //! | phase | touches |
 //! | --- | --- |

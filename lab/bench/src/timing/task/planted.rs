@@ -5,9 +5,9 @@
 //!   late, like the slices of a collector.
 //! - A computed disturbance: the same time is added to an undisturbed series at exact moments.
 //!
-//! A period found in the undisturbed series is a false alarm, unless it is a known tick or also occurs in
-//! the series just before or after. (A busy machine has periods of its own: a thread of another program
-//! that sleeps a millisecond at a time shows at 960 Hz, 4 µs each, while it lives.)
+//! A period found in the undisturbed series is a false alarm, with two exceptions: a known tick, and a period
+//! that also occurs in the series just before or after. (A busy machine has other periods: a thread that
+//! sleeps a millisecond at a time shows at 960 Hz, 4 µs each, while it lives.)
 //!
 //! Known ticks are the kernel's and, in a virtual machine, the host's. The host's rate cannot be read, so
 //! every period at a common kernel tick rate counts as the host's. (Example: 34 µs a hundred times a second
