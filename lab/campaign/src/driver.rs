@@ -15,7 +15,7 @@ use std::convert::Infallible;
 use std::time::{Duration, Instant};
 use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 
-/// One process among those compared in a cell.
+/// One of the processes compared in a cell.
 #[derive(Debug, Clone)]
 pub struct Arm {
     /// Its column; a second arm of the same peer, for the control, has the peer's label with a prime.
@@ -29,24 +29,24 @@ pub struct Arm {
 pub struct Cell {
     /// Unique name.
     pub name: String,
-    /// Run before each arm, its figures thrown away.
+    /// A process to run before each arm; its figures are dropped.
     pub prepare: Option<Launch>,
-    /// The things compared.
+    /// The processes compared.
     pub arms: Vec<Arm>,
-    /// In how many rounds it takes part.
+    /// The number of rounds in which it takes part.
     pub rounds: usize,
     /// Whether the arms of a round run at the same time: for cells that mostly sleep and measure memory.
     pub together: bool,
 }
 
-/// What one process gave.
+/// The result of one process.
 #[derive(Debug, Clone)]
 pub struct Run {
-    /// Which round, from 0.
+    /// The round, from 0.
     pub round: usize,
-    /// The how-manieth of its cell's arms it was in this round, from 0.
+    /// The place in the order of its cell's arms in this round, from 0.
     pub place: usize,
-    /// The figures, or why there are none.
+    /// The figures, or the reason why there are none.
     pub result: Result<Metrics, Ended>,
 }
 
@@ -60,38 +60,38 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Without runs yet.
+    /// A sheet without runs.
     #[must_use]
     pub fn new<'a>(cell: &str, arms: impl IntoIterator<Item = &'a str>) -> Sheet {
         let arms = arms.into_iter().map(|label| (label.to_owned(), Vec::new())).collect();
         Sheet { cell: cell.to_owned(), arms }
     }
 
-    /// Keeps a turn's run.
+    /// Adds the run of a turn.
     pub fn keep(&mut self, Turn { round, place, arm }: Turn, result: Result<Metrics, Ended>) {
         self.arms[arm].1.push(Run { round, place, result });
     }
 
-    /// The figure of an arm by round; rounds that failed or did not measure it hold nothing.
+    /// The figure of an arm by round; `None` for rounds that failed or did not measure it.
     #[must_use]
     pub fn by_round(&self, arm: &str, metric: &str) -> Vec<Option<f64>> {
         let runs = self.arms.iter().find(|(label, _)| label == arm).map_or(&[][..], |(_, runs)| runs);
         runs.iter().map(|run| run.result.as_ref().ok()?.get(metric)).collect()
     }
 
-    /// The figures of an arm that there are.
+    /// The measured figures of an arm.
     #[must_use]
     pub fn values(&self, arm: &str, metric: &str) -> Vec<f64> {
         self.by_round(arm, metric).into_iter().flatten().collect()
     }
 
-    /// How many runs were made.
+    /// The number of runs made.
     #[must_use]
     pub fn made(&self) -> usize {
         self.arms.iter().map(|(_, runs)| runs.len()).sum()
     }
 
-    /// The first reason why an arm lacks figures, if it lacks any.
+    /// The first reason why an arm lacks figures.
     #[must_use]
     pub fn failure(&self, arm: &str) -> Option<&Ended> {
         let (_, runs) = self.arms.iter().find(|(label, _)| label == arm)?;
@@ -99,21 +99,21 @@ impl Sheet {
     }
 }
 
-/// How to run cells.
+/// The settings for running cells.
 #[derive(Debug, Clone, Copy)]
 pub struct Campaign {
-    /// Draws all orders.
+    /// Seed of all orders.
     pub seed: u64,
-    /// The longest any process may take.
+    /// The longest time of a process.
     pub allowed: Duration,
-    /// The time there is, if limited. Every cell has its first round in any case; it has a further one only
-    /// if that fits, going by the time its last one took.
+    /// The time for all cells, if limited. Every cell has its first round in any case. Later rounds run only
+    /// if the time of the cell's last round is left.
     pub budget: Option<Duration>,
 }
 
 impl Campaign {
-    /// Runs all cells. `progress` gets the number of runs done, the number asked for, and the name of the
-    /// next one. An [`Interrupt`](vellum_process::Interrupt) ends it with the runs made so far.
+    /// Runs all cells. `progress` gets the number of runs done, the total number, and the name of the next
+    /// run. An [`Interrupt`](vellum_process::Interrupt) ends it with the runs made by then.
     pub fn run(&self, cells: &[Cell], mut progress: impl FnMut(usize, usize, &str)) -> Vec<Sheet> {
         let sheet = |cell: &Cell| Sheet::new(&cell.name, cell.arms.iter().map(|arm| &*arm.label));
         let mut sheets: Vec<Sheet> = cells.iter().map(sheet).collect();
@@ -123,7 +123,7 @@ impl Campaign {
         let mut took = vec![Duration::ZERO; cells.len()];
         let total = cells.iter().map(|cell| cell.rounds * cell.arms.len()).sum();
         let (began, mut done) = (Instant::now(), 0);
-        // The cells have turns, and in each turn one round of the cell's own experiment.
+        // The outer experiment orders the cells; each turn is one round of the cell's own experiment.
         let mut cell_turn = |Turn { round, arm: number, .. }: Turn| -> Result<(), Infallible> {
             let (cell, sheet) = (&cells[number], &mut sheets[number]);
             let wanted = round < cell.rounds && !cell.arms.is_empty();
@@ -156,7 +156,7 @@ impl Campaign {
         sheets
     }
 
-    /// Whether a cell whose last round took `took` may have round `round`, when `spent` is gone.
+    /// Whether a cell whose last round took `took` may begin round `round` after the time `spent`.
     fn has_time(&self, round: usize, took: Duration, spent: Duration) -> bool {
         round == 0 || self.budget.is_none_or(|budget| took <= budget.saturating_sub(spent))
     }

@@ -8,23 +8,24 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// In a worker's environment: the file that malloc must come from. Absent for the C library's own.
+/// The variable in a worker's environment with the file that malloc must come from. Not set for the C
+/// library's malloc.
 pub const EXPECT: &str = "VELLUM_EXPECT_MALLOC";
 
-/// malloc is somebody else's.
+/// malloc comes from the wrong library.
 #[derive(Debug, thiserror::Error)]
 #[error("malloc comes from {found}, not from {expected}: the dynamic linker did not preload it")]
 pub struct OtherMalloc {
-    /// Where it should come from.
+    /// The expected file.
     pub expected: PathBuf,
-    /// Where it comes from.
+    /// The actual file.
     pub found: PathBuf,
 }
 
-/// Holds this process's malloc against [`EXPECT`].
+/// Compares this process's malloc with [`EXPECT`].
 ///
 /// # Errors
-/// [`OtherMalloc`] when it comes from another file.
+/// [`OtherMalloc`] if malloc comes from another file.
 pub fn check_malloc() -> Result<(), OtherMalloc> {
     std::env::var_os(EXPECT).map_or(Ok(()), |expected| check(Path::new(&expected)))
 }
@@ -38,10 +39,10 @@ fn check(expected: &Path) -> Result<(), OtherMalloc> {
     Err(OtherMalloc { expected: expected.to_path_buf(), found })
 }
 
-/// The file that holds the malloc which this program calls.
+/// The file that contains this program's malloc.
 fn file_of_malloc() -> PathBuf {
-    // SAFETY: a C string and the default handle; then an address to look up, into a zeroed record of
-    // pointers.
+    // SAFETY: `dlsym` gets a C string and the default handle; `dladdr` fills a local record of pointers, for
+    // which zero is valid.
     let name = unsafe {
         let malloc = libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr());
         let mut info: libc::Dl_info = std::mem::zeroed();

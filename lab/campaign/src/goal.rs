@@ -21,13 +21,13 @@
 use serde::Serialize;
 use vellum_measure::{Interval, short};
 
-/// What is demanded of a figure.
+/// The bound of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bound {
-    /// Not less than this.
+    /// At least this value.
     AtLeast(f64),
-    /// Not more than this.
+    /// At most this value.
     AtMost(f64),
 }
 
@@ -41,7 +41,7 @@ impl Bound {
         }
     }
 
-    /// The value between right and wrong.
+    /// The limit between met and missed.
     #[must_use]
     pub fn limit(self) -> f64 {
         match self {
@@ -59,25 +59,25 @@ impl Bound {
     }
 }
 
-/// How a goal came out.
+/// The result of a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Met, and noise does not explain it.
+    /// Met, by more than the noise.
     Met,
     /// Met by the estimate, by less than the noise.
     MetWithinNoise,
     /// Missed by the estimate, by less than the noise.
     MissedWithinNoise,
-    /// Missed, and noise does not explain it.
+    /// Missed, by more than the noise.
     Missed,
     /// There is no figure.
     NoData,
 }
 
 impl Verdict {
-    /// Judges an estimate by its interval, if it has one, and by the noise of its run, if that is known: the
-    /// logarithm of the ratio that the same thing had to itself.
+    /// Judges an estimate by its interval, if it has one, and by the noise of its run, if measured. Noise is
+    /// the logarithm of the ratio between two runs of the same thing.
     #[must_use]
     pub fn of(bound: Bound, estimate: f64, interval: Option<Interval>, noise: Option<f64>) -> Self {
         let met = bound.holds(estimate);
@@ -111,29 +111,29 @@ impl Verdict {
     }
 }
 
-/// A goal and what was measured.
+/// A goal and the measured figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Goal {
-    /// What the figure is.
+    /// The name of the figure.
     pub what: String,
     /// The unit, as printed behind a figure.
     pub unit: &'static str,
-    /// What is demanded.
+    /// The bound.
     pub bound: Bound,
-    /// What was found.
+    /// The figure.
     pub found: Option<f64>,
-    /// How it came out.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
 impl Goal {
-    /// Holds an exact figure against a bound.
+    /// A goal for an exact figure.
     pub fn of(what: impl Into<String>, unit: &'static str, bound: Bound, found: Option<f64>) -> Self {
         let verdict = found.map_or(Verdict::NoData, |value| Verdict::of(bound, value, None, None));
         Self { what: what.into(), unit, bound, found, verdict }
     }
 
-    /// Holds a figure that could be off against a bound.
+    /// A goal for a figure with an interval.
     pub fn within(
         what: impl Into<String>,
         unit: &'static str,
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(verdict(Bound::AtMost(2.0), interval(2.1, 1.5, 4.0)), Verdict::MissedWithinNoise);
         assert_eq!(verdict(Bound::AtMost(2.0), interval(3.0, 2.5, 4.0)), Verdict::Missed);
         assert_eq!(verdict(Bound::AtMost(2.0), None), Verdict::NoData);
-        // An interval that lies wholly on the other side than its estimate confirms neither.
+        // An interval wholly on the other side of the limit than its estimate confirms neither verdict.
         assert_eq!(verdict(Bound::AtMost(2.0), interval(1.9, 2.1, 2.2)), Verdict::MetWithinNoise);
         assert_eq!(verdict(Bound::AtMost(2.0), interval(2.1, 1.8, 1.9)), Verdict::MissedWithinNoise);
     }

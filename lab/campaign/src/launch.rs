@@ -17,40 +17,41 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// What takes too long is asked to end, and killed so much later.
+/// A process that takes too long gets a signal to end, and is killed after this time.
 const GRACE: Duration = Duration::from_secs(10);
-/// Where the child finds programs.
+/// The child's search path for programs.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A process to run.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// What to execute.
+    /// The file to execute.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Its environment beyond `PATH`, `LANG` and the preloaded library.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it runs; here, if none.
+    /// Its working folder; by default this process's.
     pub folder: Option<PathBuf>,
-    /// What to put before all other libraries.
+    /// The library to preload.
     pub preload: Option<PathBuf>,
-    /// Whether its last line of output is an object of figures, which join those measured from outside.
+    /// Whether its last line of output is a JSON object of figures, which are added to those measured from
+    /// outside.
     pub reports: bool,
 }
 
-/// How a process failed to give figures.
+/// Why a process has no figures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
     /// It could not be started.
     #[error("could not start {program}: {why}")]
     NotStarted {
-        /// Which program.
+        /// The program.
         program: String,
         /// The system's reason.
         why: String,
     },
-    /// It was ended for taking longer than allowed.
+    /// It took longer than allowed and was ended.
     #[error("ended after {0} s without a result")]
     TooLong(u64),
     /// A signal ended it.
@@ -61,7 +62,7 @@ pub enum Ended {
         /// The last line on standard error.
         last: String,
     },
-    /// It ended with another status than zero.
+    /// Its exit status was not zero.
     #[error("exit status {code}{}", said(last))]
     Exit {
         /// The status.
@@ -72,7 +73,7 @@ pub enum Ended {
     /// It was ended on request.
     #[error("ended before its end, as was asked for")]
     Asked,
-    /// It ended well and printed no figures.
+    /// It succeeded but printed no figures.
     #[error("ended without printing its figures{}", said(.0))]
     Silent(String),
 }
@@ -91,24 +92,24 @@ pub(crate) struct Running {
 }
 
 impl Launch {
-    /// Runs the process to its end: the figures it reports and, from outside, `process_wall_ns`,
-    /// `process_user_ns`, `process_sys_ns`, `process_cpu_ns`, `process_minor_faults`, `process_major_faults`
-    /// and `process_peak_bytes`.
+    /// Runs the process to its end. Returns the figures it reports and, measured from outside,
+    /// `process_wall_ns`, `process_user_ns`, `process_sys_ns`, `process_cpu_ns`, `process_minor_faults`,
+    /// `process_major_faults` and `process_peak_bytes`.
     ///
-    /// The peak is the kernel's figure for the finished child and at least the peak of this process at the
-    /// time of the start: keep this process small.
+    /// The peak is the kernel's figure for the finished child. It is at least the peak of this process at the
+    /// start of the child, so keep this process small.
     ///
     /// # Errors
-    /// [`Ended`] when there are no figures.
+    /// [`Ended`] if there are no figures.
     pub fn run(&self, allowed: Duration) -> Result<Metrics, Ended> {
         self.start()?.finish(allowed)
     }
 
-    /// The same; `watch` is called every `between` meanwhile, and if it says that this is to end, the process
-    /// is killed.
+    /// The same, but `watch` is called every `between` during the run. If `watch` returns that the run should
+    /// end, the process is killed.
     ///
     /// # Errors
-    /// [`Ended`] when there are no figures; [`Ended::Asked`] when `watch` ended it.
+    /// [`Ended`] if there are no figures; [`Ended::Asked`] if `watch` ended it.
     pub fn run_watched(
         &self,
         allowed: Duration,
@@ -119,7 +120,7 @@ impl Launch {
         let end = Instant::now() + allowed;
         while Instant::now() < end && !ends_within(running.child.id(), between) {
             if watch().is_break() {
-                // Already gone is as good as killed.
+                // The kill fails only if the process has already ended.
                 let _ = running.child.kill();
                 reap(running.child.id());
                 return Err(Ended::Asked);
@@ -128,8 +129,8 @@ impl Launch {
         running.finish(allowed)
     }
 
-    /// The same process, which enters the group before it becomes the program: all its memory is charged
-    /// there.
+    /// The same process, started so that it enters the group before it executes the program: all its memory
+    /// is charged to the group.
     #[must_use]
     pub fn entering(self, group: &Group) -> Launch {
         let script = r#"echo $$ > "$0" && exec "$@""#;
@@ -167,16 +168,16 @@ fn memory_file() -> std::io::Result<File> {
 }
 
 impl Running {
-    /// Waits for the end, ends what takes too long, and collects the figures.
+    /// Waits for the end, ends the process if it takes too long, and collects the figures.
     pub(crate) fn finish(mut self, allowed: Duration) -> Result<Metrics, Ended> {
         let left = allowed.saturating_sub(self.begun.elapsed());
         let in_time = ends_within(self.child.id(), left);
         if !in_time {
-            // What it has made of the machine's it may want to put back.
+            // SIGTERM first, so that the process can undo its changes to the machine.
             // SAFETY: a signal to our own child, which has not been waited for.
             unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
             if !ends_within(self.child.id(), GRACE) {
-                // Already gone is as good as killed.
+                // The kill fails only if the process has already ended.
                 let _ = self.child.kill();
             }
         }
@@ -219,26 +220,26 @@ fn outside(usage: &libc::rusage, wall: Duration) -> Metrics {
 
 fn text(file: &mut File) -> String {
     let mut bytes = Vec::new();
-    // A file in memory neither fails to seek nor to read; if it did, there would be no text.
+    // Seeking and reading a file in memory do not fail; an error would leave the text empty.
     let _ = file.rewind().and_then(|()| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Waits until the process has ended, without reaping it, or the time is over. Says whether it ended.
+/// Waits until the process has ended, without reaping it, or the time is over. Returns whether it has ended.
 fn ends_within(process: u32, time: Duration) -> bool {
-    // SAFETY: plain system calls; the descriptor is new and closed by its owner.
+    // SAFETY: the call takes no pointers, and returns a new descriptor or an error.
     let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, process as libc::pid_t, 0) };
     if handle < 0 {
-        // No handle: the wait that follows has no limit, which is better than no benchmark.
+        // Without a descriptor the following wait has no limit, which is better than no benchmark.
         return true;
     }
-    // SAFETY: as above.
+    // SAFETY: the descriptor is new, valid and not owned elsewhere.
     let handle = unsafe { OwnedFd::from_raw_fd(handle as libc::c_int) };
     let end = Instant::now() + time;
     loop {
         let left = end.saturating_duration_since(Instant::now()).as_millis().min(i32::MAX as u128) as i32;
         let mut wait = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one entry, valid for the call.
+        // SAFETY: `poll` gets one valid entry.
         match unsafe { libc::poll(&raw mut wait, 1, left) } {
             0 => return false,
             n if n > 0 => return true,
@@ -247,10 +248,11 @@ fn ends_within(process: u32, time: Duration) -> bool {
     }
 }
 
-/// Collects a child that has ended, or ends now, with what it used.
+/// Waits for a child and returns its status and resource use.
 fn reap(process: u32) -> (ExitStatus, libc::rusage) {
     let mut status = 0;
-    // SAFETY: rusage is plain numbers, for which zero is valid; the process is a child not reaped before.
+    // SAFETY: rusage is plain numbers, for which zero is valid; the process is a child that was not reaped
+    // before.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         while libc::wait4(process as libc::pid_t, &raw mut status, 0, &raw mut usage) < 0

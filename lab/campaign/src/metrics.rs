@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Figures by name; the name ends in the unit (`wall_ns`, `peak_bytes`).
+/// Figures by name; the name ends with the unit (`wall_ns`, `peak_bytes`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Metrics(BTreeMap<String, f64>);
@@ -15,7 +15,7 @@ impl Metrics {
         Self::default()
     }
 
-    /// Sets a figure. Infinities and NaN, which in JSON look like "not measured", are left out.
+    /// Sets a figure. Infinities and NaN are dropped, since JSON cannot represent them.
     pub fn set(&mut self, name: &str, value: f64) {
         if value.is_finite() {
             self.0.insert(name.to_owned(), value);
@@ -28,7 +28,7 @@ impl Metrics {
         self.0.get(name).copied()
     }
 
-    /// Takes over all of the other's figures.
+    /// Adds all figures of `other`.
     pub fn merge(&mut self, other: Self) {
         self.0.extend(other.0);
     }

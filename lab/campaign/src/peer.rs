@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 
 /// The C library's own malloc.
 pub const GLIBC: &str = "glibc";
-/// This project's.
+/// This project's malloc.
 pub const VELLUM: &str = "vellum";
 
-/// An allocator that can be measured.
+/// An allocator found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// Short name.
     pub name: &'static str,
-    /// What to preload; nothing for glibc.
+    /// The library to preload; `None` for glibc.
     pub library: Option<PathBuf>,
-    /// The version as far as it is known, for people.
+    /// The version for reports, if it could be found.
     pub version: String,
 }
 
-/// An allocator that is not here.
+/// An allocator not found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     /// Short name.
     pub name: &'static str,
-    /// What to do about it.
+    /// The way to install it.
     pub cure: String,
 }
 
@@ -38,16 +38,16 @@ const PACKAGED: [(&str, &str, &str); 3] = [
     ("tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
 ];
 
-/// Where distributions put shared objects.
+/// The folders of a distribution's shared libraries.
 fn folders() -> [PathBuf; 5] {
     let multiarch = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
     [&multiarch, "/usr/lib64", "/usr/lib", "/usr/local/lib", "/usr/local/lib64"].map(PathBuf::from)
 }
 
-/// glibc and every packaged allocator: here, or missing.
+/// glibc and every packaged allocator, each found or missing.
 #[must_use]
 pub fn packaged() -> Vec<Result<Peer, Missing>> {
-    // SAFETY: returns a constant string of the C library.
+    // SAFETY: `gnu_get_libc_version` returns a constant string of the C library.
     let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
     let glibc = Peer { name: GLIBC, library: None, version: version.to_string_lossy().into_owned() };
     let others = PACKAGED.iter().map(|(name, file, package)| find(name, file, package));
@@ -61,7 +61,7 @@ fn find(name: &'static str, file: &str, package: &str) -> Result<Peer, Missing> 
     Ok(Peer { name, library: Some(library), version })
 }
 
-/// `2.0` of a link to `libmimalloc.so.2.0`.
+/// The version in the name of the file that a link points to: `2.0` for `libmimalloc.so.2.0`.
 fn versioned_name(file: &Path) -> String {
     let real = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     let name = real.file_name().map(OsStr::to_string_lossy).unwrap_or_default();

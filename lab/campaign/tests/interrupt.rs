@@ -20,10 +20,10 @@ fn a_signal_keeps_the_runs_there_are() {
     let arms = ["one", "two", "three"].map(|label| Arm { label: label.to_owned(), launch: launch.clone() });
     let cell = Cell { name: "cell".into(), prepare: None, arms: arms.into(), rounds: 9, together: false };
     let campaign = Campaign { seed: 3, allowed: Duration::from_secs(60), budget: None };
-    // It arrives while the second arm of the second round is run.
+    // Raised just before the second arm of the second round starts.
     let sheets = campaign.run(&[cell], |done, _, _| {
         if done == 4 {
-            // SAFETY: a signal to this process, which catches it.
+            // SAFETY: a signal to this process, which has a handler for it.
             assert_eq!(unsafe { libc::raise(libc::SIGTERM) }, 0);
         }
     });

@@ -10,13 +10,13 @@ use crate::printer;
 pub struct Call<'a, 's> {
     /// The machine.
     pub machine: &'a mut Machine,
-    /// In which the result is good.
+    /// The scope of the result.
     pub scope: &'a Scope<'s>,
-    /// Where the first argument lies.
+    /// The place of the first argument on the stack.
     pub base: usize,
-    /// How many there are.
+    /// The number of arguments.
     pub count: usize,
-    /// The procedure's name, for errors; those that only the prelude calls begin with `%`.
+    /// The procedure's name, for errors; names used only by the prelude begin with `%`.
     pub name: &'static str,
 }
 
@@ -24,14 +24,14 @@ pub struct Call<'a, 's> {
 pub type Found<'s, T = Value<'s>> = Result<T, Fail<'s>>;
 /// A procedure.
 pub type Primitive = for<'a, 'b, 's> fn(&'b mut Call<'a, 's>) -> Found<'s>;
-/// A procedure's name, the least and the most arguments that it takes, and itself.
+/// A procedure's name, its least and greatest number of arguments, and the procedure.
 pub type Row = (&'static str, usize, usize, Primitive);
 /// Procedures.
 pub type Table = &'static [Row];
-/// For a procedure that takes any number of arguments, or at least some.
+/// The greatest number of arguments of a procedure without such a limit.
 pub const ANY: usize = usize::MAX;
 
-/// The error of a procedure that was given something else.
+/// The error of a procedure that was given an unexpected value.
 #[cold]
 pub fn wrong<'s>(scope: &Scope<'s>, name: &str, wanted: &str, given: &Value<'_>) -> Fail<'s> {
     match Value::pair(scope, given, &Value::nil()) {
@@ -50,12 +50,12 @@ impl<'s> Call<'_, 's> {
         self.machine.stack.get(self.base + index, self.scope)
     }
 
-    /// An argument that need not be there.
+    /// An optional argument.
     pub fn maybe(&self, index: usize) -> Option<Value<'s>> {
         (index < self.count).then(|| self.at(index))
     }
 
-    /// Checks how many arguments there are.
+    /// Checks the number of arguments.
     ///
     /// # Errors
     /// If there are fewer or more.
@@ -72,21 +72,21 @@ impl<'s> Call<'_, 's> {
         Err(Fail::error(format!("{} takes {wanted} arguments, not {}", self.name, self.count)))
     }
 
-    /// The error that an argument is not what was wanted.
+    /// The error that an argument has the wrong type.
     #[cold]
     pub fn wrong(&self, wanted: &str, index: usize) -> Fail<'s> {
         wrong(self.scope, self.name.trim_start_matches('%'), wanted, &self.at(index))
     }
 
-    /// Whether the argument is of a kind, as a value.
+    /// Whether the argument is of this kind, as a Scheme boolean.
     pub fn is(&self, kind: Kind) -> Found<'s> {
         Ok(Value::boolean(self.at(0).is_a(kind)))
     }
 
-    /// An argument of a kind.
+    /// An argument of this kind.
     ///
     /// # Errors
-    /// If it is of another.
+    /// If the argument is of another kind.
     pub fn object(&self, index: usize, kind: Kind, wanted: &str) -> Found<'s> {
         let value = self.at(index);
         if value.is_a(kind) { Ok(value) } else { Err(self.wrong(wanted, index)) }
@@ -95,7 +95,7 @@ impl<'s> Call<'_, 's> {
     /// An argument that is text.
     ///
     /// # Errors
-    /// If it is not.
+    /// If the argument is no text.
     pub fn text(&self, index: usize) -> Found<'s> {
         self.object(index, Kind::Text, "a string")
     }
@@ -103,7 +103,7 @@ impl<'s> Call<'_, 's> {
     /// An argument that is an integer.
     ///
     /// # Errors
-    /// If it is not.
+    /// If the argument is no integer.
     pub fn integer(&self, index: usize) -> Found<'s, i64> {
         self.at(index).as_integer().ok_or_else(|| self.wrong("an integer", index))
     }
@@ -111,7 +111,7 @@ impl<'s> Call<'_, 's> {
     /// An argument that is an index, less than `end`.
     ///
     /// # Errors
-    /// If it is not.
+    /// If the argument is no such index.
     pub fn index(&self, index: usize, end: usize) -> Found<'s, usize> {
         let found = self.at(index).as_integer().and_then(|number| usize::try_from(number).ok());
         found.filter(|&number| number < end).ok_or_else(|| {
@@ -120,10 +120,10 @@ impl<'s> Call<'_, 's> {
         })
     }
 
-    /// Two arguments that say a range within `len`; they need not be there.
+    /// A range within `len`, given by two optional arguments.
     ///
     /// # Errors
-    /// If they do not.
+    /// If the arguments give no such range.
     pub fn range(&self, first: usize, len: usize) -> Found<'s, std::ops::Range<usize>> {
         let start = if first < self.count { self.index(first, len + 1)? } else { 0 };
         let end = if first + 1 < self.count { self.index(first + 1, len + 1)? } else { len };
@@ -133,7 +133,7 @@ impl<'s> Call<'_, 's> {
     /// A new text.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If memory runs out.
     pub fn new_text(&self, text: &str) -> Found<'s> {
         Ok(Value::text(self.scope, Kind::Text, text)?)
     }
@@ -141,7 +141,7 @@ impl<'s> Call<'_, 's> {
     /// A value as text.
     ///
     /// # Errors
-    /// If it nests too deep.
+    /// If the value nests too deep.
     pub fn printed(&self, value: &Value<'_>, is_written: bool) -> Found<'s, String> {
         let mut text = String::new();
         printer::print(value, is_written, &mut text).map_err(Fail::error)?;

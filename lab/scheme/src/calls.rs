@@ -9,7 +9,7 @@ use crate::primitives::control;
 use crate::step::{Done, Step};
 use crate::value::walk;
 
-/// Arguments of a call at most.
+/// Greatest number of arguments of a call.
 const ARGUMENTS_MAX: usize = 1 << 16;
 
 impl Machine {
@@ -76,7 +76,8 @@ impl Machine {
             self.begin(scope, &procedure, count);
             return Ok(Step::On);
         }
-        // What is no closure returns at once: as if called by the caller of the running procedure.
+        // Procedures other than closures return at once, as if the running procedure's caller had called
+        // them.
         if let Some(number) = procedure.bits().and_then(immediate::as_primitive) {
             let base = self.stack.len() - count;
             let value = self.call_primitive(scope, number, base, count)?;
@@ -98,7 +99,7 @@ impl Machine {
         (self.pc, self.fp) = (pc as usize, fp as usize);
     }
 
-    /// Checks how many arguments there are, and makes a list of the rest.
+    /// Checks the number of arguments, and makes a list of the rest.
     #[inline(always)]
     pub(crate) fn enter<'s>(
         &mut self,
@@ -112,7 +113,7 @@ impl Machine {
             let name = &self.emitter.names[name as usize];
             let least = if has_rest { "at least " } else { "" };
             let message = format!("{name} takes {least}{required} arguments, not {count}");
-            // The call is at fault, not the procedure.
+            // The error's place is the call.
             self.blame = Some(self.called_from);
             return Err(Fail::error(message));
         }
@@ -148,7 +149,7 @@ impl Machine {
 
     pub(crate) fn capture<'s>(&mut self, scope: &Scope<'s>) -> Done<'s> {
         let procedure = self.stack.pop(scope);
-        // All below the running procedure's frame, and where it would have gone on.
+        // The stack below the running procedure's frame, with the place where its caller continues.
         let len = self.fp - 1;
         let copy = Value::slots(scope, Kind::Continuation, len, immediate::NIL)?;
         for index in 0..len {

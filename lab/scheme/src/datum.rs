@@ -6,37 +6,37 @@
 use std::fmt;
 use std::rc::Rc;
 
-/// Where something stands: lines and columns are counted from 1.
+/// A place in a text; lines and columns are counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Which of the sources that a machine has read.
+    /// The number of the text among those that a machine has read.
     pub source: u32,
-    /// 0: nowhere.
+    /// The line; 0 for no place.
     pub line: u32,
-    /// In characters.
+    /// The column, in characters.
     pub column: u32,
 }
 
-/// Something that is wrong with a program before it runs.
+/// An error in a program that is found before it runs.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct SyntaxError {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What.
+    /// The message.
     pub message: String,
-    /// Whether more text could mend it: the interactive loop reads on then.
+    /// Whether more text could complete the program; the interactive session then reads on.
     pub is_incomplete: bool,
 }
 
 impl SyntaxError {
-    /// One that more text does not mend.
+    /// An error that more text cannot remove.
     pub fn new(place: Place, message: impl fmt::Display) -> SyntaxError {
         SyntaxError { place, message: message.to_string(), is_incomplete: false }
     }
 }
 
-/// What a datum is.
+/// The type and contents of a datum.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
     /// `#t`, `#f`.
@@ -62,26 +62,26 @@ pub enum Shape {
 /// A datum and its place.
 #[derive(Clone, Debug)]
 pub struct Datum {
-    /// Where it begins.
+    /// The place of its beginning.
     pub place: Place,
-    /// What it is.
+    /// The type and contents.
     pub shape: Shape,
 }
 
 impl PartialEq for Datum {
-    /// Places do not count.
+    /// Compares without the places.
     fn eq(&self, other: &Datum) -> bool {
         self.shape == other.shape
     }
 }
 
 impl Datum {
-    /// A symbol that stands there.
+    /// A symbol at a place.
     pub fn symbol(place: Place, name: &str) -> Datum {
         Datum { place, shape: Shape::Symbol(name.into()) }
     }
 
-    /// A list that stands there.
+    /// A list at a place.
     pub fn list(place: Place, elements: impl Into<Vec<Datum>>) -> Datum {
         Datum { place, shape: Shape::List(elements.into(), None) }
     }
@@ -114,7 +114,7 @@ impl Datum {
         }
     }
 
-    /// Whether it is the symbol of that name.
+    /// Whether it is the symbol with this name.
     pub fn is(&self, name: &str) -> bool {
         self.as_symbol().is_some_and(|own| &**own == name)
     }

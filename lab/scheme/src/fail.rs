@@ -4,21 +4,21 @@ use crate::datum::{Place, SyntaxError};
 use crate::memory::{OutOfMemory, Value};
 use std::fmt;
 
-/// Why a procedure of the machine has no value.
+/// Why a built-in procedure returns no value.
 #[derive(Debug)]
 pub enum Fail<'s> {
-    /// An error that a program can handle: its message, and what it is about.
+    /// An error that a program can handle: its message, and the value that it concerns.
     Error(String, Option<Value<'s>>),
-    /// There is no memory.
+    /// Memory ran out.
     Memory(OutOfMemory),
-    /// The program ends itself. By `exit`.
+    /// The program called `exit`.
     Exit(i32),
-    /// Nothing has handled this.
+    /// An error that no handler has handled.
     Uncaught(String),
 }
 
 impl Fail<'_> {
-    /// An error about nothing in particular.
+    /// An error without a value.
     pub fn error<'s>(message: impl Into<String>) -> Fail<'s> {
         Fail::Error(message.into(), None)
     }
@@ -33,22 +33,22 @@ impl From<OutOfMemory> for Fail<'_> {
 /// Why a program has ended early.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
-    /// It cannot be read or compiled.
+    /// The program cannot be read or compiled.
     Syntax(SyntaxError),
-    /// An error that it has not handled: the message, and where it was.
+    /// An error that no handler has handled: the message and its place.
     Error(String, Option<Place>),
-    /// There is no memory.
+    /// Memory ran out.
     Memory(OutOfMemory),
-    /// By `exit`.
+    /// The program called `exit`.
     Exit(i32),
 }
 
 /// Why a program cannot be compiled.
 #[derive(Debug)]
 pub enum Compile {
-    /// It means nothing.
+    /// A syntax error.
     Syntax(SyntaxError),
-    /// There is no memory.
+    /// Memory ran out.
     Memory(OutOfMemory),
 }
 

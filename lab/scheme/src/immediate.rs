@@ -25,7 +25,7 @@ pub const NIL: u64 = CONSTANT;
 pub const FALSE: u64 = CONSTANT + 1;
 /// `#t`.
 pub const TRUE: u64 = CONSTANT + 2;
-/// What has no value worth having.
+/// The value of expressions without a useful value.
 pub const UNSPECIFIED: u64 = CONSTANT + 3;
 /// The end of a file.
 pub const EOF: u64 = CONSTANT + 4;
@@ -34,13 +34,13 @@ pub const UNBOUND: u64 = CONSTANT + 5;
 /// The type of the machine's own errors, where a record has its type.
 pub const CONDITION: u64 = CONSTANT + 6;
 
-/// Whether there is room for it.
+/// Whether the number fits an immediate integer.
 #[inline(always)]
 pub const fn is_integer(number: i64) -> bool {
     number >= -(1 << (INTEGER_BITS - 1)) && number < 1 << (INTEGER_BITS - 1)
 }
 
-/// The word of an integer there is room for.
+/// The word of an integer, which must fit.
 #[inline(always)]
 pub const fn integer(number: i64) -> u64 {
     INTEGER | (number as u64 & ((1 << INTEGER_BITS) - 1))
@@ -56,7 +56,7 @@ pub const fn as_integer(bits: u64) -> Option<i64> {
 /// The word of a floating-point number.
 #[inline(always)]
 pub fn float(number: f64) -> u64 {
-    // Other bits of what is no number would be taken for something else.
+    // NaNs with other bits would have the words of other immediates.
     if number.is_nan() { 0x7ff8 << 48 } else { number.to_bits() }.wrapping_add(FLOAT)
 }
 
@@ -82,7 +82,7 @@ pub const fn boolean(holds: bool) -> u64 {
     if holds { TRUE } else { FALSE }
 }
 
-/// The word of a procedure of the machine, by its number.
+/// The word of a built-in procedure, by its number.
 pub const fn primitive(number: usize) -> u64 {
     PRIMITIVE | number as u64
 }

@@ -22,10 +22,10 @@ use crate::memory::{OutOfMemory, Stack, Value, in_scope};
 use crate::symbols::Symbols;
 use crate::value::from_datum;
 
-/// Values on the stack at most.
+/// Greatest number of values on the stack.
 pub const STACK_MAX: usize = 1 << 24;
 
-/// Runs programs.
+/// A machine that runs programs.
 #[derive(Debug)]
 pub struct Machine {
     pub(crate) symbols: Symbols,
@@ -34,18 +34,18 @@ pub struct Machine {
     pub(crate) emitter: Emitter,
     pub(crate) constants: Stack,
     pub(crate) globals: Stack,
-    /// Names of what was read, for errors.
+    /// Names of the texts that were read, for errors.
     pub sources: Vec<String>,
     /// The arguments of `(command-line)`.
     pub arguments: Vec<String>,
     pub(crate) procedures: Vec<&'static Row>,
     pub(crate) pc: usize,
     pub(crate) fp: usize,
-    /// Arguments of the call that is beginning.
+    /// Number of arguments of the call that is beginning.
     pub(crate) count: usize,
-    /// What follows that call in the code.
+    /// The place in the code after that call.
     pub(crate) called_from: usize,
-    /// What follows the call that had the wrong number of arguments.
+    /// The place after a call with a wrong number of arguments.
     pub(crate) blame: Option<usize>,
     /// The number of the global variable that handles errors.
     pub(crate) throw: u32,
@@ -81,7 +81,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Compiles a program; returns where its code begins.
+    /// Compiles a program; returns the place of its code.
     pub(crate) fn compile(&mut self, datum: &Datum) -> Result<u32, Compile> {
         let expression = self.analyser.program(datum).map_err(Compile::Syntax)?;
         let entry = self.emitter.program(expression);
@@ -114,11 +114,11 @@ impl Machine {
         }
     }
 
-    /// Where the running instruction stands, if that is not in the prelude.
+    /// The place of the running instruction; in the prelude, that of its caller.
     pub(crate) fn here(&self) -> Option<Place> {
         let mut place = self.emitter.place_before(self.blame.unwrap_or(self.pc) as u32);
         let mut fp = self.fp;
-        // The prelude is the first source: an error in it is its caller's.
+        // The prelude is the first text: an error in it is reported at its caller.
         while place.is_none_or(|place| place.source == 0) && fp >= 3 {
             let saved = |at| self.stack.bits(at).and_then(immediate::as_integer);
             let (Some(pc), Some(above)) = (saved(fp - 2), saved(fp - 3)) else { break };

@@ -56,7 +56,7 @@ fn options() -> Result<Option<Options>, String> {
     Ok(Some(found))
 }
 
-/// The value of `VELLUM_GC_EAGER`: one allocation in how many, and the seed.
+/// Parses `VELLUM_GC_EAGER`: one collection in this many allocations, and the seed.
 fn eager(value: &str) -> Option<(u32, u64)> {
     let (mean, seed) = value.split_once(",seed=").unwrap_or((value, "0"));
     Some((mean.parse().ok().filter(|&mean| mean > 0)?, seed.parse().ok()?))
@@ -128,7 +128,7 @@ fn run(machine: &mut Machine, options: &Options) -> i32 {
     ended.map_or_else(|ended| status(machine, ended), |()| 0)
 }
 
-/// Runs a text, and prints each value that is worth it.
+/// Runs a text, and prints each value but the unspecified one.
 fn show_all(machine: &mut Machine, name: &str, text: &str) -> Result<(), Ended> {
     machine.run_text(name, text, &mut |_, value| {
         if value.is_immediate(vellum_scheme::immediate::UNSPECIFIED) {
@@ -140,7 +140,7 @@ fn show_all(machine: &mut Machine, name: &str, text: &str) -> Result<(), Ended> 
     })
 }
 
-/// Says why a program has ended early; its exit status.
+/// Prints why a program has ended early, and returns its exit status.
 fn status(machine: &Machine, ended: Ended) -> i32 {
     let _ = ports::flush();
     let (place, message) = match ended {

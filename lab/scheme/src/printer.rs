@@ -6,18 +6,18 @@ use crate::reader::{CHARACTERS, Reader};
 use crate::value::DEPTH_MAX;
 use std::fmt::Write as _;
 
-/// Elements of a list that are printed at most: a list may have no end.
+/// Greatest number of printed elements of a list, which may be circular.
 const LENGTH_MAX: usize = 1 << 22;
 
-/// Adds a value to `text`; if it is written, so that reading gives it back.
+/// Adds a value's text to `text`; with `is_written`, in a form that can be read again.
 ///
 /// # Errors
-/// If it nests too deep.
+/// If the value nests too deep.
 pub fn print(value: &Value<'_>, is_written: bool, text: &mut String) -> Result<(), String> {
     Printer { is_written, text }.value(value, 0)
 }
 
-/// A floating-point number, so that it reads as one.
+/// The text of a floating-point number, which reads as an inexact number.
 pub fn float_text(number: f64) -> String {
     if number.is_nan() {
         return "+nan.0".to_owned();
@@ -165,7 +165,7 @@ impl Printer<'_> {
     }
 }
 
-/// Whether the name reads as the symbol.
+/// Whether the name reads as this symbol without bars.
 fn is_plain(name: &str) -> bool {
     let mut reader = Reader::new(name, 0);
     let read = reader.next_datum();

@@ -7,7 +7,7 @@
 use crate::datum::{Datum, Place, Shape, SyntaxError};
 use crate::immediate::{INTEGER_BITS, is_integer};
 
-/// How deep lists and vectors may nest in a program.
+/// Greatest nesting of lists and vectors in a program.
 pub const DEPTH_MAX: usize = 256;
 
 /// Names of characters.
@@ -34,12 +34,12 @@ pub struct Reader<'t> {
 type Read<T> = Result<T, SyntaxError>;
 
 impl<'t> Reader<'t> {
-    /// A reader at the beginning of a text, which is the source of that number.
+    /// A reader at the beginning of a text, with the text's number.
     pub fn new(text: &'t str, source: u32) -> Reader<'t> {
         Reader { rest: text.chars(), place: Place { source, line: 1, column: 1 }, depth: 0 }
     }
 
-    /// What has not been read yet.
+    /// The unread text.
     pub fn rest(&self) -> &'t str {
         self.rest.as_str()
     }
@@ -47,7 +47,7 @@ impl<'t> Reader<'t> {
     /// The next datum; `None` at the end.
     ///
     /// # Errors
-    /// Where the text is no datum.
+    /// If the text is no datum.
     pub fn next_datum(&mut self) -> Read<Option<Datum>> {
         self.skip_space()?;
         if self.peek().is_none() { Ok(None) } else { self.datum().map(Some) }
@@ -333,7 +333,7 @@ fn ends_word(next: char) -> bool {
     next.is_whitespace() || matches!(next, '(' | ')' | '[' | ']' | '"' | ';' | '\'' | '`' | ',' | '|')
 }
 
-/// The character of that name: one that has one, `x41`, or itself.
+/// The character with this name: a standard name, `x41`, or the character itself.
 fn character(name: &str) -> Option<char> {
     let mut chars = name.chars();
     if let (Some(only), None) = (chars.next(), chars.next()) {
@@ -345,10 +345,10 @@ fn character(name: &str) -> Option<char> {
     u32::from_str_radix(name.strip_prefix('x')?, 16).ok().and_then(char::from_u32)
 }
 
-/// A number, if the word is one.
+/// The number, if the word is one.
 ///
 /// # Errors
-/// If it is one that there is no room for.
+/// If the number is an integer that does not fit.
 pub fn number(word: &str, radix: u32) -> Result<Option<Shape>, String> {
     let digits = word.strip_prefix(['+', '-']).unwrap_or(word);
     if !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix)) {
@@ -361,7 +361,7 @@ pub fn number(word: &str, radix: u32) -> Result<Option<Shape>, String> {
         "+inf.0" => Some(Shape::Float(f64::INFINITY)),
         "-inf.0" => Some(Shape::Float(f64::NEG_INFINITY)),
         "+nan.0" | "-nan.0" => Some(Shape::Float(f64::NAN)),
-        // Rust's own names of special numbers are symbols here.
+        // Rust's names of special numbers (such as `inf`) are symbols here.
         _ if digits.starts_with(|first: char| first.is_ascii_digit() || first == '.') => {
             word.parse().ok().map(Shape::Float)
         }

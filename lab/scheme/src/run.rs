@@ -8,16 +8,16 @@ use crate::primitives::PRIMITIVES;
 use crate::reader::Reader;
 use crate::step::Step;
 
-/// Instructions that share a scope: its handles are few then, and opening it costs little.
+/// Instructions that share a scope: few enough for few handles, and enough to amortise its opening.
 const STRETCH: usize = 48;
-/// Stretches after which the stack gives back memory that a deep recursion took.
+/// Stretches between two calls of `shrink`, which frees memory that a deep recursion used.
 const SHRINK_EVERY: u32 = 1 << 16;
 
 impl Machine {
-    /// A machine that knows its procedures and the prelude.
+    /// A machine with the built-in procedures and the prelude.
     ///
     /// # Errors
-    /// If there is no memory for it.
+    /// If memory runs out.
     pub fn new() -> Result<Machine, Ended> {
         let procedures = PRIMITIVES.iter().flat_map(|table| table.iter()).collect();
         let mut machine = Machine::bare(procedures).map_err(Ended::Memory)?;
@@ -26,10 +26,10 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Runs all of a text; `each` gets each value.
+    /// Runs a whole text; `each` gets each value.
     ///
     /// # Errors
-    /// Why it ended early.
+    /// Why the text ended early.
     pub fn run_text(
         &mut self,
         name: &str,
@@ -93,7 +93,7 @@ impl Machine {
         }
     }
 
-    /// Calls the program's handler with an error; ends the run where there is none.
+    /// Calls the program's handler with an error; ends the run if there is no handler.
     fn throw(&mut self, scope: &Scope<'_>, fail: Fail<'_>) -> Result<(), Ended> {
         let here = self.here();
         self.blame = None;

@@ -8,7 +8,7 @@ use crate::machine::Machine;
 use crate::memory::{CAR, CDR, Kind, Scope, Value};
 use crate::primitives::{numbers, vectors};
 
-/// How an instruction leaves the machine.
+/// Whether the machine continues after an instruction.
 pub(crate) enum Step {
     On,
     Halt,

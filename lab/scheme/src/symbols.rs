@@ -6,7 +6,7 @@
 use crate::memory::{Kind, OutOfMemory, Scope, Value, Weak, in_scope};
 use std::collections::HashMap;
 
-/// Names at which the table is swept for the first time.
+/// Number of names at which the table is first swept.
 const SWEPT_MIN: usize = 1024;
 
 /// The symbols of a machine.
@@ -23,7 +23,7 @@ impl Default for Symbols {
 }
 
 impl Symbols {
-    /// The symbol of that name.
+    /// The symbol with this name.
     pub fn intern<'s>(&mut self, scope: &Scope<'s>, name: &str) -> Result<Value<'s>, OutOfMemory> {
         if let Some(symbol) = self.known.get(name).and_then(|weak| weak.get(scope)) {
             return Ok(symbol);
@@ -37,12 +37,12 @@ impl Symbols {
         Ok(symbol)
     }
 
-    /// How many names the table has.
+    /// The number of names in the table.
     pub fn len(&self) -> usize {
         self.known.len()
     }
 
-    /// Whether it has none.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }

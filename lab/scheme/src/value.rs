@@ -6,11 +6,11 @@ use crate::immediate;
 use crate::memory::{CAR, CDR, Kind, OutOfMemory, Scope, Value, in_scope};
 use crate::symbols::Symbols;
 
-/// How deep values may nest where they are compared, copied or printed.
+/// Greatest nesting of values that are compared, copied or printed.
 pub const DEPTH_MAX: usize = 500;
-/// Elements of a list that a program may have.
+/// Greatest number of elements of a list in a program.
 const LENGTH_MAX: usize = 1 << 16;
-/// Elements of a list that are looked at in one scope.
+/// Elements of a list that share a scope.
 const STRETCH: usize = 32;
 
 /// A list of these values.
@@ -18,8 +18,8 @@ pub fn list<'s>(scope: &Scope<'s>, elements: &[&Value<'_>]) -> Result<Value<'s>,
     elements.iter().rev().try_fold(Value::nil(), |rest, element| Value::pair(scope, element, &rest))
 }
 
-/// Calls `each` with the elements of a list, a scope for every few; false if it is no proper list, or one
-/// without end. `each` ends the walk by a `false`.
+/// Calls `each` with the elements of a list, with a new scope every few elements. `each` returns `false` to
+/// stop. Returns false if the list is improper or circular.
 ///
 /// # Errors
 /// Those of `each`.
@@ -32,7 +32,7 @@ pub fn walk<E>(
         Stopped,
         Ended(bool),
     }
-    // The place in the list outlives the scopes on a stack of its own.
+    // A cell on the outer scope holds the place in the list, since the inner scopes end.
     in_scope(|outer| {
         let at = Value::slots(outer, Kind::Cell, 1, immediate::NIL);
         let Ok(at) = at else { return Ok(false) };
@@ -61,12 +61,12 @@ pub fn walk<E>(
     })
 }
 
-/// The same number, character, constant or object. Numbers are the same only if both are exact, or neither.
+/// Whether both are the same number, character, constant or object. An exact and an inexact number differ.
 pub fn is_eqv(one: &Value<'_>, other: &Value<'_>) -> bool {
     one.is(other) || (one.is_a(Kind::Text) && other.is_a(Kind::Text) && one.len() == 0 && other.len() == 0)
 }
 
-/// Whether both look alike.
+/// Whether both have equal contents.
 ///
 /// # Errors
 /// If they nest too deep.
@@ -153,10 +153,10 @@ pub fn from_datum<'s>(
     }
 }
 
-/// A value as a datum, which stands nowhere.
+/// A value as a datum, without a place.
 ///
 /// # Errors
-/// If it has a part that no program could have, or nests too deep.
+/// If it contains an object that cannot occur in a program, or nests too deep.
 pub fn to_datum(value: &Value<'_>, depth: usize) -> Result<Datum, Fail<'static>> {
     if depth == DEPTH_MAX {
         return Err(Fail::error("eval: the program nests too deep"));

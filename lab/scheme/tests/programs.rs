@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Runs a program that is given on standard input.
+/// Runs a program from standard input.
 fn given(program: &str, eager: Option<&str>) -> Output {
     let mut command = scheme();
     if let Some(points) = eager {
@@ -66,7 +66,7 @@ fn programs_print_what_they_should() {
 fn programs_at_random_collection_points() {
     let seed = vellum_random::test_seed(None);
     for name in programs() {
-        // Where a million frames are on the stack, each collection looks at them all.
+        // With a million frames on the stack, each collection scans all of them.
         let means: &[u32] = if name == "tails" { &[200_000] } else { &[50, 1000] };
         for mean in means {
             passes(&name, Some(&format!("{mean},seed={}", seed % 1_000_000)));
@@ -165,7 +165,7 @@ fn hostile_texts_are_refused() {
     }
 }
 
-/// An expression of integers, and its value if there is room for all that it comes to.
+/// An expression of integers, and its value if all intermediate values fit.
 fn arithmetic(random: &mut impl FnMut(usize) -> usize, depth: usize) -> (String, Option<i64>) {
     if depth == 0 || random(4) == 0 {
         let sizes = [10, 1000, 1 << 20, 1 << 40];

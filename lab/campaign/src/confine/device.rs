@@ -13,19 +13,19 @@ use vellum_process::Undoing;
 
 const CONTROL: &str = "/sys/class/zram-control";
 const PAGE: usize = 4096;
-/// Before any other swap of the machine, so that the jobs' pages go here.
+/// Higher than the priority of any other swap, so that the jobs' pages go here.
 const PRIORITY: libc::c_int = 32_000;
-/// From `linux/swap.h`: the priority in the low bits counts.
+/// From `linux/swap.h`: use the priority in the low bits.
 const SWAP_FLAG_PREFER: libc::c_int = 0x8000;
-/// How often removing a disk that is still in use is tried, and the pause between tries.
+/// Tries to remove a disk that is still in use, and the pause between tries.
 const TRIES: usize = 50;
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// Removes the disk whose number it is given.
+/// Removes the disk with the given number.
 const REMOVE: &str = "swapoff /dev/zram$1; echo 1 > /sys/block/zram$1/reset \
     && echo $1 > /sys/class/zram-control/hot_remove";
 
-/// There is no paging device.
+/// A paging device could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("no paging device: {what} failed ({source}); it needs root and {needs}")]
 pub struct DeviceError {
@@ -44,7 +44,7 @@ pub(super) fn swap_header(bytes: u64) -> Vec<u8> {
     header
 }
 
-/// Swaps to `path` before anything else.
+/// Swaps to `path`, in preference to any other swap.
 pub(super) fn swap_on(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path is a NUL-terminated string that lives across the call.
@@ -54,7 +54,7 @@ pub(super) fn swap_on(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Swaps to `path` no more.
+/// Stops swapping to `path`.
 pub(super) fn swap_off(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path is a NUL-terminated string that lives across the call.
@@ -64,7 +64,7 @@ pub(super) fn swap_off(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A zram disk that is swap.
+/// A zram disk used as swap.
 #[derive(Debug)]
 pub struct Device {
     number: u32,
@@ -85,7 +85,7 @@ impl Device {
         let number: Result<u32, _> = number.trim().parse().map_err(|_| io::ErrorKind::InvalidData.into());
         let number = number.map_err(failed("reading the number of a zram disk"))?;
         let node = PathBuf::from(format!("/dev/zram{number}"));
-        // From here on it is removed again, whatever comes.
+        // From here on the disk is removed on every way out.
         let _undoing = Undoing::by(REMOVE, &[OsStr::new(&number.to_string())]);
         let mut device = Self { number, node, swapping: false, _undoing };
         let size = device.attribute("disksize");

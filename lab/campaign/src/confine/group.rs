@@ -7,15 +7,15 @@ use std::time::Duration;
 use vellum_kernel::{Cgroup, Control, GroupError, Version};
 use vellum_process::Undoing;
 
-/// How long its last process may take to leave.
+/// Tries to remove the group while its last process exits, and the pause between tries.
 const TRIES: usize = 50;
 const BETWEEN: Duration = Duration::from_millis(100);
 
-/// For how long jobs get relief.
+/// The time for which the limit is raised.
 pub const BETWEEN_RELIEFS: Duration = Duration::from_millis(2);
 
-/// The extra memory that jobs get for a moment when the kernel says that it can reclaim nothing: version 1
-/// says so now and then although most of the device is free.
+/// The bytes by which the limit is raised for a moment when the kernel can reclaim nothing. Version 1
+/// sometimes reports this although most of the device is free.
 pub const RELIEF_BYTES: u64 = 2 << 20;
 
 /// A memory cgroup with a limit.
@@ -23,17 +23,17 @@ pub const RELIEF_BYTES: u64 = 2 << 20;
 pub struct Group {
     group: Cgroup,
     limit: u64,
-    /// How often jobs got relief.
+    /// Number of times the limit was raised.
     relieved: Cell<u32>,
     _undoing: Undoing,
 }
 
 impl Group {
-    /// Makes one whose processes may hold `limit` bytes. It is set before there are any. Its name is `name`
+    /// Makes a group with a limit of `limit` bytes, which is set before a process enters. Its name is `name`
     /// and our process id.
     ///
     /// # Errors
-    /// [`GroupError`] naming what failed.
+    /// [`GroupError`] with the step that failed.
     pub fn new(name: &str, limit: u64) -> Result<Self, GroupError> {
         let failed = |what| move |source| GroupError { what, source };
         Cgroup::switch_memory_on();
@@ -65,13 +65,13 @@ impl Group {
         self.group.control(Control::Processes)
     }
 
-    /// The most bytes that its processes were charged, where the kernel keeps that.
+    /// The peak of the bytes charged to the group, if the kernel records it.
     #[must_use]
     pub fn most_charged(&self) -> Option<u64> {
         self.group.peak().map(|bytes| bytes.0)
     }
 
-    /// Moves a process into it.
+    /// Moves a process into the group.
     ///
     /// # Errors
     /// [`GroupError`] if the kernel refuses.
@@ -80,20 +80,21 @@ impl Group {
         moved.map_err(|source| GroupError { what: "moving a job into it", source })
     }
 
-    /// Where the kernel could reclaim nothing and jobs wait, gives them a little more for a moment. To be
-    /// called now and then.
+    /// Raises the limit for a moment if the kernel can reclaim nothing and jobs wait. Must be called
+    /// regularly.
     pub fn relieve(&self) {
         if self.is_v1() && self.group.is_out_of_memory() {
             let limit = self.limits();
             self.relieved.set(self.relieved.get() + 1);
-            // Should the kernel refuse, jobs wait on and the next look tries again.
+            // If the kernel refuses, the jobs wait until the next call.
             let _ = fs::write(&limit, (self.limit + RELIEF_BYTES).to_string());
             std::thread::sleep(BETWEEN_RELIEFS);
             let _ = fs::write(&limit, self.limit.to_string());
         }
     }
 
-    /// Has the kernel take about this number of bytes from its processes; it may find less. Its limit stays.
+    /// Requests that the kernel reclaim about this number of bytes from the group; it may reclaim less. The
+    /// limit stays.
     pub fn reclaim(&self, bytes: u64) {
         // What the kernel refuses is taken at another time, or never: nobody counts on it.
         if !self.is_v1() {
@@ -101,18 +102,18 @@ impl Group {
             return;
         }
         let Some(held) = self.held() else { return };
-        // A limit below what is held has the kernel reclaim down to it at once.
+        // A limit below the current usage makes the kernel reclaim at once.
         let _ = fs::write(self.limits(), held.saturating_sub(bytes).to_string());
         let _ = fs::write(self.limits(), self.limit.to_string());
     }
 
-    /// What its processes hold.
+    /// The bytes that the group uses.
     #[must_use]
     pub fn held(&self) -> Option<u64> {
         self.group.charged().ok().map(|bytes| bytes.0)
     }
 
-    /// The same without files' pages that were not used lately: what Kubernetes calls the working set.
+    /// The bytes that the group uses without inactive file pages: the working set in Kubernetes' terms.
     #[must_use]
     pub fn working_set(&self) -> Option<u64> {
         let idle = self.group.statistics().ok()?.get("inactive_file")?;
@@ -125,19 +126,19 @@ impl Group {
         self.group.path()
     }
 
-    /// Faults of its processes that had to read.
+    /// Major faults of its processes.
     #[must_use]
     pub fn major_faults(&self) -> Option<u64> {
         self.group.statistics().ok()?.get("pgmajfault")
     }
 
-    /// How often jobs got relief.
+    /// Number of times the limit was raised.
     #[must_use]
     pub fn relieved(&self) -> u32 {
         self.relieved.get()
     }
 
-    /// The file that says how many bytes its processes hold.
+    /// The file with the bytes that the group uses.
     #[must_use]
     pub fn usage(&self) -> PathBuf {
         self.group.control(Control::Charged)

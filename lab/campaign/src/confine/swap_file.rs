@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use vellum_process::Undoing;
 
-/// A file that is swap.
+/// A file used as swap.
 #[derive(Debug)]
 pub struct SwapFile {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl SwapFile {
         let path = folder.join(format!(".vellum-swap-{}", std::process::id()));
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let mut file = opened.map_err(failed("making a swap file"))?;
-        // From here on it is removed again, whatever comes.
+        // From here on the file is removed on every way out.
         let _undoing = Undoing::by("swapoff \"$1\"; rm \"$1\"", &[path.as_os_str()]);
         let mut made = Self { path, swapping: false, _undoing };
         // SAFETY: the call takes no pointers; the descriptor is open while `file` lives.

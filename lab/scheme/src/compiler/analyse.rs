@@ -6,7 +6,7 @@ use crate::datum::{Datum, Place, Shape, SyntaxError};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// How deep expressions may nest, derived forms unfolded.
+/// Greatest nesting of expressions, after derived forms are expanded.
 const DEPTH_MAX: usize = 2000;
 /// Names of forms that are not derived.
 const FORMS: [&str; 12] = [
@@ -30,9 +30,9 @@ type Found<T = Expression> = Result<T, SyntaxError>;
 #[derive(Debug, Default)]
 pub struct Analyser {
     fresh: Fresh,
-    /// Variables in sight, the innermost last.
+    /// Variables in scope, the innermost last.
     variables: Vec<Rc<Variable>>,
-    /// The variable whose value is being analysed, and is a procedure.
+    /// Variables whose value, a procedure, is being analysed.
     itself: Vec<Rc<Variable>>,
     depth: usize,
 }
@@ -48,10 +48,10 @@ fn wrong<T>(place: Place, message: &str) -> Found<T> {
 }
 
 impl Analyser {
-    /// What a datum at the top of a program means.
+    /// Translates a datum at the top level of a program.
     ///
     /// # Errors
-    /// Where it means nothing.
+    /// If the datum is no valid expression.
     pub fn program(&mut self, datum: &Datum) -> Found {
         self.variables.clear();
         self.itself.clear();
@@ -88,7 +88,8 @@ impl Analyser {
     fn reference(&self, name: &Rc<str>, place: Place) -> Expression {
         match self.lookup(name) {
             Some(variable) => {
-                // A value that is not there yet: only the procedure itself knows where to find it.
+                // The variable may have no value yet. Only the procedure that is its value can refer to
+                // itself without a cell.
                 if !variable.is_ready.get() && !self.itself.iter().any(|own| Rc::ptr_eq(own, variable)) {
                     variable.has_cell.set(true);
                 }
@@ -150,7 +151,7 @@ impl Analyser {
                 self.lambda(place, parameters, body, &"lambda".into(), None)
             }
             ("begin", body) => {
-                // A definition in it is one of what is around it.
+                // Definitions in it belong to the surrounding body.
                 self.depth -= 1;
                 let all = self.each(body);
                 self.depth += 1;
@@ -190,7 +191,7 @@ impl Analyser {
         result
     }
 
-    /// The value of a variable: a procedure gets its name.
+    /// The value of a variable; a procedure gets the variable's name.
     fn named(&mut self, value: &Datum, name: &Rc<str>) -> Found {
         match value.as_form("lambda") {
             Some([_, parameters, body @ ..]) if self.lookup("lambda").is_none() => {
@@ -229,7 +230,7 @@ impl Analyser {
         })))
     }
 
-    /// Definitions, and what follows them.
+    /// A procedure's body: definitions, then expressions.
     fn body(&mut self, place: Place, body: &[Datum]) -> Found {
         let (mut definitions, mut waiting) = (Vec::new(), body.to_vec());
         waiting.reverse();
@@ -332,7 +333,7 @@ fn pairs(bindings: &Datum) -> Found<Vec<(Datum, Datum)>> {
     list.iter().map(pair).collect()
 }
 
-/// The name that a definition defines, and its value.
+/// The name that a definition binds, and its value.
 fn definition(datum: &Datum, elements: &[Datum]) -> Found<(Datum, Datum)> {
     match &elements[1..] {
         [name, value] if name.as_symbol().is_some() => Ok((name.clone(), value.clone())),
@@ -344,7 +345,7 @@ fn definition(datum: &Datum, elements: &[Datum]) -> Found<(Datum, Datum)> {
             };
             let parts = std::iter::once(parameters).chain(body.iter().cloned());
             let procedure = Datum::form(datum.place, "lambda", parts);
-            // `(define ((f a) b) ...)` makes a procedure that makes one.
+            // `(define ((f a) b) ...)` defines a procedure that returns a procedure.
             if head[0].as_symbol().is_some() {
                 return Ok((head[0].clone(), procedure));
             }

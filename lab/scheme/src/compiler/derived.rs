@@ -7,7 +7,7 @@ use crate::datum::{Datum, Place, Shape, SyntaxError};
 
 type Derived = Result<Datum, SyntaxError>;
 
-/// Makes names that nothing else has.
+/// Makes unique names.
 #[derive(Debug, Default)]
 pub(super) struct Fresh(usize);
 
@@ -18,7 +18,7 @@ impl Fresh {
     }
 }
 
-/// What a derived form is; `None` if the list is none.
+/// The datum that a derived form stands for; `None` if the list is no derived form.
 pub(super) fn derive(fresh: &mut Fresh, name: &str, form: &Datum) -> Option<Derived> {
     let (place, all) = (form.place, form.as_list()?);
     let found = match (name, &all[1..]) {

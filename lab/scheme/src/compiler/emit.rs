@@ -7,20 +7,20 @@ use crate::immediate;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// All code of a machine, and what it refers to by number.
+/// All code of a machine, with the tables that it refers to by number.
 #[derive(Debug, Default)]
 pub struct Emitter {
     /// The instructions.
     pub code: Vec<Op>,
     /// Names of procedures and of variables in cells, for errors.
     pub names: Vec<Rc<str>>,
-    /// Constants that are to be made yet, with the number of the first.
+    /// Constants whose values are not made yet, and the number of the first of them.
     pub constants: Vec<Datum>,
     constants_made: u32,
     /// Names of global variables.
     pub globals: Vec<Rc<str>>,
     global_numbers: HashMap<Rc<str>, u32>,
-    /// Names that are instructions no more, as the program has defined them.
+    /// Names whose calls are no longer compiled to instructions, since the program has redefined them.
     redefined: HashSet<Rc<str>>,
     places: Vec<(u32, Place)>,
     functions: Vec<Function>,
@@ -29,7 +29,7 @@ pub struct Emitter {
 /// A procedure that is being emitted.
 #[derive(Debug, Default)]
 struct Function {
-    /// Variables on the stack, and where they lie.
+    /// Variables on the stack, and their places.
     locals: Vec<(Rc<Variable>, u32)>,
     captured: Vec<Rc<Variable>>,
     itself: Option<Rc<Variable>>,
@@ -38,14 +38,14 @@ struct Function {
 }
 
 impl Emitter {
-    /// The code of a program: a procedure without arguments. Returns where it begins.
+    /// The code of a program: a procedure without arguments. Returns the place of its first instruction.
     pub fn program(&mut self, expression: Expression) -> u32 {
         let (name, parameters) = ("program".into(), Vec::new());
         let lambda = Lambda { name, parameters, has_rest: false, itself: None, body: expression };
         self.function(&lambda, false).0
     }
 
-    /// Where the instruction that was run before `pc` stands in its source.
+    /// The source place of the instruction before `pc`.
     pub fn place_before(&self, pc: u32) -> Option<Place> {
         let after = self.places.partition_point(|(at, _)| *at < pc);
         self.places[..after].last().map(|(_, place)| *place)
@@ -59,7 +59,7 @@ impl Emitter {
         })
     }
 
-    /// The constants that are to be made now; they count as made.
+    /// Returns the constants whose values are not made yet, and counts them as made.
     pub fn take_constants(&mut self) -> Vec<Datum> {
         self.constants_made += self.constants.len() as u32;
         std::mem::take(&mut self.constants)
@@ -76,7 +76,7 @@ impl Emitter {
         self.functions.last_mut().expect("a procedure is being emitted")
     }
 
-    /// Emits an instruction that changes how many values are on the stack.
+    /// Emits an instruction that changes the number of values on the stack by `change`.
     fn op(&mut self, op: Op, change: i32) -> usize {
         self.code.push(op);
         let own = self.own();
@@ -88,7 +88,7 @@ impl Emitter {
         u32::try_from(self.code.len()).expect("less code than there are numbers")
     }
 
-    /// Has the jump at `at` lead here.
+    /// Sets the target of the jump at `at` to the next instruction.
     fn land(&mut self, at: usize) {
         let here = self.here();
         match &mut self.code[at] {
@@ -97,8 +97,8 @@ impl Emitter {
         }
     }
 
-    /// The procedure's code; where it begins, and what it captures. A program's last call is no tail call, so
-    /// that errors in it have a place.
+    /// The procedure's code; returns its place and the captured variables. A program's last call is no tail
+    /// call, so that errors in it have a place.
     fn function(&mut self, lambda: &Lambda, has_tail: bool) -> (u32, Vec<Rc<Variable>>) {
         let locals = lambda.parameters.iter().cloned().zip(0..).collect();
         let depth = lambda.parameters.len() as u32;
@@ -130,7 +130,7 @@ impl Emitter {
         self.op(Op::Closure { count, entry }, 1 - count as i32);
     }
 
-    /// How the procedure at `level` reaches a variable: its value, or its cell.
+    /// How the procedure at `level` reaches a variable's value or cell.
     fn find(&mut self, level: usize, variable: &Rc<Variable>) -> Op {
         let function = &mut self.functions[level];
         let same = |other: &Rc<Variable>| Rc::ptr_eq(other, variable);
@@ -256,7 +256,7 @@ impl Emitter {
         jumps.into_iter().for_each(|jump| self.land(jump));
     }
 
-    /// Enters a variable whose value is on top.
+    /// Declares a variable whose value is on top of the stack.
     fn enter(&mut self, variable: &Rc<Variable>) {
         let at = self.own().depth - 1;
         if variable.has_cell.get() {
@@ -265,7 +265,7 @@ impl Emitter {
         self.own().locals.push((variable.clone(), at));
     }
 
-    /// Drops the variables below the value of what used them.
+    /// Drops the variables of a block, whose result is above them.
     fn leave(&mut self, count: usize, is_tail: bool) {
         let own = self.own();
         own.locals.truncate(own.locals.len() - count);
@@ -325,7 +325,7 @@ impl Emitter {
         }
     }
 
-    /// Emits a call as an instruction, if it can be one.
+    /// Emits a call as an instruction, if the procedure has one.
     fn instruction(&mut self, parts: &[Expression], place: Place, is_tail: bool) -> bool {
         let Expression::Global(name, _) = &parts[0] else { return false };
         if self.redefined.contains(name) {

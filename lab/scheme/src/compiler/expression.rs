@@ -7,30 +7,30 @@ use std::rc::Rc;
 /// A local variable.
 #[derive(Debug)]
 pub struct Variable {
-    /// For errors.
+    /// The name, for errors.
     pub name: Rc<str>,
-    /// Whether it is assigned to, or seen before it has a value: then it lives in a cell.
+    /// Whether it needs a cell, since it is assigned to, or used before it has a value.
     pub has_cell: Cell<bool>,
-    /// Whether it has its value already, where the analyser is.
+    /// Whether it has its value at the analyser's current place.
     pub is_ready: Cell<bool>,
 }
 
 /// A procedure.
 #[derive(Debug)]
 pub struct Lambda {
-    /// For errors.
+    /// The name, for errors.
     pub name: Rc<str>,
     /// Its parameters, the last of which is a list if `has_rest`.
     pub parameters: Vec<Rc<Variable>>,
     /// Whether it takes any number of arguments.
     pub has_rest: bool,
-    /// The variable that it is the only value of.
+    /// The variable that always has this procedure as its value.
     pub itself: Option<Rc<Variable>>,
-    /// What it does.
+    /// The body.
     pub body: Expression,
 }
 
-/// What a datum means.
+/// The meaning of a datum.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "as Scheme's forms")]
 pub enum Expression {
@@ -46,9 +46,9 @@ pub enum Expression {
     Or(Vec<Expression>),
     Lambda(Box<Lambda>),
     Sequence(Vec<Expression>),
-    /// Variables, their first values, and what is done with them; each value may see the variables before.
+    /// Variables, their initial values, and the body; each value may refer to the variables before it.
     Let(Vec<(Rc<Variable>, Expression)>, Box<Expression>),
-    /// The same; each value may see all variables.
+    /// The same, but each value may refer to all variables.
     LetRec(Vec<(Rc<Variable>, Expression)>, Box<Expression>),
     Call(Vec<Expression>, Place),
 }

@@ -1,7 +1,7 @@
 //! The machine's instructions.
 
-/// One instruction. `fp` is where the running procedure's arguments begin on the stack; its closure lies
-/// below.
+/// One instruction. `fp` is the place of the running procedure's first argument on the stack; its closure
+/// lies below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Op {
     /// Pushes a constant of the program.
@@ -22,7 +22,7 @@ pub enum Op {
     SetCell,
     /// Pushes a global variable's value.
     Global(u32),
-    /// Pops a value for a global variable that must be there. The result is unspecified.
+    /// Pops a value for a global variable that must be defined. The result is unspecified.
     SetGlobal(u32),
     /// Pops a value for a global variable. The result is unspecified.
     Define(u32),
@@ -32,34 +32,34 @@ pub enum Op {
     Closure {
         /// Captured values.
         count: u32,
-        /// Where its code begins.
+        /// The place of its code.
         entry: u32,
     },
-    /// Begins a procedure: checks how many arguments there are, and makes a list of those beyond `required`.
+    /// Begins a procedure: checks the number of arguments, and makes a list of those beyond `required`.
     Enter {
-        /// Arguments there must be.
+        /// The least number of arguments.
         required: u16,
-        /// Whether there may be more.
+        /// Whether more arguments are allowed.
         has_rest: bool,
         /// The procedure's name.
         name: u32,
     },
-    /// Goes on elsewhere.
+    /// Jumps to this place.
     Jump(u32),
-    /// Pops a value, and goes on elsewhere if that is false.
+    /// Pops a value, and jumps if it is false.
     JumpIfFalse(u32),
-    /// Goes on elsewhere if the top is false (or: is not), else pops it.
+    /// Jumps and keeps the top if the top is false (or not false, by `condition`); otherwise pops it.
     JumpKeeping {
-        /// Of the jump.
+        /// The truth value for which it jumps.
         condition: bool,
-        /// Where.
+        /// The target of the jump.
         to: u32,
     },
-    /// Begins a call: remembers where to go on, and `fp`.
+    /// Begins a call: saves the place to continue at, and `fp`.
     Frame(u32),
     /// Calls the procedure below the n arguments on top.
     Call(u32),
-    /// The same in place of the running procedure.
+    /// Calls it in place of the running procedure.
     TailCall(u32),
     /// Ends the procedure with the value on top.
     Return,
@@ -73,7 +73,7 @@ pub enum Op {
     Two(Two),
     /// Calls a procedure with a list of arguments in place of the running procedure.
     Apply,
-    /// Calls a procedure with the continuation of the running one, in place of that.
+    /// Calls a procedure with the continuation of the running one, in place of the running one.
     Capture,
     /// Ends the machine's run with the value on top.
     Halt,
@@ -107,11 +107,11 @@ pub enum Two {
     VectorRef,
 }
 
-/// Procedures that are compiled to instructions, where nothing else has their names.
+/// Procedures of one argument that are compiled to instructions, unless their names are redefined.
 pub const ONES: [(&str, One); 5] =
     [("car", One::Car), ("cdr", One::Cdr), ("null?", One::IsNull), ("pair?", One::IsPair), ("not", One::Not)];
 
-/// The same, of two arguments.
+/// Such procedures of two arguments.
 pub const TWOS: [(&str, Two); 12] = [
     ("+", Two::Add),
     ("-", Two::Subtract),

@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 pub use raw::{Scope, in_scope};
 
-// SAFETY: the C library's, as declared by C.
+// SAFETY: the declarations are those of the C library.
 unsafe extern "C" {
     fn malloc(bytes: usize) -> *mut u64;
     fn free(place: *mut u64);
@@ -27,7 +27,7 @@ pub type Stack = raw::Stack<Counts>;
 /// A symbol.
 pub type Weak = raw::Weak<Counts>;
 
-/// Nothing is to be started.
+/// There is nothing to start.
 ///
 /// # Errors
 /// Never.
@@ -35,7 +35,7 @@ pub fn start(_eager: u32, _seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What is known: nothing.
+/// A line without figures: there are no statistics.
 pub fn statistics() -> String {
     "reference counts: no collections".to_owned()
 }
@@ -46,7 +46,7 @@ unsafe impl Store for Counts {
 
     #[inline(always)]
     fn allocate(bytes: usize, _scanned: bool) -> *mut u64 {
-        // SAFETY: malloc may be called; the head is the first word of what it returns.
+        // SAFETY: malloc has no precondition; the head is the first word of its result.
         unsafe {
             let place = malloc(bytes);
             if !place.is_null() {
@@ -59,16 +59,16 @@ unsafe impl Store for Counts {
     #[inline(always)]
     fn retain(word: u64) {
         if is_object(word) {
-            // SAFETY: an object that some place has.
+            // SAFETY: the word is an object that a live reference holds.
             unsafe { *object(word) += 1 };
         }
     }
 
     #[inline(always)]
     fn release(word: u64) {
-        // SAFETY: an object that the releasing place had until now.
+        // SAFETY: the word is an object, to which the released reference pointed until now.
         if is_object(word) && unsafe { lose(word) } {
-            // SAFETY: it was the last place.
+            // SAFETY: the count is 0, so no reference to the object is left.
             unsafe { free_all(word) };
         }
     }
@@ -76,13 +76,13 @@ unsafe impl Store for Counts {
     fn roots(_words: &[Cell<u64>], _are_added: bool) {}
 }
 
-/// Counts down; whether no place is left.
+/// Counts down; returns whether no reference is left.
 ///
 /// # Safety
-/// The word is an object, which a place has had.
+/// The word is an object that has a reference.
 #[inline(always)]
 unsafe fn lose(word: u64) -> bool {
-    // SAFETY: by this function's condition.
+    // SAFETY: the word is an object by this function's `# Safety`, and its head is its count.
     unsafe {
         let count = object(word);
         *count -= 1;
@@ -90,12 +90,12 @@ unsafe fn lose(word: u64) -> bool {
     }
 }
 
-/// The slots of an object's words.
+/// The slots of an object, by its word.
 ///
 /// # Safety
 /// The word is an object of this store.
 unsafe fn slots_of(word: u64) -> (*mut u64, usize) {
-    // SAFETY: by this function's condition, it is laid out as the picture says.
+    // SAFETY: the word is an object by this function's `# Safety`, laid out as in `raw.rs`.
     unsafe {
         match Kind::of((word & TAG) as u32) {
             Kind::Pair => (object(word).add(1), 2),
@@ -106,12 +106,12 @@ unsafe fn slots_of(word: u64) -> (*mut u64, usize) {
 }
 
 /// # Safety
-/// No place has the object.
+/// The object has no reference.
 #[cold]
 #[inline(never)]
 unsafe fn free_all(word: u64) {
     let mut next = word;
-    // SAFETY: each object on the list has no place; its head, which counts nothing any more, links the list.
+    // SAFETY: each object on the list has no reference; its head, no longer a count, links the list.
     unsafe {
         *object(word) = 0;
         while next != 0 {

@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_void};
 pub use raw::{Scope, in_scope};
 
 #[link(name = "gc")]
-// SAFETY: as declared by `gc.h`.
+// SAFETY: the declarations are those of `gc.h`.
 unsafe extern "C" {
     fn GC_set_all_interior_pointers(on: c_int);
     fn GC_init();
@@ -41,7 +41,7 @@ pub type Weak = raw::Weak<Collector>;
 /// # Errors
 /// Never.
 pub fn start(_eager: u32, _seed: u64) -> Result<(), String> {
-    // SAFETY: before any other call, on the main thread.
+    // SAFETY: `start` runs on the main thread, before any other call of the collector.
     unsafe {
         GC_set_all_interior_pointers(0);
         GC_init();
@@ -50,9 +50,9 @@ pub fn start(_eager: u32, _seed: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// What the collector did.
+/// Statistics of the collector.
 pub fn statistics() -> String {
-    // SAFETY: counters, which may always be read.
+    // SAFETY: the calls only read counters, and `start` has initialised the collector.
     let (collections, heap, total) = unsafe { (GC_get_gc_no(), GC_get_heap_size(), GC_get_total_bytes()) };
     format!("{collections} collections; allocated {} KiB, heap {} KiB", total >> 10, heap >> 10)
 }
@@ -64,7 +64,7 @@ unsafe impl Store for Collector {
 
     #[inline(always)]
     fn allocate(bytes: usize, scanned: bool) -> *mut u64 {
-        // SAFETY: the collector was started.
+        // SAFETY: `start` has initialised the collector.
         unsafe { if scanned { GC_malloc(bytes) } else { GC_malloc_atomic(bytes) }.cast() }
     }
 
@@ -77,7 +77,7 @@ unsafe impl Store for Collector {
     fn roots(words: &[Cell<u64>], are_added: bool) {
         let range = words.as_ptr_range();
         let (start, end) = (range.start.cast_mut().cast(), range.end.cast_mut().cast());
-        // SAFETY: the words live until they are removed.
+        // SAFETY: the range is the words of a live stack, which removes it before it is freed.
         unsafe { if are_added { GC_add_roots(start, end) } else { GC_remove_roots(start, end) } };
     }
 }

@@ -34,7 +34,7 @@ pub use vellum::{Scope, Stack, Value, Weak, in_scope, start, statistics};
 
 use crate::immediate as word;
 
-/// What an object is: the tag of the pointers to it.
+/// The kind of an object, which is also the tag of the pointers to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
@@ -42,29 +42,29 @@ pub enum Kind {
     Pair = 0,
     /// Slots: elements.
     Vector = 1,
-    /// Slots: where the code begins, and the values of captured variables.
+    /// Slots: the place of the code, and the values of captured variables.
     Closure = 2,
     /// Slots: its type, and its fields.
     Record = 3,
     /// One slot: a variable that is both captured and assigned to.
     Cell = 4,
-    /// Slots: all that was on the stack.
+    /// Slots: a copy of the stack.
     Continuation = 5,
     /// Slots: several values.
     Values = 6,
-    /// Slots: how many there are, and a vector of lists of pairs.
+    /// Slots: the number of entries, and a vector of lists of pairs.
     Table = 7,
     /// Slots: see `primitives::ports`.
     Port = 8,
     /// Slots: a record type's name and the names of its fields.
     Type = 9,
-    /// Slots: whether it is there, and the value or what makes it.
+    /// Slots: whether the value is computed, and the value or the procedure that computes it.
     Promise = 10,
-    /// Text that does not change.
+    /// Immutable text.
     Text = 11,
-    /// Text of which there is one of a name.
+    /// Text with one object for each name.
     Symbol = 12,
-    /// Bytes that may change.
+    /// Mutable bytes.
     Bytes = 13,
 }
 
@@ -97,10 +97,10 @@ pub const CAR: usize = 0;
 /// A pair's second slot.
 pub const CDR: usize = 1;
 
-/// There is no memory for an object.
+/// Memory for an object ran out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// The requested bytes.
     pub bytes: usize,
 }
 
@@ -110,7 +110,7 @@ impl<'s> Value<'s> {
         Value::immediate(word::NIL)
     }
 
-    /// A value not worth having.
+    /// The unspecified value.
     pub fn unspecified() -> Value<'s> {
         Value::immediate(word::UNSPECIFIED)
     }
@@ -120,7 +120,7 @@ impl<'s> Value<'s> {
         Value::immediate(word::boolean(holds))
     }
 
-    /// An integer that there is room for.
+    /// An integer, which must fit.
     pub fn integer(number: i64) -> Value<'s> {
         Value::immediate(word::integer(number))
     }
@@ -155,7 +155,7 @@ impl<'s> Value<'s> {
         self.is_immediate(word::NIL)
     }
 
-    /// Whether it counts as false.
+    /// Whether it is `#f`.
     pub fn is_false(&self) -> bool {
         self.is_immediate(word::FALSE)
     }
@@ -165,7 +165,7 @@ impl<'s> Value<'s> {
         self.kind() == Some(kind)
     }
 
-    /// An object of slots that have these values.
+    /// An object with these values in its slots.
     pub fn of_slots(scope: &Scope<'s>, kind: Kind, slots: &[&Value<'_>]) -> Result<Value<'s>, OutOfMemory> {
         let object = Value::slots(scope, kind, slots.len(), word::UNSPECIFIED)?;
         for (index, slot) in slots.iter().enumerate() {

@@ -17,24 +17,24 @@ use std::marker::PhantomData;
 
 pub(super) const TAG: u64 = 15;
 const WORD: usize = 8;
-/// Words of a stack at first.
+/// Initial words of a stack.
 const STACK_MIN: usize = 512;
 
 /// A memory manager.
 ///
 /// # Safety
-/// What `allocate` returns may be read and written, is aligned to 16 bytes, and lives as long as a word that
-/// was retained, lies in a slot or on the Rust stack.
+/// The words returned by `allocate` may be read and written, are aligned to 16 bytes, and live as long as a
+/// retained word, a slot or the Rust stack holds them.
 pub unsafe trait Store: std::fmt::Debug + 'static {
-    /// Words before an object's own.
+    /// Words before the object's first word.
     const HEAD: usize;
-    /// A new object of some bytes, of which `scanned` says whether words may lie there; null without memory.
+    /// A new object of `bytes` bytes, which may contain words if `scanned`; null without memory.
     fn allocate(bytes: usize, scanned: bool) -> *mut u64;
-    /// One more place has the word.
+    /// Adds a reference.
     fn retain(word: u64);
-    /// One place fewer has the word.
+    /// Drops a reference.
     fn release(word: u64);
-    /// Words outside objects, which begin or end to be looked at.
+    /// Adds or removes words outside objects that hold references.
     fn roots(words: &[Cell<u64>], are_added: bool);
 }
 
@@ -48,7 +48,7 @@ pub(super) const fn object(word: u64) -> *mut u64 {
     std::ptr::with_exposed_provenance_mut((word & !TAG) as usize)
 }
 
-/// A stretch of time. Here it keeps nothing.
+/// A scope, which keeps nothing alive here.
 #[derive(Debug)]
 pub struct Scope<'s>(PhantomData<Cell<&'s ()>>);
 
@@ -81,14 +81,14 @@ impl<S: Store> Drop for Value<'_, S> {
 
 #[allow(missing_docs, reason = "as in `vellum.rs`")]
 impl<'s, S: Store> Value<'s, S> {
-    /// Of a word that another place has.
+    /// A value of a word that another reference holds.
     #[inline(always)]
     fn shared(word: u64) -> Value<'s, S> {
         S::retain(word);
         Value { word, scope: PhantomData }
     }
 
-    /// The word, whose place is to be another one.
+    /// The word, whose reference passes to the caller.
     #[inline(always)]
     fn into_word(self) -> u64 {
         std::mem::ManuallyDrop::new(self).word
@@ -142,7 +142,7 @@ impl<'s, S: Store> Value<'s, S> {
         cdr: &Value<'_, S>,
     ) -> Result<Value<'s, S>, OutOfMemory> {
         let pair = Value::new(Kind::Pair, 2 * WORD, true)?;
-        // SAFETY: a new pair's words.
+        // SAFETY: both words lie in the new pair.
         unsafe {
             pair.own(0).write(car.clone().into_word());
             pair.own(1).write(cdr.clone().into_word());
@@ -152,7 +152,7 @@ impl<'s, S: Store> Value<'s, S> {
 
     pub fn slots(_scope: &Scope<'s>, kind: Kind, len: usize, fill: u64) -> Result<Value<'s, S>, OutOfMemory> {
         let slots = Value::new(kind, (len + 1) * WORD, true)?;
-        // SAFETY: a new object's words; immediates are in any number of places.
+        // SAFETY: the words lie in the new object; immediates need no reference count.
         unsafe {
             slots.own(0).write(len as u64);
             (1..=len).for_each(|index| slots.own(index).write(fill));
@@ -162,7 +162,7 @@ impl<'s, S: Store> Value<'s, S> {
 
     fn of_bytes(kind: Kind, bytes: &[u8]) -> Result<Value<'s, S>, OutOfMemory> {
         let value = Value::new(kind, WORD + bytes.len(), false)?;
-        // SAFETY: a new object with room for the length and the bytes.
+        // SAFETY: the new object is large enough for the length and the bytes.
         unsafe {
             value.own(0).write(bytes.len() as u64);
             value.own(1).cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -180,7 +180,7 @@ impl<'s, S: Store> Value<'s, S> {
 
     #[inline(always)]
     pub fn len(&self) -> usize {
-        // SAFETY: objects but for pairs have their length there.
+        // SAFETY: every object but a pair has its length in its first word.
         if self.kind() == Some(Kind::Pair) { 2 } else { unsafe { *self.own(0) as usize } }
     }
 
@@ -198,13 +198,13 @@ impl<'s, S: Store> Value<'s, S> {
 
     #[inline(always)]
     pub fn get<'t>(&self, _scope: &Scope<'t>, index: usize) -> Value<'t, S> {
-        // SAFETY: a slot, whose word is kept.
+        // SAFETY: `slot` returns a slot of the object, which holds a reference to its word.
         Value::shared(unsafe { *self.slot(index) })
     }
 
     #[inline(always)]
     pub fn set(&self, _scope: &Scope<'_>, index: usize, value: &Value<'_, S>) {
-        // SAFETY: a slot; the word that lay there is released once the new one lies there.
+        // SAFETY: `slot` returns a slot of the object; its old word is released after the new one is stored.
         S::release(unsafe { self.slot(index).replace(value.clone().into_word()) });
     }
 
@@ -212,7 +212,7 @@ impl<'s, S: Store> Value<'s, S> {
         if !matches!(self.kind(), Some(Kind::Text | Kind::Symbol)) {
             return "";
         }
-        // SAFETY: made of text, and not changed.
+        // SAFETY: the bytes were copied from a `str` and are never changed.
         unsafe {
             let bytes = std::slice::from_raw_parts(self.own(1).cast::<u8>(), self.len());
             std::str::from_utf8_unchecked(bytes)
@@ -225,18 +225,17 @@ impl<'s, S: Store> Value<'s, S> {
     }
 
     pub fn byte(&self, index: usize) -> u8 {
-        // SAFETY: a byte of the object.
+        // SAFETY: `byte_at` returns a byte of the object.
         unsafe { *self.byte_at(index) }
     }
 
     pub fn set_byte(&self, index: usize, byte: u8) {
-        // SAFETY: a byte of the object, which nobody borrows.
+        // SAFETY: `byte_at` returns a byte of the object, to which no reference exists.
         unsafe { self.byte_at(index).write(byte) }
     }
 }
 
-/// A symbol, which is kept here for good: neither manager has weak references that cost as little as
-/// Vellum's.
+/// A symbol, which is never collected here: neither manager has weak references as cheap as Vellum's.
 #[derive(Debug)]
 pub struct Weak<S: Store>(u64, PhantomData<S>);
 
@@ -321,7 +320,7 @@ impl<S: Store> Stack<S> {
 
     #[inline(always)]
     pub fn push_slot(&mut self, object: &Value<'_, S>, index: usize) -> Result<(), OutOfMemory> {
-        // SAFETY: a slot of the object.
+        // SAFETY: `slot` returns a slot of the object.
         self.push_word(unsafe { *object.slot(index) })
     }
 

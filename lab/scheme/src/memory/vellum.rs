@@ -26,7 +26,7 @@ family! {
     }
 }
 
-/// A stretch of time in which values are good.
+/// A scope in which values may be held.
 pub type Scope<'s> = vellum_heap::Scope<'s>;
 
 /// An immediate, or a handle to an object.
@@ -39,22 +39,22 @@ impl From<vellum_heap::OutOfMemory> for OutOfMemory {
     }
 }
 
-/// Starts the heap, collecting at one allocation in `eager` if that is not 0.
+/// Starts the heap; it collects at one allocation in `eager`, if that is not 0.
 ///
 /// # Errors
-/// Says why there is no heap.
+/// The reason why there is no heap.
 pub fn start(eager: u32, seed: u64) -> Result<(), String> {
     let config = Config { eager, seed, poison: eager != 0, ..Config::DEFAULT };
     Heap::start(config).map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Calls `body` with a scope, which ends with it.
+/// Calls `body` with a scope that ends after it.
 #[inline(always)]
 pub fn in_scope<R>(body: impl for<'s> FnOnce(&Scope<'s>) -> R) -> R {
     Heap::get().scope(body)
 }
 
-/// What the collector did, for people.
+/// Statistics of the collector, as text.
 pub fn statistics() -> String {
     let stats = Heap::get().stats();
     let millis = |nanos: u64| nanos as f64 / 1e6;
@@ -85,19 +85,19 @@ impl<'s> Value<'s> {
         self.0.bits()
     }
 
-    /// What kind of object it is, if it is one.
+    /// The kind of an object.
     #[inline(always)]
     pub fn kind(&self) -> Option<Kind> {
         self.0.tag().map(Kind::of)
     }
 
-    /// Whether both are the same immediate or object.
+    /// Whether both are one immediate or one object.
     #[inline(always)]
     pub fn is(&self, other: &Value<'_>) -> bool {
         self.0.is(other.0)
     }
 
-    /// The same value, good as long as `scope` is.
+    /// The same value, valid as long as `scope`.
     #[inline(always)]
     pub fn kept<'t>(&self, scope: &Scope<'t>) -> Value<'t> {
         Value(scope.keep_any(self.0))
@@ -112,7 +112,7 @@ impl<'s> Value<'s> {
         Ok(Value(Any::of(pair, Kind::Pair as u32)))
     }
 
-    /// A new object of slots, which are that immediate at first.
+    /// A new object of slots, all set to the immediate `fill`.
     pub fn slots(scope: &Scope<'s>, kind: Kind, len: usize, fill: u64) -> Result<Value<'s>, OutOfMemory> {
         let slots = scope.alloc_array(len, |_| Word::<Scheme>::new(fill))?;
         Ok(Value(Any::of(slots, kind as u32)))
@@ -134,7 +134,7 @@ impl<'s> Value<'s> {
         self.0.cast()
     }
 
-    /// How many slots or bytes it has.
+    /// The number of slots or bytes.
     #[expect(clippy::len_without_is_empty, reason = "objects without slots are like others")]
     #[inline(always)]
     pub fn len(&self) -> usize {
@@ -178,7 +178,7 @@ impl<'s> Value<'s> {
         }
     }
 
-    /// The text of a text or symbol; "" of anything else.
+    /// The text of a text or symbol; otherwise "".
     pub fn as_text(&self) -> &str {
         let text = self.0.cast::<Array<u8>>().map_or(&[][..], Gc::items);
         std::str::from_utf8(text).expect("made of text")
@@ -205,34 +205,34 @@ impl<'s> Value<'s> {
     }
 }
 
-/// A text that something else keeps, or that is gone.
+/// A weak reference to a symbol's text.
 #[derive(Debug)]
 pub struct Weak(vellum_heap::Weak<Array<u8>>);
 
 impl Weak {
-    /// Of a symbol.
+    /// A weak reference to a symbol.
     pub fn new(symbol: &Value<'_>) -> Result<Weak, OutOfMemory> {
         let text = symbol.0.cast::<Array<u8>>().expect("a symbol");
         Ok(Weak(vellum_heap::Weak::new(text)?))
     }
 
-    /// The symbol, if it is there.
+    /// The symbol, if it is still alive.
     pub fn get<'s>(&self, scope: &Scope<'s>) -> Option<Value<'s>> {
         self.0.get(scope).map(|text| Value(Any::of(text, Kind::Symbol as u32)))
     }
 }
 
-/// Values that are kept, the last ones on top.
+/// A stack of values, which keeps them alive.
 #[derive(Debug)]
 pub struct Stack(vellum_heap::Stack<Scheme>);
 
 impl Stack {
-    /// An empty one.
+    /// An empty stack.
     pub fn new() -> Result<Stack, OutOfMemory> {
         Ok(Stack(vellum_heap::Stack::new()?))
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline(always)]
     #[expect(clippy::len_without_is_empty, reason = "a machine asks for the length only")]
     pub fn len(&self) -> usize {
@@ -293,7 +293,7 @@ impl Stack {
         self.0.slide(from, count, scope);
     }
 
-    /// Gives back memory that a deep recursion took.
+    /// Frees memory that a deep recursion used.
     pub fn shrink(&mut self) -> Result<(), OutOfMemory> {
         Ok(self.0.shrink()?)
     }

@@ -77,7 +77,7 @@ fn error<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     Err(Fail::Error(message, Some(about)))
 }
 
-/// Ends the program with what nothing has handled.
+/// Ends the program with an error that no handler has handled.
 fn fatal<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     let value = call.at(0);
     if !is_own(&value) {
@@ -105,7 +105,7 @@ fn part<'s>(call: &Call<'_, 's>, slot: usize) -> Found<'s> {
     if is_own(&value) { Ok(value.get(call.scope, slot)) } else { Err(call.wrong("an error object", 0)) }
 }
 
-/// A procedure that does what a datum says.
+/// A procedure that runs a datum as a program.
 fn compile<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     let datum = to_datum(&call.at(0), 0)?;
     match call.machine.compile(&datum) {

@@ -31,7 +31,7 @@ pub const TABLE: Table = &[
     ("%assoc", 2, 2, |call| search(call, true, |one, other| is_equal(one, other, 0))),
 ];
 
-/// Elements of a list, beyond which it counts as one without end.
+/// A list with more elements than this counts as circular.
 const LENGTH_MAX: usize = 1 << 28;
 
 fn cons<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
@@ -47,7 +47,7 @@ fn set<'s>(call: &Call<'_, 's>, slot: usize) -> Found<'s> {
     Ok(Value::unspecified())
 }
 
-/// The length of a proper list; `None` of anything else.
+/// The length of a proper list; otherwise `None`.
 fn length_of<'s>(value: &Value<'_>) -> Found<'s, Option<usize>> {
     let mut len = 0;
     let is_proper = walk::<Fail<'s>>(value, |_, _| {
@@ -71,7 +71,7 @@ fn length<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     Ok(Value::integer(len as i64))
 }
 
-/// Pushes a list's elements on the machine's stack, where they are kept; returns how many.
+/// Pushes a list's elements on the machine's stack, which keeps them alive; returns their number.
 fn push_all<'s>(call: &mut Call<'_, 's>, index: usize) -> Found<'s, usize> {
     let (list, before) = (call.at(index), call.machine.stack.len());
     let stack = &mut call.machine.stack;
@@ -88,7 +88,7 @@ fn push_all<'s>(call: &mut Call<'_, 's>, index: usize) -> Found<'s, usize> {
 }
 
 fn reverse<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
-    // The result grows on the stack: it outlives the scopes of the walk there.
+    // The growing result is kept on the stack, since the walk closes its scopes.
     let (list, at) = (call.at(0), call.machine.stack.len());
     call.machine.stack.push(&Value::nil())?;
     let stack = &mut call.machine.stack;
@@ -118,7 +118,8 @@ fn append<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     Ok(call.machine.stack.pop(call.scope))
 }
 
-/// The first place of a list, or of its elements, where the key is found.
+/// The first pair of a list that holds the key; or, with `is_association`, the first element whose first part
+/// is the key.
 fn search<'s>(
     call: &mut Call<'_, 's>,
     is_association: bool,

@@ -12,7 +12,7 @@ pub mod vectors;
 
 use crate::call::Table;
 
-/// All procedures: their numbers are their places here, one table after the other.
+/// All built-in procedures. Their numbers are their places here, one table after the other.
 pub static PRIMITIVES: [Table; 8] = [
     control::TABLE,
     lists::TABLE,

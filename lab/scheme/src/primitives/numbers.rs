@@ -78,7 +78,7 @@ impl Number {
     }
 }
 
-/// The word of an operation on two integers, if it is one and there is room.
+/// The result of an operation on two integers as a word, if it is an integer that fits.
 #[inline(always)]
 pub fn quickly(two: Two, left: i64, right: i64) -> Option<u64> {
     let number = match two {
@@ -111,7 +111,7 @@ fn name_of(two: Two) -> &'static str {
 /// An operation on two numbers.
 ///
 /// # Errors
-/// If they are none, or there is no room for the result.
+/// If a value is no number, or the result does not fit.
 pub fn operate<'s>(scope: &Scope<'s>, two: Two, left: &Value<'_>, right: &Value<'_>) -> Found<'s> {
     let name = name_of(two);
     let one = Number::of(left).ok_or_else(|| wrong(scope, name, "a number", left))?;
@@ -177,7 +177,7 @@ fn divide<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     for next in &all[1..] {
         result = match (result, *next) {
             (_, Number::Exact(0)) => return Err(Fail::error("/: division by zero")),
-            // There are no fractions: what does not come out even is inexact.
+            // There are no fractions: a quotient with a remainder is inexact.
             (Number::Exact(one), Number::Exact(other)) if one % other == 0 => Number::Exact(one / other),
             (one, other) => Number::Inexact(one.real() / other.real()),
         };

@@ -36,7 +36,7 @@ pub const TABLE: Table = &[
 ];
 
 thread_local! {
-    /// Standard output, which is written in pieces of some size: the library's own goes out with each line.
+    /// Standard output with a larger buffer: the Rust library's flushes at each line.
     static OUTPUT: RefCell<BufWriter<Stdout>> = RefCell::new(BufWriter::new(stdout()));
 }
 
@@ -45,7 +45,7 @@ pub fn put(text: &str) -> std::io::Result<()> {
     OUTPUT.with_borrow_mut(|output| output.write_all(text.as_bytes()))
 }
 
-/// Has all that was written go out.
+/// Flushes standard output.
 pub fn flush() -> std::io::Result<()> {
     OUTPUT.with_borrow_mut(BufWriter::flush)
 }
@@ -85,7 +85,7 @@ fn output<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     }
     texts.reverse();
     let text = call.new_text(&texts.concat())?;
-    // Joined texts need not be joined again.
+    // The joined text replaces its parts.
     port.set(call.scope, 1, &Value::pair(call.scope, &text, &Value::nil())?);
     Ok(text)
 }
@@ -102,7 +102,7 @@ fn open_file<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     input(call, &call.new_text(&text)?)
 }
 
-/// The port's rest: the port, its text, and where the rest begins.
+/// The unread part of a port: the port, its text, and the place of that part.
 fn rest<'s>(call: &Call<'_, 's>) -> Found<'s, (Value<'s>, Value<'s>, usize)> {
     let port = call.object(0, Kind::Port, "a port")?;
     let at = port.get(call.scope, 2).as_integer();

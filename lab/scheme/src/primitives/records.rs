@@ -29,7 +29,7 @@ fn is_of<'s>(call: &Call<'_, 's>) -> bool {
     value.is_a(Kind::Record) && value.get(call.scope, 0).is(&call.at(1))
 }
 
-/// The number of the field that the third argument names, if the first argument is of the type of the second.
+/// The number of the field named by the third argument, if the first argument is of the second's type.
 fn field<'s>(call: &mut Call<'_, 's>) -> Found<'s, usize> {
     call.name = "a record's field";
     if is_of(call) {
@@ -54,7 +54,7 @@ fn promise_ref<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     Ok(promise.get(call.scope, call.index(1, 2)?))
 }
 
-/// The promise's value is there now.
+/// Sets the promise's value.
 fn promise_set<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     call.name = "force";
     let promise = call.object(0, Kind::Promise, "a promise")?;

@@ -26,7 +26,7 @@ pub const TABLE: Table = &[
 const COUNT: usize = 0;
 const BUCKETS: usize = 1;
 const BUCKETS_MIN: usize = 8;
-/// How deep a key is looked into for its hash.
+/// Depth to which the pairs of a key count for its hash.
 const DEPTH_MAX: usize = 4;
 
 fn hash(value: &Value<'_>, depth: usize) -> u64 {
@@ -109,7 +109,7 @@ fn grow<'s>(scope: &Scope<'s>, table: &Value<'_>, old: &Value<'_>) -> Found<'s, 
                 let next = place.get(scope, CDR);
                 let key = place.get(scope, CAR).get(scope, CAR);
                 let bucket = ((hash(&key, 0) >> 20) as usize) & (new.len() - 1);
-                // The places of the old lists make the new ones.
+                // The new lists reuse the pairs of the old ones.
                 place.set(scope, CDR, &new.get(scope, bucket));
                 new.set(scope, bucket, &place);
                 place = next;

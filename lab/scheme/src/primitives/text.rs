@@ -115,7 +115,7 @@ fn list_to_text<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
         text.extend(next);
         Ok(next.is_some() && text.len() < LENGTH_MAX as usize)
     })?;
-    // A walk that stops early is shorter than the list.
+    // A text shorter than the list means that the walk stopped early.
     let len = text.chars().count();
     let mut places = 0;
     walk::<Fail<'s>>(&call.at(0), |_, _| {
@@ -141,7 +141,7 @@ fn mapped<'s>(call: &mut Call<'_, 's>, map: fn(&str) -> String) -> Found<'s> {
     call.new_text(&map(call.text(0)?.as_text()))
 }
 
-/// `(string-search pattern text)`: where the pattern is first found, or `#f`.
+/// `(string-search pattern text)`: the first place of the pattern, or `#f`.
 fn search<'s>(call: &mut Call<'_, 's>) -> Found<'s> {
     let (pattern, value) = (call.text(0)?, call.text(1)?);
     let text = value.as_text();

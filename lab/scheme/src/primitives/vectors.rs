@@ -61,7 +61,7 @@ fn length<'s>(call: &mut Call<'_, 's>, kind: Kind, wanted: &str) -> Found<'s> {
 /// A vector's element.
 ///
 /// # Errors
-/// If it is no vector, or has none there.
+/// If it is no vector, or has no such element.
 #[inline]
 pub fn element<'s>(scope: &Scope<'s>, vector: &Value<'_>, index: &Value<'_>) -> Found<'s> {
     if !vector.is_a(Kind::Vector) {
