@@ -5,17 +5,17 @@
 //! round 2   cell 2: …                                cell 4: …                 …
 //! ```
 //!
-//! A **cell** is one thing to measure; its **arms** are the processes compared on it. All arms of a cell
-//! run next to each other in time, so that the runs of one round can be paired. Each round draws a new
-//! order of the cells and of the arms in each cell, so that no cell or arm always follows the same other
-//! one. Every run is kept, failed runs with the reason.
+//! A **cell** is one thing to measure; its **arms** are the processes compared on it. All arms of a cell run
+//! next to each other in time, so that the runs of one round can be paired. Each round draws new orders of
+//! the cells and of the arms in each cell; no arm always follows the same other arm. Every run is kept,
+//! failed runs with the reason.
 
 use crate::{Ended, Launch, Metrics};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 use vellum_experiment::{ArmOrder, Experiment, Stop, Turn};
 
-/// One of the processes compared in a cell.
+/// A process that is compared with others in a cell.
 #[derive(Debug, Clone)]
 pub struct Arm {
     /// Its column; a second arm of the same peer, for the control, has the peer's label with a prime.

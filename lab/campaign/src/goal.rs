@@ -1,8 +1,8 @@
 //! Goals: the bound of a figure, and a verdict whether the figure meets it.
 //!
 //! Each figure that matters has a bound and a verdict, so that the reader need not judge it. A verdict is
-//! only as certain as the measurement. If the figure's interval contains the bound, or the figure is nearer
-//! to it than the noise of the run, the goal is met (or missed) *within noise*, printed with a `~`.
+//! only as certain as the measurement. The goal is met (or missed) *within noise*, printed with a `~`, in two
+//! cases: the figure's interval contains the bound, or the figure is nearer to it than the noise of the run.
 //!
 //! ```text
 //!                     bound

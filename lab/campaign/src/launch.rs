@@ -43,7 +43,7 @@ pub struct Launch {
 /// Why a process has no figures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Ended {
-    /// It could not be started.
+    /// The program could not be started.
     #[error("could not start {program}: {why}")]
     NotStarted {
         /// The program.
@@ -51,7 +51,7 @@ pub enum Ended {
         /// The system's reason.
         why: String,
     },
-    /// It took longer than allowed and was ended.
+    /// The process took longer than allowed and was ended.
     #[error("ended after {0} s without a result")]
     TooLong(u64),
     /// A signal ended it.
@@ -70,10 +70,10 @@ pub enum Ended {
         /// The last line on standard error.
         last: String,
     },
-    /// It was ended on request.
+    /// The process was ended on request.
     #[error("ended before its end, as was asked for")]
     Asked,
-    /// It succeeded but printed no figures.
+    /// The process succeeded but printed no figures.
     #[error("ended without printing its figures{}", said(.0))]
     Silent(String),
 }
@@ -105,7 +105,7 @@ impl Launch {
         self.start()?.finish(allowed)
     }
 
-    /// The same, but `watch` is called every `between` during the run. If `watch` returns that the run should
+    /// Runs the process to its end, and calls `watch` every `between`. If `watch` returns that the run should
     /// end, the process is killed.
     ///
     /// # Errors
@@ -129,8 +129,8 @@ impl Launch {
         running.finish(allowed)
     }
 
-    /// The same process, started so that it enters the group before it executes the program: all its memory
-    /// is charged to the group.
+    /// Returns a launch that enters the group before it executes the program: all its memory is charged to
+    /// the group.
     #[must_use]
     pub fn entering(self, group: &Group) -> Launch {
         let script = r#"echo $$ > "$0" && exec "$@""#;

@@ -1,6 +1,6 @@
-//! A signal that asks to stop ends a campaign with the runs there are.
+//! A signal to stop ends a campaign, which keeps the runs made by then.
 //!
-//! One test: the signals of a process and their state are shared by all of its threads.
+//! This file has one test, since all threads of a process share its signals and their state.
 
 use std::time::Duration;
 use vellum_campaign::{Arm, Campaign, Cell, Launch};

@@ -1,4 +1,4 @@
-//! Errors: those that a program can handle, and those that end it.
+//! Errors that a program can handle, and errors that end it.
 
 use crate::datum::{Place, SyntaxError};
 use crate::memory::{OutOfMemory, Value};

@@ -5,8 +5,8 @@
 //!   └── dropped: swapoff, reset, removed                  └── dropped: removed after its last process
 //! ```
 //!
-//! The paging device may also be a file on a disk, [`SwapFile`]. All of them need root; without it they
-//! fail with an error. Existing swap and groups are not touched, and nothing is left behind:
+//! The paging device may also be a file on a disk, [`SwapFile`]. All three need root and fail with an error
+//! without it. Existing swap and groups are not touched, and nothing is left behind:
 //!
 //! - After a signal to end, the experiment's loop checks [`Interrupt`](vellum_process::Interrupt) and
 //!   returns.

@@ -1,8 +1,8 @@
 //! Memory by the Boehm-Demers-Weiser collector, through its C interface (`gc.h`, Debian's libgc-dev).
 //!
-//! The setup is the usual one for runtimes with tags in pointers: only pointers with a tag's offset count
-//! as pointers into objects, so that a pair takes 16 bytes. Slots are scanned conservatively; text and
-//! bytes are not scanned. All other settings are the defaults.
+//! The setup is the usual one for runtimes with tags in pointers. Only pointers with a tag's offset count as
+//! pointers into objects, so that a pair takes 16 bytes. Slots are scanned conservatively; text and bytes are
+//! not scanned. All other settings are the defaults.
 
 use super::raw::{self, Store};
 use std::cell::Cell;

@@ -1,5 +1,4 @@
-//! Built-in procedures: those that cannot be written in Scheme, or would be too slow. The others are in the
-//! prelude.
+//! Built-in procedures that cannot be written in Scheme, or would be too slow. The others are in the prelude.
 
 pub mod control;
 pub mod lists;

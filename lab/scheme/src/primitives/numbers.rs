@@ -1,7 +1,7 @@
 //! Built-in procedures for numbers: integers of 51 bits, and floating-point numbers.
 //!
-//! A sum, difference or product of integers that does not fit is an error rather than an inexact number. A
-//! program that wants an inexact result calls `(inexact n)` first.
+//! A sum, difference or product of integers that does not fit is an error rather than an inexact number.
+//! Programs call `(inexact n)` first for an inexact result.
 
 use crate::call::{ANY, Call, Found, Table, wrong};
 use crate::compiler::op::Two;
