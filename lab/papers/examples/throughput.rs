@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use vellum_papers::model::Slrum;
 use vellum_workset::{Intervals, Page, Ticks};
 
-/// References in a string: enough that every table is out of the nearest caches, few enough that the string
-/// is in memory.
+/// References in a string: too many for the tables to fit the nearest caches, but few enough for the string
+/// to fit memory.
 const REFERENCES: usize = 8_000_000;
 const ROUNDS: usize = 5;
 const GOAL_MILLIONS: f64 = 20.0;
@@ -52,7 +52,7 @@ fn best_of_rounds(string: &[Page], follows: usize) -> (f64, u64) {
     best
 }
 
-/// A point in CPU time, or in time where that is not known.
+/// A point in CPU time, or in wall time if CPU time is not reported.
 struct Clock(Option<Duration>, Instant);
 
 impl Clock {

@@ -28,7 +28,7 @@ pub(crate) enum Frames {
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
-    /// Where the mapping itself begins and how long it is: aligned blocks have slack around them.
+    /// The start and length of the whole mapping: aligned blocks have slack around them.
     whole: (*mut u8, usize),
 }
 
@@ -39,7 +39,7 @@ impl Mapping {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | populate;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let length = bytes + slack;
-        // SAFETY: a new mapping at a place of the kernel's choice touches nothing that exists.
+        // SAFETY: a new mapping at an address that the kernel chooses replaces no existing one.
         let at = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
         let failed = WorkError::Memory { call: "mmap", bytes: length };
         if at == libc::MAP_FAILED {
@@ -48,28 +48,28 @@ impl Mapping {
         let whole = (at.cast::<u8>(), length);
         let start = if slack > 0 { whole.0.wrapping_add(whole.0.align_offset(HUGE)) } else { whole.0 };
         if frames == Frames::Huge {
-            // SAFETY: advice on the mapping just made, inside it. Where it is refused there are base pages.
+            // SAFETY: advice on a part of the new mapping. If the kernel refuses it, base pages are used.
             unsafe { libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE) };
         }
         Ok(Self { start: NonNull::new(start).ok_or(failed)?, bytes, whole })
     }
 
-    /// The same without huge pages even where the system gives them to everyone.
+    /// The same without huge pages, even if the system gives them to all processes.
     pub(crate) fn of_base_pages(bytes: usize) -> Result<Self, WorkError> {
         let mapping = Self::new(bytes, Frames::Faults)?;
-        // SAFETY: advice on the mapping just made.
+        // SAFETY: advice on the whole new mapping, which no other code uses yet.
         unsafe { libc::madvise(mapping.whole.0.cast(), mapping.whole.1, libc::MADV_NOHUGEPAGE) };
         Ok(mapping)
     }
 
-    /// Where the block is.
+    /// The address of the block.
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
     /// Makes the block longer or shorter, moving it if need be.
     pub(crate) fn resize(&mut self, bytes: usize) -> Result<(), WorkError> {
-        // SAFETY: this mapping, which only `self` knows of; what it becomes replaces it.
+        // SAFETY: `self` owns the mapping, and the new mapping replaces it in `self` below.
         let at = unsafe { libc::mremap(self.whole.0.cast(), self.whole.1, bytes, libc::MREMAP_MAYMOVE) };
         let failed = WorkError::Memory { call: "mremap", bytes };
         if at == libc::MAP_FAILED {
@@ -83,45 +83,45 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping made by `new`, unmapped once, when its owner is dropped. A failure would only
-        // leak it.
+        // SAFETY: `self` owns the mapping, and is dropped once. A failure would only leak the mapping.
         unsafe { libc::munmap(self.whole.0.cast(), self.whole.1) };
     }
 }
 
-/// Writes one byte of every page, as the source's experiments do.
+/// Writes one byte of every page, as the papers' experiments do.
 ///
 /// # Safety
-/// `bytes` bytes from `start` are the caller's to write.
+/// The caller may write `bytes` bytes from `start`.
 #[inline(always)]
 pub(crate) unsafe fn touch(start: *mut u8, bytes: usize) {
     let mut at = 0;
     while at < bytes {
-        // SAFETY: within the bytes the caller owns. Volatile, or the compiler drops what nobody reads.
+        // SAFETY: within the bytes that the caller may write, by this function's `# Safety`. The write is
+        // volatile since the compiler would otherwise remove it.
         unsafe { start.add(at).write_volatile(1) };
         at += PAGE;
     }
 }
 
-/// A zeroed table of numbers or addresses that no malloc knows of, its frames present.
+/// A zeroed table of numbers or addresses outside every malloc, its frames present.
 pub(crate) struct Slots<T> {
     mapping: Mapping,
     len: usize,
     kind: std::marker::PhantomData<T>,
 }
 
-/// Types whose all-zero bytes are a value.
+/// Types for which all-zero bytes are a valid value.
 ///
 /// # Safety
 /// Zero bytes must be a valid value, which needs no drop.
 pub(crate) unsafe trait Zero: Copy {}
-// SAFETY: a number.
+// SAFETY: an integer is valid when all bytes are zero.
 unsafe impl Zero for u64 {}
-// SAFETY: a null pointer.
+// SAFETY: all-zero bytes are a null pointer.
 unsafe impl Zero for *mut u8 {}
-// SAFETY: two of the above.
+// SAFETY: both parts are valid when all bytes are zero.
 unsafe impl<A: Zero, B: Zero> Zero for (A, B) {}
-// SAFETY: a number.
+// SAFETY: an integer is valid when all bytes are zero.
 unsafe impl Zero for usize {}
 
 impl<T: Zero> Slots<T> {
@@ -134,14 +134,15 @@ impl<T: Zero> Slots<T> {
 impl<T: Zero> Deref for Slots<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: the mapping holds `len` values, zero at first, page-aligned, and lives as long as `self`.
+        // SAFETY: the mapping contains `len` values, zero at first, page-aligned, and lives as long as
+        // `self`.
         unsafe { std::slice::from_raw_parts(self.mapping.start().cast(), self.len) }
     }
 }
 
 impl<T: Zero> DerefMut for Slots<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: the mapping holds `len` valid values and lives as long as `self`, which is borrowed
+        // SAFETY: the mapping contains `len` valid values and lives as long as `self`, which is borrowed
         // exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.start().cast(), self.len) }
     }
@@ -156,14 +157,14 @@ mod tests {
         for frames in [Frames::Faults, Frames::Populated, Frames::Huge] {
             let mapping = Mapping::new(3 * HUGE, frames).unwrap();
             assert!(frames != Frames::Huge || mapping.start().addr().is_multiple_of(HUGE));
-            // SAFETY: the block just mapped.
+            // SAFETY: the mapping has `3 * HUGE` bytes, which no other code uses.
             unsafe { touch(mapping.start(), 3 * HUGE) };
         }
         let mut small = Mapping::of_base_pages(PAGE).unwrap();
-        // SAFETY: the first byte of a mapping.
+        // SAFETY: the first byte of a mapping that this test owns.
         unsafe { small.start().write(7) };
         small.resize(64 * PAGE).unwrap();
-        // SAFETY: the first byte of a mapping, which the move has kept.
+        // SAFETY: the first byte of a mapping that this test owns; the move has kept its contents.
         assert_eq!(unsafe { small.start().read() }, 7);
         assert!(matches!(Mapping::new(usize::MAX / 2, Frames::Faults), Err(WorkError::Memory { .. })));
     }

@@ -31,8 +31,8 @@ pub(crate) fn ratio(sheet: &Sheet, above: (&str, &str), below: (&str, &str), see
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
-/// The geometric mean over cells of one arm's figure over another's, round by round. None if any of the cells
-/// lacks figures.
+/// The geometric mean over cells of one arm's figure over another's, round by round. `None` if a cell lacks
+/// figures.
 pub(crate) fn geomean(
     sheets: &[Sheet],
     cells: impl Iterator<Item = String>,
@@ -52,7 +52,7 @@ pub(crate) fn geomean(
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
-/// The difference of two arms of the same kind, in words.
+/// The difference of two arms of the same kind, as text.
 pub(crate) fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<String> {
     let control = ratio(sheet, (&twin(arm), metric), (arm, metric), seed)?;
     let [low, high] = [control.low, control.high].map(short);

@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-/// What [`now`] counts.
+/// The unit of [`now`].
 #[cfg(target_arch = "x86_64")]
 pub(crate) const UNIT: &str = "cycles";
-/// What [`now`] counts.
+/// The unit of [`now`].
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) const UNIT: &str = "ns";
 
-/// Readings from which the cost of one reading is found.
+/// Number of readings to find the cost of one reading.
 const BASE_READINGS: usize = 101;
 
 #[cfg(target_arch = "x86_64")]
@@ -53,7 +53,7 @@ pub(crate) fn cpu() -> Duration {
 
 fn of_clock(clock: libc::clockid_t) -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the record lives across the call, which fills it; both clocks are always there.
+    // SAFETY: the record lives across the call, which fills it; both clocks exist on every Linux.
     unsafe { libc::clock_gettime(clock, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

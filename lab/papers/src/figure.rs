@@ -4,7 +4,7 @@ use serde::Serialize;
 use vellum_measure::Unit;
 use vellum_report::plot::{Chart, Quantity, Scaling, Shape};
 
-/// A scale and what it shows.
+/// A scale with its label.
 #[derive(Debug, Clone, Serialize)]
 pub enum Axis {
     /// Sizes in bytes, by powers of two.
@@ -29,12 +29,12 @@ impl Axis {
     }
 }
 
-/// Points of one kind.
+/// A series of points.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
     /// Its name.
     pub label: String,
-    /// How it is drawn.
+    /// The shape in which it is drawn.
     pub shape: Shape,
     /// Its points in the axes' own units.
     pub points: Vec<(f64, f64)>,
@@ -62,13 +62,13 @@ impl Series {
 pub struct Figure {
     /// File name without ending.
     pub name: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: String,
     /// The horizontal scale.
     pub x: Axis,
     /// The vertical scale.
     pub y: Axis,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<Series>,
 }
 

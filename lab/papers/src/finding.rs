@@ -7,21 +7,21 @@ use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use vellum_campaign::{Goal, Sheet, Verdict};
 
-/// Drawings for an interval.
+/// Resamplings for an interval.
 pub(crate) const RESAMPLES: usize = 1000;
 /// Characters of a line of text.
 const LINE: usize = 110;
 
-/// What an experiment found.
+/// The results of an experiment.
 #[derive(Debug, Clone, Serialize)]
 pub struct Finding {
     /// The experiment's name on the command line.
     pub name: String,
-    /// What it is about.
+    /// The title.
     pub title: &'static str,
-    /// Where in the source it comes from.
+    /// The sections, tables and figures of the paper that it repeats.
     pub source: &'static str,
-    /// The published result, in words, where it is not in a table.
+    /// The published result in words, if no table has it.
     pub published: &'static str,
     /// The measured figures.
     pub tables: Vec<Table>,
@@ -36,7 +36,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding without results yet: the experiment's name and title, its place in the source, the published
+    /// A finding without results: the experiment's name and title, its place in the paper, the published
     /// result, and notes.
     #[must_use]
     pub fn new(
@@ -50,7 +50,7 @@ impl Finding {
         Self { name: name.into(), title, source, published, tables, notes, goals, figures, runs }
     }
 
-    /// The one line that says whether the goals are met.
+    /// The closing line, with the number of goals met.
     #[must_use]
     pub fn closing(&self) -> String {
         let count = |verdict: Verdict| self.goals.iter().filter(|goal| goal.verdict == verdict).count();
@@ -72,7 +72,7 @@ impl Finding {
         }
     }
 
-    /// Everything as text.
+    /// The whole finding as text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = format!("== {} ({}) ==\n{}", self.title, self.source, wrapped(self.published, ""));
@@ -90,7 +90,7 @@ impl Finding {
         out + &format!("\n{}\n", self.closing())
     }
 
-    /// Keeps every run of these sheets, and notes why figures are missing.
+    /// Adds every run of these sheets, and notes why figures are missing.
     pub fn keep(&mut self, sheets: &[Sheet]) {
         for sheet in sheets {
             for (arm, runs) in &sheet.arms {
@@ -110,7 +110,7 @@ impl Finding {
     }
 }
 
-/// Lines of at most [`LINE`] characters, each after `indent`; those after the first a little further in.
+/// Lines of at most [`LINE`] characters, each after `indent`; later lines are indented a little more.
 fn wrapped(text: &str, indent: &str) -> String {
     let (mut out, mut line) = (String::new(), indent.to_owned());
     for word in text.split_whitespace() {
@@ -129,7 +129,7 @@ fn wrapped(text: &str, indent: &str) -> String {
 /// Writes the figures of a finding into `folder` as SVG, and returns their paths.
 ///
 /// # Errors
-/// [`FigureError`] naming what could not be written.
+/// [`FigureError`] with the file that could not be written.
 pub fn write_figures(finding: &Finding, folder: &Path) -> Result<Vec<PathBuf>, FigureError> {
     write_svgs(finding.figures.iter().map(|figure| (figure.name, figure.svg())), folder)
 }

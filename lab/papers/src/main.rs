@@ -26,7 +26,7 @@ use vellum_report::{Output, OutputError, stdout};
 
 /// The word that makes this executable a worker.
 const WORKER: &str = "work";
-/// Between redraws of the bar's clock.
+/// Time between two redraws of the bar's clock.
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Why there is no result.
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit::status(papers(&args.source).unwrap_or_else(exit::failed)))
 }
 
-/// Runs what was asked for. Goals that are missed are printed and are no failure.
+/// Runs the chosen experiments. Missed goals are printed and are no failure.
 fn papers(which: &Papers) -> Result<u8, Failure> {
     match which {
         Papers::Douglas(options) => douglas(options),
@@ -91,7 +91,7 @@ fn bates(options: &bates::Options) -> Result<u8, Failure> {
     let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
     let out = options.out.as_deref().map(Output::prepare).transpose()?;
     let text_to_stderr = [&json, &out].iter().any(|output| matches!(output, Some(Output::Stdout)));
-    // No thread redraws it: this process measures itself.
+    // No thread redraws the bar, since this process measures itself.
     let bar = bar();
     let mut progress = |now: Progress<'_>| show(&bar, now);
     let mut failed = None;
@@ -114,7 +114,7 @@ fn bates(options: &bates::Options) -> Result<u8, Failure> {
 
 fn smith(options: &smith::Options) -> Result<u8, Failure> {
     reported(&options.common, clocked_bar(), |progress, found| {
-        // Without the library libgc alone is shown, and the tables name what is missing.
+        // Without the library only libgc is shown, and the tables list the missing parts.
         let vellum = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
         let libgc = library::find_libgc().map_err(|error| error.to_string());
         let libraries = smith::Libraries { vellum, libgc };
@@ -123,7 +123,7 @@ fn smith(options: &smith::Options) -> Result<u8, Failure> {
 }
 
 fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
-    // No thread redraws the bar: this process measures itself.
+    // No thread redraws the bar, since this process measures itself.
     reported(&options.common, bar(), |progress, found| {
         let worker = nishigaki::Worker { program: own()?, words: worker_words() };
         Ok(nishigaki::run(options, options.common.scale(), &worker, progress, found))
@@ -137,8 +137,8 @@ fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
     })
 }
 
-/// Runs experiments: each finding is printed as it comes, the report is written at the end, and the exit
-/// status tells of a signal that has cut them short. Whether the report can be written is checked first.
+/// Runs experiments and prints each finding at once; writes the report at the end. The exit status shows a
+/// signal that stopped them. Checks first whether the report can be written.
 fn reported<Own: Serialize>(
     common: &Common,
     bar: ProgressBar,
@@ -176,8 +176,8 @@ fn unwritten(error: WorkshopError) -> Failure {
     OutputError { path: error.path, source: error.source }.into()
 }
 
-/// The exit status, if a signal has cut an experiment short: as shells have it of a process that a signal
-/// ended.
+/// The exit status after a signal has stopped an experiment: the status that shells give for a process that
+/// was ended by that signal.
 fn interrupted() -> u8 {
     Interrupt::last().map_or(0, |signal| SIGNALLED + signal as u8)
 }
@@ -194,7 +194,7 @@ fn print(finding: &Finding, svg: Option<&Path>, to_stderr: bool) -> Result<(), F
     print_text(finding.text(), &figures, to_stderr)
 }
 
-/// Prints what was found, and where its figures are.
+/// Prints text, and the paths of its figures.
 fn print_text(mut text: String, figures: &[PathBuf], to_stderr: bool) -> Result<(), Failure> {
     if !figures.is_empty() {
         let names: Vec<String> = figures.iter().map(|path| path.display().to_string()).collect();
@@ -208,14 +208,14 @@ fn print_text(mut text: String, figures: &[PathBuf], to_stderr: bool) -> Result<
     Ok(stdout::write_all(text.as_bytes())?)
 }
 
-/// The same as [`bar`], of which a thread redraws the clock.
+/// The same bar as [`bar`], with a thread that redraws its clock.
 fn clocked_bar() -> ProgressBar {
     let bar = bar();
     bar.enable_steady_tick(REDRAW);
     bar
 }
 
-/// A bar on standard error if that is a terminal, and nothing elsewhere.
+/// A bar on standard error if that is a terminal; otherwise nothing is drawn.
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{elapsed} {prefix:9} [{bar:30}] {pos}/{len} {wide_msg}");

@@ -9,12 +9,12 @@ use vellum_timing::machine;
 use vellum_timing::marks;
 use vellum_timing::record::{Detail, RecordError, Recorder};
 
-/// The source's number of empty timings.
+/// The paper's number of empty timings.
 pub(super) const COUNT: usize = 1000;
-/// Slow stamps before those that count.
+/// Slow stamps before the measured ones.
 const WARM_UP: usize = 100;
 
-/// How a stamp is made.
+/// The way a stamp is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Path {
     /// By a system call and a conversion from text.
@@ -25,7 +25,7 @@ pub(super) enum Path {
 }
 
 impl Path {
-    /// What it is called in tables and labels.
+    /// Its name in tables and labels.
     pub(super) fn name(self) -> &'static str {
         match self {
             Path::Slow => "slow",
@@ -35,13 +35,13 @@ impl Path {
     }
 }
 
-/// Nothing can be measured.
+/// Why nothing can be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum BasesError {
-    /// No clock.
+    /// There is no usable clock.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// No recorder.
+    /// A recorder could not be made.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
@@ -50,21 +50,21 @@ pub enum BasesError {
 #[derive(Debug)]
 pub(super) struct Rounds {
     pub(super) path: Path,
-    /// A thousand times nothing, a round each; of the slow stamp, with what happened meanwhile.
+    /// A thousand empty timings for each round; those of the slow stamp with the events during each.
     pub(super) series: Vec<Series>,
 }
 
 /// All rounds of all kinds.
 #[derive(Debug)]
 pub(super) struct Bases {
-    /// The clock that is used where one is enough.
+    /// The clock for parts that need only one.
     pub(super) best: Clock,
     pub(super) rounds: Vec<Rounds>,
-    /// Kinds of stamp that cannot be made here, and why.
+    /// Kinds of stamp that cannot be made here, with the reasons.
     pub(super) missing: Vec<String>,
 }
 
-/// The means to make one kind of stamp.
+/// The tools to make one kind of stamp.
 enum Maker {
     Slow(SlowStamp, Clock),
     Builtin(Clock),
@@ -72,7 +72,7 @@ enum Maker {
 }
 
 impl Bases {
-    /// Measures them.
+    /// Measures all rounds.
     pub(super) fn measure(
         scale: Scale,
         seed: u64,
@@ -115,7 +115,7 @@ impl Bases {
         self.rounds.iter().find(|rounds| rounds.path == path).map_or(&[], |rounds| &rounds.series)
     }
 
-    /// All series, kind by kind.
+    /// All series, ordered by kind.
     pub(super) fn into_series(self) -> Vec<Series> {
         self.rounds.into_iter().flat_map(|rounds| rounds.series).collect()
     }
@@ -134,7 +134,7 @@ impl Maker {
     }
 }
 
-/// `count` slow stamps in a row, each timed by `clock`, with what happened in each.
+/// `count` slow stamps in a row, each timed by `clock`, with the events during each.
 pub(super) fn slow_stamps(stamp: &SlowStamp, clock: &Clock, count: usize) -> Result<Series, RecordError> {
     let mut recorder = Recorder::new(*clock, Detail::Full, count)?;
     recorder.repeat(WARM_UP.min(count), || stamp.now());
@@ -143,7 +143,7 @@ pub(super) fn slow_stamps(stamp: &SlowStamp, clock: &Clock, count: usize) -> Res
     Ok(recorder.finish("BASE"))
 }
 
-/// What the clock said, base included, nanoseconds, in order: a BASE is not subtracted from itself.
+/// The clock's readings in nanoseconds and in order, without subtracting the clock's own BASE.
 pub(super) fn raw(series: &Series) -> Vec<f64> {
     series.observations.iter().map(|one| one.wall_ns).collect()
 }
@@ -155,11 +155,11 @@ pub(super) struct Figures {
     pub(super) min: f64,
     pub(super) max: f64,
     pub(super) std: f64,
-    /// The share at the mode, give or take a step of the clock; nothing for a series without a base.
+    /// The share at the mode, within a step of the clock; `None` for a series without a base.
     pub(super) at_mode: Option<f64>,
 }
 
-/// The figures of one round; nothing of an empty one.
+/// The figures of one round; `None` for an empty one.
 pub(super) fn figures(series: &Series) -> Option<Figures> {
     let sample: Sample = raw(series).into();
     let stat = sample.stat()?;
@@ -173,7 +173,7 @@ pub(super) fn middle(rounds: &[Series], of: impl Fn(&Figures) -> Option<f64>) ->
     median(&values)
 }
 
-/// The median of the rounds' values, from the least to the largest of them.
+/// The median of the rounds' values, with the smallest and the largest of them as its interval.
 pub(super) fn span(values: &[f64]) -> Option<Interval> {
     let (low, high) =
         values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));

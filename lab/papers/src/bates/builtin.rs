@@ -42,7 +42,8 @@ pub(super) fn run(bases: &Bases) -> Found {
         Value::Nothing,
     ]);
     table.rows.push(published("builtin", us(6.0), Value::Nothing, 99.4));
-    // Five at 12 µs and one at 8; the rest at 6 or 7, which are one step of that clock apart.
+    // The paper has five timings at 12 µs and one at 8. The others are at 6 or 7, one step of its clock
+    // apart.
     table.rows.push(published("builtin, collector held", us(6.0), us(12.0), 99.4));
     let mut goals = Vec::new();
     let mut runs = Vec::new();

@@ -10,7 +10,7 @@ use serde_json::json;
 use vellum_measure::Layers;
 use vellum_timing::clock::ClockKind;
 
-/// Share of a thousand at the mode, give or take a step of the clock, percent.
+/// Share of a thousand timings at the mode, within a step of the clock, in percent.
 pub(super) const AT_MODE_MIN: f64 = 99.4;
 
 pub(super) fn run(bases: &Bases) -> Found {

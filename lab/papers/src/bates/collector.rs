@@ -25,38 +25,39 @@ use vellum_timing::clock::Clock;
 use vellum_timing::marks;
 use vellum_timing::record::{Detail, Recorder};
 
-/// The source's slice: blocks of its heap, of which each held one object.
+/// The paper's slice: 50 blocks of its heap, with one object in each.
 const SLICE_OBJECTS: u32 = 50;
 /// Slices of Figure 5.
 const SLICES: usize = 1000;
-/// Of which Figure 6 shows the first.
+/// The first slices, which Figure 6 shows.
 const FIRST: usize = 200;
 /// Epochs of idle collection.
 const EPOCHS: u64 = 3;
-/// Times they are made.
+/// Number of times the epochs are repeated.
 const TIMES: usize = 100;
-/// Stamps under each treatment; of those that are judged, as many times as it takes to tell.
+/// Stamps under each treatment; judged treatments repeat them until enough are delayed.
 const STAMPS: usize = 4000;
-/// This number of delayed stamps tells: where 40 are usual, a fifth of them does not come by luck.
+/// Number of delayed stamps that is enough: if 40 are usual, a fifth of them is no chance result.
 const DELAYED_ENOUGH: usize = 40;
-/// Times that stamps are made at most, for that.
+/// Repetitions of the stamps, at most.
 const TIMES_MAX: usize = 25;
-/// Objects that stay alive, of four words: 8 MiB.
+/// Live objects of four words: 8 MiB.
 const LIVE: usize = 1 << 18;
-/// Bytes of garbage made before each stamp, as the source's stamp made some.
+/// Bytes of garbage made before each stamp; the paper's stamp made some too.
 const GARBAGE: usize = 128 << 10;
-/// The longest that idle collection may go on without looking up, nanoseconds: the source's clock tick.
+/// The longest time of idle collection without a check, in nanoseconds: the clock tick of the paper's
+/// machine.
 const IDLE_NS: u64 = 10_000_000;
-/// How long a stamp is in its blocking region at least, nanoseconds: long enough for a collector that waits
-/// to begin, as the source's was when it waited for the interpreter.
+/// The least time of a stamp in its blocking region, in nanoseconds: long enough for a waiting collector to
+/// begin, as the paper's did when it waited for the interpreter.
 const REGION_NS: f64 = 50_000.0;
-/// Time that a stamp waited for the collector, from which on it counts as delayed: the source's met delays of
-/// 1 ms, and of 6 to 8.
+/// A stamp that waited this long for the collector counts as delayed, in nanoseconds. The paper had delays of
+/// 1 ms, and of 6 to 8 ms.
 const DELAY_NS: f64 = 500_000.0;
-/// Delays when the collector gives way, over those when it does not.
+/// Bound of the delays when the collector yields, over those when it does not.
 const GIVING_WAY_MAX: f64 = 0.2;
 
-/// How the collector is treated while stamps are made.
+/// What the collector does while stamps are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Treatment {
     None,
@@ -83,7 +84,7 @@ pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress
         Vec::new(),
     );
     let config = gc::Config { tells_writes: true, ..gc::Config::DEFAULT };
-    // Made once in a process; a second run finds it there.
+    // The heap is made once in a process; a second run of this experiment reuses it.
     let _ = gc::init(config);
     let Some(heap) = Lists::new(scale.pick(LIVE, LIVE / 4, LIVE / 64)) else {
         finding.notes.push("not here: no memory for a collected heap".into());
@@ -134,19 +135,19 @@ fn words(treatment: Treatment) -> &'static str {
     TREATMENTS.iter().find(|(one, _)| *one == treatment).map_or("", |(_, words)| words)
 }
 
-/// Lists that stay alive as long as this does: the places that hold their heads are roots.
+/// Live lists: the places of their heads are roots until this value is dropped.
 struct Lists {
     heads: Box<[usize]>,
 }
 
-/// Lists that the objects are spread over.
+/// Number of lists over which the objects are distributed.
 const HEADS: usize = 64;
 
 impl Lists {
     fn new(objects: usize) -> Option<Lists> {
         let mut lists = Lists { heads: vec![0; HEADS].into_boxed_slice() };
         let range = lists.heads.as_ptr_range();
-        // SAFETY: the places are readable until `drop` takes them back.
+        // SAFETY: the places are in a box that lives until `drop` removes the roots.
         unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.ok()?;
         for object in 0..objects {
             let new = gc::alloc(32).cast::<usize>();
@@ -154,10 +155,10 @@ impl Lists {
                 return None;
             }
             let head = &mut lists.heads[object % HEADS];
-            // SAFETY: a new object of four words.
+            // SAFETY: `new` is a new object of four words.
             unsafe { gc::write(new, *head) };
-            // Volatile: the collector reads what the compiler thinks nobody does.
-            // SAFETY: the place is the box's.
+            // A volatile write, since the compiler does not see that the collector reads it.
+            // SAFETY: `head` is a mutable reference into the box.
             unsafe { std::ptr::from_mut(head).write_volatile(new.expose_provenance()) };
         }
         Some(lists)
@@ -171,7 +172,7 @@ impl Drop for Lists {
     }
 }
 
-/// How long each of `count` slices took, nanoseconds.
+/// The times of `count` slices, in nanoseconds.
 fn slices(clock: &Clock, count: usize) -> Vec<f64> {
     (0..count)
         .map(|_| {
@@ -182,7 +183,7 @@ fn slices(clock: &Clock, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// How long three collections in slices took, nanoseconds, `count` times.
+/// The times of three collections in slices, in nanoseconds, `count` times.
 fn epochs(clock: &Clock, count: usize) -> Vec<f64> {
     (0..count)
         .map(|_| {
@@ -196,13 +197,13 @@ fn epochs(clock: &Clock, count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Makes the collector's pauses marks.
+/// The collector's hook: records each pause as a mark.
 unsafe extern "C" fn note(kind: i32, start_ns: u64, end_ns: u64) {
     let kind = if kind == MARK_IDLE { marks::Kind::IDLE } else { marks::Kind::MAJOR };
     marks::record(kind, start_ns, end_ns);
 }
 
-/// The number of an idle slice to the collector's hook.
+/// The kind that the hook gets for an idle slice.
 const MARK_IDLE: i32 = 2;
 
 type Stamps = Vec<(Treatment, Series)>;
@@ -234,7 +235,7 @@ fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Err
             }
             let series = repeated(|| timed(clock, count, &stamp), enough);
             over.store(true, Ordering::Relaxed);
-            // The thread ends on its own: it waits for nothing that this one holds.
+            // The thread ends without a join here: it waits for nothing that this thread holds.
             series
         });
         if treatment == Treatment::Held {
@@ -252,7 +253,7 @@ fn stamps(clock: &Clock, count: usize) -> Result<Stamps, Box<dyn std::error::Err
     Ok(found)
 }
 
-/// Series made one after the other, as one, until there is `enough` of them; and how many they were.
+/// Repeats series until `enough` returns true; returns them as one series, with their number.
 fn repeated<E>(
     mut make: impl FnMut() -> Result<Series, E>,
     enough: impl Fn(&Series, usize) -> bool,
@@ -288,7 +289,7 @@ fn timed(
     Ok(recorder.finish("stamp"))
 }
 
-/// Least, middle, ninety-ninth hundredth, most; nothing of nothing.
+/// Minimum, median, 99th percentile and maximum; `None` without values.
 fn marks_of(values: &[f64]) -> Option<[f64; 4]> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -317,8 +318,7 @@ fn durations_table(slices: &[f64], epochs: &[f64]) -> Table {
     table
 }
 
-/// How long each stamp, when it was to come out of its region, waited for a slice in idle time to end,
-/// nanoseconds.
+/// The time for which each stamp waited at the end of its region for an idle slice to end, in nanoseconds.
 fn waits(series: &Series) -> Vec<f64> {
     let slices: Vec<_> = series.marks.iter().filter(|mark| mark.cause == MarkCause::Idle).collect();
     let wait = |from: u64, to: u64| {
@@ -330,12 +330,12 @@ fn waits(series: &Series) -> Vec<f64> {
     stamps.map(|one| wait(one.start_ns + REGION_NS as u64, one.start_ns + one.wall_ns as u64)).collect()
 }
 
-/// Stamps delayed by the collector.
+/// Number of stamps delayed by the collector.
 fn delays(series: &Series) -> usize {
     waits(series).iter().filter(|ns| **ns >= DELAY_NS).count()
 }
 
-/// The same, of a thousand.
+/// Number of delayed stamps in a thousand.
 fn delayed(series: &Series) -> f64 {
     delays(series) as f64 * 1000.0 / series.observations.len().max(1) as f64
 }
@@ -366,7 +366,7 @@ fn stamps_table(stamps: &Stamps) -> Table {
     table
 }
 
-/// Why giving way is not judged, if it is not.
+/// The reason why yielding is not judged, if it is not.
 fn too_few(stamps: &Stamps) -> Option<String> {
     let (_, series) = stamps.iter().find(|(one, _)| *one == Treatment::Stubborn)?;
     let (delayed, made) = (delays(series), series.observations.len());
@@ -423,7 +423,7 @@ mod tests {
     use super::*;
     use vellum_measure::{Mark, Observation};
 
-    /// `delayed` of `count` stamps waited for a slice.
+    /// A series of `count` stamps, of which `delayed` waited for a slice.
     fn series(count: usize, delayed: usize) -> Series {
         let (stamp_ns, start) = (2.0 * DELAY_NS, |place: usize| place as u64 * 10 * DELAY_NS as u64);
         let observations = (0..count).map(|place| Observation {

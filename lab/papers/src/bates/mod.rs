@@ -40,12 +40,12 @@ use crate::{Progress, Scale};
 use bases::Bases;
 use vellum_report::plot::{Plot, PlotError};
 
-/// A figure of the source, drawn again.
+/// A figure of the paper, drawn again.
 #[derive(Debug)]
 pub struct Drawing {
     /// File name without ending.
     pub name: &'static str,
-    /// What is drawn.
+    /// The plot.
     pub plot: Plot,
 }
 
@@ -54,14 +54,14 @@ pub struct Drawing {
 pub struct Found {
     /// Tables, notes and goals.
     pub finding: Finding,
-    /// The figures of the source.
+    /// The paper's figures.
     pub drawings: Vec<Drawing>,
 }
 
-/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done.
+/// Runs the experiments of the options, in the paper's order; `found` is called after each.
 ///
 /// # Errors
-/// When no clock can be read, so that nothing can be measured at all.
+/// If no clock can be read.
 pub fn run(
     options: &Options,
     scale: Scale,
@@ -84,7 +84,7 @@ pub fn run(
     Ok(Report::new(SCHEMA, scale, seed, findings, report::Own { series: bases.into_series() }))
 }
 
-/// A drawing, or nothing where there is nothing to draw.
+/// A drawing; `None` if there is nothing to draw.
 fn drawing(name: &'static str, plot: Result<Plot, PlotError>) -> Option<Drawing> {
     plot.ok().map(|plot| Drawing { name, plot })
 }

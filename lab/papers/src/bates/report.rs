@@ -13,18 +13,19 @@ pub const SCHEMA: &str = "vellum.papers.bates/1";
 /// The whole result.
 pub type Report = report::Report<Own>;
 
-/// What only this report says.
+/// The part that only this report has.
 #[derive(Debug, Clone, Serialize)]
 pub struct Own {
-    /// Every BASE, a round each, as in schema `vellum.observations/1`. Labels: the kind of stamp, the round.
+    /// Every BASE, one for each round, in schema `vellum.observations/1`. Labels: the kind of stamp, the
+    /// round.
     pub series: Vec<Series>,
 }
 
 impl Report {
-    /// Every observation as lines.
+    /// Every observation as lines of text.
     ///
     /// # Errors
-    /// None that can occur: the series come from clocks and memory takes them.
+    /// Never: the series come from clocks, and writing to memory does not fail.
     pub fn lines(&self) -> Result<Vec<u8>, WriteError> {
         let mut text = Vec::new();
         self.own.series.iter().try_for_each(|series| write_series(&mut text, series))?;
@@ -35,7 +36,7 @@ impl Report {
 /// Writes figures into `folder` as SVG, and returns their paths.
 ///
 /// # Errors
-/// [`FigureError`] naming what could not be written.
+/// [`FigureError`] with the file that could not be written.
 pub fn write_drawings(drawings: &[Drawing], folder: &Path) -> Result<Vec<PathBuf>, FigureError> {
     let figures = drawings.iter().map(|drawing| (drawing.name, drawing.plot.svg()));
     report::write_svgs(figures, folder)

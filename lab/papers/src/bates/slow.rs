@@ -15,10 +15,9 @@ use vellum_measure::{Attribution, Known, Layers, Series, Spectrum, Unit};
 use vellum_report::plot::{Kind, Plot, Subject};
 use vellum_timing::clock::Clock;
 
-/// What the source printed of its thousand: mean, min, max, std, microseconds.
+/// The paper's figures of its thousand: mean, min, max, std, in microseconds.
 const PUBLISHED_US: [f64; 4] = [486.0, 402.0, 9053.0, 499.0];
-/// How much quicker a builtin stamp must be to be worth its name. The source's was 67 times (402 µs and 6
-/// µs).
+/// Bound of the ratio of the slow to the builtin stamp. The paper's was 67 (402 µs and 6 µs).
 const QUICKER_MIN: f64 = 10.0;
 const LAYERS_SHOWN: usize = 3;
 
@@ -94,7 +93,7 @@ fn figures_table(rounds: &[Series]) -> Table {
     table
 }
 
-/// What each layer of outliers is, as `plot -o`, `-oo` … take them off.
+/// The layers of outliers, as `plot -o`, `-oo` … removes them.
 fn layers_table(layers: &Layers) -> Table {
     let mut table = Table::new(
         "Layers of outliers (beyond mean ± 2 std), first round",
@@ -127,13 +126,13 @@ fn layers_table(layers: &Layers) -> Table {
     table
 }
 
-/// Enough slow stamps to find a beat.
+/// A series of slow stamps that is long enough to find periods.
 fn longer(clock: &Clock, scale: Scale) -> Option<Series> {
     let stamp = SlowStamp::open().ok()?;
     slow_stamps(&stamp, clock, scale.pick(600_000, 200_000, 500)).ok()
 }
 
-/// What the outliers of a longer run lost time to, and which disturbances keep a beat.
+/// The causes of outliers in a longer run, and the periodic disturbances.
 fn disturbances(series: &Series) -> Vec<Table> {
     let tick = series.machine.as_ref().and_then(|machine| machine.hz).map(Known::tick);
     let known: Vec<Known> = tick.into_iter().chain(Known::from_marks(&series.marks)).collect();
@@ -146,7 +145,7 @@ fn disturbances(series: &Series) -> Vec<Table> {
     causes.into_iter().chain(spectrum.as_ref().map(beats_table)).collect()
 }
 
-/// What the outliers lost time to.
+/// The causes of the outliers' lost time.
 fn causes_table(attribution: &Attribution, stamps: usize) -> Table {
     let usual = Unit::Nanoseconds.scaled(attribution.usual_ns);
     let share = attribution.lost_share() * 100.0;
@@ -173,7 +172,7 @@ fn causes_table(attribution: &Attribution, stamps: usize) -> Table {
     table
 }
 
-/// Which disturbances keep a beat.
+/// The periodic disturbances.
 fn beats_table(spectrum: &Spectrum) -> Table {
     let span = Unit::Seconds.scaled(spectrum.span);
     let mut table = Table::new(

@@ -15,10 +15,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 pub(super) const FILE: &str = "/proc/uptime";
-/// The source's buffer.
+/// The size of the paper's buffer.
 const BUFFER_BYTES: usize = 128;
 
-/// Makes stamps the slow way.
+/// Makes slow stamps.
 #[derive(Debug)]
 pub(super) struct SlowStamp {
     file: File,
@@ -27,11 +27,11 @@ pub(super) struct SlowStamp {
 impl SlowStamp {
     pub(super) fn open() -> io::Result<SlowStamp> {
         let stamp = SlowStamp { file: File::open(FILE)? };
-        // Tries one stamp, so that a failure is known before a thousand are made.
+        // Makes one stamp, so that a failure shows before a thousand are made.
         stamp.now().map(|_| stamp)
     }
 
-    /// Seconds since the machine was started.
+    /// Seconds since the machine's start.
     #[inline(never)]
     pub(super) fn now(&self) -> io::Result<f64> {
         let mut buffer = vec![0u8; BUFFER_BYTES];

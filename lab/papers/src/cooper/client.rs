@@ -5,28 +5,28 @@
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Client {
-    /// Its file in `clients/`, and its name in the source's tables.
+    /// Its file in `clients/`, and its name in the paper's tables.
     pub(super) name: &'static str,
-    /// The source's figures: live size, results, original without copy-back, modified with it.
+    /// The paper's figures: live size, results, original without copy-back, modified with it.
     pub(super) figures: [u32; 4],
-    /// Whether it is to page.
+    /// Whether its heap should exceed the memory.
     pub(super) pages: bool,
-    /// Whether less work leaves what lives as it is.
+    /// Whether it keeps the same live data with less work.
     pub(super) scales: bool,
 }
 
-/// All of them, in the source's order.
+/// All clients, in the paper's order.
 pub(super) const CLIENTS: [Client; 3] = [
     Client { name: "compiler", figures: [1, 2, 3, 4], pages: true, scales: true },
-    // Scaled, it would have fewer items to sort.
+    // With less work it would have fewer items to sort.
     Client { name: "sort", figures: [5, 6, 7, 8], pages: true, scales: false },
     Client { name: "primes", figures: [9, 10, 11, 12], pages: false, scales: true },
 ];
 
-/// How much memory there is, and how much is done.
+/// The memory, and the amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
-    /// The counterpart of the source's 11 MB.
+    /// The counterpart of the paper's 11 MB.
     pub(super) memory_mib: u32,
     /// Percent of the clients' work.
     pub(super) work: u32,

@@ -14,11 +14,11 @@ use super::setting::{Mode, Setting, Sizing, Strategy};
 use crate::cells::{control, middle, ratio, twin};
 use crate::{Bound, Finding, Goal, Scale, Table, Value};
 
-/// "`knee`, untuned: within 10 % of the brute-force optimum".
+/// Goal: `knee`, untuned, within 10 % of the brute-force optimum.
 const OVER_MAX: f64 = 1.1;
 const ROUNDS: usize = 5;
 
-/// Others: their words, and the memory they have. Their live data are 64 MiB of trees, and some 3 MB of rules
+/// Other clients: their words, and their memory. Their live data are 64 MiB of trees, and some 3 MB of rules
 /// and equations.
 const OTHERS: [(Client, &[&str], u64); 2] = [
     (Client { name: "trees", figures: [0; 4], pages: true, scales: true }, &["scale=10"], 76 << 20),
@@ -56,7 +56,7 @@ pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str) -> Fi
         finding.notes.extend(lab.calibrate(client));
         one(lab, journal, library, client, &mut table, &mut finding);
     }
-    // A quick look is at what was published.
+    // A quick run is limited to the published clients.
     if lab.scale == Scale::Full && lab.clients().len() == CLIENTS.len() {
         for (client, words, memory) in &OTHERS {
             lab.set_other(client, words, *memory);
@@ -79,7 +79,7 @@ fn one(
     let (mut best, mut tried, mut failed): (Option<(f64, Sizing)>, _, _) = (None, 0, 0);
     for strategy in Strategy::BOTH {
         if lab.scale != Scale::Full {
-            // The better, by a run, of the source's parameters.
+            // The better of the paper's parameters, by a run of each.
             let sizing = strategy.published(client.name, mode);
             let ready = sizing.and_then(|sizing| {
                 Some((sizing, lab.ready(client, &Setting { sizing, mode, after }, place)?))

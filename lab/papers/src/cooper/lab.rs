@@ -15,34 +15,34 @@ use std::time::Duration;
 use vellum_campaign::{Ended, Launch, Sheet};
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 
-/// The longest a run may take.
+/// The longest time of a run.
 pub(super) const ALLOWED: Duration = Duration::from_secs(900);
-/// The client that shows what a process needs besides its heap, and its words.
+/// A client with a small heap, and its words: shows the memory that a process needs besides its heap.
 const TRIAL: (&str, &[&str]) = ("mergesort", &["scale=1", "items=100"]);
-/// The memory it may have, and what is taken where it cannot be asked.
+/// Its memory limit, and the value used if it cannot be measured.
 const TRIAL_LIMIT: u64 = 64 << 20;
 const BESIDES: u64 = 4 << 20;
-/// How much more memory a client gets whose baseline the kernel does not let live, and how often.
+/// The factor by which a client's memory grows if the kernel kills its baseline, and the number of attempts.
 const RAISE: (u64, u64) = (5, 4);
 const RAISES: usize = 4;
-/// A sort in so little shows whether heaps are paged: frames, and what stands for memory.
+/// A sort that shows whether heaps are paged: its frames, and the memory in MiB that it is given.
 const PAGED_TRIAL: (u64, u32) = (2 << 20, 3);
 
-/// What decides between runs, and what it is called.
+/// The figure by which runs are compared, and its name.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Clock {
     pub(super) metric: &'static str,
     pub(super) words: &'static str,
 }
 
-/// What this library has.
+/// The capabilities of this library.
 #[derive(Debug)]
 struct Has {
-    /// The plan; or why not.
+    /// The plan, or the reason why it is missing.
     plan: Result<(), String>,
     sizing: bool,
     modes: bool,
-    /// Whether heaps are paged by Vellum; or why not.
+    /// Whether Vellum pages heaps, or the reason why not.
     paged: Result<(), String>,
 }
 
@@ -52,15 +52,15 @@ pub(super) struct Lab<'a> {
     pub(super) seed: u64,
     pub(super) size: Size,
     pub(super) experiment: String,
-    /// The parameters that were searched for.
+    /// The parameters found by search.
     pub(super) found: BTreeMap<String, Sizing>,
     workshop: Workshop,
     has: Has,
     swap: Option<Result<Swap, String>>,
     besides: u64,
-    /// Memory of clients that have their own: those whose baseline died with less.
+    /// Memory of clients whose baseline was killed with less, and of other clients.
     raised: BTreeMap<&'static str, u64>,
-    /// Words of clients that make no live data for a given memory.
+    /// Words of clients whose live data do not depend on the memory.
     words: BTreeMap<&'static str, &'static [&'static str]>,
     progress: &'a mut dyn FnMut(Progress<'_>),
 }
@@ -123,7 +123,7 @@ impl<'a> Lab<'a> {
         });
     }
 
-    /// What is not here, with the reason: left out of the tables.
+    /// The missing parts, with the reasons; the tables leave them out.
     pub(super) fn missing(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Err(why) = &self.has.plan {
@@ -144,7 +144,7 @@ impl<'a> Lab<'a> {
         out
     }
 
-    /// Why a place cannot be had.
+    /// The reason why a place cannot be used.
     pub(super) fn obstacle(&mut self, place: Place) -> Option<String> {
         if let Err(why) = &self.has.plan {
             return Some(why.clone());
@@ -168,7 +168,7 @@ impl<'a> Lab<'a> {
         CLIENTS.iter().filter(asked).collect()
     }
 
-    /// What becomes of vacated regions: all that this plan can do.
+    /// All treatments of vacated regions that this plan supports.
     pub(super) fn afters(&self) -> &'static [After] {
         match self.options.plan {
             PlanName::Appel => &[After::CopyBack, After::Drift, After::Reuse, After::Stay],
@@ -176,7 +176,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// What a strategy of the source does with vacated regions, as far as this plan can.
+    /// The treatment of vacated regions in a strategy of the paper, if this plan supports it.
     pub(super) fn usually(&self, strategy: Strategy) -> After {
         match self.options.plan {
             PlanName::Appel => strategy.usually(),
@@ -184,12 +184,12 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// What is best by what this plan can do, for those who choose nothing.
+    /// The best treatment of this plan, for settings that choose none.
     pub(super) fn usual(&self) -> After {
         if self.options.plan == PlanName::Appel { After::Stay } else { After::InPlace }
     }
 
-    /// The modes of these that this library has.
+    /// The modes of `of` that this library supports.
     pub(super) fn modes(&self, of: &[Mode]) -> Vec<Mode> {
         of.iter().copied().filter(|mode| self.has.modes || *mode == Mode::Default).collect()
     }
@@ -199,8 +199,8 @@ impl<'a> Lab<'a> {
         self.has.sizing
     }
 
-    /// What decides between runs: where others use the machine's processors and the device costs CPU time
-    /// only, that.
+    /// The figure by which runs are compared: CPU time, if the device costs CPU time only, since other
+    /// programs use the machine's processors.
     pub(super) fn clock(&self, place: Place) -> Clock {
         if self.options.zram && place != Place::Pager {
             Clock { metric: "process_cpu_ns", words: "CPU time" }
@@ -209,7 +209,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Processors' worth of runs at the same time.
+    /// Number of simultaneous runs.
     pub(super) fn jobs(&self) -> usize {
         let all = std::thread::available_parallelism().map_or(1, usize::from);
         self.options.jobs.map_or(all, usize::from)
@@ -233,7 +233,7 @@ impl<'a> Lab<'a> {
         self.raised.get(client.name).copied().unwrap_or_else(|| self.size.memory())
     }
 
-    /// A client under a setting, to be run; nothing where it cannot be compiled.
+    /// A run of a client under a setting; `None` if the client cannot be compiled.
     pub(super) fn ready(
         &mut self,
         client: &'static Client,
@@ -260,13 +260,13 @@ impl<'a> Lab<'a> {
         Some(self.ready_with(launch, place, limit))
     }
 
-    /// Has a client that is not of the three run with these words in so much memory.
+    /// Sets the words and the memory of a client outside the three.
     pub(super) fn set_other(&mut self, client: &Client, words: &'static [&'static str], memory: u64) {
         self.raised.insert(client.name, memory);
         self.words.insert(client.name, words);
     }
 
-    /// What everything is held against: the source's original strategy, no pager, copy-back.
+    /// The baseline of all comparisons: the paper's original strategy, no pager, copy-back.
     pub(super) fn baseline(&self, client: &Client, place: Place) -> Option<Setting> {
         let mode = *self.modes(&[Mode::None, Mode::Default]).first()?;
         let strategy = Strategy::Original;
@@ -274,7 +274,7 @@ impl<'a> Lab<'a> {
         Some(Setting { sizing, mode, after: self.usually(strategy) })
     }
 
-    /// A strategy's parameters: those that were searched for, else the source's.
+    /// A strategy's parameters: those found by search, or else the paper's.
     pub(super) fn parameters(
         &self,
         client: &Client,
@@ -287,7 +287,7 @@ impl<'a> Lab<'a> {
         searched.or_else(|| strategy.published(client.name, mode))
     }
 
-    /// Gives a client more memory until the kernel lets its baseline live; returns a note of it.
+    /// Raises a client's memory until the kernel does not kill its baseline; returns a note of it.
     pub(super) fn calibrate(&mut self, client: &'static Client) -> Option<String> {
         let mut tried = Vec::new();
         for _ in 0..=RAISES {
@@ -328,7 +328,7 @@ impl<'a> Lab<'a> {
         };
         let Ok(end) = experiment.run(&Stop::rounds(rounds), &mut executor);
         if let End::Signal(_) = end {
-            // What was not run says why, so that no table has an empty cell without a reason.
+            // Missing runs get a reason, so that no table has an empty cell without one.
             for arm in 0..arms.len() {
                 for round in sheet.arms[arm].1.len()..rounds {
                     sheet.keep(Turn { round, place: 0, arm }, Err(Ended::Asked));
@@ -338,12 +338,12 @@ impl<'a> Lab<'a> {
         vec![sheet]
     }
 
-    /// Tells how far it is.
+    /// Reports progress.
     pub(super) fn tell(&mut self, done: usize, total: usize, what: &str) {
         (self.progress)(Progress { experiment: &self.experiment, done, total, what });
     }
 
-    /// An empty finding, with notes about what is not here.
+    /// An empty finding, with notes about missing parts.
     pub(super) fn finding(
         &self,
         title: &'static str,
@@ -362,10 +362,10 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// For a quick look, this percentage of the clients' work.
+/// Percentage of the clients' work in a quick run.
 const WORK_QUICK: u32 = 25;
 
-/// How a search is known again.
+/// The key of a search.
 pub(super) fn search_key(
     client: &Client,
     strategy: Strategy,

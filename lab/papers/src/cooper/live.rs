@@ -9,11 +9,12 @@ use crate::workshop::Build;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use std::process::{Command, Stdio};
 
-/// Looks in a plot, about.
+/// Approximate number of measurements in a plot.
 const LOOKS: u64 = 200;
-/// KiB allocated for each MiB of memory, about: sets how often the live data are measured.
+/// Approximate KiB allocated for each MiB of memory, which sets the interval of measurements of the live
+/// data.
 const ALLOCATED_KIB: [(&str, u64); 3] = [("compiler", 33_000), ("sort", 7_700), ("primes", 80_000)];
-/// Parts of the memory: a saw that is above this for half of the time; live data that end above memory.
+/// Goals, in parts of the memory: live data above this for half of the time; live data that end above memory.
 const HALF: f64 = 0.5;
 const WHOLE: f64 = 1.0;
 
@@ -88,7 +89,7 @@ fn tell(lab: &Lab<'_>, client: &Client, points: &Points, table: &mut Table, find
         Value::Number(above(WHOLE)),
     ]);
     match client.name {
-        // With less than all its modules it has the smallest teeth only.
+        // With less than all its modules it has only the smallest peaks.
         "compiler" if lab.size.work == 100 => finding.goals.push(Goal::of(
             "Compiler: time with more than half of memory alive",
             " %",

@@ -49,12 +49,12 @@ use search::Journal;
 use std::path::Path;
 use vellum_process::Interrupt;
 
-/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done. `library`
-/// is Vellum's. A signal that asks to end ends the current run; changes to the machine are undone.
+/// Runs the experiments of the options, in the paper's order; `found` is called after each. `library` is
+/// Vellum's. A signal to end stops the current run; changes to the machine are undone.
 ///
 /// # Errors
-/// When the clients' sources cannot be written into the temporary folder. An experiment that this machine
-/// does not allow is no error: it is named.
+/// If the clients' sources cannot be written into the temporary folder. An experiment that this machine does
+/// not allow is no error: the report lists it.
 pub fn run(
     options: &Options,
     scale: Scale,
@@ -62,7 +62,7 @@ pub fn run(
     progress: &mut dyn FnMut(Progress<'_>),
     mut found: impl FnMut(&Finding),
 ) -> Result<Report, WorkshopError> {
-    // Where signals cannot be caught, they end this process as they always did.
+    // If signals cannot be caught, they end this process as usual.
     let _caught = Interrupt::catch();
     let workshop = Workshop::new(library)?;
     let mut lab = Lab::new(options, scale, library, workshop, progress);
@@ -87,7 +87,7 @@ pub fn run(
     Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, report::Own::of(&lab)))
 }
 
-/// The identity of a library: its length and when it was written.
+/// The identity of a library: its length and its modification time.
 fn fingerprint(library: &Path) -> String {
     let time = |meta: &std::fs::Metadata| {
         let written = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;

@@ -25,18 +25,18 @@ const GROUP: &str = "vellum-cooper";
 /// Bytes of swap for each byte of memory: the original strategy's heap is three times the live data, twice
 /// over.
 const SWAP_TIMES: u64 = 12;
-/// How often a run is looked at.
+/// Time between two checks of a run.
 const LOOK: Duration = Duration::from_millis(4);
 /// The kernel's counters for the whole machine, and our names for them.
 const KERNEL: [(&str, &str); 3] =
     [("pswpin", "swapped_in_pages"), ("pswpout", "swapped_out_pages"), ("pglazyfreed", "lazily_freed_pages")];
 
-/// Where memory is short.
+/// The place of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// The kernel pages, in a cgroup.
     Kernel,
-    /// Vellum's pager does.
+    /// Vellum's pager pages.
     Pager,
     /// Memory is ample.
     Plenty,
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// The kernel's swap. Made for the experiment and removed with it.
+/// The kernel's swap, made for the experiment and removed with it.
 #[derive(Debug)]
 pub(super) enum Swap {
     Zram { _device: Device },
@@ -60,7 +60,7 @@ pub(super) enum Swap {
 }
 
 impl Swap {
-    /// Makes it, large enough for clients with `memory` bytes.
+    /// Makes swap that is large enough for clients with `memory` bytes.
     pub(super) fn new(zram: bool, folder: &std::path::Path, memory: u64) -> Result<Self, DeviceError> {
         let bytes = memory * SWAP_TIMES;
         Ok(if zram {
@@ -71,15 +71,15 @@ impl Swap {
     }
 }
 
-/// A run that can be made.
+/// A run that is ready to start.
 #[derive(Debug, Clone)]
 pub(super) struct Ready {
     pub(super) launch: Launch,
     pub(super) place: Place,
-    /// What the process may have, bytes: the cgroup's limit, or the frames.
+    /// The process's memory in bytes: the cgroup's limit, or the frames.
     pub(super) limit: u64,
     pub(super) folder: PathBuf,
-    /// Tells runs at the same time apart.
+    /// Distinguishes simultaneous runs.
     pub(super) number: usize,
     pub(super) allowed: Duration,
 }
@@ -89,10 +89,10 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> Ended {
 }
 
 impl Ready {
-    /// Makes the run. Everything made for it is removed when it returns.
+    /// Makes the run. Everything made for it is removed before it returns.
     ///
     /// # Errors
-    /// How it ended otherwise.
+    /// The reason why it failed.
     pub(super) fn run(&self) -> Result<Metrics, Ended> {
         let board = BoardFile::create().map_err(|error| failed("a board", &error))?;
         let mut launch = self.launch.clone();
@@ -136,12 +136,12 @@ impl Ready {
     }
 }
 
-/// Whether a signal has asked this process to end.
+/// Whether a signal to end this process has arrived.
 pub(super) fn asked() -> bool {
     Interrupt::arrived().is_some()
 }
 
-/// The kernel's counters for the whole machine so far; NaN for those that it does not have.
+/// The kernel's counters for the whole machine until now; NaN for missing ones.
 fn kernel_counts() -> [f64; KERNEL.len()] {
     let counts = vellum_kernel::machine::counters(KERNEL.map(|(name, _)| name));
     counts.map(|count| count.map_or(f64::NAN, |count| count as f64))

@@ -27,14 +27,14 @@ pub(super) const PAGES: [&str; 9] = [
 /// Counts by the rows of [`PAGES`].
 type Pages = [u32; PAGES.len()];
 
-/// The parameters that were found.
+/// The parameters that the search of the paper found.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Parameters {
     Original { mem_limit_kb: u32, ratio: u32 },
     Modified { mem_lim_kb: u32, min_new_size_kb: u32, min_old_incr_kb: u32 },
 }
 
-/// What a figure says of one mode.
+/// A figure's data for one mode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Column {
     pub(super) parameters: Parameters,
@@ -81,7 +81,7 @@ const fn modified(
     Column { parameters, times_s, pages }
 }
 
-/// The figure of a client under a strategy.
+/// The appendix's figure of a client under a strategy.
 pub(super) fn appendix(client: &str, is_original: bool, copy_back: bool) -> Option<&'static Appendix> {
     let is = |one: &&Appendix| {
         one.client == client && one.is_original() == is_original && one.copy_back == copy_back
@@ -89,7 +89,7 @@ pub(super) fn appendix(client: &str, is_original: bool, copy_back: bool) -> Opti
     APPENDIX.iter().find(is)
 }
 
-/// All of them.
+/// All figures.
 pub(super) const APPENDIX: [Appendix; 12] = [
     Appendix { figure: 13, client: "compiler", copy_back: true, columns: FIGURE_13 },
     Appendix { figure: 14, client: "sort", copy_back: true, columns: FIGURE_14 },

@@ -10,10 +10,10 @@ pub const SCHEMA: &str = "vellum.papers.cooper/1";
 /// The whole result.
 pub type Report = report::Report<Own>;
 
-/// What only this report says.
+/// The part that only this report has.
 #[derive(Debug, Clone, Serialize)]
 pub struct Own {
-    /// The counterpart of the source's 11 MB.
+    /// The counterpart of the paper's 11 MB.
     pub memory_mib: u32,
     /// `file` or `zram`.
     pub device: &'static str,

@@ -20,14 +20,15 @@ use crate::{Axis, Bound, Figure, Finding, Goal, Scale, Series, Table, Value};
 use vellum_campaign::Sheet;
 use vellum_measure::median;
 
-/// "best Vellum setting at least 4x faster than original / no pager / copy-back (published: 3.8x, 3.8x)".
+/// Goal: the best Vellum setting at least 4 times as fast as original, no pager, copy-back (published: 3.8,
+/// 3.8).
 const BEST_MIN: f64 = 4.0;
-/// "Primes: no mode costs more than 2 %", of CPU time: it does not page.
+/// Goal: no mode costs Primes, which does not page, more than 2 % of CPU time.
 const COST_MAX: f64 = 1.02;
 const COST: &str = "process_cpu_ns";
-/// "Against the kernel's swap on the same device under the same memory, at least 1.5x faster".
+/// Goal: at least 1.5 times as fast as the kernel's swap on the same device under the same memory.
 const PAGER_MIN: f64 = 1.5;
-/// The setting compared for that: no parameters to tune.
+/// The setting compared for this goal: it has no parameters to tune.
 const UNTUNED: &str = "knee, paged by the kernel";
 
 const PAGE_BYTES: f64 = 4096.0;
@@ -44,7 +45,7 @@ const FILES: [(&str, Place, [&str; 3]); 6] = [
     ("primes", Place::Pager, ["cooper-figure10-pager", "cooper-figure11-pager", "cooper-figure12-pager"]),
 ];
 
-/// Rows that count pages: the name, the source's rows, and how the count is made.
+/// Rows that count pages: the name, the paper's rows, and the function that counts.
 type Count = fn(&Sheet, &str) -> Option<f64>;
 type Rows = &'static [(&'static str, &'static [usize], Count)];
 const KERNEL_ROWS: Rows = &[
@@ -96,7 +97,7 @@ pub(super) fn run(lab: &mut Lab<'_>, journal: &mut Journal, library: &str, place
     finding
 }
 
-/// Searches for the parameters of both strategies under each mode; what went wrong.
+/// Searches for the parameters of both strategies under each mode; returns the errors.
 pub(super) fn search_all(
     lab: &mut Lab<'_>,
     journal: &mut Journal,
@@ -115,7 +116,7 @@ pub(super) fn search_all(
     notes
 }
 
-/// The modes of the source that are here; the library's own where it has no other.
+/// The paper's modes that this library supports, or else its default.
 fn columns(lab: &Lab<'_>) -> Vec<Mode> {
     let modes = lab.modes(&MODES);
     if modes.is_empty() { vec![Mode::Default] } else { modes }
@@ -127,7 +128,7 @@ fn device(place: Place, lab: &Lab<'_>, finding: &Finding) -> String {
         (Place::Kernel, true) => "zram".to_owned(),
         _ => format!("a file in {}", lab.options.folder().display()),
     };
-    // Of all runs that read back: what a run took beyond its CPU time, for each page that it waited for.
+    // From all runs that read back: the time of a run beyond its CPU time, for each page that it waited for.
     let delays: Vec<f64> = finding
         .runs
         .iter()
@@ -148,7 +149,7 @@ fn device(place: Place, lab: &Lab<'_>, finding: &Finding) -> String {
     }
 }
 
-/// Everything of one client.
+/// Measures all settings of one client and adds the results to `finding`.
 fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut Finding) {
     let Some(baseline) = lab.baseline(client, place) else { return };
     let settings = settings(lab, client, place);
@@ -162,7 +163,7 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut F
     if let Some(ready) = lab.ready(client, &baseline, place) {
         arms.push((twin(&base), ready));
     }
-    // A test makes no swap.
+    // Tests must not make swap.
     let kernel_too = place == Place::Pager && client.pages && lab.scale != Scale::Tiny;
     if kernel_too && lab.obstacle(Place::Kernel).is_none() {
         let knee = Setting { sizing: Sizing::Knee, mode: Mode::Default, after: lab.usual() };
@@ -192,14 +193,14 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut F
     finding.goals.extend(goals(lab, client, place, sheet, &settings, &base));
 }
 
-/// All settings compared: both strategies by mode and by the treatment of vacated regions, then those that
-/// are not in the source's tables.
+/// All settings compared: first both strategies by mode and by the treatment of vacated regions, then the
+/// settings that are not in the paper's tables.
 fn settings(lab: &Lab<'_>, client: &Client, place: Place) -> Vec<Setting> {
     let mut out = Vec::new();
     for strategy in Strategy::BOTH {
         for mode in columns(lab) {
             for after in lab.afters() {
-                // A quick look is at what was published.
+                // A quick run is limited to the published settings.
                 let quick = lab.scale != Scale::Full && matches!(after, After::Reuse | After::Stay);
                 let sizing = lab.parameters(client, strategy, mode, place);
                 out.extend(sizing.filter(|_| !quick).map(|sizing| Setting { sizing, mode, after: *after }));
@@ -218,10 +219,10 @@ fn settings(lab: &Lab<'_>, client: &Client, place: Place) -> Vec<Setting> {
     out
 }
 
-/// The library's own default.
+/// The library's default.
 pub(super) const SQUARE_ROOT_C: u32 = 20;
 
-/// Results that differ between settings are wrong.
+/// Notes settings whose results differ, since one of them is wrong.
 pub(super) fn check_results(sheet: &Sheet, finding: &mut Finding) {
     let sums = sheet.arms.iter().flat_map(|(arm, _)| sheet.values(arm, "checksum"));
     let sums: std::collections::BTreeSet<u64> = sums.map(f64::to_bits).collect();
@@ -300,7 +301,7 @@ fn summary(
     table
 }
 
-/// A figure of the appendix: each mode's column beside ours.
+/// A figure of the appendix, with each mode's column beside ours.
 fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, ours: &[&Setting]) -> Table {
     let mut columns = vec![("row".to_owned(), "pages, if no unit is said".to_owned())];
     for setting in ours {
@@ -341,7 +342,7 @@ fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, our
     table
 }
 
-/// Times as bars, over the baseline's.
+/// Times as bars, relative to the baseline's.
 fn figures(lab: &Lab<'_>, client: &Client, place: Place, sheet: &Sheet, base: &str) -> Vec<Figure> {
     let Some((.., files)) = FILES.iter().find(|(name, there, _)| *name == client.name && *there == place)
     else {
@@ -408,7 +409,7 @@ fn goals(
             format!("{}, {}: the baseline's {} over that of {best}", client.name, place.name(), clock.words);
         goals.push(Goal::within(what, "x", Bound::AtLeast(BEST_MIN), gain));
     } else {
-        // Each mode against none, everything else alike.
+        // Each mode over no mode, with all else equal.
         let over =
             settings.iter().filter(|setting| MODES[1..].contains(&setting.mode)).filter_map(|setting| {
                 let none = Setting { mode: Mode::None, ..*setting }.label();

@@ -25,7 +25,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 use vellum_campaign::Ended;
 
-/// Values of a parameter: parts of the memory there is, or ratios.
+/// Values of a parameter: fractions of the memory, or ratios.
 struct Grid {
     mem_limit: &'static [f64],
     ratio: &'static [u32],
@@ -48,7 +48,7 @@ const GRID_FULL: Grid = Grid {
     min_new_size: &[0.05, 0.1, 0.2, 0.35, 0.5],
     min_old_incr: &[0.05, 0.1, 0.3, 0.5, 1.0],
 };
-/// A run may take this many times as long as the fastest so far, and at least this long.
+/// A run is stopped after this many times the fastest time yet, but not before the least time below.
 const PATIENCE: u32 = 4;
 const PATIENCE_MIN: Duration = Duration::from_secs(20);
 
@@ -56,11 +56,11 @@ const PATIENCE_MIN: Duration = Duration::from_secs(20);
 struct Line {
     key: String,
     sizing: Sizing,
-    /// Nanoseconds by the clock of the place; nothing if the run failed.
+    /// Nanoseconds by the place's clock; `None` if the run failed.
     ns: Option<f64>,
 }
 
-/// What was found for one client, strategy and mode.
+/// The optimum of one client, strategy and mode.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Optimum {
     pub(super) sizing: Sizing,
@@ -94,7 +94,7 @@ impl Grid {
     }
 }
 
-/// The runs that are known, and where new ones are added.
+/// The finished runs, and the file to which new ones are added.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     path: Option<PathBuf>,
@@ -102,7 +102,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Reads what is there. A malformed line (the last of a run that was killed) is skipped.
+    /// Reads the existing file. A malformed line (the last of a killed process) is skipped.
     pub(super) fn open(path: Option<&Path>) -> Self {
         let mut journal = Self { path: path.map(Path::to_path_buf), ..Self::default() };
         let text = path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
@@ -119,13 +119,13 @@ impl Journal {
     /// Adds a run.
     ///
     /// # Errors
-    /// When the file cannot be written; the run is known all the same.
+    /// If the file cannot be written; the run is still kept in memory.
     fn add(&mut self, line: Line) -> std::io::Result<()> {
         let text = serde_json::to_string(&line).unwrap_or_default();
         self.known.entry(line.key.clone()).or_default().push(line);
         let Some(path) = &self.path else { return Ok(()) };
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-        // A run that was killed may have left the beginning of a line.
+        // A killed process may have left the beginning of a line.
         file.write_all(format!("\n{text}\n").as_bytes())
     }
 
@@ -138,7 +138,7 @@ impl Journal {
     }
 }
 
-/// Everything that a run's result depends on but the parameters.
+/// Everything that a run's result depends on, without the parameters.
 fn key(
     lab: &Lab<'_>,
     client: &Client,
@@ -159,8 +159,8 @@ fn key(
     )
 }
 
-/// Finds the parameters of a strategy for a client under a mode, with this done `after` major collections,
-/// remembers them in the lab, and says what they are.
+/// Searches the parameters of a strategy for a client under a mode and with the treatment `after`. Stores
+/// them in the lab and returns them.
 pub(super) fn search(
     lab: &mut Lab<'_>,
     journal: &mut Journal,
@@ -184,7 +184,7 @@ pub(super) fn search(
     Ok(found)
 }
 
-/// Makes runs, some at a time, and journals each as it ends.
+/// Makes the runs, several at a time, and adds each to the journal at its end.
 fn run_all(
     lab: &mut Lab<'_>,
     journal: &mut Journal,
@@ -210,7 +210,8 @@ fn run_all(
             let ready = Ready { number: at + 1, allowed, ..ready.clone() };
             let ns = match ready.run() {
                 Ok(metrics) => metrics.get(metric),
-                // That does not depend on the parameters: it is to be tried again.
+                // This error does not depend on the parameters, so the run is not journalled and may be tried
+                // again.
                 Err(Ended::NotStarted { program, why }) => {
                     if sender.send((*sizing, Err(format!("{program}: {why}")))).is_err() {
                         return;
@@ -267,7 +268,7 @@ mod tests {
         for (ratio, ns) in [(3, Some(7.0)), (4, Some(5.0)), (7, None)] {
             journal.add(Line { key: "k".to_owned(), sizing: sizing(ratio), ns }).unwrap();
         }
-        // The line of a run that was killed as it wrote.
+        // The unfinished line of a killed process.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"key\": \"k").unwrap();
         let again = Journal::open(Some(&path));
         assert!(again.has("k", sizing(7)) && !again.has("k", sizing(8)) && !again.has("other", sizing(3)));

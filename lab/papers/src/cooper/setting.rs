@@ -12,7 +12,7 @@
 use super::published::{COLUMNS, MEMORY_KB, Parameters, appendix};
 use serde::{Deserialize, Serialize};
 
-/// Who sizes the heap. Sizes are parts of the memory.
+/// The policy that sizes the heap. Sizes are fractions of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Sizing {
@@ -36,27 +36,27 @@ pub(super) enum Mode {
     User,
     /// Section 6: flushed, and never marked.
     FlushOnly,
-    /// The library's choice.
+    /// The library's default.
     Default,
 }
 
-/// What becomes of the region that a major collection has vacated.
+/// The treatment of the region that a major collection has vacated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum After {
     CopyBack,
     Drift,
     Reuse,
-    /// Only sparse blocks are copied: vacated ones are used again at once.
+    /// Only sparse blocks are copied, and vacated ones are reused at once.
     Stay,
     /// Nothing is vacated: plans without regions.
     InPlace,
 }
 
-/// The four modes of the source's columns.
+/// The four modes of the paper's columns.
 pub(super) const MODES: [Mode; COLUMNS.len()] = [Mode::None, Mode::Marks, Mode::Pager, Mode::User];
 
-/// A strategy of the source, without its parameters.
+/// A strategy of the paper, without its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strategy {
     Original,
@@ -73,7 +73,7 @@ impl Strategy {
         }
     }
 
-    /// What the source does with a vacated region unless it says otherwise.
+    /// The paper's usual treatment of a vacated region.
     pub(super) const fn usually(self) -> After {
         match self {
             Self::Original => After::CopyBack,
@@ -81,8 +81,8 @@ impl Strategy {
         }
     }
 
-    /// The parameters that the source found for a client under a mode. Modes that it had not have those of
-    /// PU.
+    /// The parameters that the paper found for a client under a mode. Modes that the paper does not have get
+    /// those of PU.
     pub(super) fn published(self, client: &str, mode: Mode) -> Option<Sizing> {
         let column = MODES.iter().position(|one| *one == mode).unwrap_or(MODES.len() - 1);
         let found = appendix(client, self == Self::Original, self.usually() == After::CopyBack)?;
@@ -101,7 +101,7 @@ impl Strategy {
 }
 
 impl Sizing {
-    /// As `VELLUM_GC_SIZING` has it, for `memory` bytes.
+    /// The value of `VELLUM_GC_SIZING`, for `memory` bytes.
     pub(super) fn word(self, memory: u64) -> String {
         let kib = |part: f64| (part * memory as f64 / 1024.0).round() as u64;
         match self {
@@ -119,7 +119,7 @@ impl Sizing {
         }
     }
 
-    /// For people: parts of the memory in percent.
+    /// Text for reports, with fractions of the memory in percent.
     pub(super) fn text(self) -> String {
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         match self {
@@ -147,7 +147,7 @@ impl Sizing {
 }
 
 impl Mode {
-    /// As `VELLUM_DISCARD` has it.
+    /// The value of `VELLUM_DISCARD`.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -159,7 +159,7 @@ impl Mode {
         }
     }
 
-    /// As the source's columns have it.
+    /// The name in the paper's columns.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::None => COLUMNS[0],
@@ -194,7 +194,7 @@ impl After {
     }
 }
 
-/// One of each.
+/// A sizing, a mode and a treatment.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Setting {
     pub(super) sizing: Sizing,

@@ -16,7 +16,7 @@ use vellum_campaign::Sheet;
 use vellum_measure::{Interval, short};
 
 const ROUNDS: usize = 7;
-/// If the parameters are the explanation, the pager by itself makes nothing slower.
+/// Goal: if the parameters are the cause, the pager alone makes no run slower.
 const PAGER_MAX: f64 = 1.0;
 const NAMES: [(&str, Mode); 2] = [("NP", Mode::None), ("PO", Mode::Marks)];
 

@@ -7,30 +7,30 @@ use std::path::PathBuf;
 use std::time::Duration;
 use vellum_campaign::{Arm, Campaign, Cell, EXPECT, GLIBC, Launch, Missing, Peer, Sheet, VELLUM, packaged};
 
-/// The longest any process may take.
+/// The longest time of a process.
 const ALLOWED: Duration = Duration::from_secs(600);
 /// The share of the memory available that an experiment may use.
 const MEMORY_SHARE: f64 = 0.4;
 
-/// From this size memory is backed anew before each process that uses it.
+/// From this size on, memory is backed again before each process that uses it.
 const BACKED_FROM: usize = 16 << 20;
 
-/// Where programs are.
+/// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// The executable that is a worker when started with `worker_words` before the work's own.
     pub worker: PathBuf,
-    /// Those words.
+    /// These words.
     pub worker_words: Vec<OsString>,
     /// Vellum's library.
     pub library: PathBuf,
 }
 
-/// The workbench of the experiments.
+/// The settings and tools of the experiments.
 pub struct Bench<'a> {
-    /// How large the experiments are.
+    /// The size of the experiments.
     pub scale: Scale,
-    /// Draws all orders and mixes.
+    /// Seed of all orders and mixes.
     pub seed: u64,
     places: Places,
     peers: Vec<Peer>,
@@ -41,7 +41,7 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// A workbench; it calls `progress` before each process.
+    /// A bench that calls `progress` before each process.
     pub fn new(scale: Scale, seed: u64, places: Places, progress: &'a mut dyn FnMut(Progress<'_>)) -> Self {
         let (mut peers, mut missing) = (Vec::new(), Vec::new());
         for peer in packaged() {
@@ -56,18 +56,18 @@ impl<'a> Bench<'a> {
         Self { scale, seed, places, peers, missing, available_bytes, experiment: String::new(), progress }
     }
 
-    /// All allocators here, glibc first and Vellum last.
+    /// All allocators found here, glibc first and Vellum last.
     pub(crate) fn peers(&self) -> &[Peer] {
         &self.peers
     }
 
-    /// The allocators that are not here.
+    /// The allocators not found here.
     pub(crate) fn missing(&self) -> &[Missing] {
         &self.missing
     }
 
-    /// Of these sizes those for which there is memory, when `copies` of them are needed at once; and a note
-    /// if any is left out.
+    /// The sizes for which there is memory, if `copies` of each are needed at once; and a note if one is left
+    /// out.
     pub(crate) fn affordable(&self, sizes: &[usize], copies: usize) -> (Vec<usize>, Option<String>) {
         let fits = |bytes: &usize| bytes.saturating_mul(copies) <= self.available_bytes;
         let kept: Vec<usize> = sizes.iter().copied().filter(fits).collect();
@@ -91,7 +91,7 @@ impl<'a> Bench<'a> {
             total: 1,
             what: "touching the memory to be used",
         });
-        // Without it the first rounds are slower, and medians bear that.
+        // If this fails, the first rounds are slower, which the medians tolerate.
         let _ = self.launch(None, "back", &[("bytes", bytes.to_string())]).run(ALLOWED);
         let vellum = self.peers.pop_if(|peer| peer.name == VELLUM);
         match self.launch(vellum.as_ref(), "back", &[("bytes", "0".to_owned())]).run(ALLOWED) {
@@ -106,7 +106,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// An allocator, if it is here.
+    /// An allocator, if it was found.
     pub(crate) fn peer(&self, name: &str) -> Option<&Peer> {
         self.peers.iter().find(|peer| peer.name == name)
     }
@@ -132,7 +132,7 @@ impl<'a> Bench<'a> {
         Arm { label: label.to_owned(), launch: self.launch(None, work, params) }
     }
 
-    /// An arm under each allocator here, glibc and Vellum twice for the controls.
+    /// An arm under each allocator, with glibc and Vellum twice for the controls.
     pub(crate) fn arms_of_peers(&self, work: &str, params: &[(&str, String)]) -> Vec<Arm> {
         let mut arms = Vec::new();
         for peer in &self.peers {
@@ -159,7 +159,7 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// Memory that could be had without swapping; a gigabyte where the kernel does not say.
+/// Memory available without swapping; a gigabyte if the kernel does not report it.
 fn available_bytes() -> u64 {
     vellum_kernel::machine::memory("MemAvailable").map_or(1 << 30, |bytes| bytes.0)
 }

@@ -16,7 +16,7 @@ const SYSTEM: &str = "system";
 /// The noise allowed in "not slower than glibc".
 const NOISE: f64 = 1.02;
 
-/// An operation, the part of it, how it is called, and what was published for it.
+/// An operation, the figure of it, its name in the table, and the published result.
 const LINES: [(&str, &str, &str, Option<f64>); 6] = [
     ("allocate", "used_cycles", "8 MiB: allocate, touch, free", Some(10.0)),
     ("allocate", "call_cycles", "8 MiB: the calls alone", None),

@@ -13,7 +13,7 @@ use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_campaign::{Cell, Sheet};
 use vellum_report::units::size;
 
-/// The methods of the work `block`, and what they are called here.
+/// The methods of the work `block`, and their names here.
 const METHODS: [(&str, &str); 6] = [
     ("paged", "paged"),
     ("populated", "non-paged (MAP_POPULATE)"),
@@ -31,9 +31,9 @@ const TABLE_1: [(usize, [f64; 4]); 4] = [
     (512 << 20, [2841.0, 229.9, 6597.0, 115.9]),
 ];
 
-/// From this size the goal for warm blocks holds.
+/// The least size for the goal of warm blocks.
 const WARM_FROM: usize = 256 << 10;
-/// From this size the goal for cold blocks holds.
+/// The least size for the goal of cold blocks.
 const COLD_FROM: usize = 4 << 20;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
@@ -45,7 +45,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     };
     let (sizes, short) = bench.affordable(&sizes, 1);
     let rounds = bench.scale.pick(7, 3, 1);
-    // Every process touches about as much, within limits: small blocks often, the largest a few times.
+    // Every process touches about as many bytes, within limits: small blocks often, the largest a few times.
     let budget = bench.scale.pick(1 << 30, 128 << 20, 1 << 20);
     let times = |bytes: usize| (budget / bytes).clamp(bench.scale.pick(3, 2, 1), 400).to_string();
     let cells: Vec<_> = sizes
@@ -165,7 +165,7 @@ impl View<'_> {
         ratio(self.of(bytes)?, (above, "total_cycles"), (below, "total_cycles"), self.seed)
     }
 
-    /// By how many percent paging is dearer than populating.
+    /// The cost of paging over populating, minus 1, in percent.
     fn overhead(&self, bytes: usize) -> Option<f64> {
         Some((self.over(bytes, "paged", "populated")?.estimate - 1.0) * 100.0)
     }

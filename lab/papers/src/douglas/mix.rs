@@ -14,10 +14,10 @@ use vellum_report::units::size;
 
 const OFF: &str = "off";
 const CELL: &str = "mix";
-/// The environment that takes the page layer away.
+/// The environment that disables the page layer.
 const OFF_ENV: [(&str, &str); 3] =
     [("VELLUM_DECAY_MS", "0"), ("VELLUM_HUGE", "never"), ("VELLUM_MMAP", "off")];
-/// Two runs of the same program may differ by this before one counts as slower.
+/// Bound of the difference between two runs of the same program.
 const NOISE: f64 = 0.02;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
@@ -73,8 +73,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let cpu = |above: &str| ratio(sheet, (above, "cpu_ns"), (VELLUM, "cpu_ns"), bench.seed);
     goals.push(Goal::within("CPU time in all, off / on", "x", Bound::AtLeast(1.0), cpu(OFF)));
     goals.push(Goal::within("CPU time in all, glibc / on", "x", Bound::AtLeast(1.0 - NOISE), cpu(GLIBC)));
-    // The source's plot has no figures; its text says where the line starts and that it declines to this
-    // size.
+    // The paper's plot has no figures; its text gives the start of the line and its decline to this size.
     let published = vec![(f64::from(1 << BIN_FIRST), 2.0), (f64::from(256u32 << 10), 1.0)];
     let mut finding = Finding {
         name: "mix".to_owned(),

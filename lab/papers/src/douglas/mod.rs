@@ -29,7 +29,7 @@ pub use work::work;
 
 use crate::Finding;
 
-/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done.
+/// Runs the experiments of the options, in the paper's order; `found` is called after each.
 pub fn run(options: &Options, bench: &mut Bench<'_>, mut found: impl FnMut(&Finding)) -> Report {
     bench.prepare();
     let mut findings = Vec::new();

@@ -27,7 +27,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     finding
 }
 
-/// A vector from nothing to each size: by copying as `std::vector` does, by realloc, and Vellum's buffer.
+/// A vector from nothing to each size: by copying as `std::vector` does, by realloc, and by Vellum's buffer.
 fn vectors(bench: &mut Bench<'_>, finding: &mut Finding) {
     const COPY: &str = "std::vector";
     const REALLOC: &str = "realloc";

@@ -10,14 +10,14 @@ pub const SCHEMA: &str = "vellum.papers.douglas/1";
 /// The whole result.
 pub type Report = report::Report<Own>;
 
-/// What only this report says.
+/// The part that only this report has.
 #[derive(Debug, Clone, Serialize)]
 pub struct Own {
-    /// What figures named `cycles` count: the time-stamp counter's cycles, or `ns` where there is none.
+    /// The unit of figures named `cycles`: the time-stamp counter's cycles, or `ns` without such a counter.
     pub cycles_are: &'static str,
-    /// The allocators here, name and version.
+    /// The allocators found here, name and version.
     pub peers: Vec<(&'static str, String)>,
-    /// The allocators not here, name and how to get it.
+    /// The missing allocators, name and how to install them.
     pub missing: Vec<(&'static str, String)>,
 }
 

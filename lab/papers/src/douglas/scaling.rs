@@ -34,7 +34,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let sheets = bench.campaign(&cells);
     let total = |bytes: usize, method: &str| middle(sheet(&sheets, &size(bytes))?, method, "total_cycles");
     let calls = |bytes: usize, method: &str| middle(sheet(&sheets, &size(bytes))?, method, "call_cycles");
-    // A cost no larger than that of writing cannot be distinguished from zero.
+    // A cost that is not larger than the cost of writing cannot be distinguished from zero.
     let adjusted = |bytes: usize, method: &str| {
         let above = total(bytes, method)? - total(bytes, "retained")?;
         (above > 0.0).then_some(above)

@@ -26,12 +26,12 @@ const FAULTS: &str = "process_minor_faults";
 const PEAK: &str = "process_peak_bytes";
 /// The cell that measures the cost of a first touch.
 const TOUCH: &str = "touch";
-/// Bytes that the host of a virtual machine is made to back before each program: somewhat more than the
-/// largest row takes.
+/// Bytes that the host of a virtual machine must back before each program: somewhat more than the largest row
+/// uses.
 const BACKED: usize = 1 << 30;
-/// Vellum is to recover this share of the ceiling.
+/// Goal: the recovered share of the ceiling.
 const RECOVERED: f64 = 0.5;
-/// Peak memory may be this many times glibc's,
+/// Goals: peak memory at most this many times glibc's,
 const PEAK_TIMES: f64 = 1.05;
 /// or this many bytes above it.
 const PEAK_ABOVE: f64 = (4 << 20) as f64;
@@ -78,8 +78,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
 fn cells(bench: &Bench<'_>, rows: &[Row]) -> Vec<Cell> {
     let rounds = bench.scale.pick(9, 3, 1);
     let arm = |label: String, launch: Launch| Arm { label, launch };
-    // A program that grows for seconds needs more than the host has left at its start: as much as the largest
-    // row takes.
+    // A program that grows for seconds needs more memory than the host has backed at its start: as much as
+    // the largest row uses.
     let prepare = bench.backing(bench.scale.pick(BACKED, BACKED / 4, 0));
     let mut cells = vec![cell(TOUCH, bench.scale.pick(15, 7, 1), vec![bench.arm(TOUCH, TOUCH, &[])])];
     for row in rows {
@@ -97,7 +97,7 @@ fn cells(bench: &Bench<'_>, rows: &[Row]) -> Vec<Cell> {
     cells
 }
 
-/// A row with what was made of its runs.
+/// A row with the figures of its runs.
 struct Judged {
     name: String,
     published: &'static str,
@@ -145,7 +145,7 @@ impl Judged {
         self.time.map(|time| saved(time, 1.0 / ceiling))
     }
 
-    /// How far apart two runs of the same program were, in percent.
+    /// The difference between two runs of the same program, in percent.
     fn noise(&self) -> Option<f64> {
         self.control.map(|c| (c.high - 1.0).abs().max((c.low - 1.0).abs()) * 100.0)
     }
@@ -153,7 +153,7 @@ impl Judged {
     fn goals(&self) -> Vec<Goal> {
         let peak = self.peak.map(|(glibc, ours)| (ours - (glibc * PEAK_TIMES).max(glibc + PEAK_ABOVE)) / MIB);
         let noise = self.noise().unwrap_or(0.0);
-        // Slower: the whole interval is, by more than the same program differs from itself.
+        // A row is slower if its whole interval is, by more than two runs of the same program differ.
         let slower = self.improvement().map(|saved| -saved.high);
         vec![
             Goal::within(

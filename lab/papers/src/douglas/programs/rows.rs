@@ -14,7 +14,7 @@ use vellum_process::{Image, Obstacle, locate};
 
 pub(super) struct Row {
     pub(super) name: String,
-    /// What was published for the row most like it.
+    /// The published figures of the most similar row.
     pub(super) published: &'static str,
     /// The program on the row's input, nothing preloaded.
     pub(super) launch: Launch,
@@ -43,17 +43,17 @@ const PYTHON: [(&str, [Work; 3], &str); 5] = [
     ("4b python", [(1_000_000, 2), (150_000, 1), (500, 1)], "92-870 MB -0.41..+1.73 %"),
 ];
 
-/// The statements for a number of rows.
+/// The statements for this number of rows.
 type Query = fn(usize) -> String;
 
-/// sqlite3: name, query, rows (full, quick, tiny). The source's third program, a solver, is not published.
+/// sqlite3: name, query, rows (full, quick, tiny). The paper's third program, a solver, is not published.
 const SQLITE: [(&str, Query, [usize; 3]); 2] = [
     ("5a sqlite3 sort", sort, [1_000_000, 120_000, 100]),
     ("5b sqlite3 join", join, [1_200_000, 150_000, 100]),
 ];
 
-/// The rows whose programs are here, their inputs written into `folder`; and a note for each program that is
-/// not.
+/// The rows whose programs are installed, with their inputs written into `folder`; and a note for each
+/// missing program.
 pub(super) fn rows(scale: Scale, folder: &Path) -> io::Result<(Vec<Row>, Vec<String>)> {
     let (mut rows, mut notes) = (Vec::new(), Vec::new());
     let absent = |name: &str, package: &str, rows: usize| {
@@ -87,7 +87,7 @@ fn here(name: &str) -> Option<PathBuf> {
     locate(OsStr::new(name), std::env::var_os("PATH").as_deref()).ok()
 }
 
-/// The interpreter itself: the name may be that of a script that searches for it.
+/// The interpreter's own executable: `python3` may be a script that searches for it.
 fn python() -> Option<PathBuf> {
     let told =
         Command::new(here("python3")?).args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
@@ -132,7 +132,7 @@ fn add_python(scale: Scale, folder: &Path, program: &Path, rows: &mut Vec<Row>) 
     let script = folder.join("churn.py");
     std::fs::write(&script, CHURN)?;
     let run = |count: usize, rounds: usize| {
-        // -I leaves out the user's own packages.
+        // -I ignores the user's packages.
         let args = [
             "-I".into(),
             script.clone().into_os_string(),

@@ -5,8 +5,8 @@ use std::fmt::Write;
 /// The Python script.
 pub(super) const CHURN: &str = include_str!("churn.py");
 
-/// A class template that makes a compiler work: containers, algorithms, closures and a variant of its own
-/// types.
+/// A class template that costs a compiler much work: containers, algorithms, closures and a variant of its
+/// instances' types.
 const JOB: &str = r"
 template <int N> struct Key {
     int rank;

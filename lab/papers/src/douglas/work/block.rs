@@ -20,8 +20,8 @@ use std::ptr::NonNull;
 use vellum_campaign::Metrics;
 use vellum_pages::{Pages, Request, Severity};
 
-/// Uses of a block that are not counted: the process's first one finds the kernel and the caches cold. For
-/// cold blocks too, as only the page layer's cache is emptied for those.
+/// First uses of a block, which do not count: they find the kernel and the caches cold. This holds for cold
+/// blocks too, since only the page layer's cache is emptied for them.
 const WARMING: usize = 1;
 /// Smaller blocks are timed in groups of about this many bytes,
 const GROUP_BYTES: usize = 1 << 20;
@@ -55,7 +55,7 @@ impl Source {
             Self::Retained(_) => {}
             Self::Layer(held) => {
                 if let Some(block) = held.take() {
-                    // SAFETY: the block that `take` got, not used after this.
+                    // SAFETY: `block` came from `take`, and is not used after this.
                     let freed = unsafe { Pages::global().free(block) };
                     debug_assert!(freed.is_ok(), "{freed:?}");
                 }
@@ -66,7 +66,7 @@ impl Source {
 
 /// Medians for a whole block: `touch_cycles` (the writing, and one reading of the counter, which dominates
 /// for the smallest blocks) and `total_cycles` (allocate, write, free). Except for cold and populated blocks
-/// also `call_cycles` (allocate and free, nothing written in between). `best_cycles` is the least total.
+/// also `call_cycles` (allocate and free, without writing). `best_cycles` is the least total.
 pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
     let (bytes, times) = (params.number("bytes")?, params.number("times")?.max(1));
     let cold = params.word("method") == "cold";
@@ -78,7 +78,7 @@ pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
         "warm" | "cold" => Source::Layer(None),
         _ => return Err(params.refused("method")),
     };
-    // Small blocks go in groups: one of them costs less than reading the counter.
+    // Small blocks are timed in groups, since a single one costs less than reading the counter.
     let group = if cold { 1 } else { (GROUP_BYTES / bytes).clamp(1, GROUP_MAX) };
     let (mut touching, mut spent) = (Slots::<u64>::new(times)?, Slots::<u64>::new(times)?);
     for time in 0..WARMING + times {
@@ -88,7 +88,7 @@ pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
         let start = clock::now();
         let block = source.take(bytes)?;
         let taken = clock::now();
-        // SAFETY: the block just taken.
+        // SAFETY: the block was just taken and has `bytes` bytes.
         unsafe { touch(block, bytes) };
         let touched = clock::now();
         source.give();
@@ -102,7 +102,7 @@ pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
             let start = clock::now();
             for _ in 0..group {
                 let block = source.take(bytes)?;
-                // SAFETY: the block just taken.
+                // SAFETY: the block was just taken and has `bytes` bytes.
                 unsafe { touch(block, bytes) };
                 source.give();
             }
@@ -115,7 +115,7 @@ pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
     metrics.set("touch_cycles", middle(&touching));
     metrics.set("total_cycles", each(middle(&spent)));
     metrics.set("best_cycles", each(spent.iter().min().map_or(f64::NAN, |least| *least as f64)));
-    // Populating includes the writing, and the cost of the calls with emptied caches is in the total.
+    // The cost of populating includes the writing; that of calls with empty caches is in the total.
     if !cold && params.word("method") != "populated" {
         let mut spent = Slots::<u64>::new(times)?;
         for slot in spent.iter_mut() {

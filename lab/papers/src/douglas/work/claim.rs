@@ -11,7 +11,7 @@ use vellum_campaign::Metrics;
 
 const KIB: usize = 1 << 10;
 
-/// A block from one of the two sources.
+/// A block from malloc or from the system.
 enum Block {
     Malloc(*mut u8),
     System(Mapping),
@@ -39,7 +39,7 @@ impl Block {
         match self {
             Self::System(mapping) => mapping.resize(bytes),
             Self::Malloc(start) => {
-                // SAFETY: the live block of `self`; its new address replaces the old.
+                // SAFETY: `self` owns the live block; the new address replaces the old one.
                 let moved = unsafe { libc::realloc(std::hint::black_box(*start).cast(), bytes) };
                 if moved.is_null() {
                     return Err(WorkError::Memory { call: "realloc", bytes });
@@ -53,7 +53,7 @@ impl Block {
     #[inline(always)]
     fn give(self) {
         match self {
-            // SAFETY: the live block of `self`, which ends here.
+            // SAFETY: `self` owns the live block and is consumed here.
             Self::Malloc(start) => unsafe { free(start) },
             Self::System(mapping) => drop(mapping),
         }
@@ -94,7 +94,7 @@ fn allocate(system: bool) -> Result<[u64; 2], WorkError> {
     let start = clock::now();
     let block = Block::new(system, BYTES)?;
     let allocated = clock::now();
-    // SAFETY: the block just allocated.
+    // SAFETY: the block was just allocated with `BYTES` bytes.
     unsafe { touch(block.start(), BYTES) };
     let touched = clock::now();
     block.give();
@@ -107,12 +107,12 @@ fn resize(system: bool) -> Result<[u64; 2], WorkError> {
     const BEFORE: usize = 128 * KIB;
     const AFTER: usize = 256 * KIB;
     let mut block = Block::new(system, BEFORE)?;
-    // SAFETY: the block just allocated.
+    // SAFETY: the block was just allocated with `BEFORE` bytes.
     unsafe { touch(block.start(), BEFORE) };
     let start = clock::now();
     block.resize(AFTER)?;
     let resized = clock::now();
-    // SAFETY: the new half of the block.
+    // SAFETY: the second half of the block, which now has `AFTER` bytes.
     unsafe { touch(block.start().add(BEFORE), AFTER - BEFORE) };
     let end = clock::now();
     block.give();

@@ -19,7 +19,7 @@ struct Node {
 type MallocBatch = unsafe extern "C" fn(usize, usize, *mut *mut c_void) -> usize;
 type FreeBatch = unsafe extern "C" fn(*const *mut c_void, usize);
 
-/// `alloc_ns`: getting the nodes; `build_ns`: that and writing them all into a list; `free_ns`; `total_ns`.
+/// `alloc_ns`: allocating the nodes; `build_ns`: also writing them all into a list; `free_ns`; `total_ns`.
 pub(super) fn list(params: &Params) -> Result<Metrics, WorkError> {
     let mut nodes = Slots::<*mut u8>::new(params.number("nodes")?.max(1))?;
     let batch = match params.word("method") {
@@ -39,7 +39,7 @@ pub(super) fn list(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = size_of::<Node>();
     let start = Instant::now();
     if let Some((malloc_batch, _)) = batch {
-        // SAFETY: there is room for as many addresses as are asked for.
+        // SAFETY: `nodes` has as many places as addresses are requested.
         let got = unsafe { malloc_batch(bytes, nodes.len(), nodes.as_mut_ptr().cast()) };
         if got < nodes.len() {
             return Err(WorkError::Memory { call: "vel_malloc_batch", bytes: bytes * nodes.len() });
@@ -61,9 +61,9 @@ pub(super) fn list(params: &Params) -> Result<Metrics, WorkError> {
     check(next, nodes.len())?;
     let freeing = Instant::now();
     match batch {
-        // SAFETY: every node is live, is there once, and is not used any more.
+        // SAFETY: every node is live, listed once, and not used again.
         Some((_, free_batch)) => unsafe { free_batch(nodes.as_ptr().cast(), nodes.len()) },
-        // SAFETY: every node is live, and each is freed once and not used after.
+        // SAFETY: every node is live, freed once, and not used again.
         None => nodes.iter().for_each(|node| unsafe { free(*node) }),
     }
     let freed = freeing.elapsed();
@@ -75,7 +75,7 @@ pub(super) fn list(params: &Params) -> Result<Metrics, WorkError> {
     Ok(metrics)
 }
 
-/// Walks the list and holds every value against its place.
+/// Walks the list and compares every value with its place.
 fn check(mut node: *mut Node, len: usize) -> Result<(), WorkError> {
     for place in 0..len as u64 {
         // SAFETY: the list has `len` live nodes.

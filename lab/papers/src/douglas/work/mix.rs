@@ -19,8 +19,8 @@ pub(crate) const BIN_LAST: u32 = 20;
 /// Blocks in use at a time: 50 MiB on average.
 const PLACES: usize = 512;
 
-/// `bin_N_cycles` for each bin: allocating, using and freeing a block of `2^N` bytes or more, mean over all
-/// of them. `cpu_ns` is the process's time for all.
+/// `bin_N_cycles` for each bin: allocating, using and freeing a block of `2^N` bytes or more, as the mean
+/// over all blocks of the bin. `cpu_ns` is the process's CPU time for the whole run.
 pub(super) fn mix(params: &Params) -> Result<Metrics, WorkError> {
     let (steps, seed) = (params.number("steps")?, params.number("seed")?);
     let mut rng = Rng::new(seed as u64);
@@ -37,13 +37,13 @@ pub(super) fn mix(params: &Params) -> Result<Metrics, WorkError> {
         let (old, old_bin) = places[place];
         if !old.is_null() {
             let start = clock::now();
-            // SAFETY: a live block of this table, whose place gets another.
+            // SAFETY: a live block of this table, which is replaced by another one.
             unsafe { free(old) };
             spent[old_bin] += (clock::now() - start).saturating_sub(base);
         }
         let start = clock::now();
         let block = malloc(bytes)?;
-        // SAFETY: the block just allocated.
+        // SAFETY: the block was just allocated with `bytes` bytes.
         unsafe { touch(block, bytes) };
         let end = clock::now();
         if step >= PLACES {
@@ -54,7 +54,7 @@ pub(super) fn mix(params: &Params) -> Result<Metrics, WorkError> {
     }
     let cpu = clock::cpu() - begun;
     for (block, _) in places.iter() {
-        // SAFETY: every place holds a live block after the first round, and none is used any more.
+        // SAFETY: after the first round every place holds a live block, and none is used again.
         unsafe { free(*block) };
     }
     let mut metrics = Metrics::new();

@@ -31,10 +31,10 @@ const WORKS: [(&str, Work); 8] = [
     ("vector", vector::vector),
 ];
 
-/// Does the work of this name, in this process, and returns its figures as one line.
+/// Does the work with this name in this process, and returns its figures as one line.
 ///
 /// # Errors
-/// [`WorkError`] when malloc is not the expected one, a parameter makes no sense or memory is short.
+/// [`WorkError`] if malloc is not the expected one, a parameter is invalid or memory is short.
 pub fn work<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, WorkError> {
     check_malloc()?;
     let (_, work) =
@@ -43,7 +43,7 @@ pub fn work<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, WorkError>
     Ok(serde_json::to_string(&metrics).expect("a map of finite numbers is JSON"))
 }
 
-/// The middle of measured values, as a figure.
+/// The median of measured values, as a figure.
 fn middle(values: &[u64]) -> f64 {
     let values: Vec<f64> = values.iter().map(|value| *value as f64).collect();
     vellum_measure::median(&values).unwrap_or(f64::NAN)
@@ -51,29 +51,28 @@ fn middle(values: &[u64]) -> f64 {
 
 /// A block of the preloaded malloc.
 fn malloc(bytes: usize) -> Result<*mut u8, WorkError> {
-    // SAFETY: malloc has no precondition. The black box keeps the compiler, which knows malloc, from deleting
-    // the pair.
+    // SAFETY: malloc has no precondition. The black box keeps the compiler from deleting the call.
     let block = std::hint::black_box(unsafe { libc::malloc(bytes) });
     if block.is_null() { Err(WorkError::Memory { call: "malloc", bytes }) } else { Ok(block.cast()) }
 }
 
-/// Gives a block back.
+/// Frees a block.
 ///
 /// # Safety
 /// The block is live and came from [`malloc`].
 unsafe fn free(block: *mut u8) {
-    // SAFETY: by this function's condition.
+    // SAFETY: the block is live and came from malloc, by this function's `# Safety`.
     unsafe { libc::free(std::hint::black_box(block).cast()) };
 }
 
 /// A function of the preloaded library.
 fn symbol(name: &'static CStr) -> Result<*mut libc::c_void, WorkError> {
-    // SAFETY: a C string, and the handle that stands for the program's own search order.
+    // SAFETY: `dlsym` gets a C string and the pseudo-handle for the program's own search order.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if found.is_null() { Err(WorkError::Lacks(name.to_str().unwrap_or("a function"))) } else { Ok(found) }
 }
 
-/// Highest resident memory of this process so far, bytes; not a number if the kernel does not say.
+/// Highest resident memory of this process so far, bytes; NaN if the kernel does not report it.
 fn peak_bytes() -> f64 {
     let peak = vellum_kernel::Pid::me().status().ok().and_then(|status| status.peak);
     peak.map_or(f64::NAN, |bytes| bytes.0 as f64)

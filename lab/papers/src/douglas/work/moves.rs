@@ -14,7 +14,7 @@ use vellum_campaign::Metrics;
 use vellum_pages::{Pages, Request};
 
 type Blocks = [NonNull<u8>; 2];
-/// One move of blocks of the given bytes; whether it was done.
+/// One move of blocks of the given size; returns whether it was done.
 type Step = fn(&mut Blocks, usize) -> bool;
 
 /// `move_ns`: the median of `times` moves of `bytes`.
@@ -54,7 +54,7 @@ pub(super) fn moves(params: &Params) -> Result<Metrics, WorkError> {
     }
     for (block, with) in blocks.iter().zip(marks) {
         check(*block, bytes, with)?;
-        // SAFETY: a live block, not used any more.
+        // SAFETY: a live block, which is not used again.
         let freed = unsafe { Pages::global().free(*block) };
         debug_assert!(freed.is_ok(), "{freed:?}");
     }
@@ -68,20 +68,20 @@ fn block(bytes: usize) -> Result<NonNull<u8>, WorkError> {
     extent.map(|extent| extent.addr).map_err(|_| WorkError::Memory { call: "Pages::alloc", bytes })
 }
 
-/// Gives the first block another place.
+/// Moves the first block to another address.
 fn relocate(blocks: &mut Blocks, _: usize) -> bool {
-    // SAFETY: a live block, whose old address is overwritten by the new one.
+    // SAFETY: a live block, whose old address is replaced by the new one.
     let moved = unsafe { Pages::global().relocate(blocks[0], HUGE) };
     moved.is_ok_and(|extent| std::mem::replace(&mut blocks[0], extent.addr) != extent.addr)
 }
 
-/// Exchanges the contents of the two.
+/// Exchanges the contents of both blocks.
 fn swap(blocks: &mut Blocks, _: usize) -> bool {
-    // SAFETY: two live blocks of one length.
+    // SAFETY: two live blocks of the same length.
     unsafe { Pages::global().swap(blocks[0], blocks[1]) }.is_ok()
 }
 
-/// memcpy of the first over the second.
+/// Copies the first block over the second by memcpy.
 fn copy(blocks: &mut Blocks, bytes: usize) -> bool {
     // SAFETY: two live blocks of `bytes` that do not overlap.
     unsafe { std::hint::black_box(blocks[1]).copy_from_nonoverlapping(blocks[0], bytes) };
@@ -96,10 +96,10 @@ fn mark(block: NonNull<u8>, bytes: usize, with: u64) {
     }
 }
 
-/// Looks at every page.
+/// Checks every page.
 fn check(block: NonNull<u8>, bytes: usize, with: u64) -> Result<(), WorkError> {
     for at in (0..bytes).step_by(PAGE) {
-        // SAFETY: as in `mark`.
+        // SAFETY: inside a live block, at the start of a page.
         let found = unsafe { block.add(at).cast::<u64>().read() };
         let expected = (at as u64) << 2 | with;
         if found != expected {

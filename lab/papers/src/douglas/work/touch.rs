@@ -5,18 +5,18 @@ use crate::clock;
 use crate::params::{Params, WorkError};
 use vellum_campaign::Metrics;
 
-/// The block whose pages are counted: beyond the caches, as the memory of the programs is.
+/// Bytes of the block whose pages are counted: larger than the caches, like the memory of the programs.
 const BLOCK: usize = 64 << 20;
-/// Steps in which memory is backed, so that no limit is met with a single large block.
+/// Bytes of each step of `back`, so that no single block is too large for a limit.
 const STEP: usize = 64 << 20;
 
-/// `touch_cpu_ns` and `unmap_cpu_ns`: CPU time of one page's first touch (fault, frame, clearing) and of
-/// giving it back.
+/// `touch_cpu_ns` and `unmap_cpu_ns`: CPU time of one page's first touch (fault, frame, clearing) and of its
+/// unmapping.
 pub(super) fn touch(_: &Params) -> Result<Metrics, WorkError> {
     let pages = (BLOCK / PAGE) as f64;
     let mapping = Mapping::of_base_pages(BLOCK)?;
     let start = clock::cpu();
-    // SAFETY: the block just mapped.
+    // SAFETY: the mapping has `BLOCK` bytes, which no other code uses.
     unsafe { write(mapping.start(), BLOCK) };
     let touched = clock::cpu();
     drop(mapping);
@@ -28,13 +28,13 @@ pub(super) fn touch(_: &Params) -> Result<Metrics, WorkError> {
 }
 
 /// Touches `bytes` of memory and frees it. In a virtual machine the very first touch of a page includes the
-/// host's time to back it, which no allocator can change. In huge pages where possible, as the kernel hands
-/// out blocks freed whole next.
+/// host's time to back it, which no allocator can change. Uses huge pages if possible, since the kernel hands
+/// out blocks freed as a whole next.
 pub(super) fn back(params: &Params) -> Result<Metrics, WorkError> {
     let mut held = Vec::new();
     for _ in 0..params.number("bytes")?.div_ceil(STEP) {
         let mapping = Mapping::new(STEP, Frames::Huge)?;
-        // SAFETY: the block just mapped.
+        // SAFETY: the mapping has `STEP` bytes, which no other code uses.
         unsafe { write(mapping.start(), STEP) };
         held.push(mapping);
     }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use vellum_campaign::Metrics;
 use vellum_pages::Buffer;
 
-/// Values in a vector's first storage.
+/// Number of values in a vector's first storage.
 const FIRST: usize = 512;
 
 /// `first_ns` and `warm_ns` (the median of the later times) for a vector of `bytes`, and `peak_bytes` above
@@ -57,15 +57,15 @@ fn plain(
     let mut storage = malloc(room * size_of::<u64>())?.cast::<u64>();
     while len < values {
         if len == room {
-            // SAFETY: the live storage of `room` values; the old address is overwritten.
+            // SAFETY: `storage` is live and holds `room` values; the new address replaces it.
             storage = unsafe { larger(storage, room)? };
             room *= 2;
         }
-        // SAFETY: `len < room` values fit.
+        // SAFETY: `len < room`, so the value lies in the storage.
         unsafe { storage.add(len).write(len as u64) };
         len += 1;
     }
-    // SAFETY: the last value was written; then the storage is not used any more.
+    // SAFETY: the last value was written; the storage is not used after it is freed.
     unsafe {
         let last = storage.add(len - 1).read_volatile();
         free(storage.cast());
@@ -77,7 +77,8 @@ fn plain(
 /// `old` is live storage of `room` values, dead afterwards.
 unsafe fn larger_by_copy(old: *mut u64, room: usize) -> Result<*mut u64, WorkError> {
     let new = malloc(2 * room * size_of::<u64>())?.cast::<u64>();
-    // SAFETY: both hold `room` values and are different blocks; the old one ends here.
+    // SAFETY: both blocks hold `room` values and differ; `old` is live by this function's `# Safety` and not
+    // used again.
     unsafe {
         new.copy_from_nonoverlapping(old, room);
         free(old.cast());
@@ -89,7 +90,8 @@ unsafe fn larger_by_copy(old: *mut u64, room: usize) -> Result<*mut u64, WorkErr
 /// `old` is live storage of `room` values, dead afterwards.
 unsafe fn larger_by_realloc(old: *mut u64, room: usize) -> Result<*mut u64, WorkError> {
     let bytes = 2 * room * size_of::<u64>();
-    // SAFETY: a live block of malloc's; the caller forgets its old address.
+    // SAFETY: `old` is a live block of malloc's by this function's `# Safety`; the caller replaces its
+    // address.
     let new = unsafe { libc::realloc(std::hint::black_box(old).cast(), bytes) };
     if new.is_null() { Err(WorkError::Memory { call: "realloc", bytes }) } else { Ok(new.cast()) }
 }
