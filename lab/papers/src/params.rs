@@ -6,27 +6,27 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Default)]
 pub struct Params(BTreeMap<String, String>);
 
-/// Why a worker gave no figures.
+/// Why a worker has no figures.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum WorkError {
-    /// No such work.
+    /// There is no such work.
     #[error("there is no work called {0:?}")]
     Unknown(String),
     /// A word that is not `name=value`.
     #[error("{0:?} is not a parameter of the form name=value")]
     Word(String),
-    /// A parameter is absent or has a value that the work has no meaning for.
+    /// A parameter is absent or has an invalid value.
     #[error("the parameter {name} is {value:?}, which this work cannot use")]
     Value {
         name: &'static str,
-        /// What it holds; empty if absent.
+        /// The value; empty if absent.
         value: String,
     },
-    /// malloc is another library's.
+    /// malloc comes from another library.
     #[error(transparent)]
     OtherMalloc(#[from] vellum_campaign::OtherMalloc),
-    /// Memory could not be had.
+    /// A request for memory failed.
     #[error(
         "{call} of {bytes} bytes failed: this machine or a limit has too little memory for the experiment"
     )]
@@ -34,16 +34,16 @@ pub enum WorkError {
     /// A function of `vellum.h` is not in this process.
     #[error("{0} is not there: only Vellum's library brings it")]
     Lacks(&'static str),
-    /// Contents were not what had been written.
+    /// Memory does not have the contents that were written.
     #[error("{what} holds {found:#x} instead of {expected:#x}: memory was damaged")]
     Damaged { what: String, found: u64, expected: u64 },
 }
 
 impl Params {
-    /// From words.
+    /// Parses words.
     ///
     /// # Errors
-    /// [`WorkError::Word`] when one is not of the form.
+    /// [`WorkError::Word`] for a word of another form.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, WorkError> {
         let pair = |word: &S| {
             let (name, value) = word.as_ref().split_once('=')?;
@@ -63,12 +63,12 @@ impl Params {
     /// The parameter as a number.
     ///
     /// # Errors
-    /// [`WorkError::Value`] when it is absent or no number.
+    /// [`WorkError::Value`] if it is absent or no number.
     pub fn number(&self, name: &'static str) -> Result<usize, WorkError> {
         self.word(name).parse().map_err(|_| self.refused(name))
     }
 
-    /// The error that this parameter's value is.
+    /// The error for this parameter's value.
     #[must_use]
     pub fn refused(&self, name: &'static str) -> WorkError {
         WorkError::Value { name, value: self.word(name).to_owned() }

@@ -1,14 +1,14 @@
 //! The progress of experiments, for the bar on the terminal.
 
-/// How far the run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// The experiment's name.
     pub experiment: &'a str,
-    /// Steps of this part that are done: processes, or series.
+    /// Finished steps of this part: processes, or series.
     pub done: usize,
-    /// Steps in all of this part.
+    /// All steps of this part.
     pub total: usize,
-    /// What runs now.
+    /// The current step.
     pub what: &'a str,
 }

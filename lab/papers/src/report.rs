@@ -13,11 +13,11 @@ use vellum_timing::machine;
 pub struct FigureError {
     /// The file or directory.
     pub path: PathBuf,
-    /// What the system said.
+    /// The system's error.
     pub source: io::Error,
 }
 
-/// All findings; `Own` is the part that only this source's report has.
+/// All findings; `Own` is the part that only one paper's report has.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report<Own> {
     /// Name and version of the JSON. A field's meaning never changes; new ones may come.
@@ -28,9 +28,9 @@ pub struct Report<Own> {
     pub seed: u64,
     /// The machine measured on.
     pub machine: Machine,
-    /// One an experiment.
+    /// The findings, one for each experiment.
     pub experiments: Vec<Finding>,
-    /// Beside these in the JSON.
+    /// Additional fields of the JSON.
     #[serde(flatten)]
     pub own: Own,
 }
@@ -59,7 +59,7 @@ impl<Own: Serialize> Report<Own> {
 /// Writes figures, by name and as SVG, into `folder`, and returns their paths.
 ///
 /// # Errors
-/// [`FigureError`] naming what could not be written.
+/// [`FigureError`] with the file that could not be written.
 pub(crate) fn write_svgs<'a>(
     figures: impl Iterator<Item = (&'a str, String)>,
     folder: &Path,

@@ -29,7 +29,7 @@ macro_rules! sources {
     };
 }
 
-/// Every file a client is made of.
+/// All files of the clients.
 const SOURCES: &[(&str, &str)] = sources!(
     "heap.h",
     "heap_bdw.h",
@@ -60,37 +60,37 @@ const SOURCES: &[(&str, &str)] = sources!(
 /// The interface of Vellum's collector.
 const HEADER: (&str, &str) = ("vellum_gc.h", include_str!("../../../include/vellum_gc.h"));
 
-/// The source's switches, and the language of our clients.
+/// The paper's switches, and the language of our clients.
 const SWITCHES: [&str; 3] = ["-std=gnu11", "-O2", "-g"];
-/// The client that shows whether a heap is here, and its words: a few milliseconds.
+/// The client that shows whether a heap works, and its words: a few milliseconds.
 const TRIAL: (&str, &[&str]) = ("mergesort", &["scale=1", "items=100"]);
-/// How long that may take.
+/// The longest time of that client.
 const TRIAL_ALLOWED: Duration = Duration::from_secs(60);
 
-/// Whose heap.
+/// The manager of the heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Collector {
-    /// None: malloc, and nothing is given back.
+    /// None: malloc, and nothing is freed.
     Malloc,
     /// Debian's Boehm-Demers-Weiser collector.
     Libgc,
-    /// Vellum's, by this plan.
+    /// Vellum's collector, with this plan.
     Vellum(Plan),
 }
 
 /// A plan of Vellum's collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plan {
-    /// Nothing moves.
+    /// Objects never move.
     MarkSweep,
     /// Objects that only typed objects refer to are copied.
     MostlyCopying,
-    /// Generations, of which the old one is copied now and then.
+    /// Generations; the old one is copied now and then.
     Appel,
 }
 
 impl Collector {
-    /// Those that are compared, the peer first.
+    /// The compared collectors, the peer first.
     pub const COMPARED: [Self; 3] =
         [Self::Libgc, Self::Vellum(Plan::MarkSweep), Self::Vellum(Plan::MostlyCopying)];
 
@@ -123,18 +123,18 @@ impl Collector {
     }
 }
 
-/// How a client's source is compiled, beside for whom. Each is a switch of `lab/papers/clients/heap.h`.
+/// The way a client's source is compiled, besides its heap. Each is a switch of `lab/papers/clients/heap.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Build {
-    /// As it is meant to be.
+    /// The normal build.
     Plain,
-    /// Every object a word longer.
+    /// Every object has one more word.
     Header,
-    /// Nothing is typed and nothing atomic.
+    /// All objects are untyped and none is atomic.
     Untyped,
-    /// Objects are counted; times mean nothing.
+    /// Objects are counted; times are not valid.
     Profile,
-    /// libgc by `GC_MALLOC` and not inlined.
+    /// libgc called by `GC_MALLOC` instead of inlined allocation.
     Call,
 }
 
@@ -150,7 +150,7 @@ impl Build {
     }
 }
 
-/// The clients could not be put where they can be compiled.
+/// The clients' sources could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("writing the clients' sources to {path}: {source}: is the temporary folder writable (TMPDIR)?")]
 pub struct WorkshopError {
@@ -160,21 +160,21 @@ pub struct WorkshopError {
     pub source: std::io::Error,
 }
 
-/// Where clients are made.
+/// The folder in which clients are compiled.
 #[derive(Debug)]
 pub struct Workshop {
     folder: TempDir,
     library: PathBuf,
-    /// Builds so far: the program, or why there is none.
+    /// Finished builds: the program, or the reason why there is none.
     built: BTreeMap<(String, &'static str, Build), Result<PathBuf, String>>,
 }
 
 impl Workshop {
-    /// Writes the sources into a temporary folder. `library` is Vellum's, which clients are linked with; it
-    /// need not be there.
+    /// Writes the sources into a temporary folder. `library` is Vellum's, with which clients are linked; it
+    /// may be missing.
     ///
     /// # Errors
-    /// When the folder or a file cannot be written.
+    /// If the folder or a file cannot be written.
     pub fn new(library: &Path) -> Result<Self, WorkshopError> {
         let folder = tempfile::Builder::new().prefix("vellum-clients-").tempdir();
         let folder = folder.map_err(|source| WorkshopError { path: std::env::temp_dir(), source })?;
@@ -182,14 +182,14 @@ impl Workshop {
             let path = folder.path().join(name);
             std::fs::write(&path, text).map_err(|source| WorkshopError { path, source })?;
         }
-        // Programs find the library where it is now, by the name that the loader looks for.
+        // Programs find the library by a link with the name that the loader searches.
         let path = folder.path().join(SONAME);
         let target = library.canonicalize().unwrap_or_else(|_| library.to_path_buf());
         symlink(target, &path).map_err(|source| WorkshopError { path, source })?;
         Ok(Self { folder, library: library.to_path_buf(), built: BTreeMap::new() })
     }
 
-    /// Which collectors are here, and what the others lack.
+    /// The collectors found here, and the missing ones with the remedy.
     pub fn discover(&mut self) -> (Vec<Collector>, Vec<Missing>) {
         let (mut here, mut missing) = (Vec::new(), Vec::new());
         for collector in Collector::COMPARED {
@@ -207,10 +207,10 @@ impl Workshop {
         (here, missing)
     }
 
-    /// A client's run on a heap, compiled if it was not yet.
+    /// A client's run on a heap; the client is compiled if needed.
     ///
     /// # Errors
-    /// Why it cannot be compiled, for people.
+    /// The reason why it cannot be compiled, for the user.
     pub fn launch(
         &mut self,
         client: &str,
@@ -234,7 +234,7 @@ impl Workshop {
         })
     }
 
-    /// The same as an arm; nothing where it cannot be compiled.
+    /// The same as an arm; `None` if it cannot be compiled.
     pub fn arm(
         &mut self,
         label: &str,
@@ -263,7 +263,7 @@ impl Workshop {
         let mut command = Command::new("cc");
         command.args(SWITCHES).arg(collector.define()).args(build.define()).arg("-I").arg(folder);
         if collector == Collector::Malloc {
-            // Otherwise the compiler removes allocations of objects that are not read again.
+            // Otherwise the compiler removes allocations of objects that are never read.
             command.arg("-fno-builtin-malloc");
         }
         command.arg("-o").arg(&out).arg(folder.join(client).with_extension("c"));
@@ -284,13 +284,13 @@ impl Workshop {
         quietly(command.arg("-lm")).map(|()| out)
     }
 
-    /// A file of this name in the folder, for what a tool writes.
+    /// A path in the folder, for the output of a tool.
     pub(crate) fn scratch(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 }
 
-/// Runs a compiler; if it fails, the first of its errors is the reason.
+/// Runs a compiler; if it fails, its first error is the reason.
 fn quietly(command: &mut Command) -> Result<(), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output();

@@ -17,7 +17,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.split_first() {
         Some((first, rest)) if first == WORK => worker(rest),
-        // A test runner that asks what there is, or has filtered everything out.
+        // The runner lists the tests, or has filtered all of them out.
         Some((first, _)) if first == "--list" => {
             println!("every_experiment_runs: test");
             ExitCode::SUCCESS
@@ -43,7 +43,7 @@ fn worker(words: &[String]) -> ExitCode {
     }
 }
 
-/// The library as cargo leaves it: beside the directory of test executables.
+/// The library where cargo puts it: beside the directory of test executables.
 fn library() -> PathBuf {
     let own = std::env::current_exe().expect("this executable has a path");
     own.ancestors().nth(2).map(|folder| folder.join("libvellum.so")).expect("deps lies in a directory")

@@ -4,27 +4,27 @@ use crate::model::published::{ALPHA, TOLERANCE};
 use crate::model::trial::Manager;
 use vellum_workset::{Control, Criterion, Demand, Estimator, EstimatorError, Owe, Quanta, Ticks};
 
-/// How a job's knee is estimated.
+/// The way a job's knee is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Estimation {
-    /// By the source's controller ([`Owe`]), with its α.
+    /// By the paper's controller ([`Owe`]), with its α.
     Source {
-        /// What it takes for a small difference, in pages: [`Owe::tolerating`].
+        /// The difference that it ignores as small, in pages: [`Owe::tolerating`].
         tolerance: u32,
     },
-    /// By the controller that remembers ([`Control`]).
+    /// By the controller that stores the curve ([`Control`]).
     Remembering,
 }
 
 impl Estimation {
-    /// By the source's controller as its Table 1 shows it.
+    /// The paper's controller with the tolerance that reproduces its Table 1.
     pub const SOURCE: Self = Self::Source { tolerance: TOLERANCE };
 
-    /// A manager that minimises the criterion's product at `delay` ticks a fault, sampled every `delta`. It
-    /// begins with `window` and goes up to `window_max`.
+    /// A manager that minimises the criterion's product at `delay` ticks a fault, sampled every `delta`. Its
+    /// first window is `window` and its largest `window_max`.
     ///
     /// # Errors
-    /// [`EstimatorError`] for a delay or interval without meaning.
+    /// [`EstimatorError`] for an invalid delay or interval.
     pub fn manager(
         self,
         criterion: Criterion,

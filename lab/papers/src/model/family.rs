@@ -20,20 +20,20 @@ use vellum_random::Rng;
 use vellum_workset::{Criterion, Ticks};
 
 const CRITERIA: [Criterion; 2] = [Criterion::ProcessorEfficiency, Criterion::Lifetime];
-/// The first size of a step, as a part of an unknown, which is a logarithm; how it grows after a step that
-/// came nearer, and shrinks after one that did not.
+/// The initial size of a step, as a change of an unknown, which is a logarithm; its growth after a step that
+/// reduces the distance, and its shrinkage after one that does not.
 const STEP: f64 = 0.15;
 const GROWTH: f64 = 1.4;
 const SHRINKAGE: f64 = 0.97;
-/// Steps tried for each that stays in the family.
+/// Steps tried at most for each measured step that stays in the family.
 const TRIES_MAX: usize = 20;
 
-/// A program under the source's estimator.
+/// A program under the paper's estimator.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// It, with its optima.
+    /// The program, with its optima.
     pub fit: Fit,
-    /// In pages; see the module.
+    /// The distance from the published figures, in pages; see the module.
     pub distance: f64,
 }
 
@@ -55,10 +55,10 @@ pub fn measure(synthetic: Synthetic, fit: Fit, by: Estimation, length: Ticks, se
     Candidate { fit, distance }
 }
 
-/// The nearest of `steps` programs with the optima of `start`, which is one of them.
+/// The nearest of `steps` programs with the optima of `start`, including `start`.
 ///
 /// # Panics
-/// Never: the published tasks are sound.
+/// Never: the published tasks are valid.
 #[must_use]
 pub fn nearest(
     synthetic: Synthetic,
@@ -74,12 +74,12 @@ pub fn nearest(
     let (mut measured, mut tried) = (0, 0);
     while measured < steps && tried < steps * TRIES_MAX {
         tried += 1;
-        // In some directions only, as a rule: most programs beside this one have other optima.
+        // Usually in some directions only, since most programs nearby have other optima.
         let share = random.unit();
         let mut to = at.clone();
         for unknown in &mut to {
             let moves = random.unit() < share;
-            // Nearly normal, of variance 1.
+            // Approximately normal, with variance 1.
             let by: f64 = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
             *unknown += if moves { size * by } else { 0.0 };
         }

@@ -23,39 +23,39 @@ use crate::model::least_squares::minimise;
 use crate::model::{Slrum, Turner};
 use vellum_workset::{Criterion, Ticks};
 
-/// Products that differ by less are the same, in pages: a tenth of the last place that is published for X.
+/// Products that differ by less are equal, in pages: a tenth of the last published place of X.
 pub const PLACE: f64 = 0.01;
 
 const ROUNDS_MAX: usize = 400;
-/// How far z and the products may be from the published figures before it counts as much as a product that
-/// bends the wrong way by [`BEND`]: half of the published figures' last place, in pages.
+/// The error of z or a product that counts as much as a product that rises or falls wrongly by [`BEND`]: half
+/// of the published figures' last place, in pages.
 const PAGES_TOLERANCE: f64 = 0.05;
 const X_TOLERANCE: f64 = 0.05;
 const Y_TOLERANCE: f64 = 0.01;
 const BEND: f64 = 0.001;
-/// How strongly the tails are held to a smooth line where nothing else holds them.
+/// The weight of smooth tails, for tails that no published figure determines.
 const SMOOTHNESS: f64 = 0.03;
-/// How far z and a product may be from the published ones, in pages, for a program to have that optimum.
+/// Bound of the errors of z and of a product, in pages, for a program to have that optimum.
 const PAGES_OFF_MAX: f64 = 0.1;
 const PRODUCT_OFF_MAX: f64 = 0.15;
-/// The least drop between two depths, as a part of the tail: equal tails have no logarithm of their
-/// difference.
+/// The least drop between two depths, as a fraction of the tail: the difference of equal tails has no
+/// logarithm.
 const DROP_MIN: f64 = 1e-4;
 
 /// A published optimum.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Optimum {
-    /// Which product is least.
+    /// The product that is least.
     pub criterion: Criterion,
-    /// At which window.
+    /// The window where it is least.
     pub window: Ticks,
-    /// z there, in pages.
+    /// z at this window, in pages.
     pub pages: f64,
-    /// The product there, in pages.
+    /// The product at this window, in pages.
     pub product: f64,
 }
 
-/// What to fit.
+/// The task of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitTask {
     /// Depths from 1 on, rising, the last one less than the number of pages, each with a first guess of its
@@ -63,7 +63,7 @@ pub struct FitTask {
     pub start: Vec<(usize, f64)>,
     /// S, in references.
     pub delay: f64,
-    /// The windows looked at: multiples of this, of which the published ones are some …
+    /// The windows tried are the multiples of this step, which include the published ones, …
     pub step: Ticks,
     /// … up to this.
     pub range: Ticks,
@@ -71,37 +71,37 @@ pub struct FitTask {
     pub rows: Vec<Optimum>,
 }
 
-/// The program found.
+/// The result of a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// It.
+    /// The program.
     pub program: Slrum,
     /// Its optima by [`optimum`], in the order of the task's rows.
     pub rows: Vec<Optimum>,
 }
 
-/// Why nothing could be fitted.
+/// Why no fit is possible.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FitError {
-    /// The depths or first guesses are no program.
+    /// The depths or first guesses form no program.
     #[error("the first guess is no program: depths must rise from 1 and tails must fall and be above 0")]
     Start,
-    /// A window is not among those looked at.
+    /// A window is not among the windows tried.
     #[error(
         "the window {window:?} is no multiple of {step:?} up to {range:?}: choose a step that divides it"
     )]
     Window {
         /// The published window.
         window: Ticks,
-        /// The step asked for.
+        /// The requested step.
         step: Ticks,
-        /// The range asked for.
+        /// The requested range.
         range: Ticks,
     },
 }
 
-/// The window of least product among the distributions, and z and the product there: the smallest window that
-/// comes within [`PLACE`] of the least. `None` for no distributions.
+/// The window with the least product among the distributions, with z and the product there: the smallest
+/// window whose product is within [`PLACE`] of the least. `None` without distributions.
 #[must_use]
 pub fn optimum(windows: &[Turner], criterion: Criterion, delay: f64) -> Option<Optimum> {
     let product = |turner: &Turner| criterion.product(turner.pages(), turner.faults(), delay);
@@ -115,8 +115,8 @@ pub fn optimum(windows: &[Turner], criterion: Criterion, delay: f64) -> Option<O
 /// Fits a program to the task's rows.
 ///
 /// # Errors
-/// [`FitError`] for a task that no fit could start from. A program is found for every other; how well it fits
-/// is in [`Fit::rows`].
+/// [`FitError`] for a task that no fit can start from. For any other task a program is found; [`Fit::rows`]
+/// shows its error.
 pub fn fit(task: &FitTask) -> Result<Fit, FitError> {
     let count = check(task)?;
     let depths: Vec<usize> = task.start.iter().map(|(depth, _)| *depth).collect();
@@ -126,7 +126,7 @@ pub fn fit(task: &FitTask) -> Result<Fit, FitError> {
     program_of(task, count, &depths, &found).ok_or(FitError::Start)
 }
 
-/// The program of these unknowns, with its optima.
+/// The program with these unknowns, with its optima.
 fn program_of(task: &FitTask, count: usize, depths: &[usize], unknowns: &[f64]) -> Option<Fit> {
     let program = Slrum::from_tails(&tails(depths, unknowns)).ok()?;
     let windows = Turner::sampled(&program, task.step, count)?;
@@ -134,7 +134,7 @@ fn program_of(task: &FitTask, count: usize, depths: &[usize], unknowns: &[f64]) 
     Some(Fit { program, rows })
 }
 
-/// The task's family of programs, each by its unknowns: see the module.
+/// The task's family of programs, each given by its unknowns: see the module.
 #[derive(Debug)]
 pub(crate) struct Family {
     task: FitTask,
@@ -144,7 +144,7 @@ pub(crate) struct Family {
 
 impl Family {
     /// # Errors
-    /// As of [`fit`].
+    /// The same as those of [`fit`].
     pub(crate) fn of(task: FitTask) -> Result<Self, FitError> {
         let count = check(&task)?;
         Ok(Self { depths: task.start.iter().map(|(depth, _)| *depth).collect(), count, task })
@@ -156,8 +156,8 @@ impl Family {
         unknowns(&tails)
     }
 
-    /// The program of these unknowns, if its optima are the task's: the windows, z to [`PAGES_OFF_MAX`] and
-    /// the product to [`PRODUCT_OFF_MAX`].
+    /// The program with these unknowns, if its optima are the task's: equal windows, z within
+    /// [`PAGES_OFF_MAX`] and the product within [`PRODUCT_OFF_MAX`].
     pub(crate) fn program(&self, unknowns: &[f64]) -> Option<Fit> {
         let fit = program_of(&self.task, self.count, &self.depths, unknowns)?;
         let is_near = |(row, of): (&Optimum, &Optimum)| {
@@ -170,7 +170,7 @@ impl Family {
     }
 }
 
-/// How many windows to look at.
+/// The number of windows to try.
 fn check(task: &FitTask) -> Result<usize, FitError> {
     let rising = task.start.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 >= pair[1].1);
     let sound = task.start.first().is_some_and(|(depth, tail)| *depth == 1 && *tail < 1.0)
@@ -187,7 +187,7 @@ fn check(task: &FitTask) -> Result<usize, FitError> {
     Ok((task.range.0 / task.step.0) as usize)
 }
 
-/// The first tail's logarithm, then the logarithms of how far each next one's lies below: any values are a
+/// The logarithm of the first tail, then the logarithms of the drops to each next one: any values give a
 /// program.
 fn unknowns(start: &[(usize, f64)]) -> Vec<f64> {
     let drops = start.windows(2).map(|pair| (pair[0].1 / pair[1].1).ln().max(DROP_MIN).ln());
@@ -233,7 +233,8 @@ fn row_residuals(row: &Optimum, at: usize, delay: f64, curve: &[(f64, f64)], out
     for (step, pair) in products.windows(2).enumerate() {
         out.push(if step < at { lacks(pair[0], pair[1]) } else { lacks(pair[1] + PLACE / 4.0, pair[0]) });
     }
-    // The rule's conditions: the window before is worse by more than a place, the least is no better by one.
+    // The conditions of [`optimum`]: the window before is worse by more than [`PLACE`], and the least is not
+    // better by [`PLACE`].
     let least = products.iter().copied().fold(f64::INFINITY, f64::min);
     if at > 0 {
         out.push(lacks(products[at - 1], least + 1.1 * PLACE));
@@ -247,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_known_program_is_found_again() {
-        // The optimum of a program with known tails is taken for published; the fit starts elsewhere.
+        // The optimum of a program with known tails serves as published; the fit starts elsewhere.
         let known = Slrum::from_tails(&[1e-2, 1e-3, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5]).unwrap();
         let windows = Turner::sampled(&known, Ticks(1000), 60).unwrap();
         let row = optimum(&windows, Criterion::ProcessorEfficiency, 8000.0).unwrap();

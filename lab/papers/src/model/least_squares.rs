@@ -6,21 +6,21 @@
 
 use std::ops::ControlFlow;
 
-/// How far an unknown is moved to find a derivative; unknowns are of order 1.
+/// The change of an unknown to find a derivative; unknowns are of order 1.
 const PROBE: f64 = 1e-5;
-/// Damping of the first step, and by how much it changes after a good and a bad one.
+/// Damping of the first step, and its factors after a good and a bad step.
 const DAMPING: f64 = 1.0;
 const BETTER: f64 = 0.3;
 const WORSE: f64 = 4.0;
 const DAMPING_MIN: f64 = 1e-12;
-/// Bad steps in a row after which there is nothing left to gain.
+/// Consecutive bad steps after which the search ends.
 const TRIES_MAX: u32 = 12;
-/// No unknown moves further in one step: the derivatives do not hold beyond.
+/// The largest change of an unknown in one step: the derivatives are not valid beyond.
 const STEP_MAX: f64 = 1.0;
-/// A round that gains less than this part of the sum is the last.
+/// The last round is the first that reduces the sum by less than this fraction.
 const GAIN_MIN: f64 = 1e-7;
 
-/// Moves `unknowns` to where the squares of `residuals` add up to the least, nearby; returns that sum.
+/// Changes `unknowns` to a nearby minimum of the sum of squared `residuals`; returns that sum.
 pub(crate) fn minimise(
     unknowns: &mut [f64],
     rounds_max: usize,
@@ -58,7 +58,7 @@ fn round(
         let mut matrix: Vec<Vec<f64>> =
             slopes.iter().map(|a| slopes.iter().map(|b| dot(a, b)).collect()).collect();
         for (i, row) in matrix.iter_mut().enumerate() {
-            // The second part keeps unknowns that nothing depends on where they are.
+            // The second part keeps unknowns constant that no residual depends on.
             row[i] += state.damping * (row[i] + 1e-3);
         }
         if let Some(step) = solve(matrix, downhill.clone()) {
@@ -78,7 +78,7 @@ fn round(
     ControlFlow::Break(())
 }
 
-/// Gaussian elimination with the largest pivot; `None` if there is none.
+/// Gaussian elimination with the largest pivot; `None` for a singular matrix.
 fn solve(mut matrix: Vec<Vec<f64>>, mut right: Vec<f64>) -> Option<Vec<f64>> {
     let n = right.len();
     for i in 0..n {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_bent_valley_is_followed_to_its_end() {
-        // Rosenbrock's: the least is at (1, 1).
+        // Rosenbrock's function, with its minimum at (1, 1).
         let mut at = [-1.2, 1.0];
         let sum = minimise(&mut at, 200, |x| vec![10.0 * (x[1] - x[0] * x[0]), 1.0 - x[0]]);
         assert!(sum < 1e-9 && (at[0] - 1.0).abs() < 1e-4, "{sum} at {at:?}");

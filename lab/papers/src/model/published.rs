@@ -28,14 +28,14 @@ pub const DELAY: f64 = 80_000.0;
 pub const DELTA: Ticks = Ticks(200_000);
 /// α of equation 3.2 in section 4.
 pub const ALPHA: f64 = 0.5;
-/// What the source's controller takes for a small difference between products, in pages. The source has no
-/// figure; with this one our programs come nearest to its Table 1: the experiment `family`.
+/// The difference between products that the paper's controller ignores, in pages. The paper does not give it;
+/// with this value our programs come nearest to its Table 1: the experiment `family`.
 pub const TOLERANCE: u32 = 9;
 /// Windows are published to a tenth of a million.
 pub const STEP: Ticks = Ticks(100_000);
-/// The largest window looked at.
+/// The largest window tried.
 pub const RANGE: Ticks = Ticks(4_000_000);
-/// How many pages each program has.
+/// Number of pages of each program.
 pub const PAGES: usize = 50;
 
 /// One of the synthetic programs.
@@ -43,13 +43,13 @@ pub const PAGES: usize = 50;
 pub enum Synthetic {
     /// Its X has a minimum within the range.
     S1,
-    /// Its X falls until the whole program is there.
+    /// Its X falls until the whole program is resident.
     S2,
     /// Its X rises from the smallest windows on.
     S3,
 }
 
-/// The source's measurement in one cell of Table 1, under its estimator.
+/// The paper's measurement in one cell of Table 1, under its estimator.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {
     /// The average window, in instructions.
@@ -61,10 +61,10 @@ pub struct Measured {
 }
 
 impl Synthetic {
-    /// All three.
+    /// All three programs.
     pub const ALL: [Self; 3] = [Self::S1, Self::S2, Self::S3];
 
-    /// Its name in the source.
+    /// Its name in the paper.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -104,16 +104,16 @@ impl Synthetic {
 
     /// A program of [`PAGES`] pages with the optimal rows of Table 1.
     ///
-    /// Takes some hundred evaluations of Turner's formulas: about a second. The same every time.
+    /// Takes hundreds of evaluations of Turner's formulas: about a second. The result is the same every time.
     ///
     /// # Panics
-    /// Never: the tasks are constants, and sound.
+    /// Never: the tasks are valid constants.
     #[must_use]
     pub fn fitted(self) -> Fit {
         fit(&self.task()).expect("the published tasks are sound")
     }
 
-    /// What [`Synthetic::fitted`] fits.
+    /// The task of [`Synthetic::fitted`].
     pub(crate) fn task(self) -> FitTask {
         let rows = [Criterion::ProcessorEfficiency, Criterion::Lifetime].map(|c| self.optimal(c));
         FitTask { start: self.guess(), delay: DELAY, step: STEP, range: RANGE, rows: rows.to_vec() }

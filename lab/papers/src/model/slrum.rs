@@ -22,10 +22,10 @@
 use vellum_random::Rng;
 use vellum_workset::Page;
 
-/// The most pages a program of the model may have: bringing a page to the top moves all above it.
+/// The most pages of a program: bringing a page to the top moves all pages above it.
 pub const SLRUM_PAGES_MAX: usize = 1 << 22;
 
-/// How far from 1 the sum of q may be before it counts as wrong rather than rounded.
+/// The error of the sum of q that counts as rounding.
 const SUM_ERROR_MAX: f64 = 1e-9;
 
 /// A program of the simple LRU stack model: q(k), by its tails.
@@ -35,7 +35,7 @@ pub struct Slrum {
     tails: Vec<f64>,
 }
 
-/// Why numbers are no stack depth distribution.
+/// Why numbers are no distribution of stack depths.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SlrumError {
     /// There is no page, or more than [`SLRUM_PAGES_MAX`].
@@ -46,10 +46,10 @@ pub enum SlrumError {
     Probability {
         /// The stack depth, from 1.
         depth: usize,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
-    /// The probabilities do not add up.
+    /// The probabilities do not add up to 1.
     #[error("the q(k) add up to {0}, not to 1: divide each by that")]
     Sum(f64),
     /// The chance of going deeper than h grows with h, or is not below 1.
@@ -57,7 +57,7 @@ pub enum SlrumError {
     Tail {
         /// h, from 1.
         depth: usize,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
 }
@@ -66,7 +66,7 @@ impl Slrum {
     /// The program that references stack depth k with probability `q[k − 1]`.
     ///
     /// # Errors
-    /// [`SlrumError`] if these are no probabilities, or do not add up to 1 within 10⁻⁹.
+    /// [`SlrumError`] if the values are no probabilities, or do not add up to 1 within 10⁻⁹.
     pub fn new(q: &[f64]) -> Result<Self, SlrumError> {
         check_pages(q.len())?;
         for (at, &value) in q.iter().enumerate() {
@@ -90,7 +90,7 @@ impl Slrum {
     /// The program of `tails.len() + 1` pages that goes deeper than h with probability `tails[h − 1]`.
     ///
     /// # Errors
-    /// [`SlrumError::Tail`] if a tail is larger than the one before it, or is no probability.
+    /// [`SlrumError::Tail`] if a tail exceeds the tail before it, or is no probability.
     pub fn from_tails(tails: &[f64]) -> Result<Self, SlrumError> {
         check_pages(tails.len() + 1)?;
         let mut all = Vec::with_capacity(tails.len() + 2);
@@ -105,7 +105,7 @@ impl Slrum {
         Ok(Self { tails: all })
     }
 
-    /// How many pages the program has: N.
+    /// N, the number of pages.
     #[must_use]
     pub fn pages(&self) -> usize {
         self.tails.len() - 1
@@ -129,8 +129,8 @@ impl Slrum {
         &self.tails[1..self.pages()]
     }
 
-    /// The reference string of this seed, in runs, without end. At first page 0 is on top and page N − 1 at
-    /// the bottom.
+    /// The reference string of this seed as endless runs. At first page 0 is on top and page N − 1 at the
+    /// bottom.
     #[must_use]
     pub fn runs(&self, seed: u64) -> SlrumRuns {
         SlrumRuns {
@@ -141,13 +141,13 @@ impl Slrum {
         }
     }
 
-    /// The same reference string, reference by reference.
+    /// The same reference string as single references.
     pub fn references(&self, seed: u64) -> impl Iterator<Item = Page> + use<> {
         self.runs(seed).flat_map(|run| std::iter::repeat_n(run.page, run.length as usize))
     }
 }
 
-/// A page and how many references in a row go to it: at least 1.
+/// A page and the number of consecutive references to it, at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// The page.
@@ -156,16 +156,16 @@ pub struct Run {
     pub length: u64,
 }
 
-/// A program's reference string, in runs, without end.
+/// A program's reference string as endless runs.
 #[derive(Debug, Clone)]
 pub struct SlrumRuns {
     /// P(depth > h) for h from 1 to N.
     tails: Vec<f64>,
-    /// The top first.
+    /// The stack, from its top.
     stack: Vec<u32>,
     random: Rng,
-    /// The depth, from 0, of the page that the next run goes to; none before the first, which draws like any
-    /// other.
+    /// The depth, from 0, of the next run's page; `None` before the first run, whose depth is drawn without a
+    /// condition.
     next: Option<usize>,
 }
 
@@ -174,7 +174,7 @@ impl Iterator for SlrumRuns {
 
     #[inline]
     fn next(&mut self) -> Option<Run> {
-        // The very first reference may go to any depth; later runs begin with one that leaves the top.
+        // The very first reference may have any depth; later runs begin with a reference below the top.
         let depth = self.next.take().unwrap_or_else(|| self.depth_below(1.0));
         self.stack[..=depth].rotate_right(1);
         let leave = self.tails[0];
@@ -185,7 +185,7 @@ impl Iterator for SlrumRuns {
 }
 
 impl SlrumRuns {
-    /// A depth, from 0, of which the chance to be exceeded is uniform below `bound`.
+    /// A depth, from 0, whose probability to be exceeded is uniform below `bound`.
     #[inline]
     fn depth_below(&mut self, bound: f64) -> usize {
         let chance = self.random.unit() * bound;

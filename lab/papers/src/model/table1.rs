@@ -18,15 +18,15 @@ use crate::model::published::{DELAY, DELTA, RANGE, Synthetic};
 use crate::model::trial::{Manager, Outcome, Trial, run};
 use vellum_workset::{Criterion, Quanta, Ticks};
 
-/// The part of the least X that a product may be off its optimum.
+/// Bound of the distance of a product from its optimum, in parts of the least X.
 pub const GOAL: f64 = 0.02;
-/// Δ for the controller that remembers.
+/// Δ for our controller.
 pub const DELTA_FINE: Ticks = Ticks(50_000);
 /// Instructions before counting begins: twice the largest window.
 pub const WARM_UP: Ticks = Ticks(8_000_000);
-/// Instructions counted, unless asked otherwise: what a machine of the source's day did in some minutes.
+/// Instructions counted by default: some minutes of a machine of the paper's time.
 pub const LENGTH: Ticks = Ticks(400_000_000);
-/// The window that a controller begins with.
+/// The first window of a controller.
 const START: Ticks = Ticks(1_000_000);
 
 /// A cell of Table 1.
@@ -42,16 +42,16 @@ pub struct Cell {
     pub outcome: Outcome,
     /// The product, in pages.
     pub product: f64,
-    /// How far that is off the optimum, in parts of the program's least X; negative if better.
+    /// The product's distance from the optimum, in parts of the program's least X; negative if better.
     pub off: f64,
-    /// How often the curve was looked at, of how many sample points.
+    /// The number of sample points at which the controller computed the curve, and of all sample points.
     pub reviews: (u64, u64),
 }
 
-/// Runs a cell. `fit` is what [`Synthetic::fitted`] gave for `synthetic`.
+/// Runs a cell. `fit` is the result of [`Synthetic::fitted`] for `synthetic`.
 ///
 /// # Panics
-/// If the fit is another program's, without both rows.
+/// If the fit belongs to another program and lacks a row.
 #[must_use]
 pub fn cell(
     synthetic: Synthetic,

@@ -13,27 +13,27 @@ use vellum_workset::{Control, Counters, Criterion, Owe, Page, Quanta, Step, Tick
 /// The chooser of the window.
 #[derive(Debug, Clone)]
 pub enum Manager {
-    /// Nobody: it stays.
+    /// A constant window.
     Fixed(Quanta),
-    /// The source's controller.
+    /// The paper's controller.
     Owe(Box<Owe>),
-    /// The controller that remembers.
+    /// Our controller.
     Control(Box<Control>),
 }
 
-/// For how long, and seen how finely.
+/// The length and resolution of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trial {
     /// Δ.
     pub delta: Ticks,
-    /// References before anything is counted: the optimum is that of the stationary program, without its
-    /// first references.
+    /// References before counting begins: the optimum is that of the stationary program, without its first
+    /// references.
     pub warm_up: Ticks,
     /// References that are counted.
     pub length: Ticks,
-    /// Pages are remembered for this many intervals.
+    /// Number of intervals after which a page's counter is dropped.
     pub horizon: Quanta,
-    /// Of the reference string.
+    /// Seed of the reference string.
     pub seed: u64,
 }
 
@@ -42,11 +42,11 @@ pub struct Trial {
 pub struct Outcome {
     /// The mean window, in ticks, at sample points.
     pub window: f64,
-    /// The mean of w(t, T) at sample points, in pages: what the source calls the average working set.
+    /// The mean of w(t, T) at sample points, in pages: the paper's average working set.
     pub sampled: f64,
     /// The mean of the resident pages at all references.
     pub resident: f64,
-    /// Faults a reference, first references among them.
+    /// Faults a reference, including those of first references.
     pub faults: f64,
 }
 
@@ -59,14 +59,14 @@ impl Outcome {
 }
 
 impl Manager {
-    /// A new measurement of S, in ticks; the source's controller keeps the one it was made with.
+    /// Sets a new measurement of S, in ticks; the paper's controller keeps its first one.
     pub fn set_delay(&mut self, delay: f64) {
         if let Self::Control(control) = self {
             control.set_delay(delay);
         }
     }
 
-    /// A sample point: the window from now on, and whether pages outside are to be evicted.
+    /// A sample point: returns the window from now on, and whether pages outside are evicted.
     pub fn step(&mut self, counters: &Counters) -> Step {
         match self {
             Self::Fixed(window) => Step { window: *window, replace: true },
@@ -93,7 +93,7 @@ pub fn run(program: &Slrum, trial: Trial, manager: &mut Manager) -> Outcome {
         let mut left = run.length.min(end - now);
         memory.reference(run.page);
         while left > 0 {
-            // Neither a sample point nor the end of the warm-up lies within a part.
+            // Neither a sample point nor the end of the warm-up lies inside a part.
             let next = if now < start { sample.min(start) } else { sample };
             let part = left.min(next - now);
             memory.pass(part);
@@ -129,7 +129,7 @@ pub fn run(program: &Slrum, trial: Trial, manager: &mut Manager) -> Outcome {
     }
 }
 
-/// Observations at sample points.
+/// Sums of observations at sample points.
 #[derive(Default)]
 struct Sums {
     windows: f64,
@@ -151,7 +151,7 @@ struct Memory {
     count: u64,
     faults: u64,
     page_ticks: f64,
-    /// Since the last sample point; a page may be in it more than once.
+    /// Pages referenced since the last sample point, possibly more than once.
     referenced: Vec<Page>,
 }
 
@@ -198,7 +198,7 @@ mod tests {
     fn a_fixed_window_holds_what_turner_says() {
         let tails: Vec<f64> = (1..30).map(|h| 0.05 * 0.75f64.powi(h)).collect();
         let program = Slrum::from_tails(&tails).unwrap();
-        // Evicted every 20 references: the window varies from 200 to 220.
+        // Pages are evicted every 20 references, so the actual window varies from 200 to 220.
         let trial = Trial {
             delta: Ticks(20),
             warm_up: Ticks(1000),
@@ -220,7 +220,7 @@ mod tests {
             Trial { delta: Ticks(10), warm_up: Ticks(0), length: Ticks(0), horizon: Quanta(2), seed: 1 };
         let outcome = run(&Slrum::new(&[0.5, 0.5]).unwrap(), trial, &mut Manager::Fixed(Quanta(1)));
         assert_eq!(outcome.window, 0.0);
-        // A program that never leaves its page has one fault, and one run without end.
+        // A program that never leaves its page has one fault, and one endless run.
         let outcome = run(&program, Trial { length: Ticks(1000), ..trial }, &mut Manager::Fixed(Quanta(1)));
         assert_eq!((outcome.resident, outcome.faults, outcome.window), (1.0, 0.001, 10.0));
     }

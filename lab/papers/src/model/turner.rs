@@ -23,7 +23,7 @@
 use super::slrum::Slrum;
 use vellum_workset::Ticks;
 
-/// The most pages for which powers are taken: squaring costs their cube.
+/// The most pages for which powers are computed: squaring costs their cube.
 pub const TURNER_PAGES_MAX: usize = 512;
 
 /// The distribution P(h, T) of a program's working-set size at one window.
@@ -37,7 +37,7 @@ pub struct Turner {
 }
 
 impl Turner {
-    /// The distribution at a window of one reference: one page, for certain (4.2).
+    /// The distribution at a window of one reference: exactly one page (4.2).
     #[must_use]
     pub fn new(program: &Slrum) -> Self {
         let tails: Vec<f64> = (0..=program.pages()).map(|h| program.tail(h)).collect();
@@ -46,7 +46,7 @@ impl Turner {
         Self { tails, sizes, window: 1 }
     }
 
-    /// One reference more (4.1).
+    /// Enlarges the window by one reference (4.1).
     pub fn step(&mut self) {
         for h in (1..self.sizes.len()).rev() {
             self.sizes[h] = self.sizes[h - 1] * self.tails[h - 1] + self.sizes[h] * (1.0 - self.tails[h]);
@@ -64,7 +64,7 @@ impl Turner {
         }
         let mut now = Self::new(program);
         let one = Climb::one(&now.tails);
-        // The first window is reached by one reference fewer: a window of one reference is where it starts.
+        // The distribution starts at a window of one reference, so the first step needs one reference fewer.
         let before = one.power(step.0 - 1);
         let whole = before.then(&one);
         now.sizes = before.applied(&now.sizes);
@@ -112,7 +112,7 @@ impl Turner {
         self.sizes.iter().zip(&self.tails).map(|(p, tail)| p * tail).sum()
     }
 
-    /// f(T + 1) − f(T): how fast the fault rate falls, per reference squared; never positive.
+    /// f(T + 1) − f(T): the slope of the fault rate, per reference squared; never positive.
     #[must_use]
     pub fn faults_slope(&self) -> f64 {
         let steps = self.tails.windows(2).map(|pair| pair[0] * (pair[1] - pair[0]));
@@ -120,7 +120,7 @@ impl Turner {
     }
 }
 
-/// The chain over some number of references: `rows[from][to − from]`, climbing only.
+/// The chain over some number of references: `rows[from][to − from]`; it never falls.
 #[derive(Debug, Clone)]
 struct Climb {
     rows: Vec<Vec<f64>>,
@@ -149,7 +149,7 @@ impl Climb {
         Self { rows: (0..states).map(row).collect() }
     }
 
-    /// First this, then `other`.
+    /// The chain over this one's references and then those of `other`.
     fn then(&self, other: &Self) -> Self {
         let mut rows: Vec<Vec<f64>> = self.rows.iter().map(|row| vec![0.0; row.len()]).collect();
         for (from, out) in rows.iter_mut().enumerate() {

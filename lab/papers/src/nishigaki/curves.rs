@@ -11,14 +11,14 @@ use serde_json::json;
 use vellum_workset::{Criterion, Intervals, SAMPLE_PAGES, Ticks};
 
 const REFERENCES: u64 = 80_000_000;
-/// Windows are compared with the truth up to this part of the string: a string begins with empty windows, the
-/// stationary program of the formulas does not.
+/// Windows are compared with the formulas up to the string's length divided by this: a string begins with
+/// empty windows, unlike the stationary program of the formulas.
 const PART_JUDGED: u64 = 40;
-/// Windows of the table, in steps of the source's.
+/// Windows of the table, in the paper's steps.
 const SHOWN: [usize; 7] = [1, 3, 6, 12, 20, 26, 40];
-/// Products are drawn up to this many pages: towards the smallest windows they have no bound.
+/// Largest product drawn, in pages: products are unbounded towards the smallest windows.
 const PAGES_DRAWN: f64 = 100.0;
-/// How far the pass may be off the truth, in percent of z.
+/// Bound of the error of the pass, in percent of z.
 const ACCURACY: f64 = 2.0;
 const MILLION: f64 = 1e6;
 

@@ -14,13 +14,13 @@ use crate::{Bound, Finding, Goal, Table, Value};
 use serde_json::json;
 use vellum_workset::Ticks;
 
-/// In pages.
+/// The tolerances tried, in pages.
 const TOLERANCES: [u32; 9] = [0, 2, 4, 6, 8, TOLERANCE, 10, 12, 16];
-/// Programs that a search measures.
+/// Number of programs that a search measures.
 const STEPS: usize = 200;
-/// What a search measures them by.
+/// The seeds on which a search measures.
 const SEARCH_SEEDS: [u64; 2] = [1001, 1002];
-/// The distance that counts as near, in pages: a twentieth of a program.
+/// The largest distance that counts as near, in pages: a twentieth of a program.
 const NEAR: f64 = 2.5;
 
 pub(super) fn run(run: &mut Run<'_>) -> Finding {

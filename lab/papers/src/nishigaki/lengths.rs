@@ -11,10 +11,9 @@ use crate::model::sim::Eviction;
 use crate::{Bound, Finding, Goal, Table, Value};
 use vellum_workset::Criterion;
 
-/// Instructions that are counted, after the warm-up.
+/// Instructions counted after the warm-up.
 const LENGTHS: [u64; 4] = [200_000_000, 400_000_000, 1_000_000_000, 4_000_000_000];
-/// The gain that a window for each job must reach where memory is short, at every length, in percent of
-/// service.
+/// Goal where memory is short: the gain of a window for each job, at every length, in percent of service.
 const GAIN_MIN: f64 = 20.0;
 const MILLION: u64 = 1_000_000;
 

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_workset::Criterion;
 
-/// The two memory sizes of the source, and the frames that are left for programs.
+/// The two memory sizes of the paper, and the frames left for programs.
 pub(super) const MEMORIES: [(&str, usize); 2] = [("2 MB", FRAMES_2M), ("3 MB", FRAMES_3M)];
 
 /// A way of choosing windows.
@@ -16,13 +16,13 @@ pub(super) const MEMORIES: [(&str, usize); 2] = [("2 MB", FRAMES_2M), ("3 MB", F
 pub(super) enum Way {
     /// One adaptive window for all jobs.
     One(Eviction),
-    /// None: the least recently used page of all goes, as in a kernel.
+    /// No window: the least recently used page of all jobs is evicted, as in a kernel.
     Lru,
     /// One window for each job.
     Each(Criterion, Estimation, Eviction),
 }
 
-/// The ways, in the order of tables: the peers, Vellum's, the source's.
+/// The ways, in the order of tables: the peers, Vellum's, the paper's.
 pub(super) const WAYS: [Way; 14] = {
     use Criterion::{Lifetime as Lt, ProcessorEfficiency as Pe};
     use Estimation::Remembering;
@@ -62,7 +62,7 @@ impl Way {
         }
     }
 
-    /// The one window for all that it is compared with: with the same eviction.
+    /// The way with one window for all jobs that it is compared with, under the same eviction.
     pub(super) fn peer(self) -> Option<Way> {
         match self {
             Self::Each(.., eviction) => Some(Self::One(eviction)),
@@ -70,7 +70,7 @@ impl Way {
         }
     }
 
-    /// Whether it is what Vellum would do: at once is the source's, for comparison with it.
+    /// Whether it is Vellum's way. Eviction at once is the paper's, for comparison.
     pub(super) fn is_ours(self) -> bool {
         matches!(self, Self::Each(_, Estimation::Remembering, Eviction::WhenShort | Eviction::WhenNeeded))
     }
@@ -85,7 +85,7 @@ impl Way {
     }
 }
 
-/// The reports of one way, one a seed.
+/// The reports of one way, one for each seed.
 pub(super) struct Arm {
     pub(super) way: Way,
     pub(super) reports: Vec<Report>,
@@ -118,7 +118,7 @@ pub(super) fn arms(
     arms
 }
 
-/// How much more service `way` gives than `peer` in percent, by the same seeds; nothing without both.
+/// The additional service of `way` over `peer` in percent, by the same seeds; `None` if one is missing.
 pub(super) fn gain(arms: &[Arm], way: Way, peer: Way, seed: u64) -> Option<Interval> {
     let of = |way: Way| arms.iter().find(|arm| arm.way == way);
     let (way, peer) = (of(way)?, of(peer)?);

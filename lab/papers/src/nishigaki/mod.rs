@@ -39,7 +39,7 @@ pub use report::{Report, SCHEMA};
 use crate::Finding;
 use crate::{Progress, Scale};
 
-/// How much is run, and who hears of it.
+/// The size of the experiments, and the receiver of their progress.
 struct Run<'a> {
     scale: Scale,
     /// The first seed.
@@ -59,12 +59,12 @@ impl Run<'_> {
     }
 }
 
-/// How many seeds repeated runs use.
+/// Number of seeds of repeated runs.
 const SEEDS: usize = 13;
 const SEEDS_QUICK: usize = 3;
 
-/// Runs the experiments of the options, in the source's order; `found` hears of each as it is done. `worker`
-/// says how the jobs of `--real` are started.
+/// Runs the experiments of the options, in the paper's order; `found` is called after each. `worker` starts
+/// the jobs of `--real`.
 pub fn run(
     options: &Options,
     scale: Scale,

@@ -22,17 +22,17 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use vellum_workset::{Counters, Criterion, Page, Quanta, Ticks};
 
-/// Sample points that are measured.
+/// Number of sample points measured.
 const SAMPLES: usize = 20_000;
 /// Δ of a governor.
 const DELTA_TODAY: Duration = Duration::from_millis(100);
-/// The time of an instruction, to convert the source's Δ.
+/// The time of an instruction, to convert the paper's Δ.
 const INSTRUCTION_NS: f64 = 1.0;
-/// The share allowed, in percent of the job's time at that Δ.
+/// Bound of the share, in percent of the job's time at that Δ.
 const SHARE_MAX: f64 = 1.0;
-/// How often a stationary job's curve may be looked at, in percent of the sample points.
+/// Bound of the sample points at which a stationary job's curve is computed, in percent.
 const REVIEWS_MAX: f64 = 5.0;
-/// The window that an estimator begins with.
+/// The first window of an estimator.
 const START: Ticks = Ticks(1_000_000);
 const CRITERIA: [Criterion; 2] = [Criterion::ProcessorEfficiency, Criterion::Lifetime];
 
@@ -156,7 +156,7 @@ fn published(synthetic: Synthetic, criterion: Criterion, by: Estimation) -> Opti
 struct Sampled {
     runs: SlrumRuns,
     delta: u64,
-    /// The page under way, and how many references to it are left.
+    /// The current page, and the number of references to it left.
     page: Page,
     left: u64,
 }
@@ -166,7 +166,7 @@ impl Sampled {
         Self { runs, delta: delta.0, page: Page(0), left: 0 }
     }
 
-    /// The pages that are referenced in the next interval; one that is left and comes back is there again.
+    /// The pages referenced in the next interval, possibly more than once.
     fn next_into(&mut self, pages: &mut Vec<Page>) {
         pages.clear();
         let mut passed = 0;

@@ -9,6 +9,6 @@ pub const SCHEMA: &str = "vellum.papers.nishigaki/1";
 /// The whole result.
 pub type Report = report::Report<Own>;
 
-/// What only this report says.
+/// The part that only this report has.
 #[derive(Debug, Clone, Serialize)]
 pub struct Own {}

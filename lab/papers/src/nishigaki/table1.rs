@@ -18,7 +18,8 @@ const BY: [(Estimation, &str); 3] = [
     (Estimation::Source { tolerance: 0 }, "here: the same, no tolerance"),
     (Estimation::Remembering, "here: Vellum's estimator"),
 ];
-/// How far the source's estimator may be from what the source measured, in parts of the least X.
+/// Bound of the distance between the paper's estimator here and the paper's measurement, in parts of the
+/// least X.
 const GOAL_PUBLISHED: f64 = 0.1;
 const MILLION: f64 = 1e6;
 const PERCENT: f64 = 100.0;

@@ -19,13 +19,13 @@ use crate::model::sim::{Eviction, Report};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_workset::Criterion;
 
-/// Instructions that are counted: some ten minutes of a machine of the source's day.
+/// Instructions counted: some ten minutes of a machine of the paper's time.
 const LENGTH: u64 = 1_000_000_000;
-/// The gain that a window for each job must reach where memory is short, and the loss allowed where it is
-/// not, in percent of service.
+/// Goals, in percent of service: the gain of a window for each job where memory is short, and the loss
+/// allowed where memory is not short.
 const GAIN_MIN: f64 = 20.0;
 const LOSS_MAX: f64 = -1.0;
-/// How far a simulated machine may lie above the bound: jobs amid a fault at the end.
+/// Margin of a simulated machine over the bound: jobs may be handling a fault at the end.
 const BOUND_MARGIN: f64 = 1.0;
 
 pub(super) fn run(run: &mut Run<'_>) -> Finding {
@@ -125,8 +125,8 @@ fn goals_of(memory: &str, squeezed: bool, arms: &[Arm], seed: u64) -> Vec<Goal> 
     let bound = Bound::AtLeast(if squeezed { GAIN_MIN } else { LOSS_MAX });
     let judged = arms.iter().map(|arm| arm.way);
     let judged = judged.filter(|way| matches!(way, Way::Each(_, Estimation::Remembering, _)));
-    // Where memory is not short, the source's eviction leaves frames empty, which costs faults whatever the
-    // windows. There it is compared with ways of the same eviction, as in the source, and Vellum's with both.
+    // If memory is not short, the paper's eviction leaves frames empty, which costs faults under any windows.
+    // It is then compared with ways of the same eviction, as in the paper, and Vellum's with both.
     let peers = move |way: Way| [way.peer(), Some(Way::Lru).filter(|_| squeezed || way.is_ours())];
     judged
         .flat_map(|way| peers(way).into_iter().flatten().map(move |peer| (way, peer)))
@@ -155,7 +155,7 @@ fn notes(run: &Run<'_>, length: u64) -> Vec<String> {
     ]
 }
 
-/// The ways of the source's figures, each with the eviction that it had there, and LRU.
+/// The ways of the paper's figures, each with its eviction there, and LRU.
 fn drawn() -> Vec<Way> {
     let each = |criterion| Way::Each(criterion, Estimation::Remembering, Eviction::AtOnce);
     vec![

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 /// Run the experiments of Cooper, Nettles and Subramanian 1992 ("Improving the Performance of SML Garbage
 /// Collection using Application-Specific Virtual Memory Management").
 ///
-/// Three programs whose heaps outgrow their memory, under every strategy, pager mode and placement of the
-/// source: paged by the kernel, in a memory cgroup over swap that is made for it and removed again (root),
-/// and by Vellum's own pager (anybody). Each of the source's figures is printed beside what is measured.
-/// Parameters of the strategies are searched for; --quick takes the source's. The default takes about an
-/// hour.
+/// Runs three programs whose heaps outgrow their memory, under every strategy and pager mode of the paper and
+/// with and without copy-back. They are paged by the kernel, in a memory cgroup over swap made for the
+/// experiment (root), and by Vellum's own pager (any user). Each of the paper's figures is printed beside
+/// ours. Parameters of the strategies are found by search; --quick takes the paper's. The default takes about
+/// an hour.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
-    /// What all sources have.
+    /// The options of all papers.
     #[command(flatten)]
     pub common: Common,
 
@@ -30,28 +30,28 @@ pub struct Options {
     #[arg(long, value_name = "CLIENT", value_parser = ["compiler", "sort", "primes"])]
     pub client: Vec<String>,
 
-    /// Keep every run of the search in this file, and take up what is in it.
+    /// Keep every run of the search in this file, and reuse the runs that it contains.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub resume: Option<PathBuf>,
 
-    /// Runs of the search at the same time (default: as many as there are processors).
+    /// Simultaneous runs of the search (default: the number of processors).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub jobs: Option<u16>,
 
-    /// Have the kernel page to a zram disk made for it, and count CPU time; not to a file in --store, and
-    /// count elapsed time. For machines that have other things to do.
+    /// Let the kernel page to a zram disk made for it, and compare CPU time, instead of a file in --store and
+    /// elapsed time. For machines that run other programs.
     #[arg(long)]
     pub zram: bool,
 
-    /// Where the kernel's swap file and the pager's store are made (default: /var/tmp).
+    /// The folder of the kernel's swap file and the pager's store (default: /var/tmp).
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
 
-    /// How heaps are collected. Only appel has regions, of which some are vacated and may be copied back.
+    /// The collector's plan. Only appel has regions that are vacated and may be copied back.
     #[arg(long, value_enum, default_value_t = PlanName::Appel)]
     pub plan: PlanName,
 
-    /// The memory that stands for the source's 11 MB, in MiB (default: 24; --quick: 5; --full: 64).
+    /// The memory that replaces the paper's 11 MB, in MiB (default: 24; --quick: 5; --full: 64).
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(2..=4096))]
     pub memory: Option<u32>,
 }
@@ -65,28 +65,28 @@ pub enum Experiment {
     Kernel,
     /// The same, paged by Vellum.
     Pager,
-    /// What needs no tuning beside the optimum that was searched for.
+    /// Sizing without tuning, compared with the optimum found by search.
     Knee,
-    /// Why the pager made the new strategy slower for Sort.
+    /// The reason why the pager made the new strategy slower for Sort.
     Sort,
 }
 
 /// The plans of Vellum's collector.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum PlanName {
-    /// Generations: old, new and free regions, as in the source.
+    /// Generations: old, new and free regions, as in the paper.
     #[default]
     Appel,
     /// Objects in sparse blocks move.
     #[value(name = "mostly_copying")]
     MostlyCopying,
-    /// Nothing moves.
+    /// Objects never move.
     #[value(name = "mark_sweep")]
     MarkSweep,
 }
 
 impl PlanName {
-    /// As clients and reports have it.
+    /// Its name in clients and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -98,19 +98,19 @@ impl PlanName {
 }
 
 impl Options {
-    /// The experiments asked for, in this order.
+    /// The chosen experiments, in this order.
     #[must_use]
     pub fn experiments(&self) -> Vec<Experiment> {
         asked(&self.only)
     }
 
-    /// The memory that clients get, in MiB.
+    /// The clients' memory, in MiB.
     #[must_use]
     pub fn memory_mib(&self, scale: Scale) -> u32 {
         self.memory.unwrap_or(if self.full { 64 } else { scale.pick(24, 5, 4) })
     }
 
-    /// Where the store, or the file that is swapped to, is.
+    /// The folder of the store, or of the swap file.
     #[must_use]
     pub fn folder(&self) -> PathBuf {
         self.store.clone().unwrap_or_else(|| "/var/tmp".into())

@@ -5,12 +5,12 @@ use clap::{Args, ValueEnum};
 
 /// Run the experiments of Douglas 2011 ("User Mode Memory Page Management") on this machine.
 ///
-/// Prints each published table or figure beside what is measured here, and closes each with whether Vellum's
-/// goal for it is met. A full run takes about half an hour, most of it for whole programs; nothing else
-/// should run meanwhile.
+/// Prints each published table or figure beside ours, and reports for each whether Vellum's goal is met. A
+/// full run takes about half an hour, most of it for whole programs; nothing else should run during this
+/// time.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
-    /// What all sources have.
+    /// The options of all papers.
     #[command(flatten)]
     pub common: Common,
 
@@ -22,7 +22,7 @@ pub struct Options {
 /// The experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Experiment {
-    /// Figures 3 and 4, Table 1: what a page costs, paged and not.
+    /// Figures 3 and 4, Table 1: the cost of a page, paged and not.
     Faults,
     /// Figure 5: allocation against block size.
     Scaling,
@@ -37,7 +37,7 @@ pub enum Experiment {
 }
 
 impl Options {
-    /// The experiments asked for, in the source's order.
+    /// The chosen experiments, in the paper's order.
     #[must_use]
     pub fn experiments(&self) -> Vec<Experiment> {
         asked(&self.only)

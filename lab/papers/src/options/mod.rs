@@ -13,7 +13,7 @@ pub mod smith;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
-/// Which source's experiments.
+/// The paper whose experiments are run.
 #[derive(Debug, Subcommand)]
 #[allow(missing_docs, reason = "the help of each is that of its options")]
 pub enum Papers {
@@ -22,59 +22,58 @@ pub enum Papers {
     Smith(smith::Options),
     Nishigaki(nishigaki::Options),
     Cooper(cooper::Options),
-    /// One piece of an experiment's work, its figures printed as a line of JSON.
+    /// Do one part of an experiment's work, and print its figures as a line of JSON.
     #[command(hide = true)]
     Work {
-        /// Which work.
+        /// The name of the work.
         name: String,
         /// Its parameters, name=value.
         words: Vec<String>,
     },
 }
 
-/// The options that all sources have.
+/// The options of all papers.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
-    /// Smaller inputs and fewer repetitions: the text above says how long the whole takes, this takes a
-    /// fraction of it.
+    /// Smaller inputs and fewer repetitions: takes a fraction of the time given above.
     #[arg(long)]
     pub quick: bool,
 
-    /// Also write everything as JSON (its schema is named in it); "-" is standard output.
+    /// Also write the whole report as JSON, with the name of its schema; "-" is standard output.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
 
-    /// Draw the figures into this directory as SVG files; it is made if it is not there.
+    /// Draw the figures into this directory as SVG files; the directory is made if it does not exist.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub svg: Option<PathBuf>,
 
-    /// The seed of all that is drawn at random (default: 1); of several, the first.
+    /// The seed of all random choices (default: 1); of several seeds, the first.
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
 
 impl Common {
-    /// How large the experiments are.
+    /// The size of the experiments.
     #[must_use]
     pub fn scale(&self) -> Scale {
         if self.quick { Scale::Quick } else { Scale::Full }
     }
 
-    /// The seed that was asked for, or the usual one.
+    /// The given seed, or the default.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed.unwrap_or(1)
     }
 }
 
-/// How large the experiments are.
+/// The size of the experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// The sizes of the source and beyond, enough repetitions for narrow intervals.
+    /// The sizes of the paper and beyond, with enough repetitions for narrow intervals.
     Full,
-    /// For a look.
+    /// Fewer and smaller runs, for a first result.
     Quick,
-    /// As small as makes sense: for tests.
+    /// As small as possible, for tests.
     Tiny,
 }
 
@@ -88,14 +87,13 @@ impl Scale {
         }
     }
 
-    /// As reports have it.
+    /// Its name in reports.
     pub fn name(self) -> &'static str {
         self.pick("full", "quick", "tiny")
     }
 }
 
-/// The experiments asked for, in the order of their declaration, which is the source's; all, if none was
-/// named.
+/// The chosen experiments, in the order of their declaration, which is the paper's; all, if none was chosen.
 pub fn asked<E: ValueEnum + PartialEq + Copy>(only: &[E]) -> Vec<E> {
     let asked = |experiment: &&E| only.is_empty() || only.contains(experiment);
     E::value_variants().iter().filter(asked).copied().collect()
@@ -103,7 +101,7 @@ pub fn asked<E: ValueEnum + PartialEq + Copy>(only: &[E]) -> Vec<E> {
 
 /// An experiment's name on the command line.
 pub fn name(experiment: impl ValueEnum) -> String {
-    // None is hidden from the command line.
+    // No experiment is hidden from the command line.
     experiment.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 

@@ -6,17 +6,17 @@ use clap::{Args, ValueEnum};
 /// Run the experiments of Nishigaki 1981 ("Experiments on the Knee Criterion in a Multiprogrammed Computer
 /// System").
 ///
-/// Prints each published table or figure beside what is found here, and closes each with whether Vellum's
-/// goal for it is met. The machine of the source is simulated, from seeds: all but the overhead comes out the
-/// same everywhere. Takes about three minutes.
+/// Prints each published table or figure beside ours, and reports for each whether Vellum's goal is met. The
+/// machine of the paper is simulated from seeds: all results but the overhead are the same everywhere. Takes
+/// about three minutes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
-    /// What all sources have.
+    /// The options of all papers.
     #[command(flatten)]
     pub common: Common,
 
     /// Also run the throughput experiment as real processes, against the kernel's own reclaim: needs root,
-    /// and makes (and removes) a zram disk to swap to and a memory cgroup. Some minutes.
+    /// and makes (and removes) a zram disk to swap to and a memory cgroup. Takes some minutes.
     #[arg(long)]
     pub real: bool,
 
@@ -30,22 +30,22 @@ pub struct Options {
 pub enum Experiment {
     /// Figure 2: the curves of the synthetic programs.
     Curves,
-    /// Table 1: windows that were found beside the optimal ones.
+    /// Table 1: estimated windows beside the optimal ones.
     Table1,
-    /// Table 1: how near programs and tolerances come to what was measured.
+    /// Table 1: how near programs and tolerances come to the measured results.
     Family,
-    /// Section 4: what the estimation costs.
+    /// Section 4: the cost of the estimation.
     Overhead,
     /// Figures 4 and 5: six jobs under two memory sizes.
     Throughput,
-    /// How long until it pays, and PE against LT.
+    /// The time until a window for each job pays, and PE against LT.
     Lengths,
     /// Real processes against the kernel's own reclaim; the same as --real.
     Real,
 }
 
 impl Options {
-    /// The experiments asked for, in the source's order.
+    /// The chosen experiments, in the paper's order.
     #[must_use]
     pub fn experiments(&self) -> Vec<Experiment> {
         let asked = |experiment: &&Experiment| match experiment {

@@ -6,12 +6,12 @@ use clap::{Args, ValueEnum};
 /// Run the experiments of Smith and Morrisett 1998 ("Comparing Mostly-Copying and Mark-Sweep Conservative
 /// Collection").
 ///
-/// Eight programs in C are compiled here for libgc and for each plan of Vellum's collector, run by turns in
-/// heaps of 1 to 64 MiB, and set beside what was published. A full run takes about half an hour; nothing else
-/// should run meanwhile.
+/// Eight programs in C are compiled for libgc and for each plan of Vellum's collector, and run by turns in
+/// heaps of 1 to 64 MiB, beside the published results. A full run takes about half an hour; nothing else
+/// should run during this time.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
-    /// What all sources have.
+    /// The options of all papers.
     #[command(flatten)]
     pub common: Common,
 
@@ -27,24 +27,24 @@ pub struct Options {
 /// The experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Experiment {
-    /// Tables 2 and 5, Figure 3: what the clients allocate and keep.
+    /// Tables 2 and 5, Figure 3: the clients' allocations and live data.
     Basics,
     /// Table 7, Figure 1: client and collector time by heap size.
     Times,
-    /// Table 6, Figure 2: a word more an object; and what types are worth.
+    /// Table 6, Figure 2: one more word in each object, and the value of types.
     Headers,
-    /// Tables 3 and 4, Figure 4: where a collection's time goes.
+    /// Tables 3 and 4, Figure 4: the time of each phase of a collection.
     Phases,
     /// Section 3.3: collecting where the stack is shallow.
     Shallow,
-    /// Cache misses by simulation, in place of the counters the source wished for.
+    /// Cache misses by simulation, instead of the counters that the paper did not have.
     Cache,
     /// Programs written for libgc, with Vellum's library in its place; the same as --libgc.
     Libgc,
 }
 
 impl Options {
-    /// The experiments asked for, in this order.
+    /// The chosen experiments, in this order.
     #[must_use]
     pub fn experiments(&self) -> Vec<Experiment> {
         let asked = |experiment: &&Experiment| match experiment {

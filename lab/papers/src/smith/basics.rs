@@ -13,7 +13,7 @@ use vellum_campaign::Sheet;
 
 /// Bytes of a word here.
 const OUR_WORD_BYTES: f64 = 8.0;
-/// The arm that is not slowed down by counting.
+/// The arm without the cost of counting.
 const TIMED: &str = "timed";
 /// The figures of objects by words.
 const SIZES: [&str; 4] = ["objects_1", "objects_2", "objects_3", "objects_4"];
@@ -88,14 +88,15 @@ fn table_2(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
     table
 }
 
-/// The collector's time by the number of collections, sweeping between them included, as the source has it.
+/// The collector's time divided by the number of collections, including sweeping between them, as in the
+/// paper.
 fn collection_ms(sheets: &[Sheet], client: &str) -> Option<f64> {
     let sheet = sheet(sheets, client)?;
     let collections = middle(sheet, TIMED, "collections").filter(|count| *count > 0.0)?;
     Some(middle(sheet, TIMED, "collector_ns")? / collections / 1e6)
 }
 
-/// Percent of objects of each size, and of those that are atomic.
+/// Percentage of objects of each size, and of atomic data.
 fn shares(sheets: &[Sheet], client: &str) -> Option<[f64; 5]> {
     let mut counts = [0.0; 5];
     for (count, metric) in counts.iter_mut().zip(SIZES.into_iter().chain(["atomic"])) {

@@ -19,8 +19,8 @@ use vellum_campaign::Launch;
 use vellum_process::{Interrupt, locate};
 
 const VALGRIND: &str = "valgrind";
-/// The caches: bytes, ways, bytes a line. Not this machine's, so that figures from different machines can be
-/// compared.
+/// The simulated caches: bytes, ways, bytes a line. They are the same on every machine, so that figures can
+/// be compared.
 const CACHES: [&str; 2] = ["--D1=32768,8,64", "--LL=8388608,16,64"];
 
 /// Counts of one run: instructions, data accesses, misses of the first and of the last level.
@@ -66,7 +66,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
         let mut row = vec![Value::text(client.title)];
         for (number, collector) in lab.here.clone().into_iter().enumerate() {
             lab.tell(at * lab.here.len() + number, total, &format!("{} {}", client.name, collector.name()));
-            // Groebner's live data grow with its work: too small a part of it would have none.
+            // Groebner's live data grow with its work, so too small a part of the work would have none.
             let percent = if lab.scale == Scale::Tiny { 1 } else { client.quick_percent / part };
             let found = simulated(lab, client.name, collector, &format!("scale={percent}"), client.heap_mib);
             let (counts, failure) = (found.as_ref().ok(), found.as_ref().err());

@@ -7,17 +7,17 @@ use super::published::{CHECKSUM, GROEBNER, KNUTH_BENDIX, LEXGEN, LIFE, LOGIC, ME
 pub struct Client {
     /// Its file in `clients/`, without the ending, and its name in cells.
     pub name: &'static str,
-    /// Its name in the source.
+    /// Its name in the paper.
     pub title: &'static str,
     /// The canonical size of its heap (Table 2), MiB.
     pub heap_mib: u64,
-    /// For a quick look, this percentage of its work.
+    /// Percentage of its work in a quick run.
     pub quick_percent: u32,
     pub(super) published: Published,
 }
 
 impl Client {
-    /// These heap sizes, MiB, and the canonical one, each once, in order.
+    /// These heap sizes and the canonical one, in MiB, each once, in order.
     pub(super) fn sizes(&self, heaps: &[u64]) -> Vec<u64> {
         let mut sizes = heaps.to_vec();
         sizes.push(self.heap_mib);
@@ -27,16 +27,16 @@ impl Client {
     }
 }
 
-/// A quarter shows what the whole does, where live data do not depend on it …
+/// A quarter of the work is representative if live data do not depend on the work …
 const QUARTER: u32 = 25;
-/// … and as they do in Groebner, it needs more to have any.
+/// … and Groebner, whose live data do, needs more.
 const GROWN: u32 = 60;
 
 const fn client(name: &'static str, title: &'static str, heap_mib: u64, published: Published) -> Client {
     Client { name, title, heap_mib, quick_percent: QUARTER, published }
 }
 
-/// All of them, in the source's order.
+/// All clients, in the paper's order.
 pub const CLIENTS: [Client; 8] = [
     client("checksum", "Checksum", 8, CHECKSUM),
     client("kb", "Knuth-Bendix", 16, KNUTH_BENDIX),

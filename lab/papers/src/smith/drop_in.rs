@@ -22,15 +22,15 @@ use vellum_measure::Interval;
 
 /// The library's name for the loader.
 const SONAME: &str = "libgc.so.1";
-/// Where the loader looks first.
+/// The variable with the folders that the loader searches first.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
-/// Has the loader say what it would load, and not run the program.
+/// The variable that makes the loader print the libraries instead of running the program.
 const TRACE: &str = "LD_TRACE_LOADED_OBJECTS";
 
 /// The arm with Vellum's library.
 const OURS: &str = "vellum_libgc";
 
-/// Heaps beside each client's canonical one, MiB.
+/// Heap sizes besides each client's canonical one, MiB.
 const HEAPS: &[u64] = &[4, 64];
 
 const CPU: &str = "cpu_ns";
@@ -40,8 +40,8 @@ const NANOS: f64 = 1e9;
 const MILLIS: f64 = 1e6;
 const MIB: f64 = (1 << 20) as f64;
 
-/// Goals, as ratios to libgc's: the most for each client's total and peak, and for the collector's time of
-/// all.
+/// Goals, as ratios to libgc's: for each client's total time and peak, and for the collector's time of all
+/// clients.
 const TOTAL_MAX: f64 = 1.0;
 const PEAK_MAX: f64 = 1.0;
 const COLLECTOR_MAX: f64 = 0.6;
@@ -103,7 +103,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
 /// The arm with the library of `folder` in place of libgc's.
 ///
 /// # Errors
-/// Why the loader does not take it, for people.
+/// The reason why the loader does not load it, for the user.
 pub fn with_library(mut arm: Arm, folder: &Path) -> Result<Arm, String> {
     let wanted = folder.join(SONAME);
     let found = loaded(&arm.launch.program, folder)?;
@@ -115,7 +115,7 @@ pub fn with_library(mut arm: Arm, folder: &Path) -> Result<Arm, String> {
     Ok(arm)
 }
 
-/// The `libgc.so.1` that the loader would give a program with `folder` on the library path.
+/// The `libgc.so.1` that the loader gives a program with `folder` on the library path.
 fn loaded(program: &Path, folder: &Path) -> Result<PathBuf, String> {
     let mut command = Command::new(program);
     command.env_clear().env(TRACE, "1").env(LIBRARY_PATH, folder).stdin(Stdio::null());
@@ -127,14 +127,14 @@ fn loaded(program: &Path, folder: &Path) -> Result<PathBuf, String> {
     })
 }
 
-/// The path of `libgc.so.1` in what the loader says: `name => path (address)` a line.
+/// The path of `libgc.so.1` in the loader's output: a line `name => path (address)`.
 fn named(said: &str) -> Option<PathBuf> {
     let line = said.lines().find_map(|line| line.trim().strip_prefix(SONAME))?;
     let path = line.trim_start().strip_prefix("=>")?.trim_start();
     path.rsplit_once(" (").map(|(path, _)| path).filter(|path| path.starts_with('/')).map(PathBuf::from)
 }
 
-/// The measurements, and how to read them.
+/// The sheets, with functions that read them.
 struct View<'s> {
     sheets: &'s [Sheet],
     seed: u64,

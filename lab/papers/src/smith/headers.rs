@@ -45,12 +45,11 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     finding
 }
 
-/// The change of one arm's client time over another's, percent.
+/// The change of one arm's client time relative to another's, in percent.
 fn slowdown(sheet: &Sheet, arm: &str, over: &str, seed: u64) -> Option<Interval> {
     let client = |arm: &str| -> Vec<Option<f64>> {
         let (cpu, collector) = (sheet.by_round(arm, "cpu_ns"), sheet.by_round(arm, "collector_ns"));
-        // The collector's part is scaled up from samples: on a busy machine it may come out as more than
-        // there is.
+        // The collector's part is extrapolated from samples: on a busy machine it may exceed the total.
         let part =
             |(cpu, collector): (Option<f64>, Option<f64>)| Some(cpu? - collector?).filter(|ns| *ns > 0.0);
         cpu.into_iter().zip(collector).map(part).collect()

@@ -9,20 +9,20 @@ use std::time::Duration;
 use vellum_campaign::{Arm, Campaign, Cell, Missing, Sheet};
 use vellum_process::Interrupt;
 
-/// The longest any client may take.
+/// The longest time of a client.
 const ALLOWED: Duration = Duration::from_secs(600);
-/// The message of a client with too little heap: no failure, but a bar missing in Figure 1.
+/// The message of a client with too little heap, which is no failure but a missing bar in Figure 1.
 const TOO_SMALL: &str = "too small";
 
 pub(super) struct Lab<'a> {
     pub(super) scale: Scale,
     pub(super) seed: u64,
     pub(super) workshop: Workshop,
-    /// The collectors that are here, libgc first.
+    /// The collectors found here, libgc first.
     pub(super) here: Vec<Collector>,
-    /// Those that are not.
+    /// The missing collectors.
     pub(super) missing: Vec<Missing>,
-    /// The folder with Vellum's `libgc.so.1`, or why there is none.
+    /// The folder with Vellum's `libgc.so.1`, or the reason why there is none.
     pub(super) drop_in: Result<PathBuf, String>,
     pub(super) experiment: String,
     progress: &'a mut dyn FnMut(Progress<'_>),
@@ -41,7 +41,7 @@ impl<'a> Lab<'a> {
         Self { scale, seed, workshop, here, missing, drop_in, experiment: "start".to_owned(), progress }
     }
 
-    /// The plans of Vellum that are here.
+    /// Vellum's plans found here.
     pub(super) fn plans(&self) -> Vec<Collector> {
         self.here.iter().copied().filter(|collector| matches!(collector, Collector::Vellum(_))).collect()
     }
@@ -50,7 +50,7 @@ impl<'a> Lab<'a> {
         self.here.contains(&collector)
     }
 
-    /// The share of the source's work, percent.
+    /// The share of the paper's work, in percent.
     fn work(&self, client: &Client) -> u32 {
         self.scale.pick(100, client.quick_percent, 1)
     }
@@ -67,7 +67,7 @@ impl<'a> Lab<'a> {
         self.arm_with(label, client, collector, build, mib, &[])
     }
 
-    /// The same with further words.
+    /// The same with additional words.
     pub(super) fn arm_with(
         &mut self,
         label: &str,
@@ -78,7 +78,7 @@ impl<'a> Lab<'a> {
         words: &[&str],
     ) -> Option<Arm> {
         if Interrupt::arrived().is_some() {
-            // Compiling would be wasted time.
+            // Compiling would be a waste of time.
             return None;
         }
         let (work, heap) = (format!("scale={}", self.work(client)), format!("heap={mib}"));
@@ -98,7 +98,7 @@ impl<'a> Lab<'a> {
         campaign.run(cells, |done, total, what| progress(Progress { experiment, done, total, what }))
     }
 
-    /// An empty finding, with notes about what is not here.
+    /// An empty finding, with notes about missing parts.
     pub(super) fn finding(
         &self,
         title: &'static str,
@@ -117,8 +117,8 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Keeps every run, and notes why figures are missing; but not where the heap was merely too small, which the
-/// tables show. Results that differ between heaps are noted too: they are wrong.
+/// Adds every run, and notes why figures are missing, unless the heap was only too small, which the tables
+/// show. Also notes results that differ between heaps, since one of them is wrong.
 pub(super) fn keep(finding: &mut Finding, sheets: &[Sheet]) {
     let before = finding.notes.len();
     finding.keep(sheets);

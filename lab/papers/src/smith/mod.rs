@@ -47,21 +47,22 @@ use lab::Lab;
 use std::path::PathBuf;
 use vellum_process::Interrupt;
 
-/// Where Vellum's libraries are.
+/// The paths of Vellum's libraries.
 #[derive(Debug, Clone)]
 pub struct Libraries {
-    /// `libvellum.so`, which clients are linked with; it need not be there.
+    /// `libvellum.so`, with which clients are linked; it may be missing.
     pub vellum: PathBuf,
-    /// The folder with the `libgc.so.1` that stands in for libgc's; or why there is none, and how to get it.
+    /// The folder with the `libgc.so.1` that replaces libgc's; or the reason why there is none, with the
+    /// remedy.
     pub libgc: Result<PathBuf, String>,
 }
 
-/// Runs the experiments of the options, in this order; `found` hears of each as it is done. After a signal
-/// that asks to end, the results so far are reported.
+/// Runs the experiments of the options, in this order; `found` is called after each. After a signal to end,
+/// the results so far are reported.
 ///
 /// # Errors
-/// When the clients' sources cannot be written into the temporary folder. A missing collector is no error: it
-/// is named.
+/// If the clients' sources cannot be written into the temporary folder. A missing collector is no error: the
+/// report lists it.
 pub fn run(
     options: &Options,
     scale: Scale,
@@ -69,7 +70,7 @@ pub fn run(
     progress: &mut dyn FnMut(Progress<'_>),
     mut found: impl FnMut(&Finding),
 ) -> Result<Report, WorkshopError> {
-    // Where signals cannot be caught, they end this process as they always did.
+    // If signals cannot be caught, they end this process as usual.
     let _caught = Interrupt::catch();
     let workshop = Workshop::new(&libraries.vellum)?;
     let mut lab = Lab::new(scale, options.common.seed(), workshop, libraries.libgc.clone(), progress);

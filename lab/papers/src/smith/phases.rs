@@ -14,7 +14,7 @@ use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_campaign::Sheet;
 
-/// The phases: name, metric, and the source's phases that they contain.
+/// The phases: name, metric, and the paper's phases that they contain.
 const PHASES: [(&str, &str, &[usize]); 3] =
     [("roots", "root_ns", &[0, 1]), ("trace", "mark_ns", &[2]), ("sweep", "sweep_ns", &[3, 4])];
 
@@ -51,7 +51,7 @@ fn published(client: &super::Client, parts: &[usize]) -> f64 {
     parts.iter().map(|part| client.published.phases[*part]).sum()
 }
 
-/// Percent of the collections' time that a phase took.
+/// A phase's time in percent of the collections' time.
 fn share(sheets: &[Sheet], client: &str, plan: &str, metric: &str) -> Option<f64> {
     let sheet = sheet(sheets, client)?;
     let all: f64 = PHASES.iter().filter_map(|(_, metric, _)| middle(sheet, plan, metric)).sum();

@@ -3,7 +3,7 @@
 //! Times are seconds on a 256 MB UltraSparc-5; a word was four bytes. Runs that were impossible, and figures
 //! illegible in our copy, are left out. Table 7's figures here are the averages, which the paper plots.
 
-/// Bytes of the source's words.
+/// Bytes of a word in the paper.
 pub(super) const WORD_BYTES: f64 = 4.0;
 
 /// A row of Table 2.
@@ -14,7 +14,7 @@ pub(super) struct Basics {
     /// Most live data after any collection, KB.
     pub(super) live_kb: f64,
     pub(super) collections: f64,
-    /// How long one took, ms.
+    /// The mean time of a collection, ms.
     pub(super) collection_ms: f64,
     pub(super) live_objects: f64,
 }
@@ -31,7 +31,7 @@ pub(super) struct Roots {
     pub(super) pages: f64,
     /// Roots a promoted page, averaged over the collections.
     pub(super) a_page: f64,
-    /// Unused room on promoted pages, KB.
+    /// Unused memory on promoted pages, KB.
     pub(super) lost_kb: f64,
 }
 
@@ -42,7 +42,7 @@ const fn roots(roots: f64, pages: f64, a_page: f64, lost_kb: f64) -> Roots {
 /// A row of Table 7: the heap's size in MB, then client and collector seconds of BDW and of MCC.
 pub(super) type Times = (u64, Option<(f64, f64)>, Option<(f64, f64)>);
 
-/// All that was published of one client.
+/// All published figures of one client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Published {
     /// Table 2.
@@ -53,7 +53,7 @@ pub(super) struct Published {
     pub(super) phases: [f64; 5],
     /// Table 5: percent of objects of 1, 2, 3, 4 and more words, and of the data that was atomic.
     pub(super) sizes: [f64; 5],
-    /// Table 6: percent that MCC, and BDW with a word more an object, slow the client down.
+    /// Table 6: slowdown of the client in percent by MCC, and by BDW with one more word in each object.
     pub(super) slowdown: (f64, f64),
     /// Table 7.
     pub(super) times: &'static [Times],

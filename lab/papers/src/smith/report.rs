@@ -10,12 +10,12 @@ pub const SCHEMA: &str = "vellum.papers.smith/1";
 /// The whole result.
 pub type Report = report::Report<Own>;
 
-/// What only this report says.
+/// The part that only this report has.
 #[derive(Debug, Clone, Serialize)]
 pub struct Own {
-    /// The collectors here.
+    /// The collectors found here.
     pub collectors: Vec<&'static str>,
-    /// The collectors not here, name and how to get it.
+    /// The missing collectors, name and how to install them.
     pub missing: Vec<(&'static str, String)>,
 }
 

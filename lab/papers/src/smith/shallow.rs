@@ -14,21 +14,21 @@ use crate::workshop::{Build, Collector};
 use crate::{Finding, Table, Value};
 use vellum_campaign::Sheet;
 
-/// The clients and heaps, MiB: those with deep stacks. The source has Pia's jump at 4 MB, and the heuristic
-/// take effect from 8 MB on.
+/// The clients with deep stacks, and their heaps in MiB. The paper shows Pia's jump at 4 MB, and an effect of
+/// the heuristic from 8 MB on.
 const PLACES: &[(&str, u64)] = &[("pia", 4), ("pia", 8), ("pia", 16), ("kb", 16), ("kb", 32)];
 const PLACES_QUICK: &[(&str, u64)] = &[("pia", 4), ("pia", 8), ("kb", 16)];
 const PLACES_TINY: &[(&str, u64)] = &[("pia", 8)];
 
-/// The word that has a client look at its stack, and collect wherever room runs out …
+/// The word with which a client checks its stack but collects wherever memory runs out …
 const ANYWHERE: &str = "shallow=0";
-/// … or where the stack is shallow.
+/// … or while the stack is shallow.
 const SHALLOW: &str = "shallow=1";
 
 const NANOS: f64 = 1e9;
 const KIB: f64 = 1024.0;
 
-/// The arm of a plan that collects where the stack is shallow.
+/// The arm of a plan that collects while the stack is shallow.
 fn shallow(plan: Collector) -> String {
     format!("{}_shallow", plan.name())
 }

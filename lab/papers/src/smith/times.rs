@@ -12,16 +12,16 @@ use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_campaign::Sheet;
 use vellum_measure::Interval;
 
-/// Heap sizes of the source, MiB.
+/// Heap sizes of the paper, MiB.
 const HEAPS: &[u64] = &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64];
-/// The same for a look: small, large, and each client's own.
+/// Heap sizes of a quick run: small, large, and each client's own.
 const HEAPS_QUICK: &[u64] = &[4, 64];
 const HEAPS_TINY: &[u64] = &[];
 
 const CPU: &str = "cpu_ns";
 const COLLECTOR: &str = "collector_ns";
 const NANOS: f64 = 1e9;
-/// Digits of seconds behind the point, in 1998 and on today's machines.
+/// Decimal digits of seconds, in 1998 and on today's machines.
 const THEN: usize = 2;
 const NOW: usize = 3;
 
@@ -90,7 +90,7 @@ fn canonical() -> Vec<(&'static Client, u64)> {
     CLIENTS.iter().map(|client| (client, client.heap_mib)).collect()
 }
 
-/// The most live bytes of each client, measured by libgc at the canonical size.
+/// The peak of live bytes of each client, measured by libgc at the canonical size.
 fn live_bytes(lab: &mut Lab<'_>) -> Vec<Option<f64>> {
     let label = Collector::Libgc.name();
     let mut cells = Vec::new();
@@ -103,7 +103,7 @@ fn live_bytes(lab: &mut Lab<'_>) -> Vec<Option<f64>> {
     CLIENTS.iter().map(|client| most(client).filter(|bytes| *bytes > 0.0)).collect()
 }
 
-/// The measurements, and how to read them.
+/// The sheets, with functions that read them.
 struct View<'s> {
     sheets: &'s [Sheet],
     seed: u64,
@@ -121,7 +121,7 @@ impl View<'_> {
         ratio(sheet, (arm, CPU), (Collector::Libgc.name(), CPU), self.seed)
     }
 
-    /// The geometric mean of such ratios, round by round. None if any cell lacks figures.
+    /// The geometric mean of such ratios, round by round. `None` if a cell lacks figures.
     fn geomean(&self, arm: &str, cells: &[(&Client, u64)]) -> Option<Interval> {
         let names = cells.iter().map(|(client, mib)| name(client, *mib));
         geomean(self.sheets, names, (arm, CPU), (Collector::Libgc.name(), CPU), self.seed)
@@ -217,7 +217,7 @@ impl View<'_> {
         demand(format!("{plan} / libgc, the worst anywhere{place}"), worst_max, worst.map(|worst| worst.2));
     }
 
-    /// In how many heaps of twice the live data or more the copying plan does not run.
+    /// The number of heaps with twice the live data or more in which the copying plan does not run.
     fn room(&self, all: &[(&Client, u64)], live: &[Option<f64>]) -> Goal {
         let plan = Collector::Vellum(Plan::MostlyCopying);
         let what =

@@ -6,7 +6,7 @@ use vellum_workset::cycle::{at_windows, doubling_windows};
 use vellum_workset::oracle::{StackDistances, exact_working_set};
 use vellum_workset::{Counters, Curve, Demand, History, Intervals, Page, Quanta, Ticks, knee};
 
-/// What z may be off the truth.
+/// Bound of the relative error of z.
 const GOAL: f64 = 0.02;
 
 fn curve_of(program: &Slrum, references: usize, follows: usize, seed: u64) -> (Intervals, Curve) {
@@ -18,7 +18,8 @@ fn curve_of(program: &Slrum, references: usize, follows: usize, seed: u64) -> (I
     (intervals, curve)
 }
 
-/// A locality of some tens of pages in a program of many: like real ones, most references go to few pages.
+/// A locality of some tens of pages in a larger program: like in real programs, most references go to few
+/// pages.
 fn program(pages: usize) -> Slrum {
     let tail = |h: usize| {
         let (h, n) = (h as f64, pages as f64);
@@ -41,8 +42,7 @@ fn the_one_pass_curve_is_turners() {
 
 #[test]
 fn the_one_pass_curve_is_the_definition() {
-    // A walk, a locality and a phase that comes once: no model of any kind, first and last references all
-    // matter.
+    // A walk, a locality and a phase that occurs once: no single model, and first and last references matter.
     let mut references: Vec<Page> = (0..30_000).map(|n| Page(n % 997)).collect();
     references.extend(program(200).references(3).take(40_000));
     references.extend((0..20_000).map(|n| Page(5000 + n * n % 1511)));
@@ -57,7 +57,7 @@ fn the_one_pass_curve_is_the_definition() {
         let point = curve.at(window as f64).unwrap();
         assert!((point.pages / pages - 1.0).abs() < 0.005, "z({window}) = {} for {pages}", point.pages);
         let found = point.faults * end as f64;
-        // The walk turns from all faults to none between 996 and 997: windows are distinguished to a
+        // The walk changes from all faults to none between 996 and 997, but windows are only resolved to a
         // hundredth.
         if !(950..1050).contains(&window) {
             assert!((found / faults as f64 - 1.0).abs() < 0.05, "{found} faults at {window} for {faults}");
@@ -101,7 +101,8 @@ fn a_limit_faults_as_the_curve_says() {
 
 #[test]
 fn a_limit_costs_what_the_history_says_through_phases() {
-    // Three quarters in a small locality, one in a large one, in turns: one limit for both.
+    // By turns three quarters of the references in a small locality and a quarter in a large one, with one
+    // limit for both.
     let (small, large) = (program(300), program(3000));
     let delay = 200.0;
     let (mut intervals, mut oracle, mut now) = (Intervals::default(), StackDistances::new(), 0);
@@ -144,7 +145,7 @@ fn looks_after_a_clearing_find_the_curve() {
         let (mut seen, mut looks) = (std::collections::HashSet::new(), Vec::new());
         for now in 1..=delta * 33 {
             seen.extend(references.next());
-            // Each look comes a little late.
+            // Each sample is taken a little late.
             let due = windows.get(looks.len()).is_some_and(|window| now as f64 >= window * 1.02);
             if due {
                 looks.push((now as f64, seen.len() as f64));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use vellum_papers::cooper::{Experiment, Options, PlanName, SCHEMA, run};
 use vellum_papers::{Common, Finding, Scale, write_figures};
 
-/// The library as cargo leaves it: beside the directory of test executables.
+/// The library where cargo puts it: beside the directory of test executables.
 fn library() -> PathBuf {
     let own = std::env::current_exe().expect("this executable has a path");
     own.ancestors().nth(2).map(|folder| folder.join("libvellum.so")).expect("deps lies in a directory")
@@ -18,7 +18,7 @@ fn options(plan: PlanName, only: &[Experiment]) -> Options {
     Options { common, plan, only: only.to_vec(), ..Options::default() }
 }
 
-/// Runs experiments and looks at what all findings have in common.
+/// Runs experiments and checks the common parts of all findings.
 fn found(options: &Options, library: &std::path::Path) -> (Vec<Finding>, serde_json::Value) {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut seen = Vec::new();
@@ -54,8 +54,7 @@ fn live_size_is_drawn_by_every_plan() {
             continue;
         }
         assert_eq!(seen[0].figures.len(), 3, "{:?}", seen[0].notes);
-        // A rule of the clients, whatever collects them: what lives at the end of Sort is more than there is
-        // memory.
+        // A property of the clients under any collector: the live data at the end of Sort exceed the memory.
         let sort = seen[0].tables[0].rows.iter().find(|row| row[0].to_string() == "sort").expect("a row");
         let most: f64 = sort[2].to_string().parse().expect("a number");
         assert!((1.0..1.6).contains(&most), "{most}");

@@ -3,7 +3,7 @@
 use vellum_papers::nishigaki::{Experiment, Options, SCHEMA, Worker, run};
 use vellum_papers::{Common, Scale, write_figures};
 
-/// Nothing real is asked for here, so that no job is ever started.
+/// No test here starts a job, so the worker need not exist.
 fn worker() -> Worker {
     Worker { program: "/no/such/worker".into(), words: Vec::new() }
 }

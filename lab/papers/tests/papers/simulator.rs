@@ -15,7 +15,7 @@ fn run(frames: usize, windows: Windows, eviction: Eviction, seed: u64) -> Report
     simulate(&settings).expect("the source's settings are sound")
 }
 
-/// The mean service over a few seeds, for as long as the source measured.
+/// The mean service over a few seeds, for the time that the paper measured.
 fn service(frames: usize, windows: Windows, eviction: Eviction) -> f64 {
     let service = |seed| simulate(&Settings::source(frames, windows, eviction, seed)).unwrap().service();
     (1..=3).map(service).sum::<f64>() / 3.0
@@ -31,7 +31,7 @@ fn the_same_settings_give_the_same_figures() {
 
 #[test]
 fn no_machine_exceeds_the_bound() {
-    // Jobs that are half-way through their fault at the end may have executed a little more.
+    // Jobs in the middle of a fault at the end may have executed a little more.
     const MARGIN: f64 = 0.01;
     let fixed = Windows::Fixed(Quanta(5));
     for (windows, frames) in [(ONE, 200), (fixed, FRAMES_2M), (PE, FRAMES_2M), (Windows::GlobalLru, 200)] {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use vellum_papers::smith::{CLIENTS, Experiment, Libraries, Options, SCHEMA, run};
 use vellum_papers::{Common, Scale, write_figures};
 
-/// The libraries as they are built: beside the directory of test executables.
+/// The libraries where cargo puts them: beside the directory of test executables.
 fn libraries() -> Libraries {
     let own = std::env::current_exe().expect("this executable has a path");
     let beside = own.ancestors().nth(2).expect("deps lies in a directory");
@@ -56,8 +56,8 @@ fn every_experiment_runs_with_the_collectors_found() {
     let failed = report.experiments.iter().flat_map(|one| &one.runs).find(|run| !run["failure"].is_null());
     if let Some(run) = failed {
         let why = run["failure"].as_str().unwrap_or_default();
-        // Some heaps are smaller than the client needs under some plan; and valgrind may not bear a
-        // collector's address space.
+        // Some heaps are too small for a client under some plan, and valgrind may not support a collector's
+        // address space.
         assert!(why.contains("too small") || why.contains("valgrind"), "seed 7: {run}");
     }
     let value: serde_json::Value = serde_json::from_str(&report.json()).expect("the report is JSON");

@@ -44,8 +44,8 @@ fn all_six_cells_meet_the_goal() {
 
 #[test]
 fn the_sources_controller_falls_short_of_windows_as_published() {
-    // The source measured 0.82 and 2.74 million instructions where 1.2 and 4.0 are optimal: its memory is too
-    // short.
+    // The paper measured 0.82 and 2.74 million instructions, but 1.2 and 4.0 are optimal: its controller uses
+    // too short a history.
     let fit = Synthetic::S1.fitted();
     for criterion in CRITERIA {
         let cell = cell(Synthetic::S1, &fit, criterion, Estimation::Source { tolerance: 0 }, LENGTH, 1);
@@ -63,7 +63,7 @@ fn within_its_tolerance_the_sources_controller_comes_near_the_published_rows() {
         };
         Synthetic::ALL.map(of).iter().sum::<f64>() / Synthetic::ALL.len() as f64
     };
-    // In pages; seeds on which the tolerance was not found.
+    // Distances in pages, on other seeds than those of the search for the tolerance.
     let (with, without) = (distance(TOLERANCE), distance(0));
     assert!(with < 4.0 && with < without / 2.0, "{with} with a tolerance, {without} without");
 }

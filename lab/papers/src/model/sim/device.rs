@@ -2,29 +2,29 @@
 
 use std::collections::VecDeque;
 
-/// Why a job waits for the device.
+/// A request to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
     /// A page; the job waits for it.
     Page {
         job: usize,
-        /// When it was asked for.
+        /// The time of the request.
         at: u64,
-        /// Which of the job's activations asked.
+        /// The job's activation that made the request.
         activation: u64,
     },
-    /// All pages of a job that comes back, as a block; the job waits for them.
+    /// All pages of a job that is activated, as a block; the job waits for them.
     BlockIn { job: usize, activation: u64 },
-    /// All pages of a job that leaves, as a block; nobody waits.
+    /// All pages of a job that is suspended, as a block; no job waits.
     BlockOut,
 }
 
 #[derive(Debug)]
 pub(super) struct Device {
-    /// When each server is done with what it has, and that; free servers have none.
+    /// Each server's request with the time of its end; `None` for free servers.
     servers: Vec<Option<(u64, Request)>>,
     waiting: VecDeque<(Request, u64)>,
-    /// Server time spent, for the load.
+    /// Total service time, for the load.
     pub(super) busy: u64,
 }
 
@@ -43,12 +43,12 @@ impl Device {
         }
     }
 
-    /// When the next request is done.
+    /// The time when the next request is done.
     pub(super) fn next(&self) -> Option<u64> {
         self.servers.iter().flatten().map(|(done, _)| *done).min()
     }
 
-    /// The next request done by `now`, and when; the server goes on with what waits.
+    /// The next request done by `now`, with its time; its server then serves the next waiting request.
     pub(super) fn done(&mut self, now: u64) -> Option<(u64, Request)> {
         let due = |server: &&mut Option<(u64, Request)>| server.is_some_and(|(done, _)| done <= now);
         let server = self.servers.iter_mut().filter(due).min_by_key(|server| server.map(|(done, _)| done))?;
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!((device.next(), device.done(9)), (Some(10), None));
         assert_eq!(device.done(100), Some((10, page(1))));
         assert_eq!(device.done(100), Some((20, page(2))));
-        // It was asked for before anybody looked, so it was waiting when the second was done.
+        // The third request was queued before the device was read, so it starts at 20, when the second ends.
         assert_eq!(device.done(100), Some((30, page(3))));
         assert_eq!((device.done(100), device.busy), (None, 30));
     }

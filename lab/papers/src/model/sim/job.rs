@@ -5,7 +5,7 @@ use super::windows::Chooser;
 use vellum_random::Rng;
 use vellum_workset::{Counters, Page, PageTable, Quanta, Ticks};
 
-/// Pages of one phase never have the number of another's: phases begin this far apart.
+/// Distance between the page numbers of two phases, so that no two phases share a page.
 const PHASE_PAGES: u64 = 1 << 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,11 +13,11 @@ pub(super) enum State {
     Ready,
     /// For a page or the file device.
     Waiting,
-    /// Out of memory since then.
+    /// Out of memory since the given time.
     Suspended {
         since: u64,
     },
-    /// On its way back in.
+    /// Its pages are being loaded.
     Loading,
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Stop {
     Fault,
     Operation,
     Sample,
-    /// The program's end; the next one begins.
+    /// The program ended; the next one begins.
     End,
 }
 
@@ -46,19 +46,19 @@ pub(super) struct Job {
     sample_left: u64,
     random: Rng,
     pub(super) state: State,
-    /// Which activation this is; an answer to an earlier one is stale.
+    /// The number of this activation; an answer to an earlier one is stale.
     pub(super) activation: u64,
-    /// CPU time since it was activated.
+    /// CPU time since the last activation.
     pub(super) served: u64,
-    /// Pages in memory, with a stamp of their last reference.
+    /// Pages in memory, with the stamps of their last references.
     pub(super) resident: PageTable<u64>,
-    /// Those that were, when it was suspended.
+    /// Pages that were in memory when it was suspended.
     pub(super) left_behind: Vec<Page>,
     pub(super) counters: Counters,
     referenced: Vec<Page>,
     pub(super) window: Quanta,
     pub(super) chooser: Chooser,
-    /// S as this job has it, smoothed.
+    /// S as measured for this job, smoothed.
     pub(super) delay: f64,
     pub(super) totals: Totals,
 }
@@ -122,7 +122,7 @@ impl Job {
         self.sample_left = delta.0;
     }
 
-    /// Executes for at most `slice`; returns for how long, and why it stopped. `stamp` is advanced at each
+    /// Executes for at most `slice`; returns the time, and why it stopped. `stamp` is advanced at each
     /// reference to another page.
     pub(super) fn execute(&mut self, slice: u64, stamp: &mut u64) -> (u64, Stop) {
         let mut used = 0;
@@ -174,7 +174,8 @@ impl Job {
         self.totals.windows += self.window.of(delta).as_f64();
     }
 
-    /// Takes all pages out of memory and keeps in mind those within the window; returns how many there were.
+    /// Removes all pages from memory and stores those within the window for the next activation; returns
+    /// their number before.
     pub(super) fn leave(&mut self) -> usize {
         let pages = self.resident.len();
         let mut kept: Vec<Page> = self.resident.keys().copied().filter(|page| !self.outside(*page)).collect();
@@ -185,7 +186,7 @@ impl Job {
         pages
     }
 
-    /// Takes the pages outside the window out of memory; returns how many.
+    /// Removes the pages outside the window from memory; returns their number.
     pub(super) fn evict(&mut self) -> usize {
         let (counters, window, before) = (&self.counters, self.window, self.resident.len());
         self.resident.retain(|page, _| counters.counter(*page).is_some_and(|counter| counter < window));
@@ -219,7 +220,7 @@ impl Job {
         }
     }
 
-    /// Goes on to the next phase; true if that is the first of the next program.
+    /// Begins the next phase; returns true if that is the first of the next program.
     fn end_phase(&mut self) -> bool {
         self.phase += 1;
         let ended = self.phase == self.programs[self.program].phases.len();

@@ -11,28 +11,28 @@ use super::windows::{Chooser, Eviction, Windows, adjusted};
 use vellum_random::Rng;
 use vellum_workset::{Page, Quanta};
 
-/// A job executes for at most this long before it is another's turn.
+/// The longest time a job executes before the next job's turn.
 const SLICE: u64 = 20_000;
 /// The interval at which the common window and the suspended jobs are reviewed.
 const PERIOD: u64 = 2_000_000;
-/// A job that was activated gets at least this much CPU time before it may be suspended.
+/// The least CPU time of an activated job before it may be suspended.
 const SERVED_MIN: u64 = 1_000_000;
-/// A suspended job that has waited this long is exchanged for one in memory.
+/// A job suspended for this long replaces a job in memory.
 const SUSPENDED_MAX: u64 = 30_000_000;
-/// Frames that are left free when a job is activated, so that it is not suspended again at once.
+/// Frames kept free when a job is activated, so that no job is suspended again at once.
 const RESERVE: usize = 8;
-/// With fewer free frames than this, pages outside of windows leave at sample points
+/// With fewer free frames than this, pages outside of windows are evicted at sample points
 /// ([`Eviction::WhenShort`]).
 const SHORT: usize = 32;
-/// The assumed need of a job that never ran.
+/// The assumed need of a job that has not run yet.
 const NEED_FIRST: usize = 24;
 /// The weight of the past in a job's measured S.
 const DELAY_ALPHA: f64 = 0.9;
 
-/// Runs the machine and reports what it did after its warm-up.
+/// Runs the machine and reports the figures after its warm-up.
 ///
 /// # Errors
-/// [`SettingsError`] for settings that no machine could run under.
+/// [`SettingsError`] for invalid settings.
 pub fn simulate(settings: &Settings) -> Result<Report, SettingsError> {
     settings.check()?;
     let mut machine = Machine::new(settings);
@@ -46,10 +46,10 @@ struct Machine<'a> {
     settings: &'a Settings,
     now: u64,
     jobs: Vec<Job>,
-    /// Jobs to execute, in turn. The one that executes is at the front until it stops.
+    /// Jobs to execute, in turn. The executing job stays at the front until it stops.
     ready: VecDeque<usize>,
     device: Device,
-    /// File operations under way: when done, for which activation of which job.
+    /// File operations in progress: the time of the end, the job and its activation.
     operations: BinaryHeap<Reverse<(u64, usize, u64)>>,
     /// Suspended jobs, the longest suspended first.
     suspended: VecDeque<usize>,
@@ -131,7 +131,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The front job executes until something stops it.
+    /// Executes the front job until it stops.
     fn execute(&mut self, job: usize) {
         let (used, stop) = self.jobs[job].execute(SLICE, &mut self.stamp);
         self.sums.cpu += used;
@@ -159,7 +159,7 @@ impl<'a> Machine<'a> {
         self.sums.overhead += self.settings.fault_cpu;
         self.pass(self.settings.fault_cpu);
         if self.free == 0 && !self.make_room(job) {
-            // It was suspended itself.
+            // The job itself was suspended.
             return;
         }
         self.free -= 1;
@@ -197,7 +197,7 @@ impl<'a> Machine<'a> {
         self.jobs[job].begin(chooser, self.common, settings.delta);
     }
 
-    /// Finds a frame for `job`; false if `job` itself was suspended to that end.
+    /// Finds a frame for `job`; returns false if `job` itself was suspended for that.
     fn make_room(&mut self, job: usize) -> bool {
         let lru = self.settings.windows == Windows::GlobalLru;
         if lru
@@ -219,8 +219,8 @@ impl<'a> Machine<'a> {
         self.take_oldest(|_, _| true)
     }
 
-    /// Takes the least recently used page of those that `may` go; false if there is none. Pages under way
-    /// stay.
+    /// Evicts the least recently used page for which `may` returns true; returns false if there is no such
+    /// page. Pages being loaded stay.
     fn take_oldest(&mut self, may: impl Fn(&Job, Page) -> bool) -> bool {
         let mut oldest: Option<(u64, usize, Page)> = None;
         for (at, job) in self.jobs.iter().enumerate() {
@@ -253,12 +253,12 @@ impl<'a> Machine<'a> {
         self.device.ask(now, Request::BlockOut, pages as u64 * self.settings.block_page);
     }
 
-    /// Activates the longest suspended job, and the next, as long as they fit.
+    /// Activates suspended jobs, the longest suspended first, while they fit.
     fn activate_what_fits(&mut self) {
         while let Some(job) = self.suspended.front().copied() {
             let pages = self.jobs[job].left_behind.len();
             let need = if pages == 0 { NEED_FIRST } else { pages };
-            // Alone in memory it is let in whatever it needs.
+            // If no job is in memory, the first is activated without the reserve.
             let alone = self.suspended.len() == self.jobs.len();
             let wanted = if alone { need } else { need + RESERVE };
             if self.free < wanted {
@@ -289,7 +289,7 @@ impl<'a> Machine<'a> {
         self.device.ask(self.now, Request::BlockIn { job: at, activation }, service);
     }
 
-    /// What the devices have done by now.
+    /// Handles all requests and operations that are done by now.
     fn finish_due(&mut self) {
         while let Some((done, request)) = self.device.done(self.now) {
             match request {
@@ -314,7 +314,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Makes a job ready, unless it was suspended meanwhile.
+    /// Makes a job ready, unless it was suspended since the request.
     fn wake(&mut self, job: usize, activation: u64) {
         if self.jobs[job].activation == activation {
             self.jobs[job].state = State::Ready;
@@ -322,7 +322,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Frees the frames that the longest suspended job needs, if there are as many pages outside of windows.
+    /// Frees the frames that the longest suspended job needs, if enough pages lie outside of windows.
     fn make_room_for_suspended(&mut self) {
         let Some(job) = self.suspended.front() else { return };
         let wanted = self.jobs[*job].left_behind.len().max(NEED_FIRST) + RESERVE;

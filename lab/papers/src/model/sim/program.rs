@@ -10,16 +10,16 @@
 use crate::model::{Slrum, SlrumRuns, Turner};
 use vellum_workset::{Page, Ticks};
 
-/// How a phase references its pages.
+/// The way a phase references its pages.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Behaviour {
     /// By the stack model.
     Stack(Slrum),
-    /// One after the other, each for `stay` instructions, and again from the first.
+    /// One page after the other, each for `stay` instructions, and again from the first.
     Walk {
-        /// How many pages.
+        /// Number of pages.
         pages: u64,
-        /// Instructions on each.
+        /// Instructions on each page.
         stay: u64,
     },
 }
@@ -27,7 +27,7 @@ pub enum Behaviour {
 /// A part of a program with one behaviour.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgramPhase {
-    /// How it references its pages; no other phase has the same ones.
+    /// The way it references its pages, which no other phase uses.
     pub behaviour: Behaviour,
     /// Instructions.
     pub length: u64,
@@ -61,7 +61,7 @@ impl Behaviour {
         }
     }
 
-    /// z at the windows `step`, 2 · `step`, … , `count` · `step`, for a figure of it.
+    /// z at the windows `step`, 2 · `step`, … , `count` · `step`, for a figure.
     ///
     /// `None` for a stack-model program of more than
     /// [`TURNER_PAGES_MAX`](vellum_workset::TURNER_PAGES_MAX) pages, or a step of 0.
@@ -73,7 +73,7 @@ impl Behaviour {
                 Some(windows.iter().map(|turner| (turner.window(), turner.pages())).collect())
             }
             Self::Walk { pages, stay } if step.0 > 0 && *stay > 0 => {
-                // A window of T holds the page it begins on and those begun in the rest of it.
+                // A window of T contains the page it begins on and the pages begun in the rest of it.
                 let held = |window: u64| (1.0 + (window - 1) as f64 / *stay as f64).min(*pages as f64);
                 Some((1..=count as u64).map(|at| (Ticks(at * step.0), held(at * step.0))).collect())
             }
@@ -81,7 +81,7 @@ impl Behaviour {
         }
     }
 
-    /// How many pages it has.
+    /// Its number of pages.
     #[must_use]
     pub fn pages(&self) -> u64 {
         match self {
@@ -106,10 +106,10 @@ impl Iterator for Stretches {
     }
 }
 
-/// A stack-model program from groups of pages: `(pages, rate)`, where `rate` is how often an instruction
-/// references a page that lies deeper than the group.
+/// A stack-model program from groups of pages: `(pages, rate)`, where `rate` is the share of instructions
+/// that reference a page deeper than the group.
 ///
-/// The program always needs the first group; the smaller a group's rate, the longer it can do without the
+/// The program always needs the first group. The smaller a group's rate, the longer it can run without the
 /// deeper pages.
 fn locality(groups: &[(usize, f64)]) -> Behaviour {
     let mut tails = Vec::new();
@@ -125,23 +125,23 @@ fn locality(groups: &[(usize, f64)]) -> Behaviour {
     Behaviour::Stack(Slrum::from_tails(&tails).expect("rates fall from group to group"))
 }
 
-/// How often an instruction references another page than the one before.
+/// The share of instructions that reference another page than the instruction before.
 const LEAVE: f64 = 2e-3;
 
 fn phase(groups: &[(usize, f64)], millions: u64, io_every: u64) -> ProgramPhase {
     ProgramPhase { behaviour: locality(groups), length: millions * 1_000_000, io_every }
 }
 
-/// Four programs like the source's B1 to B4.
+/// Four programs like the paper's B1 to B4.
 ///
-/// Each needs some tens of pages always, as many within a second of CPU time, and a rest seldom. Their knees
-/// lie at different windows: a window that is right for one is wrong for another.
+/// Each needs some tens of pages always, as many more within a second of CPU time, and the rest seldom. Their
+/// knees lie at different windows: no single window suits all of them.
 #[must_use]
 pub fn benchmark_programs() -> Vec<Program> {
     let compile = |size: usize| phase(&[(size, 2e-5), (24, 1.5e-6), (40, 3e-7)], 20, 60_000);
     let link = phase(&[(30, 2e-5), (24, 3e-6), (30, 4e-7)], 10, 40_000);
     vec![
-        // A tight loop nest over few pages: a small window does.
+        // A tight loop nest over few pages: a small window suffices.
         Program {
             name: "B1",
             phases: vec![
@@ -150,7 +150,7 @@ pub fn benchmark_programs() -> Vec<Program> {
                 phase(&[(50, 4e-5), (60, 5e-7), (40, 2e-7)], 60, 150_000),
             ],
         },
-        // Larger, and comes back to its second part within two millions.
+        // Larger; its second part is referenced again within two million instructions.
         Program {
             name: "B2",
             phases: vec![
@@ -159,18 +159,18 @@ pub fn benchmark_programs() -> Vec<Program> {
                 phase(&[(40, 6e-5), (50, 3e-6), (40, 2e-7)], 70, 150_000),
             ],
         },
-        // Comes back late: a window of a million instructions makes it fault for what it will need again.
+        // Long intervals between references: with a window of a million instructions it faults on pages it
+        // still needs.
         Program {
             name: "B3",
             phases: vec![compile(44), link, phase(&[(30, 4e-5), (60, 2e-6), (30, 2e-7)], 60, 120_000)],
         },
-        // Executed only.
+        // Executed without being compiled and linked.
         Program { name: "B4", phases: vec![phase(&[(60, 4e-5), (30, 1e-6), (60, 2e-7)], 90, 200_000)] },
     ]
 }
 
-/// The King Size Program: more pages than there are frames, one after the other, each for `stay`
-/// instructions.
+/// The King Size Program: more pages than frames, one after the other, each for `stay` instructions.
 #[must_use]
 pub fn king_size_program(pages: u64, stay: u64) -> Program {
     Program {
@@ -198,7 +198,7 @@ mod tests {
     fn a_walk_holds_what_it_walked_over() {
         let walk = Behaviour::Walk { pages: 5, stay: 10 };
         let held: Vec<f64> = walk.curve(Ticks(1), 100).unwrap().iter().map(|(_, pages)| *pages).collect();
-        // In a window of 11 references the page changes always; in one of 2, once in ten.
+        // In a window of 11 references the page always changes; in a window of 2, in one case of ten.
         assert_eq!((held[0], held[1], held[10], held[99]), (1.0, 1.1, 2.0, 5.0));
         assert_eq!(walk.curve(Ticks(0), 1), None);
     }

@@ -17,7 +17,7 @@ pub struct JobReport {
     pub pages: f64,
     /// Mean window at sample points, in instructions.
     pub window: f64,
-    /// The part of the time for which it was suspended.
+    /// The share of the time for which it was suspended.
     pub suspended: f64,
 }
 
@@ -30,11 +30,11 @@ pub struct Report {
     pub delay: f64,
     /// Servers of the paging device.
     pub servers: usize,
-    /// The part of the time for which the CPU executed programs.
+    /// The share of the time for which the CPU executed programs.
     pub cpu: f64,
-    /// The part for which it handled faults.
+    /// The share of the time for which it handled faults.
     pub overhead: f64,
-    /// The part of its time for which the paging device was busy, a server.
+    /// The share of the time for which the paging device was busy, for each server.
     pub paging: f64,
     /// Jobs in memory, on average: the degree of multiprogramming.
     pub multiprogramming: f64,
@@ -54,7 +54,7 @@ pub struct Report {
 const UNIT_INSTRUCTIONS: f64 = 1000.0;
 
 impl Report {
-    /// Σ R: a unit for each thousand instructions and each file operation. Without the overhead.
+    /// Σ R: a unit for each thousand instructions and for each file operation, without the overhead.
     #[must_use]
     pub fn service(&self) -> f64 {
         self.jobs.iter().map(|job| job.cpu as f64 / UNIT_INSTRUCTIONS + job.operations as f64).sum()
@@ -66,13 +66,13 @@ impl Report {
         self.jobs.iter().map(|job| job.faults).sum()
     }
 
-    /// L: the mean CPU time between two faults of whatever jobs; infinite without faults.
+    /// L: the mean CPU time between two faults of any jobs; infinite without faults.
     #[must_use]
     pub fn system_lifetime(&self) -> f64 {
         self.jobs.iter().map(|job| job.cpu as f64).sum::<f64>() / self.faults() as f64
     }
 
-    /// The most that the CPU could have been used: min(1, Σ e/(e + S), L/S) (2.7), L/S a server.
+    /// The bound of the CPU's use: min(1, Σ e/(e + S), L/S) (2.7), with L/S for each server.
     #[must_use]
     pub fn bound(&self) -> f64 {
         let efficiency = |job: &JobReport| {

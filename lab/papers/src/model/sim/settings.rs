@@ -14,29 +14,29 @@ pub struct Settings {
     pub frames: usize,
     /// The programs of each initiator, one after the other, and again from the first.
     pub initiators: Vec<Vec<Program>>,
-    /// Who chooses the windows.
+    /// The choice of the windows.
     pub windows: Windows,
-    /// When pages outside of them go.
+    /// The time when pages outside of windows are evicted.
     pub eviction: Eviction,
     /// Δ.
     pub delta: Ticks,
     /// The largest window.
     pub window_max: Quanta,
-    /// S: how long the paging device takes for a page.
+    /// S: the paging device's time for a page.
     pub delay: u64,
-    /// How long it takes for each page of a block, when a job is suspended or comes back.
+    /// Its time for each page of a block, when a job is suspended or activated.
     pub block_page: u64,
-    /// How many requests it serves at once.
+    /// The number of requests that it serves at once.
     pub servers: usize,
     /// Mean time of a file operation.
     pub operation: u64,
-    /// CPU time that a fault takes, beside the program's.
+    /// CPU time of the system for a fault.
     pub fault_cpu: u64,
-    /// Time that passes before anything is counted.
+    /// Time before counting begins.
     pub warm_up: u64,
     /// Time that is counted.
     pub length: u64,
-    /// Of all that is drawn.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -46,7 +46,7 @@ pub enum SettingsError {
     /// No initiator, or one without a program or a program without a phase.
     #[error("initiator {0} has no program with a phase: give each at least one")]
     Programs(usize),
-    /// Too few frames for any job to make progress.
+    /// Too few frames for a job to make progress.
     #[error("{0} frames are too few: at least {FRAMES_MIN} are needed")]
     Frames(usize),
     /// A time that must not be zero.
@@ -57,35 +57,34 @@ pub enum SettingsError {
 /// The fewest frames.
 pub const FRAMES_MIN: usize = 32;
 
-/// Frames for programs in the source's 2 MB machine, of which we take half for the system: a space-squeezing
-/// one.
+/// Frames for programs in the paper's 2 MB machine, of which we assume half for the system. Memory is short.
 pub const FRAMES_2M: usize = 256;
-/// Frames for programs in the 3 MB machine with the same system: space is not short there.
+/// Frames for programs in the 3 MB machine with the same system. Memory is not short.
 pub const FRAMES_3M: usize = 512;
-/// Initiators of the source, one of which has the King Size Program.
+/// Initiators of the paper's machine, one of which has the King Size Program.
 const INITIATORS: usize = 6;
 /// Pages of the King Size Program: more than there are frames.
 pub const KING_PAGES: u64 = 2000;
-/// Instructions that it spends on each.
+/// Its instructions on each page.
 pub const KING_STAY: u64 = 25_000;
-/// The window that all begin with, in intervals Δ.
+/// The first window of all jobs, in intervals Δ.
 pub const WINDOW_START: Quanta = Quanta(10);
-/// Δ, half of that of the source's section 4; the largest window is its 4.0·10⁶.
+/// Δ, half of that in the paper's section 4; the largest window is the paper's 4.0·10⁶.
 const INTERVAL: Ticks = Ticks(100_000);
 const WINDOW_MAX: Quanta = Quanta(40);
 /// Mean time of a file operation: three times a page's.
 const OPERATION: u64 = 250_000;
-/// A page in a block takes this part of a page by itself.
+/// The divisor of a page's time for each page in a block.
 const BLOCK_PART: u64 = 20;
 /// Instructions that the system executes for a fault.
 const FAULT_CPU: u64 = 2_000;
-/// Minutes of a machine of some million instructions a second.
+/// The warm-up and the counted time: minutes of a machine of some million instructions a second.
 const WARM_UP: u64 = 100_000_000;
 const LENGTH: u64 = 1_000_000_000;
 
 impl Settings {
-    /// The source's experiment on a machine with `frames` frames for programs: the King Size Program in one
-    /// initiator, B1 to B4 in the five others, each beginning with another.
+    /// The paper's experiment on a machine with `frames` frames for programs: the King Size Program in one
+    /// initiator, B1 to B4 in the five others, which begin with different ones.
     #[must_use]
     pub fn source(frames: usize, windows: Windows, eviction: Eviction, seed: u64) -> Self {
         let mut initiators = vec![vec![king_size_program(KING_PAGES, KING_STAY)]];

@@ -7,23 +7,23 @@ use vellum_workset::{Counters, Criterion, Quanta, Step, Ticks};
 /// One window for all jobs, one each, or none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Windows {
-    /// One for all, and it stays.
+    /// One constant window for all jobs.
     Fixed(Quanta),
-    /// One for all, wider when the paging device is overloaded and narrower when it is underloaded.
+    /// One for all jobs, wider if the paging device is overloaded and narrower if it is underloaded.
     Adaptive(Quanta),
-    /// One for each job, by its own knee; the window given holds until something is known.
+    /// One for each job, by its own knee; the given window is used until there is an estimate.
     PerJob(Criterion, Estimation, Quanta),
-    /// No windows and no load control: the least recently used page of all jobs goes.
+    /// No windows and no load control: the least recently used page of all jobs is evicted.
     GlobalLru,
 }
 
-/// When pages outside the window go.
+/// The time when pages outside the window are evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Eviction {
-    /// At the job's next sample point, as in the source.
+    /// At the job's next sample point, as in the paper.
     AtOnce,
-    /// At the job's next sample point while frames are short, as in a governor that takes nothing while all
-    /// fit; and when a frame is needed, oldest first.
+    /// At the job's next sample point while frames are short (like a governor, which reclaims nothing while
+    /// all jobs fit), and when a frame is needed, oldest first.
     WhenShort,
     /// When a frame is needed, oldest first.
     WhenNeeded,
@@ -45,7 +45,7 @@ impl Chooser {
     pub(super) fn new(windows: Windows, delta: Ticks, delay: f64, window_max: Quanta) -> Self {
         let Windows::PerJob(criterion, estimation, start) = windows else { return Self::Common };
         let manager = estimation.manager(criterion, delta, delay, start, window_max);
-        // Delays that were measured and intervals that were checked have a meaning.
+        // The measured delay and the checked intervals are valid; otherwise the job gets the common window.
         manager.map_or(Self::Common, Self::Own)
     }
 

@@ -25,31 +25,31 @@ use vellum_workset::{Control, Criterion, Demand, Quanta, Ticks};
 
 pub(super) const NAME: &str = "nishigaki-job";
 const PAGE_BYTES: usize = 4096;
-/// A page's part that does not compress, so that the device has something to do.
+/// Bytes of a page that do not compress, so that the device has work.
 const NOISE_BYTES: usize = 1024;
-/// The most often that a program goes to another page: hotter pages are always there, and would only cost
+/// The largest share of references to another page: hotter pages are always resident, and would only cost
 /// drawing.
 const LEAVE_MAX: f64 = 2e-4;
-/// Counts of the processor's clock that drawing a reference takes at most: some ten microseconds.
+/// Longest time of drawing a reference, in counts of the processor's clock: some ten microseconds.
 const DRAWING_MAX: u64 = 30_000;
-/// How near to its limit the group is, as a part of it, when the first pages go: those that have been idle
-/// for this many of their job's windows …
+/// The group's use, as a fraction of its limit, at which pages are first returned: those idle for this many
+/// of their job's windows …
 const NEAR: f64 = 0.97;
 const WINDOWS_FIRST: f64 = 4.0;
-/// … and when all that lie outside a window go. Jobs cannot see each other's pages; so those that are oldest
-/// beside their window go first, whosever they are.
+/// … and at which all pages outside a window are returned. Jobs cannot see each other's pages. This order
+/// returns the pages first that are oldest relative to their own job's window.
 const FULL: f64 = 0.995;
-/// Below this part of the limit the group's use is looked at once in this many sample points.
+/// Below this fraction of the limit the group's use is read only once in this many sample points.
 const FAR: f64 = 0.9;
 const EASE: u32 = 15;
-/// Pages that are looked at for some to give back, at a sample point.
+/// Pages that are checked at a sample point for idle ones.
 const LOOKED_AT: usize = 1024;
 const CALIBRATION: u64 = 20_000_000;
 
-/// Does what the words say and returns the line of figures.
+/// Runs the job given by the words and returns the line of figures.
 ///
 /// # Errors
-/// [`WorkError`] for words without meaning, or when memory cannot be had.
+/// [`WorkError`] for invalid words, or without memory.
 pub(super) fn job(words: &[String]) -> Result<String, WorkError> {
     let params = Params::parse(words)?;
     if params.word("program") == "calibration" {
@@ -59,8 +59,7 @@ pub(super) fn job(words: &[String]) -> Result<String, WorkError> {
     // The parent moves this process into the cgroup before it answers.
     answered("ready");
     if params.word("program") == "king" {
-        // Its pages are there from the beginning, or a whole lap of it would make new ones and fault for
-        // none.
+        // Its pages are made beforehand. Otherwise a whole lap would make new pages without a page-in.
         (0..job.memory.pages.len()).for_each(|page| job.memory.touch(page));
     }
     answered("touched");
@@ -79,19 +78,19 @@ pub(super) fn job(words: &[String]) -> Result<String, WorkError> {
     });
     println!("{figures}");
     let _ = std::io::stdout().flush();
-    // The others are not to have its memory before they have been counted, too.
+    // It keeps its memory until it is killed, so that the other jobs do not get it while they are counted.
     job.run_to(u64::MAX)?;
     Ok(String::new())
 }
 
-/// Says a word and waits for the answer. A parent that is gone ends this process by itself.
+/// Prints a word and waits for the answer. Ends this process if the parent is gone.
 fn answered(word: &str) {
     println!("{word}");
     let _ = std::io::stdout().flush();
     let _ = std::io::stdin().lock().read_line(&mut String::new());
 }
 
-/// How long a round of spinning takes, and a fault when every page has to come from the device.
+/// Measures the time of a round of spinning, and of a fault when every page comes from the device.
 fn calibrate(params: &Params) -> Result<String, WorkError> {
     let began = cpu_ns();
     spin(CALIBRATION);
@@ -124,21 +123,21 @@ struct Job {
     windows: u64,
     samples: u64,
     given_back: u64,
-    /// Counts of the processor's clock that went into drawing references.
+    /// Counts of the processor's clock spent on drawing references.
     drawing: u64,
     chooser: Option<Chooser>,
 }
 
-/// Who chooses this job's window, and what it needs to know.
+/// The choice of this job's window, and its inputs.
 struct Chooser {
     criterion: Criterion,
     delay: f64,
     control: Control,
     ages: Ages,
     usage: File,
-    /// Bytes.
+    /// The group's limit in bytes.
     limit: f64,
-    /// Sample points at which the group's use need not be looked at, as it was far below the limit.
+    /// Sample points at which the group's use is not read, since it was far below the limit.
     ease: u32,
 }
 
@@ -197,12 +196,12 @@ impl Job {
         Ok(())
     }
 
-    /// A touch, and the work on that page.
+    /// References a page, and works on it.
     fn stretch(&mut self) -> Result<(), WorkError> {
         let drawn = counter_now();
         let (page, length) = self.stretches.next();
         let took = counter_now() - drawn;
-        // One that took longer was interrupted.
+        // A longer drawing was interrupted, and is not counted.
         self.drawing += if took < DRAWING_MAX { took } else { 0 };
         let length = length.min(self.phase_left);
         self.memory.touch(page as usize);
@@ -243,7 +242,7 @@ impl Job {
             self.phase = 0;
             self.programs.rotate_left(1);
         }
-        // Pages of one phase never come back: they are unmapped, and nothing of them is known any more.
+        // Pages of an ended phase are never referenced again. They are unmapped, and their records are reset.
         if let Some(chooser) = &mut self.chooser {
             chooser.begin_anew(self.delta, self.phase == 0);
         }
@@ -284,8 +283,7 @@ impl Stretches {
     }
 }
 
-/// The same program with `scale` pages for each: what lies beyond a depth is referenced as often as what lay
-/// beyond its `scale`-th part.
+/// The same program with `scale` pages for each: depth d is exceeded as often as depth d / `scale` was.
 fn enlarged(program: &Slrum, scale: usize) -> Slrum {
     let tails = program.tails();
     let large = (1..program.pages() * scale).map(|depth| {
@@ -296,7 +294,7 @@ fn enlarged(program: &Slrum, scale: usize) -> Slrum {
     Slrum::from_tails(&large.collect::<Vec<_>>()).expect("tails that fall still fall between")
 }
 
-/// The tail at a depth, held within what a logarithm has a place for.
+/// The tail at a depth, bounded so that it has a logarithm.
 fn tail(tails: &[f64], depth: usize) -> f64 {
     tails.get(depth.saturating_sub(1)).or(tails.last()).copied().unwrap_or(LEAVE_MAX).max(1e-12)
 }
@@ -309,7 +307,8 @@ impl Chooser {
         Ok(Self { criterion, delay, control, ages, usage, limit, ease: 0 })
     }
 
-    /// For how many windows pages are kept under the group's present need; nothing goes while there is none.
+    /// The number of windows for which pages are kept at the group's present use; `None` while no pages need
+    /// be returned.
     fn windows_kept(&mut self) -> Option<f64> {
         if self.ease > 0 {
             self.ease -= 1;
@@ -337,7 +336,7 @@ impl Chooser {
 /// Windows in intervals: as long as in the simulator, whose intervals are half as long.
 const WINDOW_START: Quanta = Quanta(5);
 const WINDOW_MAX: Quanta = Quanta(20);
-/// Ages that are kept apart.
+/// Number of ages that are distinguished.
 const HORIZON: usize = WINDOW_MAX.0 as usize + 2;
 /// A page that was never reported.
 const NEVER: u32 = u32::MAX >> FLAGS;
@@ -346,17 +345,17 @@ fn control(criterion: Criterion, delay: f64, delta: u64) -> Control {
     Control::new(Ticks(delta), Demand::uncapped(criterion, delay), WINDOW_START, WINDOW_MAX)
 }
 
-/// How many pages were last referenced in each of the latest intervals: what `vellum_workset::Counters`
-/// knows, for pages that are numbered from 0, so that each needs no more than a place in a list
-/// ([`Memory::tell`]).
+/// The number of pages last referenced in each of the latest intervals, like `vellum_workset::Counters`.
+/// Pages are numbered from 0 here, so that each needs only a place in a list ([`Memory::tell`]).
 #[derive(Default)]
 struct Ages {
-    /// By interval, modulo their number.
+    /// By interval, modulo the number of intervals.
     pages: [u64; HORIZON],
 }
 
 impl Ages {
-    /// A page that was last reported in interval `told` is referenced in this one, which is another.
+    /// Moves a page from interval `told`, in which it was last reported, to this interval, which is a later
+    /// one.
     #[inline]
     fn reference(&mut self, told: u32, interval: u32) {
         if told != NEVER && interval - told < HORIZON as u32 {
@@ -365,12 +364,12 @@ impl Ages {
         self.pages[interval as usize % HORIZON] += 1;
     }
 
-    /// At the end of this interval: the working sets of 1, 2, … intervals. Those past the horizon are
-    /// forgotten.
+    /// At the end of this interval: returns the working sets of 1, 2, … intervals, and drops those past the
+    /// horizon.
     fn end_interval(&mut self, interval: u32) -> [u64; HORIZON] {
         let mut sum = 0;
         let sets = std::array::from_fn(|age| {
-            // Before the first interval there is nothing.
+            // There are no pages before the first interval.
             let at = interval.checked_sub(age as u32).map_or(0, |then| self.pages[then as usize % HORIZON]);
             sum += at;
             sum
@@ -382,18 +381,18 @@ impl Ages {
 
 /// Bits of a page's word below the interval.
 const FLAGS: u32 = 2;
-/// It has contents.
+/// The page has contents.
 const TOUCHED: u32 = 1;
-/// It was touched since it was last given back.
+/// The page was touched since it was last returned.
 const RESIDENT: u32 = 2;
 
-/// Pages, and what is known of each.
+/// Pages with their states.
 struct Memory {
     mapping: crate::area::Mapping,
-    /// Of each page the interval in which it was last reported, above its flags: one word, so that to know
-    /// costs no more than to touch.
+    /// For each page, the interval in which it was last reported, above its flags. One word, so that an
+    /// update costs no more than a touch.
     pages: Vec<u32>,
-    /// Where to look next for pages to give back.
+    /// The next page to check for idleness.
     hand: usize,
     noise: Rng,
 }
@@ -408,26 +407,28 @@ impl Memory {
     fn touch(&mut self, page: usize) {
         let start = self.mapping.start().wrapping_add(page * PAGE_BYTES);
         if self.pages[page] & TOUCHED != 0 {
-            // SAFETY: the first byte of a page of the mapping: `pages` has as many entries as that has pages.
+            // SAFETY: the first byte of a page in the mapping, which has as many pages as `pages` has
+            // entries.
             unsafe { start.write_volatile(1) };
         } else {
             for at in (0..NOISE_BYTES).step_by(8) {
-                // SAFETY: as above, within the page; pages are aligned to more than eight bytes.
+                // SAFETY: within a page of the mapping, which has as many pages as `pages` has entries; pages
+                // are aligned to eight bytes.
                 unsafe { start.add(at).cast::<u64>().write_volatile(self.noise.next_u64()) };
             }
         }
         self.pages[page] |= TOUCHED | RESIDENT;
     }
 
-    /// The page is referenced in this interval; the interval in which it was last, or [`NEVER`].
+    /// Records a reference in this interval; returns the interval of the last one, or [`NEVER`].
     #[inline]
     fn tell(&mut self, page: usize, interval: u32) -> u32 {
         let flags = self.pages[page] & ((1 << FLAGS) - 1);
         std::mem::replace(&mut self.pages[page], interval << FLAGS | flags) >> FLAGS
     }
 
-    /// Gives pages back that were not reported in the last `kept` intervals up to `now`, looking at the next
-    /// [`LOOKED_AT`] pages.
+    /// Checks the next [`LOOKED_AT`] pages and returns those to the kernel that were not reported in the last
+    /// `kept` intervals up to `now`.
     fn give_back_idle(&mut self, now: u32, kept: u32) -> u64 {
         let (told, count) = (|page: usize| self.pages[page] >> FLAGS, self.pages.len());
         let idle = |page: &usize| told(*page) == NEVER || told(*page) + kept < now;
@@ -437,8 +438,8 @@ impl Memory {
         self.give_back(pages.into_iter())
     }
 
-    /// Gives pages back to the kernel, neighbours in one call, each once until it is touched again; returns
-    /// how many.
+    /// Returns pages to the kernel, neighbours in one call, each once until it is touched again. Returns
+    /// their number.
     fn give_back(&mut self, pages: impl Iterator<Item = usize>) -> u64 {
         let states = &mut self.pages;
         let mut left = |page: usize| {
@@ -450,14 +451,14 @@ impl Memory {
         pages.sort_unstable();
         for run in pages.chunk_by(|left, right| left + 1 == *right) {
             let start = self.mapping.start().wrapping_add(run[0] * PAGE_BYTES);
-            // SAFETY: pages of the mapping; the advice keeps their contents.
+            // SAFETY: the range lies in the mapping; the advice keeps the pages' contents.
             unsafe { libc::madvise(start.cast(), run.len() * PAGE_BYTES, libc::MADV_PAGEOUT) };
         }
         pages.len() as u64
     }
 }
 
-/// Work that no compiler leaves out.
+/// Work that the compiler does not remove.
 #[inline(never)]
 fn spin(rounds: u64) {
     let mut value = 1u64;
@@ -515,7 +516,7 @@ mod tests {
         let mut memory = Memory::new(8).unwrap();
         (0..8).for_each(|page| memory.touch(page));
         let at = |memory: &Memory, page: usize| {
-            // SAFETY: the second byte of a page of the mapping.
+            // SAFETY: the second byte of a page of the mapping, which is live.
             unsafe { memory.mapping.start().add(page * PAGE_BYTES + 1).read_volatile() }
         };
         let before: Vec<u8> = (0..8).map(|page| at(&memory, page)).collect();
@@ -548,7 +549,7 @@ mod tests {
         let (mut ages, mut memory, mut drawn) = (Ages::default(), Memory::new(PAGES as usize).unwrap(), 1u64);
         for interval in 0..500 {
             let mut referenced = Vec::new();
-            // In every other interval many pages, so that some grow old.
+            // Many pages in every other interval, so that some become old.
             for _ in 0..(interval % 2) * 20 + 1 {
                 drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let page = (drawn >> 33) % PAGES;

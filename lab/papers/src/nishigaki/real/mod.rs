@@ -36,7 +36,7 @@ use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_process::Interrupt;
 
-/// How jobs are started: this executable again.
+/// The command that starts jobs: this executable again.
 #[derive(Debug, Clone)]
 pub struct Worker {
     /// The executable.
@@ -45,40 +45,40 @@ pub struct Worker {
     pub words: Vec<OsString>,
 }
 
-/// Does a piece of work if it is one of these experiments'; `None` if it is not.
+/// Runs a job if `name` is that of this experiment's jobs; otherwise returns `None`.
 #[must_use]
 pub fn work(name: &str, words: &[String]) -> Option<Result<String, WorkError>> {
     (name == job::NAME).then(|| job::job(words))
 }
 
-/// Pages here for each page of the source's programs.
+/// Pages here for each page of the paper's programs.
 const SCALE: u64 = 32;
 const PAGE_BYTES: u64 = 4096;
-/// What the cgroups are called.
+/// The name of the cgroups.
 const GROUP: &str = "vellum-papers";
-/// Δ of the source, enlarged as the programs are: about a millisecond, a hundredth of what a governor would
-/// take, so that windows here cost far more than they would.
+/// Δ of the paper, enlarged like the programs: about a millisecond. A governor's Δ is a hundred times as
+/// long, so windows cost far more here.
 const DELTA: u64 = 200_000 * SCALE;
-/// The jobs beside the King.
+/// Number of jobs beside the King.
 const OTHERS: usize = 5;
-/// The two memory sizes, in the source's pages: what the knees of all jobs need with little to spare, and
-/// plenty.
+/// The two memory sizes, in the paper's pages: the need at the knees of all jobs with little to spare, and
+/// ample memory.
 const FRAMES: [(&str, u64); 2] = [("squeezed", 448), ("not squeezed", 1024)];
-/// The device, bytes: all jobs' pages several times.
+/// Bytes of the device: all jobs' pages several times.
 const DEVICE_BYTES: u64 = 4 << 30;
-/// What the goal asks for: over the kernel's reclaim where memory is short, and no loss where it is not, in
-/// percent.
+/// Goals, in percent: the gain over the kernel's reclaim where memory is short, and the loss allowed where
+/// memory is not short.
 const GAIN_MIN: f64 = 10.0;
 const LOSS_MAX: f64 = -1.0;
-/// How often each arm is run.
+/// Rounds of each arm.
 const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 2;
-/// For how long a run warms up and counts, in milliseconds of work of each job beside the King …
+/// The warm-up and the counted part of a run, in milliseconds of work of each job beside the King …
 const WARM_MS: u64 = 1000;
 const COUNT_MS: u64 = 2000;
-/// … and of the King, in parts of that: it faults more, and comes so far in the same time.
+/// … and the divisor of these for the King, which faults more and does less work in the same time.
 const KING_PART: u64 = 4;
-/// How long between looks at whether jobs have ended.
+/// Time between two checks whether jobs have ended.
 const LOOK: Duration = Duration::from_millis(5);
 
 const ARMS: [(&str, &str); 3] = [("none", "kernel's reclaim"), ("pe", "PE each"), ("lt", "LT each")];
@@ -97,7 +97,7 @@ enum RealError {
     Asked,
 }
 
-/// Runs the experiment if this machine allows it, and says why where not.
+/// Runs the experiment if this machine allows it; otherwise notes the reason.
 pub(super) fn run(run: &mut Run<'_>, worker: &Worker) -> Finding {
     let mut finding = Finding::new(
         "real",
@@ -170,11 +170,11 @@ fn measure(run: &mut Run<'_>, worker: &Worker, finding: &mut Finding) -> Result<
     Ok(())
 }
 
-/// How fast the processor and the device are.
+/// The speed of the processor and the device.
 struct Speed {
-    /// A round of spinning.
+    /// The time of a round of spinning.
     round_ns: f64,
-    /// S.
+    /// S, the time of a fault.
     delay_ns: f64,
 }
 
@@ -197,10 +197,10 @@ fn calibrate(worker: &Worker) -> Result<Speed, RealError> {
     }
 }
 
-/// What the jobs of one run did.
+/// The jobs' figures in one run.
 struct Figures {
     jobs: Vec<Json>,
-    /// How often the kernel found nothing to reclaim.
+    /// Number of times the kernel found nothing to reclaim.
     relieved: u32,
 }
 
@@ -253,18 +253,18 @@ fn one(
     Ok(Figures { jobs, relieved: group.relieved() })
 }
 
-/// Jobs that do not outlive this.
+/// Jobs that are killed when this value is dropped.
 struct Jobs(Vec<Child>);
 
 impl Jobs {
     fn go(&mut self) -> io::Result<()> {
         self.0.iter_mut().try_for_each(|child| {
-            // One that died already cannot hear it; its end is reported when it is waited for.
+            // A job that has died does not receive it; its end is reported when it is waited for.
             child.stdin.as_mut().map(|input| input.write_all(b"go\n")).map_or(Err(broken()), |_| Ok(()))
         })
     }
 
-    /// Moves them into the group, lets them run, and returns their lines of figures.
+    /// Moves the jobs into the group, lets them run, and returns their lines of figures.
     fn finish(&mut self, group: &Group, arm: &'static str) -> Result<Vec<Json>, RealError> {
         let mut outs = Vec::new();
         for child in &mut self.0 {
@@ -273,7 +273,7 @@ impl Jobs {
             group.take(child.id())?;
             outs.push(out);
         }
-        // First all make ready what they begin with, then all begin.
+        // First all jobs prepare their pages, then all begin.
         self.go()?;
         outs.iter_mut().try_for_each(|out| hear(out, group).map(|_| ()))?;
         self.go()?;
@@ -284,7 +284,7 @@ impl Jobs {
                 figures.push(found);
                 continue;
             }
-            // One that goes on has said something else; it must not be waited for.
+            // A job that still runs has printed something else, and must not be waited for.
             let _ = child.kill();
             let status = child.wait()?;
             let how = match status.signal() {
@@ -300,15 +300,15 @@ impl Jobs {
     }
 }
 
-/// Waits for a job's next line, which is empty if there is none. Jobs that the kernel holds for want of
-/// memory are relieved meanwhile.
+/// Waits for a job's next line, which is empty at the end of its output. Raises the limit for a moment when
+/// the kernel holds jobs that lack memory.
 fn hear(out: &mut BufReader<ChildStdout>, group: &Group) -> Result<String, RealError> {
     loop {
         if Interrupt::arrived().is_some() {
             return Err(RealError::Asked);
         }
         let mut ready = libc::pollfd { fd: out.get_ref().as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one descriptor, which is open, and its place.
+        // SAFETY: one valid entry with an open descriptor.
         let heard = unsafe { libc::poll(&raw mut ready, 1, LOOK.as_millis() as libc::c_int) };
         if heard > 0 {
             let mut line = String::new();
@@ -326,7 +326,7 @@ fn broken() -> io::Error {
 impl Drop for Jobs {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended cannot be killed, which is as well.
+            // The kill fails only if the job has already ended.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -344,7 +344,7 @@ fn start(worker: &Worker, words: &[String]) -> io::Result<Child> {
             let size = size_of::<libc::cpu_set_t>();
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             if libc::sched_getaffinity(0, size, &raw mut allowed) == 0 {
-                // The last one that is allowed: interrupts prefer the first.
+                // The last allowed processor, since interrupts prefer the first.
                 let last = (0..libc::CPU_SETSIZE as usize).rev().find(|cpu| libc::CPU_ISSET(*cpu, &allowed));
                 if let Some(cpu) = last {
                     libc::CPU_SET(cpu, &mut one);
