@@ -1,7 +1,7 @@
 //! The processor's time-stamp counter, and CPU time.
 //!
-//! The papers count cycles, and so does this file: the counter of x86-64 runs at one constant rate, close
-//! to the processor's nominal frequency. Fences on both sides keep the processor from moving work across a
+//! The papers count cycles, and so does this file. The counter of x86-64 runs at one constant rate, close to
+//! the processor's nominal frequency. Fences on both sides keep the processor from moving work across a
 //! reading. Other processors use nanoseconds; [`UNIT`] names the unit in every table.
 
 use std::time::Duration;

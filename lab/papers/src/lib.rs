@@ -12,15 +12,15 @@
 //! ```
 //!
 //! Every figure of an allocator comes from its own process, so that no state of one allocator reaches
-//! another's run; empty timings are made in this process. Arms of a comparison run by turns in random
-//! order. All runs are kept and are in the JSON.
+//! another's run. Empty timings are made in this process. Arms of a comparison run by turns in random order.
+//! All runs are kept and are in the JSON.
 //!
 //! The experiments are not part of `vellum`, which only starts the binary `vellum-papers` (`main.rs`) with
 //! its command line ([`options`]).
 //!
-//! The crate root has the parts common to all papers: [`Finding`] with its tables, figures and goals,
-//! options, progress, cells of a campaign, reports, the `workshop` that compiles the clients, and the
-//! `clock`. Each paper is a module:
+//! The crate root has the parts common to all papers: [`Finding`] (tables, figures and goals), options,
+//! progress, cells of a campaign, reports, the `workshop` that compiles the clients, the `clock`. Each paper
+//! is a module:
 //!
 //! - [`douglas`]: the page layer and malloc
 //! - [`bates`]: reliable timings

@@ -165,7 +165,7 @@ pub struct WorkshopError {
 pub struct Workshop {
     folder: TempDir,
     library: PathBuf,
-    /// Finished builds: the program, or the reason why there is none.
+    /// Finished builds: the program, or the reason why it is missing.
     built: BTreeMap<(String, &'static str, Build), Result<PathBuf, String>>,
 }
 

@@ -1,7 +1,8 @@
 //! Bates 1999, "Reliable Benchmarking with Limbo on Inferno": the experiments of the paper, on this machine.
 //!
-//! The paper asks how to time something reliably. It measures the simplest case, called BASE: the distance
-//! between two stamps with nothing between them, a thousand times. The result depends on how a stamp is made.
+//! The paper's question is how to time something reliably. It measures the simplest case, called BASE: the
+//! distance between two stamps with nothing between them, a thousand times. The result depends on how a stamp
+//! is made.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |

@@ -1,10 +1,10 @@
 //! Figures 1 to 4: BASE with a stamp that is a system call and a text to be converted.
 //!
-//! The paper's first stamp took 402 to 9053 µs. A plot of a thousand of them showed two more levels above
-//! the first without an explanation. Our stamp does the same (`stamp.rs`). Each figure is shown with the
-//! causes that the paper had to find by weeks of experiment: the events that delayed each outlier, and the
+//! The paper's first stamp took 402 to 9053 µs. A plot of a thousand stamps showed two more levels above the
+//! first without an explanation. Our stamp does the same (`stamp.rs`). The paper found the causes by weeks of
+//! experiment. Here they are printed beside each figure: the events that delayed each outlier, and the
 //! periodic disturbances. A thousand observations take too little time to find a period (a few milliseconds
-//! now, half a second then), so a longer run is made for that.
+//! now, half a second then). A longer run is therefore made for that.
 
 use super::bases::{Bases, Path, figures, middle, raw, slow_stamps};
 use super::stamp::{FILE, SlowStamp};

@@ -20,11 +20,12 @@
 //!                    search ────────┘  all points of a grid, some at a time, journalled
 //! ```
 //!
-//! Differences in all experiments: the paper's machine had a disk of some 25 ms a page and a processor of
-//! some 14 MIPS, so that a page cost as much as 350,000 instructions. Today's devices are much faster
-//! relative to processors, so paging costs less compared with computing. Memory is an option, and the
-//! clients fit their live data to it. Experiments that this machine does not allow (no root, a library
-//! without a mode) are listed and left out.
+//! Differences in all experiments:
+//! - The paper's machine had a disk of some 25 ms a page and a processor of some 14 MIPS, so a page cost
+//!   350,000 instructions. Today's devices are much faster relative to processors, so paging costs less.
+//! - Memory is an option, and the clients fit their live data to it.
+//! - Experiments that this machine does not allow (no root, a library without a mode) are listed and left
+//!   out.
 
 mod client;
 mod knee;

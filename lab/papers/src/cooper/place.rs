@@ -6,8 +6,8 @@
 //! plenty                                                         the client
 //! ```
 //!
-//! The figures of a run come from its own report, from the library's counters on its board, and from the
-//! kernel's counters for the whole machine (`/proc/vmstat`). The last are valid only if nothing else pages.
+//! A run's figures come from its own report, the library's counters on its board, and the kernel's counters
+//! for the whole machine (`/proc/vmstat`). The last are valid only if nothing else pages.
 //!
 //! A cgroup of version 1 sometimes finds nothing to reclaim although there is swap. The limit is then
 //! raised a little for a moment (`confine`), and the number of times is a figure of the run.

@@ -1,13 +1,13 @@
-//! Figures 2 to 4, 6 to 8, 10 to 12 and their tables, Figures 13 to 24: every strategy under every mode, with
-//! and without copy-back.
+//! Every strategy under every mode, with and without copy-back: Figures 2 to 4, 6 to 8 and 10 to 12, and
+//! their tables, Figures 13 to 24.
 //!
 //! The experiment runs twice: paged by the kernel, and by Vellum. In both the kernel answers the faults. It
-//! counts neither what a fault meets nor whether it read or wrote, so the paper's nine rows become five:
-//! faults without the device, faults with it, and pages written out. Under Vellum they become three: its
-//! pages belong to a file, and the kernel counts their faults together with all others.
+//! counts neither what a fault meets nor whether it read or wrote. The paper's nine rows therefore become
+//! five: faults without the device, faults with it, and pages written out. Under Vellum they become three:
+//! its pages belong to a file, and the kernel counts their faults together with all others.
 //!
-//! All settings of a client run by turns in random order, so that each is compared with the baseline of its
-//! own round.
+//! All settings of a client run by turns in random order. Each is compared with the baseline of the same
+//! round.
 
 use super::client::Client;
 use super::lab::Lab;

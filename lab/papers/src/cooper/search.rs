@@ -6,9 +6,9 @@
 //! ```
 //!
 //! The journal is a file with a line for each run, to which lines are only added: an interrupted search
-//! continues from it. The key of a run is everything that its result depends on: client, work, memory,
-//! plan, place, paging device, setting, number of simultaneous runs, and the library. Simultaneous runs
-//! disturb each other alike. The tables do not use them: their figures are from runs made alone, by turns.
+//! continues from it. A run's key names everything that its result depends on: client, work, memory, plan,
+//! place, paging device, setting, number of simultaneous runs, library. Simultaneous runs disturb each other
+//! alike. The tables do not use them: their figures are from runs made alone, by turns.
 
 use super::client::Client;
 use super::lab::{ALLOWED, Lab, search_key};

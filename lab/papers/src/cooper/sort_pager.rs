@@ -1,9 +1,9 @@
 //! The effect of the pager on Sort under the new strategy, which it made slower: "We are at a loss to
 //! explain this; perhaps it is an artifact of the minimization process."
 //!
-//! The paper compares NP at the parameters that its search found for NP (9:55) with PO at those found for
-//! PO (10:47): two things differ. Here each mode runs at both sets of parameters. This separates the effect
-//! of the pager from that of the parameters. Counts of pages show the reason.
+//! The paper compares NP at the parameters found for NP (9:55) with PO at the parameters found for PO
+//! (10:47): two things differ. Here each mode runs at both sets of parameters, which separates the effect of
+//! the pager from the effect of the parameters. Counts of pages show the reason.
 
 use super::client::Client;
 use super::lab::Lab;

@@ -2,8 +2,8 @@
 //!
 //! The paper allocates a block, writes one byte of every page and frees it. Pages either fault in or are
 //! there before the call returns. Its Table 1 counts the writing alone, its Figure 3 the whole. Both are
-//! measured here, with today's alternatives: huge pages, a block that is kept, and Vellum's page layer with
-//! its cache full ("warm") and empty ("cold"), in the worker's own process.
+//! measured here, with today's alternatives: huge pages, a block that is kept, and Vellum's page layer in the
+//! worker's own process, with its cache full ("warm") and empty ("cold").
 
 use super::bench::Bench;
 use crate::area::PAGE;

@@ -1,6 +1,6 @@
 //! Section 4.2: faster operations for programs that move their own pages.
 //!
-//! Three parts, in campaigns of their own: a vector that grows value by value; contents relocated and
+//! It has three parts, each with its own campaign: a vector that grows value by value; contents relocated and
 //! swapped; a list of four million items built in one call.
 
 use super::bench::Bench;

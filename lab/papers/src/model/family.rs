@@ -2,15 +2,15 @@
 //!
 //! Table 1 has two rows a cell: the optimum, which follows from a program by Turner's formulas, and the
 //! result that the paper's machine measured under its estimator. Many programs have the optima. The search
-//! starts from the fitted program and makes steps of random size and direction within the family (tails by
-//! straight lines between a few depths, see [`fit`](mod@super::fit)). Each step that reduces the distance
-//! is kept (an evolution strategy of one parent and one child).
+//! starts from the fitted program and makes steps of random size and direction within its family
+//! ([`fit`](mod@super::fit)). Each step that reduces the distance is kept (an evolution strategy of one
+//! parent and one child).
 //!
-//! The distance of a program is the mean over both criteria of how far the working set and the product are
-//! from the published ones, in pages. The window does not count: the paper says that it makes little
-//! difference around the optimum.
+//! The distance of a program from the published figures is that of the working set and the product, in pages,
+//! as the mean over both criteria. The window does not count: by the paper it makes little difference around
+//! the optimum.
 //!
-//! Departure: the result is the nearest of some hundred programs, not of all.
+//! Departure: the result is the nearest of hundreds of programs, not of all.
 
 use super::estimation::Estimation;
 use super::fit::{Family, Fit};
@@ -20,8 +20,8 @@ use vellum_random::Rng;
 use vellum_workset::{Criterion, Ticks};
 
 const CRITERIA: [Criterion; 2] = [Criterion::ProcessorEfficiency, Criterion::Lifetime];
-/// The initial size of a step, as a change of an unknown, which is a logarithm; its growth after a step that
-/// reduces the distance, and its shrinkage after one that does not.
+/// The initial size of a step, as the change of a logarithm; its growth after a step that reduces the
+/// distance, and its shrinkage after any other step.
 const STEP: f64 = 0.15;
 const GROWTH: f64 = 1.4;
 const SHRINKAGE: f64 = 0.97;

@@ -1,12 +1,12 @@
 //! A fit of a program to its published optimum: q(k) such that Turner's formulas give the published row.
 //!
-//! Of its synthetic programs the paper gives only the optima: window, pages, product. Many programs have
+//! For its synthetic programs the paper gives only the optima: window, pages, product. Many programs have
 //! such optima. The fit uses tails that fall by straight lines between a few depths on a logarithmic scale,
 //! and moves them until
 //!
 //! - z and the product at each published window are the published ones;
 //! - each product falls up to its published window and rises (or stays) from there on;
-//! - the published window is the one that [`optimum`] picks, so that the row and the rule agree.
+//! - the published window is that of [`optimum`], so that the row and the rule agree.
 //!
 //! ```text
 //!  ln tail ┤╲                 ● a given depth, moved up and down by the fit;
@@ -15,9 +15,8 @@
 //!          └────────────────●▶ depth
 //! ```
 //!
-//! Departure: the paper does not say how it chose among windows whose products differ by less than it
-//! prints. [`optimum`] takes the smallest whose product is within [`PLACE`] of the least: of two equally
-//! good windows the smaller costs less memory.
+//! Departure: the paper gives no rule for windows whose products differ by less than it prints. [`optimum`]
+//! takes the smallest window whose product is within [`PLACE`] of the least, since it costs less memory.
 
 use crate::model::least_squares::minimise;
 use crate::model::{Slrum, Turner};
@@ -27,8 +26,8 @@ use vellum_workset::{Criterion, Ticks};
 pub const PLACE: f64 = 0.01;
 
 const ROUNDS_MAX: usize = 400;
-/// The error of z or a product that counts as much as a product that rises or falls wrongly by [`BEND`]: half
-/// of the published figures' last place, in pages.
+/// Errors of z and of the products are scaled by this, half of the published figures' last place in pages.
+/// Such an error counts as much as a product that rises or falls wrongly by [`BEND`].
 const PAGES_TOLERANCE: f64 = 0.05;
 const X_TOLERANCE: f64 = 0.05;
 const Y_TOLERANCE: f64 = 0.01;

@@ -10,12 +10,12 @@
 //! references.
 //!
 //! We do not have the paper's figure of the curves. S1's Y still falls at 4.0·10⁶, where the table has its
-//! optimum: 5.9 pages are left then, and in no program found by the fit does Y stay at 9.38 or above as
-//! they come in. We therefore take 4.0·10⁶ for the largest window of the paper: [`RANGE`].
+//! optimum and 5.9 pages are left. In no program found by the fit does Y stay at 9.38 or above while those
+//! pages come in. We therefore take 4.0·10⁶ for the largest window of the paper: [`RANGE`].
 //!
 //! S3's row contradicts itself by 0.02 pages. Its Y at 0.3·10⁶ is X − z, at most 4.60, and must be above
-//! 4.55; then z at 0.4·10⁶ is at most 11.23, but 11.3 is printed. The program found has z = 10.8 and X =
-//! 15.3 for 10.7 and 15.2, and the printed figures elsewhere.
+//! 4.55. Then z at 0.4·10⁶ is at most 11.23, but 11.3 is printed. The program found has z = 10.8 and X = 15.3
+//! for 10.7 and 15.2, and the printed figures elsewhere.
 //!
 //! Source: Nishigaki, Table 1 and section 4. The programs are ours: see [`fit`](mod@crate::model::fit).
 

@@ -10,10 +10,10 @@
 //!             └──────────┘  = tail(2)
 //! ```
 //!
-//! A page that is referenced again at once leaves the stack as it is, and in programs worth paging nearly
-//! all references are of that kind. The generator therefore returns *runs*: a page and a number of
-//! references in a row. Their lengths are drawn from the geometric distribution that single references
-//! would give. The string is exactly one of the model, at the cost of its changes of page only.
+//! A reference to the top page leaves the stack unchanged, and in programs worth paging nearly all references
+//! are of that kind. The generator therefore returns *runs*: a page and a number of references in a row.
+//! Their lengths are drawn from the geometric distribution that single references would give. The string is
+//! exactly one of the model, at the cost of its changes of page only.
 //!
 //! Invariants: tails fall (weakly) from below 1 to 0; the stack always holds every page once.
 //!

@@ -1,8 +1,8 @@
 //! A trial: one synthetic program under one way of choosing its window, as in a cell of Table 1.
 //!
-//! The program runs alone; its faults take no virtual time. At each sample point the pages referenced since
-//! the last one are reported to the counters, the manager sets the window, and pages outside are evicted.
-//! The faults are counted and, at every reference, the resident pages.
+//! The program runs alone; its faults take no virtual time. At each sample point the counters receive the
+//! pages referenced since the last one, the manager sets the window, and pages outside are evicted. The
+//! faults are counted and, at every reference, the resident pages.
 //!
 //! Counting begins after a warm-up, in which the manager already learns. The products are of means: X =
 //! z̄·(1 + S·f̄), as in the paper's formulas.

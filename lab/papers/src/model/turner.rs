@@ -1,7 +1,7 @@
 //! The exact mean working set of a stack-model program: Turner's recurrences.
 //!
-//! Within a window, the pages referenced until now are the top h of the stack, and the next reference adds
-//! a page if its depth exceeds h. The working-set size is therefore a chain that only climbs:
+//! Within a window, the pages referenced until now are the top h of the stack. The next reference adds a page
+//! if its depth exceeds h. The working-set size is therefore a chain that only climbs:
 //!
 //! ```text
 //!   1 ──tail(1)──▶ 2 ──tail(2)──▶ 3 ─ ⋯ ─▶ N        P(h, T): where it is after T references
@@ -13,9 +13,9 @@
 //! - f(T) = z(T + 1) − z(T) = Σ P(h, T) · tail(h): the slope of equation (3.4), and exactly the fault rate,
 //!   since a reference at h faults with probability tail(h).
 //!
-//! [`Turner::step`] is the recurrence itself. [`Turner::sampled`] reaches windows of millions of
-//! references: one reference is a matrix with only the diagonal and the line beside it, whose powers are
-//! found by squaring. All entries are probabilities and nothing is subtracted, so no precision is lost.
+//! [`Turner::step`] is the recurrence itself; [`Turner::sampled`] reaches windows of millions of references.
+//! One reference is a matrix with only the diagonal and the line beside it, and its powers are found by
+//! squaring. All entries are probabilities and nothing is subtracted, so no precision is lost.
 //!
 //! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977. Squaring, and the slopes of f,
 //! are ours.

@@ -11,7 +11,7 @@ use serde_json::json;
 use vellum_workset::{Criterion, Intervals, SAMPLE_PAGES, Ticks};
 
 const REFERENCES: u64 = 80_000_000;
-/// Windows are compared with the formulas up to the string's length divided by this: a string begins with
+/// Windows are compared with the formulas up to the string's length divided by this. A string begins with
 /// empty windows, unlike the stationary program of the formulas.
 const PART_JUDGED: u64 = 40;
 /// Windows of the table, in the paper's steps.

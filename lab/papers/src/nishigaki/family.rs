@@ -2,8 +2,8 @@
 //! The programs and the estimator's tolerance for small differences are varied.
 //!
 //! The paper gives neither its programs nor that tolerance, so both are searched: one tolerance for all six
-//! cells of Table 1, and for each program others of its family that have the same published optima. The
-//! results of a search are measured on other seeds than those of the search.
+//! cells of Table 1, and for each program others with the same published optima. The results of a search are
+//! measured on other seeds than those of the search.
 
 use super::Run;
 use crate::model::Estimation;

@@ -1,8 +1,7 @@
-//! Section 5's open questions: how long a job must run until its own window pays, and which knee is the
-//! better one.
+//! Section 5's open questions: how long a job must run until its own window pays, and which knee is better.
 //!
-//! An estimator learns, and jobs change phase. The squeezed machine therefore runs for four lengths, and
-//! the two criteria are compared on the same seeds, in both memory sizes and under both evictions.
+//! An estimator learns, and jobs change phase. The squeezed machine therefore runs for four lengths. The two
+//! criteria are compared on the same seeds, in both memory sizes and under both evictions.
 
 use super::Run;
 use super::machine::{Arm, MEMORIES, Way, arms, as_json, gain};

@@ -1,8 +1,8 @@
 //! Nishigaki 1981, "Experiments on the Knee Criterion in a Multiprogrammed Computer System": every experiment
 //! of the report.
 //!
-//! The paper defines how much memory a program should have, estimates it while the program runs, and shows
-//! the gain of a machine on which each job has that much.
+//! The paper defines how much memory a program should have, and estimates it while the program runs. It shows
+//! the gain of a machine that gives each job that much.
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |

@@ -5,9 +5,9 @@
 //! is sampled once, and at each sample point every arm does its timed part. All arms update the counters, as
 //! every working-set scheduler does. They differ in the next step: none, the paper's estimator, or Vellum's.
 //!
-//! Time is a share of Δ. The paper's Δ took its machine some tens of milliseconds, this one a fraction of
-//! one; a governor of today samples every 100 ms of user time. The share is therefore given twice: of the Δ
-//! in instructions, at a thousand million of them a second, and of 100 ms.
+//! Time is a share of Δ. The paper's Δ took its machine some tens of milliseconds, this one a fraction of a
+//! millisecond. A governor of today samples every 100 ms of user time. The share is therefore given twice: of
+//! the Δ in instructions, at a thousand million a second, and of 100 ms.
 //!
 //! Departure: taking reference bits from a processor is left out, in all arms, as in the paper.
 

@@ -1,7 +1,7 @@
 //! Figures 4 and 5: the gain of a machine when each job has its own window.
 //!
-//! There are six initiators. One has the King Size Program, which walks over more pages than there are
-//! frames, so that no frame helps it; the others have programs like B1 to B4. Memory is short with 2 MB but
+//! There are six initiators. The King Size Program, in one initiator, walks over more pages than there are
+//! frames, so that no frame helps it. The others have programs like B1 to B4. Memory is short with 2 MB but
 //! not with 3 MB.
 //!
 //! Three ways are compared:
@@ -9,8 +9,8 @@
 //! - the replacement of a kernel, which does not distinguish jobs;
 //! - one window for each job by the PE- and by the LT-knee.
 //!
-//! Pages outside a window are evicted at once, as in the paper. Vellum's variants evict them when a frame
-//! is needed, or at once while frames are short: a window then only decides whose pages are evicted first.
+//! Pages outside a window are evicted at once, as in the paper. Vellum's variants evict them when a frame is
+//! needed, or at once while frames are short. A window then only decides whose pages are evicted first.
 
 use super::Run;
 use super::machine::{Arm, MEMORIES, WAYS, Way, arms, as_json, gain};
@@ -21,8 +21,8 @@ use vellum_workset::Criterion;
 
 /// Instructions counted: some ten minutes of a machine of the paper's time.
 const LENGTH: u64 = 1_000_000_000;
-/// Goals, in percent of service: the gain of a window for each job where memory is short, and the loss
-/// allowed where memory is not short.
+/// Goals for a window for each job, in percent of service: the gain where memory is short, and the loss
+/// allowed where it is not.
 const GAIN_MIN: f64 = 20.0;
 const LOSS_MAX: f64 = -1.0;
 /// Margin of a simulated machine over the bound: jobs may be handling a fault at the end.

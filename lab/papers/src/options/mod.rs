@@ -1,8 +1,8 @@
 //! The command line of `vellum papers`: `vellum` passes its arguments on to `vellum-papers`, which parses
 //! them.
 //!
-//! Options of a single paper are only those that no other paper shares: its experiments and their extra
-//! settings.
+//! A paper's own options are its experiments and their extra settings; other options are common to all
+//! papers.
 
 pub mod bates;
 pub mod cooper;

@@ -15,8 +15,8 @@ pub struct Options {
     #[command(flatten)]
     pub common: Common,
 
-    /// Also run the throughput experiment as real processes, against the kernel's own reclaim: needs root,
-    /// and makes (and removes) a zram disk to swap to and a memory cgroup. Takes some minutes.
+    /// Also run the throughput experiment as real processes, against the kernel's own reclaim: needs root;
+    /// makes (and removes) a zram disk to swap to and a memory cgroup; takes some minutes.
     #[arg(long)]
     pub real: bool,
 

@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 /// Run the experiments of Smith and Morrisett 1998 ("Comparing Mostly-Copying and Mark-Sweep Conservative
 /// Collection").
 ///
-/// Eight programs in C are compiled for libgc and for each plan of Vellum's collector, and run by turns in
-/// heaps of 1 to 64 MiB, beside the published results. A full run takes about half an hour; nothing else
-/// should run during this time.
+/// Compiles eight programs in C for libgc and for each plan of Vellum's collector. Runs them by turns in
+/// heaps of 1 to 64 MiB, and prints the published results beside ours. A full run takes about half an hour;
+/// nothing else should run during this time.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
     /// The options of all papers.

@@ -1,14 +1,14 @@
 //! The experiment `libgc` (`--libgc`): the clients compiled for libgc, run with libgc's library and with
 //! Vellum's in its place.
 //!
-//! The result is the gain of unmodified programs written for libgc: the same executable runs with
-//! `libgc.so.1` of the distribution or with Vellum's first on the library path. The clients use the
-//! interface as a compiler would (their own free lists, filled by `GC_generic_malloc_many`). The heap has a
-//! maximum, which is also its initial size. With little live data, Vellum's library uses less than that: it
-//! stays within the cache and collects more often.
+//! The result is the gain of unmodified programs written for libgc. The same executable runs with the
+//! distribution's `libgc.so.1`, or with Vellum's first on the library path. The clients use the interface as
+//! a compiler would (their own free lists, filled by `GC_generic_malloc_many`). The heap has a maximum, which
+//! is also its initial size. With little live data, Vellum's library uses less memory: it stays within the
+//! cache and collects more often.
 //!
-//! Invariant: an arm is Vellum's only if the loader says that it loads Vellum's `libgc.so.1`; otherwise the
-//! arm would measure the distribution's library.
+//! Invariant: an arm is Vellum's only if the loader reports that it loads Vellum's `libgc.so.1`; otherwise
+//! the arm would measure the distribution's library.
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};

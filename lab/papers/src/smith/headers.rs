@@ -2,9 +2,9 @@
 //! information.
 //!
 //! The paper added a word to BDW's objects to find how much of MCC's slower client is due to its header
-//! words. Vellum has no header words, so here the word is added to both. The paper also asked for the value
-//! of type information. For that, a variant with all objects untyped and none atomic is compared with the
-//! normal program.
+//! words. Vellum has no header words, so here the word is added to both. The paper also raises the question
+//! of the value of type information: here a variant with all objects untyped and none atomic is compared with
+//! the normal program.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

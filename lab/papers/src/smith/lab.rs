@@ -118,7 +118,7 @@ impl<'a> Lab<'a> {
 }
 
 /// Adds every run, and notes why figures are missing, unless the heap was only too small, which the tables
-/// show. Also notes results that differ between heaps, since one of them is wrong.
+/// show. Results that differ between heaps are also noted, since at least one is wrong.
 pub(super) fn keep(finding: &mut Finding, sheets: &[Sheet]) {
     let before = finding.notes.len();
     finding.keep(sheets);

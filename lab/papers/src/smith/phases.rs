@@ -4,8 +4,8 @@
 //! root), tracing from there (graph), and sweeping (free and sweep). libgc measures none.
 //!
 //! The library also reports Table 3's counts. A page of MCC had 2 KB and was promoted whole if a root led
-//! into it. A block of Vellum's has 16 KiB. It is promoted if it was to be emptied (only sparse ones are)
-//! and an object in it had to stay. MCC loses the free memory in it; Vellum allocates there next.
+//! into it. A block of Vellum's has 16 KiB. A block chosen to be emptied (only sparse ones are) is promoted
+//! if an object in it has to stay. MCC loses the free memory in it; Vellum allocates there next.
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};

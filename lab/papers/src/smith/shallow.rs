@@ -1,11 +1,11 @@
 //! Section 3.3 (Pia): collecting while the stack is shallow, against collecting wherever memory runs out.
 //!
-//! Pia's stack swings between a hundred frames and a thousand, and objects reached from a deep one are
-//! kept, pinned and traced. The paper's collector tried to collect while it was shallow, by a heuristic
-//! that the paper does not describe. It explains a jump of collector time by a heap too small for that to
-//! take effect. Here the client does so (`clients/heap_shallow.h`): where the stack is at most a quarter as
-//! deep as it was, the client requests a collection in the last eighth of the free memory. Knuth-Bendix,
-//! whose stack is deep most of the time, is shown for comparison.
+//! Pia's stack swings between a hundred frames and a thousand, and objects reached from a deep one are kept,
+//! pinned and traced. The paper's collector tried to collect while the stack was shallow, by a heuristic that
+//! the paper does not describe. The paper explains a jump of collector time by a heap too small for the
+//! heuristic. Here the client requests these collections (`clients/heap_shallow.h`): in the last eighth of
+//! the free memory, while the stack is at most a quarter as deep as it was. Knuth-Bendix, whose stack is deep
+//! most of the time, is shown for comparison.
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};

@@ -15,10 +15,10 @@
 //! - A job's pages that have left its window are evicted at its sample points.
 //! - Without a free frame for a fault, the job with the most service since its activation is suspended as a
 //!   whole. Suspended jobs come back in turn.
-//! - No job waits for ever: a job that has waited long is exchanged for one that has run long.
+//! - No job waits for ever: a job that has waited long is exchanged for a job that has run long.
 //!
-//! Runs differ only in their [`Windows`]: one window for all jobs, one window adjusted to the paging load,
-//! or one for each job by a knee. Without windows, the least recently used page of all jobs is evicted.
+//! Runs differ only in their [`Windows`]: one for all jobs, one adjusted to the paging load, or one for each
+//! job by a knee. Without windows, the least recently used page of all jobs is evicted.
 //!
 //! Time is in instructions of the one CPU. All random numbers come from the seed: the same settings give
 //! the same figures everywhere.
@@ -33,9 +33,9 @@
 //! | `settings` | sizes and times, and those of the paper |
 //! | `report` | the figures |
 //!
-//! Source: Nishigaki, section 5. Where the paper gives no details, a named constant or setting states our
-//! assumption: file I/O, blocks, the order of suspension, the programs' curves (its Figure 3 gives their
-//! shapes only).
+//! Source: Nishigaki, section 5. A named constant or setting states our assumption where the paper gives no
+//! details: file I/O, blocks, the order of suspension, the programs' curves (of which its Figure 3 gives only
+//! the shapes).
 
 mod device;
 mod job;

@@ -83,8 +83,8 @@ const WARM_UP: u64 = 100_000_000;
 const LENGTH: u64 = 1_000_000_000;
 
 impl Settings {
-    /// The paper's experiment on a machine with `frames` frames for programs: the King Size Program in one
-    /// initiator, B1 to B4 in the five others, which begin with different ones.
+    /// The paper's experiment on a machine with `frames` frames for programs. One initiator has the King Size
+    /// Program, the five others have B1 to B4, each beginning with a different one.
     #[must_use]
     pub fn source(frames: usize, windows: Windows, eviction: Eviction, seed: u64) -> Self {
         let mut initiators = vec![vec![king_size_program(KING_PAGES, KING_STAY)]];

@@ -22,8 +22,8 @@ pub enum Windows {
 pub enum Eviction {
     /// At the job's next sample point, as in the paper.
     AtOnce,
-    /// At the job's next sample point while frames are short (like a governor, which reclaims nothing while
-    /// all jobs fit), and when a frame is needed, oldest first.
+    /// While frames are short, at the job's next sample point: a governor, too, reclaims nothing while all
+    /// jobs fit. Also when a frame is needed, oldest first.
     WhenShort,
     /// When a frame is needed, oldest first.
     WhenNeeded,

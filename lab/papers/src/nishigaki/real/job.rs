@@ -8,8 +8,8 @@
 //! A reference to another page touches it; the processor is then kept busy for as long as the program stays
 //! on that page. Virtual time is that work only. With windows, the job has its own references (as a program
 //! on Vellum's pages would). At each sample point it chooses its window and returns the pages outside of it
-//! (MADV_PAGEOUT) if the group is near its limit. The job's own time pays for all of this. Drawing the
-//! references belongs to the experiment, so it is timed and subtracted.
+//! (MADV_PAGEOUT) if the group is near its limit. The job's own time pays for all of this. The time of
+//! drawing the references belongs to the experiment; it is measured and subtracted.
 
 use crate::model::sim::{Behaviour, Program, benchmark_programs, king_size_program};
 use crate::model::{Slrum, SlrumRuns};

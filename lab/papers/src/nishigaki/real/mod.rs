@@ -6,9 +6,9 @@
 //!      calibration: S, rounds a ns ──▶ the jobs' speed: S is 80,000 instructions, as in the source
 //! ```
 //!
-//! - The delay of the device cannot be chosen, so it is measured. The *programs* are made as fast relative
-//!   to it as the paper's were to its device. They have [`SCALE`] pages for each of the paper's, so that
-//!   the kernel's own memory is small compared with theirs.
+//! - The delay of the device is given, and is measured. The *programs* are made as fast relative to it as the
+//!   paper's were to its device. They have [`SCALE`] pages for each of the paper's, so that the kernel's own
+//!   memory is small compared with theirs.
 //! - On zram a fault costs CPU time and no waiting. The result is therefore service for a second of CPU
 //!   time of all jobs, which other programs on the machine do not change.
 //! - There is no load control: jobs are not suspended, in any arm.
