@@ -41,19 +41,19 @@ pub(crate) const MANGLED: &[&str] = &[
     "_ZN3foo17h",
 ];
 
-/// Addresses that are asked about.
+/// Number of addresses looked up.
 const ADDRESSES: usize = 8;
-/// Names longer than these are not among the dictionary's: linkers have limits of their own.
+/// Longer names are cut: linkers have limits of their own.
 const NAME_MAX: usize = 4096;
 
-/// A program file, as it is inspected before it is started.
+/// A program file, as inspected before its start.
 pub fn elf_image(data: &[u8]) {
     let file = InMemory::new(data);
     let _ = Image::inspect(&file.path());
     let _ = vellum_process::readers::elf_door(&file.path());
 }
 
-/// An ELF file with its symbols, lines, debug links and unwinding tables, at addresses taken off the input's
+/// An ELF file with its symbols, lines, debug links and unwinding tables, at addresses taken from the input's
 /// end.
 pub fn elf_symbols(data: &[u8]) {
     let file = InMemory::new(data);
@@ -64,7 +64,7 @@ pub fn elf_symbols(data: &[u8]) {
     for _ in 0..ADDRESSES {
         let (word, before) = split::number(rest);
         rest = before;
-        // Most of such words are beyond all code; halves are likelier to be within.
+        // Most words lie beyond all code; parts of them are more likely to lie within it.
         for address in [word, word >> 32, word & 0xffff] {
             let _ = symbols.functions(&path, address);
             let _ = symbols.answer(&path, address);
@@ -77,14 +77,14 @@ pub fn elf_symbols(data: &[u8]) {
     }
 }
 
-/// A linker's name of a function, of Rust's or C++'s.
+/// A linker's name of a Rust or C++ function.
 pub fn demangle(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(&data[..data.len().min(NAME_MAX)]) else { return };
     let _ = short_name(text);
 }
 
-/// Unwinding tables and a stack: four words at the end say where the tables lie and where the walk begins, a
-/// fifth where the index ends and the entries begin.
+/// Unwinding tables and a stack. The last five words are the first frame (pc, sp, bp), the address of the
+/// tables, and the end of the index, where the entries begin.
 pub fn unwind(data: &[u8]) {
     let (pc, rest) = split::number(data);
     let (sp, rest) = split::number(rest);
@@ -102,8 +102,8 @@ pub fn unwind(data: &[u8]) {
     let mut frame = Some(Frame { pc, sp, bp });
     for _ in 0..ADDRESSES {
         let Some(here) = frame else { break };
-        // A walk that has no rule goes on with one made of the input, so that steps are tried without tables
-        // too.
+        // A walk without a rule continues with a rule made of the input, so that steps are also tried without
+        // tables.
         let rule = tables.rule_at(here.pc).or_else(|| Rule::from_bits(here.pc ^ base));
         if let Some(rule) = rule.filter(|rule| Rule::new(rule.cfa, rule.bp).is_some()) {
             assert_eq!(Rule::from_bits(rule.bits()), Some(rule), "read again");

@@ -9,7 +9,7 @@ use vellum_fleet::recommend::decide::History;
 use vellum_fleet::recommend::slurm;
 use vellum_fleet::{Page, View, readers};
 
-/// Words that mean something to an agent's readers.
+/// Words in the formats of an agent's readers.
 pub(crate) const NODE_WORDS: &[&str] = &[
     "kubepods.slice/",
     "kubepods/burstable/pod",
@@ -28,7 +28,7 @@ pub(crate) const NODE_WORDS: &[&str] = &[
     "null",
 ];
 
-/// Words that mean something to a recommender's readers.
+/// Words in the formats of a recommender's readers.
 pub(crate) const RECOMMEND_WORDS: &[&str] = &[
     "{\"metadata\":{\"namespace\":\"shop\",\"name\":\"web\",\"resourceVersion\":\"7\"},\"spec\":{",
     "\"targetRef\":{\"kind\":\"StatefulSet\",\"name\":\"web\"},",
@@ -47,7 +47,7 @@ pub(crate) const RECOMMEND_WORDS: &[&str] = &[
     "null",
 ];
 
-/// A list, and paths. A name that comes of them stays within its line of the metrics.
+/// A list, and paths. A name taken from them must stay within its line of the metrics.
 pub fn node(data: &[u8]) {
     let _ = readers::pods(data, &Identity::Kubernetes { pod: "c".into(), id: "y".into() });
     let Ok(text) = std::str::from_utf8(data) else { return };
@@ -62,12 +62,14 @@ pub fn node(data: &[u8]) {
     assert!(metrics.ends_with("# EOF\n"), "metrics are whole");
 }
 
-/// The advice that is remembered of the one container.
+/// The stored advice of the one container.
 const ADVISED: f64 = 100.0 * 1048576.0;
 
-/// Whatever an object says: a patch is JSON of its version, with numbers in order that are not below the
-/// advice unless its own bounds are. An event that can be gone on from has a version. A table has a line a
-/// row.
+/// Objects, events and tables, with these invariants:
+/// - A patch is JSON with the object's version, and its numbers are in order. They are at least the advice,
+///   unless the object's own bounds are lower.
+/// - An event from which a watch can continue has a version.
+/// - A table has a line for each row.
 pub fn recommend(data: &[u8]) {
     let history = History { known_seconds: Some(1e6), advised: Some(ADVISED), ..History::default() };
     let containers = [("nginx".to_owned(), Remembered { history, stalled_under: None })].into();

@@ -46,7 +46,7 @@ pub fn jobs(data: &[u8]) {
     text.lines().for_each(readers::quantities);
 }
 
-/// A state; the state read is written, as metrics too, and read again.
+/// A state; the state read is written, also as metrics, and read again.
 pub fn state(data: &[u8]) {
     let Ok(snapshot) = serde_json::from_slice::<Snapshot>(data) else { return };
     let written = serde_json::to_vec(&snapshot).expect("plain data");
@@ -55,7 +55,7 @@ pub fn state(data: &[u8]) {
     assert!(readers::metrics(snapshot).ends_with("# EOF\n"), "metrics are whole");
 }
 
-/// A request for metrics, as it comes in: the answer is the same however it is cut, once it is whole.
+/// A request for metrics: once it is complete, the answer does not depend on how it was split.
 pub fn http_request(data: &[u8]) {
     let whole = readers::request(data);
     let first = (0..=data.len()).find_map(|end| readers::request(&data[..end]));

@@ -57,7 +57,7 @@ pub(crate) const MAPS_WORDS: &[&str] = &[
     "0-ffffffffffffffff r-xp ",
 ];
 
-/// Where `cgroups` cuts its input: a mount table follows the membership.
+/// The byte at which `cgroups` splits its input into the membership and a mount table.
 const CUT: u8 = 0xff;
 
 /// Every text about processes, mappings and the machine.
@@ -66,7 +66,7 @@ pub fn procfs(data: &[u8]) {
     reference::texts(data);
 }
 
-/// The texts of control groups and limits, as the library reads them within every process.
+/// The texts of control groups and limits, as the library reads them in every process.
 pub fn cgroups(data: &[u8]) {
     let cut = data.iter().position(|byte| *byte == CUT).unwrap_or(data.len());
     let _ = sys::groups(&data[..cut], data.get(cut + 1..).unwrap_or_default());
@@ -74,7 +74,7 @@ pub fn cgroups(data: &[u8]) {
     let _ = sys::swapped(data);
 }
 
-/// Mappings and the kernel's symbols, with an address behind them.
+/// Mappings and the kernel's symbols, followed by an address.
 pub fn symbol_texts(data: &[u8]) {
     let (address, text) = split::number(data);
     timing::symbol_texts(&String::from_utf8_lossy(text), address);
@@ -85,7 +85,7 @@ pub fn btf(data: &[u8]) {
     let _ = reference::btf(data);
 }
 
-/// A ring of events, as both its readers take it.
+/// A ring of events, for both of its readers.
 pub fn perf_ring(data: &[u8]) {
     let (number, ring) = split::number(data);
     let _ = vellum_cost::readers::ring_of_faults(ring, number);

@@ -38,11 +38,11 @@ pub use wire::{advice, board, held, ledger};
 /// A target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, and that of its folder in the corpus.
+    /// The name of the target and of its folder in the corpus.
     pub name: &'static str,
     /// Calls the reader.
     pub run: fn(&[u8]),
-    /// Words that mean something to it.
+    /// Words in the reader's format.
     pub words: &'static [&'static str],
 }
 

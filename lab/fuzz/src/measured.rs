@@ -51,12 +51,12 @@ pub(crate) const TRACE_WORDS: &[&str] =
 pub(crate) const WATCH_WORDS: &[&str] =
     &["\"curve\":[", "\"verdict\":", "null", "1e999", "18446744073709551615"];
 
-/// Pages that a trace's intervals are followed of; more are sampled.
+/// Pages that are counted exactly in a trace's intervals; more are sampled.
 const PAGES_MAX: usize = 256;
-/// Longer series are not looked at whole: their statistics take more than linear time, by design.
+/// Longer series get no statistics here: by design, these take more than linear time.
 const LOOKED_AT_MAX: usize = 64;
 
-/// The line format, in both ways of dealing with errors; the values read are written and read again.
+/// The line format, with both ways of handling errors; the values read are written and read again.
 pub fn observations(data: &[u8]) {
     let _ = Reader::new(data, OnError::Refuse).count();
     let entries: Vec<Entry> =
@@ -122,7 +122,7 @@ pub fn watch(data: &[u8]) {
     for line in data.split(|byte| *byte == b'\n') {
         let Ok(frame) = serde_json::from_slice::<Frame>(line) else { continue };
         let written = serde_json::to_vec(&frame).expect("plain data");
-        // Infinite values cannot be written; nothing that is read is.
+        // Values read are finite; infinite values cannot be written.
         let again: Frame = serde_json::from_slice(&written).expect("what was written can be read");
         assert_eq!(again, frame, "read again");
     }

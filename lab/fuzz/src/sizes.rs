@@ -33,7 +33,7 @@ pub(crate) const WORDS: &[&str] = &[
     "lazy_free",
 ];
 
-/// Each grammar in turn, of the same text; what has a written form is read again.
+/// Parses the text by each grammar in turn; values with a written form are read again.
 pub fn sizes(data: &[u8]) {
     let _ = (Sizing::parse(data), Caps::by_name(data), Discard::by_name(data), FileStore::at(data).is_some());
     if let Some(strict) = Strict::parse(data) {

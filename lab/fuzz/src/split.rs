@@ -6,13 +6,13 @@ use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-/// The last word of `bytes` and what stands before it. Numbers come off the end, so that the beginning stays
-/// the format's own.
+/// The last word of `bytes`, and the bytes before it. Numbers are taken from the end, so that the beginning
+/// stays in the format.
 pub(crate) fn number(bytes: &[u8]) -> (u64, &[u8]) {
     bytes.split_last_chunk::<8>().map_or((0, bytes), |(rest, word)| (u64::from_le_bytes(*word), rest))
 }
 
-/// A file in memory with these bytes, for readers that open what they are given the path of.
+/// A file in memory with these bytes, for readers that open a path.
 pub(crate) struct InMemory(OwnedFd);
 
 impl InMemory {

@@ -24,7 +24,7 @@ pub fn advice(data: &[u8]) {
     }
 }
 
-/// A board of this length. Every slot that it claims to have is looked at.
+/// A board of this length; every claimed slot is read.
 pub fn board(data: &[u8]) {
     #[repr(C, align(64))]
     #[derive(Clone, Copy)]
@@ -37,7 +37,8 @@ pub fn board(data: &[u8]) {
             line
         })
         .collect();
-    // SAFETY: at least as many bytes, aligned, which live here and are used through this board only.
+    // SAFETY: the memory has at least this many bytes, is aligned, lives here and is only used through this
+    // board.
     let Some(board) = (unsafe { Board::open(memory.as_mut_ptr().cast(), data.len()) }) else { return };
     let _ = (board.claim(), board.unseated());
     for slot in board.claimed() {
@@ -51,8 +52,8 @@ pub fn board(data: &[u8]) {
 /// Bytes of an input that become the head of a part; the rest of that page is zero.
 const PART_HEAD_BYTES: usize = 128;
 
-/// A process's part of a heap profile, with such a head and entries. The reader makes no more of them than
-/// there was.
+/// A process's part of a heap profile, with this head and these entries. The reader must not count more
+/// entries than there are.
 pub fn held(data: &[u8]) {
     let (head, entries) = data.split_at(data.len().min(PART_HEAD_BYTES));
     let mut part = head.to_vec();
@@ -63,25 +64,25 @@ pub fn held(data: &[u8]) {
     assert!(stacks * STACK_WORDS + frames <= words, "{stacks} stacks, {frames} frames in {words} words");
 }
 
-/// Bytes of an input that become the ledger's head, and its first questions.
+/// Bytes of an input for the ledger's head; the next bytes are its first requests.
 const HEAD_BYTES: usize = 128;
 const ASKS_BYTES: usize = 128;
-/// Each further piece becomes the beginning of a grain: grains are long, and mostly empty.
+/// Each further piece is the beginning of a grain: grains are long, and mostly empty.
 const GRAIN_BYTES: usize = 1024;
 const GRAINS_USED_MAX: usize = 16;
-/// Grains are read up to as many as the head claims; a target that read a GiB of zeros each time would try
-/// little else.
+/// Limit of the grains that the head claims, which are all read: a target that reads a GiB of zeros each time
+/// would try few inputs.
 const GRAINS_CLAIMED_MAX: u64 = 32;
 
 thread_local! {
-    /// A ledger is a file of a GiB, nearly all of it a hole: one a thread is made.
+    /// A ledger is a file of a GiB, nearly all of it a hole; each thread makes one.
     static LEDGER: Cell<Option<(TempDir, LedgerFile)>> = const { Cell::new(None) };
 }
 
-/// A ledger with such a head, questions and grains, to its profile. That it is a ledger is not the input's to
-/// say.
+/// A ledger with this head, requests and grains, read up to its profile. Its magic number and version are
+/// always valid.
 pub fn ledger(data: &[u8]) {
-    // Taken out while it is used, so that one that a panic left as it was is not used again.
+    // Taken out during its use, so that a ledger left by a panic is not used again.
     let (place, ledger) = LEDGER.take().unwrap_or_else(|| {
         let place = tempfile::tempdir().expect("a directory for temporary files");
         let ledger = LedgerFile::create(place.path(), true, 1000).expect("a ledger");
@@ -95,7 +96,8 @@ pub fn ledger(data: &[u8]) {
     let pieces: Vec<(usize, &[u8])> = [(0, head), (ASKS_AT, asks)].into_iter().chain(grains).collect();
     for (at, piece) in &pieces {
         let memory = view.at(*at, piece.len()).expect("a ledger is longer");
-        // SAFETY: within the ledger's mapping, as it has just said, and nobody else has it mapped.
+        // SAFETY: `view.at` checked that the piece lies in the ledger's mapping, and no other code maps the
+        // ledger.
         unsafe { memory.copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
     }
     view.head().magic.store(LEDGER_MAGIC, Relaxed);
@@ -108,7 +110,8 @@ pub fn ledger(data: &[u8]) {
     let _ = profile(sources, &mut Symbols::default());
     for (at, piece) in &pieces {
         let memory = view.at(*at, piece.len()).expect("as above");
-        // SAFETY: as above.
+        // SAFETY: `view.at` checked that the piece lies in the ledger's mapping, and no other code maps the
+        // ledger.
         unsafe { memory.write_bytes(0, piece.len()) };
     }
     LEDGER.set(Some((place, ledger)));

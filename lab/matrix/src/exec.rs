@@ -23,21 +23,21 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use vellum_process::library;
 
-/// How long a run may take unless the row says otherwise. Alone, most take a second.
+/// The longest time of a run, unless the row sets another. Without other load, most runs take a second.
 const SECONDS: u64 = 240;
-/// How long a preparation may take: some compile a runtime.
+/// The longest time of a preparation: some compile a runtime.
 const PREPARE_SECONDS: u64 = 600;
-/// How often a run is looked at.
+/// Time between two checks of a run.
 const LOOK: Duration = Duration::from_millis(5);
-/// The memory that a process has in the paged mode.
+/// The memory of a process in the paged mode.
 const FRAMES: &str = "16M";
-/// Names the run in the environment of its processes.
+/// The variable that marks the processes of a run in their environment.
 const MARK: &str = "MATRIX_RUN";
-/// Where Debian's programs are, before what the machine has of its own.
+/// The folders of Debian's programs, before those of other programs.
 const PATH: &str =
     "/usr/sbin:/usr/bin:/sbin:/bin:/usr/games:/usr/lib/postgresql/15/bin:/usr/lib/git-core:/usr/local/go/bin";
 
-/// Where programs are looked for, before the user's own folder for cargo.
+/// The search path of programs, without the user's folder for cargo.
 pub(super) fn path() -> &'static str {
     PATH
 }
@@ -63,13 +63,13 @@ until_it() {
 }
 "#;
 
-/// How the status of a run begins that had to be ended.
+/// The beginning of the status of a run that was ended by its deadline.
 const LATE: &str = "not ended after";
 
-/// What a run said.
+/// The output and status of a run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Said {
-    /// `exit status N`, `signal N`, or that it was late.
+    /// `exit status N`, `signal N`, or the text for a run ended by its deadline.
     pub status: String,
     /// Standard output.
     pub stdout: Vec<u8>,
@@ -78,7 +78,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// Whether the run had to be ended.
+    /// Whether the run was ended by its deadline.
     pub fn is_late(&self) -> bool {
         self.status.starts_with(LATE)
     }
@@ -96,11 +96,11 @@ impl<'a> Stage<'a> {
     /// Makes the folders, and runs the preparation.
     ///
     /// # Errors
-    /// The outer for files that cannot be made; the inner says why the preparation failed, which skips the
-    /// row.
+    /// The outer one for files that cannot be made; the inner one is the reason why the preparation failed,
+    /// which skips the row.
     pub fn prepared(row: &'a Row, folder: &Path) -> Result<Result<Stage<'a>, String>, Error> {
         let stage = Stage { row, folder: folder.to_path_buf(), ports: ports() };
-        // Prepared where it will be run, as some tools write down where they are.
+        // Prepared in the folder of the runs, since some tools store their own path.
         fresh(&stage.work())?;
         for name in ["home", "tmp"] {
             let path = stage.work().join(name);
@@ -123,8 +123,8 @@ impl<'a> Stage<'a> {
         self.folder.join("work")
     }
 
-    /// Runs the row's script once in `mode`. The second value: how many processes ran on Vellum, of how many
-    /// it knows.
+    /// Runs the row's script once in `mode`. The second value is the number of processes that ran on Vellum,
+    /// and of all processes counted.
     ///
     /// # Errors
     /// If the run cannot be set up.
@@ -210,7 +210,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// From the report of `vellum run`, if there is one.
+    /// The numbers in the report of `vellum run`, if there is one.
     fn served(&self) -> Option<(u64, u64)> {
         let report = fs::read(self.folder.join("run.json")).ok()?;
         let report: serde_json::Value = serde_json::from_slice(&report).ok()?;
@@ -225,7 +225,7 @@ impl Drop for Stage<'_> {
     }
 }
 
-/// The shell, with what starts Vellum in front of it.
+/// The shell, started by the command that starts Vellum.
 fn started(mode: Mode, installed: Option<&Installed>, report: &Path) -> Command {
     let launcher = installed.and_then(|installed| Some((installed.command.as_ref()?, &installed.library)));
     let (Some((vellum, library)), Mode::Run | Mode::Frames | Mode::Libgc) = (launcher, mode) else {
@@ -242,8 +242,8 @@ fn started(mode: Mode, installed: Option<&Installed>, report: &Path) -> Command 
     command
 }
 
-/// Two ports of the loopback interface that nobody listens on. Kept by nobody: another program may take one
-/// meanwhile.
+/// Two free ports of the loopback interface. They are not reserved: another program may use one before the
+/// run.
 fn ports() -> [u16; 2] {
     let listeners = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).ok());
     listeners.each_ref().map(|listener| {
@@ -258,7 +258,7 @@ fn fresh(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(Error::file("making", folder))
 }
 
-/// Ends the processes that were started by the run with this mark.
+/// Ends the processes of the run with this mark.
 fn end_marked(mark: &str) {
     let wanted = format!("{MARK}={mark}");
     let Ok(processes) = fs::read_dir("/proc") else { return };

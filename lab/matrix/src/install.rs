@@ -11,11 +11,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Packages in one call: one that fails takes its batch with it, which is then installed one by one.
+/// Packages in one call. If a batch fails, its packages are installed one by one.
 const BATCH: usize = 8;
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// Installs the packages of `rows` that are missing; returns those that could not be.
+/// Installs the missing packages of `rows`; returns those that could not be installed.
 ///
 /// # Errors
 /// If we are not root, or the policy file cannot be written.
@@ -52,7 +52,7 @@ fn apt_get(packages: &[&String]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// While it lives, no package starts a service.
+/// No package starts a service before this value is dropped.
 struct Policy {
     ours: bool,
 }

@@ -13,54 +13,54 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Further runs of a mode that differed, to learn how often it does.
+/// Additional runs of a mode that differed, to count how often it does.
 const AGAIN: u32 = 2;
-/// Runs of a row with a number of its own, in the fast matrix.
+/// Limit of the runs that a row requests, in the fast matrix.
 const FAST_RUNS_MAX: u32 = 10;
 
-/// What came of one mode.
+/// The result of one mode.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The same as plain, this many runs compared.
+    /// All runs were the same as plain.
     Same {
-        /// Runs.
+        /// Number of runs compared.
         runs: u32,
     },
-    /// Not the same.
+    /// Some runs differed from plain.
     Differs {
         /// Runs that differed.
         times: u32,
-        /// Runs in all.
+        /// All runs.
         runs: u32,
-        /// Of the first that did: output, errors, status.
+        /// The differences of the first such run: output, errors, status.
         what: Vec<&'static str>,
     },
-    /// Not run.
+    /// The mode was not run, for this reason.
     Skipped(String),
-    /// The row does not ask for it.
+    /// The row does not request the mode.
     NotAsked,
 }
 
-/// What came of a row.
+/// The result of a row.
 #[derive(Clone, Debug, Serialize)]
 pub struct Judged {
     /// The row.
     pub name: String,
     /// The program's version.
     pub version: String,
-    /// Why nothing was run, if so.
+    /// Why the row was skipped.
     pub skipped: Option<String>,
-    /// What is wrong with the row itself: plain runs that differ, or fail.
+    /// The fault of the row itself: plain runs that differ, or fail.
     pub fault: Option<String>,
     /// The modes, in the order of [`Mode::COMPARED`].
     pub modes: Vec<(Mode, Verdict)>,
-    /// Processes that ran on Vellum under `vellum run`, of how many that loaded it.
+    /// The number of processes that ran on Vellum under `vellum run`, and of all that loaded it.
     pub served: Option<(u64, u64)>,
 }
 
 impl Judged {
-    /// Whether a mode said something else than plain.
+    /// Whether a mode differed from plain.
     pub fn differs(&self) -> bool {
         self.modes.iter().any(|(_, verdict)| matches!(verdict, Verdict::Differs { .. }))
     }
@@ -142,7 +142,7 @@ pub fn judge(row: &Row, installed: &Installed, folder: &Path, options: &Options)
                         times += 1;
                     }
                     done += 1;
-                    // One that does not end takes long enough.
+                    // A mode that does not end is not run again, since each run takes the whole deadline.
                     if said.is_late() {
                         break;
                     }
@@ -174,7 +174,7 @@ fn shell(script: &str) -> Option<(bool, String)> {
     Some((asked.status.success(), line))
 }
 
-/// Why `row` cannot be run here.
+/// Why `row` cannot be run on this machine.
 fn missing(row: &Row) -> Option<String> {
     if row.root && !rustix::process::geteuid().is_root() {
         return Some("only root can".to_string());
@@ -238,7 +238,7 @@ impl Filters {
     }
 }
 
-/// Where the runs of a row that differ are kept.
+/// The folder in which differing runs of a row are kept.
 struct Record {
     folder: PathBuf,
 }

@@ -42,7 +42,7 @@ use vellum_conformance::library::{command, library};
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]
 pub enum Error {
-    /// A file or folder of the matrix's own.
+    /// A file or folder of the matrix could not be used.
     #[error("{what} {}: {cause}", path.display())]
     File { what: &'static str, path: PathBuf, cause: std::io::Error },
     /// The list of programs cannot be read.
@@ -51,7 +51,7 @@ pub enum Error {
     /// A filter is no regular expression.
     #[error("a filter of {row}: {cause}")]
     Filter { row: String, cause: regex::Error },
-    /// Packages can be installed by root only.
+    /// Only root can install packages.
     #[error("only root can install packages")]
     NotRoot,
 }
@@ -63,35 +63,35 @@ impl Error {
     }
 }
 
-/// What to run.
+/// The rows to run, and how.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Only rows marked as fast, with fewer repetitions.
     pub fast: bool,
     /// Only rows with one of these names.
     pub only: Vec<String>,
-    /// Instead of what the rows say: how often each mode is run.
+    /// Number of runs of each mode, instead of the rows' numbers.
     pub runs: Option<u32>,
-    /// Rows run at a time.
+    /// Number of rows run at the same time.
     pub jobs: usize,
-    /// Where differences are written.
+    /// The folder for the outputs that differ.
     pub out: PathBuf,
 }
 
-/// The installation under test, copied to where every user may read it.
+/// The installation under test, copied to a folder that every user may read.
 #[derive(Debug)]
 pub struct Installed {
     /// `libvellum.so`.
     pub library: PathBuf,
     /// `vellum`, if it is built.
     pub command: Option<PathBuf>,
-    /// The folder of `libgc.so.1` is beside the library.
+    /// Whether the folder of `libgc.so.1` is beside the library.
     pub libgc: bool,
 }
 
 impl Installed {
-    /// Copies what was built into `folder`, so that programs of any user can load it, and a build meanwhile
-    /// changes nothing.
+    /// Copies the built files into `folder`, so that programs of any user can load them, and a build during
+    /// the run changes nothing.
     ///
     /// # Errors
     /// If a file cannot be copied.
@@ -111,7 +111,7 @@ impl Installed {
                 collectors += 1;
             }
         }
-        // A link where it was built; its contents are wanted.
+        // In the build folder it is a link, whose contents are copied.
         let platform = built.with_file_name("platform");
         if platform.is_dir() {
             let done = std::process::Command::new("cp")
@@ -128,10 +128,10 @@ impl Installed {
     }
 }
 
-/// Runs the rows that `options` choose; `done` hears of each as it ends, with how many rows there are.
+/// Runs the rows that `options` choose; `done` is called after each row, with the number of rows.
 ///
 /// # Errors
-/// If the matrix itself fails; a row that differs is a result.
+/// If the matrix itself fails. A row that differs is a result.
 pub fn run(options: &Options, done: &(dyn Fn(&Judged, usize) + Sync)) -> Result<Vec<Judged>, Error> {
     let rows: Vec<Row> = list::rows()?.into_iter().filter(|row| chosen(row, options)).collect();
     let place = tempfile::Builder::new().prefix("vellum-matrix-").tempdir().map_err(|cause| Error::File {
@@ -170,7 +170,7 @@ fn chosen(row: &Row, options: &Options) -> bool {
     named && (!options.fast || row.fast)
 }
 
-/// Lets every user look into `folder`: programs change their identity.
+/// Lets every user read `folder`, since programs change their user.
 fn open_to_all(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 const LIST: &str = include_str!("../programs.toml");
 
-/// How a program is run. See [the module above](super).
+/// A way to run a program. See [the module above](super).
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Without Vellum.
     Plain,
-    /// By `LD_PRELOAD` alone.
+    /// With `LD_PRELOAD` only.
     Preloaded,
     /// Under `vellum run`.
     Run,
@@ -24,7 +24,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Those compared with [`Mode::Plain`], in the order of the table.
+    /// The modes compared with [`Mode::Plain`], in the order of the table.
     pub const COMPARED: [Mode; 4] = [Mode::Preloaded, Mode::Run, Mode::Frames, Mode::Libgc];
 
     /// The mode's name in tables and files.
@@ -39,45 +39,45 @@ impl Mode {
     }
 }
 
-/// One program, and what to do with it.
+/// A program and its work.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// Its name: of the row, of its folder.
+    /// The name of the row, and of its folder.
     pub name: String,
-    /// Debian's packages that have what it needs.
+    /// Debian's packages with the program and its tools.
     #[serde(default)]
     pub packages: Vec<String>,
     /// Programs without which the row is skipped.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// A shell command that prints a version; else the first package's is shown.
+    /// A shell command that prints a version; by default, the first package's version is shown.
     pub version: Option<String>,
-    /// A shell command that fails where the row cannot be run, and prints why.
+    /// A shell command that fails if the row cannot be run, and prints why.
     pub check: Option<String>,
-    /// Only root can do it.
+    /// The row needs root.
     #[serde(default)]
     pub root: bool,
     /// Makes the input, once, without Vellum; every run gets a copy of the folder.
     pub prepare: Option<String>,
     /// The work, for `/bin/sh`.
     pub script: String,
-    /// Exit status of the plain run; another one means that the row is wrong here.
+    /// Exit status of the plain run; another status means that the row is wrong on this machine.
     #[serde(default)]
     pub status: i32,
-    /// Modes beside `preloaded` and `run`.
+    /// Modes besides `preloaded` and `run`.
     #[serde(default)]
     pub modes: Vec<Mode>,
-    /// Modes of all rows that do not apply, with the reason.
+    /// Modes that do not apply to this row, with the reason.
     #[serde(default)]
     pub without: BTreeMap<String, String>,
-    /// Regular expressions for what differs from run to run, with what takes its place.
+    /// Regular expressions for text that differs from run to run, with its replacement.
     #[serde(default)]
     pub filters: Vec<(String, String)>,
     /// The order of lines differs from run to run.
     #[serde(default)]
     pub sorted: bool,
-    /// How often each mode is run, where a fault is a matter of luck.
+    /// Number of runs of each mode, for faults that occur at random.
     pub runs: Option<u32>,
     /// The deadline of one run.
     pub seconds: Option<u64>,
@@ -87,7 +87,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether the row asks for `mode`, or why not.
+    /// Whether the row requests `mode`, or the reason why not.
     pub fn wants(&self, mode: Mode) -> Result<bool, &str> {
         if let Some(why) = self.without.get(mode.name()) {
             return Err(why);
@@ -104,7 +104,7 @@ struct List {
 /// All rows.
 ///
 /// # Errors
-/// If the list is not what it should be.
+/// If the list is malformed.
 pub fn rows() -> Result<Vec<Row>, Error> {
     Ok(toml::from_str::<List>(LIST)?.row)
 }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// The least number of programs that the matrix promises.
+    /// The least number of programs in the matrix.
     const ROWS_MIN: usize = 120;
 
     #[test]

@@ -6,38 +6,39 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vellum_matrix::{Error, Options, install, list, table};
 
-/// Runs Debian's programs plain and on Vellum, and compares all they say.
+/// Runs Debian's programs plain and on Vellum, and compares all their output.
 ///
-/// Exit status: 0 when every program says the same in every mode, 1 when one does not. 2 when a row of the
-/// list is wrong here (it fails plain, or differs between two plain runs), 3 when the matrix itself fails.
+/// Exit status: 0 if every program gives the same results in every mode, 1 if one does not. 2 if a row of the
+/// list is wrong on this machine (it fails plain, or differs between two plain runs), 3 if the matrix itself
+/// fails.
 #[derive(Debug, Parser)]
 #[command(name = "matrix", max_term_width = 100)]
 struct Args {
     /// Only the rows of the fast matrix.
     #[arg(long)]
     fast: bool,
-    /// First install the Debian packages that are missing (root only).
+    /// First install the missing Debian packages (root only).
     #[arg(long)]
     install: bool,
     /// Only this row; may be repeated.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Run each mode so often, instead of what the rows say (most: once).
+    /// Number of runs of each mode, instead of the rows' numbers (mostly one).
     #[arg(long, value_name = "N")]
     runs: Option<u32>,
-    /// Rows at a time.
+    /// Number of rows run at the same time.
     #[arg(long, value_name = "N", default_value_t = std::thread::available_parallelism().map_or(1, Into::into))]
     jobs: usize,
-    /// Where the output of runs that differ is written.
+    /// Folder for the output of runs that differ.
     #[arg(long, value_name = "DIR", default_value = "target/matrix")]
     out: PathBuf,
-    /// Also put the table into this page, between its marks.
+    /// Also write the table into this page, between its marks.
     #[arg(long, value_name = "PAGE")]
     write: Option<PathBuf>,
     /// Also write the results as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only print the rows' names.
+    /// Only list the rows' names.
     #[arg(long)]
     list: bool,
 }

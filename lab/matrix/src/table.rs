@@ -4,22 +4,22 @@ use super::judge::{Judged, Verdict};
 use super::list::Mode;
 use std::fmt::Write;
 
-/// Where the table goes in a page.
+/// The marks around the table in a page.
 const BEGIN: &str = "<!-- table: begin -->";
 const END: &str = "<!-- table: end -->";
 
-/// How many rows came out how.
+/// Numbers of rows by result.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Count {
     /// Rows that were run.
     pub run: usize,
-    /// Of these, rows that said the same in every mode.
+    /// Rows with the same results in every mode.
     pub same: usize,
-    /// Rows that did not.
+    /// Rows with a difference.
     pub differ: usize,
     /// Rows that were not run.
     pub skipped: usize,
-    /// Rows that are wrong here: they fail plain, or say different things in two plain runs.
+    /// Rows that are wrong on this machine: they fail plain, or differ between two plain runs.
     pub faulty: usize,
 }
 

@@ -17,6 +17,6 @@ fn fast() {
     let wrong: Vec<String> =
         results.iter().filter(|row| row.differs() || row.fault.is_some()).map(table::line).collect();
     assert!(wrong.is_empty(), "outputs are in {}:\n{}", out.display(), wrong.join("\n"));
-    // Nothing is there unless something differed.
+    // Removes the folder if it is empty: it has files if something differed.
     let _ = std::fs::remove_dir(&out);
 }

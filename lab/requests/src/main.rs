@@ -55,18 +55,19 @@ use workload::Ready;
 /// Name and version of the JSON. A field's meaning never changes; new ones may come.
 const SCHEMA: &str = "vellum-bench.fleet/1";
 const ROUNDS_QUICK: usize = 1;
-/// What Vellum recommends in sum, over the recommender's rule.
+/// Goal: the sum of Vellum's recommendations, over the sum by the recommender's rule.
 const LESS: f64 = 0.75;
-/// What a workload may lose under it, as a ratio of CPU time.
+/// Goal: the slowdown of a workload under Vellum's limit, as a ratio of CPU time.
 const COST_MAX: f64 = 1.02;
-/// The margin beyond the advice, as `vellum recommend` does.
+/// The margin added to the advice, as in `vellum recommend`.
 const MARGIN: f64 = 0.1;
-/// What the watch may cost.
+/// The budget of the watch.
 const BUDGET: [&str; 4] = ["--budget", "20%", "--idle-budget", "5%"];
 const MIB: f64 = (1 << 20) as f64;
 const ARMS: [&str; 3] = ["all", "all'", "recommended"];
 
-/// Measures what twenty workloads should request, beside the rule of the Kubernetes recommender.
+/// Compares the requests that Vellum recommends for twenty workloads with the rule of the Kubernetes
+/// recommender.
 #[derive(Parser)]
 struct Options {
     /// One round of each workload
@@ -81,13 +82,13 @@ struct Options {
     /// Rounds of each workload
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: u16,
-    /// Draws orders and inputs
+    /// Seed of orders and inputs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The command `vellum`
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/release/vellum"))]
     vellum: PathBuf,
-    /// Name the workloads, and end
+    /// List the workloads, and end
     #[arg(long)]
     list: bool,
 }
@@ -142,18 +143,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a history gives.
+/// The results of a history.
 #[derive(Debug, Clone, Default)]
 struct Known {
-    /// In bytes.
+    /// Vellum's recommendation in bytes.
     recommended: u64,
     reason: String,
-    /// What the rule of the Kubernetes recommender makes of it, in bytes.
+    /// The result of the Kubernetes recommender's rule, in bytes.
     rule: u64,
     took: Took,
 }
 
-/// There is no recommendation.
+/// Why there is no recommendation.
 #[derive(Debug, thiserror::Error)]
 enum NoneKnown {
     #[error(transparent)]
@@ -162,18 +163,18 @@ enum NoneKnown {
     Advice(String),
 }
 
-/// Runs it all.
+/// Runs all workloads.
 ///
 /// # Errors
-/// [`Unmeasured`] if there is no device or nothing to run; a workload that cannot be run is a note, as is a
-/// signal that asks to end.
+/// [`Unmeasured`] without a device or a workload to run. A workload that fails and a signal to end become
+/// notes.
 fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Unmeasured> {
     if !asked.vellum.exists() {
         return Err(Unmeasured::Missing(asked.vellum.clone()));
     }
     let _caught = Interrupt::catch()?;
     let folder = tempfile::Builder::new().prefix("vellum-requests-").tempdir_in(FOLDER)?;
-    // Services that give up root read what is theirs.
+    // Services that give up root must still read their files.
     std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
     workload::prepare(folder.path(), asked.seed)?;
     let _device = Device::new(DEVICE_BYTES)?;
@@ -211,7 +212,7 @@ fn run(asked: &Asked<'_>, mut tell: impl FnMut(&str)) -> Result<Finding, Unmeasu
     Ok(finding)
 }
 
-/// Runs it without a limit, and sees what both make of its history.
+/// Runs the workload without a limit, and applies both rules to its history.
 fn known(ready: &Ready, vellum: &Path, folder: &Path) -> Result<Known, NoneKnown> {
     let record = folder.join("history");
     let (mut usage, mut watch) = (Usage::new(), None);
@@ -242,7 +243,7 @@ fn known(ready: &Ready, vellum: &Path, folder: &Path) -> Result<Known, NoneKnown
     }
 }
 
-/// The largest advice in what `vellum watch --json` has said.
+/// The largest advice in the output of `vellum watch --json`.
 fn history(record: &Path) -> std::io::Result<History> {
     let mut history = History { known_seconds: Some(0.0), ..History::default() };
     for line in BufReader::new(File::open(record)?).lines() {
@@ -341,7 +342,7 @@ fn add(finding: &mut Finding, name: &str, known: &Known, rounds: &[Vec<Took>; AR
     }
 }
 
-/// The goal over all workloads that were run, by the runs of the finding.
+/// The goal over all workloads that were run.
 fn sum(runs: &[Json]) -> Option<Goal> {
     let first = || runs.iter().filter(|run| run["arm"] == ARMS[0] && run["round"] == 0);
     let all = |name: &str| first().filter_map(|run| run["metrics"][name].as_f64()).sum::<f64>();

@@ -13,7 +13,7 @@ use std::process::{Command, ExitStatus, Stdio};
 pub(crate) struct Service {
     name: &'static str,
     script: &'static str,
-    /// What must be there: programs, or files of it.
+    /// Programs or files that must be installed.
     needs: &'static [&'static str],
     packages: &'static str,
 }
@@ -40,7 +40,7 @@ const SERVICES: [Service; 8] = [
     service!("prometheus", ["prometheus", "promtool", "python3"], "prometheus"),
 ];
 
-/// What the scripts use.
+/// Files that the scripts use.
 const FILES: [(&str, &str); 3] = [
     ("ask.py", include_str!("services/ask.py")),
     ("Service.java", include_str!("services/Service.java")),
@@ -48,18 +48,18 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// Without these options Node.js sizes its heap by the limit of its control group: a limit would then cost
-/// collections and no paging.
+/// collections instead of paging.
 const NODE: (&str, &str) = ("NODE_OPTIONS", "--max-old-space-size=2048 --max-semi-space-size=16");
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Workload {
-    /// A program that ends by itself.
+    /// A program that ends alone.
     Program(Program),
-    /// A service that is driven.
+    /// A service with a client.
     Service(Service),
 }
 
-/// A workload cannot be run here.
+/// Why a workload cannot be run here.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Absent {
     #[error("missing; apt-get install {0}")]
@@ -74,7 +74,7 @@ pub(crate) fn all() -> impl Iterator<Item = Workload> {
     PROGRAMS.into_iter().map(Workload::Program).chain(SERVICES.into_iter().map(Workload::Service))
 }
 
-/// Makes what the workloads share in `folder`.
+/// Makes the common files of the workloads in `folder`.
 pub(crate) fn prepare(folder: &Path, seed: u64) -> io::Result<()> {
     for (name, text) in FILES {
         std::fs::write(folder.join(name), text)?;
@@ -87,7 +87,7 @@ fn is_there(name: &str) -> bool {
         || vellum_process::locate(name.as_ref(), std::env::var_os("PATH").as_deref()).is_ok()
 }
 
-/// A workload whose files are made.
+/// A workload with its files.
 #[derive(Debug)]
 pub(crate) struct Ready {
     workload: Workload,
@@ -104,7 +104,7 @@ impl Workload {
         }
     }
 
-    /// Makes its files.
+    /// Makes the workload's files.
     pub(crate) fn ready(self, folder: &Path) -> Result<Ready, Absent> {
         match self {
             Workload::Program(program) => {
@@ -136,7 +136,7 @@ impl Ready {
         command
     }
 
-    /// What runs in the group, and what drives it, if anything does.
+    /// The command that runs in the group, and the client's command, if there is one.
     pub(crate) fn commands(&self) -> io::Result<(Command, Option<Command>)> {
         match &self.workload {
             Workload::Program(program) => {

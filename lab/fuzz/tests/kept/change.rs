@@ -3,13 +3,13 @@
 
 use vellum_measure::Rng;
 
-/// Inputs do not grow beyond this.
+/// The largest input.
 pub(crate) const BYTES_MAX: usize = 1 << 16;
-/// Changes to one input, at most.
+/// Limit of the changes to one input.
 const CHANGES_MAX: u64 = 6;
 /// The longest piece that is cut, copied or filled.
 const PIECE_MAX: usize = 256;
-/// Numbers at the ends of what readers keep them in, and beside.
+/// Numbers at the limits of the readers' integer types, and next to them.
 const EXTREMES: &[u64] = &[
     0,
     1,
@@ -30,7 +30,7 @@ const EXTREMES: &[u64] = &[
     u64::MAX - 1,
     u64::MAX,
 ];
-/// The same, as texts have them, and what else goes wrong in texts.
+/// The same numbers as text, and other faults of texts.
 const NUMBERS: &[&str] = &[
     "0",
     "-0",
@@ -54,7 +54,7 @@ const NUMBERS: &[&str] = &[
     "\u{1f600}",
 ];
 
-/// An input made of one or two of `kept`, with `words`.
+/// Makes an input of one or two of `kept`, with `words`.
 pub(crate) fn changed(kept: &[Vec<u8>], words: &[&str], rng: &mut Rng) -> Vec<u8> {
     let mut input = kept[below(rng, kept.len())].clone();
     if rng.below(8) == 0 {
@@ -89,7 +89,7 @@ fn change(input: &mut Vec<u8>, words: &[&str], rng: &mut Rng) {
             }
         }
         3 | 4 => {
-            // A number of one, two, four or eight bytes, of either end.
+            // A number of one, two, four or eight bytes, little-endian or big-endian.
             let number = EXTREMES[below(rng, EXTREMES.len())].wrapping_add(rng.below(3)).wrapping_sub(1);
             let (bytes, width) = (number.to_le_bytes(), 1 << rng.below(4));
             for (place, byte) in input.iter_mut().skip(at).zip(&bytes[..width]) {
@@ -120,13 +120,13 @@ fn change(input: &mut Vec<u8>, words: &[&str], rng: &mut Rng) {
     input.truncate(BYTES_MAX);
 }
 
-/// Puts a word in, or in the place of what is there.
+/// Inserts a word, or replaces the bytes there.
 fn put(input: &mut Vec<u8>, at: usize, word: &[u8], rng: &mut Rng) {
     let over = if rng.below(2) == 0 { word.len().min(input.len() - at) } else { 0 };
     input.splice(at..at + over, word.iter().copied());
 }
 
-/// Puts an extreme number in the place of the digits nearest behind `at`.
+/// Replaces the next digits after `at` by an extreme number.
 fn put_number(input: &mut Vec<u8>, at: usize, rng: &mut Rng) {
     let Some(from) = input[at..].iter().position(u8::is_ascii_digit).map(|found| at + found) else { return };
     let digits = input[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -134,7 +134,7 @@ fn put_number(input: &mut Vec<u8>, at: usize, rng: &mut Rng) {
     input.splice(from..from + digits, number.bytes());
 }
 
-/// A shorter input for which `fails` still holds; as short as `tries` tries find one.
+/// A shorter input for which `fails` still returns true: the shortest of at most `tries` tries.
 pub(crate) fn shortened(input: Vec<u8>, mut tries: usize, fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
     let mut best = input;
     let mut piece = best.len().next_power_of_two() / 2;

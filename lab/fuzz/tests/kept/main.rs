@@ -16,13 +16,13 @@ use watch::{Counted, Watch};
 #[global_allocator]
 static COUNTED: Counted = Counted;
 
-/// Inputs made for each target unless somebody asks for more.
+/// Default number of inputs for each target.
 const ITERATIONS: u64 = 3000;
-/// And how long they may take together.
+/// Their longest time together.
 const TIME: Duration = Duration::from_secs(3);
-/// Tries to shorten a find.
+/// Tries to shorten a failing input.
 const TRIES: usize = 2000;
-/// A corpus is small enough to be looked at.
+/// The largest file of a corpus, so that people can read it.
 const FILE_BYTES_MAX: u64 = 32 << 10;
 
 fn folder() -> PathBuf {
@@ -49,7 +49,7 @@ fn target(name: &str) -> Target {
     *TARGETS.iter().find(|target| target.name == name).expect("a target of this name")
 }
 
-/// Passes the corpus and what is made of it to the target.
+/// Passes the corpus and changed copies of it to the target.
 fn run(name: &str) {
     let target = target(name);
     let watch = Watch::new(target);
@@ -90,7 +90,7 @@ macro_rules! each {
             run(stringify!($name));
         })*
 
-        /// The targets that are tested here.
+        /// The targets tested here.
         const TESTED: &[&str] = &[$($(#[$when])? stringify!($name)),*];
     };
 }
@@ -100,8 +100,8 @@ each! {
     procfs recommend sizes state symbol_texts trace unwind watch
 }
 
-/// A target has a test, a corpus of files that can be looked at, a program for cargo-fuzz and a row in the
-/// list of readers.
+/// Every target has a test, a corpus of readable files, a program for cargo-fuzz and a row in the list of
+/// readers.
 #[test]
 fn targets_are_whole() {
     let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
@@ -126,7 +126,7 @@ fn targets_are_whole() {
     }
 }
 
-/// The harness finds what it is there for: a panic, and memory without bounds.
+/// The harness finds both kinds of failures: a panic, and unbounded memory.
 #[test]
 fn a_broken_promise_is_found() {
     let panics = Target { name: "panics", run: |data| assert!(!data.contains(&7), "a seven"), words: &[] };

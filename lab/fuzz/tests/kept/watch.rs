@@ -9,34 +9,36 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use vellum_fuzz::Target;
 
-/// What a target may have at once, whatever the input: caches, tables of fixed size, files mapped.
+/// Bytes that a target may allocate for any input: caches, tables of fixed size, mapped files.
 const BYTES_ALWAYS: usize = 64 << 20;
-/// And for each byte of the input.
+/// Additional bytes for each byte of the input.
 const BYTES_A_BYTE: usize = 2048;
-/// An input that takes so long is a hang. Nothing here takes a second; loaded machines and sanitizers do.
+/// An input that takes this long is a hang. Every input takes less than a second, but loaded machines and
+/// sanitizers are slower.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// Bytes that this thread has allocated and not freed, and the most that they were.
+    /// Bytes that this thread has allocated and not freed, and their peak.
     static NOW: Cell<isize> = const { Cell::new(0) };
     static MOST: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with an account for each thread.
+/// The system's allocator, with a count for each thread.
 pub(crate) struct Counted;
 
-// SAFETY: all is passed to the system's allocator, with the same arguments; the account allocates nothing and
-// has no destructor.
+// SAFETY: all calls go to the system's allocator with the same arguments; the count allocates nothing and has
+// no destructor.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         account(layout.size() as isize);
-        // SAFETY: the caller keeps the same contract.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, which is also that of `System`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         account(-(layout.size() as isize));
-        // SAFETY: the caller keeps the same contract, and blocks are the system's.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::dealloc`, and every block came from
+        // `System`.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -47,15 +49,15 @@ fn account(bytes: isize) {
     MOST.set(MOST.get().max(now));
 }
 
-/// Why an input is a find.
+/// Why an input fails.
 #[derive(Debug)]
 pub(crate) enum Broken {
     Panic(String),
-    /// Bytes at once.
+    /// The peak of allocated bytes.
     Memory(#[expect(dead_code, reason = "it is printed")] isize),
 }
 
-/// Runs a target on one input after the other, with a second thread that looks at the clock.
+/// Runs a target on one input after the other, while a second thread checks the time.
 pub(crate) struct Watch {
     target: Target,
     began: Sender<Option<Vec<u8>>>,
@@ -103,7 +105,7 @@ impl Watch {
     }
 }
 
-/// Writes an input to a file of its own.
+/// Writes an input to a new file.
 pub(crate) fn save(target: &Target, input: &[u8]) -> PathBuf {
     let sum = input
         .iter()

@@ -15,17 +15,17 @@ use vellum_wire::Attach;
 const TARGET: &str = "aarch64-unknown-linux-gnu";
 const COMPILER: &str = "aarch64-linux-gnu-gcc-12";
 const EMULATOR: &str = "qemu-aarch64-static";
-/// Where the C library of aarch64 is.
+/// The folder of the aarch64 C library.
 const ROOT: &str = "/usr/aarch64-linux-gnu";
 /// The limit on data, in KiB: 64 GiB.
 const DATA_KIB: u64 = 64 << 20;
 
-/// How often a program is started until its library can be mapped.
+/// Tries to start a program until its library can be mapped.
 const TRIES: usize = 5;
 
-/// Scenarios that ask for what the emulator may not do, and the probe's word for that.
+/// Scenarios that need a feature, and the probe's word for it.
 const ASKING: [(&str, &str); 5] = [
-    // The thread that gives back what nobody needs.
+    // The helper thread, which returns unused memory.
     ("vellum_idle_", "helpers"),
     ("vellum_a_burst_goes_back", "helpers"),
     ("vellum_memory_goes_back_after_a_fork", "helpers"),
@@ -33,14 +33,14 @@ const ASKING: [(&str, &str); 5] = [
     ("filtered", "filters"),
 ];
 
-/// What there is for programs of aarch64.
+/// The tools for programs of aarch64.
 struct Machine {
     library: PathBuf,
-    /// What the emulator lacks.
+    /// The features that the emulator lacks.
     lacks: Vec<String>,
 }
 
-/// `None`, and a word, where there is no compiler, emulator or standard library.
+/// The tools; `None`, and a skip, without a compiler, emulator or standard library.
 fn machine() -> Option<&'static Machine> {
     static MACHINE: OnceLock<Result<Machine, String>> = OnceLock::new();
     match MACHINE.get_or_init(found) {
@@ -95,7 +95,7 @@ fn found() -> Result<Machine, String> {
     Ok(Machine { library: target.join(TARGET).join("release/libvellum.so"), lacks })
 }
 
-/// `program` in the emulator, with options of that.
+/// The command that runs `program` in the emulator with these options.
 fn emulated(program: &Path, options: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("ulimit -d {DATA_KIB} && exec \"$@\""), "sh", EMULATOR, "-L", ROOT]);
@@ -108,7 +108,7 @@ impl Machine {
         self.lacks.iter().any(|lacking| lacking == word)
     }
 
-    /// Whether the emulator does what the scenario asks for.
+    /// Whether the emulator supports the scenario.
     fn can(&self, name: &str) -> bool {
         let lacking = ASKING.iter().find(|(asking, word)| name.starts_with(asking) && self.lacks(word));
         if let Some((_, word)) = lacking {
@@ -117,7 +117,7 @@ impl Machine {
         lacking.is_none()
     }
 
-    /// What Vellum must do without, as the emulator does it wrongly.
+    /// Vellum's capabilities that the emulator implements wrongly, to be masked.
     fn mask(&self) -> Option<String> {
         self.lacks("moves").then(|| "VELLUM_MASK=remap".to_owned())
     }
@@ -147,7 +147,7 @@ impl Machine {
     }
 }
 
-/// Runs each scenario of a program plainly and preloaded, and compares.
+/// Runs each scenario of a program plain and preloaded, and compares.
 fn check(name: &str, is_left_out: impl Fn(&str) -> bool) {
     let Some(machine) = machine() else { return };
     let place = Place::new();
@@ -196,9 +196,9 @@ fn mappings() {
     check("remaps", |_| false);
 }
 
-/// All but those that start programs of this machine, which would have to load the library, too, and those
-/// that fork while other threads run: of the emulator's own locks, which it holds for some of them then, the
-/// child never gets one. It hangs without Vellum, at times.
+/// Leaves out two kinds of scenarios. Programs of this machine cannot be started, since they would have to
+/// load the library. Forks beside running threads can leave one of the emulator's own locks held in the child
+/// for ever; without Vellum they sometimes hang, too.
 #[test]
 fn forks() {
     const LEFT_OUT: [&str; 2] = ["programs_are_started_at_any_moment", "threads_fork_at_any_moment"];
@@ -208,7 +208,8 @@ fn forks() {
     check("forks", |scenario| LEFT_OUT.contains(&scenario));
 }
 
-/// Programs linked with the library: objects are found in registers, on stacks and in thread-local data.
+/// Programs linked with the library: the collector finds objects in registers, on stacks and in thread-local
+/// data.
 #[test]
 fn the_collector() {
     let Some(machine) = machine() else { return };
@@ -227,7 +228,7 @@ fn the_collector() {
     }
 }
 
-/// On a kernel of larger pages the C library serves, and nothing is said.
+/// On a kernel with larger pages the C library serves all requests, without a message.
 #[test]
 fn larger_pages_are_left_to_the_c_library() {
     let Some(machine) = machine() else { return };
@@ -239,7 +240,7 @@ fn larger_pages_are_left_to_the_c_library() {
         let run = || machine.served(&program, &["realloc_of_aligned_blocks"], &["-p", bytes]).succeeded();
         let is_mapped = |outcome: &Outcome| !outcome.stderr.contains("cannot be preloaded");
         let outcome = (0..TRIES).map(|_| run()).find(is_mapped);
-        // Where its pages are larger than this machine's, the emulator at times maps no library.
+        // With larger pages than this machine's, the emulator sometimes maps no library.
         let Some(outcome) = outcome else {
             assert_ne!(attach, Attach::Serving, "never loaded: {}", run());
             skip(format_args!("aarch64: the emulator maps no library at pages of {bytes} bytes"));

@@ -15,12 +15,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use vellum_conformance::{Place, library, settle, skip};
 
-/// How long one run may take: a hang is a failure.
+/// The longest time of a run: a hang is a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
-/// How long to wait for the next call before the child is looked at.
+/// The longest wait for the next call before the child is checked.
 const LOOK_MS: i32 = 20;
-/// Which calls of each kind are refused unless all are asked for: the first ones, which start things, and
-/// some later ones.
+/// Numbers of the refused calls of each kind, by default: the first ones, which start things, and some later
+/// ones.
 const USUAL: [u32; 6] = [1, 2, 3, 5, 9, 17];
 
 const NOTIF_RECV: libc::c_ulong = 0xc050_2100;
@@ -53,8 +53,8 @@ struct Answer {
 
 const _: () = assert!(size_of::<Asked>() == 80 && size_of::<Answer>() == 24);
 
-/// Has this process ask for each call `number`; the descriptor to be asked by. Makes system calls only: it
-/// runs in a forked child.
+/// Installs a filter that reports each call `number` through the returned descriptor. Makes system calls
+/// only, since it runs in a forked child.
 fn install(number: libc::c_long) -> std::io::Result<OwnedFd> {
     let code = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut filter = [
@@ -77,11 +77,11 @@ fn install(number: libc::c_long) -> std::io::Result<OwnedFd> {
     if file < 0 {
         return Err(std::io::Error::last_os_error());
     }
-    // SAFETY: the kernel made it for us a moment ago.
+    // SAFETY: the descriptor was just made by the kernel and is owned by no other value.
     Ok(unsafe { OwnedFd::from_raw_fd(file as i32) })
 }
 
-/// A message of one byte, with room for a descriptor.
+/// A message of one byte, with space for a descriptor.
 struct Parcel {
     control: [u64; 4],
     byte: u8,
@@ -90,11 +90,11 @@ struct Parcel {
 impl Parcel {
     fn with<T>(&mut self, act: impl FnOnce(&mut libc::msghdr) -> T) -> T {
         let mut part = libc::iovec { iov_base: (&raw mut self.byte).cast(), iov_len: 1 };
-        // SAFETY: zeros are a message of nothing.
+        // SAFETY: all-zero bytes are a valid, empty `msghdr`.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         (message.msg_iov, message.msg_iovlen) = (&raw mut part, 1);
         message.msg_control = self.control.as_mut_ptr().cast();
-        // SAFETY: a sum.
+        // SAFETY: `CMSG_SPACE` only computes a size.
         message.msg_controllen = unsafe { libc::CMSG_SPACE(4) } as usize;
         act(&mut message)
     }
@@ -102,7 +102,7 @@ impl Parcel {
 
 fn send(socket: i32, file: &OwnedFd) -> std::io::Result<()> {
     let sent = Parcel { control: [0; 4], byte: 1 }.with(|message| {
-        // SAFETY: the control block has room for a header and a number.
+        // SAFETY: the control block has space for a header and a descriptor, so `CMSG_FIRSTHDR` is not null.
         unsafe {
             let header = libc::CMSG_FIRSTHDR(message);
             (*header).cmsg_level = libc::SOL_SOCKET;
@@ -117,7 +117,8 @@ fn send(socket: i32, file: &OwnedFd) -> std::io::Result<()> {
 
 fn receive(socket: i32) -> Option<OwnedFd> {
     Parcel { control: [0; 4], byte: 0 }.with(|message| {
-        // SAFETY: as in `send`; the descriptor is ours once it has been received.
+        // SAFETY: the control block has space for a header and a descriptor; a received descriptor is owned
+        // by no other value.
         unsafe {
             if libc::recvmsg(socket, message, libc::MSG_DONTWAIT) != 1 {
                 return None;
@@ -129,7 +130,7 @@ fn receive(socket: i32) -> Option<OwnedFd> {
     })
 }
 
-/// Where the library's code lies in process `pid`, once it is mapped.
+/// The address range of the library's code in process `pid`, once it is mapped.
 fn code_of(pid: u32) -> Option<std::ops::Range<u64>> {
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
     let line = maps.lines().find(|line| line.contains("libvellum.so") && line.contains("r-xp"))?;
@@ -137,27 +138,27 @@ fn code_of(pid: u32) -> Option<std::ops::Range<u64>> {
     Some(u64::from_str_radix(from, 16).ok()?..u64::from_str_radix(to, 16).ok()?)
 }
 
-/// What came of one run.
+/// The result of one run.
 struct Run {
     status: Option<ExitStatus>,
     said: String,
-    /// Calls that the library made, and whether one was refused.
+    /// Number of calls that the library made, and whether one was refused.
     calls: u32,
     refused: bool,
 }
 
-/// Runs `command`, whose `which`-th call `number` out of the library is answered `errno`. `None` if no such
-/// filter can be had.
+/// Runs `command`; its `which`-th call `number` from the library returns `errno`. `None` if the kernel has no
+/// such filter.
 fn run(mut command: Command, number: libc::c_long, which: u32, errno: i32) -> Option<Run> {
     let mut pair = [0; 2];
-    // SAFETY: the kernel writes two numbers.
+    // SAFETY: the kernel writes two descriptors into the local array.
     if unsafe {
         libc::socketpair(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0, pair.as_mut_ptr())
     } != 0
     {
         return None;
     }
-    // SAFETY: made a moment ago.
+    // SAFETY: both descriptors were just made and are owned by no other value.
     let pair = pair.map(|file| unsafe { OwnedFd::from_raw_fd(file) });
     let socket = pair[1].as_raw_fd();
     let output = tempfile::tempfile().expect("a file for the output");
@@ -169,11 +170,12 @@ fn run(mut command: Command, number: libc::c_long, which: u32, errno: i32) -> Op
     let begin = move || {
         let listener = install(number)?;
         let sent = send(socket, &listener);
-        // `exec` closes it. Nobody would answer a call before that: this process is waited for.
+        // `exec` closes it. It must stay open until then, and no call would be answered, since this process
+        // is waited for.
         std::mem::forget(listener);
         sent
     };
-    // SAFETY: system calls only.
+    // SAFETY: `begin` makes only system calls, which are allowed in a forked child.
     unsafe { command.pre_exec(begin) };
     let mut child = command.spawn().ok()?;
     let listener = receive(pair[0].as_raw_fd())?;
@@ -187,7 +189,7 @@ fn run(mut command: Command, number: libc::c_long, which: u32, errno: i32) -> Op
     Some(done)
 }
 
-/// Answers until the child ends, or its time is over.
+/// Answers calls until the child ends, or its time is over.
 fn supervise(
     child: &mut Child,
     listener: &OwnedFd,
@@ -208,7 +210,7 @@ fn supervise(
             return None;
         }
         let mut ready = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one structure.
+        // SAFETY: `poll` gets one valid entry.
         if unsafe { libc::poll(&raw mut ready, 1, LOOK_MS) } <= 0 || ready.revents & libc::POLLIN == 0 {
             if ready.revents != 0 {
                 std::thread::sleep(Duration::from_millis(1));
@@ -216,7 +218,7 @@ fn supervise(
             continue;
         }
         let mut asked = Asked::default();
-        // SAFETY: the kernel writes one structure of that size.
+        // SAFETY: the kernel writes one structure of this size into a local variable.
         if unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_RECV, &raw mut asked) } != 0 {
             continue;
         }
@@ -231,7 +233,8 @@ fn supervise(
                 done.refused = true;
             }
         }
-        // SAFETY: the kernel reads one structure. Should the asker be gone, there is nothing to answer.
+        // SAFETY: the kernel reads one structure of this size. An error means that the calling thread has
+        // ended.
         unsafe { libc::ioctl(listener.as_raw_fd(), NOTIF_SEND, &raw mut answer) };
     }
 }
@@ -241,7 +244,7 @@ fn fault(run: &Run) -> Option<String> {
     let is_right = status.success() && run.said.ends_with("done\n");
     let is_stated =
         (status.signal() == Some(libc::SIGABRT) || status.code() == Some(5)) && run.said.contains("vellum:");
-    // A child that cannot open its copy of the store: it is said beforehand what becomes of it.
+    // A forked child that cannot open its copy of the store ends, which the message announces.
     let is_childs = status.code() == Some(6) && run.said.contains("the child gets no paged memory");
     (!is_right && !is_stated && !is_childs).then(|| format!("{status}: {}", run.said))
 }
@@ -263,7 +266,7 @@ const KINDS: &[(&str, libc::c_long)] = &[
     ("fallocate", libc::SYS_fallocate),
     ("fadvise64", libc::SYS_fadvise64),
     ("sync_file_range", libc::SYS_sync_file_range),
-    // A kernel's number for `cachestat`, the same on every architecture.
+    // The number of `cachestat`, the same on every architecture.
     ("cachestat", 451),
     ("getrandom", libc::SYS_getrandom),
     ("mincore", libc::SYS_mincore),
@@ -278,7 +281,7 @@ const KINDS: &[(&str, libc::c_long)] = &[
 
 const ERRNOS: [i32; 5] = [libc::ENOMEM, libc::EPERM, libc::EINVAL, libc::EINTR, libc::EAGAIN];
 
-/// Refuses calls of every kind, each with one error after the other.
+/// Refuses calls of every kind, with one error after the other.
 fn refuse_each(environment: &[(&str, &str)]) {
     let place = Place::new();
     let program = place.program("injected.c", &["-pthread"]);
@@ -290,7 +293,7 @@ fn refuse_each(environment: &[(&str, &str)]) {
         let mut refused = 0;
         for (index, errno) in ERRNOS.into_iter().enumerate() {
             for (at, &call) in which.iter().enumerate() {
-                // Not every error for every call, unless asked for: they take turns.
+                // By default each call gets only some of the errors, by turns.
                 if all.is_none() && at > 1 && (at + index) % ERRNOS.len() != 0 {
                     continue;
                 }

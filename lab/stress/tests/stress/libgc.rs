@@ -8,8 +8,7 @@ use crate::libgc_programs::{
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the workload of `lab/clients/libgc/stress` is compiled to: the program, and the library
-/// that it opens.
+/// Compiles the workload of `lab/clients/libgc/stress`: the program, and the library that it opens.
 fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
     let sources = Path::new(REPOSITORY).join("lab/clients/libgc/stress");
     let (program, library) = (place.join("stress"), place.join("library.so"));
@@ -35,14 +34,14 @@ fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((program, library))
 }
 
-/// A run of the workload in a few seconds: see `lab/clients/libgc/stress.py`, which makes a thousand.
+/// Runs the workload for a few seconds; `lab/clients/libgc/stress.py` makes a thousand such runs.
 #[test]
 fn everything_at_once_at_random_collection_points() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some((program, library)) = stress(&folder, place.path()) else { return };
     let seed = u64::from(vellum_random::test_seed(None) as u32);
-    // How often allocations collect, and how much is done then.
+    // Mean allocations between collections, and the amount of work.
     for (number, (eager, steps)) in
         (0..).zip([("1", "20"), ("20", "120"), ("300", "500"), ("4000", "900"), ("", "1500")])
     {
@@ -85,16 +84,16 @@ fn threads_may_be_anywhere() {
     }
 }
 
-/// A library of the program's brings libgc.so.1, with the mathematical library behind it, as ecl's
-/// does, or without. With it the C library comes first, and the program calls nothing of it that
-/// Vellum defines, too. Without it Vellum is relocated before the C library is.
+/// The program's own library loads libgc.so.1, either with the mathematical library behind it, as ecl does,
+/// or without. With it the C library comes first, even though the program calls none of its functions that
+/// Vellum defines. Without it Vellum is relocated before the C library.
 #[test]
 fn programs_pass_when_the_c_library_comes_first() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let main = place.path().join("main.c");
     std::fs::write(&main, "int part(void);\nint main(void)\n{\n    return part();\n}\n").unwrap();
-    // What that one keeps lies in the program's own data, not a library's.
+    // That program keeps its objects in its own data instead of a library's.
     let names = || PROGRAMS.into_iter().filter(|name| *name != "variables");
     for (name, needed) in names().flat_map(|name| [(name, "-Wl,--no-as-needed"), (name, "-Wl,--as-needed")]) {
         let flags = ["-std=gnu17", "-shared", "-fPIC", "-Dmain=part", needed];
@@ -108,7 +107,7 @@ fn programs_pass_when_the_c_library_comes_first() {
     }
 }
 
-/// Handlers of SIGSEGV beside the collector's own, where it needs one and where it does not.
+/// Programs with a SIGSEGV handler beside the collector's own, if the collector needs one and if not.
 #[test]
 fn programs_handle_faults_themselves() {
     let Some(folder) = folder() else { return };
@@ -134,7 +133,7 @@ fn programs_handle_faults_themselves() {
     }
 }
 
-/// At random, or with each allocation.
+/// Collections at random points, or at each allocation.
 #[test]
 fn every_program_passes_whenever_collections_come() {
     let Some(folder) = folder() else { return };
@@ -186,7 +185,7 @@ fn w3m_shows_the_same_pages() {
     }
 }
 
-/// Guardians, weak tables, threads, bignums, continuations, strings; it prints what it finds.
+/// Guardians, weak tables, threads, bignums, continuations, strings; prints its results.
 const SCHEME: &str = r#"
 (use-modules (ice-9 threads) (srfi srfi-1))
 (define (tree n) (if (= n 0) '() (cons (tree (- n 1)) (tree (- n 1)))))
@@ -240,7 +239,7 @@ fn guile_computes_and_compiles_the_same() {
     assert!(theirs.1 == ours.1, "another object file");
 }
 
-/// Conses, hash tables, strings, bignums, objects, a collection; it prints what it finds.
+/// Conses, hash tables, strings, bignums, objects, a collection; prints its results.
 const LISP: &str = r#"
 (defun tree (n) (if (= n 0) nil (cons (tree (- n 1)) (tree (- n 1)))))
 (defun leaves (x) (if (null x) 1 (+ (leaves (car x)) (leaves (cdr x)))))
@@ -293,7 +292,7 @@ fn ecl_and_neko_compute_the_same() {
     }
 }
 
-/// What `lab/clients/libgc/compare.py` gives each client that is installed, once on either library.
+/// Runs `lab/clients/libgc/compare.py`: each installed client once on either library.
 #[test]
 fn every_client_of_the_harness_prints_the_same() {
     let Some(folder) = folder() else { return };

@@ -18,44 +18,44 @@ use vellum_conformance::{Outcome, Place, served, skip};
 use vellum_process::Undoing;
 use vellum_wire::Counter;
 
-/// How long the storms last together, unless `VELLUM_STORM_SECONDS` says otherwise.
+/// The length of all storms together, unless `VELLUM_STORM_SECONDS` sets another.
 const SECONDS: u32 = 20;
-/// The longest storm of one program, which the watchdog allows; a longer one is several.
+/// The longest storm of one program that the watchdog allows; longer storms are divided.
 const ONE_MAX: u32 = 120;
 
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
 const HUGE: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// A `khugepaged` that never sleeps.
+/// Settings that make `khugepaged` never sleep.
 const SLEEPLESS: [(&str, &str); 3] = [
     ("khugepaged/pages_to_scan", "65536"),
     ("khugepaged/scan_sleep_millisecs", "0"),
     ("khugepaged/alloc_sleep_millisecs", "0"),
 ];
 
-/// Between two passes of what is done seldom.
+/// Time between two passes of the rare operations.
 const BETWEEN: Duration = Duration::from_millis(100);
-/// Compactions between two of these.
+/// Compactions between two rare operations.
 const COMPACTIONS: u32 = 10;
-/// Room on the paging device, and no limit for the group.
+/// Bytes of the paging device; and the group's limit, which is never reached.
 const DEVICE_BYTES: u64 = 512 << 20;
 const GROUP_BYTES: u64 = 1 << 40;
 
-/// Held by the test that changes the kernel's settings; "alone" in its name keeps the runner from
-/// starting another beside it.
+/// Held by the test that changes the kernel's settings; "alone" in its name makes the runner start no other
+/// test beside it.
 static SETTINGS: Mutex<()> = Mutex::new(());
 
-/// Files of the kernel's with other contents for a while.
+/// Kernel settings that are changed until this value is dropped.
 struct Settings(Vec<(PathBuf, String, Undoing)>);
 
 impl Settings {
-    /// What of `wanted` can be set.
+    /// Changes those of the `wanted` settings that can be changed.
     fn change(wanted: &[(&str, &str)]) -> Settings {
         let mut settings = Settings(Vec::new());
         for (name, value) in wanted {
             let path = Path::new(HUGE).join(name);
             let Ok(before) = fs::read_to_string(&path) else { continue };
-            // Of several words the one in brackets is set.
+            // In a list of words the current one is in brackets.
             let before = before.split(['[', ']']).nth(1).unwrap_or(&before).trim().to_owned();
             let undoing = Undoing::by("echo \"$2\" > \"$1\"", &[path.as_os_str(), OsStr::new(&before)]);
             match fs::write(&path, value) {
@@ -77,7 +77,7 @@ impl Drop for Settings {
     }
 }
 
-/// Whether there is more than one node with memory, and so something to move pages to.
+/// The number of nodes with memory; pages can only move if there is more than one.
 fn nodes() -> usize {
     let is_node = |name: &str| {
         name.strip_prefix("node").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
@@ -92,7 +92,7 @@ fn members(group: &Group) -> Vec<i32> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-/// Has the kernel move all pages of `group`'s processes to one node and back.
+/// Makes the kernel move all pages of `group`'s processes to one node and back.
 fn migrate(group: &Group) {
     for pid in members(group) {
         for (from, to) in [(1u64, 2u64), (2, 1)] {
@@ -104,17 +104,17 @@ fn migrate(group: &Group) {
     }
 }
 
-/// Has the kernel page out what it can of `group`.
+/// Makes the kernel page out the memory of `group`, if possible.
 fn reclaim(group: &Group) {
     let members = group.members();
     let directory = members.parent().expect("the file lies in the group's directory");
-    // Version 1 knows the first, version 2 the second. Neither need come to its end.
+    // The first file exists in version 1, the second in version 2. Neither write need complete.
     let _ = fs::write(directory.join("memory.force_empty"), "0");
     let _ = fs::write(directory.join("memory.reclaim"), "64M");
     group.relieve();
 }
 
-/// Runs `command` in `group` while the kernel is kept busy with its memory.
+/// Runs `command` in `group` while the kernel moves its memory.
 fn in_the_storm(mut command: Command, group: Option<&Group>) -> Outcome {
     let is_over = AtomicBool::new(false);
     let (compactions, reclaims) = (AtomicU32::new(0), AtomicU32::new(0));
@@ -127,8 +127,8 @@ fn in_the_storm(mut command: Command, group: Option<&Group>) -> Outcome {
         });
         if let Some(group) = group {
             let entrance = group.members();
-            // SAFETY: opening, writing and closing one file, which a forked child may do; the path was made
-            // before.
+            // SAFETY: the closure opens, writes and closes one file, by a path made before; a forked child
+            // may do this.
             unsafe { command.pre_exec(move || fs::write(&entrance, "0")) };
         }
         let run = scope.spawn(|| {
@@ -170,8 +170,8 @@ fn no_page_is_lost_alone() {
     let seconds: u32 = asked.unwrap_or(SECONDS);
     let place = Place::new();
     let program = place.program("storm.c", &["-pthread"]);
-    // Declared in the order in which they may go: settings first, then the group, and the device when nothing
-    // is on it any more.
+    // Declared in the order in which they may be dropped: the settings, then the group, and the device when
+    // no page is on it.
     let device = Device::new(DEVICE_BYTES).map_err(|error| skip(format_args!("swapping: {error}")));
     let group =
         Group::new("vellum-storm", GROUP_BYTES).map_err(|error| skip(format_args!("swapping: {error}")));
@@ -205,8 +205,7 @@ fn no_page_is_lost_alone() {
     }
 }
 
-/// Pages that were given back stay so under a `khugepaged` that never sleeps, which makes huge pages whole
-/// again.
+/// Pages returned to the kernel stay returned under a `khugepaged` that never sleeps and restores huge pages.
 #[test]
 fn given_back_is_given_back_alone() {
     let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
