@@ -30,7 +30,6 @@ pub(crate) const UNLIMITED_LONGEST: Duration = Duration::from_secs(300);
 pub(crate) const LONGEST: u32 = 4;
 /// The note after a signal has ended a section early.
 pub(crate) const STOPPED: &str = "a signal asked to end: what comes after was not measured";
-/// Resamplings for an interval.
 const RESAMPLES: usize = 1000;
 
 /// The options of a section.
@@ -60,7 +59,6 @@ pub enum Unmeasured {
     Missing(PathBuf),
 }
 
-/// A program to run in a group.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     /// The name of its group, to which our process id is added.
@@ -75,7 +73,6 @@ pub(crate) struct Job<'a> {
     pub(crate) longest: Duration,
 }
 
-/// The cost of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Took {
     pub(crate) user_ns: f64,

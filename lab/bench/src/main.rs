@@ -24,7 +24,6 @@ const RUN_ALLOWED: Duration = Duration::from_secs(300);
 /// build.
 const QUICK_BUDGET: Duration = Duration::from_secs(100);
 
-/// Default number of rounds.
 const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 3;
 /// Bound of `--rounds`.

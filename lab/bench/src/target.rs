@@ -8,7 +8,6 @@ use crate::{Sheet, peer};
 use vellum_campaign::{Bound, Verdict};
 use vellum_measure::{Interval, median, paired_ratio};
 
-/// Resamplings for each interval.
 const RESAMPLES: usize = 1000;
 
 /// With fewer rounds than this, intervals and controls are unreliable, …

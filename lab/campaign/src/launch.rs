@@ -82,7 +82,6 @@ fn said(last: &str) -> String {
     if last.is_empty() { String::new() } else { format!(": {last}") }
 }
 
-/// A started process.
 pub(crate) struct Running {
     child: Child,
     begun: Instant,

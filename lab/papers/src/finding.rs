@@ -7,7 +7,6 @@ use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use vellum_campaign::{Goal, Sheet, Verdict};
 
-/// Resamplings for an interval.
 pub(crate) const RESAMPLES: usize = 1000;
 /// Characters of a line of text.
 const LINE: usize = 110;

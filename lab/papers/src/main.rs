@@ -187,7 +187,6 @@ fn drawn(drawings: &[Drawing], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     written.map_err(|error| OutputError { path: error.path, source: error.source }.into())
 }
 
-/// Prints a finding and draws its figures.
 fn print(finding: &Finding, svg: Option<&Path>, to_stderr: bool) -> Result<(), Failure> {
     let written = svg.map_or(Ok(Vec::new()), |folder| write_figures(finding, folder));
     let figures = written.map_err(|error| OutputError { path: error.path, source: error.source })?;

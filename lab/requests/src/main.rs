@@ -268,7 +268,6 @@ fn run_in_group(
     confined::run(Job { name: "vellum-requests", command, driver, limit, longest }, look)
 }
 
-/// The runs of all rounds, by arm.
 fn measured(
     asked: &Asked<'_>,
     cell: &str,

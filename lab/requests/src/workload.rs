@@ -40,7 +40,6 @@ const SERVICES: [Service; 8] = [
     service!("prometheus", ["prometheus", "promtool", "python3"], "prometheus"),
 ];
 
-/// Files that the scripts use.
 const FILES: [(&str, &str); 3] = [
     ("ask.py", include_str!("services/ask.py")),
     ("Service.java", include_str!("services/Service.java")),
@@ -87,7 +86,6 @@ fn is_there(name: &str) -> bool {
         || vellum_process::locate(name.as_ref(), std::env::var_os("PATH").as_deref()).is_ok()
 }
 
-/// A workload with its files.
 #[derive(Debug)]
 pub(crate) struct Ready {
     workload: Workload,
@@ -104,7 +102,6 @@ impl Workload {
         }
     }
 
-    /// Makes the workload's files.
     pub(crate) fn ready(self, folder: &Path) -> Result<Ready, Absent> {
         match self {
             Workload::Program(program) => {

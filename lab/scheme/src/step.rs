@@ -17,7 +17,6 @@ pub(crate) enum Step {
 pub(crate) type Done<'s> = Result<Step, Fail<'s>>;
 
 impl Machine {
-    /// Runs one instruction.
     #[inline(always)]
     pub(crate) fn step<'s>(&mut self, scope: &Scope<'s>) -> Done<'s> {
         let op = self.emitter.code[self.pc];

@@ -177,7 +177,6 @@ fn of_report(report: &Json) -> Option<Advice> {
     })
 }
 
-/// The runs of all rounds, by arm.
 fn measured(
     asked: &Asked<'_>,
     setting: &Setting<'_>,

@@ -34,7 +34,6 @@ const fn program(
     Program { name, words, input, package }
 }
 
-/// All programs of the section.
 pub(crate) const PROGRAMS: [Program; 12] = [
     program("python3", &["python3", "dictionary.py"], None, "python3"),
     program("perl", &["perl", "hashes.pl"], None, "perl"),
@@ -66,7 +65,6 @@ const REPOSITORY: &str = "git init -q repository && cd repository && for round i
     split -l 4000 ../text part && sed -i \"s/compresses/$round &/\" part?? && git add . && \
     git -c user.name=x -c user.email=x@example.org commit -qm $round; done";
 
-/// Scripts and sources for the programs.
 const FILES: [(&str, &str); 9] = [
     ("lists.scm", include_str!("programs/lists.scm")),
     ("arrays.py", include_str!("programs/arrays.py")),

@@ -24,7 +24,6 @@ const STEP: Duration = Duration::from_millis(100);
 const PRESSURE: f64 = 0.001;
 const TAKE: f64 = 0.01;
 
-/// Usage of a group over a run.
 #[derive(Debug)]
 pub(crate) struct Usage {
     samples: Vec<u64>,
@@ -44,7 +43,6 @@ impl Usage {
         }
     }
 
-    /// The recommender's limit.
     pub(crate) fn recommended(&self) -> u64 {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();

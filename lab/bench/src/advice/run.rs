@@ -18,7 +18,6 @@ pub(super) struct Took {
     pub(super) settled: u64,
 }
 
-/// The program to run, with its files.
 #[derive(Debug, Clone)]
 pub(super) struct Setting<'a> {
     pub(super) program: Program,

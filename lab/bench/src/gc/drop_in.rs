@@ -48,7 +48,6 @@ pub(super) fn prepare(
     super::cell(cell, arms, rounds)
 }
 
-/// The tables of these cells.
 pub(super) fn tables() -> Vec<Table> {
     let of = |(metric, called, unit, most): (&'static str, &str, Unit, f64)| {
         let target = Target::at_most(most, Against::Arm(Collector::Libgc.name())).of(OURS);

@@ -25,7 +25,6 @@ pub(super) fn prepare(workshop: &mut Workshop, here: &[Collector], scale: &str, 
     ways::prepare(CELL, CLIENT, &WAYS, workshop, here, scale, rounds)
 }
 
-/// The tables of this cell.
 pub(super) fn tables() -> Vec<Table> {
     let of = |title: &str, metric| {
         let line = Line { label: "128 MB, a tree".to_owned(), cell: name(CELL), target: None };

@@ -31,7 +31,6 @@ pub(super) fn prepare(workshop: &mut Workshop, here: &[Collector], scale: &str, 
     ways::prepare(CELL, CLIENT, &WAYS, workshop, here, scale, rounds)
 }
 
-/// The tables of this cell.
 pub(super) fn tables() -> Vec<Table> {
     let sliced = WAYS[2].label;
     let of = |title: &str, metric, unit, target| {

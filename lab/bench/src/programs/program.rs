@@ -180,7 +180,6 @@ pub(crate) const OTHERS: [Program; 7] = [
     },
 ];
 
-/// The input files of the other programs.
 const FILES: [(&str, &str); 6] = [
     ("frames.py", include_str!("inputs/frames.py")),
     ("columns.py", include_str!("inputs/columns.py")),
@@ -255,7 +254,6 @@ impl Ready {
         }
     }
 
-    /// The file to execute.
     pub(crate) fn executable(&self) -> &Path {
         &self.executable
     }

@@ -37,7 +37,6 @@ const COSTS: [(&str, &str); 2] = [("cost", "a thread"), ("cost-family", "a famil
 const STEPS_A_TURN: f64 = 6.0;
 /// Bound of the error of B's instructions, in percentage points.
 const EXACT: f64 = 0.001;
-/// Resamplings for an interval.
 const RESAMPLES: usize = 1000;
 
 /// Tables and goals.

@@ -82,7 +82,6 @@ impl Kernel {
         }
     }
 
-    /// Runs it once.
     #[inline]
     pub(super) fn run(self, size: u64) -> u64 {
         match self {

@@ -29,7 +29,6 @@ const CRITERION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/criterion/Ca
 const CRITERION_PROGRAM: &str = "vellum-bench-criterion";
 /// The libraries that `vellum cost` needs beside `vellum`.
 const COST_LIBRARIES: [&str; 2] = ["libvellum.so", "libvellum_cost.so"];
-/// Compiler switches.
 const SWITCHES: [&str; 2] = ["-O2", "-g"];
 
 /// A tool that a task needs.

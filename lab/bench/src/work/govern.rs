@@ -9,11 +9,8 @@ use std::time::{Duration, Instant};
 use vellum_governor::{Config, Governor, Setting};
 use vellum_kernel::Pid;
 
-/// The result of governing.
 pub(super) struct Governed {
-    /// The time.
     pub(super) wall: Duration,
-    /// The number of periods.
     pub(super) decisions: u64,
 }
 

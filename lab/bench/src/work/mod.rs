@@ -68,7 +68,6 @@ impl Params {
         self.get(name, default as u64) as usize
     }
 
-    /// The seed of this run's random choices.
     fn seed(&self) -> u64 {
         self.get("seed", 1)
     }

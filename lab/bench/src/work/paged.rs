@@ -52,7 +52,6 @@ fn wrong(what: &str) -> Failure {
 /// CPU and wall nanoseconds a page, for each phase.
 type Results = [[f64; 2]; PHASES.len()];
 
-/// Runs all phases.
 fn phases(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
     let mut rng = Rng::new(params.seed());
     let mut results = Results::default();

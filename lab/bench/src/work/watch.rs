@@ -221,7 +221,6 @@ impl Gate {
     }
 }
 
-/// CPU time of this process in nanoseconds.
 fn cpu_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the call fills the time, which lives here.

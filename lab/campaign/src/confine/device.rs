@@ -54,7 +54,6 @@ pub(super) fn swap_on(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Stops swapping to `path`.
 pub(super) fn swap_off(path: &Path) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path is a NUL-terminated string that lives across the call.

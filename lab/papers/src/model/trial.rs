@@ -129,7 +129,6 @@ pub fn run(program: &Slrum, trial: Trial, manager: &mut Manager) -> Outcome {
     }
 }
 
-/// Sums of observations at sample points.
 #[derive(Default)]
 struct Sums {
     windows: f64,
@@ -145,7 +144,6 @@ impl Sums {
     }
 }
 
-/// The program's resident pages.
 struct Memory {
     resident: Vec<bool>,
     count: u64,

@@ -49,7 +49,6 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The seeds of runs that are repeated.
     fn seeds(&self) -> Vec<u64> {
         (self.seed..).take(self.scale.pick(SEEDS, SEEDS_QUICK, 1)).collect()
     }
@@ -59,7 +58,6 @@ impl Run<'_> {
     }
 }
 
-/// Number of seeds of repeated runs.
 const SEEDS: usize = 13;
 const SEEDS_QUICK: usize = 3;
 

@@ -22,7 +22,6 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use vellum_workset::{Counters, Criterion, Page, Quanta, Ticks};
 
-/// Number of sample points measured.
 const SAMPLES: usize = 20_000;
 /// Δ of a governor.
 const DELTA_TODAY: Duration = Duration::from_millis(100);

@@ -15,7 +15,6 @@ use vellum_campaign::Sheet;
 const OUR_WORD_BYTES: f64 = 8.0;
 /// The arm without the cost of counting.
 const TIMED: &str = "timed";
-/// The figures of objects by words.
 const SIZES: [&str; 4] = ["objects_1", "objects_2", "objects_3", "objects_4"];
 
 pub(super) fn run(lab: &mut Lab<'_>) -> Finding {

@@ -134,7 +134,6 @@ fn named(said: &str) -> Option<PathBuf> {
     path.rsplit_once(" (").map(|(path, _)| path).filter(|path| path.starts_with('/')).map(PathBuf::from)
 }
 
-/// The sheets, with functions that read them.
 struct View<'s> {
     sheets: &'s [Sheet],
     seed: u64,

@@ -20,7 +20,6 @@ pub(super) struct Lab<'a> {
     pub(super) workshop: Workshop,
     /// The collectors found here, libgc first.
     pub(super) here: Vec<Collector>,
-    /// The missing collectors.
     pub(super) missing: Vec<Missing>,
     /// The folder with Vellum's `libgc.so.1`, or the reason why there is none.
     pub(super) drop_in: Result<PathBuf, String>,

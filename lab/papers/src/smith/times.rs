@@ -103,7 +103,6 @@ fn live_bytes(lab: &mut Lab<'_>) -> Vec<Option<f64>> {
     CLIENTS.iter().map(|client| most(client).filter(|bytes| *bytes > 0.0)).collect()
 }
 
-/// The sheets, with functions that read them.
 struct View<'s> {
     sheets: &'s [Sheet],
     seed: u64,
@@ -235,7 +234,6 @@ impl View<'_> {
     }
 }
 
-/// One total over another.
 fn over(above: Option<(f64, f64)>, below: Option<(f64, f64)>) -> Option<f64> {
     let (above, below) = (above?, below?);
     Some((above.0 + above.1) / (below.0 + below.1))

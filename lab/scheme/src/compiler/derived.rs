@@ -54,7 +54,6 @@ pub(super) fn derive(fresh: &mut Fresh, name: &str, form: &Datum) -> Option<Deri
     Some(found)
 }
 
-/// The names of derived forms.
 pub(super) const NAMES: [&str; 16] = [
     "let*",
     "let*-values",

@@ -26,7 +26,6 @@ pub struct Emitter {
     functions: Vec<Function>,
 }
 
-/// A procedure that is being emitted.
 #[derive(Debug, Default)]
 struct Function {
     /// Variables on the stack, and their places.

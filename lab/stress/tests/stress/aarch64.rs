@@ -108,7 +108,6 @@ impl Machine {
         self.lacks.iter().any(|lacking| lacking == word)
     }
 
-    /// Whether the emulator supports the scenario.
     fn can(&self, name: &str) -> bool {
         let lacking = ASKING.iter().find(|(asking, word)| name.starts_with(asking) && self.lacks(word));
         if let Some((_, word)) = lacking {

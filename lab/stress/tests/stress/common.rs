@@ -5,7 +5,6 @@ use std::process::Output;
 use vellum_conformance::library;
 pub(crate) use vellum_conformance::skip;
 
-/// The folder of the libraries.
 pub(crate) fn libraries() -> PathBuf {
     library().parent().expect("a file lies in a folder").to_owned()
 }
@@ -15,7 +14,6 @@ pub(crate) fn vellum() -> PathBuf {
     libraries().join("vellum")
 }
 
-/// Standard error as text.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }

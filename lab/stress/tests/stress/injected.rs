@@ -138,7 +138,6 @@ fn code_of(pid: u32) -> Option<std::ops::Range<u64>> {
     Some(u64::from_str_radix(from, 16).ok()?..u64::from_str_radix(to, 16).ok()?)
 }
 
-/// The result of one run.
 struct Run {
     status: Option<ExitStatus>,
     said: String,

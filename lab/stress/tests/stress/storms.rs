@@ -86,7 +86,6 @@ fn nodes() -> usize {
     entries.filter(|entry| entry.file_name().to_str().is_some_and(is_node)).count()
 }
 
-/// The processes in `group`.
 fn members(group: &Group) -> Vec<i32> {
     let text = fs::read_to_string(group.members()).unwrap_or_default();
     text.lines().filter_map(|line| line.parse().ok()).collect()

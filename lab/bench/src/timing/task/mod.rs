@@ -231,7 +231,6 @@ fn finish(command: &mut Command) -> Result<(Output, f64), TaskError> {
     Ok((output, seconds))
 }
 
-/// A JSON value that a tool wrote.
 fn json(tool: &str, bytes: &[u8]) -> Result<serde_json::Value, TaskError> {
     serde_json::from_slice(bytes).map_err(|error| TaskError::Tool {
         tool: tool.to_owned(),

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-/// A request to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Request {
     /// A page; the job waits for it.

@@ -169,7 +169,6 @@ impl Job {
         self.totals.samples += 1;
     }
 
-    /// Counts the window of a sample point.
     pub(super) fn count_window(&mut self, delta: Ticks) {
         self.totals.windows += self.window.of(delta).as_f64();
     }

@@ -131,7 +131,6 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Executes the front job until it stops.
     fn execute(&mut self, job: usize) {
         let (used, stop) = self.jobs[job].execute(SLICE, &mut self.stamp);
         self.sums.cpu += used;

@@ -34,7 +34,6 @@ pub enum Eviction {
 const LOAD_HIGH: f64 = 0.6;
 const LOAD_LOW: f64 = 0.4;
 
-/// One job's window.
 #[derive(Debug)]
 pub(super) enum Chooser {
     Common,

@@ -386,7 +386,6 @@ const TOUCHED: u32 = 1;
 /// The page was touched since it was last returned.
 const RESIDENT: u32 = 2;
 
-/// Pages with their states.
 struct Memory {
     mapping: crate::area::Mapping,
     /// For each page, the interval in which it was last reported, above its flags. One word, so that an
@@ -467,7 +466,6 @@ fn spin(rounds: u64) {
     }
 }
 
-/// The processor's clock.
 #[inline(always)]
 fn counter_now() -> u64 {
     // SAFETY: every x86-64 processor has the instruction, and Linux lets programs use it.

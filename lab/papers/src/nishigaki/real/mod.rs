@@ -54,7 +54,6 @@ pub fn work(name: &str, words: &[String]) -> Option<Result<String, WorkError>> {
 /// Pages here for each page of the paper's programs.
 const SCALE: u64 = 32;
 const PAGE_BYTES: u64 = 4096;
-/// The name of the cgroups.
 const GROUP: &str = "vellum-papers";
 /// Δ of the paper, enlarged like the programs: about a millisecond. A governor's Δ is a hundred times as
 /// long, so windows cost far more here.
@@ -70,7 +69,6 @@ const DEVICE_BYTES: u64 = 4 << 30;
 /// memory is not short.
 const GAIN_MIN: f64 = 10.0;
 const LOSS_MAX: f64 = -1.0;
-/// Rounds of each arm.
 const ROUNDS: usize = 5;
 const ROUNDS_QUICK: usize = 2;
 /// The warm-up and the counted part of a run, in milliseconds of work of each job beside the King …
@@ -197,7 +195,6 @@ fn calibrate(worker: &Worker) -> Result<Speed, RealError> {
     }
 }
 
-/// The jobs' figures in one run.
 struct Figures {
     jobs: Vec<Json>,
     /// Number of times the kernel found nothing to reclaim.
