@@ -7,7 +7,7 @@
 //! - `VELLUM_BENCH_MIMALLOC3`, `VELLUM_BENCH_MIMALLOC_SECURE`: paths of the usual and the secure build.
 //! - `VELLUM_BENCH_MIMALLOC3_VERSION`: their version.
 //! - `VELLUM_BENCH_KERNELS`: the archive of the kernels that section `timing` times. This program and the
-//!   peers link the same archive, so all of them time the same instructions.
+//!   peers link the same archive, so that every tool times the same instructions.
 
 use std::path::{Path, PathBuf};
 

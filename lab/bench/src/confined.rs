@@ -199,7 +199,7 @@ fn end_members(group: &Group) {
     }
 }
 
-/// The CPU time of runs over that of others, paired by round.
+/// The ratio of the CPU times of two series of runs, paired by round.
 pub(crate) fn cpu_ratio(of: &[Took], over: &[Took], seed: u64) -> Option<Interval> {
     let pairs: Vec<(f64, f64)> = of.iter().zip(over).map(|(a, b)| (a.cpu_ns(), b.cpu_ns())).collect();
     paired_ratio(&pairs, RESAMPLES, seed)

@@ -17,7 +17,7 @@ pub fn chooses(only: Option<&str>, section: &str, cell: &str) -> bool {
     only.is_none_or(|only| only == section || cell.contains(only))
 }
 
-/// Keeps the section with this name or, if there is none, the cells whose names contain `only`.
+/// Keeps the section with this name. If no section has it, keeps the cells whose names contain `only`.
 #[must_use]
 pub fn only(mut sections: Vec<Section>, only: &str) -> Vec<Section> {
     if sections.iter().any(|section| section.name == only) {

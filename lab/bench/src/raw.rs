@@ -74,7 +74,7 @@ fn exhausted(call: &str, bytes: usize) -> ! {
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Block {
-    /// Null when there is none.
+    /// Null without a block.
     pub(crate) at: *mut u8,
     pub(crate) bytes: usize,
 }

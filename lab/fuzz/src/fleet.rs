@@ -65,11 +65,9 @@ pub fn node(data: &[u8]) {
 /// The stored advice of the one container.
 const ADVISED: f64 = 100.0 * 1048576.0;
 
-/// Objects, events and tables, with these invariants:
-/// - A patch is JSON with the object's version, and its numbers are in order. They are at least the advice,
-///   unless the object's own bounds are lower.
-/// - An event from which a watch can continue has a version.
-/// - A table has a line for each row.
+/// Objects, events and tables. A patch is JSON with the object's version, and its numbers are in order. They
+/// are at least the advice, unless the object's own bounds are lower. An event from which a watch can
+/// continue has a version. A table has a line for each row.
 pub fn recommend(data: &[u8]) {
     let history = History { known_seconds: Some(1e6), advised: Some(ADVISED), ..History::default() };
     let containers = [("nginx".to_owned(), Remembered { history, stalled_under: None })].into();

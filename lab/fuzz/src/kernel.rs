@@ -1,5 +1,5 @@
-//! Targets for data that the kernel writes, or a container's file system in its place: texts of `/proc` and
-//! of control groups, types, rings of events.
+//! Targets for texts of `/proc` and of control groups, kernel types, and rings of events, as the kernel
+//! writes them (or a container's file system in its place).
 
 use crate::split;
 use vellum_kernel::readers as kernel;

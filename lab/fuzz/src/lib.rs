@@ -1,8 +1,7 @@
 //! Fuzz targets: one function for each reader of bytes in the project, called with arbitrary bytes.
 //!
-//! The bytes may be a file that was cut off, a table with a typing error, shared memory that a program
-//! damaged, a debug section of a strange compiler. Invariants of every reader:
-//!
+//! The bytes may be a file that was cut off, a table with a typing error, damaged shared memory, a debug
+//! section of a strange compiler. Invariants of every reader:
 //! - It does not panic (an overflow is a panic here).
 //! - It reads nothing beyond its input.
 //! - Its memory and time are bounded by the input's length.

@@ -70,8 +70,8 @@ const ASKS_BYTES: usize = 128;
 /// Each further piece is the beginning of a grain: grains are long, and mostly empty.
 const GRAIN_BYTES: usize = 1024;
 const GRAINS_USED_MAX: usize = 16;
-/// Limit of the grains that the head claims, which are all read: a target that reads a GiB of zeros each time
-/// would try few inputs.
+/// Limit of the grains that the head claims and the reader reads: a target that reads a GiB of zeros each
+/// time would try few inputs.
 const GRAINS_CLAIMED_MAX: u64 = 32;
 
 thread_local! {

@@ -3,8 +3,8 @@
 //! ```text
 //! PLACE/ROW/template   what the preparation left
 //! PLACE/ROW/work       a copy of it, the run's working folder; home/ and tmp/ are in it
-//! PLACE/ROW/script     the input of /bin/sh PLACE/ROW/out, err   output goes to files, so that a process
-//! left running cannot keep a pipe open
+//! PLACE/ROW/script     the input of /bin/sh
+//! PLACE/ROW/out, err   output goes to files, so that a process left running cannot keep a pipe open
 //! ```
 //!
 //! The path is the same for every mode, as programs print it. The environment of a run has a mark by which

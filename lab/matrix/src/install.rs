@@ -1,7 +1,7 @@
 //! Installation of missing packages, from Debian's archive.
 //!
-//! Packages of servers would start them. Debian first runs `/usr/sbin/policy-rc.d`; if there is no such
-//! file, one that forbids starting is made for the time of the installation.
+//! Packages of servers would start them. Debian first runs `/usr/sbin/policy-rc.d`. If there is no such file,
+//! a file that forbids starting is made for the time of the installation.
 
 use super::Error;
 use super::list::Row;
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 const BATCH: usize = 8;
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 
-/// Installs the missing packages of `rows`; returns those that could not be installed.
+/// Installs the missing packages of `rows`; returns the names of packages that failed.
 ///
 /// # Errors
 /// If we are not root, or the policy file cannot be written.

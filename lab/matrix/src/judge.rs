@@ -66,7 +66,7 @@ impl Judged {
     }
 }
 
-/// Runs `row` in all its modes below `folder`.
+/// Runs `row` in every mode; its files are below `folder`.
 ///
 /// # Errors
 /// If the matrix's own files fail.

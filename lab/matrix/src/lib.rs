@@ -2,6 +2,7 @@
 //!
 //! `programs.toml` lists the programs, a row each: Debian packages, a shell script with real work for the
 //! program, and filters for output that differs from run to run. Each row is run
+//!
 //! | mode | how |
 //! | --- | --- |
 //! | plain | without Vellum, twice: differences between these two are not Vellum's, and are reported |
@@ -10,7 +11,7 @@
 //! | frames | under `vellum run --frames 16M`, if the row requests it |
 //! | libgc | under `vellum run --libgc`, if the row requests it |
 //!
-//! and standard output, standard error and exit status must be the same in all modes. A mode that differs
+//! and standard output, standard error and exit status must be equal in every mode. A mode that differs
 //! counts as different; it runs again only to count how often it differs.
 //!
 //! Every run begins in a fresh copy of the folder that the row's preparation left, under the same path. The

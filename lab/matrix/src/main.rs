@@ -8,9 +8,9 @@ use vellum_matrix::{Error, Options, install, list, table};
 
 /// Runs Debian's programs plain and on Vellum, and compares all their output.
 ///
-/// Exit status: 0 if every program gives the same results in every mode, 1 if one does not. 2 if a row of the
-/// list is wrong on this machine (it fails plain, or differs between two plain runs), 3 if the matrix itself
-/// fails.
+/// Exit status: 0 if every program gives the same results in every mode, 1 if one does not, 2 if a row of the
+/// list is wrong on this machine, 3 if the matrix itself fails. A row is wrong if it fails plain, or differs
+/// between two plain runs.
 #[derive(Debug, Parser)]
 #[command(name = "matrix", max_term_width = 100)]
 struct Args {

@@ -18,9 +18,8 @@
 //! The experiments are not part of `vellum`, which only starts the binary `vellum-papers` (`main.rs`) with
 //! its command line ([`options`]).
 //!
-//! The crate root has the parts common to all papers: [`Finding`] (tables, figures and goals), options,
-//! progress, cells of a campaign, reports, the `workshop` that compiles the clients, the `clock`. Each paper
-//! is a module:
+//! The crate root has the common parts: [`Finding`] (tables, figures and goals), options, progress, cells of
+//! a campaign, reports, the `workshop` that compiles the clients, the `clock`. Each paper is a module:
 //!
 //! - [`douglas`]: the page layer and malloc
 //! - [`bates`]: reliable timings

@@ -1,5 +1,4 @@
-//! Every experiment in a tiny size, from cells to SVG, so that all of them keep working. Nothing is timed
-//! and no goal is checked.
+//! Every experiment in a tiny size, from cells to SVG. Nothing is timed and no goal is checked.
 //!
 //! Experiments start workers. Here the test's own executable is the worker if its first word is [`WORK`].
 //! Vellum's library is another crate's product and may be missing; the experiments then run without it and

@@ -7,12 +7,12 @@
 //! Group ── workload: no limit, again (A/A), at most what Vellum recommends, in random order
 //! ```
 //!
-//! A request limits nothing by itself. Here Vellum's is set as a hard limit, with a zram disk to page to,
-//! so that a number which is too small shows: as CPU time of the workload, user and system, or as a kill.
+//! A request alone limits nothing. Here Vellum's is set as a hard limit, with a zram disk to page to. A
+//! number which is too small then shows as CPU time of the workload, user and system, or as a kill.
 //!
 //! Departures:
-//! - A history is one run instead of eight days. The watch may therefore cost more than an agent's, to
-//!   learn as much in less time.
+//! - A history is one run instead of eight days. The watch may cost more than an agent's, to learn as much in
+//!   less time.
 //! - The recommender's percentile is over that run, sampled twenty times a second.
 //!
 //! The program needs root, zram and a memory cgroup. It removes device and groups at its end, also after a

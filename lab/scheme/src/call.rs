@@ -41,7 +41,7 @@ pub fn wrong<'s>(scope: &Scope<'s>, name: &str, wanted: &str, given: &Value<'_>)
 }
 
 impl<'s> Call<'_, 's> {
-    /// An argument; unspecified if there is none.
+    /// An argument; unspecified if it is missing.
     #[inline]
     pub fn at(&self, index: usize) -> Value<'s> {
         if index >= self.count {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 /// A place in a text; lines and columns are counted from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The number of the text among those that a machine has read.
+    /// The number of the text, in the order in which a machine has read them.
     pub source: u32,
     /// The line; 0 for no place.
     pub line: u32,

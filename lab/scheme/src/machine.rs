@@ -114,7 +114,7 @@ impl Machine {
         }
     }
 
-    /// The place of the running instruction; in the prelude, that of its caller.
+    /// The place of the running instruction. In the prelude, it is the place of the prelude's caller.
     pub(crate) fn here(&self) -> Option<Place> {
         let mut place = self.emitter.place_before(self.blame.unwrap_or(self.pc) as u32);
         let mut fp = self.fp;

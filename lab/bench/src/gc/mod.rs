@@ -37,7 +37,7 @@ pub const ROUNDS_QUICK: usize = 3;
 const CALLED: &str = "GC_MALLOC";
 
 const CPU: &str = "cpu_ns";
-/// The client reports its own peak: the peak measured from outside is at least that of this process.
+/// The client reports its own peak, since the peak measured from outside is at least this process's.
 const PEAK: &str = "peak_bytes";
 const OBJECT: &str = "object_ns";
 const LIVE_OBJECT: &str = "live_object_ns";

@@ -33,8 +33,8 @@ const SCAN: f64 = 0.5;
 const FITS: f64 = 1.02;
 /// The part of the frames that the program needs, in quarters.
 const FITS_QUARTERS: usize = 3;
-/// Goal: a collected program on Vellum's pager at least 1.5 times as fast as on the kernel's swap on the
-/// same device, with the same memory.
+/// Goal: with the same device and memory, a collected program on Vellum's pager at least 1.5 times as fast as
+/// on the kernel's swap.
 const COLLECTED: f64 = 1.0 / 1.5;
 /// Its memory in MiB, and its share of the full work, in percent.
 const COLLECTED_MIB: usize = 24;

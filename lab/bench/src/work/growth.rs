@@ -71,9 +71,9 @@ pub(super) fn interleaved(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Runs `grow`, which returns the nanoseconds inside realloc, `loops` times. Reports `cold_ns` and
-/// `warm_ns` for the whole loop, `cold_realloc_ns` and `warm_realloc_ns` inside realloc, and
-/// `peak_over_final`: the highest resident memory, less the memory before the run, over `final_bytes`.
+/// Runs `grow`, which returns the nanoseconds inside realloc, `loops` times. Reports `cold_ns` and `warm_ns`
+/// for the whole loop, `cold_realloc_ns` and `warm_realloc_ns` inside realloc, and `peak_over_final`. The
+/// last is the highest resident memory, less the memory before the run, over `final_bytes`.
 fn looped(
     params: &Params,
     final_bytes: usize,

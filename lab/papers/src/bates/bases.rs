@@ -173,7 +173,7 @@ pub(super) fn middle(rounds: &[Series], of: impl Fn(&Figures) -> Option<f64>) ->
     median(&values)
 }
 
-/// The median of the rounds' values, with the smallest and the largest of them as its interval.
+/// The median of the rounds' values, with the smallest and the largest value as its interval.
 pub(super) fn span(values: &[f64]) -> Option<Interval> {
     let (low, high) =
         values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));

@@ -37,7 +37,7 @@ const EPOCHS: u64 = 3;
 const TIMES: usize = 100;
 /// Stamps under each treatment; judged treatments repeat them until enough are delayed.
 const STAMPS: usize = 4000;
-/// Number of delayed stamps that is enough: if 40 are usual, a fifth of them is no chance result.
+/// Number of delayed stamps that is enough: if 40 are usual, a fifth of that is no chance result.
 const DELAYED_ENOUGH: usize = 40;
 /// Repetitions of the stamps, at most.
 const TIMES_MAX: usize = 25;
@@ -48,8 +48,8 @@ const GARBAGE: usize = 128 << 10;
 /// The longest time of idle collection without a check, in nanoseconds: the clock tick of the paper's
 /// machine.
 const IDLE_NS: u64 = 10_000_000;
-/// The least time of a stamp in its blocking region, in nanoseconds: long enough for a waiting collector to
-/// begin, as the paper's did when it waited for the interpreter.
+/// The least time of a stamp in its blocking region, in nanoseconds. A waiting collector can begin in this
+/// time, like the paper's, which waited for the interpreter.
 const REGION_NS: f64 = 50_000.0;
 /// A stamp that waited this long for the collector counts as delayed, in nanoseconds. The paper had delays of
 /// 1 ms, and of 6 to 8 ms.

@@ -222,7 +222,7 @@ fn settings(lab: &Lab<'_>, client: &Client, place: Place) -> Vec<Setting> {
 /// The library's default.
 pub(super) const SQUARE_ROOT_C: u32 = 20;
 
-/// Notes settings whose results differ, since one of them is wrong.
+/// Notes settings with different results, since at least one is wrong.
 pub(super) fn check_results(sheet: &Sheet, finding: &mut Finding) {
     let sums = sheet.arms.iter().flat_map(|(arm, _)| sheet.values(arm, "checksum"));
     let sums: std::collections::BTreeSet<u64> = sums.map(f64::to_bits).collect();

@@ -6,9 +6,8 @@
 //! ([`fit`](mod@super::fit)). Each step that reduces the distance is kept (an evolution strategy of one
 //! parent and one child).
 //!
-//! The distance of a program from the published figures is that of the working set and the product, in pages,
-//! as the mean over both criteria. The window does not count: by the paper it makes little difference around
-//! the optimum.
+//! The distance of a program is the mean over both criteria of the errors of its working set and its product,
+//! in pages. The window does not count: by the paper it makes little difference around the optimum.
 //!
 //! Departure: the result is the nearest of hundreds of programs, not of all.
 

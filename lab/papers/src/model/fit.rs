@@ -6,7 +6,7 @@
 //!
 //! - z and the product at each published window are the published ones;
 //! - each product falls up to its published window and rises (or stays) from there on;
-//! - the published window is that of [`optimum`], so that the row and the rule agree.
+//! - [`optimum`] picks the published window, so that the row and the rule agree.
 //!
 //! ```text
 //!  ln tail ┤╲                 ● a given depth, moved up and down by the fit;

@@ -2,9 +2,8 @@
 //!
 //! The paper explains its client times by locality but could not measure it, and suggests a simulator. Here
 //! cachegrind simulates a first level of 32 KiB and a last one of 8 MiB; its counts do not depend on other
-//! programs. Programs run some fifty times slower in it, so the clients do a small part of their work.
-//! cachegrind supports only threads of the C library: a client for which Vellum starts its helper has no
-//! figure.
+//! programs. Programs run some fifty times slower in it, so the clients do a small part of their work. Only
+//! threads of the C library are supported: a client for which Vellum starts its helper has no figure.
 
 use super::client::CLIENTS;
 use super::lab::Lab;

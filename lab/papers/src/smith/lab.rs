@@ -21,7 +21,7 @@ pub(super) struct Lab<'a> {
     /// The collectors found here, libgc first.
     pub(super) here: Vec<Collector>,
     pub(super) missing: Vec<Missing>,
-    /// The folder with Vellum's `libgc.so.1`, or the reason why there is none.
+    /// The folder with Vellum's `libgc.so.1`, or the reason why it is missing.
     pub(super) drop_in: Result<PathBuf, String>,
     pub(super) experiment: String,
     progress: &'a mut dyn FnMut(Progress<'_>),

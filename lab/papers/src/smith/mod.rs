@@ -52,7 +52,7 @@ use vellum_process::Interrupt;
 pub struct Libraries {
     /// `libvellum.so`, with which clients are linked; it may be missing.
     pub vellum: PathBuf,
-    /// The folder with the `libgc.so.1` that replaces libgc's; or the reason why there is none, with the
+    /// The folder with the `libgc.so.1` that replaces libgc's; or the reason why it is missing, with the
     /// remedy.
     pub libgc: Result<PathBuf, String>,
 }

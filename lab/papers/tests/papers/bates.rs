@@ -1,5 +1,4 @@
-//! The experiments of Bates in a tiny size, from stamps to SVG, so that all of them keep working. Nothing
-//! is timed and no goal is checked.
+//! The experiments of Bates in a tiny size, from stamps to SVG. Nothing is timed and no goal is checked.
 
 use vellum_measure::line::{Entry, OnError, Reader};
 use vellum_papers::Scale;

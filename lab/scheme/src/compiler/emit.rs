@@ -14,7 +14,7 @@ pub struct Emitter {
     pub code: Vec<Op>,
     /// Names of procedures and of variables in cells, for errors.
     pub names: Vec<Rc<str>>,
-    /// Constants whose values are not made yet, and the number of the first of them.
+    /// Constants whose values are not made yet, and the number of the first one.
     pub constants: Vec<Datum>,
     constants_made: u32,
     /// Names of global variables.

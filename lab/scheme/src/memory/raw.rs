@@ -23,8 +23,8 @@ const STACK_MIN: usize = 512;
 /// A memory manager.
 ///
 /// # Safety
-/// The words returned by `allocate` may be read and written, are aligned to 16 bytes, and live as long as a
-/// retained word, a slot or the Rust stack holds them.
+/// The words returned by `allocate` may be read and written, and are aligned to 16 bytes. They live as long
+/// as a retained word, a slot or the Rust stack holds them.
 pub unsafe trait Store: std::fmt::Debug + 'static {
     /// Words before the object's first word.
     const HEAD: usize;

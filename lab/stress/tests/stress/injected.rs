@@ -6,7 +6,7 @@
 //! The program runs under a filter (`SECCOMP_RET_USER_NOTIF`) that reports every call of one kind to this
 //! process. Calls whose instruction lies in `libvellum.so` count; the `k`-th is refused, all others
 //! continue. No privilege is needed. `VELLUM_INJECT_CALLS` sets how many calls of each kind are refused in
-//! turn (by default a few of them); `VELLUM_INJECT_KIND` names the only kind to try.
+//! turn (by default a few); `VELLUM_INJECT_KIND` names the only kind to try.
 
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -18,7 +18,7 @@ const NAME: &str = "vellum cost";
 /// The allocator, beside the program `vellum`.
 const LIBRARY: &str = "libvellum.so";
 
-/// A program with a known number of operations.
+/// A program whose number of operations is given.
 struct Subject {
     words: Vec<OsString>,
     /// The source file of the operations.

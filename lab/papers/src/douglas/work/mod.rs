@@ -1,7 +1,7 @@
 //! The work of the worker processes, one file for each kind.
 //!
-//! A worker prints its figures as one line of JSON. Costs are in [`crate::clock::UNIT`] or nanoseconds, as
-//! the end of the name says; the cost of reading the counter is subtracted.
+//! Costs are in [`crate::clock::UNIT`] or nanoseconds, by the end of the name; the cost of reading the
+//! counter is subtracted. A worker prints its figures as one line of JSON.
 
 mod block;
 mod claim;

@@ -136,7 +136,7 @@ fn phase(groups: &[(usize, f64)], millions: u64, io_every: u64) -> ProgramPhase 
 /// Four programs like the paper's B1 to B4.
 ///
 /// Each needs some tens of pages always, as many more within a second of CPU time, and the rest seldom. Their
-/// knees lie at different windows: no single window suits all of them.
+/// knees lie at different windows: no single window suits every program.
 #[must_use]
 pub fn benchmark_programs() -> Vec<Program> {
     let compile = |size: usize| phase(&[(size, 2e-5), (24, 1.5e-6), (40, 3e-7)], 20, 60_000);

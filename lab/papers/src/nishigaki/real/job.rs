@@ -388,8 +388,8 @@ const RESIDENT: u32 = 2;
 
 struct Memory {
     mapping: crate::area::Mapping,
-    /// For each page, the interval in which it was last reported, above its flags. One word, so that an
-    /// update costs no more than a touch.
+    /// For each page, the interval in which it was last reported, above its flags. It is one word, so that an
+    /// update costs about as much as a touch.
     pages: Vec<u32>,
     /// The next page to check for idleness.
     hand: usize,
