@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_held_is_resident_and_counts_for_the_peak() {
+    fn held_memory_is_resident_and_raises_the_peak() {
         // Other tests share the process, so only lower bounds hold.
         const HELD: usize = 48 << 20;
         let area = crate::area::Area::<u8>::new(HELD);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn time_and_faults_add_up() {
+    fn the_meter_counts_time_and_faults() {
         let meter = Meter::start();
         let area = std::hint::black_box(vec![1u8; 4 << 20]);
         let metrics = meter.stop();

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_of_sections_by_name_are_named_after_them_and_each_once() {
+    fn cell_names_begin_with_their_section_and_are_unique() {
         for (section, names) in [
             (crate::gc::SECTION, crate::gc::names()),
             (crate::heap::SECTION, crate::heap::names()),

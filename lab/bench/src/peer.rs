@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_found_or_has_a_cure() {
+    fn every_peer_is_found_or_has_a_remedy() {
         let roster = discover(Some(Path::new("/nonexistent/libvellum.so")));
         assert_eq!(roster.peers.len() + roster.missing.len(), NAMES.len());
         assert!(roster.get(GLIBC).is_some_and(|glibc| glibc.library.is_none()));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_named_are_kept() {
+    fn keep_leaves_only_the_named_peers() {
         let mut roster = discover(None);
         roster.keep(&[GLIBC.to_owned()]);
         assert_eq!(roster.peers.iter().map(|peer| peer.name).collect::<Vec<_>>(), [GLIBC]);

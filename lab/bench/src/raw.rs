@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_survive_and_damage_is_seen() {
+    fn stamps_detect_damage() {
         for bytes in [1, 7, 8, 9, 4096] {
             let block = Block { at: malloc(bytes), bytes };
             block.stamp();

@@ -103,7 +103,7 @@ mod tests {
     use crate::{Ended, Metrics, Run};
 
     #[test]
-    fn every_run_is_there_in_order() {
+    fn json_has_every_run_in_order() {
         let mut metrics = Metrics::new();
         metrics.set("ns", 4.0);
         let arms = vec![

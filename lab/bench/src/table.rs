@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_geometric_and_of_all_cells_or_none() {
+    fn means_are_geometric_and_need_every_cell() {
         let sheet = |cell: &str, own: f64| Sheet {
             cell: cell.to_owned(),
             arms: [("libgc", 4.0), ("plan", own)].map(|(arm, ns)| (arm.to_owned(), vec![run(ns)])).into(),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_control_limits_what_can_be_told() {
+    fn differences_within_the_control_are_noise() {
         // Two arms of glibc differ by 10 %, so a figure closer than that to the limit is within noise.
         let off: Vec<f64> = STEADY.iter().map(|v| v * 1.1).collect();
         let near: Vec<f64> = STEADY.iter().map(|v| v * 1.05).collect();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_is_chosen_among_those_that_ran() {
+    fn the_least_arm_is_chosen_among_arms_with_figures() {
         let target = Target::at_most(1.0, Against::Least(&["absent", "b", "c"]));
         let judged = decide(&target, &sheet("cell", &[("b", &[3.0]), ("c", &[2.0]), ("vellum", &[1.0])]));
         assert_eq!(judged.verdict, Verdict::Met);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_round_tells_only_large_differences() {
+    fn a_single_round_shows_only_large_differences() {
         let single = sheet("cell", &[("glibc", &[1.0]), ("vellum", &[1.05])]);
         assert_eq!(
             decide(&Target::at_most(1.02, Against::Arm("glibc")), &single).verdict,
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn another_arm_can_be_judged_and_its_other_figures_be_the_measure() {
+    fn another_arm_can_be_judged_against_its_own_figures() {
         let both = sheet("cell", &[("libgc", &[10.0]), ("mark_sweep", &[4.0])]);
         let target = Target::at_most(0.5, Against::Arm("libgc")).of("mark_sweep");
         assert_eq!((decide(&target, &both).verdict, decide(&target, &both).ratio), (Verdict::Met, Some(0.4)));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn another_cell_can_be_the_measure() {
+    fn a_target_can_compare_with_another_cell() {
         let (big, small) = (sheet("big", &[("vellum", &[30.0])]), sheet("small", &[("vellum", &[20.0])]));
         let target = Target::at_most(2.0, Against::Cell("small".to_owned()));
         let judged = judge(&target, "ns", &big, |name| (name == "small").then_some(&small), 1);

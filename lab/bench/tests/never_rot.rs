@@ -53,7 +53,7 @@ fn every_workload_runs_under_every_allocator_found() {
 }
 
 #[test]
-fn a_library_that_is_not_preloaded_is_noticed() {
+fn a_library_that_is_not_preloaded_is_an_error() {
     let mut command = Command::new(BENCH);
     command.args(["work", "pair", "bytes=4096"]).env_clear().env(EXPECT, "/nonexistent/libother.so");
     let output = command.output().expect("the executable starts");
@@ -153,7 +153,7 @@ fn a_campaign_of_timings_prints_its_goals_and_writes_every_run() {
 }
 
 #[test]
-fn a_campaign_of_collectors_prints_its_goals_and_names_who_is_missing() {
+fn a_campaign_of_collectors_prints_its_goals_and_missing_collectors() {
     let mut command = Command::new(BENCH);
     command.args(["--quick", "--only", "gc-short-16", "--rounds", "1"]).env_remove("CARGO");
     let output = command.output().expect("the executable starts");

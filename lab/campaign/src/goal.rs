@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_the_bound_meets_it() {
+    fn a_value_on_the_bound_meets_it() {
         for bound in [Bound::AtMost(2.0), Bound::AtLeast(2.0)] {
             assert_eq!(Goal::of("x", "", bound, Some(2.0)).verdict, Verdict::Met);
             assert_eq!(
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_bounds_what_is_claimed() {
+    fn differences_within_noise_are_marked() {
         let of = |estimate: f64, noise: f64| Verdict::of(Bound::AtMost(1.0), estimate, None, Some(noise));
         assert_eq!(of(0.9, 0.05), Verdict::Met);
         assert_eq!(of(0.9, 0.2), Verdict::MetWithinNoise);

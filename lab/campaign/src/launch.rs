@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_end_is_told_apart() {
+    fn every_kind_of_failure_is_distinguished() {
         let exit = shell("echo why >&2; exit 3", false).run(LONG).unwrap_err();
         assert_eq!(exit, Ended::Exit { code: 3, last: "why".to_owned() });
         let killed = shell("kill -SEGV $$", false).run(LONG).unwrap_err();
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_can_end_it() {
+    fn the_watch_function_can_end_a_process() {
         let between = Duration::from_millis(1);
         let mut looks = 0;
         let ended = shell("sleep 60", true).run_watched(LONG, between, &mut || {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_is_made_from_nothing() {
+    fn the_environment_is_built_from_nothing() {
         let mut launch = shell("echo \"{\\\"n\\\": $(env | grep -c -E '^(CARGO|HOME|USER)')}\"; true", true);
         launch.env.push(("CARGO_LIKE".into(), "1".into()));
         assert_eq!(launch.run(LONG).unwrap().get("n"), Some(1.0));

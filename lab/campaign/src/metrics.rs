@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_travel_as_one_json_object() {
+    fn metrics_are_one_json_object() {
         let mut metrics = Metrics::new();
         metrics.set("wall_ns", 12.5);
         metrics.set("nothing", f64::NAN);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_peer_is_a_file_or_has_a_cure() {
+    fn every_packaged_peer_is_a_file_or_has_a_remedy() {
         let all = packaged();
         assert_eq!(all.len(), PACKAGED.len() + 1);
         assert!(matches!(&all[0], Ok(glibc) if glibc.library.is_none() && glibc.version.contains('.')));

@@ -7,7 +7,7 @@ use vellum_campaign::{Arm, Campaign, Cell, Launch};
 use vellum_process::Interrupt;
 
 #[test]
-fn a_signal_keeps_the_runs_there_are() {
+fn a_signal_keeps_the_finished_runs() {
     let _caught = Interrupt::catch().unwrap();
     let launch = Launch {
         program: "/bin/sh".into(),

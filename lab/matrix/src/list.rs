@@ -118,7 +118,7 @@ mod tests {
     const ROWS_MIN: usize = 120;
 
     #[test]
-    fn the_list_is_whole() {
+    fn the_list_of_programs_is_complete() {
         let rows = rows().expect("a list");
         assert!(rows.len() >= ROWS_MIN, "{} rows", rows.len());
         let names: BTreeSet<_> = rows.iter().map(|row| &row.name).collect();

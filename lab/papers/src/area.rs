@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mappings_are_where_they_should_be_and_keep_contents_when_resized() {
+    fn mappings_are_aligned_and_keep_contents_when_resized() {
         for frames in [Frames::Faults, Frames::Populated, Frames::Huge] {
             let mapping = Mapping::new(3 * HUGE, frames).unwrap();
             assert!(frames != Frames::Huge || mapping.start().addr().is_multiple_of(HUGE));

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_figure_shows_its_labels_and_skips_what_has_no_place() {
+    fn a_figure_shows_its_labels_and_skips_points_outside_its_scale() {
         let sizes = |y: f64| vec![(4096.0, y), (1048576.0, 10.0 * y), (1073741824.0, 0.0)];
         let figure = Figure {
             name: "f",

@@ -139,7 +139,7 @@ mod tests {
     use vellum_campaign::Bound;
 
     #[test]
-    fn the_closing_line_counts_and_the_text_names_what_is_missing() {
+    fn the_closing_line_counts_goals_and_the_text_lists_missing_figures() {
         let goals = vec![
             Goal::of("speed", "x", Bound::AtLeast(2.0), Some(3.0)),
             Goal::of("memory", " MiB", Bound::AtMost(2.0), Some(3.0)),

@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_built_is_named_with_its_cure() {
+    fn missing_heaps_are_listed_with_their_remedy() {
         let mut workshop = Workshop::new(Path::new("/nonexistent/libvellum.so")).unwrap();
         let (_, missing) = workshop.discover();
         let plans: Vec<_> =

@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_history_is_its_largest_advice_and_a_sum_takes_each_workload_once() {
+    fn a_history_keeps_its_largest_advice_and_the_sum_counts_each_workload_once() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("history");
         let lines = [
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_is_no_figure() {
+    fn a_killed_run_has_no_figure() {
         let took = |system_ns: f64, cut| Took { user_ns: 1e9, system_ns, cut, ..Took::default() };
         let judged = |limited| {
             let mut finding = Finding::new();

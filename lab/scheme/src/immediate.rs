@@ -100,7 +100,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_say_what_they_are(wide in any::<i64>(), bits in any::<u64>(), letter in any::<char>()) {
+        fn words_encode_their_types(wide in any::<i64>(), bits in any::<u64>(), letter in any::<char>()) {
             let number = wide >> (64 - INTEGER_BITS);
             prop_assert_eq!(as_integer(integer(number)), Some(number));
             prop_assert_eq!(as_float(integer(number)), None);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_have_room() {
+    fn the_extreme_integers_fit() {
         let most = (1i64 << (INTEGER_BITS - 1)) - 1;
         assert!(is_integer(most) && !is_integer(most + 1) && is_integer(-most - 1) && !is_integer(-most - 2));
         assert_eq!(as_integer(integer(-most - 1)), Some(-most - 1));

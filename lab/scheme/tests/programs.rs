@@ -58,12 +58,12 @@ fn passes(name: &str, points: Option<&str>) {
 }
 
 #[test]
-fn programs_print_what_they_should() {
+fn programs_print_the_expected_output() {
     programs().iter().for_each(|name| passes(name, None));
 }
 
 #[test]
-fn programs_at_random_collection_points() {
+fn programs_pass_with_collections_at_random() {
     let seed = vellum_random::test_seed(None);
     for name in programs() {
         // With a million frames on the stack, each collection scans all of them.
@@ -89,7 +89,7 @@ fn benchmarks_run() {
 }
 
 #[test]
-fn errors_say_where() {
+fn errors_report_their_place() {
     let cases = [
         ("(display 1)\n  (car 'x)", "-:2:3: car: a pair was expected, not x"),
         ("(define (f x)\n  (+ x\n     (g x)))\n(f 1)", "-:3:7: g is not defined"),
@@ -222,7 +222,7 @@ fn datum(random: &mut impl FnMut(usize) -> usize, depth: usize) -> String {
 }
 
 #[test]
-fn numbers_and_data_are_as_in_rust() {
+fn numbers_and_data_agree_with_rust() {
     let seed = vellum_random::test_seed(None);
     let mut state = seed;
     let mut random = |below: usize| {
@@ -249,7 +249,7 @@ fn numbers_and_data_are_as_in_rust() {
 }
 
 #[test]
-fn the_command_line_is_as_its_help_says() {
+fn the_command_line_follows_its_help() {
     let run = |arguments: &[&str]| scheme().args(arguments).output().expect("the interpreter starts");
     let value = run(&["-e", "(cadr (list 1 '(a \"b\")))", "x"]);
     assert_eq!((text(&value.stdout).as_str(), value.status.code()), ("(a \"b\")\n", Some(0)));
@@ -265,7 +265,7 @@ fn the_command_line_is_as_its_help_says() {
 }
 
 #[test]
-fn the_dialogue_goes_on_after_errors() {
+fn the_session_continues_after_errors() {
     let mut command = scheme();
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().expect("the interpreter starts");

@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn one_that_costs_too_much_has_to_give_the_peak() {
+    fn a_rival_over_the_cost_limit_counts_with_the_peak() {
         let run = |arm: &str, cpu: f64| {
             json!({ "cell": "advice-x", "arm": arm, "round": 0, "metrics": {
                 "give_bytes": 60, "user_ns": cpu, "system_ns": 0.0, "charged_bytes": 100, "recommended_bytes": 50,

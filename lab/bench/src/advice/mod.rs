@@ -311,7 +311,7 @@ mod tests {
     use crate::confined;
 
     #[test]
-    fn a_report_is_read_and_one_without_advice_is_none() {
+    fn reports_are_parsed_and_may_lack_a_recommendation() {
         let report = json!({ "working_set": {
             "delay": { "mean_ns": 9000.0 },
             "verdict": {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_costly_limit_misses_its_goal_and_one_that_was_cut_is_no_figure() {
+    fn a_costly_limit_misses_its_goal_and_a_stopped_run_has_no_figure() {
         let took = |system_ns: f64, cut| {
             let ran = confined::Took { user_ns: 1e9, system_ns, cut, ..confined::Took::default() };
             Took { ran, ..Took::default() }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_takes_less_the_more_it_hurts() {
+    fn the_loop_reclaims_less_under_higher_pressure() {
         assert_eq!((part(0.0), part(PRESSURE), part(1.0)), (TAKE, 0.0, 0.0));
         assert!((part(PRESSURE / 2.0) - TAKE / 2.0).abs() < 1e-12);
     }

@@ -134,7 +134,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn lines_have_the_error_of_their_samples() {
+    fn lines_get_the_standard_error_of_their_samples() {
         let ever = json!({ "bytes": 1000, "blocks": 100, "samples": 4 });
         let site = json!({ "place": "a", "via": null, "held": { "ever": ever } });
         let document = json!({

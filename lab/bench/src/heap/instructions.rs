@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_of_the_library_has_another_name_at_the_same_place() {
+    fn the_copied_library_has_the_altered_name_at_the_same_place() {
         let [name, other] = NAMES;
         assert_eq!(name.len(), other.len());
         let place = tempfile::tempdir().expect("a directory");

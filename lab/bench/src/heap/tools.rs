@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_have_lines_in_both_sources() {
+    fn every_fault_mark_is_found_in_both_sources() {
         for (mark, _) in FAULTS {
             assert!(line_of(PROGRAM, mark) > 0 && line_of(SCRIPT, mark) > 0, "{mark}");
         }

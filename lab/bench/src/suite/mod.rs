@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_has_its_controls_and_a_known_workload() {
+    fn every_cell_has_its_controls_and_an_existing_workload() {
         let workloads: Vec<&str> = crate::work::WORKLOADS.iter().map(|w| w.name).collect();
         let sections = suite(&plan(true));
         let quick = plan(true);
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_of_mimalloc_bench_are_run_as_far_as_they_were_built() {
+    fn only_built_programs_of_mimalloc_bench_are_run() {
         assert!(small::section(&plan(false)).cells.is_empty());
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("out/bench")).unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_and_cells_can_be_picked() {
+    fn only_selects_sections_and_cells() {
         let picked = only(suite(&plan(true)), "large");
         assert_eq!(picked.iter().map(|section| section.name).collect::<Vec<_>>(), ["large"]);
         let picked = only(suite(&plan(true)), "1M");

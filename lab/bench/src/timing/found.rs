@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_without_figures_is_no_right_one_and_is_named() {
+    fn a_repeat_without_figures_counts_as_failed_and_is_listed() {
         let run = duel(1.0, 0.0, 100.0);
         let found = Found::of(&[sheet("alloc", VELLUM, &[&run, &[]])], 1);
         assert_eq!(verdict(&found, "right sign, of 2"), Some((Some(1.0), Verdict::Missed)));
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn processes_are_held_against_hyperfines_time() {
+    fn process_duels_are_compared_with_hyperfines_time() {
         let mut both = sheet("process", VELLUM, &[&duel(1.0, 0.1, 5.0)]);
         both.arms.extend(sheet("process", HYPERFINE, &[&[("effect_percent", -3.0), ("seconds", 0.8)]]).arms);
         let found = Found::of(&[both], 1);

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn b_is_exactly_one_in_a_hundred_more() {
+    fn b_does_exactly_one_percent_more() {
         for kernel in Kernel::ALL {
             let Sizes { a, b } = kernel.sizes();
             assert!(a >= HUNDRED && b * 100 == a * 101, "{kernel}: {a} and {b}");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_chain_is_the_published_register() {
+    fn the_chain_computes_the_published_shift_register() {
         // Computed step by step here, to verify that the compiler removes and merges no steps of the loop.
         let mut x = 88_172_645_463_325_252u64;
         for turns in 0..50 {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_allocating_kernel_does_the_same_each_time() {
+    fn the_allocating_kernel_repeats_its_result() {
         let sum = Kernel::Alloc.run(2000);
         assert!(sum > 0);
         assert_eq!(Kernel::Alloc.run(2000), sum);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_runs_a_known_task_and_every_cell_is_named_after_the_section() {
+    fn every_arm_runs_an_existing_task_and_cell_names_begin_with_the_section() {
         let cells = cells();
         for cell in &cells {
             assert!(crate::names_section(&cell.name, SECTION) && !cell.arms.is_empty(), "{}", cell.name);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_whose_tools_are_missing_leave() {
+    fn arms_without_their_tool_are_removed() {
         let (worker, mut cells) = (PathBuf::from("/dev/null/bench"), cells());
         cells.retain(|cell| ["timing-base", "timing-process"].contains(&cell.name.as_str()));
         let missing = prepare(&worker, &mut cells);

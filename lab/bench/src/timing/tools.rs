@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named_with_its_cure() {
+    fn missing_tools_are_listed_with_their_remedy() {
         let folder = tempfile::tempdir().unwrap();
         let blocked = folder.path().join("file");
         std::fs::write(&blocked, "").unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_made_anew() {
+    fn an_existing_link_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("sh");
         for _ in 0..2 {

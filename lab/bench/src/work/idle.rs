@@ -157,7 +157,7 @@ fn fill(bytes: usize, seed: u64, size: impl Fn(&mut Rng) -> usize) -> Area<Block
 mod tests {
     use super::*;
     #[test]
-    fn a_fill_adds_up() {
+    fn filled_blocks_have_the_requested_total() {
         let blocks = fill(1 << 20, 3, |rng| 16 + rng.below(497) as usize);
         assert_eq!(blocks.iter().map(|b| b.bytes).sum::<usize>(), 1 << 20);
         blocks.iter().for_each(|b| b.release());

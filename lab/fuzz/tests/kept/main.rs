@@ -103,7 +103,7 @@ each! {
 /// Every target has a test, a corpus of readable files, a program for cargo-fuzz and a row in the list of
 /// readers.
 #[test]
-fn targets_are_whole() {
+fn every_target_has_all_its_parts() {
     let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(names, TESTED);
     let list = std::fs::read_to_string(folder().join("README.md")).expect("the list of readers");
@@ -128,7 +128,7 @@ fn targets_are_whole() {
 
 /// The harness finds both kinds of failures: a panic, and unbounded memory.
 #[test]
-fn a_broken_promise_is_found() {
+fn broken_invariants_are_found() {
     let panics = Target { name: "panics", run: |data| assert!(!data.contains(&7), "a seven"), words: &[] };
     let watch = Watch::new(panics);
     assert!(watch.run(&[1, 2]).is_ok());

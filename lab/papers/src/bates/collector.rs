@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_are_made_until_they_tell() {
+    fn stamps_repeat_until_enough_are_delayed() {
         let enough = |all: &Series, made: usize| made == TIMES_MAX || delays(all) >= DELAYED_ENOUGH;
         let made = |delayed| repeated(|| Ok::<_, ()>(series(100, delayed)), enough).unwrap();
         let (all, times) = made(15);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_delays_are_not_judged_by() {
+    fn too_few_delays_give_no_verdict() {
         let of = |stubborn, gives| {
             vec![(Treatment::Stubborn, series(4000, stubborn)), (Treatment::GivesWay, series(4000, gives))]
         };

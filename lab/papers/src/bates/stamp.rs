@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_never_runs_back() {
+    fn stamps_never_decrease() {
         match SlowStamp::open() {
             Ok(stamp) => {
                 let first = stamp.now().unwrap();

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headlines_of_the_text_are_in_the_tables() {
+    fn the_tables_agree_with_the_papers_text() {
         let clock = |client, original, copy_back, mode: usize| {
             appendix(client, original, copy_back).map_or(0.0, |one| one.clock_s(mode))
         };

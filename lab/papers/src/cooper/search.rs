@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_is_taken_up_and_finds_the_fastest() {
+    fn a_journal_is_resumed_and_finds_the_fastest_run() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("j");
         let sizing = |ratio| Sizing::Original { mem_limit: 0.5, ratio };

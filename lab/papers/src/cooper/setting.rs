@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sources_parameters_become_parts_of_this_memory() {
+    fn the_papers_parameters_become_fractions_of_this_memory() {
         let found = Strategy::Modified.published("sort", Mode::None).unwrap();
         let Sizing::Modified { mem_lim, min_new_size, .. } = found else { panic!("{found:?}") };
         assert_eq!(mem_lim, 0.0);

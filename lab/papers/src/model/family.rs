@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_found_has_the_published_optima_and_is_no_further() {
+    fn a_search_keeps_the_published_optima_and_never_increases_the_distance() {
         let (synthetic, length) = (Synthetic::S2, Ticks(2_000_000));
         let start = measure(synthetic, synthetic.fitted(), Estimation::SOURCE, length, &[3]);
         let found = nearest(synthetic, start.clone(), Estimation::SOURCE, 4, length, &[3]);

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_program_is_found_again() {
+    fn a_fit_reproduces_the_optimum_of_a_given_program() {
         // The optimum of a program with known tails serves as published; the fit starts elsewhere.
         let known = Slrum::from_tails(&[1e-2, 1e-3, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5]).unwrap();
         let windows = Turner::sampled(&known, Ticks(1000), 60).unwrap();

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bent_valley_is_followed_to_its_end() {
+    fn a_curved_valley_is_followed_to_its_minimum() {
         // Rosenbrock's function, with its minimum at (1, 1).
         let mut at = [-1.2, 1.0];
         let sum = minimise(&mut at, 200, |x| vec![10.0 * (x[1] - x[0] * x[0]), 1.0 - x[0]]);
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_that_nothing_depends_on_stays() {
+    fn an_unknown_without_effect_stays_constant() {
         let mut at = [5.0, 3.0];
         minimise(&mut at, 50, |x| vec![x[0] - 2.0]);
         assert!((at[0] - 2.0).abs() < 1e-6 && at[1] == 3.0, "{at:?}");
     }
 
     #[test]
-    fn three_equations_by_hand() {
+    fn three_equations_match_a_hand_calculation() {
         let matrix = vec![vec![0.0, 2.0, 1.0], vec![1.0, 0.0, 0.0], vec![3.0, 0.0, 1.0]];
         assert_eq!(solve(matrix, vec![7.0, 1.0, 6.0]), Some(vec![1.0, 2.0, 3.0]));
         assert_eq!(solve(vec![vec![0.0]], vec![1.0]), None);

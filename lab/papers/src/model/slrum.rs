@@ -203,7 +203,7 @@ mod tests {
     use vellum_workset::oracle::StackDistances;
 
     #[test]
-    fn depths_come_as_often_as_q_says() {
+    fn depths_follow_the_distribution_q() {
         let q = [0.5, 0.2, 0.15, 0.1, 0.05];
         let program = Slrum::new(&q).unwrap();
         let (mut oracle, mut seen, count) = (StackDistances::new(), [0u32; 5], 200_000);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_distribution_is_refused() {
+    fn invalid_distributions_are_refused() {
         assert_eq!(Slrum::new(&[]), Err(SlrumError::Pages(0)));
         assert_eq!(Slrum::new(&[0.5, 0.25]), Err(SlrumError::Sum(0.75)));
         assert_eq!(Slrum::new(&[1.5, -0.5]), Err(SlrumError::Probability { depth: 1, value: 1.5 }));

@@ -193,7 +193,7 @@ mod tests {
     use crate::model::Turner;
 
     #[test]
-    fn a_fixed_window_holds_what_turner_says() {
+    fn a_fixed_window_matches_turners_formulas() {
         let tails: Vec<f64> = (1..30).map(|h| 0.05 * 0.75f64.powi(h)).collect();
         let program = Slrum::from_tails(&tails).unwrap();
         // Pages are evicted every 20 references, so the actual window varies from 200 to 220.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_of_no_time() {
+    fn a_trial_without_time_has_zero_figures() {
         let program = Slrum::new(&[1.0]).unwrap();
         let trial =
             Trial { delta: Ticks(10), warm_up: Ticks(0), length: Ticks(0), horizon: Quanta(2), seed: 1 };

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn three_pages_by_hand() {
+    fn three_pages_match_a_hand_calculation() {
         // Two references: the second stays on the page with 1/2, else there are two pages. Three references:
         // P(1) = 1/4; P(2) = 1/2 · 1/2 + 1/2 · 3/4 = 5/8; P(3) = 1/2 · 1/4 = 1/8.
         let program = Slrum::new(&[0.5, 0.25, 0.25]).unwrap();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn squaring_gives_what_stepping_gives() {
+    fn squaring_matches_stepping() {
         let tails: Vec<f64> = (1..30).map(|h| 0.2 * 0.8f64.powi(h)).collect();
         let program = Slrum::from_tails(&tails).unwrap();
         let sampled = Turner::sampled(&program, Ticks(37), 20).unwrap();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn too_large_is_said() {
+    fn too_large_programs_give_none() {
         let program = Slrum::from_tails(&[1e-9; TURNER_PAGES_MAX]).unwrap();
         assert_eq!(Turner::sampled(&program, Ticks(10), 1), None);
         assert_eq!(Turner::sampled(&Slrum::new(&[1.0]).unwrap(), Ticks(0), 1), None);

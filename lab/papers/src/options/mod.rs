@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_order_is_the_sources_whatever_is_asked() {
+    fn experiments_run_in_the_papers_order() {
         use douglas::Experiment::{Faults, Remap};
         assert_eq!(asked::<douglas::Experiment>(&[]).len(), 6);
         assert_eq!(asked(&[Remap, Faults]), [Faults, Remap]);

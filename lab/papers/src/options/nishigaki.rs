@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_real_unless_it_is_asked_for() {
+    fn the_real_experiment_runs_only_if_chosen() {
         let all = Experiment::value_variants().to_vec();
         let computed: Vec<_> = all.iter().copied().filter(|one| *one != Experiment::Real).collect();
         assert_eq!(Options::default().experiments(), computed);

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loaders_words_name_the_library() {
+    fn the_library_is_found_in_the_loaders_output() {
         let said = "\tlinux-vdso.so.1 (0x7ffe)\n\tlibgc.so.1 => /opt/a b/libgc.so.1 (0x7f01)\n\tlibc.so.6 => /lib/libc.so.6 (0x7f02)\n";
         assert_eq!(named(said), Some(PathBuf::from("/opt/a b/libgc.so.1")));
         assert_eq!(named("\tlibgc.so.1 => not found\n"), None);

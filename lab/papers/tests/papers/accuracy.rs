@@ -66,7 +66,7 @@ fn the_one_pass_curve_is_the_definition() {
 }
 
 #[test]
-fn a_sample_is_off_by_no_more_than_it_says() {
+fn a_samples_error_is_within_its_stated_bound() {
     let program = program(40_000);
     let (_, exact) = curve_of(&program, 3_000_000, 1 << 17, 43);
     let (sampler, sampled) = curve_of(&program, 3_000_000, 1 << 12, 43);
@@ -82,7 +82,7 @@ fn a_sample_is_off_by_no_more_than_it_says() {
 }
 
 #[test]
-fn a_limit_faults_as_the_curve_says() {
+fn faults_under_a_limit_match_the_curve() {
     let (program, references) = (program(2000), 1_000_000);
     let (_, curve) = curve_of(&program, references, 1 << 12, 47);
     let mut oracle = StackDistances::new();
@@ -100,7 +100,7 @@ fn a_limit_faults_as_the_curve_says() {
 }
 
 #[test]
-fn a_limit_costs_what_the_history_says_through_phases() {
+fn the_cost_of_a_limit_over_phases_matches_the_history() {
     // By turns three quarters of the references in a small locality and a quarter in a large one, with one
     // limit for both.
     let (small, large) = (program(300), program(3000));
@@ -136,7 +136,7 @@ fn a_limit_costs_what_the_history_says_through_phases() {
 }
 
 #[test]
-fn looks_after_a_clearing_find_the_curve() {
+fn samples_after_a_clearing_give_the_curve() {
     let program = program(400);
     let (delta, windows) = (500u64, doubling_windows(500.0, 6));
     let mut history = History::new(windows.clone(), 1.0);
@@ -161,7 +161,7 @@ fn looks_after_a_clearing_find_the_curve() {
 }
 
 #[test]
-fn counters_sampled_in_time_find_the_curve_and_its_knee() {
+fn sampled_counters_give_the_curve_and_its_knee() {
     let fit = Synthetic::S1.fitted();
     let (delta, horizon, samples) = (STEP, Quanta(42), 12_000);
     let mut counters = Counters::new(horizon);

@@ -45,7 +45,7 @@ fn every_experiment_runs() {
 }
 
 #[test]
-fn one_experiment_can_be_asked_for() {
+fn one_experiment_can_be_chosen() {
     let options = Options { only: vec![vellum_papers::bates::Experiment::Clocks], ..Options::default() };
     let report = run(&options, Scale::Tiny, &mut |_| (), |_| ()).expect("some clock can be read");
     assert_eq!(report.experiments.len(), 1);

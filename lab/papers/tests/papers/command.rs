@@ -7,7 +7,7 @@ fn papers(words: &[&str]) -> Output {
 }
 
 #[test]
-fn help_shows_sources_and_no_workers() {
+fn help_lists_papers_but_no_workers() {
     let help = String::from_utf8(papers(&["--help"]).stdout).expect("text");
     assert!(
         help.contains("douglas")
@@ -39,7 +39,7 @@ fn a_worker_prints_one_line_of_figures_and_fails_with_125() {
 }
 
 #[test]
-fn bates_runs_and_its_json_and_lines_are_whole() {
+fn bates_writes_complete_json_and_lines() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let lines = place.path().join("b.obs");
     let path = lines.to_str().expect("a plain path");
@@ -58,7 +58,7 @@ fn bates_runs_and_its_json_and_lines_are_whole() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_refused_before_anything_runs() {
+fn unwritable_outputs_are_refused_before_the_run() {
     for source in ["douglas", "bates", "smith", "nishigaki", "cooper"] {
         let ended = papers(&[source, "--quick", "--json", "/no/such/directory/r.json"]);
         assert_eq!(ended.status.code(), Some(125));

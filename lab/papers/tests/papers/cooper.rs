@@ -43,7 +43,7 @@ fn found(options: &Options, library: &std::path::Path) -> (Vec<Finding>, serde_j
 }
 
 #[test]
-fn live_size_is_drawn_by_every_plan() {
+fn every_plan_draws_the_live_size() {
     for plan in [PlanName::MarkSweep, PlanName::MostlyCopying, PlanName::Appel] {
         let (seen, json) = found(&options(plan, &[Experiment::Live]), &library());
         let missing = json["missing"].as_array().expect("a list");
@@ -62,7 +62,7 @@ fn live_size_is_drawn_by_every_plan() {
 }
 
 #[test]
-fn what_vellum_pages_makes_every_figure_of_the_source() {
+fn paging_by_vellum_gives_every_figure_of_the_paper() {
     let (seen, json) = found(&options(PlanName::Appel, &[Experiment::Pager]), &library());
     let missing = json["missing"].as_array().expect("a list");
     if !missing.is_empty() && seen[0].tables.is_empty() {
@@ -79,7 +79,7 @@ fn what_vellum_pages_makes_every_figure_of_the_source() {
 }
 
 #[test]
-fn without_a_library_everything_is_named_and_nothing_measured() {
+fn without_a_library_all_experiments_are_listed_as_missing() {
     let only = [Experiment::Live, Experiment::Pager, Experiment::Sort];
     let (seen, json) =
         found(&options(PlanName::Appel, &only), std::path::Path::new("/nonexistent/libvellum.so"));

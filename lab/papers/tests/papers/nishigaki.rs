@@ -42,7 +42,7 @@ fn every_experiment_runs() {
 }
 
 #[test]
-fn what_is_simulated_comes_out_the_same_again_and_differs_by_seed() {
+fn simulations_repeat_and_depend_on_the_seed() {
     let found = |seed| {
         let only = vec![Experiment::Throughput];
         let options = Options { only, common: seeded(seed), ..Options::default() };

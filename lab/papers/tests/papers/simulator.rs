@@ -55,7 +55,7 @@ fn no_machine_exceeds_the_bound() {
 }
 
 #[test]
-fn squeezed_one_window_each_beats_one_for_all_and_global_replacement() {
+fn windows_for_each_job_win_where_memory_is_short() {
     let common = service(FRAMES_2M, ONE, Eviction::AtOnce);
     let global = service(FRAMES_2M, Windows::GlobalLru, Eviction::AtOnce);
     for windows in [PE, LT] {
@@ -66,7 +66,7 @@ fn squeezed_one_window_each_beats_one_for_all_and_global_replacement() {
 }
 
 #[test]
-fn not_squeezed_nothing_is_lost() {
+fn windows_for_each_job_lose_nothing_where_memory_is_ample() {
     for eviction in [Eviction::WhenShort, Eviction::WhenNeeded] {
         let best = service(FRAMES_3M, ONE, eviction).max(service(FRAMES_3M, Windows::GlobalLru, eviction));
         for windows in [PE, LT] {
@@ -77,14 +77,14 @@ fn not_squeezed_nothing_is_lost() {
 }
 
 #[test]
-fn the_king_size_program_is_kept_small_by_its_own_window() {
+fn the_king_size_programs_own_window_keeps_it_small() {
     let [common, own] = [ONE, PE].map(|windows| run(FRAMES_2M, windows, Eviction::AtOnce, 5));
     assert!(own.jobs[0].pages < common.jobs[0].pages / 4.0, "{own:?} {common:?}");
     assert!(own.multiprogramming > common.multiprogramming && own.ready > common.ready);
 }
 
 #[test]
-fn nobody_starves() {
+fn no_job_starves() {
     for windows in [ONE, PE, LT] {
         let report = run(FRAMES_2M, windows, Eviction::AtOnce, 3);
         for job in &report.jobs {
@@ -94,7 +94,7 @@ fn nobody_starves() {
 }
 
 #[test]
-fn settings_without_sense_are_refused() {
+fn invalid_settings_are_refused() {
     let sound = Settings::source(FRAMES_2M, ONE, Eviction::AtOnce, 1);
     let said = |settings: Settings| simulate(&settings).unwrap_err();
     assert_eq!(said(Settings { frames: 3, ..sound.clone() }), SettingsError::Frames(3));

@@ -65,7 +65,7 @@ fn every_experiment_runs_with_the_collectors_found() {
 }
 
 #[test]
-fn a_library_that_is_not_there_is_named() {
+fn a_missing_library_is_reported() {
     let options = Options { common: seeded(7), only: vec![Experiment::Libgc], ..Options::default() };
     let nowhere = PathBuf::from("/nonexistent/libvellum.so");
     let libraries = Libraries { vellum: nowhere, libgc: Err("no libgc.so.1 here: build it".to_owned()) };

@@ -43,7 +43,7 @@ fn all_six_cells_meet_the_goal() {
 }
 
 #[test]
-fn the_sources_controller_falls_short_of_windows_as_published() {
+fn the_papers_controller_chooses_too_small_windows_as_published() {
     // The paper measured 0.82 and 2.74 million instructions, but 1.2 and 4.0 are optimal: its controller uses
     // too short a history.
     let fit = Synthetic::S1.fitted();
@@ -55,7 +55,7 @@ fn the_sources_controller_falls_short_of_windows_as_published() {
 }
 
 #[test]
-fn within_its_tolerance_the_sources_controller_comes_near_the_published_rows() {
+fn the_papers_controller_with_its_tolerance_is_near_the_published_rows() {
     let distance = |tolerance| -> f64 {
         let of = |synthetic: Synthetic| {
             measure(synthetic, synthetic.fitted(), Estimation::Source { tolerance }, LENGTH, &[101, 102])

@@ -229,7 +229,7 @@ fn the_collector() {
 
 /// On a kernel with larger pages the C library serves all requests, without a message.
 #[test]
-fn larger_pages_are_left_to_the_c_library() {
+fn the_c_library_serves_on_larger_pages() {
     let Some(machine) = machine() else { return };
     let place = Place::new();
     let program = machine.compiled(&place, "interface", false);

@@ -317,11 +317,11 @@ fn refuse_each(environment: &[(&str, &str)]) {
 }
 
 #[test]
-fn refusals_do_no_harm() {
+fn programs_survive_refused_system_calls() {
     refuse_each(&[]);
 }
 
 #[test]
-fn refusals_do_no_harm_where_pages_are_paged() {
+fn paged_programs_survive_refused_system_calls() {
     refuse_each(&[("VELLUM_FRAMES", "1M")]);
 }

@@ -36,7 +36,7 @@ fn stress(folder: &Path, place: &Path) -> Option<(PathBuf, PathBuf)> {
 
 /// Runs the workload for a few seconds; `lab/clients/libgc/stress.py` makes a thousand such runs.
 #[test]
-fn everything_at_once_at_random_collection_points() {
+fn the_stress_workload_passes_with_collections_at_random() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some((program, library)) = stress(&folder, place.path()) else { return };
@@ -69,7 +69,7 @@ fn everything_at_once_at_random_collection_points() {
 
 /// Threads in unusual places, and forks beside them.
 #[test]
-fn threads_may_be_anywhere() {
+fn threads_in_unusual_places_pass() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some((_, library)) = stress(&folder, place.path()) else { return };
@@ -135,7 +135,7 @@ fn programs_handle_faults_themselves() {
 
 /// Collections at random points, or at each allocation.
 #[test]
-fn every_program_passes_whenever_collections_come() {
+fn every_program_passes_with_collections_at_any_point() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     for name in PROGRAMS {

@@ -160,7 +160,7 @@ fn in_the_storm(mut command: Command, group: Option<&Group>) -> Outcome {
 }
 
 #[test]
-fn no_page_is_lost_alone() {
+fn no_page_is_lost_while_moved_alone() {
     let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
     if fs::write(COMPACT, "1").is_err() {
         return skip("memory can only be compacted by root, by a kernel that can");
@@ -206,7 +206,7 @@ fn no_page_is_lost_alone() {
 
 /// Pages returned to the kernel stay returned under a `khugepaged` that never sleeps and restores huge pages.
 #[test]
-fn given_back_is_given_back_alone() {
+fn returned_pages_stay_returned_alone() {
     let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Place::new();
     let program = place.program("sparse.c", &["-pthread"]);

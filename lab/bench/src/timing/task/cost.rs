@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_exact_counts_of_the_kernels_count() {
+    fn only_exact_counts_of_the_kernels_are_compared() {
         let item = |file: &str, operation: &str, count: u64, scaled: bool| {
             serde_json::json!({
                 "place": {"kind": "line", "file": file, "line": 3, "function": "f"},

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_and_mistakes_named() {
+    fn words_are_parsed_and_mistakes_reported() {
         let given = Given::parse(&["kernel=cpu", "a=7", "tools=/x=y"]).unwrap();
         assert_eq!((given.kernel().unwrap(), given.number("a").unwrap()), (Kernel::Cpu, 7));
         assert_eq!(given.tool(Tool::Google).unwrap(), PathBuf::from("/x=y/google"));
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_need_nothing_give_figures_in_a_tiny_size() {
+    fn tasks_without_tools_run_in_a_tiny_size() {
         for task in TASKS.iter().filter(|task| task.needs.is_empty()) {
             let line = run(task.name, task.tiny).unwrap_or_else(|error| panic!("{}: {error}", task.name));
             let value: serde_json::Value = serde_json::from_str(&line).unwrap();

@@ -215,7 +215,7 @@ mod tests {
     use vellum_measure::Observation;
 
     #[test]
-    fn a_reckoned_beat_falls_on_the_observation_under_way() {
+    fn a_computed_beat_falls_on_the_current_observation() {
         // Ten consecutive observations of 1 ms. 250 Hz has its beats at 0.37, 1.37 and 2.37 periods of 4
         // ms: 1.48, 5.48, 9.48 ms.
         let observation =

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn served_in_turn_without_gaps() {
+    fn requests_are_served_in_order_without_gaps() {
         let mut device = Device::new(1);
         let page = |job| Request::Page { job, at: 0, activation: 0 };
         device.ask(0, page(1), 10);

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_holds_what_it_walked_over() {
+    fn a_walks_window_holds_the_pages_it_visited() {
         let walk = Behaviour::Walk { pages: 5, stay: 10 };
         let held: Vec<f64> = walk.curve(Ticks(1), 100).unwrap().iter().map(|(_, pages)| *pages).collect();
         // In a window of 11 references the page always changes; in a window of 2, in one case of ten.

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn service_and_bound_by_hand() {
+    fn service_and_bound_match_a_hand_calculation() {
         let job = |cpu, faults| JobReport {
             name: "B1",
             cpu,

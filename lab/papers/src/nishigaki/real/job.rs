@@ -498,7 +498,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_enlarged_program_leaves_its_parts_as_often() {
+    fn an_enlarged_program_exceeds_scaled_depths_as_often() {
         let tails: Vec<f64> = (1..10).map(|h| 1e-4 * 0.5f64.powi(h)).collect();
         let (small, large) =
             (Slrum::from_tails(&tails).unwrap(), enlarged(&Slrum::from_tails(&tails).unwrap(), 32));
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_given_back_keep_their_contents_and_go_once() {
+    fn returned_pages_keep_their_contents_and_are_returned_once() {
         let mut memory = Memory::new(8).unwrap();
         (0..8).for_each(|page| memory.touch(page));
         let at = |memory: &Memory, page: usize| {
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_told_lately_goes_and_what_was_stays() {
+    fn only_pages_without_recent_references_are_returned() {
         let mut memory = Memory::new(3 * LOOKED_AT).unwrap();
         (0..3 * LOOKED_AT).for_each(|page| memory.touch(page));
         (0..100).for_each(|page| assert_eq!(memory.tell(page, 20), NEVER));
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_what_counters_count() {
+    fn ages_match_the_counters() {
         use vellum_workset::{Counters, Page};
         const PAGES: u64 = 300;
         let mut counters = Counters::new(Quanta(HORIZON as u32));
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearer_the_limit_the_fewer_windows_are_kept() {
+    fn fewer_windows_are_kept_nearer_to_the_limit() {
         let place = tempfile::tempdir().unwrap();
         let usage = place.path().join("usage");
         let words = [format!("usage={}", usage.display()), "limit=1000".into(), "delay=80000".into()];
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn words_without_meaning_are_refused() {
+    fn invalid_words_are_refused() {
         for words in [&[][..], &["program=0"], &["program=0", "scale=x", "delta=1"], &["alone"]] {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             assert!(job(&words).is_err(), "{words:?}");
