@@ -21,11 +21,11 @@
 //! The crate root has the common parts: [`Finding`] (tables, figures and goals), options, progress, cells of
 //! a campaign, reports, the `workshop` that compiles the clients, the `clock`. Each paper is a module:
 //!
-//! - [`douglas`]: the page layer and malloc
-//! - [`bates`]: reliable timings
-//! - [`smith`]: collectors
-//! - [`nishigaki`]: how much memory a job should have
-//! - [`cooper`]: collected programs when memory is short
+//! - [`douglas`] (the page layer and malloc)
+//! - [`bates`] (reliable timings)
+//! - [`smith`] (collectors)
+//! - [`nishigaki`] (how much memory a job should have)
+//! - [`cooper`] (collected programs when memory is short)
 //!
 //! [`model`] has the machine and the programs of Nishigaki's paper of 1981.
 

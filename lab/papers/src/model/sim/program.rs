@@ -65,7 +65,7 @@ impl Behaviour {
     /// z at the windows `step`, 2 · `step`, … , `count` · `step`, for a figure.
     ///
     /// `None` for a stack-model program of more than
-    /// [`TURNER_PAGES_MAX`](vellum_workset::TURNER_PAGES_MAX) pages, or a step of 0.
+    /// [`TURNER_PAGES_MAX`](crate::model::TURNER_PAGES_MAX) pages, or a step of 0.
     #[must_use]
     pub fn curve(&self, step: Ticks, count: usize) -> Option<Vec<(Ticks, f64)>> {
         match self {

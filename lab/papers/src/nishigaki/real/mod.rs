@@ -45,7 +45,7 @@ pub struct Worker {
     pub words: Vec<OsString>,
 }
 
-/// Runs a job if `name` is [`job::NAME`]; otherwise returns `None`.
+/// Runs a job if `name` names the work of this experiment's jobs; otherwise returns `None`.
 #[must_use]
 pub fn work(name: &str, words: &[String]) -> Option<Result<String, WorkError>> {
     (name == job::NAME).then(|| job::job(words))
