@@ -1,4 +1,5 @@
-//! BASE, a thousand empty timings, by every kind of stamp, round after round in random order.
+//! The measurements of Bates 1999: BASE, a thousand empty timings, by every kind of stamp, round after round
+//! in random order.
 
 use super::stamp::{FILE, SlowStamp};
 use crate::{Progress, Scale};

@@ -1,9 +1,10 @@
-//! Figures 10 to 12: BASE with a stamp of a few instructions.
+//! Bates 1999, Figures 10 to 12: BASE (the time between two stamps) with a stamp of a few instructions.
 //!
-//! The paper replaced the file by a builtin function; 994 of 1000 empty timings then had one value. With
-//! the collector held off, nearly all of the others had it too. Here the builtin stamp is the best clock of
-//! this machine, and one call holds off all collectors of the process. No collector runs in this
-//! experiment, so Figure 12 is a second run of Figure 11; `collector.rs` has Figure 12 with a collector.
+//! In the paper's first stamp, the program read a file. A builtin function replaced the file, and 994 of 1000
+//! empty timings then had the same value. With the collector held off, nearly all of the others had it too.
+//! Here the builtin stamp is the best clock of this machine, and one call holds off all collectors of the
+//! process. No collector runs in this experiment, so Figure 12 is a second run of Figure 11; `collector.rs`
+//! has Figure 12 with a collector.
 
 use super::bases::{Bases, Path, figures, middle, raw, span};
 use super::clocks::AT_MODE_MIN;

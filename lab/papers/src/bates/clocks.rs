@@ -1,7 +1,8 @@
-//! BASE under each clock: the share of a thousand empty timings at one value, within one step of the clock.
+//! Bates 1999: BASE (the time between two stamps) under each clock of this machine.
 //!
-//! The goal is the paper's own result, 994 of 1000 at one value, for every clock without a system call. The
-//! clock of a thread's processor time makes a system call and is shown for comparison.
+//! The result is the share of a thousand empty timings at one value, within one step of the clock. The goal
+//! is the paper's result, 994 of 1000, for every clock without a system call. The clock of a thread's
+//! processor time makes a system call and is shown for comparison.
 
 use super::Found;
 use super::bases::{Bases, Path, figures, middle, raw, span};

@@ -1,4 +1,4 @@
-//! Figures 5 to 9, and 12: BASE while a collector runs in the same process.
+//! Bates 1999, Figures 5 to 9, and 12: BASE while a collector runs in the same process.
 //!
 //! In the paper a stamp was a system call, which releases the interpreter, and the collector could then run
 //! in three ways. This file repeats each figure with Vellum's collector on a heap of lists:

@@ -1,4 +1,4 @@
-//! The report of the experiments: every BASE, also as lines of observations, and figures as files.
+//! The report on Bates 1999: every BASE, also as lines of observations, and figures as files.
 
 use super::Drawing;
 use crate::{FigureError, report};

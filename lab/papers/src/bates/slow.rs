@@ -1,4 +1,4 @@
-//! Figures 1 to 4: BASE with a stamp that is a system call and a text to be converted.
+//! Bates 1999, Figures 1 to 4: BASE with a stamp that is a system call and a conversion from text.
 //!
 //! The paper's first stamp took 402 to 9053 µs. A plot of a thousand stamps showed two more levels above the
 //! first without an explanation. Our stamp does the same (`stamp.rs`). The paper found the causes by weeks of

@@ -1,4 +1,5 @@
-//! The paper's first stamp: a read from a file that the kernel writes, and its text converted to a number.
+//! The first stamp of Bates 1999: a read from a file that the kernel writes, and its text converted to a
+//! number.
 //!
 //! ```text
 //! buf := array[128] of byte;           128 bytes, allocated

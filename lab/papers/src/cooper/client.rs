@@ -1,4 +1,4 @@
-//! The three benchmark programs, and their sizes.
+//! The three benchmark programs of Cooper et al. 1992, and their sizes.
 //!
 //! The paper had 11 MB free for the heap. Here the memory is an option, and the clients fit their live data
 //! to it: `memory=` MiB.

@@ -1,4 +1,5 @@
-//! Heap sizing without tuning, compared with the optimum found by search: the paper's first open question.
+//! Cooper et al. 1992, their first open question: heap sizing without tuning, compared with the optimum found
+//! by search.
 //!
 //! "We have not yet incorporated an algorithm to adjust these dynamically; instead, we used a brute-force
 //! search." Here all points of both strategies are tried under the default mode. The best one then runs by

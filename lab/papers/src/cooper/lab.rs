@@ -1,5 +1,5 @@
-//! The common parts of the experiments: the clients as programs, the capabilities of this library, the
-//! memory, and how runs are made.
+//! The common parts of the experiments of Cooper et al. 1992: the clients as programs, the capabilities of
+//! this library, the memory, and how runs are made.
 
 use super::client::{CLIENTS, Client, Size};
 use super::place::{Place, Ready, Swap};

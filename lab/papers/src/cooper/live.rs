@@ -1,4 +1,4 @@
-//! Figures 1, 5 and 9: live bytes against allocated bytes.
+//! Cooper et al. 1992, Figures 1, 5 and 9: live bytes against allocated bytes.
 //!
 //! Each client runs once in a build that collects now and then and prints the live bytes. The paper has its
 //! plots without numbers, so our results are compared with the statements of its text.

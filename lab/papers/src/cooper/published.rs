@@ -1,5 +1,5 @@
-//! The paper's published figures: Figures 13 to 24 of its appendix, from which it draws Figures 2 to 4, 6
-//! to 8 and 10 to 12.
+//! The published figures of Cooper et al. 1992: Figures 13 to 24 of the appendix, from which Figures 2 to 4,
+//! 6 to 8 and 10 to 12 are drawn.
 //!
 //! They are transcribed figure by figure. A column (here a line) is a mode of the pager, in the paper's
 //! order: NP, PO, PP (called PF in its section 5), PU. Figures 1, 5 and 9 (live size over allocation) were

@@ -1,4 +1,4 @@
-//! The report of the experiments: the memory, the paging device, and the capabilities this library lacks.
+//! The report on Cooper et al. 1992: the memory, the paging device, and the capabilities this library lacks.
 
 use super::lab::Lab;
 use crate::report;

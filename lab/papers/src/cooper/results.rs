@@ -1,5 +1,5 @@
-//! Every strategy under every mode, with and without copy-back: Figures 2 to 4, 6 to 8 and 10 to 12, and
-//! their tables, Figures 13 to 24.
+//! Cooper et al. 1992, Figures 2 to 4, 6 to 8, 10 to 12 and their tables (Figures 13 to 24): every
+//! heap-sizing strategy under every mode of the pager, with and without copy-back.
 //!
 //! The experiment runs twice: paged by the kernel, and by Vellum. In both the kernel answers the faults. It
 //! counts neither what a fault meets nor whether it read or wrote. The paper's nine rows therefore become

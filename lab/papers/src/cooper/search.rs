@@ -1,5 +1,5 @@
-//! The search for a strategy's best parameters: all combinations of some values, as in the paper ("a
-//! brute-force search of the parameter space").
+//! The search for the best parameters of a strategy of Cooper et al. 1992: all combinations of some values,
+//! as in the paper ("a brute-force search of the parameter space").
 //!
 //! ```text
 //! grid + the paper's parameters ─▶ not in the journal ─▶ some runs at a time ─▶ journal ─▶ the fastest

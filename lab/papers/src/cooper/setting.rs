@@ -1,4 +1,5 @@
-//! The varied settings: the sizing of the heap, the mode of the pager, and the treatment of a vacated region.
+//! The settings varied in Cooper et al. 1992: heap sizing, the pager's mode, and the treatment of a vacated
+//! region.
 //!
 //! | here | in the paper | how it is set |
 //! | --- | --- | --- |

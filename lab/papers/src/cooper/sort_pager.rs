@@ -1,5 +1,5 @@
-//! The effect of the pager on Sort under the new strategy, which it made slower: "We are at a loss to
-//! explain this; perhaps it is an artifact of the minimization process."
+//! Cooper et al. 1992, section 5.2: why the pager made Sort slower under the new strategy. ("We are at a loss
+//! to explain this; perhaps it is an artifact of the minimization process.")
 //!
 //! The paper compares NP at the parameters found for NP (9:55) with PO at the parameters found for PO
 //! (10:47): two things differ. Here each mode runs at both sets of parameters, which separates the effect of

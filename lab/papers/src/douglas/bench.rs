@@ -1,4 +1,4 @@
-//! The common parts of the experiments: the workers, the peers, and how cells are run.
+//! The common parts of the experiments of Douglas 2011: the workers, the peers, and how cells are run.
 
 use crate::cells::twin;
 use crate::{Progress, Scale};

@@ -1,5 +1,5 @@
-//! The abstract's two claims: 8 MB allocated ten times quicker, 128 KB resized to 256 KB four and a half
-//! times faster.
+//! Douglas 2011, the abstract's two claims: 8 MB allocated ten times quicker, and 128 KB resized to 256 KB
+//! four and a half times faster.
 //!
 //! The paper compares with its system's allocator, which requested each block from the kernel. The first
 //! baseline is therefore the kernel itself (`mmap`, `mremap`), the second today's glibc. The other

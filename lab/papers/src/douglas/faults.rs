@@ -1,4 +1,4 @@
-//! Figures 3 and 4 and Table 1: the cost of a page, paged and not.
+//! Douglas 2011, Figures 3 and 4 and Table 1: the cost of a page, paged and not.
 //!
 //! The paper allocates a block, writes one byte of every page and frees it. Pages either fault in or are
 //! there before the call returns. Its Table 1 counts the writing alone, its Figure 3 the whole. Both are

@@ -1,4 +1,4 @@
-//! Figure 6: this malloc with Vellum's page layer on and off, over a random mix of sizes.
+//! Douglas 2011, Figure 6: this malloc with Vellum's page layer on and off, over a random mix of sizes.
 //!
 //! "Off" is the same malloc without the page layer: no caching, no huge pages, and the program's own mappings
 //! left to the kernel. Every extent then comes from the kernel by faults, as in the paper under the system's

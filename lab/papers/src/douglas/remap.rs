@@ -1,4 +1,4 @@
-//! Section 4.2: faster operations for programs that move their own pages.
+//! Douglas 2011, section 4.2: faster operations for programs that move their own pages.
 //!
 //! It has three parts, each with its own campaign: a vector that grows value by value; contents relocated and
 //! swapped; a list of four million items built in one call.

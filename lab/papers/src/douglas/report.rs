@@ -1,4 +1,4 @@
-//! The report of the experiments: the allocators, and the unit of cycles.
+//! The report on Douglas 2011: the allocators, and the unit of cycles.
 
 use super::Bench;
 use crate::{clock, report};

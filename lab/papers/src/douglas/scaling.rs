@@ -1,5 +1,5 @@
-//! Figure 5: the cost of a block against its size, 4 KiB to 1 MiB, for the system's page allocator and the
-//! user-mode page allocator.
+//! Douglas 2011, Figure 5: the cost of a block against its size, 4 KiB to 1 MiB, for the system's page
+//! allocator and the user-mode page allocator.
 //!
 //! "Adjusted" subtracts the cost of writing resident pages (a retained block of the same size). The rest is
 //! the allocator's cost: faults for the system's, bookkeeping for ours. The calls alone, without writes in

@@ -1,4 +1,4 @@
-//! The two ways to estimate a job's window, for experiments that compare them.
+//! The two ways to estimate a job's window (Nishigaki's and Vellum's), for experiments that compare them.
 
 use crate::model::published::{ALPHA, TOLERANCE};
 use crate::model::trial::Manager;

@@ -1,4 +1,5 @@
-//! A search for programs with the published optima under which the estimator behaves as published.
+//! A search for programs with the optima published by Nishigaki, under which the estimator behaves as
+//! published.
 //!
 //! Table 1 has two rows a cell: the optimum, which follows from a program by Turner's formulas, and the
 //! result that the paper's machine measured under its estimator. Many programs have the optima. The search

@@ -1,4 +1,6 @@
-//! A fit of a program to its published optimum: q(k) such that Turner's formulas give the published row.
+//! A fit of a stack-model program to an optimum in Table 1 of Nishigaki 1981.
+//!
+//! The fit finds the probabilities q(k) for which Turner's formulas give the published row.
 //!
 //! For its synthetic programs the paper gives only the optima: window, pages, product. Many programs have
 //! such optima. The fit uses tails that fall by straight lines between a few depths on a logarithmic scale,

@@ -1,4 +1,4 @@
-//! The paper's synthetic programs S1, S2 and S3, and its Table 1.
+//! The synthetic programs S1, S2 and S3 of Nishigaki 1981, and its Table 1.
 //!
 //! | | window, 10⁶ | pages | product |
 //! | --- | --- | --- | --- |

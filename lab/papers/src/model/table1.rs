@@ -1,4 +1,4 @@
-//! Table 1: the synthetic programs under an estimator, compared with their optimum.
+//! Nishigaki 1981, Table 1: the synthetic programs under an estimator, compared with their optimum.
 //!
 //! A cell is a program and a criterion. The program found by [`Synthetic::fitted`] runs as a real reference
 //! string. Two controllers choose its window:
@@ -6,8 +6,8 @@
 //!   ([`TOLERANCE`](crate::model::published::TOLERANCE));
 //! - ours, at a Δ so fine that the optimal windows of S3 are multiples of it.
 //!
-//! The goal ([`GOAL`]) is stated in parts of the program's least X, for both criteria. X is the program's
-//! cost, and 38 % of a Y near zero are no loss.
+//! The goal ([`GOAL`]) and the errors are given in parts of the program's least X, its cost, for both
+//! criteria. A large relative error of Y costs nothing while Y is near zero.
 //!
 //! Source: Nishigaki, section 4 and Table 1. Departure: counting begins after a warm-up in which every page
 //! has been referenced, since the optimum is that of the stationary program.

@@ -1,4 +1,4 @@
-//! A trial: one synthetic program under one way of choosing its window, as in a cell of Table 1.
+//! A trial: one synthetic program under one way of choosing its window, as in a cell of Nishigaki's Table 1.
 //!
 //! The program runs alone; its faults take no virtual time. At each sample point the counters receive the
 //! pages referenced since the last one, the manager sets the window, and pages outside are evicted. The

@@ -1,4 +1,5 @@
-//! Figure 2: z, X and Y of S1, S2 and S3 against the window.
+//! Nishigaki 1981, Figure 2: the mean working set z, and the products X and Y that the criteria PE and LT
+//! minimise, against the window, for the programs S1, S2 and S3.
 //!
 //! They are computed by Turner's formulas, and again from a reference string of each program, by the one
 //! pass of `vellum trace`. The formulas are exact, and the pass is compared with them.

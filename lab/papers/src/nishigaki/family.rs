@@ -1,5 +1,5 @@
-//! Section 4 again: how near our programs come to the results that the paper measured with its estimator.
-//! The programs and the estimator's tolerance for small differences are varied.
+//! Nishigaki 1981, section 4 again: how near our programs come to the measured results of the paper. The
+//! programs and the estimator's tolerance for small differences are varied.
 //!
 //! The paper gives neither its programs nor that tolerance, so both are searched: one tolerance for all six
 //! cells of Table 1, and for each program others with the same published optima. The results of a search are

@@ -1,4 +1,5 @@
-//! Section 5's open questions: how long a job must run until its own window pays, and which knee is better.
+//! Nishigaki 1981, open questions of section 5: how long a job must run until its own window pays, and which
+//! of the two knee criteria (PE, LT) is better.
 //!
 //! An estimator learns, and jobs change phase. The squeezed machine therefore runs for four lengths. The two
 //! criteria are compared on the same seeds, in both memory sizes and under both evictions.

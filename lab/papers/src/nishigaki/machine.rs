@@ -1,4 +1,5 @@
-//! The simulated machine of section 5 under each way of choosing windows, and the comparison of the ways.
+//! The simulated machine of Nishigaki 1981, section 5, under each way of choosing windows, and their
+//! comparison.
 
 use super::Run;
 use crate::finding::RESAMPLES;

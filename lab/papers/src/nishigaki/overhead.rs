@@ -1,4 +1,4 @@
-//! Section 4: the cost of the estimation.
+//! Nishigaki 1981, section 4: the cost of estimating windows.
 //!
 //! The paper ran copies of a program twice, with optimal windows set beforehand and with windows found by the
 //! estimator. It called the difference in the system's CPU time the overhead. Here the same reference string

@@ -1,4 +1,4 @@
-//! The report of the experiments, without additions: only the overhead depends on the machine.
+//! The report on Nishigaki 1981, without additions: only the overhead depends on the machine.
 
 use crate::report;
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! Table 1: S1, S2 and S3 under an estimator, compared with their optimum and with the published results.
+//! Nishigaki 1981, Table 1: S1, S2 and S3 under an estimator, compared with their optimum and the published
+//! results.
 //!
 //! The paper's estimator runs with the paper's parameters, Vellum's with a Δ so fine that the optimal
 //! windows of S3 are multiples of it. The error of a product is given in parts of the program's least X,

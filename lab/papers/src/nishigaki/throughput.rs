@@ -1,4 +1,4 @@
-//! Figures 4 and 5: the gain of a machine when each job has its own window.
+//! Nishigaki 1981, Figures 4 and 5: the gain of a machine when each job has its own window.
 //!
 //! There are six initiators. The King Size Program, in one initiator, walks over more pages than there are
 //! frames, so that no frame helps it. The others have programs like B1 to B4. Memory is short with 2 MB but

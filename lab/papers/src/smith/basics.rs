@@ -1,4 +1,5 @@
-//! Tables 2 and 5, Figure 3: the clients' allocations, their sizes, and the share that stays live.
+//! Smith 1998, Tables 2 and 5, Figure 3: the clients' allocations, their sizes, and the share that stays
+//! live.
 //!
 //! The clients count them in a special build, under libgc at the canonical heap size. Words and objects are
 //! compared instead of MB: a word is twice as wide here, so all figures in MB would be twice the paper's.

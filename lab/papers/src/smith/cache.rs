@@ -1,4 +1,4 @@
-//! The clients' cache misses, simulated.
+//! The cache misses of the clients of Smith 1998, simulated.
 //!
 //! The paper explains its client times by locality but could not measure it, and suggests a simulator. Here
 //! cachegrind simulates a first level of 32 KiB and a last one of 8 MiB; its counts do not depend on other

@@ -1,4 +1,4 @@
-//! The eight clients of the paper's Table 1.
+//! The eight clients of Table 1 of Smith 1998.
 
 use super::published::{CHECKSUM, GROEBNER, KNUTH_BENDIX, LEXGEN, LIFE, LOGIC, MERGESORT, PIA, Published};
 

@@ -1,5 +1,5 @@
-//! Table 6, Figure 2: the cost to the client of one more word in each object, and the value of type
-//! information.
+//! Smith 1998, Table 6, Figure 2: the cost to the client of one more word in each object, and the value of
+//! type information.
 //!
 //! The paper added a word to BDW's objects to find how much of MCC's slower client is due to its header
 //! words. Vellum has no header words, so here the word is added to both. The paper also raises the question

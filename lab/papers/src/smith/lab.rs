@@ -1,4 +1,5 @@
-//! The common parts of the experiments: the workshop, the collectors of this machine, and how cells are run.
+//! The common parts of the experiments of Smith 1998: the workshop, the collectors of this machine, and how
+//! cells are run.
 
 use super::client::{CLIENTS, Client};
 use crate::Finding;

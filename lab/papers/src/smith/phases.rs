@@ -1,4 +1,4 @@
-//! Tables 3 and 4, Figure 4: the time of each phase of a collection, at the canonical heap size.
+//! Smith 1998, Tables 3 and 4, Figure 4: the time of each phase of a collection, at the canonical heap size.
 //!
 //! MCC had five phases: pin, root, graph, free, sweep. Vellum measures three: scanning the roots (pin and
 //! root), tracing from there (graph), and sweeping (free and sweep). libgc measures none.

@@ -1,4 +1,4 @@
-//! The paper's Tables 2 to 7, as numbers.
+//! Tables 2 to 7 of Smith 1998, as numbers.
 //!
 //! Times are seconds on a 256 MB UltraSparc-5; a word was four bytes. Runs that were impossible, and figures
 //! illegible in our copy, are left out. Table 7's figures here are the averages, which the paper plots.

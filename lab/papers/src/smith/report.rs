@@ -1,4 +1,4 @@
-//! The report of the experiments: the collectors of this machine.
+//! The report on Smith 1998: the collectors of this machine.
 
 use super::lab::Lab;
 use crate::report;

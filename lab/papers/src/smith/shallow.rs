@@ -1,4 +1,5 @@
-//! Section 3.3 (Pia): collecting while the stack is shallow, against collecting wherever memory runs out.
+//! Smith 1998, section 3.3 (Pia): collecting while the stack is shallow, against collecting wherever memory
+//! runs out.
 //!
 //! Pia's stack swings between a hundred frames and a thousand, and objects reached from a deep one are kept,
 //! pinned and traced. The paper's collector tried to collect while the stack was shallow, by a heuristic that

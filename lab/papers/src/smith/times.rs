@@ -1,4 +1,4 @@
-//! Table 7, Figure 1: the clients' time in heaps of 1 to 64 MiB, and the collector's part of it.
+//! Smith 1998, Table 7, Figure 1: the clients' time in heaps of 1 to 64 MiB, and the collector's part of it.
 //!
 //! The paper printed seconds of wall time on its machine; here it is CPU time. Ratios are compared: MCC over
 //! BDW then, each of Vellum's plans over libgc now, by pairs of the same round. The collector's time is all

@@ -1,4 +1,4 @@
-//! Table 1: the fitted programs have the published optima, and the controllers come near them.
+//! Nishigaki's Table 1: the fitted programs have the published optima, and the controllers come near them.
 
 use vellum_papers::model::Estimation;
 use vellum_papers::model::family::measure;

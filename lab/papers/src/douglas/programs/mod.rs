@@ -1,4 +1,4 @@
-//! Table 2: whole programs, unmodified, with and without Vellum.
+//! Douglas 2011, Table 2: whole programs, unmodified, with and without Vellum.
 //!
 //! Each row answers two questions:
 //!

@@ -1,4 +1,5 @@
-//! The rows of Table 2: the programs, their inputs, and the published figures of similar programs.
+//! The rows of Table 2 of Douglas 2011: programs, their inputs, and the published figures of similar
+//! programs.
 //!
 //! Every row has a trivial input too. Its faults come from the program's own code and start, and no
 //! allocator could save them.

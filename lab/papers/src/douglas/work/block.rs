@@ -1,4 +1,5 @@
-//! The paper's first experiment: a block is allocated, one byte of every page is written, and it is freed.
+//! Douglas 2011, the first experiment: a block is allocated, one byte of every page is written, and it is
+//! freed.
 //!
 //! The writing is also timed alone, and so are the calls without any writing. `method` selects the source
 //! of the block:

@@ -1,4 +1,4 @@
-//! The abstract's two claims: a block of 8 MiB allocated, and one of 128 KiB resized to 256 KiB.
+//! Douglas 2011, the abstract's claims: a block of 8 MiB allocated, and one of 128 KiB resized to 256 KiB.
 //!
 //! `source=malloc` is the preloaded allocator. `source=system` is the kernel's own page allocator, with
 //! which the paper compares. Every page is touched, also the new ones after a resize.

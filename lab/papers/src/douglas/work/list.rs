@@ -1,4 +1,4 @@
-//! Section 4.2 of the paper: a list of four million items, built by as many calls of malloc or by one.
+//! Douglas 2011, section 4.2: a list of four million items, built by as many calls of malloc or by one.
 //!
 //! Nodes are 16 bytes (a link and a value) and all are written. `method=single` calls malloc and free for
 //! each; `method=batch` makes one call for all of them, and one to free them.

@@ -1,4 +1,4 @@
-//! Figure 6 of the paper: very small and very large blocks mixed at random, and the cost of each size.
+//! Douglas 2011, Figure 6: very small and very large blocks mixed at random, and the cost of each size.
 //!
 //! A table of blocks in use is visited at random. Each step frees the block in a place and puts a new one
 //! there, its size drawn so that every power of two is equally likely. One byte of each of the block's

@@ -1,4 +1,4 @@
-//! Section 4.2 of the paper: contents relocated and swapped, by moving page tables and by copying.
+//! Douglas 2011, section 4.2: contents relocated and swapped, by moving page tables and by copying.
 //!
 //! Blocks begin at multiples of 2 MiB and all their pages are in use. `relocate` and `swap` are Vellum's;
 //! `copy` is memcpy from one such block to another, both warm. With `beside=1` a second thread runs all the

@@ -1,4 +1,4 @@
-//! Section 4.2 of the paper: a vector that grows by one value at a time.
+//! Douglas 2011, section 4.2: a vector that grows by one value at a time.
 //!
 //! - `copy` does the same as `std::vector`: when it is full, it allocates twice the size, copies the values
 //!   and frees the old storage.
