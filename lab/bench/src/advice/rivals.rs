@@ -2,7 +2,7 @@
 //!
 //! | name | recommended limit | source |
 //! | --- | --- | --- |
-//! | recommender | the 90th percentile of usage, and 15 % | the vertical pod autoscaler's documentation |
+//! | recommender | the 90th percentile of usage plus 15 % | the vertical pod autoscaler's documentation |
 //! | Senpai-like | the rest after reclaiming a little while tasks hardly stall | Weiner et al., TMO, 2022 |
 //!
 //! Departures:

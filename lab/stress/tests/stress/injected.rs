@@ -169,7 +169,7 @@ fn run(mut command: Command, number: libc::c_long, which: u32, errno: i32) -> Op
     let begin = move || {
         let listener = install(number)?;
         let sent = send(socket, &listener);
-        // `exec` closes it. It must stay open until then, and no call would be answered, since this process
+        // `exec` closes the listener. It must stay open until then; calls before `exec` would get no answer.
         // is waited for.
         std::mem::forget(listener);
         sent

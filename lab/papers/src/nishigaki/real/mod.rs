@@ -3,7 +3,7 @@
 //! ```text
 //!   Device (zram, swap) ── Group (memory cgroup, a limit for each run) ── six jobs on one processor
 //!                                                                          │
-//!      calibration: S, rounds a ns ──▶ the jobs' speed: S is 80,000 instructions, as in the source
+//!      calibration: S, rounds a ns ──▶ the jobs' speed: S is 80,000 instructions, as in the paper
 //! ```
 //!
 //! - The delay of the device is given, and is measured. The *programs* are made as fast relative to it as the
