@@ -47,7 +47,7 @@ const OBJECTS_MAX: f64 = 0.5;
 const SMALL_MAX: f64 = 0.65;
 /// … memory, and time of each client.
 const LEVEL: f64 = 1.0;
-/// After nine tenths of the heap have died: bound of resident memory, as a multiple of the live bytes, and
+/// After nine tenths of the heap have died: bound of resident memory, as a multiple of the live bytes, and …
 const RESIDENT_MAX: f64 = 1.2;
 /// … the additional bytes of every process.
 const RESIDENT_PLUS: f64 = 4.0 * 1048576.0;

@@ -169,8 +169,8 @@ fn run(mut command: Command, number: libc::c_long, which: u32, errno: i32) -> Op
     let begin = move || {
         let listener = install(number)?;
         let sent = send(socket, &listener);
-        // `exec` closes the listener. It must stay open until then; calls before `exec` would get no answer.
-        // is waited for.
+        // `exec` closes the listener. It must stay open until then; calls before `exec` would get no answer,
+        // since this process waits for the child.
         std::mem::forget(listener);
         sent
     };
