@@ -204,7 +204,7 @@ fn malloc_slow(bytes: usize) -> *mut u8 {
         None => {}
         Some(Mode::Hardened) => return harden::allocate(GRANULE, bytes),
         Some(Mode::Profiled(hooks)) => {
-            if let Some(block) = (hooks.small)(bytes) {
+            if let Some(block) = (hooks.allocate_small)(bytes) {
                 return block;
             }
         }

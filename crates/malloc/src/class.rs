@@ -37,7 +37,8 @@ pub(crate) const COARSE: usize = SMALL_MAX / COARSE_GRANULE;
 pub(crate) const SMALL_MAX: usize = 16 << 10;
 /// The largest request: differences of pointers into a block must fit, as in the C library.
 pub(crate) const REQUEST_MAX: usize = isize::MAX as usize;
-pub(crate) const CLASSES: usize = EXACT_CLASSES + STEPS * (SMALL_MAX / EXACT_MAX).ilog2() as usize;
+/// The number of size classes.
+pub const CLASSES: usize = EXACT_CLASSES + STEPS * (SMALL_MAX / EXACT_MAX).ilog2() as usize;
 
 const EXACT_CLASSES: usize = EXACT_MAX / GRANULE + 1;
 const STEPS: usize = 8;
@@ -93,11 +94,12 @@ const fn coarse_class_of(bytes: usize) -> usize {
 
 /// The class of a request of at most [`SMALL_MAX`] bytes.
 #[inline]
-pub(crate) const fn class_of(bytes: usize) -> usize {
+pub const fn class_of(bytes: usize) -> usize {
     if bytes <= EXACT_MAX { bytes.div_ceil(GRANULE) } else { coarse_class_of(bytes) }
 }
 
-pub(crate) const fn bytes_of(class: usize) -> usize {
+/// The bytes of a block of `class`.
+pub const fn bytes_of(class: usize) -> usize {
     if class < EXACT_CLASSES {
         return if class == 0 { GRANULE } else { class * GRANULE };
     }

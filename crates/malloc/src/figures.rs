@@ -78,7 +78,7 @@ fn listed(heap: &Heap, space: &Space, see: &mut impl FnMut(usize, usize)) {
         blocks
     };
     let firsts =
-        |class: usize| [heap.free[class].get(), heap.pace.withheld(class)].map(|first| (class, first));
+        |class: usize| [heap.free[class].get(), heap.countdown.withheld(class)].map(|first| (class, first));
     let is_counted = |first: *mut Block| !first.is_null() && !units::are_paged(first.cast());
     let lists = (1..CLASSES).flat_map(firsts).filter(|&(_, first)| is_counted(first));
     lists.for_each(|(class, first)| {

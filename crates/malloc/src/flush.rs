@@ -11,8 +11,8 @@ impl Heap {
     /// Gives the list `free[class]` back to its slab. Inside the gate.
     pub(crate) fn give_back(&'static self, class: usize) {
         let blocks = self.give_back_list(self.free[class].replace(null_mut()));
-        self.pace.returned(class, blocks);
-        self.give_back_list(self.pace.give_up(class));
+        self.countdown.returned(class, blocks);
+        self.give_back_list(self.countdown.give_up(class));
     }
 
     /// How many blocks they were.

@@ -24,10 +24,10 @@
 //! the capacity (the slab being carved may be smaller, and stays for that reason).
 
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
+use crate::countdown::Countdown;
 use crate::gate::Gate;
 use crate::magazine::Magazine;
 use crate::mode;
-use crate::pace::Pace;
 use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};
 use crate::registry;
 use crate::remote::Woken;
@@ -109,7 +109,7 @@ pub(crate) struct Heap {
     /// Slabs to which others returned blocks.
     pub woken: Woken<Slab>,
     /// When blocks are sampled.
-    pub(crate) pace: Pace<Block>,
+    pub(crate) countdown: Countdown<Block>,
 }
 
 /// The tenant of an orphaned heap.
@@ -301,11 +301,11 @@ impl Heap {
         }
     }
 
-    /// Whether the list of `class` is to stay empty: see [`Pace::waits`].
+    /// Whether the list of `class` is to stay empty: see [`Countdown::waits`].
     #[cold]
     #[inline(never)]
     fn waits(&self, class: usize) -> bool {
-        mode::profiled().is_some() && self.pace.waits(class, mode::epoch())
+        mode::profiled().is_some() && self.countdown.waits(class, mode::epoch())
     }
 
     /// Leaves of the list of `class`, just fetched, what comes before the next sample.
@@ -313,7 +313,7 @@ impl Heap {
     #[inline(never)]
     fn shorten(&self, class: usize) {
         let list = &self.free[class];
-        list.set(self.pace.part(class, list.get()));
+        list.set(self.countdown.part(class, list.get()));
     }
 
     /// What `settle` must do at the least when the gate cannot be entered: let the slab wait for one more
@@ -439,7 +439,7 @@ impl Heap {
         let is_full = slab.free.get().is_null() && slab.live() == u32::from(whole) && !slab.awake.get();
         // Blocks of the list that `malloc` pops from count as live.
         let class = usize::from(slab.class.get());
-        let is_listed = [self.free[class].get(), self.pace.withheld(class)]
+        let is_listed = [self.free[class].get(), self.countdown.withheld(class)]
             .into_iter()
             .any(|listed| self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab)));
         if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_told() {
@@ -553,7 +553,7 @@ impl Heap {
     }
 
     pub(crate) fn count(&self, bin: &Bin, bytes: u32, blocks: u32) {
-        self.pace.fetched.set(blocks);
+        self.countdown.fetched.set(blocks);
         let counted = bin.counted.get().wrapping_add(blocks);
         bin.counted.set(counted);
         if counted >= COUNT_BATCH {

@@ -159,7 +159,7 @@ fn unmark(length: &AtomicU32, address: *mut u8) -> Option<u32> {
     if pages & KEPT != 0 {
         misuse::refuse("free", address, Misuse::AlreadyFree);
     }
-    if mode::profiled().is_some_and(|hooks| !(hooks.forget)(address)) {
+    if mode::profiled().is_some_and(|hooks| !(hooks.freed_large)(address)) {
         return None;
     }
     length.store(pages & !SAMPLED, Relaxed);
@@ -219,7 +219,7 @@ fn unsampled(word: u32, address: *mut u8) -> u32 {
     if word & SAMPLED != 0
         && let Some(hooks) = mode::profiled()
     {
-        (hooks.lose)(address);
+        (hooks.drop_record)(address);
     }
     word & !SAMPLED
 }

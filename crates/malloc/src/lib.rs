@@ -15,7 +15,7 @@
 //!
 //! A slab with a block in use gives back the pages on which there is none (`vacated`, `scavenge`).
 //!
-//! A block may be sampled, and remembered with its stack until it is freed (`profile`, `pace`).
+//! A sampler above this crate may record a block with its stack until it is freed (`sampling`, `countdown`).
 //!
 //! A free block is sealed (`seal`), so that lists cannot be forged and a block freed twice shows. The
 //! hardened mode is in `harden`.
@@ -34,6 +34,7 @@ mod background;
 mod backtrace;
 mod batch;
 mod class;
+mod countdown;
 mod errno;
 mod figures;
 mod flush;
@@ -51,14 +52,13 @@ mod misuse;
 pub mod mmap;
 mod mode;
 mod modules;
-mod pace;
 pub mod paged;
 mod pass;
 mod passthrough;
-pub mod profile;
 mod registry;
 mod remote;
 mod resize;
+pub mod sampling;
 mod scavenge;
 mod seal;
 mod slab;

@@ -3,9 +3,8 @@
 //!
 //! One word for both, so that the slow paths test no more than they would for one; its upper half is what
 //! another process asks of this one ([`vellum_wire::door`]). A process is hardened while it has one thread.
-//! It begins to sample at any time, as nothing but the next requests depends on that; what it began it does
-//! not undo: `crate::profile` may take no more samples, and still knows those that are in use. The functions
-//! that sample are reached from here, as they are above all that calls them.
+//! Sampling can start at any time, as only later requests depend on the mode. The mode stays: the sampler may
+//! take no more samples, and still tracks those in use.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -18,40 +17,41 @@ use vellum_wire::door::{Ask, HARDENED, HeapDoor, MODE_BITS, PROFILED, USUAL};
 pub(crate) enum Mode {
     /// See [`mod@crate::harden`].
     Hardened,
-    /// See `crate::profile`.
+    /// See [`crate::sampling`].
     Profiled(&'static Hooks),
 }
 
-/// What a process does whose blocks are sampled: see `crate::profile`.
+/// The functions of a sampler.
 #[derive(Debug)]
-pub(crate) struct Hooks {
-    /// A small block of the given size in bytes, sampled or not; `None` to take the usual way.
-    pub(crate) small: fn(usize) -> Option<*mut u8>,
-    /// Samples a new large block of the given size in bytes, if it is due.
-    pub(crate) consider: fn(*mut u8, usize),
-    /// Frees a sampled small block; false, with nothing done, if it is none. As unsafe as `free`.
-    pub(crate) free_small: unsafe fn(*mut u8) -> bool,
-    /// Forgets a sampled block that is freed. False if it must be freed later, which is seen to.
-    pub(crate) forget: fn(*mut u8) -> bool,
-    /// Forgets a sampled block that is no longer one.
-    pub(crate) lose: fn(*mut u8) -> bool,
-    /// Notes that a small block of the heap at the given address is resized in its place; the bytes that it
-    /// takes, and those that are asked for.
-    pub(crate) resized_small: fn(usize, *mut u8, [usize; 2]),
-    /// Samples a new mapping of the program at the given address and of the given size, if it is due.
-    pub(crate) mapped: fn(usize, usize),
-    /// Takes pages that are unmapped, from an address to another, out of sampled mappings.
-    pub(crate) unmapped: fn(usize, usize),
-    /// Notes that a mapping has another address and size.
-    pub(crate) remapped: fn(usize, usize, [usize; 2]),
-    /// Around a `fork`.
-    pub(crate) fork_prepare: fn(),
-    /// See `fork_prepare`.
-    pub(crate) fork_parent: fn(),
-    /// See `fork_prepare`.
-    pub(crate) fork_child: fn(),
-    /// Does what another process asks. The error's number, or 0.
-    pub(crate) attend: fn(Ask) -> u32,
+pub struct Hooks {
+    /// Returns a small block of at least the given size, sampled or not; `None` to allocate it unsampled.
+    pub allocate_small: fn(usize) -> Option<*mut u8>,
+    /// Samples a new large block of the given size in bytes, if a sample is due.
+    pub allocated_large: fn(*mut u8, usize),
+    /// Frees a sampled small block; false, with nothing done, if the block is not sampled. As unsafe as
+    /// `free`.
+    pub free_small: unsafe fn(*mut u8) -> bool,
+    /// Drops the record of a sampled large block that is freed. False if the sampler frees the block later.
+    pub freed_large: fn(*mut u8) -> bool,
+    /// Drops the record of a large block that stays in use.
+    pub drop_record: fn(*mut u8),
+    /// Records a new size of a small block that stays in its place: the address of its heap, the block, and
+    /// the bytes that it has and those that were requested.
+    pub resized_small: fn(usize, *mut u8, [usize; 2]),
+    /// Samples a new mapping of the program at the given address and of the given size, if a sample is due.
+    pub mapped: fn(usize, usize),
+    /// Takes unmapped pages, from an address to another, out of the sampled mappings.
+    pub unmapped: fn(usize, usize),
+    /// Records that a mapping moved from an address to another, and its old and new size.
+    pub remapped: fn(usize, usize, [usize; 2]),
+    /// Before `fork`.
+    pub fork_prepare: fn(),
+    /// After `fork`, in the parent.
+    pub fork_parent: fn(),
+    /// After `fork`, in the child.
+    pub fork_child: fn(),
+    /// Carries out another process's request. The error's number, or 0.
+    pub serve_request: fn(Ask) -> u32,
 }
 
 /// The mode, and what is asked.
@@ -77,7 +77,7 @@ fn mode_of(now: u16) -> Option<Mode> {
     }
     match now & MODE {
         HARDENED => Some(Mode::Hardened),
-        // SAFETY: null, or what `prepare` stored, a static.
+        // SAFETY: null, or what `install` stored, a static.
         PROFILED => unsafe { HOOKS.load(Acquire).as_ref() }.map(Mode::Profiled),
         _ => None,
     }
@@ -99,7 +99,7 @@ pub(crate) fn attend() {
     let Some(asked) = DOOR.asked() else { return };
     // SAFETY: as above.
     let hooks = unsafe { HOOKS.load(Acquire).as_ref() };
-    DOOR.answer(hooks.map_or(libc::ENOSYS as u32, |hooks| (hooks.attend)(asked)));
+    DOOR.answer(hooks.map_or(libc::ENOSYS as u32, |hooks| (hooks.serve_request)(asked)));
 }
 
 /// What samples blocks, if something does.
@@ -143,8 +143,8 @@ pub(crate) fn next_epoch() {
     EPOCH.fetch_add(1, Release);
 }
 
-/// Makes known what can sample.
-pub(crate) fn prepare(hooks: &'static Hooks) {
+/// Makes the sampler known.
+pub(crate) fn install(hooks: &'static Hooks) {
     HOOKS.store(core::ptr::from_ref(hooks).cast_mut(), Release);
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn consider(block: *mut u8, bytes: usize) -> *mut u8 {
     if !block.is_null()
         && let Some(hooks) = profiled()
     {
-        (hooks.consider)(block, bytes);
+        (hooks.allocated_large)(block, bytes);
     }
     block
 }

@@ -1,7 +1,6 @@
 //! How to leave the frames of instructions, by their modules' tables as they are mapped.
 //!
-//! Two users: the stack that led to a misuse (`crate::backtrace`), and those of sampled blocks
-//! (`crate::profile`).
+//! Two users: the stack that led to a misuse (`backtrace`), and the stacks of sampled blocks (`sampling`).
 
 use vellum_sys::loader::{self, Module};
 use vellum_unwind::{Rule, Tables};
@@ -13,7 +12,7 @@ pub(crate) fn prepare() {
 }
 
 /// How to leave the frame of the instruction at `pc`, in `module`.
-pub(crate) fn rule(module: &Module, pc: u64) -> Option<Rule> {
+pub fn rule(module: &Module, pc: u64) -> Option<Rule> {
     // SAFETY: nobody uses the bytes for longer than the module is mapped, whose instruction is on the stack.
     Tables::rule_in(module.unwind_index, pc, |address| unsafe { module.mapped_from(address) })
 }

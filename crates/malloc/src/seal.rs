@@ -95,7 +95,7 @@ pub(crate) fn keyed(word: usize) -> usize {
 }
 
 /// A random word from the kernel, or what it gave the process at its start.
-pub(crate) fn random() -> usize {
+pub fn random() -> usize {
     let mut word = 0usize;
     let place = [&raw mut word as usize, size_of::<usize>(), libc::GRND_NONBLOCK as usize, 0, 0, 0];
     // SAFETY: the kernel writes at most a word's bytes to `word`.

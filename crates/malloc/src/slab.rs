@@ -22,8 +22,8 @@
 
 use crate::arch;
 use crate::class::{SHAPES, Shape};
+use crate::countdown::Listed;
 use crate::heap::Heap;
-use crate::pace::Listed;
 use crate::remote::{RemoteList, Wakeable};
 pub(crate) use crate::seal::Block;
 use core::cell::Cell;

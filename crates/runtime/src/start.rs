@@ -61,11 +61,11 @@ static vellum_heap_door: &HeapDoor = &vellum_malloc::DOOR;
 
 /// Samples blocks for the `vellum heap` that the environment names, if any.
 fn profile() {
-    vellum_malloc::profile::prepare(crate::loaded::first_symbol);
+    vellum_heapprofile::prepare(crate::loaded::first_symbol);
     crate::gc::sampled::begin();
     let Some(path) = variable(c"VELLUM_HEAP_PROFILE") else { return };
-    // A file of another user, or in another file system view, is no error, as with a board.
-    if let Err(errno) = vellum_malloc::profile::begin(path)
+    // Another user's, or in another view of the file system: nobody's mistake, as with a board.
+    if let Err(errno) = vellum_heapprofile::begin(path)
         && !board::is_elsewhere(errno)
     {
         let mut line = Line::new();
@@ -88,7 +88,7 @@ extern "C" fn end() {
     if Attach::from_u32(ATTACH.load(Relaxed)) == Attach::Serving {
         vellum_malloc::check_quarantine();
         vellum_malloc::flush_counts();
-        vellum_malloc::profile::finish();
+        vellum_heapprofile::finish();
         if board::is_there() {
             vellum_malloc::publish();
         }

@@ -18,7 +18,7 @@ const FLOORS: &[&[&str]] = &[
     ],
     &["vellum-libgc", "vellum-heap", "vellum-cost"],
     &["vellum-experiment"],
-    &["vellum-timing"],
+    &["vellum-timing", "vellum-heapprofile"],
     &["vellum-reference", "vellum-malloc", "vellum-gc"],
     &["vellum-pager", "vellum-report"],
     &["vellum-pages", "vellum-measure", "vellum-process"],

@@ -117,7 +117,7 @@ pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) ->
 
 /// The frame of the function this is inlined into.
 #[inline(always)]
-pub(crate) fn here() -> Frame {
+pub fn here() -> Frame {
     let (pc, sp, bp): (u64, u64, u64);
     // SAFETY: reads three registers.
     unsafe {
@@ -134,14 +134,3 @@ pub(crate) fn here() -> Frame {
     }
     Frame { pc, sp, bp }
 }
-
-/// Where the words of a probe are: as its note has them, and as `asm!` does.
-macro_rules! probe {
-    ($code:ident, $name:literal, $first:expr) => {
-        $code!($name, "8@x0", "x0" = $first)
-    };
-    ($code:ident, $name:literal, $first:expr, $second:expr, $third:expr) => {
-        $code!($name, "8@x0 8@x1 8@x2", "x0" = $first, "x1" = $second, "x2" = $third)
-    };
-}
-pub(crate) use probe;

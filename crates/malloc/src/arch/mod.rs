@@ -10,7 +10,8 @@
 mod machine;
 
 use core::ffi::c_void;
-pub(crate) use machine::{add_key, count_down, here, holds, probe, xor_key};
+pub use machine::here;
+pub(crate) use machine::{add_key, count_down, holds, xor_key};
 
 /// What the calling thread's `vellum_heap` holds.
 #[inline(always)]

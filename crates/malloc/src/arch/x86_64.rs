@@ -116,7 +116,7 @@ pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) ->
 
 /// The frame of the function this is inlined into.
 #[inline(always)]
-pub(crate) fn here() -> Frame {
+pub fn here() -> Frame {
     let (pc, sp, bp): (u64, u64, u64);
     // SAFETY: reads three registers.
     unsafe {
@@ -132,14 +132,3 @@ pub(crate) fn here() -> Frame {
     }
     Frame { pc, sp, bp }
 }
-
-/// Where the words of a probe are: as its note has them, and as `asm!` does.
-macro_rules! probe {
-    ($code:ident, $name:literal, $first:expr) => {
-        $code!($name, "8@%rdi", "rdi" = $first)
-    };
-    ($code:ident, $name:literal, $first:expr, $second:expr, $third:expr) => {
-        $code!($name, "8@%rdi 8@%rsi 8@%rdx", "rdi" = $first, "rsi" = $second, "rdx" = $third)
-    };
-}
-pub(crate) use probe;

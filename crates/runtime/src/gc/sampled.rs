@@ -1,16 +1,16 @@
 //! Samples of the collector's objects for the heap profile.
 
 use vellum_gc::{Sampler, Token};
-use vellum_malloc::profile::collected;
+use vellum_heapprofile::collected;
 
 static SAMPLER: Sampler = Sampler {
     passing: collected::passing,
     is_due: collected::is_due,
     record: |bytes, whole| collected::record(bytes, whole).map(Token),
-    forget: |token| collected::forget(token.0),
+    forget: |token| collected::remove(token.0),
 };
 
 /// Enables samples of objects while the heap profile is on.
 pub(crate) fn begin() {
-    collected::tell_collector(|is_on| vellum_gc::sample(is_on.then_some(&SAMPLER)));
+    collected::on_change(|is_on| vellum_gc::sample(is_on.then_some(&SAMPLER)));
 }

@@ -24,8 +24,8 @@ const WIPE_ON_FORK: usize = 18;
 /// Bytes whose memory is allocated at a time.
 const STEP: usize = 64 << 10;
 /// States of `Own::state`; 0 is that of a child that has not sampled yet.
-const SEATED: u32 = 1;
-const SEATLESS: u32 = 2;
+const ATTACHED: u32 = 1;
+const WITHOUT_PART: u32 = 2;
 
 /// The file and this process's part of it.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Part {
             return Ok(interval);
         }
         let page = map::reserve_writable(PAGE)?;
-        // Kernels older than 4.14 leave the page to a child as it is: `forget` is for those.
+        // Kernels older than 4.14 copy the page to a child: `detach` is for those.
         // SAFETY: the page just mapped.
         let _ = unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [page, PAGE, WIPE_ON_FORK, 0, 0, 0]) };
         self.state = core::ptr::with_exposed_provenance(page);
@@ -92,8 +92,8 @@ impl Part {
         unsafe { self.state.as_ref() }
     }
 
-    /// Forgets the parent's part, in a forked child.
-    pub(super) fn forget(&self) {
+    /// Detaches a forked child from its parent's part.
+    pub(super) fn detach(&self) {
         if let Some(state) = self.state() {
             state.store(0, Relaxed);
         }
@@ -104,7 +104,7 @@ impl Part {
         self.path = None;
         self.unmap();
         if let Some(state) = self.state() {
-            state.store(SEATLESS, Relaxed);
+            state.store(WITHOUT_PART, Relaxed);
         }
     }
 
@@ -119,21 +119,21 @@ impl Part {
 
     /// The generation, if the process has a part.
     pub(super) fn generation(&self) -> Option<u32> {
-        (self.state()?.load(Relaxed) == SEATED).then_some(self.generation)
+        (self.state()?.load(Relaxed) == ATTACHED).then_some(self.generation)
     }
 
     /// Whether the process has a part, which it takes now if it has none; the second says if it is new.
-    pub(super) fn seat(&mut self) -> (bool, bool) {
+    pub(super) fn attach(&mut self) -> (bool, bool) {
         match self.state().map(|state| state.load(Relaxed)) {
-            Some(SEATED) => return (true, false),
-            Some(SEATLESS) | None => return (false, false),
+            Some(ATTACHED) => return (true, false),
+            Some(WITHOUT_PART) | None => return (false, false),
             _ => {}
         }
-        let is_seated = self.take().is_ok();
+        let is_attached = self.take().is_ok();
         if let Some(state) = self.state() {
-            state.store(if is_seated { SEATED } else { SEATLESS }, Relaxed);
+            state.store(if is_attached { ATTACHED } else { WITHOUT_PART }, Relaxed);
         }
-        (is_seated, is_seated)
+        (is_attached, is_attached)
     }
 
     fn take(&mut self) -> rustix::io::Result<()> {

@@ -22,24 +22,34 @@ const ENTERED: usize = 1 << 14;
 /// Probes for one of these.
 const PROBES_MAX: usize = 32;
 
-/// Finds a symbol of the program's, or null.
+/// Finds a symbol of the program, or null.
 type Find = fn(&CStr) -> *const c_void;
 
-/// A [`Find`], or null.
-static FIND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-static INTERPRETER: Interpreter = Interpreter::none();
-
-/// Has `find` find the interpreter, when it is looked for.
-pub(super) fn prepare(find: Find) {
-    FIND.store(find as *mut c_void, Relaxed);
+/// The program's interpreter, if it has one.
+pub(super) struct Finder {
+    /// A [`Find`], or null.
+    find: AtomicPtr<c_void>,
+    interpreter: Interpreter,
 }
 
-/// Looks for an interpreter in the program.
-pub(super) fn look() {
-    // SAFETY: null, or a function of this type: null is what a function's `None` is.
-    let find = unsafe { core::mem::transmute::<*mut c_void, Option<Find>>(FIND.load(Relaxed)) };
-    if let Some(find) = find {
-        INTERPRETER.look(find, read);
+impl Finder {
+    pub(super) const fn new() -> Finder {
+        Finder { find: AtomicPtr::new(null_mut()), interpreter: Interpreter::none() }
+    }
+
+    /// Sets the function by which the interpreter is found.
+    pub(super) fn set(&self, find: Find) {
+        self.find.store(find as *mut c_void, Relaxed);
+    }
+
+    /// Finds the interpreter of the program.
+    pub(super) fn find_interpreter(&self) {
+        // SAFETY: null, which is `None` of a function's type, or a pointer that `set` made of such a
+        // function.
+        let find = unsafe { core::mem::transmute::<*mut c_void, Option<Find>>(self.find.load(Relaxed)) };
+        if let Some(find) = find {
+            self.interpreter.look(find, read);
+        }
     }
 }
 
@@ -74,8 +84,8 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Adds this thread's lines of Python to its stack, if it runs some.
-    pub(super) fn add(&mut self, stack: &mut Stack, part: &mut Part) {
-        let Some(python) = INTERPRETER.get().filter(|_| caps::has(Caps::HELPER)) else { return };
+    pub(super) fn add(&mut self, stack: &mut Stack, part: &mut Part, finder: &Finder) {
+        let Some(python) = finder.interpreter.get().filter(|_| caps::has(Caps::HELPER)) else { return };
         let lines = python.running(read).filter_map(|running| self.line(&python, running, part));
         lines.take(SCRIPT_FRAMES_MAX).for_each(|entry| stack.push(packed(PYTHON, entry.into())));
     }

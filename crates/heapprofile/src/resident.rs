@@ -19,13 +19,8 @@
 //! are gone with their slab, or not known, has the average weight of its class.
 
 use super::live::Sample;
-use crate::class::{CLASSES, bytes_of};
-use crate::figures::{for_each_listed, in_use};
-use crate::heap::Heap;
-use crate::registry;
-use crate::slab::Slab;
-use crate::space::Space;
 use core::sync::atomic::Ordering::{Relaxed, Release};
+use vellum_malloc::sampling::{CLASSES, SlabUse, bytes_of, for_each_listed, for_each_slab, idle_bytes};
 use vellum_pages::{PAGE, Pages, UNIT};
 use vellum_sys::mapped::{self, Mapping, What};
 use vellum_wire::Counter;
@@ -76,9 +71,8 @@ impl Desk {
         }
         let holes: u64 = self.classes.iter().map(|class| class.holes).sum();
         let beside = span.saturating_sub(in_slabs);
-        let idle: usize = registry::all().map(Heap::idle_bytes).sum();
         let marked = marked.min(beside);
-        let cached = Pages::global().slot().get(Counter::NowCached) + idle as u64;
+        let cached = Pages::global().slot().get(Counter::NowCached) + idle_bytes() as u64;
         let cached = cached.min(beside - marked);
         let holes = holes.min(span - marked - cached);
         kinds[Kind::Live as usize] += span - marked - cached - holes;
@@ -100,19 +94,15 @@ impl Desk {
     fn count_slabs(&mut self) -> u64 {
         self.classes.fill(Class { live: 0, holes: 0, weight: 0.0 });
         (self.from, self.to) = (0, 0);
-        let space = Space::get();
         let mut all = 0;
-        Pages::global().for_each_unit(|unit| {
-            let slab = space.slab_of(core::ptr::with_exposed_provenance(unit));
-            if let Some(slab) = slab.filter(|slab| !slab.owner.load(Relaxed).is_null()) {
-                let (used, holes) = self.of_slab(slab, unit);
-                let class = &mut self.classes[usize::from(slab.class.get()) % CLASSES];
-                class.live += used;
-                class.holes += holes;
-                all += used + holes;
-            }
+        for_each_slab(|slab| {
+            let (used, holes) = self.of_slab(slab);
+            let class = &mut self.classes[slab.class];
+            class.live += used;
+            class.holes += holes;
+            all += used + holes;
         });
-        for_each_listed(&space, |class, blocks| {
+        for_each_listed(|class, blocks| {
             let bytes = ((blocks * bytes_of(class)) as u64).min(self.classes[class].live);
             self.classes[class].live -= bytes;
             self.classes[class].holes += bytes;
@@ -121,9 +111,9 @@ impl Desk {
     }
 
     /// Resident bytes of a slab: of its blocks in use, and of all else.
-    fn of_slab(&mut self, slab: &Slab, unit: usize) -> (u64, u64) {
-        let resident = self.pages(unit, UNIT) * PAGE as u64;
-        let used = ((in_use(slab) * slab.bytes.get() as usize) as u64).min(resident);
+    fn of_slab(&mut self, slab: SlabUse) -> (u64, u64) {
+        let resident = self.pages(slab.unit, UNIT) * PAGE as u64;
+        let used = (slab.bytes as u64).min(resident);
         (used, resident - used)
     }
 
@@ -177,29 +167,20 @@ impl Desk {
     }
 
     /// The weight of a sampled block in use: see the head of this file.
-    fn weight(&mut self, sample: &Sample, space: &Space) -> f64 {
+    fn weight(&mut self, sample: &Sample) -> f64 {
         let index = sample.class as usize % CLASSES;
         let class = self.classes[index];
         let blocks = (class.live / bytes_of(index) as u64).max(1);
         let average = class.holes as f64 / blocks as f64;
-        let unit = (sample.neighbours != 0).then(|| sample.neighbours as usize * UNIT - UNIT + space.base);
-        let slab = unit.and_then(|unit| {
-            let slab = space.slab_of(core::ptr::with_exposed_provenance(unit))?;
-            let is_same = !slab.owner.load(Relaxed).is_null() && usize::from(slab.class.get()) == index;
-            is_same.then_some((slab, unit))
-        });
-        let each = slab.map_or(average, |(slab, unit)| {
-            let (_, holes) = self.of_slab(slab, unit);
-            holes as f64 / (in_use(slab) + 1) as f64
-        });
+        let slab = SlabUse::of_unit(sample.neighbours).filter(|slab| slab.class == index);
+        let each = slab.map_or(average, |slab| self.of_slab(slab).1 as f64 / (slab.blocks + 1) as f64);
         sample.blocks as f64 * each
     }
 
     /// Adds the weights of samples in use up, by class.
     pub(super) fn weigh<'a>(&mut self, samples: impl Iterator<Item = &'a Sample>) {
-        let space = Space::get();
         for sample in samples.filter(|sample| sample.class != 0) {
-            let weight = self.weight(sample, &space);
+            let weight = self.weight(sample);
             self.classes[sample.class as usize % CLASSES].weight += weight;
         }
     }
@@ -210,7 +191,7 @@ impl Desk {
         if sample.class == 0 || class.weight <= 0.0 {
             return 0;
         }
-        (class.holes as f64 * self.weight(sample, &Space::get()) / class.weight) as u64
+        (class.holes as f64 * self.weight(sample) / class.weight) as u64
     }
 }
 

@@ -1,10 +1,10 @@
 //! The stack of a sampled block: frames, innermost first, without those of this library and of libgc's
 //! interface over it.
 //!
-//! The way up is that of C++ exceptions, as in `crate::backtrace`. What leads from an instruction's frame
-//! to its caller's is worked out once an instruction and then remembered, with the number of its module.
-//! Modules come and go (`dlclose`): a memory of an instruction holds while its module is the same by range,
-//! path and dynamic section, which is asked of the loader again for each stack.
+//! The way up is that of C++ exceptions, as in `vellum_malloc`'s `backtrace`. What leads from an
+//! instruction's frame to its caller's is worked out once an instruction and then remembered, with the number
+//! of its module. Modules come and go (`dlclose`): a memory of an instruction holds while its module is the
+//! same by range, path and dynamic section, which is asked of the loader again for each stack.
 //!
 //! Code that was made at run time, and some of the compilers' own, has no tables: there the frame pointer is
 //! followed, as far as it leads behind calls.
@@ -14,11 +14,10 @@
 //! its system calls is not asked to make one more; there the tables are believed.
 
 use super::part::Part;
-use super::python::Lines;
-use crate::arch;
-use crate::modules;
+use super::python::{Finder, Lines};
 use core::cell::Cell;
 use core::ffi::c_char;
+use vellum_malloc::sampling;
 use vellum_sys::loader::{self, Module};
 use vellum_sys::{Caps, PAGE, caps, map, stack};
 use vellum_unwind::{Frame, Rule};
@@ -86,17 +85,17 @@ pub(super) struct Stack {
 impl Walker {
     /// The calling thread's stack.
     #[inline(never)]
-    pub(super) fn walk(&mut self, part: &mut Part) -> Stack {
+    pub(super) fn walk(&mut self, part: &mut Part, python: &Finder) -> Stack {
         let mut stack = Stack { frames: [0; STACK_FRAMES_MAX], length: 0, hash: SPREAD };
         self.climb(&mut stack, part);
-        self.lines.add(&mut stack, part);
+        self.lines.add(&mut stack, part, python);
         stack
     }
 
     /// Adds the frames of machine code.
     #[inline(always)]
     fn climb(&mut self, stack: &mut Stack, part: &mut Part) {
-        let mut frame = arch::here();
+        let mut frame = sampling::here();
         let Some(mut module) = loader::module(frame.pc) else { return };
         let own = module.start;
         let mut number = self.number(&module, part);
@@ -167,7 +166,7 @@ impl Walker {
     fn rule(&mut self, module: &Module, number: u64, pc: u64) -> Option<Rule> {
         let known = &mut self.known[(pc.wrapping_mul(SPREAD) >> 40) as usize % KNOWN];
         if known.pc != pc || known.module != number || number == NO_MODULE {
-            let rule = modules::rule(module, pc - 1).map_or(0, Rule::bits);
+            let rule = sampling::rule(module, pc - 1).map_or(0, Rule::bits);
             *known = Known { pc, rule, module: number };
             self.has_read = true;
         }

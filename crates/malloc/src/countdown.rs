@@ -14,7 +14,7 @@
 //! Invariants: `left[c]` counts the requests to come, beyond the blocks of `free[c]`, up to and with the
 //! sample; 0 means that none was drawn, as always where nothing is sampled. Blocks are withheld only while it
 //! is 1. Blocks of a list that are given back unused were counted, and are counted back
-//! (`Pace::returned`): samples depend on requests alone.
+//! (`Countdown::returned`): samples depend on requests alone.
 
 use crate::class::CLASSES;
 use core::cell::Cell;
@@ -30,7 +30,7 @@ pub(crate) trait Listed {
 
 /// The state of a heap's samples, whose free blocks are `Block`s. All zero: nothing is sampled.
 #[derive(Debug)]
-pub(crate) struct Pace<Block> {
+pub(crate) struct Countdown<Block> {
     pub(crate) left: [Cell<u32>; CLASSES],
     withheld: [Cell<*mut Block>; CLASSES],
     pub(crate) withheld_blocks: [Cell<u16>; CLASSES],
@@ -40,7 +40,7 @@ pub(crate) struct Pace<Block> {
     epoch: Cell<u32>,
 }
 
-impl<Block: Listed> Pace<Block> {
+impl<Block: Listed> Countdown<Block> {
     /// Forgets what was drawn in another epoch, but for the samples that are next: blocks withheld for
     /// them stay so.
     pub(crate) fn begin(&self, epoch: u32) {

@@ -6,8 +6,27 @@
 //! the probe; of a section by which prelinking would be seen: none; of a semaphore: none) and three texts
 //! (provider, name, arguments as `SIZE@OPERAND`, a negative size for signed ones).
 
-use crate::arch;
 use core::arch::asm;
+
+/// Where the words of a probe are: as its note has them, and as `asm!` does.
+#[cfg(target_arch = "x86_64")]
+macro_rules! probe {
+    ($code:ident, $name:literal, $first:expr) => {
+        $code!($name, "8@%rdi", "rdi" = $first)
+    };
+    ($code:ident, $name:literal, $first:expr, $second:expr, $third:expr) => {
+        $code!($name, "8@%rdi 8@%rsi 8@%rdx", "rdi" = $first, "rsi" = $second, "rdx" = $third)
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! probe {
+    ($code:ident, $name:literal, $first:expr) => {
+        $code!($name, "8@x0", "x0" = $first)
+    };
+    ($code:ident, $name:literal, $first:expr, $second:expr, $third:expr) => {
+        $code!($name, "8@x0 8@x1 8@x2", "x0" = $first, "x1" = $second, "x2" = $third)
+    };
+}
 
 /// A note about a probe of such a name and arguments, and the probe.
 macro_rules! code {
@@ -38,11 +57,11 @@ macro_rules! code {
 /// A block was sampled: its address, the bytes that were asked for, and the bytes that it stands for.
 #[inline(never)]
 pub(super) fn alloc(address: u64, bytes: u64, stands_for: u64) {
-    arch::probe!(code, "alloc", address, bytes, stands_for);
+    probe!(code, "alloc", address, bytes, stands_for);
 }
 
 /// A sampled block is freed: its address.
 #[inline(never)]
 pub(super) fn free(address: u64) {
-    arch::probe!(code, "free", address);
+    probe!(code, "free", address);
 }

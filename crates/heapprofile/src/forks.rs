@@ -1,0 +1,49 @@
+//! The profile and forks.
+//!
+//! A fork takes the lock, so that no change is under way. The child begins with an empty profile of its own:
+//! the inherited one is its parent's. If the lock does not come free, the child's copy of the state may be
+//! half changed; the child then samples nothing.
+
+use super::PROFILE;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use vellum_sys::thread::Patience;
+
+/// What forks left of the state.
+pub(super) struct Forks {
+    /// Whether this process was forked in the middle of a change: by a thread that does not exist here, or by
+    /// the forking thread itself, in a signal handler.
+    pub(super) is_abandoned: AtomicBool,
+    /// Whether the fork under way has the lock.
+    pub(super) has_lock: AtomicBool,
+}
+
+impl Forks {
+    /// Whether the state of this process must not be used.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Relaxed)
+    }
+}
+
+/// Before `fork`, in the parent.
+pub(super) fn prepare() {
+    let has_lock = !PROFILE.forks.is_abandoned() && PROFILE.state.raw().try_lock_for(&mut Patience::new());
+    PROFILE.forks.has_lock.store(has_lock, Relaxed);
+}
+
+/// After `fork`, in the parent.
+pub(super) fn parent() {
+    if PROFILE.forks.has_lock.swap(false, Relaxed) {
+        PROFILE.state.raw().unlock();
+    }
+}
+
+/// After `fork`, in the child.
+pub(super) fn child() {
+    if PROFILE.forks.has_lock.swap(false, Relaxed) {
+        // SAFETY: `prepare` took the lock in the thread that this one is the copy of.
+        unsafe { PROFILE.state.assume_held() }.part.detach();
+        PROFILE.state.raw().reset_after_fork();
+    } else {
+        PROFILE.forks.is_abandoned.store(true, Relaxed);
+    }
+}

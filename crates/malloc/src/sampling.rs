@@ -1,0 +1,278 @@
+//! The interface for a sampler of blocks: a crate above this one, `vellum-heapprofile`.
+//!
+//! The sampler installs one table of functions, which the slow paths call from [`begin`] on. The rest of this
+//! file is what the sampler may ask of the heaps.
+//!
+//! A sampled small block comes from a [`SampleHeap`], which no thread has: every thread's `free` takes the
+//! block for another thread's and comes to the slow path. A sampled large block has a mark in its length word
+//! (`lengths`).
+
+pub use crate::arch::here;
+pub use crate::class::{CLASSES, bytes_of, class_of};
+pub use crate::mode::Hooks;
+pub use crate::modules::rule;
+pub use crate::seal::random;
+
+use crate::alloc::check_live;
+use crate::heap::Heap;
+use crate::lengths::{SAMPLED, length_of};
+use crate::slab::{Block, Slab};
+use crate::space::{Space, push_remote};
+use crate::{figures, misuse, mode, registry, threads};
+use core::cell::Cell;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use misuse::Fault;
+use vellum_pages::{Pages, UNIT};
+
+/// Installs the sampler's functions. They are called from [`begin`] on, except `serve_request`.
+pub fn install(hooks: &'static Hooks) {
+    mode::install(hooks);
+}
+
+/// Calls the sampler on the slow paths from now on, for good. False in the hardened mode.
+pub fn begin() -> bool {
+    mode::profile()
+}
+
+/// Whether blocks are sampled, or have been.
+pub fn has_begun() -> bool {
+    mode::is_profiled()
+}
+
+/// Makes every heap draw its next samples anew.
+pub fn redraw() {
+    mode::next_epoch();
+}
+
+/// The path that came with another process's request.
+pub fn requested_path() -> Option<&'static CStr> {
+    mode::DOOR.path()
+}
+
+/// A thread inside the gate of its heap, until the value is dropped: neither the helper nor a fork finds a
+/// lock that this thread took here.
+#[derive(Debug)]
+pub struct Inside(&'static Heap);
+
+impl Inside {
+    /// Enters the gate of the calling thread's heap. `None` if it has none, or is inside already.
+    pub fn of_current() -> Option<Inside> {
+        threads::current().filter(|heap| heap.gate.enter()).map(Inside)
+    }
+
+    /// The same; a thread without a heap gets one.
+    pub fn of_attached() -> Option<Inside> {
+        threads::attached().filter(|heap| heap.gate.enter()).map(Inside)
+    }
+
+    /// A block of at least `bytes` bytes, or null if memory is out. `draw` returns the number of requests
+    /// before the next sample, given the bytes of a block; `sample` makes one, given its class and a block
+    /// that it would have lain beside.
+    pub fn allocate(
+        &self,
+        bytes: usize,
+        draw: impl Fn(usize) -> u32,
+        sample: impl Fn(usize, *const u8) -> Option<*mut u8>,
+    ) -> Option<*mut u8> {
+        let class = class_of(bytes.max(1));
+        let draw = || draw(bytes_of(class));
+        self.0.take_or_sample(class, mode::epoch(), draw, |neighbour| sample(class, neighbour))
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.gate.leave();
+    }
+}
+
+/// The heap of sampled small blocks. It shares no slabs with others.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct SampleHeap(Heap);
+
+impl SampleHeap {
+    /// A new one; `None` if memory is out.
+    pub fn create() -> Option<&'static SampleHeap> {
+        let heap = registry::create_apart()?;
+        // SAFETY: the same structure by another name; heaps are never unmapped.
+        Some(unsafe { &*core::ptr::from_ref(heap).cast() })
+    }
+
+    /// A block of `class`; `None` if memory is out.
+    ///
+    /// # Safety
+    /// No other thread is in this function.
+    pub unsafe fn allocate(&'static self, class: usize) -> Option<*mut u8> {
+        self.0.take_apart(class)
+    }
+
+    /// Frees the block at `address` if it is of this heap; false, with nothing done, if it is not.
+    /// `is_freed_now` runs after the checks, and returns false if the block is to be freed later.
+    ///
+    /// # Safety
+    /// As for [`crate::free`].
+    pub unsafe fn free(&self, address: *mut u8, is_freed_now: impl FnOnce() -> bool) -> bool {
+        let is_own = |slab: &&Slab| core::ptr::eq(slab.owner.load(Relaxed), &raw const self.0);
+        let Some(slab) = Space::get().slab_of(address).filter(is_own) else {
+            return false;
+        };
+        // SAFETY: the caller gives the block up, and `slab` describes its unit.
+        unsafe {
+            check_live("free", slab, address);
+            if is_freed_now() && !push_remote(slab, address, address, 1) {
+                misuse::refuse_small("free", address, Fault::AlreadyFree);
+            }
+        }
+        true
+    }
+}
+
+/// The place for the mark of a sampled large block.
+#[derive(Debug)]
+pub struct LargeMark(&'static AtomicU32);
+
+impl LargeMark {
+    /// That of the block at `address`; `None` if the block is the pager's.
+    pub fn of(address: *mut u8) -> Option<LargeMark> {
+        length_of(address).map(LargeMark)
+    }
+
+    /// Marks the block as sampled.
+    pub fn set(&self) {
+        self.0.fetch_or(SAMPLED, Relaxed);
+    }
+}
+
+/// What a slab holds at the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct SlabUse {
+    /// The first address of its unit.
+    pub unit: usize,
+    /// The class of its blocks.
+    pub class: usize,
+    /// Blocks that are in use, or on their heap's list.
+    pub blocks: usize,
+    /// Bytes of these blocks.
+    pub bytes: usize,
+}
+
+impl SlabUse {
+    fn of(unit: usize) -> Option<SlabUse> {
+        let slab = Space::get().slab_of(core::ptr::with_exposed_provenance(unit))?;
+        (!slab.owner.load(Relaxed).is_null()).then(|| {
+            let blocks = figures::in_use(slab);
+            let class = usize::from(slab.class.get()) % CLASSES;
+            SlabUse { unit, class, blocks, bytes: blocks * slab.bytes.get() as usize }
+        })
+    }
+
+    /// The slab in the unit of that number; see [`unit_number`].
+    pub fn of_unit(number: u32) -> Option<SlabUse> {
+        SlabUse::of(Space::get().base + (number.checked_sub(1)? as usize) * UNIT)
+    }
+}
+
+/// The number of the unit around an address, from 1 on; 0 outside the span.
+pub fn unit_number(address: *const u8) -> u32 {
+    let space = Space::get();
+    let offset = (address as usize).wrapping_sub(space.base);
+    if offset < space.bytes { (offset / UNIT) as u32 + 1 } else { 0 }
+}
+
+/// Calls `see` with each slab.
+pub fn for_each_slab(mut see: impl FnMut(SlabUse)) {
+    Pages::global().for_each_unit(|unit| {
+        if let Some(slab) = SlabUse::of(unit) {
+            see(slab);
+        }
+    });
+}
+
+/// Calls `see` with the class and the number of blocks of each list of a heap.
+pub fn for_each_listed(see: impl FnMut(usize, usize)) {
+    figures::for_each_listed(&Space::get(), see);
+}
+
+/// Bytes of idle units, and of large blocks that wait in magazines.
+pub fn idle_bytes() -> usize {
+    registry::all().map(Heap::idle_bytes).sum()
+}
+impl Heap {
+    /// A block of `class`, where blocks are sampled: `draw` returns how many requests pass before the next
+    /// sample, `sample` makes one, given a block that it would have lain beside. Numbers drawn in another
+    /// epoch do not hold. `None` if memory is out. Inside the gate.
+    fn take_or_sample(
+        &'static self,
+        class: usize,
+        epoch: u32,
+        draw: impl Fn() -> u32,
+        sample: impl Fn(*const u8) -> Option<*mut u8>,
+    ) -> Option<*mut u8> {
+        let (list, left) = (&self.free[class], &self.countdown.left[class]);
+        let draw = || left.set(draw().saturating_add(1));
+        self.countdown.begin(epoch);
+        loop {
+            if let Some(block) = pop(list) {
+                return Some(block);
+            }
+            match left.get() {
+                0 => draw(),
+                1 => {
+                    draw();
+                    let rest = self.countdown.give_up(class);
+                    let neighbour = if rest.is_null() { self.next_from(class) } else { rest.cast() };
+                    if !rest.is_null() {
+                        let blocks = u32::from(self.countdown.withheld_blocks[class].get());
+                        list.set(self.countdown.cut(class, rest, blocks));
+                    }
+                    if let Some(block) = sample(neighbour) {
+                        return Some(block);
+                    }
+                }
+                _ => {
+                    let fetched = self.refill(class);
+                    if fetched.is_null() {
+                        return None;
+                    }
+                    list.set(self.countdown.part(class, fetched));
+                }
+            }
+        }
+    }
+
+    /// Where the next blocks of `class` likely come from; null if that is not known.
+    fn next_from(&self, class: usize) -> *const u8 {
+        let bin = &self.bins[class];
+        // SAFETY: null, or a slab on a bin's list or being carved: live descriptions in the side table.
+        let slab = unsafe { bin.awake.get().as_ref().or_else(|| bin.carving.get().as_ref()) };
+        slab.map_or(core::ptr::null(), |slab| self.unit_of(slab))
+    }
+
+    /// A block of `class` of a heap that no thread has, for the only thread that uses it now.
+    fn take_apart(&'static self, class: usize) -> Option<*mut u8> {
+        let (bin, list) = (&self.bins[class], &self.free[class]);
+        if list.get().is_null() {
+            if !self.woken.is_empty() {
+                self.drain();
+            }
+            // SAFETY: slabs on a bin's list are live descriptions in the side table.
+            let awake = unsafe { bin.awake.get().as_ref() };
+            list.set(match awake {
+                Some(slab) => self.take(bin, slab),
+                None => self.carve(bin, class),
+            });
+        }
+        pop(list)
+    }
+}
+
+/// Takes the first block off a list.
+fn pop(list: &Cell<*mut Block>) -> Option<*mut u8> {
+    // SAFETY: a block on the list is free memory of at least two words.
+    let free = unsafe { list.get().as_ref() }?;
+    list.set(free.next());
+    free.unseal();
+    Some(core::ptr::from_ref(free).cast_mut().cast())
+}
