@@ -12,7 +12,7 @@
 
 use crate::heap::{Heap, LOST};
 use crate::pass::{VISITORS_SLABS, returned};
-use crate::{registry, threads};
+use crate::{mode, registry, tls};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use vellum_pages::{Pages, Severity};
@@ -44,17 +44,9 @@ pub(crate) fn after_rounds(hook: fn()) {
 /// One round of the helper, or one fork, at a time.
 pub(crate) static ROUND: Lock = Lock::new();
 
-/// Prepares what must be prepared before the program runs: while there is one thread, it costs least.
-pub fn start() {
-    threads::make_key();
-    crate::foreign::note_break();
-    crate::modules::prepare();
-    barrier::register();
-}
-
 /// Tells the process's counters what heaps have counted privately: the calling thread's.
 pub fn flush_counts() {
-    if let Some(heap) = threads::current()
+    if let Some(heap) = tls::current()
         && heap.gate.enter()
     {
         heap.flush_counts();
@@ -67,7 +59,7 @@ pub(crate) fn tick() {
     if !ROUND.try_lock() {
         return;
     }
-    crate::mode::attend();
+    mode::serve_request();
     let is_short = Pages::global().was_short();
     let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(Pages::global().ticks_of_decay());
     if is_due && Pages::global().discard_mode().decays() {
@@ -106,7 +98,7 @@ pub fn trim() -> usize {
 }
 
 fn trim_heaps() {
-    let own = threads::current();
+    let own = tls::current();
     if let Some(heap) = own
         && heap.gate.enter()
     {

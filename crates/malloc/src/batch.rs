@@ -13,14 +13,15 @@
 //! Departure from N1527: its functions take descriptor structures; here are plain arrays of addresses and
 //! sizes, and the answer is how many succeeded, always the first ones.
 
-use crate::alloc::{check_live, free, malloc};
+use crate::alloc::{free, malloc};
 use crate::class::{SHAPES, SMALL_MAX, class_of};
 use crate::heap::Heap;
+use crate::serve::{Request, Way, serve};
 use crate::slab::{Block, Slab};
+use crate::small::{check_live, push_remote};
 use crate::space::Space;
-use crate::{mode, threads, units};
+use crate::{mode, tls, units};
 use core::ptr::null_mut;
-use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::UNIT;
 
 /// Units asked for, or returned, under one lock of the page layer.
@@ -33,10 +34,8 @@ const COMPARE_AT_ONCE: usize = 16;
 pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
     let mut done = 0;
     if bytes <= SMALL_MAX
-        && mode::special().is_none()
-        && let class = class_of(bytes.max(1))
-        && blocks.len() >= usize::from(SHAPES[class].capacity)
-        && let Some(heap) = threads::attached()
+        && blocks.len() >= usize::from(SHAPES[class_of(bytes.max(1))].capacity)
+        && let Way::Slab(heap, class) = serve(&Request::plain(bytes))
     {
         done = whole_slabs(heap, class, blocks);
     }
@@ -111,11 +110,11 @@ pub unsafe fn free_batch(blocks: &[*mut u8]) {
         return blocks.iter().for_each(|&block| unsafe { free(block) });
     }
     let space = Space::get();
-    let heap = threads::current();
+    let heap = tls::current();
     let mut units = Returned { units: [null_mut(); UNITS_AT_ONCE], count: 0 };
     let mut rest = blocks;
     while let Some((&first, others)) = rest.split_first() {
-        let slab = space.slab_of(first).filter(|slab| !slab.owner.load(Relaxed).is_null());
+        let slab = space.slab_of(first).filter(|slab| slab.is_slab());
         let (Some(slab), false) = (slab, others.is_empty()) else {
             // SAFETY: passed on.
             unsafe { free(first) };
@@ -159,7 +158,7 @@ fn run_length(blocks: &[*mut u8], slab: &Slab) -> usize {
 /// # Safety
 /// `run` holds blocks in use of `slab`, side by side, that the caller gives up.
 unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut u8], units: &mut Returned) {
-    let own = heap.filter(|&heap| core::ptr::eq(slab.owner.load(Relaxed), heap));
+    let own = heap.filter(|heap| slab.is_of(heap));
     if let Some(heap) = own
         && run.len() == usize::from(slab.shape().capacity)
         && heap.gate.enter()
@@ -192,7 +191,7 @@ unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut
     }
     // SAFETY: the blocks lead from first to last, and the caller gives them up. A list that already begins
     // with the first cannot be, as that block is in use.
-    unsafe { crate::space::push_remote(slab, first, last, run.len() as u32) };
+    unsafe { push_remote(slab, first, last, run.len() as u32) };
 }
 
 /// Units on their way back to the page layer.
@@ -234,4 +233,50 @@ pub unsafe fn realloc_batch(blocks: &mut [*mut u8], sizes: &[usize]) -> usize {
         *block = new;
     }
     blocks.len().min(sizes.len())
+}
+
+impl Heap {
+    /// Makes an idle unit a slab all of whose blocks are in use. Inside the gate.
+    pub(crate) fn add_full(&'static self, slab: &Slab, class: usize) {
+        slab.begin(self.any(), class);
+        let shape = slab.shape();
+        slab.set_carved(shape.capacity);
+        slab.unclean.set(true);
+        slab.sleep();
+        self.units.set(self.units.get() + 1);
+        self.count(&self.bins[class], shape.bytes, u32::from(shape.capacity));
+    }
+
+    /// Ends a slab whose every block the caller gives up at once; the unit is the caller's then. False if a
+    /// block of it is free already. Inside the gate.
+    pub(crate) fn drop_full(&self, slab: &Slab) -> bool {
+        let whole = slab.shape().capacity;
+        let is_full = slab.free.get().is_null() && slab.live() == u32::from(whole) && !slab.awake.get();
+        // Blocks of the list that `malloc` pops from count as live.
+        let class = usize::from(slab.class.get());
+        let is_listed = [self.free[class].get(), self.countdown.withheld(class)]
+            .into_iter()
+            .any(|listed| self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab)));
+        if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_told() {
+            return false;
+        }
+        slab.end();
+        self.units.set(self.units.get() - 1);
+        true
+    }
+
+    /// Takes a chain of blocks of `slab` that the heap's own thread frees. Inside the gate.
+    pub(crate) fn credit_chain(
+        &'static self,
+        slab: &'static Slab,
+        first: *mut Block,
+        last: *mut Block,
+        blocks: u32,
+    ) {
+        let live = slab.live().wrapping_sub(blocks);
+        // SAFETY: the last block is free memory now.
+        unsafe { (*last).link(slab.free.get()) };
+        slab.free.set(first);
+        self.place_at(slab, live);
+    }
 }

@@ -32,7 +32,7 @@ pub fn figures(handed_out: usize) -> Figures {
     let (mut slabs, mut blocks, mut returned) = (0, 0, 0);
     Pages::global().for_each_unit(|unit| {
         let slab = space.slab_of(core::ptr::with_exposed_provenance(unit));
-        if let Some(slab) = slab.filter(|slab| !slab.owner.load(Relaxed).is_null()) {
+        if let Some(slab) = slab.filter(|slab| slab.is_slab()) {
             slabs += UNIT;
             blocks += in_use(slab) * slab.bytes.get() as usize;
             // Of pages that are locked into memory it is not known which went.

@@ -6,9 +6,10 @@
 //! library's own heap, between the program's break at start and now, or have the headers that glibc gives its
 //! mappings and the arenas of threads; they go back there. Anything else is refused.
 
-use crate::{misuse, paged, passthrough};
+use crate::passthrough::Next;
+use crate::{misuse, mode};
 use core::ffi::CStr;
-use core::mem::transmute;
+use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use libc::c_void;
 use vellum_pages::{Misuse, PAGE};
@@ -72,62 +73,54 @@ fn c_library(name: &CStr, address: *mut u8) -> Option<*mut c_void> {
     (!function.is_null()).then_some(function)
 }
 
-/// Frees a block that is not Vellum's.
+/// The function of the allocator that has the block at `address`: the next allocator's `of_next`, or the C library's
+/// `name`. Ends the process, for a call of `function`, if neither has the block.
+///
+/// # Safety
+/// `F` is the type of the C library's function of that name.
+unsafe fn function<F: Copy>(
+    function: &str,
+    address: *mut u8,
+    of_next: impl Fn(&Next) -> F,
+    name: &CStr,
+) -> F {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    if let Some(next) = mode::next() {
+        return of_next(next);
+    }
+    match c_library(name, address) {
+        // SAFETY: a function's address, of the type that the caller names.
+        Some(found) => unsafe { transmute_copy(&found) },
+        None => misuse::refuse(function, address, Misuse::NotOurs),
+    }
+}
+
+/// Frees another allocator's block.
 ///
 /// # Safety
 /// Nobody uses the block any more.
 pub(crate) unsafe fn free(address: *mut u8) {
-    if paged::owns(address) {
-        // SAFETY: passed on.
-        return unsafe { paged::free(address) };
-    }
-    let free = match (passthrough::next(), c_library(c"__libc_free", address)) {
-        (Some(next), _) => next.free,
-        // SAFETY: the signature of the function so called.
-        (None, Some(free)) => unsafe { transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(free) },
-        (None, None) => misuse::refuse("free", address, Misuse::NotOurs),
-    };
-    // SAFETY: the block is that allocator's, as far as its addresses show.
-    unsafe { free(address.cast()) };
+    // SAFETY: the type of `free`; the block is that allocator's, as far as its address shows.
+    unsafe { function("free", address, |next| next.free, c"__libc_free")(address.cast()) }
 }
 
-/// The usable size of a block that is not Vellum's.
+/// The usable size of another allocator's block.
 ///
 /// # Safety
 /// The block is in use.
 pub(crate) unsafe fn usable_size(address: *mut u8) -> usize {
-    if paged::owns(address) {
-        return paged::usable_size("malloc_usable_size", address);
-    }
-    let usable_size = match (passthrough::next(), c_library(c"malloc_usable_size", address)) {
-        (Some(next), _) => next.malloc_usable_size,
-        // SAFETY: the signature of the function so called.
-        (None, Some(size)) => unsafe {
-            transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> usize>(size)
-        },
-        (None, None) => misuse::refuse("malloc_usable_size", address, Misuse::NotOurs),
-    };
-    // SAFETY: as for `free`.
-    unsafe { usable_size(address.cast()) }
+    let name = c"malloc_usable_size";
+    // SAFETY: the type of `malloc_usable_size`; the block is that allocator's, as far as its address shows.
+    unsafe { function("malloc_usable_size", address, |next| next.malloc_usable_size, name)(address.cast()) }
 }
 
-/// Resizes a block that is not Vellum's, with its own allocator.
+/// Resizes another allocator's block, by that allocator.
 ///
 /// # Safety
 /// The block is in use, and given up if the result is not null.
 pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
-    if paged::owns(address) {
-        // SAFETY: passed on.
-        return unsafe { paged::realloc(address, bytes) };
+    // SAFETY: the type of `realloc`; the block is that allocator's, as far as its address shows.
+    unsafe {
+        function("realloc", address, |next| next.realloc, c"__libc_realloc")(address.cast(), bytes).cast()
     }
-    let realloc = match (passthrough::next(), c_library(c"__libc_realloc", address)) {
-        (Some(next), _) => next.realloc,
-        // SAFETY: the signature of the function so called.
-        (None, Some(realloc)) => unsafe {
-            transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>(realloc)
-        },
-        (None, None) => misuse::refuse("realloc", address, Misuse::NotOurs),
-    };
-    // SAFETY: as for `free`.
-    unsafe { realloc(address.cast(), bytes) }.cast()
 }

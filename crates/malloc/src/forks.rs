@@ -14,7 +14,7 @@
 
 use crate::background::ROUND;
 use crate::heap::{A_THREAD, Heap, LOST, NOBODY};
-use crate::{harden, mode, passthrough, registry, threads, units};
+use crate::{harden, mode, registry, tls, units};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
 use vellum_sys::thread::Patience;
@@ -35,7 +35,7 @@ pub fn fork_prepare() {
         }
     }
     harden::fork_prepare();
-    if let Some(hooks) = mode::profiled() {
+    if let Some(hooks) = mode::sampler() {
         (hooks.fork_prepare)();
     }
     Pages::global().fork_prepare();
@@ -44,7 +44,7 @@ pub fn fork_prepare() {
 /// After `fork`, in the parent.
 pub fn fork_parent() {
     Pages::global().fork_parent();
-    if let Some(hooks) = mode::profiled() {
+    if let Some(hooks) = mode::sampler() {
         (hooks.fork_parent)();
     }
     harden::fork_parent();
@@ -56,11 +56,11 @@ pub fn fork_parent() {
 /// After `fork`, in the child, where only the calling thread exists.
 pub fn fork_child() {
     Pages::global().fork_child();
-    if let Some(hooks) = mode::profiled() {
+    if let Some(hooks) = mode::sampler() {
         (hooks.fork_child)();
     }
     harden::fork_child();
-    passthrough::fork_child();
+    mode::fork_child();
     registry::forget_orphans();
     let others = || registry::all().filter(|heap| !is_own(heap));
     let are_mixed =
@@ -83,5 +83,5 @@ pub fn fork_child() {
 }
 
 fn is_own(heap: &Heap) -> bool {
-    threads::current().is_some_and(|own| core::ptr::eq(heap, own))
+    tls::current().is_some_and(|own| core::ptr::eq(heap, own))
 }

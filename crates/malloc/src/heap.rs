@@ -23,6 +23,7 @@
 //! asleep has a live block: its free ones have reached neither of the two thresholds, whose sum is at most
 //! the capacity (the slab being carved may be smaller, and stays for that reason).
 
+use crate::arch;
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::countdown::Countdown;
 use crate::gate::Gate;
@@ -31,10 +32,11 @@ use crate::mode;
 use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};
 use crate::registry;
 use crate::remote::Woken;
-use crate::slab::{Block, Slab};
+use crate::slab::{AnyHeap, Block, Slab};
 use crate::space::{Space, block_at};
 use crate::units;
 use core::cell::Cell;
+use core::mem::offset_of;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
 use vellum_pages::{PAGE, Pages, UNIT};
@@ -83,7 +85,7 @@ pub(crate) struct Heap {
     pub bins: [Bin; CLASSES],
     spares: [Cell<*mut u8>; SPARES],
     spare_count: Cell<usize>,
-    units: Cell<usize>,
+    pub(crate) units: Cell<usize>,
     /// Large blocks freed a moment ago.
     pub(crate) magazine: Magazine,
     /// Who may rearrange the heap.
@@ -148,6 +150,25 @@ impl Heap {
         self.space().unit_of(slab)
     }
 
+    /// The heap as slabs know it.
+    pub(crate) fn any(&self) -> *const AnyHeap {
+        core::ptr::from_ref(self).cast()
+    }
+
+    /// A block of `class`. `None` if memory is out, or the thread is inside its heap's gate.
+    #[inline]
+    pub(crate) fn allocate(&'static self, class: usize) -> Option<*mut u8> {
+        let list = &self.free[class];
+        if list.get().is_null() {
+            if !self.gate.enter() {
+                return None;
+            }
+            list.set(self.refill(class));
+            self.gate.leave();
+        }
+        pop(list)
+    }
+
     /// A list of free blocks of `class`, off every other list; null when memory has run out. Inside the gate.
     #[inline(always)]
     pub(crate) fn refill(&'static self, class: usize) -> *mut Block {
@@ -200,7 +221,7 @@ impl Heap {
 
     /// Takes in a slab that another heap has given away.
     fn welcome(&self, bin: &Bin, slab: &Slab) {
-        slab.owner.store(core::ptr::from_ref(self).cast_mut(), Relaxed);
+        slab.owner.store(self.any().cast_mut(), Relaxed);
         self.units.set(self.units.get() + 1);
         if slab.carved.get() < slab.shape().capacity {
             bin.carving.set(slab);
@@ -233,7 +254,7 @@ impl Heap {
                 let Some(slab) = space.slab_of(unit) else {
                     return null_mut();
                 };
-                slab.begin(self, class);
+                slab.begin(self.any(), class);
                 bin.carving.set(slab);
                 slab
             }
@@ -264,8 +285,8 @@ impl Heap {
     }
 
     /// What `free` does when a slab's `needed` has reached zero. Inside the gate.
-    pub(crate) fn settle(&'static self, slab: &'static Slab) {
-        if !core::ptr::eq(slab.owner.load(Relaxed), self) {
+    pub(crate) fn place(&'static self, slab: &'static Slab) {
+        if !slab.is_of(self) {
             // The helper was in, saw that nothing was live, and has given the slab back.
             return;
         }
@@ -305,7 +326,7 @@ impl Heap {
     #[cold]
     #[inline(never)]
     fn waits(&self, class: usize) -> bool {
-        mode::profiled().is_some() && self.countdown.waits(class, mode::epoch())
+        mode::sampler().is_some() && self.countdown.waits(class, mode::epoch())
     }
 
     /// Leaves of the list of `class`, just fetched, what comes before the next sample.
@@ -316,9 +337,9 @@ impl Heap {
         list.set(self.countdown.part(class, list.get()));
     }
 
-    /// What `settle` must do at the least when the gate cannot be entered: let the slab wait for one more
+    /// What `place` must do at the least when the gate cannot be entered: let the slab wait for one more
     /// free.
-    pub(crate) fn settle_later(slab: &Slab) {
+    pub(crate) fn place_later(slab: &Slab) {
         if !slab.awake.get() {
             slab.slept.set(slab.slept.get() + 1);
             slab.needed.store(1, Relaxed);
@@ -359,11 +380,10 @@ impl Heap {
         // drained.
         while let Some(slab) = unsafe { next.as_ref() } {
             next = slab.told_next.load(Relaxed);
-            let owner = slab.owner.load(Relaxed);
-            if !core::ptr::eq(owner, self) {
+            if !slab.is_of(self) {
                 // The slab was given away while a pusher was about to tell its old owner.
                 // SAFETY: heaps are never unmapped.
-                unsafe { (*owner).woken.push(slab) };
+                unsafe { (*slab.owner.load(Relaxed).cast::<Heap>()).woken.push(slab) };
                 continue;
             }
             if !is_ready(slab) {
@@ -404,12 +424,12 @@ impl Heap {
             slab.free.set(first);
         }
         if slab.awake.get() || blocks > 0 {
-            self.settle_at(slab, live);
+            self.place_at(slab, live);
         }
     }
 
     /// Puts a slab where `live` blocks in use say, once its list has grown.
-    fn settle_at(&'static self, slab: &'static Slab, live: u32) {
+    pub(crate) fn place_at(&'static self, slab: &'static Slab, live: u32) {
         let bin = &self.bins[usize::from(slab.class.get())];
         if slab.awake.get() {
             slab.needed.store(live, Relaxed);
@@ -419,50 +439,6 @@ impl Heap {
         if live == 0 {
             self.release(bin, slab);
         }
-    }
-
-    /// Makes an idle unit a slab all of whose blocks are in use. Inside the gate.
-    pub(crate) fn add_full(&'static self, slab: &Slab, class: usize) {
-        slab.begin(self, class);
-        let shape = slab.shape();
-        slab.set_carved(shape.capacity);
-        slab.unclean.set(true);
-        slab.sleep();
-        self.units.set(self.units.get() + 1);
-        self.count(&self.bins[class], shape.bytes, u32::from(shape.capacity));
-    }
-
-    /// Ends a slab whose every block the caller gives up at once; the unit is the caller's then. False if a
-    /// block of it is free already. Inside the gate.
-    pub(crate) fn drop_full(&self, slab: &Slab) -> bool {
-        let whole = slab.shape().capacity;
-        let is_full = slab.free.get().is_null() && slab.live() == u32::from(whole) && !slab.awake.get();
-        // Blocks of the list that `malloc` pops from count as live.
-        let class = usize::from(slab.class.get());
-        let is_listed = [self.free[class].get(), self.countdown.withheld(class)]
-            .into_iter()
-            .any(|listed| self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab)));
-        if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_told() {
-            return false;
-        }
-        slab.end();
-        self.units.set(self.units.get() - 1);
-        true
-    }
-
-    /// Takes a chain of blocks of `slab` that the heap's own thread frees. Inside the gate.
-    pub(crate) fn credit_chain(
-        &'static self,
-        slab: &'static Slab,
-        first: *mut Block,
-        last: *mut Block,
-        blocks: u32,
-    ) {
-        let live = slab.live().wrapping_sub(blocks);
-        // SAFETY: the last block is free memory now.
-        unsafe { (*last).link(slab.free.get()) };
-        slab.free.set(first);
-        self.settle_at(slab, live);
     }
 
     /// Tells the process's counters what has been counted here. Inside the gate.
@@ -569,4 +545,29 @@ impl Heap {
             slot.count_size(bytes as usize, u64::from(blocks));
         }
     }
+}
+
+impl Slab {
+    /// Whether the slab is of `heap`.
+    #[inline(always)]
+    pub(crate) fn is_of(&self, heap: &Heap) -> bool {
+        core::ptr::eq(self.owner.load(Relaxed), heap.any())
+    }
+
+    /// As [`Slab::is_of`], in an instruction less.
+    #[inline(always)]
+    pub(crate) fn is_owned_by(&self, heap: &Heap) -> bool {
+        // SAFETY: `owner` is an aligned pointer at that offset, and written at one go.
+        unsafe { arch::holds::<Slab, Heap, { offset_of!(Slab, owner) }>(self, heap) }
+    }
+}
+
+/// Takes the first block off a list.
+#[inline]
+pub(crate) fn pop(list: &Cell<*mut Block>) -> Option<*mut u8> {
+    // SAFETY: a block on the list is free memory of at least two words.
+    let free = unsafe { list.get().as_ref() }?;
+    list.set(free.next());
+    free.unseal();
+    Some(core::ptr::from_ref(free).cast_mut().cast())
 }

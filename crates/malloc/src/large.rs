@@ -4,74 +4,23 @@
 //! lengths are remembered beside slabs ([`crate::lengths`]), so that most requests need nothing of the page
 //! layer.
 
-use crate::class::{GRANULE, REQUEST_MAX};
 use crate::errno::out_of_memory;
 use crate::lengths::{KEPT, SAMPLED, length_in, length_of};
 use crate::magazine::{KEPT_PAGES_MAX, give_back};
-use crate::mode::{self, Mode};
 use crate::slab::Slab;
 use crate::space::Space;
-use crate::{harden, misuse, paged, passthrough, threads};
+use crate::{misuse, mode, threads, tls};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use libc::c_void;
 use vellum_pages::{Extent, Misuse, PAGE, Pages, Request};
 
-fn pages_of(bytes: usize) -> usize {
+pub(crate) fn pages_of(bytes: usize) -> usize {
     bytes.div_ceil(PAGE)
-}
-
-/// Allocates a large block.
-#[cold]
-#[inline(never)]
-pub(crate) fn malloc(bytes: usize) -> *mut u8 {
-    match mode::special() {
-        None => usual_malloc(bytes),
-        Some(Mode::Hardened) => harden::allocate(GRANULE, bytes),
-        Some(Mode::Profiled(_)) => mode::consider(usual_malloc(bytes), bytes),
-    }
-}
-
-#[inline]
-fn usual_malloc(bytes: usize) -> *mut u8 {
-    if let Some(block) = kept(bytes) {
-        return block;
-    }
-    if let Some(next) = passthrough::next() {
-        // SAFETY: plain malloc.
-        return unsafe { (next.malloc)(bytes) }.cast();
-    }
-    block(bytes, PAGE, false)
-}
-
-/// Allocates a large block of zeros.
-#[cold]
-#[inline(never)]
-pub(crate) fn calloc(bytes: usize) -> *mut u8 {
-    match mode::special() {
-        None => usual_calloc(bytes),
-        Some(Mode::Hardened) => harden::allocate(GRANULE, bytes),
-        Some(Mode::Profiled(_)) => mode::consider(usual_calloc(bytes), bytes),
-    }
-}
-
-#[inline]
-fn usual_calloc(bytes: usize) -> *mut u8 {
-    if let Some(block) = kept(bytes) {
-        // SAFETY: the block has at least `bytes` bytes.
-        unsafe { block.write_bytes(0, bytes) };
-        return block;
-    }
-    if let Some(next) = passthrough::next() {
-        // SAFETY: plain calloc.
-        return unsafe { (next.calloc)(1, bytes) }.cast();
-    }
-    block(bytes, PAGE, true)
 }
 
 /// A block out of the thread's magazine.
 #[inline]
-fn kept(bytes: usize) -> Option<*mut u8> {
+pub(crate) fn take_from_magazine(bytes: usize) -> Option<*mut u8> {
     if bytes > KEPT_PAGES_MAX * PAGE {
         return None;
     }
@@ -89,23 +38,16 @@ fn kept(bytes: usize) -> Option<*mut u8> {
     Some(block)
 }
 
-/// A large block from the pager or the page layer; `zero` asks for zeros. Null (and `ENOMEM`) when there is
+/// An extent of at least `bytes` bytes from the page layer, of zeros if `zero`. Null (and `ENOMEM`) when there is
 /// none.
-pub(crate) fn block(bytes: usize, align: usize, zero: bool) -> *mut u8 {
-    if bytes > REQUEST_MAX {
-        return out_of_memory();
+pub(crate) fn extent(bytes: usize, align: usize, zero: bool) -> *mut u8 {
+    match Pages::global().alloc(Request { bytes: bytes.max(1), align: align.max(PAGE), zero }) {
+        Ok(extent) => {
+            remember(extent);
+            extent.addr.as_ptr()
+        }
+        Err(_) => out_of_memory(),
     }
-    if paged::wants(bytes) {
-        return paged::alloc(bytes, align, zero);
-    }
-    extent(bytes, align, zero).map_or_else(out_of_memory, |extent| extent.addr.as_ptr())
-}
-
-/// An extent of at least `bytes` bytes from the page layer; `zero` asks for one known to be zero.
-fn extent(bytes: usize, align: usize, zero: bool) -> Option<Extent> {
-    let extent = Pages::global().alloc(Request { bytes: bytes.max(1), align: align.max(PAGE), zero }).ok()?;
-    remember(extent);
-    Some(extent)
 }
 
 fn remember(extent: Extent) {
@@ -134,7 +76,7 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
         }
     }
     if pages != 0
-        && let Some(heap) = threads::current()
+        && let Some(heap) = tls::current()
         && heap.gate.enter()
     {
         length.store(pages | KEPT, Relaxed);
@@ -159,7 +101,7 @@ fn unmark(length: &AtomicU32, address: *mut u8) -> Option<u32> {
     if pages & KEPT != 0 {
         misuse::refuse("free", address, Misuse::AlreadyFree);
     }
-    if mode::profiled().is_some_and(|hooks| !(hooks.freed_large)(address)) {
+    if mode::sampler().is_some_and(|hooks| !(hooks.freed_large)(address)) {
         return None;
     }
     length.store(pages & !SAMPLED, Relaxed);
@@ -178,21 +120,11 @@ pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
     }
 }
 
-/// Grows or shrinks a large block of `old` bytes, in place or by moving it; null leaves it as it was.
+/// Grows or shrinks a large block in place or by moving it; null (and `ENOMEM`) leaves it as it was.
 ///
 /// # Safety
 /// `address` is a large block in use.
-pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
-    if bytes > REQUEST_MAX {
-        return out_of_memory();
-    }
-    if pages_of(bytes) * PAGE == old {
-        return address;
-    }
-    if paged::wants(bytes) {
-        // SAFETY: passed on.
-        return unsafe { move_to_pager(address, old, bytes) };
-    }
+pub(crate) unsafe fn resize(address: *mut u8, bytes: usize) -> *mut u8 {
     let Some(start) = NonNull::new(address) else {
         return null_mut();
     };
@@ -202,7 +134,7 @@ pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut 
     match unsafe { Pages::global().resize(start, bytes) } {
         Ok(extent) => {
             remember(extent);
-            mode::consider(extent.addr.as_ptr(), bytes)
+            mode::sample_large(extent.addr.as_ptr(), bytes)
         }
         Err(_) => {
             if let Some(length) = length {
@@ -217,25 +149,11 @@ pub(crate) unsafe fn resize(address: *mut u8, old: usize, bytes: usize) -> *mut 
 #[inline]
 fn unsampled(word: u32, address: *mut u8) -> u32 {
     if word & SAMPLED != 0
-        && let Some(hooks) = mode::profiled()
+        && let Some(hooks) = mode::sampler()
     {
         (hooks.drop_record)(address);
     }
     word & !SAMPLED
-}
-
-/// # Safety
-/// As [`resize`].
-unsafe fn move_to_pager(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
-    let new = paged::alloc(bytes, PAGE, false);
-    if !new.is_null() {
-        // SAFETY: two different blocks, of at least the shorter length; the old one is given up then.
-        unsafe {
-            new.copy_from_nonoverlapping(address, old.min(bytes));
-            crate::free(address);
-        }
-    }
-    new
 }
 
 /// Moves a large block to a place of its own by moving its page tables; null leaves it where it was.
@@ -254,7 +172,7 @@ pub unsafe fn relocate(block: *mut u8, align: usize) -> *mut u8 {
     match unsafe { Pages::global().relocate(start, align) } {
         Ok(extent) => {
             remember(extent);
-            mode::consider(extent.addr.as_ptr(), extent.bytes)
+            mode::sample_large(extent.addr.as_ptr(), extent.bytes)
         }
         Err(_) => {
             length.store(remembered, Relaxed);
@@ -279,18 +197,8 @@ pub unsafe fn swap(a: *mut u8, b: *mut u8) -> bool {
 
 /// The word that remembers the block at `address`, if that starts a large block in use.
 fn large_block(address: *mut u8) -> Option<&'static AtomicU32> {
-    let slab = Space::get().slab_of(address).filter(|slab| slab.owner.load(Relaxed).is_null())?;
+    let slab = Space::get().slab_of(address).filter(|slab| !slab.is_slab())?;
     let length = length_in(slab, address)?;
     let is_kept = length.load(Relaxed) & KEPT != 0;
     (!is_kept && Pages::global().extent_at(address).is_ok()).then_some(length)
-}
-
-/// An aligned block from the next allocator, when Vellum passes requests through.
-pub(crate) fn passthrough_aligned(next: &passthrough::Next, align: usize, bytes: usize) -> *mut u8 {
-    let mut block: *mut c_void = null_mut();
-    // SAFETY: plain posix_memalign.
-    match unsafe { (next.posix_memalign)(&raw mut block, align, bytes) } {
-        0 => block.cast(),
-        _ => out_of_memory(),
-    }
 }

@@ -27,7 +27,6 @@
 #![cfg(not(loom))]
 #![cfg_attr(not(test), no_std)]
 
-mod align;
 mod alloc;
 mod arch;
 mod background;
@@ -45,6 +44,8 @@ mod gauges;
 mod global;
 mod harden;
 mod heap;
+mod holder;
+mod hooks;
 mod large;
 mod lengths;
 mod magazine;
@@ -61,8 +62,11 @@ mod resize;
 pub mod sampling;
 mod scavenge;
 mod seal;
+mod serve;
 mod slab;
+mod small;
 mod space;
+mod state;
 mod threads;
 mod tls;
 mod units;
@@ -71,9 +75,8 @@ mod validate;
 
 pub use vellum_sys::Line;
 pub use {
-    align::aligned,
-    alloc::{calloc, free, free_sized, malloc, usable_size},
-    background::{flush_counts, start, trim},
+    alloc::{aligned, calloc, free, free_sized, malloc, usable_size},
+    background::{flush_counts, trim},
     batch::{free_batch, malloc_batch, malloc_sizes, realloc_batch},
     errno::{errno, set_errno},
     figures::{Figures, figures},
@@ -82,9 +85,9 @@ pub use {
     global::Vellum,
     harden::{check_quarantine, harden},
     large::{relocate, swap},
-    mode::DOOR,
-    passthrough::{Next, is_passthrough},
+    mode::{door, is_passthrough},
+    passthrough::Next,
     resize::{realloc, reallocarray},
-    threads::pass_through,
+    threads::{pass_through, start},
     validate::validate,
 };

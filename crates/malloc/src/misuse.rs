@@ -14,8 +14,8 @@
 
 use crate::backtrace;
 use crate::class::SHAPES;
+use crate::seal::Block;
 use crate::space::Space;
-use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{Misuse, Pages};
 use vellum_sys::{Line, thread};
 
@@ -54,7 +54,7 @@ pub(crate) fn refuse(function: &str, address: *const u8, misuse: Misuse) -> ! {
 #[inline(never)]
 pub(crate) fn refuse_small(function: &str, address: *const u8, fault: Fault) -> ! {
     let space = Space::get();
-    let slab = space.slab_of(address).filter(|slab| !slab.owner.load(Relaxed).is_null());
+    let slab = space.slab_of(address).filter(|slab| slab.is_slab());
     let (bytes, carved, unit) = slab.map_or((0, 0, address as usize), |slab| {
         (
             SHAPES[usize::from(slab.class.get())].bytes as usize,
@@ -118,4 +118,15 @@ pub(crate) fn end(line: &mut Line) -> ! {
     backtrace::write();
     // SAFETY: abort has no preconditions.
     unsafe { libc::abort() }
+}
+
+impl Block {
+    /// The next block of the list, or the end of the process if the seal is not valid.
+    #[inline]
+    pub(crate) fn next(&self) -> *mut Block {
+        match self.sealed_next() {
+            Some(next) => next,
+            None => refuse_small("malloc", core::ptr::from_ref(self).cast(), Fault::Overwritten),
+        }
+    }
 }

@@ -160,7 +160,7 @@ pub fn map(wanted: &Mapping) -> Outcome {
             count(extent.bytes);
             units::note_unpaged(extent.bytes);
             let start = extent.addr.as_ptr().expose_provenance();
-            if let Some(hooks) = mode::profiled() {
+            if let Some(hooks) = mode::sampler() {
                 (hooks.mapped)(start, wanted.len);
             }
             return Ok(start);
@@ -186,7 +186,7 @@ pub fn map(wanted: &Mapping) -> Outcome {
 
 /// Tells who samples mappings that the pages from `start` to `end` are gone.
 fn gone(start: usize, end: usize) {
-    if let Some(hooks) = mode::profiled()
+    if let Some(hooks) = mode::sampler()
         && start < end
     {
         (hooks.unmapped)(start, end);
@@ -324,7 +324,7 @@ pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: 
     let outcome = unsafe { moved_or_resized(addr, old, new, flags, place) };
     if flags & libc::MREMAP_DONTUNMAP == 0
         && old != 0
-        && let (Ok(to), Some(hooks)) = (outcome, mode::profiled())
+        && let (Ok(to), Some(hooks)) = (outcome, mode::sampler())
     {
         (hooks.remapped)(addr as usize, to, [old, new]);
     }

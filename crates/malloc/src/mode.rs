@@ -1,174 +1,215 @@
-//! Which way requests take past the fast paths: the usual one, that of the hardened mode, or that of a
-//! process whose blocks are sampled.
+//! The mode of the process: which way its requests take past the fast paths.
 //!
-//! One word for both, so that the slow paths test no more than they would for one; its upper half is what
-//! another process asks of this one ([`vellum_wire::door`]). A process is hardened while it has one thread.
-//! Sampling can start at any time, as only later requests depend on the mode. The mode stays: the sampler may
-//! take no more samples, and still tracks those in use.
+//! | mode | set by | requests are served by |
+//! | --- | --- | --- |
+//! | undecided | nobody: the first mode | the first slow path decides |
+//! | deciding | [`special`] | the page layer, without a heap |
+//! | usual | [`special`] | slabs, extents, the pager |
+//! | hardened | [`harden`], while there is one thread | `harden` |
+//! | sampled | [`sample`], at any time | the sampler, which samples some and leaves the others to the usual way |
+//! | passthrough | [`special`], [`pass_through`] | the next allocator, for threads without a heap |
+//!
+//! One word has the mode and, in its upper half, another process's request ([`vellum_wire::door`]), so that a
+//! slow path tests one word for all of these. A process leaves the usual mode at most once.
 
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use crate::hooks::Hooks;
+use crate::passthrough::{self, Next};
+use crate::state::{MALLOC, UNDECIDED};
+use core::ptr::from_ref;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use vellum_pages::Pages;
 use vellum_sys::{Caps, caps};
-use vellum_wire::door::{Ask, HARDENED, HeapDoor, MODE_BITS, PROFILED, USUAL};
+use vellum_wire::door::{HARDENED, HeapDoor, MODE_BITS, PROFILED, USUAL};
 
-/// What the process does with its requests.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Mode {
-    /// See [`mod@crate::harden`].
-    Hardened,
-    /// See [`crate::sampling`].
-    Profiled(&'static Hooks),
-}
-
-/// The functions of a sampler.
-#[derive(Debug)]
-pub struct Hooks {
-    /// Returns a small block of at least the given size, sampled or not; `None` to allocate it unsampled.
-    pub allocate_small: fn(usize) -> Option<*mut u8>,
-    /// Samples a new large block of the given size in bytes, if a sample is due.
-    pub allocated_large: fn(*mut u8, usize),
-    /// Frees a sampled small block; false, with nothing done, if the block is not sampled. As unsafe as
-    /// `free`.
-    pub free_small: unsafe fn(*mut u8) -> bool,
-    /// Drops the record of a sampled large block that is freed. False if the sampler frees the block later.
-    pub freed_large: fn(*mut u8) -> bool,
-    /// Drops the record of a large block that stays in use.
-    pub drop_record: fn(*mut u8),
-    /// Records a new size of a small block that stays in its place: the address of its heap, the block, and
-    /// the bytes that it has and those that were requested.
-    pub resized_small: fn(usize, *mut u8, [usize; 2]),
-    /// Samples a new mapping of the program at the given address and of the given size, if a sample is due.
-    pub mapped: fn(usize, usize),
-    /// Takes unmapped pages, from an address to another, out of the sampled mappings.
-    pub unmapped: fn(usize, usize),
-    /// Records that a mapping moved from an address to another, and its old and new size.
-    pub remapped: fn(usize, usize, [usize; 2]),
-    /// Before `fork`.
-    pub fork_prepare: fn(),
-    /// After `fork`, in the parent.
-    pub fork_parent: fn(),
-    /// After `fork`, in the child.
-    pub fork_child: fn(),
-    /// Carries out another process's request. The error's number, or 0.
-    pub serve_request: fn(Ask) -> u32,
-}
-
-/// The mode, and what is asked.
-pub static DOOR: HeapDoor = HeapDoor::new();
-/// What can sample; null until the process can be asked to.
-static HOOKS: AtomicPtr<Hooks> = AtomicPtr::new(null_mut());
-/// See [`epoch`].
-static EPOCH: AtomicU32 = AtomicU32::new(0);
+// The other values of the word's lower half mean nothing to other processes.
+const PASSTHROUGH: u16 = UNDECIDED + 1;
+const DECIDING: u16 = UNDECIDED + 2;
 /// The half of the word that is the mode.
 const MODE: u16 = (1 << MODE_BITS) - 1;
 
+/// A mode that is not the usual one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Special {
+    Deciding,
+    Hardened,
+    Sampled(&'static Hooks),
+    Passthrough(&'static Next),
+}
+
 /// The mode, unless it is the usual one.
 #[inline(always)]
-pub(crate) fn special() -> Option<Mode> {
-    let now = DOOR.now.load(Relaxed);
-    if now == USUAL { None } else { mode_of(now) }
+pub(crate) fn special() -> Option<Special> {
+    match MALLOC.door.now.load(Relaxed) {
+        USUAL => None,
+        now => special_of(now),
+    }
 }
 
 #[cold]
-fn mode_of(now: u16) -> Option<Mode> {
-    if now & !MODE != 0 {
-        have_attended();
-    }
-    match now & MODE {
-        HARDENED => Some(Mode::Hardened),
-        // SAFETY: null, or what `install` stored, a static.
-        PROFILED => unsafe { HOOKS.load(Acquire).as_ref() }.map(Mode::Profiled),
-        _ => None,
-    }
-}
-
-/// Something is asked: the helper does it, as a slow path may be in any state. A process that filters its
-/// system calls has none.
-fn have_attended() {
-    if caps::has(Caps::HELPER) {
-        Pages::global().wake_helper();
-    } else if DOOR.asked().is_some() {
-        DOOR.answer(libc::EPERM as u32);
+fn special_of(now: u16) -> Option<Special> {
+    match now {
+        // SAFETY: `pass_through` stored a pointer to a static, before it set this mode.
+        PASSTHROUGH => unsafe { MALLOC.next.load(Acquire).as_ref() }.map(Special::Passthrough),
+        HARDENED => Some(Special::Hardened),
+        PROFILED => hooks().map(Special::Sampled),
+        DECIDING => Some(Special::Deciding),
+        UNDECIDED => decide(),
+        _ => {
+            wake_for_request();
+            special_of(now & MODE)
+        }
     }
 }
 
-/// Does what another process asks, if something is asked. Called by the helper, under the lock of its round:
-/// no fork is under way.
-pub(crate) fn attend() {
-    let Some(asked) = DOOR.asked() else { return };
-    // SAFETY: as above.
-    let hooks = unsafe { HOOKS.load(Acquire).as_ref() };
-    DOOR.answer(hooks.map_or(libc::ENOSYS as u32, |hooks| (hooks.serve_request)(asked)));
+/// Chooses between this allocator and the next one. Requests made meanwhile, by `dlsym` or by other threads, get
+/// memory of the page layer.
+#[inline(never)]
+fn decide() -> Option<Special> {
+    if change(UNDECIDED, DECIDING) {
+        if let Some(next) = passthrough::choose() {
+            *MALLOC.found.lock() = Some(next);
+            // SAFETY: only the thread that left `UNDECIDED` writes the value, once, and it has just done so.
+            if let Some(next) = unsafe { MALLOC.found.assume_held() } {
+                pass_through(next);
+            }
+        }
+        change(DECIDING, USUAL);
+    }
+    special()
 }
 
-/// What samples blocks, if something does.
-#[inline]
-pub(crate) fn profiled() -> Option<&'static Hooks> {
+/// Changes the mode if it is `from`; whether it was.
+fn change(from: u16, to: u16) -> bool {
+    let changed = |now: u16| (now & MODE == from).then_some(now & !MODE | to);
+    MALLOC.door.now.fetch_update(Release, Relaxed, changed).is_ok()
+}
+
+/// Forwards every further request of threads that have no heap to `next`.
+pub(crate) fn pass_through(next: &'static Next) {
+    MALLOC.next.store(from_ref(next).cast_mut(), Release);
+    let _ = MALLOC.door.now.fetch_update(Release, Relaxed, |now| Some(now & !MODE | PASSTHROUGH));
+}
+
+/// Whether Vellum passes requests through.
+pub fn is_passthrough() -> bool {
+    next().is_some()
+}
+
+/// The next allocator, if Vellum passes requests through.
+pub(crate) fn next() -> Option<&'static Next> {
     match special() {
-        Some(Mode::Profiled(hooks)) => Some(hooks),
+        Some(Special::Passthrough(next)) => Some(next),
         _ => None,
     }
+}
+
+/// Whether a thread may get a heap: not while it might have to give it up in a moment.
+pub(crate) fn gives_heaps() -> bool {
+    !matches!(special(), Some(Special::Passthrough(_) | Special::Deciding))
+}
+
+/// Switches the hardened mode on, if the mode is the usual one.
+pub(crate) fn harden() {
+    let _ = special();
+    change(USUAL, HARDENED);
+}
+
+/// Calls the sampler from now on, if the mode is the usual one; whether it is called.
+pub(crate) fn sample() -> bool {
+    let _ = special();
+    change(USUAL, PROFILED) || is_sampled()
 }
 
 #[inline(always)]
 pub(crate) fn is_hardened() -> bool {
-    DOOR.now.load(Relaxed) & MODE == HARDENED
+    MALLOC.door.now.load(Relaxed) & MODE == HARDENED
 }
 
-/// Switches the hardened mode on, unless another is.
-pub(crate) fn harden() {
-    set(HARDENED);
-}
-
-/// Whether the mode is not the usual one, or something is asked.
+/// Whether the mode is not the usual one, or there is a request.
 #[inline(always)]
 pub(crate) fn is_special() -> bool {
-    DOOR.now.load(Relaxed) != USUAL
+    MALLOC.door.now.load(Relaxed) != USUAL
 }
 
 /// Whether blocks are sampled, or have been.
 #[inline(always)]
-pub(crate) fn is_profiled() -> bool {
-    DOOR.now.load(Relaxed) & MODE == PROFILED
+pub(crate) fn is_sampled() -> bool {
+    MALLOC.door.now.load(Relaxed) & MODE == PROFILED
 }
 
-/// How often sampling began or ended: what a heap has drawn holds for one of these times.
-pub(crate) fn epoch() -> u32 {
-    EPOCH.load(Acquire)
-}
-
-/// Sampling begins or ends.
-pub(crate) fn next_epoch() {
-    EPOCH.fetch_add(1, Release);
-}
-
-/// Makes the sampler known.
-pub(crate) fn install(hooks: &'static Hooks) {
-    HOOKS.store(core::ptr::from_ref(hooks).cast_mut(), Release);
-}
-
-/// Has blocks sampled. False in the hardened mode.
-pub(crate) fn profile() -> bool {
-    set(PROFILED) == PROFILED
-}
-
-/// Sets the mode, unless one is; what it is now.
-fn set(mode: u16) -> u16 {
-    let usual = |now: u16| (now & MODE == USUAL).then_some(now | mode);
-    match DOOR.now.fetch_update(Release, Relaxed, usual) {
-        Ok(_) => mode,
-        Err(now) => now & MODE,
+/// The sampler, if blocks are sampled. Decides nothing.
+#[inline]
+pub(crate) fn sampler() -> Option<&'static Hooks> {
+    match MALLOC.door.now.load(Relaxed) {
+        USUAL | PASSTHROUGH | UNDECIDED | DECIDING | HARDENED => None,
+        now => sampler_of(now),
     }
 }
 
-/// Samples a new large block of `bytes` bytes, if samples are taken and it is due. Returns it.
+#[cold]
+fn sampler_of(now: u16) -> Option<&'static Hooks> {
+    if now & !MODE != 0 {
+        wake_for_request();
+    }
+    if now & MODE == PROFILED { hooks() } else { None }
+}
+
+fn hooks() -> Option<&'static Hooks> {
+    // SAFETY: null, or the static that `install` stored.
+    unsafe { MALLOC.hooks.load(Acquire).as_ref() }
+}
+
+/// Installs the sampler.
+pub(crate) fn install(hooks: &'static Hooks) {
+    MALLOC.hooks.store(from_ref(hooks).cast_mut(), Release);
+}
+
+/// Samples a new large block of `bytes` bytes, if blocks are sampled and a sample is due. Returns the block.
 #[inline]
-pub(crate) fn consider(block: *mut u8, bytes: usize) -> *mut u8 {
+pub(crate) fn sample_large(block: *mut u8, bytes: usize) -> *mut u8 {
     if !block.is_null()
-        && let Some(hooks) = profiled()
+        && let Some(hooks) = sampler()
     {
         (hooks.allocated_large)(block, bytes);
     }
     block
+}
+
+/// The word, for the exported symbol by which another process finds it.
+pub const fn door() -> &'static HeapDoor {
+    &MALLOC.door
+}
+
+/// Wakes the helper if there is a request, as a slow path may be in any state. A process that filters its system
+/// calls has no helper.
+#[inline(never)]
+fn wake_for_request() {
+    if caps::has(Caps::HELPER) {
+        Pages::global().wake_helper();
+    } else if door().asked().is_some() {
+        door().answer(libc::EPERM as u32);
+    }
+}
+
+/// Carries out another process's request, if there is one. The helper calls this under the lock of its round: no
+/// fork is under way.
+pub(crate) fn serve_request() {
+    if let Some(request) = door().asked() {
+        door().answer(hooks().map_or(libc::ENOSYS as u32, |hooks| (hooks.serve_request)(request)));
+    }
+}
+
+/// The number of times that sampling began, changed its rate or ended: a heap's drawn numbers hold for one value.
+pub(crate) fn epoch() -> u32 {
+    MALLOC.epoch.load(Acquire)
+}
+
+/// Makes the numbers that heaps have drawn invalid.
+pub(crate) fn next_epoch() {
+    MALLOC.epoch.fetch_add(1, Release);
+}
+
+/// After `fork`, in the child: the thread that was deciding does not exist here.
+pub(crate) fn fork_child() {
+    change(DECIDING, USUAL);
 }

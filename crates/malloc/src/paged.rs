@@ -206,31 +206,14 @@ pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
     }
 }
 
-/// Resizes a paged block; null (and `ENOMEM`) leaves it as it was.
+/// Resizes a paged block in its place. False, with nothing done, if that cannot be, or the new size is below
+/// [`PAGED_MIN`].
 ///
 /// # Safety
-/// The block is in use; unless the result is null, only the result may be used afterwards.
-pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
-    let old = usable_size("realloc", address);
-    if bytes == 0 {
-        // SAFETY: the block is given up, as the C library does it.
-        unsafe { free(address) };
-        return core::ptr::null_mut();
-    }
-    if bytes >= PAGED_MIN
-        && let Some(start) = NonNull::new(address)
-        // SAFETY: the caller gives up the part cut off.
-        && unsafe { process::pager().resize(start, bytes) }.is_ok()
-    {
-        return address;
-    }
-    let new = crate::malloc(bytes);
-    if !new.is_null() {
-        // SAFETY: two different blocks, of at least the shorter length; the old one is given up then.
-        unsafe {
-            new.copy_from_nonoverlapping(address, old.min(bytes));
-            free(address);
-        }
-    }
-    new
+/// The block is in use, and the caller gives up the part that is cut off.
+pub(crate) unsafe fn resize(address: *mut u8, bytes: usize) -> bool {
+    bytes >= PAGED_MIN
+        && NonNull::new(address)
+            // SAFETY: by this function's condition.
+            .is_some_and(|start| unsafe { process::pager().resize(start, bytes) }.is_ok())
 }

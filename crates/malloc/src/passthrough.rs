@@ -11,14 +11,15 @@
 //! a kernel that Vellum is not made for; where there is no other allocator, as in a static program, that ends
 //! the process with a line.
 
+use crate::class::GRANULE;
+use crate::errno::out_of_memory;
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use libc::{c_int, c_void, size_t};
-use vellum_sys::lock::Guarded;
 
 /// The functions of the next allocator.
+#[repr(C)]
 #[derive(Debug)]
 #[expect(missing_docs, reason = "each field is the C function of its name")]
 pub struct Next {
@@ -28,45 +29,6 @@ pub struct Next {
     pub free: unsafe extern "C" fn(*mut c_void),
     pub posix_memalign: unsafe extern "C" fn(*mut *mut c_void, size_t, size_t) -> c_int,
     pub malloc_usable_size: unsafe extern "C" fn(*mut c_void) -> size_t,
-}
-
-static NEXT: AtomicPtr<Next> = AtomicPtr::new(null_mut());
-
-/// Forwards every further request of threads that have no heap to `next`.
-pub(crate) fn forward_to(next: &'static Next) {
-    NEXT.store(core::ptr::from_ref(next).cast_mut(), Ordering::Release);
-}
-
-/// Whether Vellum passes requests through.
-pub fn is_passthrough() -> bool {
-    next().is_some()
-}
-
-/// How far the choice of the program's allocator has come.
-static CHOICE: AtomicU8 = AtomicU8::new(NOT_YET);
-const NOT_YET: u8 = 0;
-const UNDER_WAY: u8 = 1;
-const OVER: u8 = 2;
-
-/// Whether the program's allocator is being chosen: no thread gets a heap that it would have to give up in a
-/// moment.
-pub(crate) fn is_choosing() -> bool {
-    CHOICE.load(Ordering::Acquire) == UNDER_WAY
-}
-
-/// After `fork`, in the child: a choice that another thread was making is not finished there.
-pub(crate) fn fork_child() {
-    let _ = CHOICE.compare_exchange(UNDER_WAY, OVER, Ordering::Release, Ordering::Relaxed);
-}
-
-/// The next allocator, if Vellum passes requests through.
-#[inline]
-pub(crate) fn next() -> Option<&'static Next> {
-    if CHOICE.load(Ordering::Acquire) == NOT_YET {
-        look();
-    }
-    // SAFETY: set once, to a static.
-    unsafe { NEXT.load(Ordering::Acquire).as_ref() }
 }
 
 /// Parts of the names of sanitizers' runtimes that have an allocator. One that is linked into the program
@@ -163,21 +125,13 @@ fn has_sanitizer() -> bool {
     false
 }
 
-/// Passes requests through if a sanitizer's runtime is there, or the kernel is not suited. Requests made
-/// meanwhile, if any, get blocks of the page layer.
+/// The allocator for the program instead of this one, if a sanitizer's runtime is loaded or the kernel is not
+/// suited.
 #[cold]
-fn look() {
-    if CHOICE.compare_exchange(NOT_YET, UNDER_WAY, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-        return;
-    }
-    choose();
-    CHOICE.store(OVER, Ordering::Release);
-}
-
-fn choose() {
+pub(crate) fn choose() -> Option<Next> {
     let is_suited = vellum_pages::is_suited();
     if is_suited && !has_sanitizer() {
-        return;
+        return None;
     }
     let next = Next::find();
     if next.is_none() && !is_suited {
@@ -185,45 +139,35 @@ fn choose() {
         // SAFETY: abort has no preconditions.
         unsafe { libc::abort() }
     }
-    if let Some(next) = next {
-        static FOUND: Guarded<Option<Next>> = Guarded::new(None);
-        *FOUND.lock() = Some(next);
-        // SAFETY: written a moment ago, by the only thread that ever comes here, and not changed again.
-        if let Some(next) = unsafe { FOUND.assume_held() } {
-            forward_to(next);
-        }
-    }
+    next
 }
 
 impl Next {
     /// The allocator that comes after this library's, if it has all of these functions.
     pub fn find() -> Option<Next> {
-        // SAFETY: plain call with a C string.
-        let find = |name: &CStr| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-        let found =
-            [c"malloc", c"calloc", c"realloc", c"free", c"posix_memalign", c"malloc_usable_size"].map(find);
-        if found.iter().any(|function| function.is_null()) {
-            return None;
-        }
-        let [malloc, calloc, realloc, free, posix_memalign, malloc_usable_size] = found;
-        // SAFETY: the functions have the signatures that the C standard, POSIX and malloc.h give their names.
-        Some(unsafe {
-            Next {
-                malloc: transmute::<*mut c_void, unsafe extern "C" fn(size_t) -> *mut c_void>(malloc),
-                calloc: transmute::<*mut c_void, unsafe extern "C" fn(size_t, size_t) -> *mut c_void>(calloc),
-                realloc: transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void, size_t) -> *mut c_void>(
-                    realloc,
-                ),
-                free: transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(free),
-                posix_memalign: transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*mut *mut c_void, size_t, size_t) -> c_int,
-                >(posix_memalign),
-                malloc_usable_size: transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void) -> size_t>(
-                    malloc_usable_size,
-                ),
+        let names = [c"malloc", c"calloc", c"realloc", c"free", c"posix_memalign", c"malloc_usable_size"];
+        // SAFETY: a C string, and a handle that `dlsym` takes.
+        let found = names.map(|name| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) });
+        let are_all = !found.iter().any(|function| function.is_null());
+        // SAFETY: none is null; they are in the structure's order, and have the signatures that the C standard,
+        // POSIX and malloc.h give these names.
+        are_all.then(|| unsafe { transmute::<[*mut c_void; 6], Next>(found) })
+    }
+
+    /// A block of at least `bytes` bytes at a multiple of `align`; null (and `ENOMEM`) when there is none.
+    pub(crate) fn allocate(&self, bytes: usize, align: usize, zero: bool) -> *mut u8 {
+        let mut block: *mut c_void = null_mut();
+        // SAFETY: the next allocator's functions, called as their C declarations say.
+        unsafe {
+            match zero {
+                _ if align > GRANULE => match (self.posix_memalign)(&raw mut block, align, bytes) {
+                    0 => block.cast(),
+                    _ => out_of_memory(),
+                },
+                true => (self.calloc)(1, bytes).cast(),
+                false => (self.malloc)(bytes).cast(),
             }
-        })
+        }
     }
 }
 

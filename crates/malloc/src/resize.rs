@@ -4,13 +4,14 @@
 //! large block is the page layer's to grow, shrink, move by page tables or copy. Between the two there is one
 //! copy.
 
-use crate::alloc::{check_live, free, malloc};
-use crate::class::SMALL_MAX;
+use crate::alloc::{free, malloc};
+use crate::class::{REQUEST_MAX, SMALL_MAX};
 use crate::errno::out_of_memory;
-use crate::mode;
-use crate::space::Space;
-use crate::{foreign, harden, large};
+use crate::holder::Holder;
+use crate::{foreign, harden, large, mode, paged};
+use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
+use vellum_pages::PAGE;
 
 /// A small block is left in place while at least this fraction of it stays in use.
 const KEEP_DIVISOR: usize = 2;
@@ -35,35 +36,36 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
         // SAFETY: the block is in use, by this function's condition, and not null.
         return unsafe { harden::realloc(address, bytes) };
     }
-    let Some(slab) = Space::get().slab_of(address) else {
-        // SAFETY: passed on.
+    let holder = Holder::of(address);
+    if let Holder::Other = holder {
+        // SAFETY: the block is in use, by this function's condition.
         return unsafe { foreign::realloc(address, bytes) };
-    };
+    }
     if bytes == 0 {
         // SAFETY: the block is given up, as the C library does it.
         unsafe { free(address) };
-        return core::ptr::null_mut();
+        return null_mut();
     }
-    let old = if slab.owner.load(Relaxed).is_null() {
-        let old = large::usable_size("realloc", address);
-        if bytes > SMALL_MAX {
-            // SAFETY: the block is large and in use.
-            return unsafe { large::resize(address, old, bytes) };
-        }
-        old
-    } else {
-        // SAFETY: the slab is the block's.
-        unsafe { check_live("realloc", slab, address) };
-        let old = slab.bytes.get() as usize;
-        if stays(old, bytes) {
-            if let Some(hooks) = mode::profiled() {
+    // SAFETY: the block is in use, by this function's condition, and its holder is not another allocator.
+    let old = unsafe { holder.usable_size("realloc", address) };
+    let new = match holder {
+        Holder::Slab(slab) if stays(old, bytes) => {
+            if let Some(hooks) = mode::sampler() {
                 (hooks.resized_small)(slab.owner.load(Relaxed).addr(), address, [old, bytes]);
             }
             return address;
         }
-        old
+        Holder::Extent(_) if bytes > SMALL_MAX => match large::pages_of(bytes) * PAGE {
+            _ if bytes > REQUEST_MAX => return out_of_memory(),
+            same if same == old => return address,
+            _ if paged::wants(bytes) => paged::alloc(bytes, PAGE, false),
+            // SAFETY: the block is large and in use.
+            _ => return unsafe { large::resize(address, bytes) },
+        },
+        // SAFETY: the block is paged and in use.
+        Holder::Paged if unsafe { paged::resize(address, bytes) } => return address,
+        _ => malloc(bytes),
     };
-    let new = malloc(bytes);
     if !new.is_null() {
         // SAFETY: two different blocks, of at least the shorter length; the old one is given up then.
         unsafe {

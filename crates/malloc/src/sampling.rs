@@ -9,20 +9,17 @@
 
 pub use crate::arch::here;
 pub use crate::class::{CLASSES, bytes_of, class_of};
-pub use crate::mode::Hooks;
+pub use crate::hooks::Hooks;
 pub use crate::modules::rule;
 pub use crate::seal::random;
 
-use crate::alloc::check_live;
-use crate::heap::Heap;
+use crate::heap::{Heap, pop};
 use crate::lengths::{SAMPLED, length_of};
-use crate::slab::{Block, Slab};
-use crate::space::{Space, push_remote};
-use crate::{figures, misuse, mode, registry, threads};
-use core::cell::Cell;
+use crate::small::{check_live, free_remote};
+use crate::space::Space;
+use crate::{figures, mode, registry, threads, tls};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use misuse::Fault;
 use vellum_pages::{Pages, UNIT};
 
 /// Installs the sampler's functions. They are called from [`begin`] on, except `serve_request`.
@@ -32,12 +29,12 @@ pub fn install(hooks: &'static Hooks) {
 
 /// Calls the sampler on the slow paths from now on, for good. False in the hardened mode.
 pub fn begin() -> bool {
-    mode::profile()
+    mode::sample()
 }
 
 /// Whether blocks are sampled, or have been.
 pub fn has_begun() -> bool {
-    mode::is_profiled()
+    mode::is_sampled()
 }
 
 /// Makes every heap draw its next samples anew.
@@ -47,7 +44,7 @@ pub fn redraw() {
 
 /// The path that came with another process's request.
 pub fn requested_path() -> Option<&'static CStr> {
-    mode::DOOR.path()
+    mode::door().path()
 }
 
 /// A thread inside the gate of its heap, until the value is dropped: neither the helper nor a fork finds a
@@ -58,7 +55,7 @@ pub struct Inside(&'static Heap);
 impl Inside {
     /// Enters the gate of the calling thread's heap. `None` if it has none, or is inside already.
     pub fn of_current() -> Option<Inside> {
-        threads::current().filter(|heap| heap.gate.enter()).map(Inside)
+        tls::current().filter(|heap| heap.gate.enter()).map(Inside)
     }
 
     /// The same; a thread without a heap gets one.
@@ -114,15 +111,14 @@ impl SampleHeap {
     /// # Safety
     /// As for [`crate::free`].
     pub unsafe fn free(&self, address: *mut u8, is_freed_now: impl FnOnce() -> bool) -> bool {
-        let is_own = |slab: &&Slab| core::ptr::eq(slab.owner.load(Relaxed), &raw const self.0);
-        let Some(slab) = Space::get().slab_of(address).filter(is_own) else {
+        let Some(slab) = Space::get().slab_of(address).filter(|slab| slab.is_of(&self.0)) else {
             return false;
         };
         // SAFETY: the caller gives the block up, and `slab` describes its unit.
         unsafe {
             check_live("free", slab, address);
-            if is_freed_now() && !push_remote(slab, address, address, 1) {
-                misuse::refuse_small("free", address, Fault::AlreadyFree);
+            if is_freed_now() {
+                free_remote(slab, address);
             }
         }
         true
@@ -161,7 +157,7 @@ pub struct SlabUse {
 impl SlabUse {
     fn of(unit: usize) -> Option<SlabUse> {
         let slab = Space::get().slab_of(core::ptr::with_exposed_provenance(unit))?;
-        (!slab.owner.load(Relaxed).is_null()).then(|| {
+        slab.is_slab().then(|| {
             let blocks = figures::in_use(slab);
             let class = usize::from(slab.class.get()) % CLASSES;
             SlabUse { unit, class, blocks, bytes: blocks * slab.bytes.get() as usize }
@@ -266,13 +262,4 @@ impl Heap {
         }
         pop(list)
     }
-}
-
-/// Takes the first block off a list.
-fn pop(list: &Cell<*mut Block>) -> Option<*mut u8> {
-    // SAFETY: a block on the list is free memory of at least two words.
-    let free = unsafe { list.get().as_ref() }?;
-    list.set(free.next());
-    free.unseal();
-    Some(core::ptr::from_ref(free).cast_mut().cast())
 }

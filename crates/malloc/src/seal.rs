@@ -31,7 +31,6 @@
 //! block's seal is written before the block is on a list, and broken after it has left.
 
 use crate::arch;
-use crate::misuse::{self, Fault};
 use core::arch::global_asm;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, Ordering::Release, compiler_fence};
@@ -145,15 +144,6 @@ impl Block {
     pub(crate) fn sealed_next(&self) -> Option<*mut Block> {
         let next = self.next.get();
         (self.seal_of(next) == self.seal.get()).then_some(next)
-    }
-
-    /// Where the block leads to, or the end of the process if its seal is not valid.
-    #[inline]
-    pub(crate) fn next(&self) -> *mut Block {
-        match self.sealed_next() {
-            Some(next) => next,
-            None => misuse::refuse_small("malloc", core::ptr::from_ref(self).cast(), Fault::Overwritten),
-        }
     }
 
     /// Breaks the seal of a block that is being handed out.

@@ -20,10 +20,8 @@
 //! and `limit`, `whole_limit` and `vacated`, which everybody reads and the owner changes, or who holds its
 //! gate; the second is shared, apart from `kept` and `looked`.
 
-use crate::arch;
 use crate::class::{SHAPES, Shape};
 use crate::countdown::Listed;
-use crate::heap::Heap;
 use crate::remote::{RemoteList, Wakeable};
 pub(crate) use crate::seal::Block;
 use core::cell::Cell;
@@ -34,6 +32,10 @@ use core::sync::atomic::{
 };
 use vellum_pages::{PAGE, UNIT, UNIT_SIDE};
 
+/// A heap, of which this file needs the address alone.
+#[derive(Debug)]
+pub(crate) enum AnyHeap {}
+
 /// The description of one unit. All zero means: not a slab.
 #[repr(C, align(128))]
 #[derive(Debug)]
@@ -41,7 +43,7 @@ pub(crate) struct Slab {
     /// Blocks the owner has freed since the last time the list was taken.
     pub free: Cell<*mut Block>,
     /// The heap the slab belongs to; null when the unit is not a slab.
-    pub owner: AtomicPtr<Heap>,
+    pub owner: AtomicPtr<AnyHeap>,
     /// Frees until something happens. Only the owner's thread writes it, or who holds the owner's gate.
     pub needed: AtomicU32,
     /// Bytes of a block.
@@ -172,7 +174,7 @@ impl Slab {
     }
 
     /// Makes an idle unit a slab of `class` owned by `owner`, with no block carved.
-    pub(crate) fn begin(&self, owner: &Heap, class: usize) {
+    pub(crate) fn begin(&self, owner: *const AnyHeap, class: usize) {
         let shape = &SHAPES[class];
         debug_assert!(
             self.lengths().iter().all(|length| length.load(Relaxed) == 0),
@@ -190,14 +192,13 @@ impl Slab {
         self.rest.begin();
         self.remote_wake.set(shape.remote_wake);
         self.awake.set(false);
-        self.owner.store(core::ptr::from_ref(owner).cast_mut(), Release);
+        self.owner.store(owner.cast_mut(), Release);
     }
 
-    /// Whether the slab belongs to `heap`.
+    /// Whether the unit is a slab.
     #[inline(always)]
-    pub(crate) fn is_owned_by(&self, heap: &Heap) -> bool {
-        // SAFETY: `owner` is there.
-        unsafe { arch::holds::<Slab, Heap, { offset_of!(Slab, owner) }>(self, heap) }
+    pub(crate) fn is_slab(&self) -> bool {
+        !self.owner.load(Relaxed).is_null()
     }
 
     /// For a unit that is no slab: a word for each of its pages, zero at first, which the slab's second line

@@ -1,7 +1,6 @@
 //! Where blocks live: the page layer's span and its side table, kept where the fast paths find them.
 
-use crate::passthrough;
-use crate::remote::Pushed;
+use crate::mode;
 use crate::slab::{Block, Slab};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
@@ -34,7 +33,7 @@ impl Space {
             return Space { base: BASE.load(Relaxed), bytes, side: SIDE.load(Relaxed) };
         }
         let pages = Pages::global();
-        if pages.placed() == (0, 0) && passthrough::is_passthrough() {
+        if pages.placed() == (0, 0) && mode::is_passthrough() {
             return Space { base: 0, bytes: 0, side: null_mut() };
         }
         let (base, whole) = pages.span();
@@ -89,30 +88,4 @@ pub(crate) fn granule_of(block: *const u8) -> u32 {
 #[inline]
 pub(crate) fn block_at(unit: *mut u8, granule: u32) -> *mut Block {
     unit.wrapping_add(granule as usize * crate::class::GRANULE).cast()
-}
-
-/// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list and tells its owner if
-/// that is due. Returns false if the chain's first block was freed just before.
-///
-/// # Safety
-/// The blocks belong to `slab`, are in use, and lead from one to the next.
-#[inline]
-pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blocks: u32) -> bool {
-    let unit = (first as usize) & !(UNIT - 1);
-    let owner = slab.owner.load(Relaxed);
-    let pushed = slab.remote.push(granule_of(first), blocks, u32::from(slab.remote_wake.get()), |head| {
-        let next = match head {
-            Some(granule) => block_at(core::ptr::with_exposed_provenance_mut(unit), granule),
-            None => null_mut(),
-        };
-        // SAFETY: `last` is a block that its user has given up, and nobody else knows of yet.
-        unsafe { (*last.cast::<Block>()).link(next) };
-    });
-    if pushed == Pushed::Tell {
-        // SAFETY: heaps are never unmapped. If the slab has changed hands meanwhile, the old owner passes it
-        // on; it is not given back before it has been drained.
-        unsafe { (*owner).woken.push(slab) };
-        Pages::global().want_helper();
-    }
-    pushed != Pushed::Twice
 }

@@ -4,26 +4,21 @@
 //! In the hardened mode the fast paths find the empty heap for ever, and the thread's own is behind it.
 
 use crate::heap::Heap;
-use crate::passthrough::{self, Next};
-use crate::{background, mode, registry, tls};
+use crate::passthrough::Next;
+use crate::{background, foreign, mode, modules, registry, tls};
 use core::sync::atomic::{AtomicU32, Ordering};
 use vellum_pages::Pages;
-
-/// The calling thread's heap, if it has one.
-pub(crate) fn current() -> Option<&'static Heap> {
-    let heap = tls::heap();
-    if core::ptr::eq(heap, tls::empty()) { tls::inner_heap() } else { Some(heap) }
-}
+use vellum_sys::barrier;
 
 /// The calling thread's heap, which it gets now if it has none; `None` if Vellum passes requests through, has
 /// not decided on that, or memory is out.
 pub(crate) fn attached() -> Option<&'static Heap> {
-    current().or_else(attach)
+    tls::current().or_else(attach)
 }
 
 #[cold]
 fn attach() -> Option<&'static Heap> {
-    if passthrough::is_passthrough() || passthrough::is_choosing() {
+    if !mode::gives_heaps() {
         return None;
     }
     let heap = registry::adopt().or_else(create)?;
@@ -44,15 +39,23 @@ fn create() -> Option<&'static Heap> {
     Some(heap)
 }
 
+/// Prepares the process before the program runs: this costs least while there is one thread.
+pub fn start() {
+    make_key();
+    foreign::note_break();
+    modules::prepare();
+    barrier::register();
+}
+
 /// Forwards every further request to `next`.
 pub fn pass_through(next: &'static Next) {
-    passthrough::forward_to(next);
+    mode::pass_through(next);
     detach();
 }
 
 /// Gives up the calling thread's heap. Its free blocks stay for the next thread, or until the helper comes.
 pub(crate) fn detach() {
-    let Some(heap) = current().filter(|heap| heap.gate.enter()) else {
+    let Some(heap) = tls::current().filter(|heap| heap.gate.enter()) else {
         return;
     };
     tls::set_heap(tls::empty());
@@ -75,7 +78,7 @@ const WORTH_A_HELPER: usize = 8;
 static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the key, early, while keys are cheap: the C library allocates to store a value under a late one.
-pub(crate) fn make_key() {
+fn make_key() {
     if KEY.load(Ordering::Relaxed) != 0 {
         return;
     }

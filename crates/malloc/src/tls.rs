@@ -49,6 +49,12 @@ pub(crate) fn heap() -> &'static Heap {
     unsafe { &*arch::thread_heap().cast::<Heap>() }
 }
 
+/// The calling thread's heap, if it has one.
+pub(crate) fn current() -> Option<&'static Heap> {
+    let heap = heap();
+    if core::ptr::eq(heap, empty()) { inner_heap() } else { Some(heap) }
+}
+
 /// Makes `heap` the calling thread's.
 pub(crate) fn set_heap(heap: &'static Heap) {
     // SAFETY: it is a heap.

@@ -4,8 +4,7 @@ use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
 use crate::slab::{Block, Slab};
 use crate::space::{Space, block_at};
-use crate::threads;
-use core::sync::atomic::Ordering::Relaxed;
+use crate::tls;
 
 /// Checks every invariant of the calling thread's heap; names the first that is broken. Slow: walks every
 /// list.
@@ -13,7 +12,7 @@ use core::sync::atomic::Ordering::Relaxed;
 /// # Errors
 /// A sentence that says what is wrong.
 pub fn validate() -> Result<(), &'static str> {
-    let Some(heap) = threads::current() else {
+    let Some(heap) = tls::current() else {
         return Ok(());
     };
     if !heap.gate.enter() {
@@ -42,7 +41,7 @@ fn validate_class(heap: &Heap, class: usize) -> Result<(), &'static str> {
     let mut next = bin.awake.get();
     // SAFETY: slabs on a bin's list are live descriptions.
     while let Some(slab) = unsafe { next.as_ref() } {
-        ensure(core::ptr::eq(slab.owner.load(Relaxed), heap), "a slab on the list belongs to another heap")?;
+        ensure(slab.is_of(heap), "a slab on the list belongs to another heap")?;
         ensure(usize::from(slab.class.get()) == class, "a slab is on the list of another class")?;
         ensure(slab.awake.get(), "a slab on the list is asleep")?;
         ensure(core::ptr::eq(slab.previous.get(), previous), "the list's backward link is wrong")?;
@@ -63,10 +62,7 @@ fn validate_class(heap: &Heap, class: usize) -> Result<(), &'static str> {
     }
     // SAFETY: the slab being carved is a live description.
     if let Some(slab) = unsafe { bin.carving.get().as_ref() } {
-        ensure(
-            core::ptr::eq(slab.owner.load(Relaxed), heap),
-            "the slab being carved belongs to another heap",
-        )?;
+        ensure(slab.is_of(heap), "the slab being carved belongs to another heap")?;
         ensure(slab.carved.get() < SHAPES[class].capacity, "the slab being carved is full")?;
     }
     Ok(())

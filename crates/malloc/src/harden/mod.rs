@@ -31,22 +31,22 @@ mod quarantine;
 mod tail;
 mod zero;
 
-use crate::alloc::check_live;
 use crate::class::{GRANULE, REQUEST_MAX, SMALL_MAX, aligned_class_of, bytes_of, class_of};
 use crate::errno::out_of_memory;
 use crate::heap::LOST;
+use crate::holder::Holder;
 use crate::misuse;
 use crate::mode;
-use crate::slab::Slab;
+use crate::small::check_live;
 use crate::space::Space;
-use crate::{foreign, paged, threads, tls};
+use crate::{foreign, paged, small as slabs, threads, tls};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::PAGE;
 
 /// Switches the mode on, for good. To be called while the process has one thread.
 pub fn harden() {
     // What was handed out before stays in a heap that nobody uses any more.
-    if let Some(heap) = threads::current() {
+    if let Some(heap) = tls::current() {
         tls::set_heap(tls::empty());
         heap.tenant.store(LOST, Relaxed);
     }
@@ -85,7 +85,7 @@ pub(crate) fn allocate(align: usize, bytes: usize) -> *mut u8 {
 }
 
 fn small(class: usize, bytes: usize) -> *mut u8 {
-    let Some(block) = threads::attached().and_then(|heap| crate::alloc::take(heap, class)) else {
+    let Some(block) = threads::attached().and_then(|heap| heap.allocate(class)) else {
         // The thread may have no heap yet, a signal handler interrupted this very path, or memory is out: the
         // page layer knows.
         return large::allocate(GRANULE, bytes);
@@ -107,10 +107,8 @@ enum Place {
     /// A block with a tail, of that many bytes altogether, in a slab or not.
     Small(usize),
     Large(usize),
-    /// One handed out before the mode was switched on.
-    Early(&'static Slab),
-    /// Not Vellum's, or paged.
-    Foreign,
+    /// A block without a tail: handed out before the mode was switched on, paged, or another allocator's.
+    Plain(Holder),
 }
 
 /// Finds out what `address` is, and ends the process if no block starts there or it is free.
@@ -122,18 +120,21 @@ unsafe fn place(function: &str, address: *mut u8) -> Place {
     if guarded::owns(address) {
         return Place::Guarded;
     }
-    let Some(slab) = Space::get().slab_of(address) else {
-        return Place::Foreign;
-    };
-    if slab.owner.load(Relaxed).is_null() {
-        return match large::whole(function, slab, address) {
+    match Holder::of(address) {
+        Holder::Extent(unit) => match large::whole(function, unit, address) {
             Some(whole) => Place::Large(whole),
-            None => Place::Early(slab),
-        };
+            None => Place::Plain(Holder::Extent(unit)),
+        },
+        Holder::Slab(slab) => {
+            // SAFETY: the address lies in the slab's unit.
+            unsafe { check_live(function, slab, address) };
+            match slab.hardened.get() {
+                true => Place::Small(slab.bytes.get() as usize),
+                false => Place::Plain(Holder::Slab(slab)),
+            }
+        }
+        holder => Place::Plain(holder),
     }
-    // SAFETY: the slab is that of the address.
-    unsafe { check_live(function, slab, address) };
-    if slab.hardened.get() { Place::Small(slab.bytes.get() as usize) } else { Place::Early(slab) }
 }
 
 /// The requested size of a block, whose tail is checked; `None` for those that have none.
@@ -143,7 +144,7 @@ unsafe fn requested(function: &str, address: *mut u8, place: &Place) -> Option<u
         Place::Guarded => Some(guarded::requested(function, address)),
         // SAFETY: a block with a tail starts there.
         Place::Small(whole) | Place::Large(whole) => Some(unsafe { tail::check(function, address, *whole) }),
-        Place::Early(_) | Place::Foreign => None,
+        Place::Plain(_) => None,
     }
 }
 
@@ -174,10 +175,15 @@ pub(crate) unsafe fn free(address: *mut u8, said: Option<usize>) {
                     large::give_back(address, whole);
                 }
             }
-            Place::Early(slab) => crate::alloc::free_plain(slab, address),
-            Place::Foreign => foreign::free(address),
+            Place::Plain(holder) => free_plain(holder, address),
         }
     }
+}
+
+#[inline(never)]
+unsafe fn free_plain(holder: Holder, address: *mut u8) {
+    // SAFETY: the caller gives the block up.
+    unsafe { holder.free(address) };
 }
 
 /// Frees a block of a slab that has left quarantine.
@@ -189,7 +195,7 @@ unsafe fn dismiss(address: *mut u8, whole: usize) {
     unsafe {
         tail::check_fill(address, whole);
         if let Some(slab) = Space::get().slab_of(address) {
-            crate::alloc::free_plain(slab, address);
+            slabs::free(slab, address);
         }
     }
 }
@@ -204,11 +210,8 @@ pub(crate) unsafe fn usable_size(function: &str, address: *mut u8) -> usize {
         let place = place(function, address);
         match (requested(function, address, &place), place) {
             (Some(bytes), _) => bytes,
-            (None, Place::Early(slab)) if slab.owner.load(Relaxed).is_null() => {
-                crate::large::usable_size(function, address)
-            }
-            (None, Place::Early(slab)) => slab.bytes.get() as usize,
-            (None, _) => foreign::usable_size(address),
+            (None, Place::Plain(holder)) => holder.usable_size(function, address),
+            (None, _) => 0,
         }
     }
 }
@@ -218,9 +221,14 @@ pub(crate) unsafe fn usable_size(function: &str, address: *mut u8) -> usize {
 /// # Safety
 /// As for [`crate::realloc`]; `address` is not null.
 pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
-    if Space::get().slab_of(address).is_none() && !zero::owns(address) && !guarded::owns(address) {
-        // SAFETY: the block is in use, by this function's condition, and not of the span.
-        return unsafe { foreign::realloc(address, bytes) };
+    if !zero::owns(address) && !guarded::owns(address) {
+        match Holder::of(address) {
+            // SAFETY: the block is in use, by this function's condition.
+            Holder::Other => return unsafe { foreign::realloc(address, bytes) },
+            // SAFETY: the block is paged and in use.
+            Holder::Paged if unsafe { paged::resize(address, bytes) } => return address,
+            _ => {}
+        }
     }
     // SAFETY: the block is in use; it is given up once its contents are in the new one, which is at least as
     // long as what is copied.
