@@ -103,7 +103,8 @@ impl Rings {
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Everything in the rings, oldest first as far as this call goes. Samples of major faults come with `true`.
+    /// Everything in the rings, oldest first as far as this call goes. Samples of major faults come with
+    /// `true`.
     pub(super) fn drain(&mut self) -> Vec<(bool, Record)> {
         let mut found = Vec::new();
         for Ring { ring, major_id, .. } in &mut self.rings {

@@ -139,7 +139,8 @@ impl Cgroup {
         text(pid.file("cgroup")).ok()?.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
     }
 
-    /// Makes a group with a memory limit of its own, called `name` and the id of this process, below the root.
+    /// Makes a group with a memory limit of its own, called `name` and the id of this process, below the
+    /// root.
     ///
     /// # Errors
     /// [`GroupError`]. Version 2 may have its memory controller switched off.
@@ -158,8 +159,8 @@ impl Cgroup {
         }
     }
 
-    /// Has groups below the root of version 2 account for their memory. Where that is refused, [`make`](Self::make)
-    /// fails and says so.
+    /// Has groups below the root of version 2 account for their memory. Where that is refused,
+    /// [`make`](Self::make) fails and says so.
     pub fn switch_memory_on() {
         let _ = std::fs::write(Path::new(V2[0]).join("cgroup.subtree_control"), "+memory");
     }

@@ -1,4 +1,5 @@
-//! What a process has mapped: the lines of `/proc/PID/maps`, and of `smaps` and `smaps_rollup` with their sizes.
+//! What a process has mapped: the lines of `/proc/PID/maps`, and of `smaps` and `smaps_rollup` with their
+//! sizes.
 //!
 //! ```text
 //! 7f10-7f20 r-xp 00001000 fe:00 77     /usr/lib/x.so      a line of maps: [`Mapping`]

@@ -1,7 +1,7 @@
 //! Readers of the kernel's texts, each from bytes: for the fuzz targets (`vellum-fuzz`) only.
 //!
-//! Results are dropped or reduced to a number: a target checks that a reader ends, does not panic, and neither
-//! reads nor allocates more than it may.
+//! Results are dropped or reduced to a number: a target checks that a reader ends, does not panic, and
+//! neither reads nor allocates more than it may.
 
 use crate::{Stat, Statistics, Version, generations, machine, mapping, stat, status, symbols};
 use std::path::Path;

@@ -76,7 +76,8 @@ impl Pid {
         found
     }
 
-    /// Its environment: `NAME=value` and a zero byte for each variable. Empty while it executes another program.
+    /// Its environment: `NAME=value` and a zero byte for each variable. Empty while it executes another
+    /// program.
     ///
     /// # Errors
     /// [`Unreadable`].
@@ -206,7 +207,8 @@ pub fn child_pids(text: &[u8]) -> impl Iterator<Item = Pid> + '_ {
         .map(Pid)
 }
 
-/// [`Stat::started_ticks`] of a process, read without allocating: for a forked child of a process with threads.
+/// [`Stat::started_ticks`] of a process, read without allocating: for a forked child of a process with
+/// threads.
 #[must_use]
 pub fn started_ticks(pid: i32) -> Option<u64> {
     let (mut path, mut text) = (vellum_sys::Line::new(), [0u8; 1024]);

@@ -5,7 +5,8 @@
 //! ffffffffc0000000 t end   [driver]       ... and the loaded module that it is in
 //! ```
 //!
-//! Users without privilege read every address as zero. The list has some 200,000 lines and is made as it is read.
+//! Users without privilege read every address as zero. The list has some 200,000 lines and is made as it is
+//! read.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -127,9 +127,9 @@ fn calloc_large(bytes: usize) -> *mut u8 {
 
 /// Allocates `bytes` bytes at a multiple of `align`, a power of two; null (and `ENOMEM`) when there are none.
 ///
-/// Units begin at multiples of 64 KiB and their blocks at multiples of the block size, so that all blocks of a
-/// class whose size is a multiple of the alignment are aligned. Other requests are extents, aligned by the page
-/// layer.
+/// Units begin at multiples of 64 KiB and their blocks at multiples of the block size, so that all blocks of
+/// a class whose size is a multiple of the alignment are aligned. Other requests are extents, aligned by the
+/// page layer.
 pub fn aligned(align: usize, bytes: usize) -> *mut u8 {
     debug_assert!(align.is_power_of_two());
     if align <= GRANULE {

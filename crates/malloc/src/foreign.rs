@@ -73,8 +73,8 @@ fn c_library(name: &CStr, address: *mut u8) -> Option<*mut c_void> {
     (!function.is_null()).then_some(function)
 }
 
-/// The function of the allocator that has the block at `address`: the next allocator's `of_next`, or the C library's
-/// `name`. Ends the process, for a call of `function`, if neither has the block.
+/// The function of the allocator that has the block at `address`: the next allocator's `of_next`, or the C
+/// library's `name`. Ends the process, for a call of `function`, if neither has the block.
 ///
 /// # Safety
 /// `F` is the type of the C library's function of that name.

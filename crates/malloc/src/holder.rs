@@ -50,8 +50,8 @@ impl Holder {
         }
     }
 
-    /// The bytes that may be used of the block at `address`, of which this is the holder, or the end of the process
-    /// if there is none.
+    /// The bytes that may be used of the block at `address`, of which this is the holder, or the end of the
+    /// process if there is none.
     ///
     /// # Safety
     /// The block is in use.

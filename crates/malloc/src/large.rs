@@ -38,8 +38,8 @@ pub(crate) fn take_from_magazine(bytes: usize) -> Option<*mut u8> {
     Some(block)
 }
 
-/// An extent of at least `bytes` bytes from the page layer, of zeros if `zero`. Null (and `ENOMEM`) when there is
-/// none.
+/// An extent of at least `bytes` bytes from the page layer, of zeros if `zero`. Null (and `ENOMEM`) when
+/// there is none.
 pub(crate) fn extent(bytes: usize, align: usize, zero: bool) -> *mut u8 {
     match Pages::global().alloc(Request { bytes: bytes.max(1), align: align.max(PAGE), zero }) {
         Ok(extent) => {

@@ -61,8 +61,8 @@ fn special_of(now: u16) -> Option<Special> {
     }
 }
 
-/// Chooses between this allocator and the next one. Requests made meanwhile, by `dlsym` or by other threads, get
-/// memory of the page layer.
+/// Chooses between this allocator and the next one. Requests made meanwhile, by `dlsym` or by other threads,
+/// get memory of the page layer.
 #[inline(never)]
 fn decide() -> Option<Special> {
     if change(UNDECIDED, DECIDING) {
@@ -180,8 +180,8 @@ pub const fn door() -> &'static HeapDoor {
     &MALLOC.door
 }
 
-/// Wakes the helper if there is a request, as a slow path may be in any state. A process that filters its system
-/// calls has no helper.
+/// Wakes the helper if there is a request, as a slow path may be in any state. A process that filters its
+/// system calls has no helper.
 #[inline(never)]
 fn wake_for_request() {
     if caps::has(Caps::HELPER) {
@@ -191,15 +191,16 @@ fn wake_for_request() {
     }
 }
 
-/// Carries out another process's request, if there is one. The helper calls this under the lock of its round: no
-/// fork is under way.
+/// Carries out another process's request, if there is one. The helper calls this under the lock of its round:
+/// no fork is under way.
 pub(crate) fn serve_request() {
     if let Some(request) = door().asked() {
         door().answer(hooks().map_or(libc::ENOSYS as u32, |hooks| (hooks.serve_request)(request)));
     }
 }
 
-/// The number of times that sampling began, changed its rate or ended: a heap's drawn numbers hold for one value.
+/// The number of times that sampling began, changed its rate or ended: a heap's drawn numbers hold for one
+/// value.
 pub(crate) fn epoch() -> u32 {
     MALLOC.epoch.load(Acquire)
 }

@@ -149,8 +149,8 @@ impl Next {
         // SAFETY: a C string, and a handle that `dlsym` takes.
         let found = names.map(|name| unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) });
         let are_all = !found.iter().any(|function| function.is_null());
-        // SAFETY: none is null; they are in the structure's order, and have the signatures that the C standard,
-        // POSIX and malloc.h give these names.
+        // SAFETY: none is null; they are in the structure's order, and have the signatures that the C
+        // standard, POSIX and malloc.h give these names.
         are_all.then(|| unsafe { transmute::<[*mut c_void; 6], Next>(found) })
     }
 

@@ -1,4 +1,5 @@
-//! Small blocks: how one is freed to its slab, by the owner's thread or by another, and what is checked first.
+//! Small blocks: how one is freed to its slab, by the owner's thread or by another, and what is checked
+//! first.
 
 use crate::arch;
 use crate::heap::Heap;
@@ -96,8 +97,8 @@ pub(crate) unsafe fn free_remote(slab: &'static Slab, address: *mut u8) {
     }
 }
 
-/// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list, and puts the slab on its
-/// owner's stack if that is due. Returns false if the chain's first block was freed just before.
+/// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list, and puts the slab on
+/// its owner's stack if that is due. Returns false if the chain's first block was freed just before.
 ///
 /// # Safety
 /// The blocks belong to `slab`, are in use, and lead from one to the next.

@@ -1,10 +1,11 @@
 //! The state of the process's malloc: one value.
 //!
-//! It is a static because the functions that a C program calls (`malloc`, `free`, `mmap`) have no argument for it,
-//! and run before any initialisation. What the fast paths read is elsewhere: the thread's heap (`tls`) and the key of
-//! seals (`seal`) are hidden symbols of their own, one operand away.
+//! It is a static because the functions that a C program calls (`malloc`, `free`, `mmap`) have no argument
+//! for it, and run before any initialisation. What the fast paths read is elsewhere: the thread's heap
+//! (`tls`) and the key of seals (`seal`) are hidden symbols of their own, one operand away.
 //!
-//! The types here are plain words, as this file is below all others: the functions of each part are in its file.
+//! The types here are plain words, as this file is below all others: the functions of each part are in its
+//! file.
 
 use crate::hooks::Hooks;
 use crate::passthrough::Next;

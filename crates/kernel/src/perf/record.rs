@@ -7,7 +7,8 @@ pub(super) const HEAD_BYTES: usize = 8;
 /// Bytes between the numbers of a mapping's record and its path: device, inode and generation, or a build id;
 /// protection and flags.
 const MAP_PATH_AT: usize = 32;
-/// Bytes of the identity behind every record but a sample where records have a time: thread, time, identifier.
+/// Bytes of the identity behind every record but a sample where records have a time: thread, time,
+/// identifier.
 const IDENTITY_BYTES: usize = 24;
 const REGISTERS_ABI_64: u64 = 2;
 

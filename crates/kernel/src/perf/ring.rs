@@ -8,8 +8,8 @@
 //!                             tail    head         both count bytes for ever; the place is their remainder
 //! ```
 //!
-//! Invariant: bytes from `tail` to `head` are whole records, and the kernel does not write them before `tail` has
-//! passed them.
+//! Invariant: bytes from `tail` to `head` are whole records, and the kernel does not write them before `tail`
+//! has passed them.
 
 use super::Event;
 use super::record::HEAD_BYTES;
