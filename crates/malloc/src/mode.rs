@@ -48,6 +48,8 @@ pub(crate) fn special() -> Option<Special> {
 #[cold]
 fn special_of(now: u16) -> Option<Special> {
     match now {
+        // Beside a request, the mode is often the usual one.
+        USUAL => None,
         // SAFETY: `pass_through` stored a pointer to a static, before it set this mode.
         PASSTHROUGH => unsafe { MALLOC.next.load(Acquire).as_ref() }.map(Special::Passthrough),
         HARDENED => Some(Special::Hardened),

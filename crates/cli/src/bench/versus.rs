@@ -254,7 +254,7 @@ mod tests {
         let gate = vellum_measure::Gate::of(ratio, control, 100, 1.02);
         let held = Held { name: "new".into(), gate, time_advised_ns: Some(ns) };
         let said = held.words();
-        assert!(said.ends_with("would tell; here that takes about 30.00 s: --time 30s"), "{said}");
+        assert!(said.ends_with("are needed; here that takes about 30.00 s: --time 30s"), "{said}");
     }
 
     #[test]

@@ -242,5 +242,5 @@ fn processes_without_readable_counters_are_refused() {
     let output = Command::new(copy).args(["gc-stat", &own]).uid(NOBODY).gid(NOBODY).output();
     let output = output.expect("vellum starts");
     assert!(!output.status.success());
-    assert!(said(&output).contains("cannot be read") && said(&output).contains("run as root"), "{output:?}");
+    assert!(said(&output).contains("cannot read") && said(&output).contains("run as root"), "{output:?}");
 }

@@ -64,5 +64,5 @@ pub(super) fn ended(outcome: &Outcome) -> String {
 }
 
 pub(super) fn said(last: &str) -> String {
-    if last.is_empty() { String::new() } else { format!("  and printed:  {last}") }
+    if last.is_empty() { String::new() } else { format!(" and printed: {last}") }
 }
