@@ -16,6 +16,7 @@
 mod atomics {
     pub(crate) use core::sync::atomic::{AtomicU32, Ordering};
 }
+mod addr;
 mod arch;
 pub mod attempt;
 pub mod barrier;
@@ -55,6 +56,7 @@ pub mod transfer;
 mod uffd;
 pub mod usage;
 
+pub use addr::{Addr, PageCount, Span};
 pub use arch::prefetch;
 pub use caps::Caps;
 pub use line::Line;
