@@ -27,7 +27,7 @@ use std::time::Duration;
 use vellum_kernel::generations::{GroupGenerations, List};
 use vellum_kernel::mapping::{Mapping, Sizes, smaps};
 use vellum_kernel::{Bytes, Cgroup, Control, Pid, SYS_NICE, SYS_PTRACE, has_capability, statm_resident};
-use vellum_sys::remote;
+use vellum_sys::{Addr, Span, remote};
 
 /// The bytes paged out in one call: a call holds the process's map.
 const CALL_BYTES: u64 = 4 << 20;
@@ -171,7 +171,8 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
                     return;
                 }
                 let piece = rest.min(CALL_BYTES);
-                if remote::page_out(&process, start as usize, piece as usize).is_err() {
+                let span = Span::new(Addr::new(start as usize), piece as usize);
+                if remote::page_out(&process, span).is_err() {
                     break;
                 }
                 left = left.saturating_sub((piece as f64 * dense) as u64);

@@ -4,7 +4,7 @@
 //! (Knuth, *The Art of Computer Programming*, vol. 3, 6.4, algorithm R), so that it holds no tombs. It lies
 //! in memory of its own, twice as long each time it is full. A forked child has a copy.
 
-use vellum_sys::{PAGE, map};
+use vellum_sys::{PAGE, Span, map};
 use vellum_wire::held::Amount;
 
 /// Blocks there is room for at first.
@@ -100,10 +100,7 @@ impl Live {
         let Ok(fresh) = map::reserve_writable(length * size_of::<Sample>()) else {
             return false;
         };
-        let old = core::mem::replace(
-            self,
-            Live { slots: core::ptr::with_exposed_provenance_mut(fresh), length, used: self.used },
-        );
+        let old = core::mem::replace(self, Live { slots: fresh.start.ptr(), length, used: self.used });
         let mut old = old;
         for sample in old.slots().iter().filter(|sample| sample.address != 0) {
             let index = self.slot(sample.address);
@@ -111,7 +108,7 @@ impl Live {
         }
         if old.length != 0 {
             // SAFETY: the old table's memory, which nobody reaches any more.
-            let _ = unsafe { map::release(old.slots as usize, old.length * size_of::<Sample>()) };
+            let _ = unsafe { map::release(Span::at(old.slots, old.length * size_of::<Sample>())) };
         }
         true
     }

@@ -24,7 +24,7 @@ pub(super) fn try_state() -> Option<Held<'static, State>> {
         if let Some(state) = PROFILE.state.try_lock() {
             return Some(state);
         }
-        if attempt < YIELDS { thread::give_way() } else { thread::wait(&AtomicU32::new(0), 0, SLEEP_NS) }
+        if attempt < YIELDS { thread::yield_now() } else { thread::wait(&AtomicU32::new(0), 0, SLEEP_NS) }
     }
     None
 }

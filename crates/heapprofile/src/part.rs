@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Rele
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
-use vellum_sys::{PAGE, map};
+use vellum_sys::{Addr, PAGE, Span, map};
 use vellum_wire::held::{
     ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HeldHead, LINE_WORDS, MODULE_WORDS, PART_BYTES, PARTS,
     PartHead, STACK_WORDS, StackHead, entry_head,
@@ -78,11 +78,12 @@ impl Part {
             (self.path, self.begun_by) = (Some(path), own_pid());
             return Ok(interval);
         }
-        let page = map::reserve_writable(PAGE)?;
+        let page = map::reserve_writable(PAGE)?.start;
         // Kernels older than 4.14 copy the page to a child: `detach` is for those.
         // SAFETY: the page just mapped.
-        let _ = unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [page, PAGE, WIPE_ON_FORK, 0, 0, 0]) };
-        self.state = core::ptr::with_exposed_provenance(page);
+        let _ =
+            unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [page.get(), PAGE, WIPE_ON_FORK, 0, 0, 0]) };
+        self.state = page.ptr();
         (self.path, self.begun_by) = (Some(path), own_pid());
         Ok(interval)
     }
@@ -259,7 +260,7 @@ impl Part {
 
 /// Has the memory of a range allocated. Kernels that cannot do that ahead (before 5.14) do it at each touch.
 fn populate(start: usize, len: usize) -> rustix::io::Result<()> {
-    match map::populate(start, len) {
+    match map::populate(Span::new(Addr::new(start), len)) {
         Err(Errno::INVAL) => Ok(()),
         outcome => outcome,
     }

@@ -10,7 +10,7 @@ use super::walk::{SPREAD, Stack, mixed};
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
-use vellum_sys::{Caps, caps, map};
+use vellum_sys::{Addr, Caps, caps, map};
 use vellum_unwind::{Interpreter, NAME_MAX, Python, Running};
 use vellum_wire::held::{PYTHON, frame as packed};
 use vellum_wire::script::SCRIPT_FRAMES_MAX;
@@ -54,7 +54,7 @@ impl Finder {
 }
 
 fn read(at: u64, into: &mut [u8]) -> bool {
-    map::copy_from(at as usize, into) == into.len()
+    map::copy_from(Addr::new(at as usize), into) == into.len()
 }
 
 /// A line that is remembered by its code and instruction. All zero: none.

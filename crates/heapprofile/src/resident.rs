@@ -23,6 +23,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use vellum_malloc::sampling::{CLASSES, SlabUse, bytes_of, for_each_listed, for_each_slab, idle_bytes};
 use vellum_pages::{PAGE, Pages, UNIT};
 use vellum_sys::mapped::{self, Mapping, What};
+use vellum_sys::{Addr, map};
 use vellum_wire::Counter;
 use vellum_wire::held::{CLASSES_MAX, KINDS, Kind, Resident};
 
@@ -127,7 +128,7 @@ impl Desk {
                 let most = [WINDOW_PAGES, (end - at).div_ceil(PAGE).min(WINDOW_PAGES)];
                 let read = most
                     .into_iter()
-                    .find(|&pages| mapped::note_resident(at, &mut self.window[..pages]).is_ok());
+                    .find(|&pages| map::mincore(Addr::new(at), &mut self.window[..pages]).is_ok());
                 let Some(pages) = read else { return count };
                 (self.from, self.to) = (at, at + pages * PAGE);
             }
@@ -143,7 +144,7 @@ impl Desk {
     /// of them that are marked.
     fn count_mappings(&mut self, kinds: &mut [u64; KINDS], part: usize) -> (u64, u64) {
         let pages = Pages::global();
-        let ((base, whole), (_, in_span)) = (pages.reserved(), pages.placed());
+        let (reserved, placed) = (pages.reserved(), pages.placed());
         let into = self.program.as_mut_ptr().cast();
         // SAFETY: the buffer is as long as said.
         let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), into, PATH_MAX) };
@@ -152,11 +153,11 @@ impl Desk {
         let mut before = Mapping::default();
         // A file that cannot be read has no mappings: then all is what the allocator knows.
         let _ = mapped::for_each(&mut self.text, program, |mapping| {
-            let offset = mapping.start.wrapping_sub(base);
-            if offset < in_span {
+            let start = mapping.span.start;
+            if placed.contains(start) {
                 span += mapping.resident;
                 marked += mapping.marked;
-            } else if offset < whole || (part != 0 && mapping.start == part) {
+            } else if reserved.contains(start) || (part != 0 && start.get() == part) {
                 kinds[Kind::Tables as usize] += mapping.resident;
             } else {
                 kinds[kind_of(mapping, &before) as usize] += mapping.resident;
@@ -197,7 +198,7 @@ impl Desk {
 
 /// What a mapping outside the allocator is; `before` is the one before it.
 fn kind_of(mapping: &Mapping, before: &Mapping) -> Kind {
-    let is_next = before.end == mapping.start;
+    let is_next = before.span.end() == mapping.span.start;
     match mapping.what {
         What::Stack => Kind::Stacks,
         What::Code | What::Kernels => Kind::Code,
@@ -205,7 +206,7 @@ fn kind_of(mapping: &Mapping, before: &Mapping) -> Kind {
         What::File => Kind::Files,
         What::Guard => Kind::Other,
         What::Anonymous => match before.what {
-            What::Guard if is_next && before.end - before.start <= GUARD_MAX => Kind::Stacks,
+            What::Guard if is_next && before.span.bytes <= GUARD_MAX => Kind::Stacks,
             // Static data that is zero at first.
             What::Code if is_next => Kind::Code,
             _ => Kind::Other,
@@ -216,10 +217,12 @@ fn kind_of(mapping: &Mapping, before: &Mapping) -> Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vellum_sys::Span;
 
     #[test]
     fn mappings_are_known_by_what_is_before_them() {
-        let mapping = |start, end, what| Mapping { start, end, what, ..Mapping::default() };
+        let span = |start, end| Span::between(Addr::new(start), Addr::new(end));
+        let mapping = |start, end, what| Mapping { span: span(start, end), what, ..Mapping::default() };
         let anonymous = mapping(0x10000, 0x20000, What::Anonymous);
         let kind = |before| kind_of(&anonymous, &before);
         assert_eq!(kind(mapping(0xf000, 0x10000, What::Guard)), Kind::Stacks);

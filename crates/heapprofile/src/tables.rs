@@ -9,7 +9,7 @@ use super::part::Part;
 use super::resident::Desk;
 use super::walk::{Stack, Walker};
 use core::sync::atomic::Ordering::Relaxed;
-use vellum_sys::map;
+use vellum_sys::{Span, map};
 
 /// The tables. All zero: nothing is known.
 #[repr(C)]
@@ -22,7 +22,7 @@ pub(super) struct Tables {
 impl Tables {
     /// Maps them, for good.
     pub(super) fn map() -> rustix::io::Result<*mut Tables> {
-        map::reserve_writable(size_of::<Tables>()).map(core::ptr::with_exposed_provenance_mut)
+        map::reserve_writable(size_of::<Tables>()).map(|memory| memory.start.ptr())
     }
 
     /// Forgets everything: a part that is begun has no modules, lines or stacks.
@@ -34,7 +34,7 @@ impl Tables {
             return;
         }
         // SAFETY: by this function's condition.
-        let is_zero = unsafe { map::flush(tables.expose_provenance(), size_of::<Tables>()) }.is_ok();
+        let is_zero = unsafe { map::flush(Span::at(tables, size_of::<Tables>())) }.is_ok();
         if !is_zero {
             // Memory that is locked keeps its frames.
             // SAFETY: as above; all zero is a valid value.

@@ -19,7 +19,7 @@ use core::cell::Cell;
 use core::ffi::c_char;
 use vellum_malloc::sampling;
 use vellum_sys::loader::{self, Module};
-use vellum_sys::{Caps, PAGE, caps, map, stack};
+use vellum_sys::{Addr, Caps, PAGE, Span, caps, map, stack};
 use vellum_unwind::{Frame, Rule};
 use vellum_wire::held::{NATIVE_FRAMES_MAX, NO_MODULE, STACK_FRAMES_MAX, frame as packed};
 
@@ -248,8 +248,9 @@ impl Window {
     fn new(sp: u64) -> Window {
         let from = sp as usize;
         // The page that the stack pointer is on can be read: the return address was pushed there, or above.
-        let to = stack::main_end(from).unwrap_or_else(|| vellum_sys::round_down(from, PAGE) + PAGE);
-        Window { from, to: Cell::new(to), asks: caps::has(Caps::HELPER) }
+        let sp = Addr::new(from);
+        let to = stack::main_end(sp).unwrap_or_else(|| Span::unit_of(sp, PAGE).end());
+        Window { from, to: Cell::new(to.get()), asks: caps::has(Caps::HELPER) }
     }
 
     /// The caller's frame where no table says how to leave one.
@@ -257,7 +258,7 @@ impl Window {
         let code = |pc: u64| {
             let mut bytes = [0; 8];
             let from = (pc as usize).checked_sub(bytes.len())?;
-            (map::copy_from(from, &mut bytes) == bytes.len()).then_some(bytes)
+            (map::copy_from(Addr::new(from), &mut bytes) == bytes.len()).then_some(bytes)
         };
         self.asks.then(|| frame.caller_by_pointer(|at| self.word(at), code))?
     }
@@ -269,7 +270,7 @@ impl Window {
             let from = self.to.get();
             // Twice as much as is known: most stacks end soon, and each page that is asked for costs.
             let more = 2 * (from - vellum_sys::round_down(self.from, PAGE));
-            let to = stack::readable_to(from, from + more.min(WINDOW_MAX));
+            let to = stack::readable_to(Span::new(Addr::new(from), more.min(WINDOW_MAX))).get();
             if to == from {
                 return None;
             }

@@ -62,7 +62,7 @@ pub(crate) fn tick() {
     mode::serve_request();
     let is_short = Pages::global().was_short();
     let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(Pages::global().ticks_of_decay());
-    if is_due && Pages::global().discard_mode().decays() {
+    if is_due && Pages::global().decays() {
         registry::all().for_each(Heap::request_pass);
     }
     if is_short {

@@ -15,7 +15,7 @@ use crate::arch::here;
 use crate::modules::rule;
 use core::ffi::{CStr, c_char};
 use vellum_sys::loader::{Module, module};
-use vellum_sys::{Line, stack};
+use vellum_sys::{Addr, Line, Span, stack};
 
 /// Frames that are shown.
 const SHOWN_MAX: u32 = 16;
@@ -50,9 +50,9 @@ pub(crate) fn write() {
 
 /// The word at an address of the stack, if it can be read.
 fn word(at: u64) -> Option<u64> {
-    let (low, high) = (at as usize, (at + WORD) as usize);
+    let word = Span::new(Addr::new(at as usize), WORD as usize);
     // SAFETY: the kernel has read that page a moment ago, and the stack is this thread's.
-    (stack::readable_from(low, high) == low).then(|| unsafe { (at as *const u64).read_unaligned() })
+    (stack::readable_from(word) == word.start).then(|| unsafe { (at as *const u64).read_unaligned() })
 }
 
 /// One line: the module's file name, and the instruction's address in it.

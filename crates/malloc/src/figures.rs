@@ -31,7 +31,7 @@ pub fn figures(handed_out: usize) -> Figures {
     let space = Space::get();
     let (mut slabs, mut blocks, mut returned) = (0, 0, 0);
     Pages::global().for_each_unit(|unit| {
-        let slab = space.slab_of(core::ptr::with_exposed_provenance(unit));
+        let slab = space.slab_of(unit.ptr());
         if let Some(slab) = slab.filter(|slab| slab.is_slab()) {
             slabs += UNIT;
             blocks += in_use(slab) * slab.bytes.get() as usize;

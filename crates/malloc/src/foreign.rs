@@ -13,7 +13,7 @@ use core::mem::transmute_copy;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use libc::c_void;
 use vellum_pages::{Misuse, PAGE};
-use vellum_sys::map;
+use vellum_sys::{Addr, map};
 
 static BREAK_START: AtomicUsize = AtomicUsize::new(usize::MAX);
 
@@ -33,7 +33,7 @@ const ARENA: usize = 64 << 20;
 /// Two words at `from`, which need not be memory.
 fn words(from: usize) -> Option<[usize; 2]> {
     let mut bytes = [[0u8; 8]; 2];
-    let is_there = map::copy_from(from, bytes.as_flattened_mut()) == 16;
+    let is_there = map::copy_from(Addr::new(from), bytes.as_flattened_mut()) == 16;
     is_there.then(|| bytes.map(usize::from_ne_bytes))
 }
 

@@ -366,7 +366,7 @@ impl Heap {
     /// As [`Heap::drain`], for the helper: only slabs that the heap's thread cannot be freeing to meanwhile.
     /// The others stay on the stack, and give back pages.
     pub(crate) fn drain_finished(&'static self) {
-        let mut left = if Pages::global().discard_mode().decays() { VISITORS_SLABS } else { 0 };
+        let mut left = if Pages::global().decays() { VISITORS_SLABS } else { 0 };
         self.drain_where(Slab::is_finished, |slab| {
             if left > 0 && self.vacate(slab, false) {
                 left -= 1;

@@ -37,8 +37,8 @@ pub(crate) fn refuse(function: &str, address: *const u8, misuse: Misuse) -> ! {
     match misuse {
         Misuse::NotOurs => line.text("this address was never handed out, or its memory has gone back since"),
         Misuse::InsideBlock { start } => {
-            line.text("the address lies inside the block at 0x").hex(start);
-            if let Ok(extent) = Pages::global().extent_at(core::ptr::with_exposed_provenance(start)) {
+            line.text("the address lies inside the block at 0x").hex(start.get());
+            if let Ok(extent) = Pages::global().extent_at(start.ptr()) {
                 line.text(" (large, ").decimal(extent.bytes as u64).text(" bytes)");
             }
             &mut line

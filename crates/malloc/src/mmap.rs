@@ -24,7 +24,7 @@ use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use libc::{EEXIST, EFAULT, EINVAL, ENOMEM, c_int};
 use vellum_pages::{Owner, PAGE, Pages, Unclaimed};
-use vellum_sys::raw;
+use vellum_sys::{Addr, Span, raw};
 use vellum_wire::Counter;
 
 /// The smallest mapping served: below, a map entry is cheaper than what the page layer would save.
@@ -80,8 +80,8 @@ fn kernel(number: libc::c_long, args: [usize; 6]) -> Outcome {
 /// Whether a range may touch what Vellum has in its span: a quick look, without a lock.
 #[inline]
 fn may_be_ours(start: usize, len: usize) -> bool {
-    let (base, bytes) = Pages::global().reserved();
-    bytes != 0 && start < base + bytes && start.saturating_add(len) > base
+    let (ours, start) = (Pages::global().reserved(), Addr::new(start));
+    !ours.is_empty() && start < ours.end() && start.saturating_add(len) > ours.start
 }
 
 impl Mapping {
@@ -124,13 +124,14 @@ impl Mapping {
             gone(start, start.saturating_add(len));
         }
         let flags = self.flags & !MAP_FIXED_NOREPLACE | MAP_FIXED;
-        match pages.claim(start, len, replace) {
+        let place = Span::new(Addr::new(start), len);
+        match pages.claim(place, replace) {
             Ok(false) => self.ask_kernel(start, self.flags),
             Ok(true) => {
                 let made = self.ask_kernel(start, flags);
                 match made {
-                    Ok(_) => pages.settle_claim(start, len),
-                    Err(_) => pages.withdraw_claim(start, len),
+                    Ok(_) => pages.confirm_claim(place),
+                    Err(_) => pages.withdraw_claim(place),
                 }
                 made
             }
@@ -214,14 +215,14 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
         return kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
     }
     let end = end.ok_or(EINVAL)?;
-    let mut at = start;
-    while at < end {
+    let mut rest = Span::between(Addr::new(start), Addr::new(end));
+    while !rest.is_empty() {
         // SAFETY: the program gives this memory up.
-        let (owner, stop) = unsafe { Pages::global().unmap(at, end) };
+        let (owner, part) = unsafe { Pages::global().unmap(rest) };
         if owner == Owner::Kernel {
-            kernel(libc::SYS_munmap, [at, stop - at, 0, 0, 0, 0])?;
+            kernel(libc::SYS_munmap, [part.start.get(), part.bytes, 0, 0, 0, 0])?;
         }
-        at = stop;
+        rest = rest.from(part.end());
     }
     Ok(0)
 }
@@ -267,7 +268,7 @@ pub unsafe fn flush_zeros(start: usize, len: usize) {
     let Some(end) = start.checked_add(len).filter(|_| start.is_multiple_of(PAGE)) else { return };
     if may_be_ours(start, len) {
         // SAFETY: nobody writes to the range: this function asks the same of its caller.
-        unsafe { Pages::global().flush_zeros(start, end) };
+        unsafe { Pages::global().flush_zeros(Span::between(Addr::new(start), Addr::new(end))) };
     }
 }
 
@@ -275,7 +276,7 @@ pub unsafe fn flush_zeros(start: usize, len: usize) {
 pub fn seal(args: [usize; 6]) -> Outcome {
     let sealed = kernel(libc::SYS_mseal, args);
     if sealed.is_ok() && may_be_ours(args[0], args[1]) {
-        Pages::global().seal(args[0], args[0] + args[1].next_multiple_of(PAGE));
+        Pages::global().seal(Span::new(Addr::new(args[0]), args[1].next_multiple_of(PAGE)));
     }
     sealed
 }
@@ -296,21 +297,22 @@ pub unsafe fn advise(addr: *mut u8, len: usize, advice: c_int) -> Outcome {
     }
     let pages = Pages::global();
     let end = len.checked_next_multiple_of(PAGE).and_then(|len| start.checked_add(len)).ok_or(EINVAL)?;
-    let (mut at, mut holes) = (start, false);
-    while at < end {
-        let (owner, stop) = pages.owner(at, end);
+    let (mut rest, mut holes) = (Span::between(Addr::new(start), Addr::new(end)), false);
+    while !rest.is_empty() {
+        let (owner, part) = pages.owner(rest);
+        let (at, bytes) = (part.start.get(), part.bytes);
         match owner {
             Owner::Nobody => holes = true,
-            Owner::Mapping | Owner::Block if advice == libc::MADV_HUGEPAGE => pages.request_huge(at, stop),
+            Owner::Mapping | Owner::Block if advice == libc::MADV_HUGEPAGE => pages.request_huge(part),
             Owner::Kernel => {
-                ask(at, stop - at)?;
+                ask(at, bytes)?;
             }
             Owner::Mapping | Owner::Block => {
-                pages.taint(with_exposed_provenance_mut::<u8>(at), stop - at);
-                ask(at, stop - at)?;
+                pages.taint(part.start.ptr::<u8>(), bytes);
+                ask(at, bytes)?;
             }
         }
-        at = stop;
+        rest = rest.from(part.end());
     }
     if holes { Err(ENOMEM) } else { Ok(0) }
 }
@@ -416,14 +418,14 @@ const KNOWN: c_int = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DO
 
 /// Whether any of the memory is free, as far as Vellum knows.
 fn has_hole(start: usize, len: usize) -> bool {
-    let end = start.saturating_add(len);
-    let mut at = start;
-    while at < end {
-        let (owner, stop) = Pages::global().owner(at, end);
+    let start = Addr::new(start);
+    let mut rest = Span::between(start, start.saturating_add(len));
+    while !rest.is_empty() {
+        let (owner, part) = Pages::global().owner(rest);
         if owner == Owner::Nobody {
             return true;
         }
-        at = stop;
+        rest = rest.from(part.end());
     }
     false
 }
@@ -438,15 +440,16 @@ unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place
         return Err(EINVAL);
     }
     gone(place, place.saturating_add(new));
-    let claimed = match pages.claim(place, new, true) {
+    let claim = Span::new(Addr::new(place), new);
+    let claimed = match pages.claim(claim, true) {
         Ok(claimed) => claimed,
         Err(_) => return Err(ENOMEM),
     };
     // SAFETY: the caller's conditions are this function's.
     let moved = unsafe { in_pieces(start, old, new, flags, place) };
     match moved {
-        Ok(_) if claimed => pages.settle_claim(place, new),
-        Err(_) if claimed => pages.withdraw_claim(place, new),
+        Ok(_) if claimed => pages.confirm_claim(claim),
+        Err(_) if claimed => pages.withdraw_claim(claim),
         _ => {}
     }
     if moved.is_ok() && flags & libc::MREMAP_DONTUNMAP == 0 {
@@ -467,10 +470,10 @@ unsafe fn left(start: usize, len: usize) {
     }
     let pages = Pages::global();
     pages.taint(with_exposed_provenance_mut::<u8>(start), len);
-    let (mut at, end) = (start, start + len);
-    while at < end {
+    let mut rest = Span::new(Addr::new(start), len);
+    while !rest.is_empty() {
         // SAFETY: by this function's condition. The kernel's part is a hole already.
-        at = unsafe { pages.unmap(at, end) }.1;
+        rest = rest.from(unsafe { pages.unmap(rest) }.1.end());
     }
 }
 

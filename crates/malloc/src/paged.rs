@@ -14,7 +14,7 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 use vellum_pager::{MAPPING_MAX, PAGE, process};
 use vellum_pages::Misuse;
-use vellum_sys::round_up;
+use vellum_sys::{Addr, Span, round_up};
 
 /// Advice that the `libc` crate does not name.
 const MADV_DONTNEED_LOCKED: c_int = 24;
@@ -71,7 +71,7 @@ pub(crate) fn map_at(addr: *mut u8, bytes: usize, prot: c_int, is_plain: bool) -
     }
     process::pager().note_changes();
     // SAFETY: what a program replaces it needs no more.
-    unsafe { process::pager().zero(addr, bytes) };
+    unsafe { process::pager().zero(Span::at(addr, bytes)) };
     let args = [addr as usize, bytes, prot as usize, 0, 0, 0];
     // SAFETY: the program's own memory, and its own wish.
     let changed = unsafe { vellum_sys::raw::syscall(libc::SYS_mprotect, args) };
@@ -80,8 +80,8 @@ pub(crate) fn map_at(addr: *mut u8, bytes: usize, prot: c_int, is_plain: bool) -
 
 /// Whether any of a range is paged; ranges lie across the whole of what is or beside it.
 fn overlaps(addr: *mut u8, bytes: usize) -> bool {
-    let (base, span) = process::pager().span();
-    span != 0 && (addr as usize) < base + span && (addr as usize).saturating_add(bytes) > base
+    let (span, start) = (process::pager().span(), Addr::of(addr));
+    !span.is_empty() && start < span.end() && start.saturating_add(bytes) > span.start
 }
 
 /// The program changes attributes of a range, of which some may be paged.
@@ -115,7 +115,7 @@ pub(crate) unsafe fn remap(
     }
     if new <= old {
         // SAFETY: the program gives up what is cut off.
-        unsafe { pager.unmap(address.wrapping_add(new), old - new) };
+        unsafe { pager.unmap(Span::at(address.wrapping_add(new), old - new)) };
         return Some(Ok(address.expose_provenance()));
     }
     if !may_move {
@@ -126,7 +126,7 @@ pub(crate) unsafe fn remap(
         // SAFETY: two mappings, of at least `old` bytes; the old one is the program's to give up.
         unsafe {
             to.as_ptr().copy_from_nonoverlapping(address, old);
-            pager.unmap(address, old);
+            pager.unmap(Span::at(address, old));
         }
         to.as_ptr().expose_provenance()
     }))
@@ -153,7 +153,7 @@ pub unsafe fn advise(address: *mut u8, bytes: usize, advice: c_int) -> Option<Re
     match advice {
         libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => {
             // SAFETY: by this function's condition; lengths count as whole pages, as the kernel counts them.
-            unsafe { process::pager().zero(address, round_up(bytes, PAGE)) };
+            unsafe { process::pager().zero(Span::at(address, round_up(bytes, PAGE))) };
             Some(Ok(()))
         }
         libc::MADV_HUGEPAGE | libc::MADV_NOHUGEPAGE | MADV_COLLAPSE => Some(Ok(())),
@@ -174,7 +174,7 @@ pub unsafe fn unmap(address: *mut u8, bytes: usize) -> Option<Result<(), c_int>>
         return Some(Err(libc::EINVAL));
     }
     // SAFETY: by this function's condition.
-    unsafe { process::pager().unmap(address, round_up(bytes, PAGE)) };
+    unsafe { process::pager().unmap(Span::at(address, round_up(bytes, PAGE))) };
     Some(Ok(()))
 }
 

@@ -107,7 +107,7 @@ impl<S> Pass<S> {
         let awake = self.awake.load(Relaxed) + 1;
         self.awake.store(awake, Relaxed);
         if awake == WORTH_A_HELPER {
-            Pages::global().want_helper();
+            Pages::global().ensure_helper();
         }
     }
 

@@ -180,7 +180,7 @@ pub fn unit_number(address: *const u8) -> u32 {
 /// Calls `see` with each slab.
 pub fn for_each_slab(mut see: impl FnMut(SlabUse)) {
     Pages::global().for_each_unit(|unit| {
-        if let Some(slab) = SlabUse::of(unit) {
+        if let Some(slab) = SlabUse::of(unit.get()) {
             see(slab);
         }
     });

@@ -21,6 +21,7 @@ use crate::units;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages};
+use vellum_sys::Addr;
 
 /// Kinds of slabs, by how full they are.
 const FILLINGS: usize = 4;
@@ -131,7 +132,7 @@ impl Heap {
             }
         } else if pages != 0 && what & bit::AGAIN != 0 {
             // SAFETY: as in `flush_pages`.
-            unsafe { Pages::global().flush_inside_again(self.unit_of(slab) as usize, pages) };
+            unsafe { Pages::global().flush_inside_again(Addr::of(self.unit_of(slab)), pages) };
         }
     }
 
@@ -140,7 +141,7 @@ impl Heap {
         if pages == 0 {
             return true;
         }
-        let unit = self.unit_of(slab) as usize;
+        let unit = Addr::of(self.unit_of(slab));
         // SAFETY: these pages hold nothing, or nothing but free blocks that are on no list.
         let bytes = unsafe { Pages::global().flush_inside(unit, pages, is_asked) };
         note_returned(bytes);

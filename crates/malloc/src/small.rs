@@ -118,7 +118,7 @@ pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blo
         // SAFETY: heaps are never unmapped. If the slab has changed hands meanwhile, the old owner passes it
         // on; it is not given back before it has been drained.
         unsafe { (*owner.cast::<Heap>()).woken.push(slab) };
-        Pages::global().want_helper();
+        Pages::global().ensure_helper();
     }
     pushed != Pushed::Twice
 }

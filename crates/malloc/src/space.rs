@@ -33,12 +33,13 @@ impl Space {
             return Space { base: BASE.load(Relaxed), bytes, side: SIDE.load(Relaxed) };
         }
         let pages = Pages::global();
-        if pages.placed() == (0, 0) && mode::is_passthrough() {
+        if pages.placed().is_empty() && mode::is_passthrough() {
             return Space { base: 0, bytes: 0, side: null_mut() };
         }
-        let (base, whole) = pages.span();
+        let span = pages.span();
+        let base = span.start.get();
         // A pager's objects lie behind its units, and are no blocks of the page layer's.
-        let bytes = if whole == 0 { 0 } else { whole - ANNEX_BYTES + ANNEX_UNITS };
+        let bytes = if span.is_empty() { 0 } else { span.bytes - ANNEX_BYTES + ANNEX_UNITS };
         let side = pages.side();
         crate::seal::draw_key();
         BASE.store(base, Relaxed);

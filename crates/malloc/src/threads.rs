@@ -67,7 +67,7 @@ pub(crate) fn detach() {
     heap.gate.leave();
     registry::orphan(heap);
     if is_worth_a_helper {
-        Pages::global().want_helper();
+        Pages::global().ensure_helper();
     }
 }
 

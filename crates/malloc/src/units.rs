@@ -9,7 +9,7 @@
 //! Which of the two a unit is, its address tells; who gives units back need not know.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
-use vellum_pager::process;
+use vellum_pager::process::{self, Place};
 use vellum_pages::{ANNEX_BYTES, ANNEX_UNITS, HUGE, PAGE, Pages, UNIT};
 
 /// Bytes of units and mappings that a process has before any of them are paged.
@@ -30,9 +30,10 @@ pub(crate) fn page_all() {
     WHOLE.store(ASKED, Relaxed);
 }
 
-fn place() -> Option<(usize, u32, u32)> {
+fn place() -> Option<Place> {
     const SPAN: usize = ANNEX_BYTES - HUGE;
-    Some((Pages::global().lend_annex()?, (SPAN / PAGE) as u32, (ANNEX_UNITS / PAGE) as u32))
+    let start = Pages::global().lend_annex()?;
+    Some(Place { start, pages: (SPAN / PAGE) as u32, near_pages: (ANNEX_UNITS / PAGE) as u32 })
 }
 
 /// Whether `bytes` bytes of units or mappings more are to be paged.

@@ -70,7 +70,7 @@ mod trouble;
 mod units;
 
 pub use pager::mappings::MAPPING_MAX;
-pub use pager::{Config, Pager, Refused, StartError};
+pub use pager::{Available, Config, Pager, Refused, StartError};
 pub use stats::Counts;
 pub use store::FileStore;
 pub use units::{FRAMES_MAX, FRAMES_MIN, PAGE, PageNo, SPAN_PAGES};

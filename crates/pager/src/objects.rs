@@ -44,8 +44,8 @@ unsafe impl Zero for Tag {}
 
 /// Lists of free runs: list `n` has those of 2^n pages and more, but less than 2^(n+1).
 const LISTS: usize = u32::BITS as usize;
-/// Runs of a list looked at before the best of them is taken.
-const LOOKS: usize = 16;
+/// Runs of a list tried before the best of them is taken.
+const TRIES: usize = 16;
 /// The longest mapping.
 pub(crate) const MAPPING_PAGES_MAX: u32 = 1 << 16;
 /// Words of bits that a mapping may go on for.
@@ -126,15 +126,15 @@ impl Objects {
         }
     }
 
-    /// The free run at the lowest address among `looks` of `list` that have room for an object of `len`
+    /// The free run at the lowest address among `tries` of `list` that have room for an object of `len`
     /// pages, and how many pages of it to skip for its alignment.
-    fn fit(&self, list: usize, looks: usize, len: u32, align: u32, base: usize) -> Option<(u32, u32)> {
+    fn fit(&self, list: usize, tries: usize, len: u32, align: u32, span_page: usize) -> Option<(u32, u32)> {
         let mut best: Option<(u32, u32)> = None;
         let mut at = self.free[list];
-        for _ in 0..looks {
+        for _ in 0..tries {
             let Some(start) = at.checked_sub(1) else { break };
             let tag = self.tags[start as usize];
-            let first = base + start as usize;
+            let first = span_page + start as usize;
             let skip = (first.next_multiple_of(align as usize) - first) as u32;
             if skip < tag.len && tag.len - skip >= len && best.is_none_or(|(found, _)| start < found) {
                 best = Some((start, skip));
@@ -145,11 +145,11 @@ impl Objects {
     }
 
     /// Makes an object of `len` pages whose first page's number is a multiple of `align`, given that page
-    /// `base` of the address space is the span's first.
-    pub(crate) fn create(&mut self, kind: Kind, len: u32, align: u32, base: usize) -> Option<PageNo> {
+    /// `span_page` of the address space is the span's first.
+    pub(crate) fn create(&mut self, kind: Kind, len: u32, align: u32, span_page: usize) -> Option<PageNo> {
         let lists = list_of(len)..LISTS;
-        let fit = |looks| lists.clone().find_map(|list| self.fit(list, looks, len, align, base));
-        let best = fit(LOOKS).or_else(|| fit(usize::MAX));
+        let fit = |tries| lists.clone().find_map(|list| self.fit(list, tries, len, align, span_page));
+        let best = fit(TRIES).or_else(|| fit(usize::MAX));
         let (start, skip) = best?;
         let whole = self.tag(start).len;
         self.unlink(start);
@@ -158,11 +158,11 @@ impl Objects {
             self.link(start);
         }
         self.write(start + skip, len, kind as u32);
-        self.keep_rest(start + skip + len, whole - skip - len);
+        self.free_rest(start + skip + len, whole - skip - len);
         Some(PageNo(start + skip))
     }
 
-    fn keep_rest(&mut self, start: u32, len: u32) {
+    fn free_rest(&mut self, start: u32, len: u32) {
         if len > 0 {
             self.write(start, len, FREE);
             self.link(start);
@@ -239,7 +239,7 @@ impl Objects {
             self.unlink(end);
         }
         self.write(page.0, new, Kind::Block as u32);
-        self.keep_rest(new_end, len + free - new);
+        self.free_rest(new_end, len + free - new);
         true
     }
 

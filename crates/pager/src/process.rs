@@ -3,39 +3,66 @@
 //! `malloc`'s big blocks and the collector's blocks are its memory objects, and share its frames. Most
 //! processes of a job have neither, so nothing is started, and no store made, before somebody asks for one
 //! ([`ready`]). If it cannot be started, one line says why and what to do, and nothing is paged.
+//!
+//! This file alone has the crate's statics: `malloc` and the collector use the pager of their process, and
+//! the C library's handlers of forks and signals pass nothing by which to find it.
 
 use crate::pager::{Config, Pager, StartError};
 use crate::store::FileStore;
 use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use rustix::io::Errno;
-use vellum_sys::Line;
 use vellum_sys::credentials::Change;
 use vellum_sys::lock::Guarded;
 use vellum_sys::thread::Undisturbed;
+use vellum_sys::{Addr, Line};
 use vellum_wire::Slot;
 
-static PAGER: Pager = Pager::new();
-/// What to start it with.
-static WANTED: Guarded<Option<(u32, FileStore)>> = Guarded::new(None);
-/// Who knows a place for its span.
-static PLACER: Guarded<Option<Placer>> = Guarded::new(None);
-static STAGE: AtomicU32 = AtomicU32::new(OFF);
-static SLOT: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut());
+/// A process's pager, and how to start it.
+struct Process {
+    pager: Pager,
+    /// Frames and store to start it with.
+    settings: Guarded<Option<(u32, FileStore)>>,
+    /// Finds a place for its span.
+    placer: Guarded<Option<Placer>>,
+    stage: AtomicU32,
+    slot: AtomicPtr<Slot>,
+}
+
+static PROCESS: Process = Process {
+    pager: Pager::new(),
+    settings: Guarded::new(None),
+    placer: Guarded::new(None),
+    stage: AtomicU32::new(OFF),
+    slot: AtomicPtr::new(core::ptr::null_mut()),
+};
+
+/// The pager of the process that forks, for the handler of SIGSEGV, which gets no argument.
+pub(crate) static FORKS: AtomicPtr<Pager> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Nothing is paged.
 const OFF: u32 = 0;
-/// The first who needs the pager starts it.
+/// The first request for the pager starts it.
 const ASKED: u32 = 1;
 const ON: u32 = 2;
 
-/// Finds reserved address space for the span: the first address, how many pages there may be, and how many of
-/// them are for units. `None` if there is no such place.
-pub type Placer = fn() -> Option<(usize, u32, u32)>;
+/// Reserved address space for the span.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Where it starts.
+    pub start: Addr,
+    /// The pages there may be.
+    pub pages: u32,
+    /// The first pages, which are for units.
+    pub near_pages: u32,
+}
 
-/// Has the span lie where `placer` says.
+/// Finds reserved address space; `None` if there is none.
+pub type Placer = fn() -> Option<Place>;
+
+/// Has the span lie where `placer` finds a place.
 pub fn place_by(placer: Placer) {
-    *PLACER.lock() = Some(placer);
+    *PROCESS.placer.lock() = Some(placer);
 }
 
 /// Has memory objects paged from the first one on, in page frames of `bytes` bytes together, to a store at
@@ -45,50 +72,50 @@ pub fn page_to(path: &[u8], bytes: u64) -> bool {
     let frames =
         u32::try_from(bytes / PAGE as u64).ok().filter(|frames| (FRAMES_MIN..=FRAMES_MAX).contains(frames));
     let Some((frames, store)) = frames.zip(FileStore::at(path)) else { return false };
-    *WANTED.lock() = Some((frames, store));
-    STAGE.store(ASKED, Ordering::Release);
+    *PROCESS.settings.lock() = Some((frames, store));
+    PROCESS.stage.store(ASKED, Ordering::Release);
     true
 }
 
 /// The pager, started if it has not been; `None` if nothing is to be paged, or it cannot be started.
 #[inline]
 pub fn ready() -> Option<&'static Pager> {
-    match STAGE.load(Ordering::Acquire) {
+    match PROCESS.stage.load(Ordering::Acquire) {
         OFF => None,
-        ON => Some(&PAGER),
-        _ => start().then_some(&PAGER),
+        ON => Some(&PROCESS.pager),
+        _ => start().then_some(&PROCESS.pager),
     }
 }
 
 /// The pager, whether it has been started or not: a pager never started owns nothing.
 #[inline]
 pub fn pager() -> &'static Pager {
-    &PAGER
+    &PROCESS.pager
 }
 
 /// Starts the pager, once; says so if it cannot be. Requests made meanwhile wait.
 #[cold]
 fn start() -> bool {
     let _undisturbed = Undisturbed::new();
-    let mut wanted = WANTED.lock();
-    let Some((frames, store)) = wanted.take() else {
-        return STAGE.load(Ordering::Acquire) == ON;
+    let mut settings = PROCESS.settings.lock();
+    let Some((frames, store)) = settings.take() else {
+        return PROCESS.stage.load(Ordering::Acquire) == ON;
     };
     let mut config = Config::of_frames(frames);
-    if let Some((place, most, near)) = (*PLACER.lock()).and_then(|placer| placer()) {
-        let span_pages = config.span_pages.saturating_add(near).min(most);
-        config = Config { place: Some(place), near_pages: near, span_pages, ..config };
+    if let Some(Place { start, pages, near_pages }) = (*PROCESS.placer.lock()).and_then(|placer| placer()) {
+        let span_pages = config.span_pages.saturating_add(near_pages).min(pages);
+        config = Config { place: Some(start), near_pages, span_pages, ..config };
     }
-    if let Err(error) = PAGER.start(config, store) {
-        STAGE.store(OFF, Ordering::Release);
+    if let Err(error) = PROCESS.pager.start(config, store) {
+        PROCESS.stage.store(OFF, Ordering::Release);
         complain(error);
         return false;
     }
     // SAFETY: null, or a slot that lives for ever.
-    if let Some(slot) = unsafe { SLOT.load(Ordering::Acquire).as_ref() } {
-        PAGER.count_in(slot);
+    if let Some(slot) = unsafe { PROCESS.slot.load(Ordering::Acquire).as_ref() } {
+        PROCESS.pager.count_in(slot);
     }
-    STAGE.store(ON, Ordering::Release);
+    PROCESS.stage.store(ON, Ordering::Release);
     true
 }
 
@@ -122,43 +149,43 @@ fn complain(error: StartError) {
 
 /// Whether there is a pager, or there may soon be.
 pub fn is_paging() -> bool {
-    STAGE.load(Ordering::Acquire) != OFF
+    PROCESS.stage.load(Ordering::Acquire) != OFF
 }
 
 /// Has the pager's threads make the call that the calling thread has just made. What its arguments point to
 /// must not be paged.
 pub fn follow(change: Change) {
     let _undisturbed = Undisturbed::new();
-    // One that is being started is waited for: its threads may have been born before the call.
-    let _wanted = WANTED.lock();
-    PAGER.follow(change);
+    // A start that has begun ends first: its threads may have been born before the call.
+    let _settings = PROCESS.settings.lock();
+    PROCESS.pager.follow(change);
 }
 
 /// Counts paging in `slot` from now on.
 pub fn count_paging_in(slot: &'static Slot) {
-    SLOT.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
-    if STAGE.load(Ordering::Acquire) == ON {
-        PAGER.count_in(slot);
+    PROCESS.slot.store(core::ptr::from_ref(slot).cast_mut(), Ordering::Release);
+    if PROCESS.stage.load(Ordering::Acquire) == ON {
+        PROCESS.pager.count_in(slot);
     }
 }
 
 /// Before `fork`, last of all: no object comes or goes until it is over.
 pub fn fork_prepare() {
-    WANTED.raw().lock();
-    PAGER.fork_prepare();
+    PROCESS.settings.raw().lock();
+    PROCESS.pager.fork_prepare();
 }
 
 /// After `fork`, in the parent, first of all.
 pub fn fork_parent() {
-    PAGER.fork_parent();
-    WANTED.raw().unlock();
+    PROCESS.pager.fork_parent();
+    PROCESS.settings.raw().unlock();
 }
 
 /// After `fork`, in the child, first of all.
 pub fn fork_child() {
-    PAGER.fork_child();
+    PROCESS.pager.fork_child();
     // The child's blocks from now on are the page layer's: nobody pages here, and where its view could not be
     // made there is not even memory.
-    let _ = STAGE.compare_exchange(ON, OFF, Ordering::AcqRel, Ordering::Relaxed);
-    WANTED.raw().reset_after_fork();
+    let _ = PROCESS.stage.compare_exchange(ON, OFF, Ordering::AcqRel, Ordering::Relaxed);
+    PROCESS.settings.raw().reset_after_fork();
 }

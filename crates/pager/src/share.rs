@@ -36,11 +36,11 @@ pub(crate) struct Share {
 impl Share {
     /// Looks up the groups. What has no room to look is not limited.
     pub(crate) fn discover() -> Share {
-        let Ok(start) = map::reserve_writable(SCRATCH) else { return Share { limits: Limits::unknown() } };
-        // SAFETY: zeros reserved a moment ago, which nobody else knows of.
-        let limits = Limits::discover(unsafe { &mut *(start as *mut [u8; SCRATCH]) });
-        // SAFETY: as above, and used no more.
-        let _ = unsafe { map::release(start, SCRATCH) };
+        let Ok(scratch) = map::reserve_writable(SCRATCH) else { return Share { limits: Limits::unknown() } };
+        // SAFETY: zeros that this function has mapped, and whose address no other code has.
+        let limits = Limits::discover(unsafe { &mut *scratch.start.ptr::<[u8; SCRATCH]>() });
+        // SAFETY: mapped by this function, which uses it no more.
+        let _ = unsafe { map::release(scratch) };
         Share { limits }
     }
 
@@ -85,11 +85,11 @@ impl Beside {
     /// libraries, more often than not.
     pub(crate) fn at_start(asked: u32) -> Beside {
         const PART: u64 = 4;
-        Beside { growth: u64::from(asked) / PART, ..Beside::none().look(0) }
+        Beside { growth: u64::from(asked) / PART, ..Beside::none().measure(0) }
     }
 
     /// What there is now, when `resident` frames are in memory.
-    pub(crate) fn look(self, resident: u32) -> Beside {
+    pub(crate) fn measure(self, resident: u32) -> Beside {
         let Some(all) = usage::resident() else { return Beside::none() };
         self.follow(all.saturating_sub(u64::from(resident)))
     }

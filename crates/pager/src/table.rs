@@ -7,7 +7,7 @@
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use rustix::io::Errno;
-use vellum_sys::{PAGE, map, round_up};
+use vellum_sys::{PAGE, Span, map, round_up};
 
 /// Types for which zero bytes are a value.
 ///
@@ -42,24 +42,17 @@ impl<T: Zero> Table<T> {
         if len == 0 {
             return Ok(Table::empty());
         }
-        let bytes = round_up(len * size_of::<T>(), PAGE);
-        let start = map::reserve_readable(bytes)?;
-        // SAFETY: reserved a moment ago.
-        if let Err(errno) = unsafe { map::make_writable(start, bytes) } {
-            // SAFETY: as above; nobody knows of it.
-            let _ = unsafe { map::release(start, bytes) };
-            return Err(errno);
-        }
-        Ok(Table { start: start as *mut T, len })
+        let memory = map::reserve_writable(round_up(len * size_of::<T>(), PAGE))?;
+        Ok(Table { start: memory.start.ptr(), len })
     }
 }
 
 impl<T: Zero> Drop for Table<T> {
     fn drop(&mut self) {
         if self.len > 0 {
-            let bytes = round_up(self.len * size_of::<T>(), PAGE);
+            let memory = Span::at(self.start, round_up(self.len * size_of::<T>(), PAGE));
             // SAFETY: the mapping is the table's own.
-            let _ = unsafe { map::release(self.start as usize, bytes) };
+            let _ = unsafe { map::release(memory) };
         }
     }
 }

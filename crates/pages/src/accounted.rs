@@ -2,9 +2,9 @@
 //! more than it needs, and unmaps its end when that is cold.
 
 use crate::arena::{Arena, STEP_SHORT};
-use crate::tag::{Kind, PageNo};
-use crate::units::{ARENA_BYTES, PAGE, UNIT, UNIT_SIDE};
-use vellum_sys::map;
+use crate::tag::{Kind, PageNo, Run, TAG_BYTES};
+use crate::units::{ARENA_BYTES, PAGE, bytes_of};
+use vellum_sys::{Span, map};
 
 impl Arena {
     /// Treats address space as accounted from now on, and gives a cold end back.
@@ -17,18 +17,18 @@ impl Arena {
         self.retreat();
         // All that is mapped becomes resident: tables of what is not mapped go, and with them the side
         // table's readable rest, which counts as address space as well.
-        let per_page = UNIT_SIDE * PAGE / UNIT;
         self.tags.count = self.mapped;
-        let (mapped, limit, all) = (self.mapped as usize, self.place.limit as usize, ARENA_BYTES / PAGE);
-        // SAFETY: nobody has written there, or what was written says nothing; it is mapped again before it is
-        // used. Behind the limit it is the annex's.
-        let _ = unsafe { map::release(self.place.side + mapped * per_page, (limit - mapped) * per_page) };
+        let unused = self.place.limit - self.mapped;
+        // SAFETY: records of units that are not handed out say nothing, and are mapped again before they are
+        // used. Behind the limit they are the annex's.
+        let _ = unsafe { map::release(self.side_span(self.mapped, unused)) };
         if self.place.reserved {
             self.place.reserved = false;
+            let tags = Span::new(self.place.tags, ARENA_BYTES / PAGE * TAG_BYTES);
             // SAFETY: pages and tags from `mapped` on are reserved, and none was taken into use.
             unsafe {
-                let _ = map::release(self.address(self.mapped), (limit - mapped) * PAGE);
-                let _ = map::release(self.place.tags + mapped * 16, (all - mapped) * 16);
+                let _ = map::release(self.span(self.mapped, unused));
+                let _ = map::release(tags.from(self.place.tags + self.mapped as usize * TAG_BYTES));
             }
         }
     }
@@ -38,14 +38,14 @@ impl Arena {
         if !self.place.short || self.mapped <= STEP_SHORT {
             return 0;
         }
-        let (start, pages, kind) = self.tags.ending_at(self.mapped - 1);
+        let Run { start, pages, kind } = self.tags.ending_at(self.mapped - 1);
         let keep = start.next_multiple_of(STEP_SHORT).max(STEP_SHORT);
         if kind != Kind::Cold || keep >= self.mapped {
             return 0;
         }
-        let len = (self.mapped - keep) as usize * PAGE;
-        // SAFETY: the pages from `keep` are free and cold.
-        if unsafe { map::release(self.address(keep), len) }.is_err() {
+        let end = self.mapped - keep;
+        // SAFETY: the pages from `keep` on are free and cold.
+        if unsafe { map::release(self.span(keep, end)) }.is_err() {
             return 0;
         }
         self.remove_free(start, pages, kind);
@@ -54,6 +54,6 @@ impl Arena {
         if keep > start {
             self.insert_free(start, keep - start, Kind::Cold, 0);
         }
-        len
+        bytes_of(end)
     }
 }

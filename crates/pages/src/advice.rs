@@ -35,37 +35,60 @@ const PATH_MAX: usize = 108;
 /// The most targets taken in one go: only the last counts.
 const TARGETS_MAX: usize = 16;
 
-static WANTED: AtomicBool = AtomicBool::new(false);
-/// What the process's live and cached memory may come to, and until when that holds; [`NOTHING`] without
-/// advice.
-static ADVISED: AtomicU64 = AtomicU64::new(NOTHING);
-static UNTIL_MS: AtomicU64 = AtomicU64::new(0);
+/// The value of [`Advised::bytes`] without advice.
 const NOTHING: u64 = u64::MAX;
-static PATH: Guarded<([u8; PATH_MAX], usize)> = Guarded::new(([0; PATH_MAX], 0));
 
-/// In a forked child: the holder of the lock does not exist there. The path is written once, before any fork.
-pub(crate) fn reset_after_fork() {
-    PATH.raw().reset_after_fork();
-    ADVISED.store(NOTHING, Ordering::Relaxed);
+/// A governor's advice: which socket it comes from, and the target in force.
+pub(crate) struct Advised {
+    is_on: AtomicBool,
+    /// The bytes that the process's live and cached memory may come to, and until when that holds.
+    bytes: AtomicU64,
+    until_ms: AtomicU64,
+    path: Guarded<([u8; PATH_MAX], usize)>,
 }
 
-/// Bytes that live and cached memory may come to, if a governor has said so and it holds still.
-pub(crate) fn heard(now_ms: u64) -> Option<u64> {
-    let bytes = ADVISED.load(Ordering::Relaxed);
-    (bytes != NOTHING && now_ms <= UNTIL_MS.load(Ordering::Relaxed)).then_some(bytes)
-}
-
-/// Has [`heard`] say what was heard last.
-fn remember(heard: Option<(Target, u64)>) {
-    if let Some((_, until_ms)) = heard {
-        UNTIL_MS.store(until_ms, Ordering::Relaxed);
+impl Advised {
+    pub(crate) const fn new() -> Advised {
+        Advised {
+            is_on: AtomicBool::new(false),
+            bytes: AtomicU64::new(NOTHING),
+            until_ms: AtomicU64::new(0),
+            path: Guarded::new(([0; PATH_MAX], 0)),
+        }
     }
-    ADVISED.store(heard.map_or(NOTHING, |(target, _)| target.heap), Ordering::Relaxed);
-}
 
-/// Whether a governor was named.
-pub(crate) fn is_wanted() -> bool {
-    WANTED.load(Ordering::Relaxed)
+    /// In a forked child, where the lock's holder does not exist. The path is written once, before any fork.
+    pub(crate) fn reset_after_fork(&self) {
+        self.path.raw().reset_after_fork();
+        self.bytes.store(NOTHING, Ordering::Relaxed);
+    }
+
+    /// Bytes that live and cached memory may come to, by a target that is in force.
+    pub(crate) fn bytes(&self, now_ms: u64) -> Option<u64> {
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        (bytes != NOTHING && now_ms <= self.until_ms.load(Ordering::Relaxed)).then_some(bytes)
+    }
+
+    fn set(&self, received: Option<(Target, u64)>) {
+        if let Some((_, until_ms)) = received {
+            self.until_ms.store(until_ms, Ordering::Relaxed);
+        }
+        self.bytes.store(received.map_or(NOTHING, |(target, _)| target.heap), Ordering::Relaxed);
+    }
+
+    /// Whether a governor was named.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    fn connect(&self) -> Option<OwnedFd> {
+        let stored = *self.path.lock();
+        let address = SocketAddrUnix::new(stored.0.get(..stored.1)?).ok()?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket =
+            rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).ok()?;
+        rustix::net::connect(&socket, &address).ok().map(|()| socket)
+    }
 }
 
 /// The helper's end of the conversation.
@@ -74,45 +97,45 @@ pub(crate) struct Client {
     socket: Option<OwnedFd>,
     /// When to do something next.
     next_ms: u64,
-    heard: Option<(Target, u64)>,
+    received: Option<(Target, u64)>,
 }
 
 impl Pages {
-    /// Heeds the governor whose advice socket is at `path` (no longer than 107 bytes), from now on. False if
-    /// it is too long.
-    pub fn heed_advice(&self, path: &[u8]) -> bool {
+    /// Follows the governor whose advice socket is at `path` (at most 107 bytes), from now on. False if the
+    /// path is too long.
+    pub fn follow_advice(&self, path: &[u8]) -> bool {
         if path.is_empty() || path.len() >= PATH_MAX {
             return false;
         }
         {
-            let mut stored = PATH.lock();
+            let mut stored = self.advised.path.lock();
             stored.0[..path.len()].copy_from_slice(path);
             stored.1 = path.len();
         }
-        WANTED.store(true, Ordering::Release);
+        self.advised.is_on.store(true, Ordering::Release);
         self.wake_helper();
         true
     }
 
-    /// Keeps live and cached memory together within `bytes`, as far as that is cached.
-    pub(crate) fn keep_within(&self, bytes: u64) {
+    /// Gives cached memory back until live and cached memory together are within `bytes`, as far as possible.
+    pub(crate) fn trim_to(&self, bytes: u64) {
         let (live, cached) = self.live_and_cached();
         let over = (live + cached).saturating_sub(bytes).min(cached);
-        if over >= PAGE as u64 && self.discard_mode().heeds_pressure() {
+        if over >= PAGE as u64 && self.discard_mode().follows_pressure() {
             self.flush_some(Kind::Warm, over / PAGE as u64, Reason::Pressure);
         }
     }
 }
 
 impl Client {
-    /// Reports, hears and follows, if it is time to.
+    /// Reports, receives and follows, if it is time to.
     pub(crate) fn attend(&mut self, pages: &Pages, now_ms: u64) {
-        if !is_wanted() || now_ms < self.next_ms {
+        if !pages.advised.is_on() || now_ms < self.next_ms {
             return;
         }
         self.next_ms = now_ms + REPORT_MS;
         if self.socket.is_none() {
-            self.socket = connect();
+            self.socket = pages.advised.connect();
         }
         let Some(socket) = &self.socket else {
             self.next_ms = now_ms + RETRY_MS;
@@ -129,32 +152,32 @@ impl Client {
         };
         let sent = rustix::net::send(socket, &report.encode(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         let reachable = matches!(sent, Ok(_) | Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS));
-        if !(reachable && hear(socket, now_ms, &mut self.heard)) {
-            (self.socket, self.heard) = (None, None);
-            remember(None);
+        if !(reachable && receive(socket, now_ms, &mut self.received)) {
+            (self.socket, self.received) = (None, None);
+            pages.advised.set(None);
             self.next_ms = now_ms + RETRY_MS;
             return;
         }
-        remember(self.heard);
-        if let Some((target, until)) = self.heard {
+        pages.advised.set(self.received);
+        if let Some((target, until)) = self.received {
             match target.urgency {
-                _ if now_ms > until => self.heard = None,
+                _ if now_ms > until => self.received = None,
                 Urgency::None => {}
-                Urgency::Soon => pages.keep_within(target.heap),
-                Urgency::Now => pages.keep_within(0),
+                Urgency::Soon => pages.trim_to(target.heap),
+                Urgency::Now => pages.trim_to(0),
             }
         }
     }
 }
 
-/// Takes the last target that has come. False if the governor is gone, or is none.
-fn hear(socket: &OwnedFd, now_ms: u64, heard: &mut Option<(Target, u64)>) -> bool {
+/// Receives targets, of which the last one counts. False if the governor is gone, or its messages are none.
+fn receive(socket: &OwnedFd, now_ms: u64, received: &mut Option<(Target, u64)>) -> bool {
     // Longer than any message, so that one too long is seen to be.
     let mut packet = [0u8; MESSAGE_BYTES + 1];
     for _ in 0..TARGETS_MAX {
         match rustix::net::recv(socket, &mut packet[..], RecvFlags::DONTWAIT) {
             Ok((_, bytes)) => match packet.get(..bytes).and_then(Target::decode) {
-                Some(target) => *heard = Some((target, now_ms + u64::from(target.valid_ms))),
+                Some(target) => *received = Some((target, now_ms + u64::from(target.valid_ms))),
                 None => return false,
             },
             Err(Errno::AGAIN | Errno::INTR) => return true,
@@ -162,14 +185,6 @@ fn hear(socket: &OwnedFd, now_ms: u64, heard: &mut Option<(Target, u64)>) -> boo
         }
     }
     true
-}
-
-fn connect() -> Option<OwnedFd> {
-    let stored = *PATH.lock();
-    let address = SocketAddrUnix::new(stored.0.get(..stored.1)?).ok()?;
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).ok()?;
-    rustix::net::connect(&socket, &address).ok().map(|()| socket)
 }
 
 #[cfg(test)]
@@ -198,20 +213,19 @@ mod tests {
         Report::decode(&packet[..bytes]).expect("a report")
     }
 
-    /// One story, since the path belongs to the process.
     #[test]
     fn targets_are_kept_to_and_a_governor_that_is_gone_is_gone_on_without() {
         let folder = std::env::temp_dir().join(std::format!("vellum-advice-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let path = folder.join("s");
         let pages: &Pages = Box::leak(Box::new(Pages::new()));
-        assert!(!pages.heed_advice(&[b'x'; PATH_MAX]) && !pages.heed_advice(b""));
+        assert!(!pages.follow_advice(&[b'x'; PATH_MAX]) && !pages.follow_advice(b""));
         let mut client = Client::default();
         client.attend(pages, 0);
         assert!(client.socket.is_none(), "nobody was named");
 
         let listening = listen(&path);
-        assert!(pages.heed_advice(path.as_os_str().as_bytes()));
+        assert!(pages.follow_advice(path.as_os_str().as_bytes()));
         let request = Request { bytes: 4 << 20, align: PAGE, zero: false };
         let [kept, freed] = [pages.alloc(request).unwrap(), pages.alloc(request).unwrap()];
         // SAFETY: blocks of this test alone, one of which is written and given back.
@@ -231,8 +245,9 @@ mod tests {
         tell(&peer, &target.encode());
         client.attend(pages, 1 + REPORT_MS);
         assert!(told(&peer).cached >= 4 << 20, "nothing is short: nothing goes");
-        assert_eq!(heard(1 + REPORT_MS), Some(target.heap), "a heap may ask what it may come to");
-        assert_eq!(heard(2 + REPORT_MS + u64::from(target.valid_ms)), None, "for as long as it was said");
+        let advised = |now_ms| pages.advised.bytes(now_ms);
+        assert_eq!(advised(1 + REPORT_MS), Some(target.heap), "a heap may ask what it may come to");
+        assert_eq!(advised(2 + REPORT_MS + u64::from(target.valid_ms)), None, "for as long as it was said");
         tell(&peer, &Target { urgency: Urgency::Soon, ..target }.encode());
         client.attend(pages, 1 + 2 * REPORT_MS);
         told(&peer);
@@ -246,7 +261,7 @@ mod tests {
         // Garbage, and then nobody: no target holds any more, and nothing is tried again too soon.
         tell(&peer, b"nonsense");
         client.attend(pages, 1 + 4 * REPORT_MS);
-        assert!(client.socket.is_none() && client.heard.is_none() && heard(0).is_none());
+        assert!(client.socket.is_none() && client.received.is_none() && advised(0).is_none());
         drop((peer, listening));
         client.attend(pages, 1 + 5 * REPORT_MS);
         client.attend(pages, 1 + 5 * REPORT_MS + RETRY_MS);

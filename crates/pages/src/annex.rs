@@ -7,13 +7,13 @@
 use crate::pages::Pages;
 use crate::state::LARGE;
 use crate::units::{ANNEX_UNITS, UNIT, UNIT_SIDE};
-use vellum_sys::map;
+use vellum_sys::{Addr, map};
 
 impl Pages {
     /// Lends the annex, [`ANNEX_BYTES`](crate::ANNEX_BYTES) of reserved address space within the span, for
     /// good: its address. The first [`ANNEX_UNITS`] of it have a side table. `None` if it has been lent
     /// before, or there is none: address space is limited here, or the program has used it.
-    pub fn lend_annex(&self) -> Option<usize> {
+    pub fn lend_annex(&self) -> Option<Addr> {
         let mut state = self.state.lock();
         if !self.init(&mut state)
             || !state.arenas[LARGE].is_reserved()
@@ -21,10 +21,9 @@ impl Pages {
         {
             return None;
         }
-        let annex = state.annex();
-        let side = state.side + (annex - state.base) / UNIT * UNIT_SIDE;
+        let [side, _] = state.annex_side().split_at(ANNEX_UNITS / UNIT * UNIT_SIDE);
         // SAFETY: this layer's own table, of units that it never hands out.
-        unsafe { map::make_writable(side, ANNEX_UNITS / UNIT * UNIT_SIDE) }.ok()?;
-        Some(annex)
+        unsafe { map::make_writable(side) }.ok()?;
+        Some(state.annex().start)
     }
 }

@@ -1,7 +1,7 @@
 //! One arena: a stretch of address space cut into extents of whole pages.
 //!
 //! ```text
-//! base                                   mapped                              limit
+//! start                                  mapped                              limit
 //! │ used │ warm │ used │ cold │ used │ … │ (claimed from the kernel when needed) │
 //! ```
 //!
@@ -15,11 +15,10 @@
 
 use crate::bins::{Bins, fit};
 use crate::error::Misuse;
-use crate::huge_window::Range;
-use crate::tag::{FREE_KINDS, Kind, PageNo, Tags, flag};
-use crate::units::{HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE};
+use crate::tag::{FREE_KINDS, Kind, PageNo, Run, TAG_BYTES, Tags, flag};
+use crate::units::{HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE, bytes_of};
 use rustix::io::Errno;
-use vellum_sys::map;
+use vellum_sys::{Addr, Span, map};
 
 /// Free extents tried as the front of a run.
 const RUNS_MAX: usize = 8;
@@ -46,6 +45,16 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
+    /// The page behind the last.
+    pub(crate) fn end(&self) -> PageNo {
+        self.start + self.pages
+    }
+
+    /// Bytes of the pages before the first from which every page was cold.
+    pub(crate) fn bytes_before_cold(&self) -> usize {
+        bytes_of(self.cold_from - self.start)
+    }
+
     pub(crate) fn warm(&self) -> u32 {
         self.of[Kind::Warm.index()]
     }
@@ -66,9 +75,9 @@ impl Taken {
 /// Where an arena's three stretches of address space are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    pub(crate) base: usize,
-    pub(crate) tags: usize,
-    pub(crate) side: usize,
+    pub(crate) start: Addr,
+    pub(crate) tags: Addr,
+    pub(crate) side: Addr,
     pub(crate) limit: u32,
     /// Address space is accounted: map only what is needed.
     pub(crate) short: bool,
@@ -91,7 +100,15 @@ pub(crate) struct Arena {
 impl Arena {
     pub(crate) const fn unplaced() -> Arena {
         Arena {
-            place: Place { base: 0, tags: 0, side: 0, limit: 0, short: false, huge: false, reserved: false },
+            place: Place {
+                start: Addr::NULL,
+                tags: Addr::NULL,
+                side: Addr::NULL,
+                limit: 0,
+                short: false,
+                huge: false,
+                reserved: false,
+            },
             mapped: 0,
             dumped: 0,
             tags: Tags::unmapped(),
@@ -99,7 +116,7 @@ impl Arena {
         }
     }
 
-    /// Settles at `place` by mapping a first piece there.
+    /// Takes `place` into use by mapping a first piece there.
     pub(crate) fn init(&mut self, place: Place) -> Result<(), Errno> {
         self.place = place;
         // SAFETY: tags are mapped by `claim_more` before the count covers them.
@@ -107,36 +124,43 @@ impl Arena {
         self.claim_more(1)
     }
 
-    pub(crate) fn address(&self, page: PageNo) -> usize {
-        self.place.base + page as usize * PAGE
+    pub(crate) fn address(&self, page: PageNo) -> Addr {
+        self.place.start + bytes_of(page)
     }
 
-    pub(crate) fn page(&self, address: usize) -> PageNo {
-        ((address - self.place.base) / PAGE) as PageNo
+    pub(crate) fn page(&self, address: Addr) -> PageNo {
+        ((address - self.place.start) / PAGE) as PageNo
     }
 
-    pub(crate) fn holds(&self, address: usize) -> bool {
-        address.wrapping_sub(self.place.base) < self.mapped as usize * PAGE
+    /// The addresses of `pages` pages from `start` on.
+    pub(crate) fn span(&self, start: PageNo, pages: u32) -> Span {
+        Span::new(self.address(start), bytes_of(pages))
+    }
+
+    /// The addresses of the pages just taken.
+    pub(crate) fn span_of(&self, taken: &Taken) -> Span {
+        self.span(taken.start, taken.pages)
+    }
+
+    /// The side records of `pages` pages from `start` on, both multiples of a unit's pages.
+    pub(crate) fn side_span(&self, start: PageNo, pages: u32) -> Span {
+        const PER_PAGE: usize = UNIT_SIDE * PAGE / UNIT;
+        Span::new(self.place.side + start as usize * PER_PAGE, pages as usize * PER_PAGE)
+    }
+
+    /// The addresses mapped so far.
+    pub(crate) fn mapped_span(&self) -> Span {
+        self.span(0, self.mapped)
     }
 
     /// The addresses this arena may ever use.
-    pub(crate) fn whole(&self) -> Range {
-        Range { start: self.place.base, end: self.place.base + self.place.limit as usize * PAGE }
-    }
-
-    /// Bytes mapped so far.
-    pub(crate) fn mapped_bytes(&self) -> usize {
-        self.mapped as usize * PAGE
+    pub(crate) fn whole(&self) -> Span {
+        self.span(0, self.place.limit)
     }
 
     /// Pages mapped so far.
     pub(crate) fn mapped_pages(&self) -> u32 {
         self.mapped
-    }
-
-    /// Where the tags and the side records begin.
-    pub(crate) fn tables(&self) -> (usize, usize) {
-        (self.place.tags, self.place.side)
     }
 
     /// Whether a used extent as long as a unit starts at `page`, the start of a unit; and the start of the
@@ -184,52 +208,45 @@ impl Arena {
     }
 
     /// Takes address space into use that is reserved, or else nobody's.
-    fn open(&self, start: usize, len: usize) -> Result<(), Errno> {
+    fn open(&self, span: Span) -> Result<(), Errno> {
         if self.place.reserved {
             // SAFETY: reserved for this arena and not in use.
-            unsafe { map::renew(start, len) }
+            unsafe { map::renew(span) }
         } else {
-            map::claim(start, len)
+            map::claim(span)
         }
     }
 
     /// Undoes [`Arena::open`].
-    fn close(&self, start: usize, len: usize) {
-        // SAFETY: opened a moment ago and not handed out.
-        let _ =
-            unsafe { if self.place.reserved { map::close(start, len) } else { map::release(start, len) } };
+    fn close(&self, span: Span) {
+        // SAFETY: opened by `claim`, under the same lock, and not handed out.
+        let _ = unsafe { if self.place.reserved { map::close(span) } else { map::release(span) } };
     }
 
     /// Maps `pages` pages at the end with their tags and side records; all or nothing.
     fn claim(&mut self, pages: u32) -> Result<(), Errno> {
-        let (base, len) = (self.address(self.mapped), pages as usize * PAGE);
-        self.open(base, len)?;
-        let undo = |arena: &Arena, errno| {
-            arena.close(base, len);
-            errno
-        };
-        if self.mapped + pages > self.tags.count {
-            // The tables outlive a retreat of the end, so only what is above them is new.
-            let (old, new) = (self.tags.count as usize, (self.mapped + pages) as usize);
-            let tags = (self.place.tags + old * 16, (new - old) * 16);
-            if let Err(errno) = self.open(tags.0, tags.1) {
-                return Err(undo(self, errno));
-            }
-            let per_page = UNIT_SIDE * PAGE / UNIT;
-            let (side, bytes) = (self.place.side + old * per_page, (new - old) * per_page);
+        let span = self.span(self.mapped, pages);
+        self.open(span)?;
+        // The tables outlive a retreat of the end, so only what is above them is new.
+        let (old, new) = (self.tags.count, self.mapped + pages);
+        if new > old {
+            let tags =
+                Span::new(self.place.tags + old as usize * TAG_BYTES, (new - old) as usize * TAG_BYTES);
+            self.open(tags).inspect_err(|_| self.close(span))?;
+            let side = self.side_span(old, new - old);
             // SAFETY: any mapping there is this arena's own readable zeros.
-            if let Err(errno) = unsafe { map::renew(side, bytes) } {
-                self.close(tags.0, tags.1);
-                return Err(undo(self, errno));
-            }
-            self.tags.count = new as u32;
+            unsafe { map::renew(side) }.inspect_err(|_| {
+                self.close(tags);
+                self.close(span);
+            })?;
+            self.tags.count = new;
             if self.dumped != PageNo::MAX {
-                map::leave_out_of_dumps(tags.0, tags.1);
-                map::leave_out_of_dumps(side, bytes);
+                map::leave_out_of_dumps(tags);
+                map::leave_out_of_dumps(side);
             }
         }
         if self.dumped != PageNo::MAX {
-            map::leave_out_of_dumps(base, len);
+            map::leave_out_of_dumps(span);
         }
         Ok(())
     }
@@ -242,12 +259,12 @@ impl Arena {
     /// Adds a free extent, joining it with neighbours of its kind. Its tags say nothing before.
     pub(crate) fn insert_free(&mut self, mut start: PageNo, mut pages: u32, kind: Kind, mut flags: u8) {
         if start > 0 {
-            let (before, count, its) = self.tags.ending_at(start - 1);
-            if its == kind {
-                flags |= self.tags.at(before).flags;
-                self.remove_free(before, count, kind);
-                start = before;
-                pages += count;
+            let before = self.tags.ending_at(start - 1);
+            if before.kind == kind {
+                flags |= self.tags.at(before.start).flags;
+                self.remove_free(before.start, before.pages, kind);
+                start = before.start;
+                pages += before.pages;
             }
         }
         if start + pages < self.mapped {
@@ -458,15 +475,15 @@ impl Arena {
         Some(taken)
     }
 
-    /// The start and length of the longest cold extents of at least `min` pages, the longest first.
-    pub(crate) fn longest_cold<const N: usize>(&mut self, min: u32) -> [Option<(PageNo, u32)>; N] {
+    /// The longest cold extents of at least `min` pages, the longest first.
+    pub(crate) fn longest_cold<const N: usize>(&mut self, min: u32) -> [Option<Run>; N] {
         let mut found = [None; N];
         let mut slots = found.iter_mut();
         let _ = self.bins[Kind::Cold.index()].largest(&mut self.tags, N, |_, start, pages| {
             if pages < min {
                 return Some(());
             }
-            *slots.next()? = Some((start, pages));
+            *slots.next()? = Some(Run { start, pages, kind: Kind::Cold });
             None
         });
         found
@@ -475,11 +492,6 @@ impl Arena {
     /// Whether the address space between what is mapped and the limit is this arena's alone.
     pub(crate) fn is_reserved(&self) -> bool {
         self.place.reserved
-    }
-
-    /// The first page that can never be this arena's.
-    pub(crate) fn limit(&self) -> PageNo {
-        self.place.limit
     }
 
     /// Leaves the address space from `page` on, and what is mapped there, to others for ever.
@@ -503,18 +515,20 @@ impl Arena {
             Kind::Used if !tag.is_tail => Ok(tag.pages),
             Kind::Warm | Kind::Marked | Kind::Cold => Err(Misuse::AlreadyFree),
             Kind::Used | Kind::Inside => match self.containing(page) {
-                Some((start, _, Kind::Used)) => Err(Misuse::InsideBlock { start: self.address(start) }),
+                Some(Run { start, kind: Kind::Used, .. }) => {
+                    Err(Misuse::InsideBlock { start: self.address(start) })
+                }
                 _ => Err(Misuse::AlreadyFree),
             },
         }
     }
 
-    /// The extent that holds `page`: its start, length and kind. Walks back to its head: for errors and rare
-    /// calls.
-    pub(crate) fn containing(&mut self, page: PageNo) -> Option<(PageNo, u32, Kind)> {
+    /// The extent that `page` is in. Walks back to its head: for errors and rare calls.
+    pub(crate) fn containing(&mut self, page: PageNo) -> Option<Run> {
         (0..=page).rev().find_map(|start| {
             let tag = *self.tags.at(start);
-            (tag.kind != Kind::Inside && !tag.is_tail).then_some((start, tag.pages, tag.kind))
+            let is_head = tag.kind != Kind::Inside && !tag.is_tail;
+            is_head.then_some(Run { start, pages: tag.pages, kind: tag.kind })
         })
     }
 
@@ -528,7 +542,7 @@ impl Arena {
         }
         let (first, end) = (page.div_ceil(UNIT_PAGES), (page + pages) / UNIT_PAGES);
         for unit in first..end {
-            let record = (self.place.side + unit as usize * UNIT_SIDE) as *mut u8;
+            let record = (self.place.side + unit as usize * UNIT_SIDE).ptr::<u8>();
             // SAFETY: the table is mapped for the units of what is mapped; a record of zeros is none.
             unsafe { record.write_bytes(0, UNIT_SIDE) };
         }
@@ -544,7 +558,8 @@ impl Arena {
             if tag.kind == Kind::Inside || tag.is_tail || tag.pages == 0 {
                 return Err("an extent has no head");
             }
-            if self.tags.ending_at(page + tag.pages - 1) != (page, tag.pages, tag.kind) {
+            let run = Run { start: page, pages: tag.pages, kind: tag.kind };
+            if self.tags.ending_at(page + tag.pages - 1) != run {
                 return Err("an extent's tail differs from its head");
             }
             let last = page + tag.pages - 1;

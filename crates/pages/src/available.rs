@@ -4,41 +4,63 @@
 //! Reading it takes some tens of microseconds. A caller that needs little says how much is enough, and what
 //! is only needed where memory is short is not looked at.
 
-use crate::advice;
 use crate::pages::Pages;
 use crate::state::State;
 use crate::tag::Kind;
 use crate::units::PAGE;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use vellum_sys::checks::Checks;
 use vellum_sys::limits::{Available, Limits, SCRATCH};
 use vellum_sys::lock::Guarded;
 use vellum_sys::{Caps, caps, clock, limits};
 use vellum_wire::Counter;
 
-/// Looks between which the control group's place is taken for unchanged.
+/// Reads between which the control group's place counts as unchanged.
 const REDISCOVER: u64 = 256;
 /// A limit of one part in this many of the machine's memory, or less, is what somebody has given a job; a
 /// larger one only guards the machine.
 const GIVEN_PART: u64 = 2;
 
-static LIMITS: Guarded<Limits> = Guarded::new(Limits::unknown());
+/// Room for the kernel's texts. A static of zeros costs no bytes in the library's file, as a part of the
+/// page layer would.
 static SCRATCH_SPACE: Guarded<[u8; SCRATCH]> = Guarded::new([0; SCRATCH]);
-static LOOKS: AtomicU64 = AtomicU64::new(0);
 
-/// In a forked child: the holder of these does not exist there, and what they guard may be half written.
-pub(crate) fn reset_after_fork() {
-    LIMITS.raw().reset_after_fork();
-    SCRATCH_SPACE.raw().reset_after_fork();
-    LOOKS.store(0, Ordering::Relaxed);
+/// The limits on this process, and who checks them.
+pub(crate) struct LimitWatch {
+    limits: Guarded<Limits>,
+    reads: AtomicU64,
+    pub(crate) checks: Checks,
+    /// How often the control group had run into a limit when that was read last; `u64::MAX` before.
+    pub(crate) distress: AtomicU64,
 }
 
-/// The limits this process lives under.
-pub(crate) fn current() -> Limits {
-    if LOOKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(REDISCOVER) {
-        let found = Limits::discover(&mut SCRATCH_SPACE.lock());
-        *LIMITS.lock() = found;
+impl LimitWatch {
+    pub(crate) const fn new() -> LimitWatch {
+        LimitWatch {
+            limits: Guarded::new(Limits::unknown()),
+            reads: AtomicU64::new(0),
+            checks: Checks::over(AtomicU32::new(0), AtomicU32::new(0)),
+            distress: AtomicU64::new(u64::MAX),
+        }
     }
-    *LIMITS.lock()
+
+    /// In a forked child, where the locks' holders do not exist and the limits may be half written.
+    pub(crate) fn reset_after_fork(&self) {
+        self.limits.raw().reset_after_fork();
+        SCRATCH_SPACE.raw().reset_after_fork();
+        self.reads.store(0, Ordering::Relaxed);
+        self.checks.reset_after_fork();
+        self.distress.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// The limits on this process.
+    pub(crate) fn current(&self) -> Limits {
+        if self.reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(REDISCOVER) {
+            let found = Limits::discover(&mut SCRATCH_SPACE.lock());
+            *self.limits.lock() = found;
+        }
+        *self.limits.lock()
+    }
 }
 
 /// The memory there is.
@@ -65,7 +87,7 @@ impl Pages {
         if !caps::has(Caps::CGROUP) {
             return AvailableMemory::UNLIMITED;
         }
-        let Available { bytes, swap, limit } = current().available(enough);
+        let Available { bytes, swap, limit } = self.limits.current().available(enough);
         let is_given = limit <= limits::machine_total() / GIVEN_PART;
         AvailableMemory { available: bytes, swap, is_given }
     }
@@ -73,7 +95,7 @@ impl Pages {
     /// Bytes of memory that a heap may come to by a governor's advice, which is for all of the process: of
     /// what it holds, `held` bytes, cached memory among them, are the heap's. `None` without advice.
     pub fn advised(&self, held: u64) -> Option<u64> {
-        let bytes = advice::heard(clock::now_ms())?;
+        let bytes = self.advised.bytes(clock::now_ms())?;
         let (live, cached) = self.live_and_cached();
         Some(bytes.saturating_sub((live + cached).saturating_sub(held)))
     }

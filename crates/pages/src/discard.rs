@@ -34,11 +34,11 @@ use crate::pages::Pages;
 use crate::release::Reason;
 use crate::state::KEPT;
 use crate::tag::Kind;
-use crate::units::{PAGE, round_down, round_up};
-use crate::vacant::{Run, Vacant};
+use crate::units::PAGE;
+use crate::vacant::Vacant;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use vellum_sys::lock::Guarded;
-use vellum_sys::{clock, map};
+use vellum_sys::{Addr, Span, clock, map};
 use vellum_wire::Counter;
 
 /// Advice to the kernel on pages that nobody needs.
@@ -86,29 +86,29 @@ impl Discard {
     }
 
     /// Whether memory that is short, or a limit that is near, makes pages go.
-    pub(crate) fn heeds_pressure(self) -> bool {
+    pub(crate) fn follows_pressure(self) -> bool {
         matches!(self, Discard::Auto | Discard::Pager)
     }
 
-    /// Whether the cache decays and keeps to the peak: the rules of `release`. Of the source's modes, those
-    /// that flush after collections do so by these where nothing is collected.
-    pub fn decays(self) -> bool {
-        self == Discard::Auto || self.flushes_after_collections() && !COLLECTS.load(Ordering::Relaxed)
+    /// Whether the cache decays and keeps to the peak: the rules of `release`. The modes that flush after
+    /// collections follow them in a process that has never `collected`.
+    pub(crate) fn decays(self, has_collected: bool) -> bool {
+        self == Discard::Auto || self.flushes_after_collections() && !has_collected
     }
 }
 
-/// A layer that pages memory itself, outside the page layer's span: its notifications, by start and bytes.
-/// See `vellum-pager`, whose functions these are.
+/// A layer that pages memory itself, outside the page layer's span: the functions of `vellum-pager` that are
+/// notified of vacated memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Elsewhere {
     /// Whether an address is its.
-    pub owns: fn(usize) -> bool,
+    pub owns: fn(Addr) -> bool,
     /// Pages are not needed: their frames go before any others.
-    pub mark: unsafe fn(usize, usize),
+    pub mark: unsafe fn(Span),
     /// The same, and their frames are free at once.
-    pub flush: unsafe fn(usize, usize),
+    pub flush: unsafe fn(Span),
     /// They are needed again.
-    pub need: fn(usize, usize),
+    pub need: fn(Span),
 }
 
 /// Bytes flushed in one call: while it lasts, a thread that takes memory back waits.
@@ -122,32 +122,58 @@ const FILL_NS: u64 = 1500;
 /// Pages with which it is measured.
 const FILL_PAGES: usize = 64;
 
-static VACANT: Guarded<Vacant> = Guarded::new(Vacant::new());
-/// Whether there are vacated runs, for threads that take memory back and would find none.
-static ANY: AtomicBool = AtomicBool::new(false);
-/// Whether there has been a major collection.
-static COLLECTS: AtomicBool = AtomicBool::new(false);
-static ELSEWHERE: AtomicPtr<Elsewhere> = AtomicPtr::new(core::ptr::null_mut());
-static REFAULT: AtomicU64 = AtomicU64::new(REFAULT_NS);
-/// 0 until measured.
-static FILL: AtomicU64 = AtomicU64::new(0);
-
-/// In a forked child: the holder of the lock does not exist there. Vacated memory is vacated there, too, but
-/// the list may be half written.
-pub(crate) fn reset_after_fork() {
-    VACANT.raw().reset_after_fork();
-    *VACANT.lock() = Vacant::new();
-    ANY.store(false, Ordering::Relaxed);
+/// Vacated memory, and the costs by which its treatment is chosen.
+pub(crate) struct Vacated {
+    runs: Guarded<Vacant>,
+    /// Whether there are runs, for threads that take memory back and would find none.
+    any: AtomicBool,
+    /// Null, or a layer that lives for ever.
+    elsewhere: AtomicPtr<Elsewhere>,
+    refault_ns: AtomicU64,
+    /// 0 until measured.
+    fill_ns: AtomicU64,
 }
 
-/// Whether there is something to flush when memory is short.
-pub(crate) fn any() -> bool {
-    ANY.load(Ordering::Relaxed)
-}
+impl Vacated {
+    pub(crate) const fn new() -> Vacated {
+        Vacated {
+            runs: Guarded::new(Vacant::new()),
+            any: AtomicBool::new(false),
+            elsewhere: AtomicPtr::new(core::ptr::null_mut()),
+            refault_ns: AtomicU64::new(REFAULT_NS),
+            fill_ns: AtomicU64::new(0),
+        }
+    }
 
-fn elsewhere(start: usize) -> Option<&'static Elsewhere> {
-    // SAFETY: null, or what `discards_elsewhere` was given, which lives for ever.
-    unsafe { ELSEWHERE.load(Ordering::Acquire).as_ref() }.filter(|layer| (layer.owns)(start))
+    /// In a forked child, where the lock's holder does not exist: drops the list, which may be half written.
+    /// Vacated memory stays vacated there, but is not flushed.
+    pub(crate) fn reset_after_fork(&self) {
+        self.runs.raw().reset_after_fork();
+        *self.runs.lock() = Vacant::new();
+        self.any.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether there is memory to flush when memory is short.
+    pub(crate) fn any(&self) -> bool {
+        self.any.load(Ordering::Relaxed)
+    }
+
+    /// The layer that pages the memory at `place`, if one does.
+    fn layer_of(&self, place: Span) -> Option<&'static Elsewhere> {
+        // SAFETY: null, or what `discards_elsewhere` was given, which lives for ever.
+        unsafe { self.elsewhere.load(Ordering::Acquire).as_ref() }.filter(|layer| (layer.owns)(place.start))
+    }
+
+    /// The nanoseconds that it costs to fill a frame with zeros and to give it back: measured once.
+    fn fill_ns(&self) -> u64 {
+        let known = self.fill_ns.load(Ordering::Relaxed);
+        if known != 0 {
+            return known;
+        }
+        let measured = measure_fill().map_or(FILL_NS, |ns| ns.max(1));
+        self.fill_ns.store(measured, Ordering::Relaxed);
+        measured
+    }
 }
 
 /// Whether flushing is cheaper than marking, where bringing a page back costs `refault_ns` and filling a
@@ -156,34 +182,18 @@ fn is_flush_cheaper(fill_ns: u64, refault_ns: u64) -> bool {
     fill_ns < refault_ns / WRONG_CHOICE
 }
 
-/// What it costs to fill a frame with zeros and to give it back, in nanoseconds: measured once.
-fn fill_ns() -> u64 {
-    let known = FILL.load(Ordering::Relaxed);
-    if known != 0 {
-        return known;
-    }
-    let measured = measure_fill().map_or(FILL_NS, |ns| ns.max(1));
-    FILL.store(measured, Ordering::Relaxed);
-    measured
-}
-
 fn measure_fill() -> Option<u64> {
-    let bytes = FILL_PAGES * PAGE;
-    let start = map::reserve_readable(bytes).ok()?;
-    // SAFETY: reserved a moment ago, and nobody else knows of it.
+    let span = map::reserve_writable(FILL_PAGES * PAGE).ok()?;
+    let before = clock::now_ns();
+    // SAFETY: the span was mapped by this function, which alone has its address.
     let took = unsafe {
-        map::make_writable(start, bytes).ok().map(|()| {
-            let before = clock::now_ns();
-            for page in 0..FILL_PAGES {
-                ((start + page * PAGE) as *mut u8).write_volatile(1);
-            }
-            let _ = map::flush(start, bytes);
-            clock::now_ns() - before
-        })
+        span.pages().for_each(|page| page.ptr::<u8>().write_volatile(1));
+        let _ = map::flush(span);
+        let took = clock::now_ns() - before;
+        let _ = map::release(span);
+        took
     };
-    // SAFETY: the same.
-    let _ = unsafe { map::release(start, bytes) };
-    took.map(|ns| ns / FILL_PAGES as u64)
+    Some(took / FILL_PAGES as u64)
 }
 
 impl Pages {
@@ -192,78 +202,84 @@ impl Pages {
         self.state.lock().config.discard
     }
 
-    /// Has `layer` told of what is vacated in memory that it pages itself.
+    /// Whether the cache decays, by the mode.
+    pub fn decays(&self) -> bool {
+        self.state.lock().decays()
+    }
+
+    /// Notifies `layer` of memory vacated in what it pages itself.
     pub fn discards_elsewhere(&self, layer: &'static Elsewhere) {
-        ELSEWHERE.store(core::ptr::from_ref(layer).cast_mut(), Ordering::Release);
+        self.vacated.elsewhere.store(core::ptr::from_ref(layer).cast_mut(), Ordering::Release);
     }
 
     /// Records that bringing a page back took `ns` nanoseconds.
     pub fn note_refault(&self, ns: u64) {
-        REFAULT.store(ns, Ordering::Relaxed);
+        self.vacated.refault_ns.store(ns, Ordering::Relaxed);
     }
 
-    /// Says that nobody needs the contents of the whole pages from `start`, `bytes` long, until
-    /// [`Pages::occupy`] says otherwise. They may be lost from now on, at any time: data read there
-    /// meanwhile, or written, may be old, new or zero.
+    /// Declares that nobody needs the contents of the whole pages in `memory` until [`Pages::occupy`]. They
+    /// may be lost at any time from now on: data read there meanwhile, or written, may be old, new or zero.
     ///
     /// # Safety
-    /// The range is private anonymous memory in use by the caller, or another layer's ([`Elsewhere`]), and
-    /// nobody else uses it.
-    pub unsafe fn vacate(&self, start: usize, bytes: usize) {
-        let run = Run { start: round_up(start, PAGE), end: round_down(start + bytes, PAGE) };
+    /// This is private anonymous memory in use by the caller, or another layer's ([`Elsewhere`]), and nobody
+    /// else uses it.
+    pub unsafe fn vacate(&self, memory: Span) {
+        let run = memory.whole(PAGE);
         let (mode, still) = {
             let state = self.state.lock();
             (state.config.discard, state.still)
         };
-        if run.end <= run.start || mode == Discard::None || still {
+        if run.is_empty() || mode == Discard::None || still {
             return;
         }
-        if let Some(layer) = elsewhere(run.start) {
-            // SAFETY: by this function's condition.
-            unsafe {
-                if mode != Discard::FlushOnly {
-                    (layer.mark)(run.start, run.len());
-                }
+        if let Some(layer) = self.vacated.layer_of(run) {
+            if mode != Discard::FlushOnly {
+                // SAFETY: `# Safety` of this function: nobody else uses the memory.
+                unsafe { (layer.mark)(run) };
             }
             if !mode.flushes_after_collections() {
                 return;
             }
         } else if mode.marks_at_once() {
-            // SAFETY: by this function's condition.
-            if unsafe { map::discard(run.start, run.len()) }.is_ok() {
-                self.state.lock().count(Counter::BytesDiscarded, run.len() as u64);
+            // SAFETY: `# Safety` of this function: private memory of the caller's, not needed.
+            if unsafe { map::discard(run) }.is_ok() {
+                self.state.lock().count(Counter::BytesDiscarded, run.bytes as u64);
             }
         }
         if mode == Discard::Marks {
             return;
         }
-        VACANT.lock().add(run);
-        ANY.store(true, Ordering::Release);
-        if mode.heeds_pressure() {
+        self.vacated.runs.lock().add(run);
+        self.vacated.any.store(true, Ordering::Release);
+        if mode.follows_pressure() {
             self.request_helper();
         }
     }
 
-    /// Says that the contents of every page that the range touches are needed again, before anything is
-    /// written there. They are undefined.
-    pub fn occupy(&self, start: usize, bytes: usize) {
-        let run = Run { start: round_down(start, PAGE), end: round_up(start + bytes, PAGE) };
-        if ANY.load(Ordering::Acquire) {
-            let mut vacant = VACANT.lock();
+    /// Declares that every page that `memory` touches is needed again, before anything is written there. The
+    /// contents are undefined.
+    pub fn occupy(&self, memory: Span) {
+        let run = memory.touched(PAGE);
+        if self.vacated.any.load(Ordering::Acquire) {
+            let mut vacant = self.vacated.runs.lock();
             vacant.remove(run);
-            ANY.store(!vacant.is_empty(), Ordering::Release);
+            self.vacated.any.store(!vacant.is_empty(), Ordering::Release);
         }
-        if let Some(layer) = elsewhere(start) {
-            (layer.need)(run.start, run.len());
+        if let Some(layer) = self.vacated.layer_of(memory) {
+            (layer.need)(run);
         }
     }
 
-    /// Says that a major collection has ended, and all that it vacated has been reported. Where the mode says
-    /// so, what is discardable is flushed: the source's `FlushDiscardable`. `is_short` says whether the
+    /// Reports that a major collection has ended, and that all memory it vacated has been reported. By the
+    /// mode, discardable pages are flushed: the source's `FlushDiscardable`. `is_short` is whether the
     /// collector found memory short. Returns the bytes flushed.
     pub fn collected(&self, is_short: bool) -> usize {
-        COLLECTS.store(true, Ordering::Relaxed);
-        match self.discard_mode() {
+        let mode = {
+            let mut state = self.state.lock();
+            state.has_collected = true;
+            state.config.discard
+        };
+        match mode {
             mode if mode.flushes_after_collections() => self.flush_discardable(Reason::Asked),
             Discard::Auto if is_short => self.relieve(),
             _ => 0,
@@ -272,11 +288,12 @@ impl Pages {
 
     /// Whether something could be flushed when memory is short.
     pub(crate) fn has_discardable(&self) -> bool {
-        any() || self.discard_mode() == Discard::Pager && self.state.lock().free_pages(Kind::Marked) > 0
+        self.vacated.any()
+            || self.discard_mode() == Discard::Pager && self.state.lock().free_pages(Kind::Marked) > 0
     }
 
-    /// The own control group has run into its limit: it needs now what is discardable.
-    pub(crate) fn give_way(&self) {
+    /// Flushes discardable pages, as the process's control group has run into its limit.
+    pub(crate) fn flush_at_limit(&self) {
         match self.discard_mode() {
             Discard::Pager => {
                 self.flush_discardable(Reason::Pressure);
@@ -290,22 +307,20 @@ impl Pages {
         }
     }
 
-    /// Memory is short: does with what is discardable what is cheaper. Returns the bytes flushed.
+    /// Flushes or marks discardable pages, whichever is cheaper, as memory is short. Returns the bytes
+    /// flushed.
     pub(crate) fn relieve(&self) -> usize {
         match self.discard_mode() {
             Discard::Pager => return self.flush_discardable(Reason::Pressure),
             Discard::Auto => {}
             _ => return 0,
         }
-        if is_flush_cheaper(fill_ns(), REFAULT.load(Ordering::Relaxed)) {
+        if is_flush_cheaper(self.vacated.fill_ns(), self.vacated.refault_ns.load(Ordering::Relaxed)) {
             return self.flush_discardable(Reason::Pressure);
         }
         self.mark_some(u64::MAX);
         // SAFETY: nobody needs vacated memory.
-        self.empty_vacant(
-            |start, bytes| unsafe { map::discard(start, bytes) }.is_ok(),
-            Counter::BytesDiscarded,
-        );
+        self.empty_vacant(|run| unsafe { map::discard(run) }.is_ok(), Counter::BytesDiscarded);
         0
     }
 
@@ -317,33 +332,33 @@ impl Pages {
 
     fn flush_vacant(&self, reason: Reason) -> usize {
         // SAFETY: nobody needs vacated memory.
-        self.empty_vacant(|start, bytes| unsafe { map::flush(start, bytes) }.is_ok(), reason.counter())
+        self.empty_vacant(|run| unsafe { map::flush(run) }.is_ok(), reason.counter())
     }
 
     /// Does `way` with all that is vacated, which is on the list no more then, and counts it. Returns how
     /// many bytes that was. A piece at a time: threads that take memory back wait.
-    fn empty_vacant(&self, way: impl Fn(usize, usize) -> bool, counter: Counter) -> usize {
+    fn empty_vacant(&self, way: impl Fn(Span) -> bool, counter: Counter) -> usize {
         let mut gone = 0;
         loop {
-            let mut vacant = VACANT.lock();
+            let mut vacant = self.vacated.runs.lock();
             let Some(run) = vacant.take(FLUSH_BYTES) else {
-                ANY.store(false, Ordering::Release);
+                self.vacated.any.store(false, Ordering::Release);
                 return gone;
             };
-            let done = match elsewhere(run.start) {
+            let done = match self.vacated.layer_of(run) {
                 Some(layer) => {
                     // SAFETY: vacated, and its owner cannot take it back while the list is locked.
-                    unsafe { (layer.flush)(run.start, run.len()) };
+                    unsafe { (layer.flush)(run) };
                     false
                 }
-                None => way(run.start, run.len()),
+                None => way(run),
             };
             drop(vacant);
             if done {
-                gone += run.len();
+                gone += run.bytes;
                 let mut state = self.state.lock();
-                state.resident.shrink((run.len() / PAGE) as u64);
-                state.count(counter, run.len() as u64);
+                state.resident.shrink(run.page_count().get() as u64);
+                state.count(counter, run.bytes as u64);
             }
         }
     }
@@ -367,12 +382,9 @@ mod tests {
     use super::*;
     use crate::{Config, Request};
     use std::boxed::Box;
-    use std::sync::Mutex;
     use vellum_wire::Slot;
 
     const BYTES: usize = 8 << 20;
-    /// The list of what is vacated is the process's.
-    static ALONE: Mutex<()> = Mutex::new(());
 
     fn layer(discard: Discard) -> Box<Pages> {
         let pages = Box::new(Pages::new());
@@ -381,15 +393,13 @@ mod tests {
         pages
     }
 
-    fn resident(start: usize) -> usize {
-        (start..start + BYTES)
-            .step_by(map::RESIDENCY_MAX * PAGE)
-            .map(|at| map::residency(at, map::RESIDENCY_MAX).expect("mincore").pages * PAGE)
-            .sum()
+    fn resident(block: Span) -> usize {
+        let pieces = block.pieces(map::RESIDENCY_MAX * PAGE);
+        pieces.map(|piece| map::residency(piece).expect("mincore").pages * PAGE).sum()
     }
 
     /// Kilobytes of a mapping that are lazily freed, by `/proc/self/smaps`.
-    fn lazily_free(start: usize) -> usize {
+    fn lazily_free(block: Span) -> usize {
         let text = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let mut inside = false;
         let mut sum = 0;
@@ -398,7 +408,8 @@ mod tests {
                 && let Some((from, to)) = range.split_once('-')
                 && let (Ok(from), Ok(to)) = (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16))
             {
-                inside = from < start + BYTES && start < to;
+                let mapping = Span::between(Addr::new(from), Addr::new(to));
+                inside = !mapping.intersect(block).is_empty();
             } else if inside && let Some(kib) = line.strip_prefix("LazyFree:") {
                 sum += kib.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10;
             }
@@ -407,24 +418,23 @@ mod tests {
     }
 
     /// Whether nearly all of it is. The kernel leaves out a page that it has just then in hand.
-    fn is_marked(start: usize) -> bool {
-        let bytes = lazily_free(start);
+    fn is_marked(block: Span) -> bool {
+        let bytes = lazily_free(block);
         assert!(bytes == 0 || bytes > BYTES / 16 * 15, "{bytes} bytes are marked");
         bytes > 0
     }
 
     /// A block of a new layer, written, and vacated.
-    fn vacated(mode: Discard) -> (Box<Pages>, usize) {
+    fn vacated(mode: Discard) -> (Box<Pages>, Span) {
         let pages = layer(mode);
         let extent =
             pages.alloc(Request { bytes: BYTES, align: map::RESIDENCY_MAX * PAGE, zero: false }).unwrap();
-        let start = extent.addr.as_ptr() as usize;
         // SAFETY: a block of this test alone.
         unsafe {
             extent.addr.write_bytes(7, BYTES);
-            pages.vacate(start, BYTES);
+            pages.vacate(extent.span());
         }
-        (pages, start)
+        (pages, extent.span())
     }
 
     fn counted(pages: &Pages) -> [u64; 3] {
@@ -435,7 +445,6 @@ mod tests {
     /// What each mode does with vacated memory: at once, after a collection, and when memory is short.
     #[test]
     fn vacated_memory_goes_as_its_mode_says() {
-        let _alone = ALONE.lock().unwrap();
         const ALL: u64 = BYTES as u64;
         for (mode, marked, after_collection, under_pressure) in [
             (Discard::None, false, BYTES, BYTES),
@@ -445,42 +454,40 @@ mod tests {
             (Discard::FlushOnly, false, 0, 0),
             (Discard::Auto, false, BYTES, 0),
         ] {
-            let (pages, start) = vacated(mode);
+            let (pages, block) = vacated(mode);
             let before = counted(&pages);
-            assert_eq!(resident(start), BYTES, "{mode:?}");
-            assert_eq!(is_marked(start), marked, "{mode:?}");
+            assert_eq!(resident(block), BYTES, "{mode:?}");
+            assert_eq!(is_marked(block), marked, "{mode:?}");
             pages.collected(false);
-            assert_eq!(resident(start), after_collection, "{mode:?}");
-            pages.give_way();
-            assert_eq!(resident(start), under_pressure, "{mode:?}");
+            assert_eq!(resident(block), after_collection, "{mode:?}");
+            pages.flush_at_limit();
+            assert_eq!(resident(block), under_pressure, "{mode:?}");
             let counts = counted(&pages);
             let flushed = counts[1] + counts[2] - before[1] - before[2];
             assert_eq!(flushed, ALL - under_pressure as u64, "{mode:?}");
-            assert!(!any(), "{mode:?}");
+            assert!(!pages.vacated.any(), "{mode:?}");
         }
     }
 
     #[test]
     fn what_is_taken_back_is_not_flushed() {
-        let _alone = ALONE.lock().unwrap();
         for mode in [Discard::Pager, Discard::User, Discard::FlushOnly, Discard::Auto] {
-            let (pages, start) = vacated(mode);
-            let (mine, bytes) = (start + BYTES / 4, BYTES / 2);
-            pages.occupy(mine, bytes);
+            let (pages, block) = vacated(mode);
+            let mine = Span::new(block.start + BYTES / 4, BYTES / 2);
+            pages.occupy(mine);
             // SAFETY: a part of the block, taken back.
-            unsafe { (mine as *mut u8).write_bytes(9, bytes) };
+            unsafe { mine.start.ptr::<u8>().write_bytes(9, mine.bytes) };
             pages.collected(false);
             pages.flush_discardable(Reason::Pressure);
-            assert_eq!(resident(start), bytes, "{mode:?}");
-            // SAFETY: the same.
-            let kept = unsafe { core::slice::from_raw_parts(mine as *const u8, bytes) };
+            assert_eq!(resident(block), mine.bytes, "{mode:?}");
+            // SAFETY: the same part.
+            let kept = unsafe { core::slice::from_raw_parts(mine.start.ptr::<u8>(), mine.bytes) };
             assert!(kept.iter().all(|&byte| byte == 9), "{mode:?}");
         }
     }
 
     #[test]
     fn free_pages_of_the_cache_go_as_their_mode_says() {
-        let _alone = ALONE.lock().unwrap();
         for (mode, kept, marked, after_collection) in [
             (Discard::None, BYTES, 0, BYTES),
             (Discard::Marks, 0, BYTES, BYTES),
@@ -503,11 +510,10 @@ mod tests {
             for _ in 0..8 {
                 pages.decay();
             }
-            let left = if mode.decays() { 0 } else { after_collection };
+            let left = if pages.decays() { 0 } else { after_collection };
             assert_eq!(free(Kind::Warm) + free(Kind::Marked), left, "{mode:?}");
         }
-        COLLECTS.store(false, Ordering::Relaxed);
-        let decaying = Discard::NAMES.map(|(_, mode)| mode).into_iter().filter(|mode| mode.decays());
+        let decaying = Discard::NAMES.map(|(_, mode)| mode).into_iter().filter(|mode| mode.decays(false));
         assert_eq!(
             decaying.collect::<std::vec::Vec<_>>(),
             [Discard::Auto, Discard::User, Discard::FlushOnly]
@@ -518,17 +524,15 @@ mod tests {
     fn the_cheaper_way_is_chosen() {
         assert!(is_flush_cheaper(1500, 100_000), "a disk");
         assert!(!is_flush_cheaper(1500, 4000), "compressed memory");
-        assert!(fill_ns() > 0);
-        let _alone = ALONE.lock().unwrap();
-        let (pages, start) = vacated(Discard::Auto);
+        let (pages, block) = vacated(Discard::Auto);
+        assert!(pages.vacated.fill_ns() > 0);
         pages.note_refault(1);
         assert_eq!(pages.collected(true), 0);
-        assert_eq!((resident(start), is_marked(start)), (BYTES, true));
-        assert!(!any(), "what is marked the kernel takes by itself");
-        let (pages, start) = vacated(Discard::Auto);
+        assert_eq!((resident(block), is_marked(block)), (BYTES, true));
+        assert!(!pages.vacated.any(), "what is marked the kernel takes by itself");
+        let (pages, block) = vacated(Discard::Auto);
         pages.note_refault(u64::MAX);
         assert_eq!(pages.collected(true), BYTES);
-        assert_eq!(resident(start), 0, "flushed");
-        pages.note_refault(REFAULT_NS);
+        assert_eq!(resident(block), 0, "flushed");
     }
 }

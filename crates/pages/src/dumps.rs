@@ -8,7 +8,7 @@
 use crate::arena::Arena;
 use crate::tag::PageNo;
 use crate::units::{HUGE_PAGES, PAGE};
-use vellum_sys::map;
+use vellum_sys::{Span, map};
 
 /// How far the mark moves ahead: this share of the pages before it, or these pages; huge pages stay whole.
 const DUMP_SHARE: u32 = 16;
@@ -23,7 +23,7 @@ impl Arena {
             end + (end / DUMP_SHARE).max(DUMP_MIN)
         };
         let to = to.min(self.mapped_pages());
-        if map::include_in_dumps(self.address(self.dumped), (to - self.dumped) as usize * PAGE) {
+        if map::include_in_dumps(self.span(self.dumped, to - self.dumped)) {
             self.dumped = to;
         }
     }
@@ -36,11 +36,10 @@ impl Arena {
         self.dumped = PageNo::MAX;
     }
 
-    /// The memory from `start` to `end` was mapped anew.
-    pub(crate) fn dump_no_more_than_before(&self, start: usize, end: usize) {
+    /// This memory was mapped anew: core dumps include no more of it than before.
+    pub(crate) fn dump_no_more_than_before(&self, renewed: Span) {
         if self.dumped != PageNo::MAX {
-            let from = start.max(self.address(self.dumped));
-            map::leave_out_of_dumps(from, end.saturating_sub(from));
+            map::leave_out_of_dumps(renewed.from(self.address(self.dumped)));
         }
     }
 
@@ -49,7 +48,7 @@ impl Arena {
     pub(crate) fn undump(&mut self, start: PageNo, end: PageNo) {
         let used = start.next_multiple_of(HUGE_PAGES);
         if end >= self.dumped && used + used / DUMP_SHARE + HUGE_PAGES < self.dumped {
-            map::leave_out_of_dumps(self.address(used), (self.dumped - used) as usize * PAGE);
+            map::leave_out_of_dumps(self.span(used, self.dumped - used));
             self.dumped = used;
         }
     }

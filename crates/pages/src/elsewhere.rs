@@ -5,7 +5,7 @@
 //! hold.
 
 use crate::pages::Pages;
-use crate::release::{Reason, is_worth_a_look};
+use crate::release::{Reason, is_worth_checking};
 use crate::state::State;
 use crate::tag::Kind;
 use crate::units::PAGE;
@@ -18,11 +18,11 @@ impl Pages {
         let pages = (bytes / PAGE) as u64;
         self.elsewhere.fetch_add(pages, Relaxed);
         let Some(mut state) = self.state.try_lock() else { return };
-        self.settle_elsewhere(&mut state);
+        self.book_elsewhere(&mut state);
         let may_flush = state.is_init
             && !state.still
-            && state.config.discard.decays()
-            && is_worth_a_look(state.free_pages(Kind::Warm));
+            && state.decays()
+            && is_worth_checking(state.free_pages(Kind::Warm));
         let over = if may_flush { state.excess(0, pages).min(pages) } else { 0 };
         drop(state);
         if over > 0 {
@@ -33,13 +33,13 @@ impl Pages {
     /// Notes that the program is about to unmap `bytes` bytes that it has from the kernel.
     pub fn unmaps_elsewhere(&self, bytes: usize) {
         let Some(mut state) = self.state.try_lock() else { return };
-        self.settle_elsewhere(&mut state);
+        self.book_elsewhere(&mut state);
         state.before_free();
         state.resident.shrink((bytes / PAGE) as u64);
     }
 
     /// Adds what was mapped elsewhere to the account.
-    fn settle_elsewhere(&self, state: &mut State) {
+    fn book_elsewhere(&self, state: &mut State) {
         state.resident.grow(self.elsewhere.swap(0, Relaxed));
     }
 }
@@ -52,7 +52,7 @@ mod tests {
     use core::ptr::NonNull;
     use proptest::prelude::*;
     use vellum_skip::alone;
-    use vellum_sys::map;
+    use vellum_sys::{Span, map};
     use vellum_wire::{Counter, Slot};
 
     // Tests that look at what is resident do so in processes of their own.
@@ -143,12 +143,8 @@ mod tests {
     }
 
     fn resident_in(block: NonNull<u8>, bytes: usize) -> usize {
-        let start = block.as_ptr() as usize;
-        let in_chunk = |chunk: usize| {
-            let count = ((start + bytes - chunk) / PAGE).min(map::RESIDENCY_MAX);
-            map::residency(chunk, count).expect("mincore").pages * PAGE
-        };
-        (start..start + bytes).step_by(map::RESIDENCY_MAX * PAGE).map(in_chunk).sum()
+        let pieces = Span::at(block.as_ptr(), bytes).pieces(map::RESIDENCY_MAX * PAGE);
+        pieces.map(|piece| map::residency(piece).expect("mincore").pages * PAGE).sum()
     }
 
     fn allowed(most: usize) -> usize {

@@ -1,4 +1,6 @@
-//! What can go wrong, as values.
+//! The errors of the page layer.
+
+use vellum_sys::Addr;
 
 /// There is no memory, or no address space, for a request. Nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,7 @@ pub enum Misuse {
     /// The address lies inside the block that starts at `start`.
     InsideBlock {
         /// Where the block starts.
-        start: usize,
+        start: Addr,
     },
     /// The block at this address has been given back already.
     AlreadyFree,

@@ -12,13 +12,13 @@ use crate::pages::Pages;
 use crate::release::{Reason, Victim};
 use crate::state::DENSE;
 use crate::tag::{Kind, flag};
-use crate::units::{HUGE, PAGE, round_down, round_up};
+use crate::units::{HUGE, PAGE, bytes_of};
 use vellum_sys::transfer::Inlet;
-use vellum_sys::{Caps, caps};
+use vellum_sys::{Caps, Span, caps, round_down};
 use vellum_wire::Counter;
 
 /// Below this many cold pages, or cached ones, faults cost less than opening an inlet.
-const FURNISH_MIN: u64 = 64;
+const FILL_MIN: u32 = 64;
 
 fn is_in_huge_pages(victim: &Victim) -> bool {
     victim.flags & flag::HUGE != 0 || victim.arena == DENSE
@@ -27,13 +27,14 @@ fn is_in_huge_pages(victim: &Victim) -> bool {
 impl Pages {
     /// Moves cached frames into the cold end of a block just taken.
     pub(crate) fn fill_from_cache(&self, arena: usize, taken: &mut Taken) {
-        let (cached, start) = {
+        let cold = taken.end() - taken.cold_from;
+        let (cached, place) = {
             let state = self.state.lock();
-            (state.free_pages(Kind::Warm), state.arenas[arena].address(taken.cold_from))
+            (state.free_pages(Kind::Warm), state.arenas[arena].span(taken.cold_from, cold))
         };
-        let cold = u64::from(taken.start + taken.pages - taken.cold_from);
-        if cached >= FURNISH_MIN && cold >= FURNISH_MIN && caps::has(Caps::MOVE) {
-            let (moved, flags) = self.move_frames(start, cold.min(cached));
+        let most = u64::from(cold).min(cached) as u32;
+        if most >= FILL_MIN && caps::has(Caps::MOVE) {
+            let (moved, flags) = self.move_frames(place.split_at(bytes_of(most))[0]);
             taken.flags |= flags & flag::HUGE;
             taken.of[Kind::Cold.index()] -= moved;
             taken.of[Kind::Warm.index()] += moved;
@@ -42,16 +43,16 @@ impl Pages {
     }
 
     /// Flushes what is cached beyond the peak after a block was taken, and marked pages near a limit.
-    pub(crate) fn keep_to_peak(&self, taken: &Taken) {
-        let (over, mode, is_tight) = {
+    pub(crate) fn limit_to_peak(&self, taken: &Taken) {
+        let (over, decays, is_tight) = {
             let mut state = self.state.lock();
             let over = state.excess(0, u64::from(taken.growth()));
-            (over, state.config.discard, state.resident.is_tight)
+            (over, state.decays(), state.resident.is_tight)
         };
         if is_tight {
             self.flush_some(Kind::Marked, u64::from(taken.cold()), Reason::Pressure);
         }
-        if over > 0 && mode.decays() {
+        if over > 0 && decays {
             self.flush_some(Kind::Warm, over, Reason::Peak);
         }
     }
@@ -59,13 +60,11 @@ impl Pages {
     /// Cuts a victim down to the whole huge pages in it, at most `most` pages; the rest goes back to the
     /// cache.
     fn reduce_to_huge_pages(&self, victim: &mut Victim, most: u32) -> bool {
-        let from = round_up(victim.start, HUGE);
-        let to = round_down(victim.start + victim.pages as usize * PAGE, HUGE)
-            .min(from + round_down(most as usize * PAGE, HUGE));
-        if from >= to {
+        let [span, _] = victim.span.whole(HUGE).split_at(round_down(bytes_of(most), HUGE));
+        if span.is_empty() {
             return false;
         }
-        let (lead, pages) = (((from - victim.start) / PAGE) as u32, ((to - from) / PAGE) as u32);
+        let [lead, pages] = [span.start - victim.span.start, span.bytes].map(|bytes| (bytes / PAGE) as u32);
         let mut state = self.state.lock();
         let arena = &mut state.arenas[victim.arena];
         if lead > 0 {
@@ -73,23 +72,24 @@ impl Pages {
             arena.free_extent(victim.page, Kind::Warm);
         }
         let page = victim.page + lead;
-        if lead + pages < victim.pages {
+        if lead + pages < victim.pages() {
             arena.split(page, pages);
             arena.free_extent(page + pages, Kind::Warm);
         }
-        *victim = Victim { page, start: from, pages, ..*victim };
+        *victim = Victim { page, span, ..*victim };
         true
     }
 
-    /// Moves up to `most` pages from the cache to the empty memory at `to`. Returns the pages from there on
-    /// that may have contents now, and the flags that came with them.
-    fn move_frames(&self, to: usize, most: u64) -> (u32, u8) {
+    /// Moves pages from the cache to the empty memory at `to`. Returns the pages from there on that may have
+    /// contents now, and the flags that came with them.
+    fn move_frames(&self, to: Span) -> (u32, u8) {
         // SAFETY: the memory is a block's that nobody has been given yet, and its cold pages have no
         // contents.
-        let Ok(inlet) = (unsafe { Inlet::open(to, most as usize * PAGE) }) else { return (0, 0) };
+        let Ok(inlet) = (unsafe { Inlet::open(to) }) else { return (0, 0) };
+        let most = to.page_count().get() as u32;
         let (mut filled, mut flags) = (0, 0);
         loop {
-            let (mut victims, count) = self.take_victims(Kind::Warm, most - u64::from(filled));
+            let (mut victims, count) = self.take_victims(Kind::Warm, u64::from(most - filled));
             let victims = &mut victims[..count];
             let before = filled;
             // Whole huge pages first: they need aligned places.
@@ -98,24 +98,22 @@ impl Pages {
                     if victim.kind == Kind::Cold || is_in_huge_pages(victim) != huge {
                         continue;
                     }
-                    let mut place = to + filled as usize * PAGE;
+                    let mut place = to.start + bytes_of(filled);
                     if huge {
-                        // What lies before the first aligned place stays cold: it reads zero, as warm memory
+                        // Memory before the first aligned place stays cold: it reads zero, as warm memory
                         // may.
-                        place = round_up(place, HUGE);
+                        place = place.round_up(HUGE);
                     }
-                    let skipped = ((place - to) / PAGE) as u32;
-                    let Some(left) = u32::try_from(most).unwrap_or(u32::MAX).checked_sub(skipped) else {
-                        continue;
-                    };
-                    if huge && !self.reduce_to_huge_pages(victim, left) || victim.pages > left {
+                    let skipped = ((place - to.start) / PAGE) as u32;
+                    let Some(left) = most.checked_sub(skipped) else { continue };
+                    if huge && !self.reduce_to_huge_pages(victim, left) || victim.pages() > left {
                         continue;
                     }
                     // SAFETY: the victim is in nobody's hands, and the place is within the inlet and empty.
-                    match unsafe { inlet.take(victim.start, place, victim.pages as usize * PAGE) } {
+                    match unsafe { inlet.take(victim.span, place) } {
                         Ok(()) => {
                             victim.kind = Kind::Cold;
-                            filled = skipped + victim.pages;
+                            filled = skipped + victim.pages();
                             flags |= victim.flags;
                         }
                         Err((_, 0)) => {}
@@ -125,7 +123,7 @@ impl Pages {
                 }
             }
             self.return_victims(victims, Kind::Warm);
-            if filled == before || u64::from(filled) >= most {
+            if filled == before || filled >= most {
                 break;
             }
         }
@@ -133,8 +131,8 @@ impl Pages {
         let mut state = self.state.lock();
         // They were booked as memory without frames, and, when they left the cache, as gone.
         state.resident.move_in(u64::from(filled));
-        state.count(Counter::BytesRemapped, u64::from(filled) * PAGE as u64);
-        state.count(Counter::BytesWarm, u64::from(filled) * PAGE as u64);
+        state.count(Counter::BytesRemapped, bytes_of(filled) as u64);
+        state.count(Counter::BytesWarm, bytes_of(filled) as u64);
         (filled, flags)
     }
 }

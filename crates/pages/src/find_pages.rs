@@ -10,13 +10,13 @@
 //! 4. anything that fits, where address space is short.
 
 use crate::arena::Taken;
-use crate::huge_window::Range;
 use crate::pages::Pages;
+use crate::release::is_worth_checking;
 use crate::state::{ARENAS, Advice, DENSE, FINE, LARGE, State, Use};
 use crate::tag::Kind;
-use crate::units::{HUGE, PAGE, UNIT_PAGES, round_up};
+use crate::units::{HUGE, PAGE, UNIT_PAGES, bytes_of};
 use vellum_sys::lock::Held;
-use vellum_sys::{clock, limits, map};
+use vellum_sys::{Span, clock, limits, map};
 use vellum_wire::Counter;
 
 impl Pages {
@@ -25,7 +25,7 @@ impl Pages {
         let mut state = self.state.lock();
         // A block that moves asks for what it grows by (`shift`).
         let is_new = matches!(usage, Use::Fixed | Use::Sparse);
-        if !self.init(&mut state) || is_new && limits::is_refused_at_once(pages as usize * PAGE) {
+        if !self.init(&mut state) || is_new && limits::is_refused_at_once(bytes_of(pages)) {
             return None;
         }
         let is_sparse = usage == Use::Fixed && state.sparse.has(pages);
@@ -49,7 +49,7 @@ impl Pages {
                 }
             }
         }
-        state.heed_new_limits(pages);
+        state.check_new_limits(pages);
         let cold_align = state.cold_align(home, align);
         let room = state.room(home, pages);
         if let Some(taken) = state.arenas[home].take_cold(pages, cold_align, room) {
@@ -101,7 +101,7 @@ impl Pages {
         None
     }
 
-    /// Books a block just taken, and sees to the frames of what is cold of it.
+    /// Books a block just taken, and fills its cold part from the cache.
     fn book(&self, mut state: Held<'_, State>, arena: usize, mut taken: Taken, usage: Use) -> (usize, Taken) {
         state.book_taken(&taken);
         state.count(Counter::ExtentsOut, 1);
@@ -122,49 +122,46 @@ impl Pages {
         if usage != Use::Sparse {
             self.fill_from_cache(arena, &mut taken);
         }
-        self.keep_to_peak(&taken);
+        self.limit_to_peak(&taken);
         let mut state = self.state.lock();
         let advice = state.plan_huge(arena, &taken, usage);
         let flags = State::flags_for(&taken, &advice);
         state.arenas[arena].set_flags(taken.start, flags);
-        let (start, end) = (
-            state.arenas[arena].address(taken.start),
-            state.arenas[arena].address(taken.start + taken.pages),
-        );
-        self.after_cold(state, &advice, start, end);
+        let block = state.arenas[arena].span_of(&taken);
+        self.after_cold(state, &advice, block);
         (arena, taken)
     }
 
-    /// What follows when cold memory from `start` to `end` went out: the kernel's advice, the limits, the
-    /// windows, the helper.
-    pub(crate) fn after_cold(&self, state: Held<'_, State>, advice: &Advice, start: usize, end: usize) {
+    /// Does what follows when a block with cold memory was handed out: advises the kernel, enforces the
+    /// limits, scans the windows, starts the helper.
+    pub(crate) fn after_cold(&self, state: Held<'_, State>, advice: &Advice, block: Span) {
         state.publish();
         let cached = state.free_pages(Kind::Warm);
-        let look = self.is_global() && cached > state.harmless && crate::release::is_worth_a_look(cached);
+        let is_due = self.is_global() && cached > state.harmless && is_worth_checking(cached);
         drop(state);
-        self.heed(advice);
-        if look {
-            self.respect_limits();
+        self.apply_advice(advice);
+        if is_due {
+            self.enforce_limits();
         }
         if advice.watch {
-            self.look_near(start, end);
-            self.request_look(advice.wanted.is_some());
+            self.scan_near(block);
+            self.request_scan(advice.wanted.is_some());
         }
     }
 
-    /// Tells the kernel, and tries the first huge page where that is due. One found dear stays, as it is paid
-    /// for; those that were granted with it are taken back.
-    pub(crate) fn heed(&self, advice: &Advice) {
+    /// Gives the advice to the kernel, and tries the first huge page where that is due. One that proves dear
+    /// stays, as it is paid for; those that were granted with it are taken back.
+    pub(crate) fn apply_advice(&self, advice: &Advice) {
         advice.give();
-        let Some(range) = advice.wanted.filter(|_| advice.is_trial) else { return };
+        let Some(granted) = advice.wanted.filter(|_| advice.is_trial) else { return };
         let before = clock::thread_cpu_ns();
         // A page that is there already, or is no huge page, costs next to nothing and shows nothing. If
         // memory is not to be had, it is the program's touch that has to learn it.
-        let _ = map::populate(range.start, PAGE);
+        let _ = map::populate(Span::new(granted.start, PAGE));
         let ns = clock::thread_cpu_ns() - before;
         if self.state.lock().windows.paid(ns) {
-            let rest = Range { start: round_up(range.start + 1, HUGE), ..range };
-            Advice { unwanted: (rest.start < rest.end).then_some(rest), ..Advice::NONE }.give();
+            let rest = granted.from((granted.start + 1).round_up(HUGE));
+            Advice { unwanted: rest.non_empty(), ..Advice::NONE }.give();
         }
     }
 }

@@ -3,15 +3,14 @@
 //! Its pages turn warm where they are resident and cold elsewhere. A block whose mapping the program changed
 //! is mapped anew, and then cold.
 
-use crate::huge_window::Range;
 use crate::pages::Pages;
 use crate::release::Reason;
 use crate::state::{LARGE, State};
-use crate::survey::Survey;
+use crate::survey::{Part, Survey};
 use crate::tag::{Kind, PageNo, flag};
-use crate::units::{PAGE, UNIT_PAGES};
+use crate::units::{PAGE, UNIT_PAGES, bytes_of};
 use vellum_sys::lock::Held;
-use vellum_sys::map;
+use vellum_sys::{Addr, Span, map};
 use vellum_wire::Counter;
 
 /// Whether it is to be found out what of a freed extent is resident: where that is not known, and frames
@@ -20,7 +19,7 @@ fn is_looked_at(state: &State, flags: u8) -> bool {
     let unknown = flag::UNTOUCHED;
     flags & (unknown | flag::TAINTED | flag::ENTRY | flag::SEALED) == unknown
         && !state.still
-        && state.config.discard.decays()
+        && state.decays()
 }
 
 impl Pages {
@@ -38,35 +37,33 @@ impl Pages {
         self.note_gone(&mut state, arena, page, pages);
         state.live -= u64::from(pages);
         state.away += 1;
-        let start = state.arenas[arena].address(page);
-        let end = start + pages as usize * PAGE;
-        if (start..end).contains(&state.probe) {
-            state.probe = 0;
+        let block = state.arenas[arena].span(page, pages);
+        if block.contains(state.probe) {
+            state.probe = Addr::NULL;
         }
         drop(state);
-        let kept = flags & flag::HUGE;
-        let survey = Survey::of(start, pages as usize);
+        let its = flags & flag::HUGE;
         let (mut is_sparse, mut is_full) = (true, false);
-        match survey {
+        match Survey::of(block) {
             Survey::Whole => {
                 (is_sparse, is_full) = (false, true);
-                self.put_part(arena, start, end, Kind::Warm, kept);
+                self.put_part(arena, block, Kind::Warm, its);
             }
-            Survey::Empty(lost) => self.drop_part(arena, start, end, lost, kept),
+            Survey::Empty(lost) => self.drop_part(arena, block, lost, its),
             Survey::Parts(parts) => {
-                let mut at = start;
+                let mut rest = block;
                 is_full = true;
-                while at < end {
-                    let run = parts.next(at, end);
-                    if run.from > at {
+                while !rest.is_empty() {
+                    let Part { kept, lost } = parts.next(rest);
+                    if kept.start > rest.start {
                         is_full = false;
-                        self.drop_part(arena, at, run.from, run.lost, kept);
+                        self.drop_part(arena, rest.before(kept.start), lost, its);
                     }
-                    if run.to > run.from {
+                    if !kept.is_empty() {
                         is_sparse = false;
-                        self.put_part(arena, run.from, run.to, Kind::Warm, kept);
+                        self.put_part(arena, kept, Kind::Warm, its);
                     }
-                    at = run.to;
+                    rest = rest.from(kept.end());
                 }
             }
         }
@@ -78,11 +75,10 @@ impl Pages {
     }
 
     /// Lets go of the frames of a part of an extent that is nobody's, of which about `lost` pages have any.
-    fn drop_part(&self, arena: usize, start: usize, end: usize, lost: usize, flags: u8) {
-        let pages = ((end - start) / PAGE) as u32;
-        let kind = self.let_go(start, pages, flags, false);
-        self.put_part(arena, start, end, kind, flags);
-        self.sweep_tables(pages);
+    fn drop_part(&self, arena: usize, part: Span, lost: usize, flags: u8) {
+        let kind = self.let_go(part, flags, false);
+        self.put_part(arena, part, kind, flags);
+        self.sweep_tables(part.page_count().get() as u32);
         let mut state = self.state.lock();
         if kind == Kind::Cold {
             state.resident.shrink(lost as u64);
@@ -91,10 +87,10 @@ impl Pages {
     }
 
     /// Makes the first part of an extent that is nobody's free, as `kind`.
-    fn put_part(&self, arena: usize, start: usize, end: usize, kind: Kind, flags: u8) {
+    fn put_part(&self, arena: usize, part: Span, kind: Kind, flags: u8) {
         let mut state = self.state.lock();
         let arena = &mut state.arenas[arena];
-        let (page, pages) = (arena.page(start), ((end - start) / PAGE) as u32);
+        let (page, pages) = (arena.page(part.start), part.page_count().get() as u32);
         if arena.used_at(page).is_ok_and(|all| all > pages) {
             arena.split(page, pages);
         }
@@ -124,14 +120,12 @@ impl Pages {
         if !is_looked_at(state, flags) {
             return self.free_extent(state, arena, page);
         }
-        let start = state.arenas[arena].address(page);
-        let bytes = UNIT_PAGES as usize * PAGE;
-        let there =
-            map::residency(start, UNIT_PAGES as usize).map_or(UNIT_PAGES as usize, |found| found.pages);
+        let (unit, all) = (state.arenas[arena].span(page, UNIT_PAGES), UNIT_PAGES as usize);
+        let there = map::residency(unit).map_or(all, |found| found.pages);
         // SAFETY: the unit is being given back, and nobody is given it while the lock is held.
-        let is_cold = there * 2 <= UNIT_PAGES as usize && unsafe { map::flush(start, bytes) }.is_ok();
+        let is_cold = there * 2 <= all && unsafe { map::flush(unit) }.is_ok();
         let kind = if is_cold { Kind::Cold } else { Kind::Warm };
-        let hollow = if there < UNIT_PAGES as usize { flag::UNTOUCHED } else { 0 };
+        let hollow = if there < all { flag::UNTOUCHED } else { 0 };
         state.arenas[arena].set_flags(page, flags & flag::HUGE | hollow);
         let pages = state.arenas[arena].free_extent(page, kind);
         if is_cold {
@@ -146,11 +140,10 @@ impl Pages {
     /// that cannot be mapped anew (no map entry left) is never used again.
     #[cold]
     fn free_tainted(&self, state: &mut State, arena: usize, page: PageNo) {
-        let start = state.arenas[arena].address(page);
         let Ok(pages) = state.arenas[arena].used_at(page) else { return };
         // SAFETY: the block is being given back.
-        if unsafe { map::renew(start, pages as usize * PAGE) }.is_ok() {
-            state.count(Counter::FlushedAsked, u64::from(pages) * PAGE as u64);
+        if unsafe { map::renew(state.arenas[arena].span(page, pages)) }.is_ok() {
+            state.count(Counter::FlushedAsked, bytes_of(pages) as u64);
             state.resident.shrink(u64::from(pages));
             self.free_cold(state, arena, page);
         }
@@ -166,10 +159,10 @@ impl Pages {
     /// Counts a block given back and drops what was remembered of it.
     pub(crate) fn note_gone(&self, state: &mut State, arena: usize, page: PageNo, pages: u32) {
         state.count(Counter::ExtentsIn, 1);
-        state.count(Counter::BytesIn, u64::from(pages) * PAGE as u64);
+        state.count(Counter::BytesIn, bytes_of(pages) as u64);
         if arena == LARGE {
-            let start = state.arenas[arena].address(page);
-            state.windows.drop_within(Range { start, end: start + pages as usize * PAGE });
+            let gone = state.arenas[arena].span(page, pages);
+            state.windows.drop_within(gone);
         }
     }
 }
@@ -183,7 +176,7 @@ mod tests {
     fn a_block_is_free_while_it_is_looked_at() {
         let pages = Pages::new();
         let block = pages.alloc(Request { bytes: 1 << 20, align: PAGE, zero: false }).unwrap();
-        let start = block.addr.as_ptr() as usize;
+        let start = block.span().start;
         let mut state = pages.state.lock();
         let arena = state.arena_at(start).unwrap();
         let page = state.arenas[arena].page(start);

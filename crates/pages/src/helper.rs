@@ -9,22 +9,20 @@
 use crate::Severity;
 use crate::advice::{self, Client};
 use crate::decay_clock::{DecayClock, TICK_MS, tick_ms, ticks_of_part};
-use crate::discard;
 use crate::huge_window::{NO_WINDOWS, Window};
 use crate::low_water::DECAY_PARTS;
 use crate::pages::Pages;
-use crate::rest;
+use crate::rest::Rest;
 use crate::scan_backoff::Backoff;
-use crate::shortage;
 use crate::state::{Advice, KEPT};
 use crate::tag::Kind;
-use crate::units::{HUGE, PAGE, round_down};
+use crate::units::{HUGE, PAGE};
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use vellum_sys::lifecycle::{Crew, Lifecycle};
 use vellum_sys::pressure::{self, Trigger};
 use vellum_sys::thread::Undisturbed;
-use vellum_sys::{Caps, caps, clock, map, owner, thread};
+use vellum_sys::{Addr, Caps, Span, caps, clock, map, owner, thread};
 use vellum_wire::Counter;
 
 /// A helper that sleeps longer than this has no more reason to stay on a processor.
@@ -34,9 +32,9 @@ const IDLE_NS: u64 = 3_600_000_000_000;
 /// Frames fetched ahead in one call.
 const FETCH_BYTES: usize = HUGE;
 
-/// What a look at the windows found.
+/// What a scan of the windows found.
 #[derive(Clone, Copy)]
-struct Looked {
+struct Scanned {
     /// There are windows.
     any: bool,
     /// Some are of blocks that are being filled, as far as one can know.
@@ -46,41 +44,110 @@ struct Looked {
 
 #[repr(C, align(4096))]
 struct Stack(UnsafeCell<[u8; thread::HELPER_BYTES]>);
-// SAFETY: only the helper thread uses it, and its starter before it begins; `LIFE` lets there be one.
+// SAFETY: only the helper thread uses it, and its starter before it begins; `Helper::life` allows one.
 unsafe impl Sync for Stack {}
 
+/// The helper's stack: a static of zeros costs no bytes in the library's file, as a part of the page layer
+/// would.
 static STACK: Stack = Stack(UnsafeCell::new([0; thread::HELPER_BYTES]));
-static TID: AtomicU32 = AtomicU32::new(0);
-/// The id of the last that was started, for who waits until it is gone.
-static BORN: AtomicU32 = AtomicU32::new(0);
-static DECAY: DecayClock = DecayClock::new();
-static LIFE: Lifecycle = Lifecycle::over(AtomicU32::new(0));
-static BELL: AtomicU32 = AtomicU32::new(0);
-/// For how long the helper sleeps: a thread with work for it rings if that is too long.
-static SLEEP: AtomicU32 = AtomicU32::new(LOOKING);
-/// Till its next look at the windows.
-const LOOKING: u32 = 0;
-/// Till its next tick.
+
+/// The helper sleeps until its next scan of the windows.
+const SCANNING: u32 = 0;
+/// Until its next tick.
 const TICKING: u32 = 1;
-/// Till it is rung for.
+/// Until the bell rings.
 const IDLE: u32 = 2;
-/// Whether a window was set since the helper looked last.
-static WATCHED: AtomicBool = AtomicBool::new(false);
-static FETCH_START: AtomicUsize = AtomicUsize::new(0);
-static FETCH_END: AtomicUsize = AtomicUsize::new(0);
 
-/// As seen by one who waits this long for its end, in nanoseconds.
-struct Helper(u64);
+/// The helper of a page layer. Only the process's own layer starts one.
+pub(crate) struct Helper {
+    /// The thread's id, 0 when it has ended.
+    tid: AtomicU32,
+    /// The id of the last that was started, for a thread that waits until it is gone.
+    born: AtomicU32,
+    life: Lifecycle,
+    bell: AtomicU32,
+    /// How long the helper sleeps: a thread with work for it rings the bell if that is too long.
+    sleep: AtomicU32,
+    decay: DecayClock,
+    rest: Rest,
+    /// Whether a window was set since the last scan.
+    is_watched: AtomicBool,
+    /// The memory to fetch frames for: from where, up to where.
+    fetch: [AtomicUsize; 2],
+    /// Bars of forks that have begun: more than one if a signal handler forks on top of a fork.
+    forks: AtomicU32,
+}
 
-impl Crew for Helper {
+impl Helper {
+    pub(crate) const fn new() -> Helper {
+        Helper {
+            tid: AtomicU32::new(0),
+            born: AtomicU32::new(0),
+            life: Lifecycle::over(AtomicU32::new(0)),
+            bell: AtomicU32::new(0),
+            sleep: AtomicU32::new(SCANNING),
+            decay: DecayClock::new(),
+            rest: Rest::new(),
+            is_watched: AtomicBool::new(false),
+            fetch: [const { AtomicUsize::new(0) }; 2],
+            forks: AtomicU32::new(0),
+        }
+    }
+
+    /// In a forked child there is no helper.
+    pub(crate) fn reset_after_fork(&self) {
+        self.tid.store(0, Ordering::Relaxed);
+        self.life.reset_after_fork();
+        self.decay.reset_after_fork();
+        self.rest.reset_after_fork();
+        self.forks.store(0, Ordering::Relaxed);
+        self.sleep.store(SCANNING, Ordering::Relaxed);
+        self.fetch[1].store(0, Ordering::Relaxed);
+    }
+
+    /// The helper for a thread that waits at most `patience_ns` for its end.
+    fn awaited(&self, patience_ns: u64) -> Awaited<'_> {
+        Awaited { helper: self, patience_ns }
+    }
+
+    /// Starts the helper, if that is possible now and no other thread does.
+    #[cold]
+    fn start(&'static self) {
+        if !owner::is_here() || self.rest.is_on() {
+            return;
+        }
+        let _undisturbed = Undisturbed::new();
+        if !self.life.begin(&self.awaited(0)) {
+            return;
+        }
+        // SAFETY: STACK is zeroed at first and page-aligned; a later helper finds only stale frames of one
+        // that has ended, or does not exist in this process. `run` makes raw system calls only.
+        let is_running = unsafe { thread::start(run, 0, STACK.0.get().cast(), &self.tid) }.is_ok();
+        if is_running {
+            self.born.store(self.tid.load(Ordering::Relaxed), Ordering::Relaxed);
+        } else {
+            caps::drop(Caps::HELPER);
+        }
+        self.life.began(&self.awaited(0), is_running);
+    }
+}
+
+/// See [`Helper::awaited`].
+struct Awaited<'h> {
+    helper: &'h Helper,
+    patience_ns: u64,
+}
+
+impl Crew for Awaited<'_> {
     fn ring(&self) {
-        thread::wake(&BELL);
+        thread::wake(&self.helper.bell);
     }
     fn have_ended(&self) -> bool {
-        TID.load(Ordering::Acquire) == 0
+        self.helper.tid.load(Ordering::Acquire) == 0
     }
     fn wait_until_gone(&self) -> bool {
-        thread::wait_until_gone(&TID, BORN.load(Ordering::Relaxed), self.0)
+        let born = self.helper.born.load(Ordering::Relaxed);
+        thread::wait_until_gone(&self.helper.tid, born, self.patience_ns)
     }
     fn wait(&self, word: &AtomicU32, seen: u32) {
         thread::wait(word, seen, MOMENT_NS);
@@ -97,19 +164,6 @@ const MOMENT_NS: u64 = 1_000_000;
 const FORK_NS: u64 = 1_000_000_000;
 /// Less in the cache than this is not worth a system call before a fork.
 const LEAST_BYTES: u64 = 256 << 10;
-/// Bars of forks that have begun: more than one if a signal handler forks on top of a fork.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// In a forked child there is no helper.
-pub(crate) fn reset_after_fork() {
-    TID.store(0, Ordering::Relaxed);
-    LIFE.reset_after_fork();
-    DECAY.reset_after_fork();
-    rest::reset_after_fork();
-    FORKS.store(0, Ordering::Relaxed);
-    SLEEP.store(LOOKING, Ordering::Relaxed);
-    FETCH_END.store(0, Ordering::Relaxed);
-}
 
 impl Pages {
     /// Has `hook` called about every tick while memory is cached.
@@ -125,27 +179,27 @@ impl Pages {
         ticks_of_part(self.state.lock().config.decay_ms) * DECAY_PARTS as u32
     }
 
-    /// Makes sure that a helper will look after what is cached now.
+    /// Makes sure that a helper will give back the memory that is cached now.
     #[inline]
     pub(crate) fn request_helper(&self) {
         self.request_helper_from(IDLE);
     }
 
-    /// Makes sure that a helper will look at the windows soon. A `new` one it looks at once.
-    pub(crate) fn request_look(&self, new: bool) {
+    /// Makes sure that a helper will scan the windows soon, or at once if there is a `new` one.
+    pub(crate) fn request_scan(&self, new: bool) {
         if !new {
             return self.request_helper_from(TICKING);
         }
-        WATCHED.store(true, Ordering::Relaxed);
-        let before = TID.load(Ordering::Relaxed);
+        self.helper.is_watched.store(true, Ordering::Relaxed);
+        let before = self.helper.tid.load(Ordering::Relaxed);
         if before != 0 && caps::has(Caps::HELPER) {
             thread::bring_here(before);
         }
-        self.request_helper_from(LOOKING);
-        match TID.load(Ordering::Relaxed) {
+        self.request_helper_from(SCANNING);
+        match self.helper.tid.load(Ordering::Relaxed) {
             started if before == 0 && started != 0 => {
                 thread::bring_here(started);
-                thread::give_way();
+                thread::yield_now();
             }
             _ => {}
         }
@@ -154,7 +208,8 @@ impl Pages {
     /// Starts the helper, or wakes it if it sleeps as deeply as that.
     #[inline]
     fn request_helper_from(&self, sleep: u32) {
-        if self.is_global() && (!LIFE.is_started() || SLEEP.load(Ordering::Relaxed) >= sleep) {
+        let is_late = || !self.has_helper() || self.helper.sleep.load(Ordering::Relaxed) >= sleep;
+        if self.is_global() && is_late() {
             self.wake_helper();
         }
     }
@@ -165,16 +220,17 @@ impl Pages {
         if !self.is_global() || !caps::has(Caps::HELPER) {
             return;
         }
-        if !LIFE.is_started() {
-            return start();
+        let helper = &Pages::global().helper;
+        if !self.has_helper() {
+            return helper.start();
         }
-        SLEEP.store(LOOKING, Ordering::Relaxed);
-        thread::wake(&BELL);
+        helper.sleep.store(SCANNING, Ordering::Relaxed);
+        thread::wake(&helper.bell);
     }
 
     /// Makes sure that there is a helper, as there is memory that only it can give back.
     #[inline]
-    pub fn want_helper(&self) {
+    pub fn ensure_helper(&self) {
         if !self.has_helper() {
             self.wake_helper();
         }
@@ -183,7 +239,7 @@ impl Pages {
     /// Whether there is a helper, or will be in a moment.
     #[inline]
     pub fn has_helper(&self) -> bool {
-        LIFE.is_started()
+        self.helper.life.is_started()
     }
 
     /// Ends the helper, and has none started until [`Pages::unbar_helper`]: for a call that changes who the
@@ -193,14 +249,14 @@ impl Pages {
     /// handler on top of what it waits for.
     #[must_use]
     pub fn bar_helper(&self) -> bool {
-        LIFE.bar(&Helper(thread::END_NS))
+        self.helper.life.bar(&self.helper.awaited(thread::END_NS))
     }
 
     /// Ends a [`Pages::bar_helper`], and starts a helper if there was one or one was wanted: it is then what
     /// the calling thread is now.
     pub fn unbar_helper(&self) {
-        if LIFE.unbar() && caps::has(Caps::HELPER) {
-            start();
+        if self.helper.life.unbar() && caps::has(Caps::HELPER) && self.is_global() {
+            Pages::global().helper.start();
         }
     }
 
@@ -217,12 +273,12 @@ impl Pages {
     /// write to it afterwards costs a fault either way. Call it before [`Pages::fork_prepare`], with no lock
     /// held.
     pub fn fork_approach(&self) {
-        let is_concerned = self.is_global() && (self.has_helper() || rest::is_on());
+        let is_concerned = self.is_global() && (self.has_helper() || self.helper.rest.is_on());
         if !is_concerned || !owner::is_here() || !thread::is_only_one() {
             return;
         }
-        if LIFE.bar(&Helper(FORK_NS)) {
-            FORKS.fetch_add(1, Ordering::Relaxed);
+        if self.helper.life.bar(&self.helper.awaited(FORK_NS)) {
+            self.helper.forks.fetch_add(1, Ordering::Relaxed);
         }
         let cached = self.state.lock().free_pages(Kind::Warm) * PAGE as u64;
         if cached >= LEAST_BYTES {
@@ -232,70 +288,70 @@ impl Pages {
 
     /// In the parent, whether the fork succeeded or not.
     pub(crate) fn end_fork(&self) {
-        if self.is_global() && FORKS.load(Ordering::Relaxed) > 0 {
-            FORKS.fetch_sub(1, Ordering::Relaxed);
-            rest::begin();
-            // Who wants a helper after the rest starts one.
-            let _ = LIFE.unbar();
+        if self.is_global() && self.helper.forks.load(Ordering::Relaxed) > 0 {
+            self.helper.forks.fetch_sub(1, Ordering::Relaxed);
+            self.helper.rest.begin();
+            // The first request for a helper after the rest starts one.
+            let _ = self.helper.life.unbar();
         }
     }
 
-    /// Has the frames of a range fetched by the helper while the caller goes on (the source's section 4.2),
-    /// if they are enough to be worth waking it. One range at a time; a second takes the place of what is
-    /// left of the first. A range given back meanwhile is fetched for nothing: it is a matter of milliseconds
-    /// and of memory just asked for.
-    pub(crate) fn fetch_ahead(&self, start: usize, bytes: usize) {
-        if !self.is_global() || !caps::has(Caps::HELPER.union(Caps::POPULATE)) || bytes < FETCH_BYTES {
+    /// Has the helper fetch the frames of a span while the caller goes on (the source's section 4.2), if they
+    /// are enough to be worth waking it. One span at a time: a second one replaces the rest of the first. A
+    /// span given back meanwhile is fetched for nothing, which takes milliseconds at most.
+    pub(crate) fn fetch_ahead(&self, span: Span) {
+        if !self.is_global() || !caps::has(Caps::HELPER.union(Caps::POPULATE)) || span.bytes < FETCH_BYTES {
             return;
         }
-        FETCH_END.store(0, Ordering::Release);
-        FETCH_START.store(start, Ordering::Release);
-        FETCH_END.store(start + bytes, Ordering::Release);
+        let [start, end] = &self.helper.fetch;
+        end.store(0, Ordering::Release);
+        start.store(span.start.get(), Ordering::Release);
+        end.store(span.end().get(), Ordering::Release);
         self.wake_helper();
     }
 
-    /// Looks at every window once.
-    fn look_at_fences(&self) -> Looked {
+    /// Scans every window once.
+    fn scan_windows(&self) -> Scanned {
         let mut seen = NO_WINDOWS;
         let (count, can_grant) = {
             let mut state = self.state.lock();
             (state.windows.snapshot(&mut seen), state.windows.can_grant())
         };
-        let mut looked = Looked { any: count > 0, blocks: false, moved: false };
+        let mut scanned = Scanned { any: count > 0, blocks: false, moved: false };
         for (index, window) in seen.iter().enumerate() {
             let Some(window) = window else { continue };
-            looked.moved |= self.look_at_window(index, window) && can_grant;
-            looked.blocks |= window.is_open_block() && can_grant;
+            scanned.moved |= self.scan_window(index, window) && can_grant;
+            scanned.blocks |= window.is_open_block() && can_grant;
         }
-        looked
+        scanned
     }
 
-    /// Looks at the window that decides on cold memory just handed out. The memory before it was handed out
-    /// earlier, and has mostly proved itself by now: so where blocks come one after the other nothing waits
-    /// for the helper.
-    pub(crate) fn look_near(&self, start: usize, end: usize) {
-        let near = self.state.lock().windows.near(start, end);
+    /// Scans the window that decides on cold memory of `block`, just handed out. The memory before it was
+    /// handed out earlier, and has mostly proved dense by now: so blocks that come one after the other do not
+    /// wait for the helper.
+    pub(crate) fn scan_near(&self, block: Span) {
+        let near = self.state.lock().windows.near(block);
         if let Some((index, window)) = near {
-            self.look_at_window(index, &window);
+            self.scan_window(index, &window);
         }
     }
 
-    /// Looks at the window at `index`, and moves it if it may; whether it did.
-    fn look_at_window(&self, index: usize, window: &Window) -> bool {
-        let Some(proved) = window.look() else { return false };
+    /// Scans the window at `index`, and moves it if it may move. Returns whether it did.
+    fn scan_window(&self, index: usize, window: &Window) -> bool {
+        let Some(proved) = window.scan() else { return false };
         let mut state = self.state.lock();
         let wanted = state.windows.advance(index, window, proved);
         self.inside.note_granted(state.windows.arena_granted());
-        if let Some(range) = wanted
-            && state.arena_at(range.start) == Some(crate::state::LARGE)
+        if let Some(span) = wanted
+            && state.arena_at(span.start) == Some(crate::state::LARGE)
         {
-            state.granted_to = state.granted_to.max(range.end);
+            state.granted_to = state.granted_to.max(span.end());
         }
         // An arena's is tried where its memory is taken.
         let is_trial = !window.is_arena() && state.windows.is_tried();
         let advice = Advice { is_trial, ..Advice::huge(wanted) };
         drop(state);
-        self.heed(&advice);
+        self.apply_advice(&advice);
         true
     }
 
@@ -305,18 +361,19 @@ impl Pages {
             self.decay();
         }
         let cached = self.state.lock().free_pages(Kind::Warm);
-        let is_worth_a_look =
-            || crate::release::is_worth_a_look(cached) || self.has_discardable() || shortage::is_sparse();
-        if self.discard_mode().heeds_pressure() && is_worth_a_look() {
-            self.respect_limits_aside();
+        let is_worth_checking = || {
+            crate::release::is_worth_checking(cached) || self.has_discardable() || self.shortage.is_sparse()
+        };
+        if self.discard_mode().follows_pressure() && is_worth_checking() {
+            self.enforce_limits_aside();
             self.mark_idle();
-            // Somebody's stall: the kernel may have what is cached. Our own group at its limit: it needs it
-            // now.
+            // Where any task stalls, the kernel may take cached frames. Where the process's own group is at
+            // its limit, it needs them now.
             if self.is_in_distress() {
-                shortage::note_short();
-                self.give_way();
+                self.shortage.note_short();
+                self.flush_at_limit();
             } else if trigger.map_or_else(pressure::is_stalled, Trigger::fired) {
-                shortage::note_short();
+                self.shortage.note_short();
                 self.relieve();
             }
         }
@@ -330,15 +387,16 @@ impl Pages {
 
     /// Fetches a piece of what was asked for; whether more is left.
     fn fetch_piece(&self) -> bool {
-        let (start, end) = (FETCH_START.load(Ordering::Acquire), FETCH_END.load(Ordering::Acquire));
+        let [from, to] = &self.helper.fetch;
+        let [start, end] = [from, to].map(|word| Addr::new(word.load(Ordering::Acquire)));
         if start >= end {
             return false;
         }
-        let stop = round_down(start + FETCH_BYTES, FETCH_BYTES).min(end);
-        // The requester may have replaced the range meanwhile: then this piece is the last of the old one.
-        if FETCH_START.compare_exchange(start, stop, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-            && map::populate(start & !(PAGE - 1), stop - start).is_ok()
-        {
+        let stop = (start + FETCH_BYTES).round_down(FETCH_BYTES).min(end);
+        // The requester may have replaced the span meanwhile: then this piece is the last of the old one.
+        let is_same =
+            from.compare_exchange(start.get(), stop.get(), Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if is_same && map::populate(Span::new(start.round_down(PAGE), stop - start)).is_ok() {
             self.state.lock().count(Counter::BytesPrefetched, (stop - start) as u64);
             return true;
         }
@@ -346,90 +404,70 @@ impl Pages {
     }
 }
 
-/// Starts the helper, if that is possible now and nobody else does.
-#[cold]
-fn start() {
-    if !owner::is_here() || rest::is_on() {
-        return;
-    }
-    let _undisturbed = Undisturbed::new();
-    if !LIFE.begin(&Helper(0)) {
-        return;
-    }
-    // SAFETY: STACK is zeroed at first and page-aligned; a later helper finds only stale frames of one that
-    // has ended, or does not exist in this process. `run` makes raw system calls only.
-    let run = unsafe { thread::start(run, 0, STACK.0.get().cast(), &TID) }.is_ok();
-    if run {
-        BORN.store(TID.load(Ordering::Relaxed), Ordering::Relaxed);
-    } else {
-        caps::drop(Caps::HELPER);
-    }
-    LIFE.began(&Helper(0), run);
-}
-
 extern "C" fn run(_argument: usize) -> ! {
     thread::close_inherited();
     thread::be_prompt();
     let pages = Pages::global();
+    let helper = &pages.helper;
     // Set at the first tick: it takes the kernel a while, and the first thing to do may be a window.
     let mut trigger = None;
     let mut client = Client::default();
-    DECAY.begin(clock::now_ms());
-    let mut heard = 0;
+    helper.decay.begin(clock::now_ms());
+    let mut last_rung = 0;
     let mut backoff = Backoff::new();
     // Whether the helper was brought to the processor of a thread that is about to touch memory.
     let mut is_near = false;
     loop {
-        // The bell before the look: who asks for the end rings after it.
-        let rung = BELL.load(Ordering::Acquire);
-        if LIFE.is_retiring() {
+        // The bell is read before the state, as a thread that ends the helper changes the state first.
+        let rung = helper.bell.load(Ordering::Acquire);
+        if helper.life.is_retiring() {
             thread::exit();
         }
         if pages.fetch_piece() {
             continue;
         }
-        let is_watched = WATCHED.swap(false, Ordering::Relaxed);
+        let is_watched = helper.is_watched.swap(false, Ordering::Relaxed);
         is_near |= is_watched;
-        let looked = pages.look_at_fences();
+        let scanned = pages.scan_windows();
         let now = clock::now_ms();
-        if looked.any {
+        if scanned.any {
             let now_ns = clock::now_ns();
-            match looked {
+            match scanned {
                 _ if is_watched => backoff.begin(now_ns),
-                Looked { moved: true, .. } => backoff.moved(now_ns),
-                _ if rung != heard => backoff.resume(),
+                Scanned { moved: true, .. } => backoff.moved(now_ns),
+                _ if rung != last_rung => backoff.resume(),
                 _ => backoff.stood_still(),
             }
-            if !looked.blocks {
+            if !scanned.blocks {
                 backoff.relax();
             }
         }
-        heard = rung;
+        last_rung = rung;
         let (decay_ms, kept) = {
             let state = pages.state.lock();
             (state.config.decay_ms, KEPT.map(|kind| state.free_pages(kind)).iter().sum::<u64>())
         };
-        if let Some(part_is_over) = DECAY.tick(now, decay_ms) {
+        if let Some(part_is_over) = helper.decay.tick(now, decay_ms) {
             if trigger.is_none() && caps::has(Caps::PRESSURE) {
                 trigger = Trigger::set();
             }
             pages.tick(trigger.as_ref(), part_is_over);
         }
         client.attend(pages, now);
-        let ticks = kept > 0 || discard::any() || !pages.hook.load(Ordering::Relaxed).is_null();
-        let (depth, sleep_ns) = match backoff.next_ns().filter(|_| looked.any) {
-            Some(look_ns) => (LOOKING, look_ns),
+        let ticks = kept > 0 || pages.vacated.any() || !pages.hook.load(Ordering::Relaxed).is_null();
+        let (depth, sleep_ns) = match backoff.next_ns().filter(|_| scanned.any) {
+            Some(scan_ns) => (SCANNING, scan_ns),
             None if ticks => (TICKING, tick_ms(decay_ms) * 1_000_000),
-            None if looked.any => (TICKING, TICK_MS.1 * 1_000_000),
-            None if advice::is_wanted() => (TICKING, advice::REPORT_MS * 1_000_000),
+            None if scanned.any => (TICKING, TICK_MS.1 * 1_000_000),
+            None if pages.advised.is_on() => (TICKING, advice::REPORT_MS * 1_000_000),
             None => (IDLE, IDLE_NS),
         };
         if is_near && sleep_ns > NEAR_NS {
             thread::roam();
             is_near = false;
         }
-        SLEEP.store(depth, Ordering::Release);
-        thread::wait(&BELL, rung, sleep_ns);
-        SLEEP.store(LOOKING, Ordering::Release);
+        helper.sleep.store(depth, Ordering::Release);
+        thread::wait(&helper.bell, rung, sleep_ns);
+        helper.sleep.store(SCANNING, Ordering::Release);
     }
 }

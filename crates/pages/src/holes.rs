@@ -1,8 +1,8 @@
 //! Notes on pages inside units that take no lock, and which bytes of a range are holes: see `inside`.
 
-use crate::huge_window::Range;
-use crate::units::{HUGE, round_down, round_up};
+use crate::units::HUGE;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use vellum_sys::{Addr, Span};
 
 /// Notes that take no lock.
 #[derive(Debug)]
@@ -34,24 +34,23 @@ impl Inside {
     }
 
     /// Of what begins at `start`, `bytes` bytes have gone that leave holes if there are huge pages.
-    pub(crate) fn note_holes(&self, start: usize, bytes: usize) {
-        let [from, to] = [0, 1].map(|end: usize| self.granted[end].load(Relaxed));
-        if (from..to).contains(&start) {
+    pub(crate) fn note_holes(&self, start: Addr, bytes: usize) {
+        let [from, to] = self.granted.each_ref().map(|word| Addr::new(word.load(Relaxed)));
+        if Span::between(from, to).contains(start) {
             self.holes.fetch_add(bytes, Relaxed);
         }
     }
 
-    pub(crate) fn note_granted(&self, granted: Option<Range>) {
-        let granted = granted.unwrap_or(Range { start: 0, end: 0 });
-        self.granted[0].store(granted.start, Relaxed);
-        self.granted[1].store(granted.end, Relaxed);
+    pub(crate) fn note_granted(&self, granted: Option<Span>) {
+        let granted = granted.unwrap_or(Span::EMPTY);
+        self.granted[0].store(granted.start.get(), Relaxed);
+        self.granted[1].store(granted.end().get(), Relaxed);
     }
 }
 
-/// Bytes of a range outside the huge pages that lie in it whole.
-pub(crate) fn beside_whole_huge(start: usize, bytes: usize) -> usize {
-    let whole = round_down(start + bytes, HUGE).saturating_sub(round_up(start, HUGE));
-    bytes - whole
+/// Bytes of a span outside the huge pages that lie in it whole.
+pub(crate) fn beside_whole_huge(span: Span) -> usize {
+    span.bytes - span.whole(HUGE).bytes
 }
 
 #[cfg(test)]
@@ -69,7 +68,7 @@ mod tests {
             (HUGE - PAGE, 2 * PAGE, 2 * PAGE),
             (HUGE - PAGE, HUGE + 2 * PAGE, 2 * PAGE),
         ] {
-            assert_eq!(beside_whole_huge(start, bytes), holes, "{start} {bytes}");
+            assert_eq!(beside_whole_huge(Span::new(Addr::new(start), bytes)), holes, "{start} {bytes}");
         }
     }
 }

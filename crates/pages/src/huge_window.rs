@@ -21,9 +21,9 @@
 //! of windows is limited, and one that reaches its block's end leaves no entry behind.
 
 use crate::huge_price::Price;
-use crate::units::{HUGE, PAGE, round_down, round_up};
-use vellum_sys::map;
+use crate::units::{HUGE, PAGE};
 use vellum_sys::pagemap::PageMap;
+use vellum_sys::{Addr, Span, map, round_down};
 
 /// Bytes that may be in huge pages without proof in a process that has proved nothing.
 const GRACE: usize = 4 << 20;
@@ -51,30 +51,18 @@ const WRITTEN_SAMPLES: usize = map::SAMPLES / 2;
 /// A block's last, partial huge page is granted from this size: less would waste too much of it.
 const TAIL_MIN: usize = HUGE - HUGE / 16;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-}
-
-impl Range {
-    pub(crate) fn len(&self) -> usize {
-        self.end - self.start
-    }
-}
-
-/// Huge pages looked at in one go.
-const LOOK_MAX: usize = 32;
+/// Huge pages scanned in one go.
+const SCAN_MAX: usize = 32;
 
 /// One block whose huge pages are not all granted, or not all proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
-    start: usize,
+    start: Addr,
     /// Up to here the block is dense.
-    proved: usize,
+    proved: Addr,
     /// Up to here huge pages are granted.
-    at: usize,
-    end: usize,
+    at: Addr,
+    end: Addr,
     /// Bytes behind its block that may be granted as well: a block that grows by small steps is about to get
     /// there.
     ahead: usize,
@@ -83,22 +71,22 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Looks at memory, without a lock: at worst the block is gone and the answer unused. Returns up to where
-    /// the block has proved dense, if that is further than known.
-    pub(crate) fn look(&self) -> Option<usize> {
+    /// Scans memory without a lock: if the block is gone meanwhile, the result is not used. Returns up to
+    /// where the block has proved dense, if that is further than known.
+    pub(crate) fn scan(&self) -> Option<Addr> {
         let mut proved = self.proved;
-        for _ in 0..LOOK_MAX {
+        for _ in 0..SCAN_MAX {
             let dense = if proved < self.at {
                 is_written(proved)
             } else {
-                proved < self.end && is_touched(proved, self.end)
+                proved < self.end && is_touched(Span::between(proved, self.end))
             };
             if !dense {
                 break;
             }
             proved += HUGE;
         }
-        if proved == self.proved && self.at < self.end && is_touched(self.at, self.end) {
+        if proved == self.proved && self.at < self.end && is_touched(self.ungranted()) {
             // The contents say nothing (a program that writes zeros), the pages behind the window do.
             proved = self.at + HUGE;
         }
@@ -106,8 +94,27 @@ impl Window {
         (proved > self.proved).then_some(proved)
     }
 
+    /// A window that has granted nothing yet.
+    fn new(start: Addr, end: Addr) -> Window {
+        Window { start, proved: start, at: start, end, ahead: 0, is_arena: false }
+    }
+
+    /// Bytes granted and not yet proved.
     fn unproved(&self) -> usize {
-        self.at.saturating_sub(self.proved)
+        Span::between(self.proved, self.at).bytes
+    }
+
+    fn granted(&self) -> Span {
+        Span::between(self.start, self.at)
+    }
+
+    fn ungranted(&self) -> Span {
+        Span::between(self.at, self.end)
+    }
+
+    /// Whether it is the window of the block `block`.
+    fn is_of(&self, block: Span) -> bool {
+        !self.is_arena && block.contains(self.start)
     }
 
     pub(crate) fn is_arena(&self) -> bool {
@@ -121,29 +128,30 @@ impl Window {
 }
 
 /// Whether a huge page is there and has contents in most places.
-fn is_written(start: usize) -> bool {
+fn is_written(start: Addr) -> bool {
     map::is_resident(start) == Some(true)
         && map::written_samples(start).is_some_and(|written| written >= WRITTEN_SAMPLES)
 }
 
-/// Whether enough base pages from `start` are there, close to each other.
-fn is_touched(start: usize, end: usize) -> bool {
-    let pages = ((end - start) / PAGE).min(map::RESIDENCY_MAX);
-    let is_dense =
-        |touched: usize, span: usize| touched >= PROBE_PAGES.min(pages) && touched * PROBE_SPREAD >= span;
-    map::residency(start, pages).is_some_and(|found| is_dense(found.pages, found.span)) && {
+/// Whether enough base pages of the first huge page's worth of `rest` are there, close to each other.
+fn is_touched(rest: Span) -> bool {
+    let [probe, _] = rest.split_at(HUGE);
+    let least = PROBE_PAGES.min(probe.page_count().get());
+    let is_dense = |touched: usize, spread: usize| touched >= least && touched * PROBE_SPREAD >= spread;
+    map::residency(probe).is_some_and(|found| is_dense(found.pages, found.spread)) && {
         // The shared page of zeros, which a read maps, is no touch.
-        let (mut touched, mut first, mut last) = (0, 0, 0);
-        let looked = PageMap::open().and_then(|map| {
-            map.look(start, start + pages * PAGE, |page, entry| {
+        let (mut touched, mut reach) = (0, Span::EMPTY);
+        let scanned = PageMap::open().and_then(|map| {
+            map.for_each(probe, |page, entry| {
                 if entry.is_own() {
-                    (first, last) = (if touched == 0 { page } else { first }, page + PAGE);
+                    let start = if touched == 0 { page } else { reach.start };
+                    reach = Span::between(start, page + PAGE);
                     touched += 1;
                 }
                 true
             })
         });
-        looked.is_err() || is_dense(touched, (last - first) / PAGE)
+        scanned.is_err() || is_dense(touched, reach.page_count().get())
     }
 }
 
@@ -152,7 +160,7 @@ pub(crate) struct Windows {
     proved: usize,
     price: Price,
     /// What the arena was granted last, until its price is known.
-    untried: Option<Range>,
+    untried: Option<Span>,
 }
 
 impl Windows {
@@ -181,11 +189,10 @@ impl Windows {
 
     /// The part of what the arena was granted last that has to show its price, now that `taken` memory
     /// reaches it. Not before: memory that nobody takes would stay.
-    pub(crate) fn arena_trial(&mut self, taken: Range) -> Option<Range> {
-        let range = self.untried.filter(|range| taken.start < taken.end && taken.end > range.start)?;
+    pub(crate) fn arena_trial(&mut self, taken: Span) -> Option<Span> {
+        let granted = self.untried.filter(|granted| !taken.is_empty() && taken.end() > granted.start)?;
         self.untried = None;
-        let start = taken.start.max(range.start);
-        (start < range.end).then_some(Range { start, ..range })
+        granted.from(taken.start).non_empty()
     }
 
     /// A huge page that was tried took `ns` of processor time. Whether that was too much.
@@ -194,25 +201,23 @@ impl Windows {
     }
 
     /// Sets up the window of an arena, whose memory is handed out from the low end.
-    pub(crate) fn watch_arena(&mut self, arena: Range) {
-        let (start, end) = (round_up(arena.start, HUGE), round_down(arena.end, HUGE));
-        if let Some(place) = self.list.iter().position(Option::is_none).filter(|_| start < end) {
-            self.list[place] =
-                Some(Window { start, proved: start, at: start, end, ahead: 0, is_arena: true });
+    pub(crate) fn watch_arena(&mut self, arena: Span) {
+        let huge = arena.whole(HUGE);
+        if let Some(place) = self.list.iter_mut().find(|place| place.is_none() && !huge.is_empty()) {
+            *place = Some(Window { is_arena: true, ..Window::new(huge.start, huge.end()) });
         }
     }
 
     /// What an arena has been granted.
-    pub(crate) fn arena_granted(&self) -> Option<Range> {
-        let window = self.list.iter().flatten().find(|window| window.is_arena)?;
-        Some(Range { start: window.start, end: window.at })
+    pub(crate) fn arena_granted(&self) -> Option<Span> {
+        self.list.iter().flatten().find(|window| window.is_arena).map(Window::granted)
     }
 
     /// As if the arena had proved dense up to `end`.
     #[cfg(test)]
-    pub(crate) fn grant_arena_for_test(&mut self, end: usize) {
+    pub(crate) fn grant_arena_for_test(&mut self, end: Addr) {
         for window in self.list.iter_mut().flatten().filter(|window| window.is_arena) {
-            self.proved += end.saturating_sub(window.proved);
+            self.proved += Span::between(window.proved, end).bytes;
             window.proved = window.proved.max(end);
             window.at = window.at.max(end);
         }
@@ -221,26 +226,22 @@ impl Windows {
     /// Moves an arena's window back to its beginning, as what was dense no longer is. Returns the range that
     /// loses its huge pages: else the kernel would fill each hole in it sooner or later, to make one of its
     /// own accord.
-    pub(crate) fn withdraw_arena(&mut self) -> Option<Range> {
+    pub(crate) fn withdraw_arena(&mut self) -> Option<Span> {
         let is_granted = |window: &&mut Window| window.is_arena && window.at > window.start;
         let window = self.list.iter_mut().flatten().find(is_granted)?;
-        let range = Range { start: window.start, end: window.at };
+        let granted = window.granted();
         self.proved -= window.proved - window.start;
         (window.proved, window.at) = (window.start, window.start);
         self.untried = None;
-        Some(range)
+        Some(granted)
     }
 
     /// The part of a cold `block` to be given huge pages from the start. The rest follows as the window
     /// moves.
-    pub(crate) fn watch_block(&mut self, block: Range) -> Option<Range> {
-        self.grant(block)
-    }
-
-    fn grant(&mut self, block: Range) -> Option<Range> {
-        let start = round_up(block.start, HUGE);
-        let tail = block.end % HUGE;
-        let end = if tail >= TAIL_MIN { round_up(block.end, HUGE) } else { round_down(block.end, HUGE) };
+    pub(crate) fn watch_block(&mut self, block: Span) -> Option<Span> {
+        let start = block.start.round_up(HUGE);
+        let tail = block.end() - block.end().round_down(HUGE);
+        let end = if tail >= TAIL_MIN { block.end().round_up(HUGE) } else { block.end().round_down(HUGE) };
         if start >= end {
             return None;
         }
@@ -249,7 +250,7 @@ impl Windows {
             for index in 0..WINDOWS_MAX {
                 if let Some(window) = self.list[index]
                     && window.at == window.end
-                    && let Some(proved) = window.look()
+                    && let Some(proved) = window.scan()
                 {
                     self.advance(index, &window, proved);
                 }
@@ -258,96 +259,77 @@ impl Windows {
         let place = self.list.iter().position(Option::is_none)?;
         let affordable = self.allowance().min(self.price.limit(self.proved));
         let window = round_down(affordable, HUGE).min(GRACE).min(end - start);
-        let at = start + window;
-        self.list[place] = Some(Window { start, proved: start, at, end, ahead: 0, is_arena: false });
-        (window > 0).then_some(Range { start, end: at })
+        self.list[place] = Some(Window { at: start + window, ..Window::new(start, end) });
+        Span::new(start, window).non_empty()
     }
 
     /// Grants all of `block` that has no huge pages yet, without proof; `None` if that is nothing.
-    pub(crate) fn grant_all(&mut self, block: Range) -> Option<Range> {
-        let own = self.list.iter_mut().find(|window| {
-            window.is_some_and(|window| !window.is_arena && (block.start..block.end).contains(&window.start))
-        })?;
-        let window = own.take()?;
-        (window.at < window.end).then_some(Range { start: window.at, end: window.end })
+    pub(crate) fn grant_all(&mut self, block: Span) -> Option<Span> {
+        let own = self.list.iter_mut().find(|window| window.is_some_and(|window| window.is_of(block)))?;
+        own.take()?.ungranted().non_empty()
     }
 
     /// Drops the windows of the blocks in `gone`.
-    pub(crate) fn drop_within(&mut self, gone: Range) {
+    pub(crate) fn drop_within(&mut self, gone: Span) {
         for slot in &mut self.list {
-            if slot.is_some_and(|window| {
-                !window.is_arena && window.start >= gone.start && window.start < gone.end
-            }) {
+            if slot.is_some_and(|window| window.is_of(gone)) {
                 *slot = None;
             }
         }
     }
 
-    /// A block grew to end at `end`: its window, if it still has one, has more to grant.
-    pub(crate) fn extend(&mut self, block: Range) -> bool {
-        let own = self
-            .list
-            .iter_mut()
-            .flatten()
-            .find(|window| window.start >= block.start && window.start < block.end);
-        match own {
-            Some(window) if !window.is_arena => {
-                window.end = window.end.max(round_down(block.end + window.ahead, HUGE));
-                true
-            }
-            _ => false,
+    /// `block` has grown to this: its window, if it still has one, has more to grant.
+    pub(crate) fn extend(&mut self, block: Span) -> bool {
+        let own = self.list.iter_mut().flatten().find(|window| window.is_of(block));
+        if let Some(window) = own {
+            window.end = window.end.max((block.end() + window.ahead).round_down(HUGE));
+            return true;
         }
+        false
     }
 
     /// Sets a window where a block that grew by small steps became cold: nothing is granted before the steps
     /// have shown that they are touched.
-    pub(crate) fn watch_growth(&mut self, block: Range, cold_from: usize) -> bool {
-        let start = round_down(cold_from, HUGE);
-        let place = self
-            .list
-            .iter()
-            .position(Option::is_none)
-            .filter(|_| start >= block.start && block.len() >= HUGE);
-        if let Some(place) = place {
-            let end = round_down(block.end + GRACE, HUGE);
-            self.list[place] =
-                Some(Window { start, proved: start, at: start, end, ahead: GRACE, is_arena: false });
+    pub(crate) fn watch_growth(&mut self, block: Span, cold_from: Addr) -> bool {
+        let start = cold_from.round_down(HUGE);
+        if start < block.start || block.bytes < HUGE {
+            return false;
         }
-        place.is_some()
+        let Some(place) = self.list.iter_mut().find(|place| place.is_none()) else { return false };
+        let end = (block.end() + GRACE).round_down(HUGE);
+        *place = Some(Window { ahead: GRACE, ..Window::new(start, end) });
+        true
     }
 
     /// Whether `taken` memory of an arena reaches its window, or comes near.
-    pub(crate) fn is_near_arena_window(&self, taken: Range) -> bool {
+    pub(crate) fn is_near_arena_window(&self, taken: Span) -> bool {
         self.list
             .iter()
             .flatten()
-            .any(|window| window.is_arena && taken.end + HUGE > window.at && taken.start < window.end)
+            .any(|window| window.is_arena && taken.end() + HUGE > window.at && taken.start < window.end)
     }
 
-    /// The window that decides on the memory before `end`, if it is near: of the block from `start` on, or of
-    /// its arena.
-    pub(crate) fn near(&self, start: usize, end: usize) -> Option<(usize, Window)> {
+    /// The window that decides on the memory before the end of `block`, if it is near: the block's, or its
+    /// arena's. With its place.
+    pub(crate) fn near(&self, block: Span) -> Option<(usize, Window)> {
         let mut all = self.list.iter().enumerate();
         all.find_map(|(index, window)| {
             let window = (*window)?;
-            let covers = if window.is_arena {
-                window.start <= start && end <= window.end
-            } else {
-                (start..end).contains(&window.start)
-            };
-            (covers && end + HUGE > window.at).then_some((index, window))
+            let is_inside = window.start <= block.start && block.end() <= window.end;
+            let covers = if window.is_arena { is_inside } else { window.is_of(block) };
+            (covers && block.end() + HUGE > window.at).then_some((index, window))
         })
     }
 
-    /// The windows there are, with their places, for looking at without the lock.
+    /// Copies the windows there are, with their places, to be scanned without the lock. Returns their number.
     pub(crate) fn snapshot(&self, into: &mut [Option<Window>; WINDOWS_MAX]) -> usize {
         *into = self.list;
         self.list.iter().flatten().count()
     }
 
-    /// Believes that the window at `index`, if it is still `seen`, is dense up to `proved`, and moves it.
-    /// Returns the range to give huge pages.
-    pub(crate) fn advance(&mut self, index: usize, seen: &Window, proved: usize) -> Option<Range> {
+    /// Moves the window at `index`, if it is still `seen`, whose block has proved dense up to `proved`.
+    /// Returns the memory to give huge pages.
+    pub(crate) fn advance(&mut self, index: usize, seen: &Window, proved: Addr) -> Option<Span> {
         let window = self.list[index].as_mut().filter(|window| *window == seen)?;
         self.proved += proved - window.proved;
         window.proved = proved;
@@ -359,14 +341,13 @@ impl Windows {
         };
         let length = round_down((proved - window.start) / TRUST, HUGE).max(least);
         let length = length.min(self.price.limit(self.proved));
-        let range =
-            Range { start: window.at.max(proved), end: (proved + length).clamp(window.at, window.end) };
-        window.at = range.end.max(proved);
+        let granted = Span::between(window.at.max(proved), (proved + length).clamp(window.at, window.end));
+        window.at = granted.end();
         let is_arena = window.is_arena;
         if proved >= window.end {
             self.list[index] = None;
         }
-        let granted = (range.start < range.end).then_some(range);
+        let granted = granted.non_empty();
         if is_arena && granted.is_some() && self.price.is_tried() {
             self.untried = granted;
         }
@@ -382,7 +363,8 @@ pub(crate) const NO_WINDOWS: Snapshot = [None; WINDOWS_MAX];
 mod tests {
     use super::*;
 
-    const BASE: usize = 1 << 40;
+    const BASE: Addr = Addr::new(1 << 40);
+    const BLOCK: Span = Span::new(BASE, 64 << 20);
 
     /// Windows of a machine whose free memory is its own.
     fn trusting() -> Windows {
@@ -398,11 +380,10 @@ mod tests {
     #[test]
     fn the_first_blocks_share_the_grace() {
         let mut windows = trusting();
-        let block =
-            |index: usize| Range { start: BASE + (index << 30), end: BASE + (index << 30) + (1 << 29) };
+        let block = |index: usize| Span::new(BASE + (index << 30), 1 << 29);
         let first = windows.watch_block(block(0)).expect("the grace");
-        assert_eq!(first.len(), GRACE);
-        // These ranges are not mapped, so nothing can have proved itself.
+        assert_eq!(first.bytes, GRACE);
+        // These blocks are not mapped, so nothing can have proved itself.
         assert_eq!(windows.watch_block(block(1)), None);
         windows.drop_within(block(0));
         assert!(windows.watch_block(block(2)).is_some());
@@ -411,13 +392,12 @@ mod tests {
     #[test]
     fn proof_moves_a_fence_to_its_end() {
         let mut windows = trusting();
-        let block = Range { start: BASE, end: BASE + (64 << 20) };
-        windows.watch_block(block);
+        windows.watch_block(BLOCK);
         let mut granted = GRACE;
         while let Some(window) = windows.list[0] {
             if let Some(more) = windows.advance(0, &window, window.proved + HUGE) {
                 assert_eq!(more.start, window.at);
-                granted += more.len();
+                granted += more.bytes;
             }
             let ahead = windows.list[0].map_or(0, |window| window.unproved());
             assert!(ahead <= SETTLED_WINDOW);
@@ -429,22 +409,22 @@ mod tests {
     #[test]
     fn an_overtaken_fence_jumps_and_stale_looks_change_nothing() {
         let mut windows = trusting();
-        windows.watch_block(Range { start: BASE, end: BASE + (64 << 20) });
+        windows.watch_block(BLOCK);
         let seen = window_of(&windows, 0);
         let more = windows.advance(0, &seen, BASE + GRACE + HUGE).expect("a window");
         assert_eq!(more.start, BASE + GRACE + HUGE);
         assert_eq!(windows.advance(0, &seen, BASE + GRACE + 2 * HUGE), None);
-        assert_eq!(windows.unproved(), more.len());
+        assert_eq!(windows.unproved(), more.bytes);
     }
 
     #[test]
     fn an_arena_grants_nothing_before_much_has_proved_dense() {
         let mut windows = trusting();
-        windows.watch_arena(Range { start: BASE, end: BASE + (1 << 30) });
+        windows.watch_arena(Span::new(BASE, 1 << 30));
         for proved in 1..8 {
             let seen = window_of(&windows, 0);
             let granted = windows.advance(0, &seen, BASE + proved * HUGE);
-            let expected = Range { start: BASE + proved * HUGE, end: BASE + (proved + 1) * HUGE };
+            let expected = Span::new(BASE + proved * HUGE, HUGE);
             assert_eq!(granted, (proved * HUGE >= ARENA_FROM).then_some(expected), "{proved}");
         }
     }
@@ -452,22 +432,21 @@ mod tests {
     #[test]
     fn small_tails_stay_base_pages() {
         let mut windows = trusting();
-        let got =
-            windows.watch_block(Range { start: BASE, end: BASE + HUGE + HUGE / 2 }).expect("one huge page");
-        assert_eq!(got, Range { start: BASE, end: BASE + HUGE });
-        assert_eq!(windows.watch_block(Range { start: BASE + PAGE, end: BASE + HUGE }), None);
+        let got = windows.watch_block(Span::new(BASE, HUGE + HUGE / 2)).expect("one huge page");
+        assert_eq!(got, Span::new(BASE, HUGE));
+        assert_eq!(windows.watch_block(Span::new(BASE + PAGE, HUGE - PAGE)), None);
     }
 
     #[test]
     fn where_free_memory_is_lent_out_nothing_is_granted_on_trust() {
         let mut windows = Windows::new();
         windows.price.try_for_test();
-        assert_eq!(windows.watch_block(Range { start: BASE, end: BASE + (64 << 20) }), None);
+        assert_eq!(windows.watch_block(BLOCK), None);
         let (mut granted, mut first) = (0, None);
         for proved in 1.. {
             let Some(window) = windows.list[0] else { break };
-            if let Some(more) = windows.advance(0, &window, (BASE + proved * HUGE).min(BASE + (64 << 20))) {
-                granted += more.len();
+            if let Some(more) = windows.advance(0, &window, (BASE + proved * HUGE).min(BLOCK.end())) {
+                granted += more.bytes;
                 first.get_or_insert(proved * HUGE);
                 assert!(!windows.paid(0));
             }
@@ -480,15 +459,15 @@ mod tests {
     fn an_arena_is_tried_where_its_memory_is_taken() {
         let mut windows = Windows::new();
         windows.price.try_for_test();
-        windows.watch_arena(Range { start: BASE, end: BASE + (1 << 30) });
+        windows.watch_arena(Span::new(BASE, 1 << 30));
         let proved = BASE + (16 << 20);
         let seen = window_of(&windows, 0);
         let range = windows.advance(0, &seen, proved).expect("a grant");
         assert_eq!(range.start, proved);
-        let taken = |from: usize, to: usize| Range { start: proved + from - PAGE, end: proved + to - PAGE };
+        let taken = |from: usize, to: usize| Span::between(proved + from - PAGE, proved + to - PAGE);
         assert_eq!(windows.arena_trial(taken(0, PAGE)), None, "memory before it");
         let trial = windows.arena_trial(taken(PAGE * 3, PAGE * 9)).expect("memory in it");
-        assert_eq!(trial, Range { start: proved + 2 * PAGE, end: range.end });
+        assert_eq!(trial, range.from(proved + 2 * PAGE));
         assert_eq!(windows.arena_trial(taken(PAGE * 9, PAGE * 12)), None, "once");
     }
 }

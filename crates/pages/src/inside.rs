@@ -8,15 +8,13 @@
 //! huge page whole again. Where there are many, the arena's huge pages are withdrawn, and what was filled by
 //! then is given back once more.
 
-use crate::huge_window::Range;
 use crate::pages::Pages;
 use crate::release::Reason;
-use crate::shortage;
 use crate::state::{Advice, DENSE, State};
-use crate::tag::Kind;
-use crate::units::{HUGE, PAGE, round_down, round_up};
+use crate::tag::{Kind, Run};
+use crate::units::{HUGE, PAGE};
 use core::sync::atomic::Ordering::Relaxed;
-use vellum_sys::map;
+use vellum_sys::{Addr, Span, map};
 
 /// The share of an arena's huge pages that may be holes: more are not worth them.
 const HOLES_SHARE: usize = 8;
@@ -29,8 +27,8 @@ impl Pages {
     ///
     /// # Safety
     /// The unit is the caller's, and nobody needs what is on these pages.
-    pub unsafe fn flush_inside(&self, unit: usize, pages: u16, is_asked: bool) -> usize {
-        // SAFETY: passed on.
+    pub unsafe fn flush_inside(&self, unit: Addr, pages: u16, is_asked: bool) -> usize {
+        // SAFETY: `# Safety` of this function is that of `flush_inside_again`.
         let gone = unsafe { self.flush_inside_again(unit, pages) };
         let counter = if is_asked { &self.inside.asked } else { &self.inside.decayed };
         counter.fetch_add(gone, Relaxed);
@@ -43,7 +41,7 @@ impl Pages {
     ///
     /// # Safety
     /// As there.
-    pub unsafe fn flush_inside_again(&self, unit: usize, pages: u16) -> usize {
+    pub unsafe fn flush_inside_again(&self, unit: Addr, pages: u16) -> usize {
         if self.inside.is_still.load(Relaxed) {
             return 0;
         }
@@ -51,9 +49,10 @@ impl Pages {
         while left != 0 {
             let first = left.trailing_zeros();
             let count = (left >> first).trailing_ones();
-            // SAFETY: by this function's condition.
-            if unsafe { map::flush(unit + first as usize * PAGE, count as usize * PAGE) }.is_ok() {
-                gone += count as usize * PAGE;
+            let run = Span::new(unit + first as usize * PAGE, count as usize * PAGE);
+            // SAFETY: pages of the caller's unit, which nobody needs (`# Safety`).
+            if unsafe { map::flush(run) }.is_ok() {
+                gone += run.bytes;
             }
             left &= !(((1u32 << count) - 1) << first) as u16;
         }
@@ -79,45 +78,45 @@ impl Pages {
     pub fn withdraw_huge(&self) -> bool {
         let mut state = self.state.lock();
         self.book_under_lock(&mut state);
-        let mapped = state.arenas[DENSE].mapped_bytes();
+        let mapped = state.arenas[DENSE].mapped_span();
         let granted = state.windows.arena_granted();
         self.inside.note_granted(granted);
-        let granted = granted.map_or(0, |granted| granted.len().min(mapped));
+        let granted = granted.map_or(0, |granted| granted.bytes.min(mapped.bytes));
         let holes = self.inside.holes.load(Relaxed);
         if state.still || holes == 0 || holes < granted / HOLES_SHARE {
             return false;
         }
         self.inside.holes.store(0, Relaxed);
         let Some(withdrawn) = state.windows.withdraw_arena() else { return false };
-        let start = state.arenas[DENSE].whole().start;
         drop(state);
-        // All of the arena, as one map entry; and where the kernel makes huge pages unasked, it is to make
-        // none there either.
-        Advice { unwanted: Some(Range { start, end: start + mapped }), ..Advice::NONE }.give();
+        // All of the arena, as one map entry; also where the kernel makes huge pages without a request.
+        Advice { unwanted: Some(mapped), ..Advice::NONE }.give();
         self.flush_filled(withdrawn);
         true
     }
 
     /// Gives back the ends of cold extents of the dense arena that share huge pages with others. Under the
     /// lock, some at a time, as they are anybody's otherwise.
-    fn flush_filled(&self, range: Range) {
-        let mut at = range.start;
-        while at < range.end {
+    fn flush_filled(&self, withdrawn: Span) {
+        let mut at = withdrawn.start;
+        while at < withdrawn.end() {
             let mut state = self.state.lock();
             let arena = &mut state.arenas[DENSE];
             for _ in 0..EXTENTS_AT_ONCE {
-                if at >= range.end.min(arena.whole().start + arena.mapped_bytes()) {
+                if at >= withdrawn.end().min(arena.mapped_span().end()) {
                     return;
                 }
-                let Some((head, pages, kind)) = arena.containing(arena.page(at)) else { return };
-                let (start, end) = (arena.address(head), arena.address(head + pages));
-                at = end;
-                let (first, last) = (round_up(start, HUGE), round_down(end, HUGE));
-                let ends =
-                    if first < last { [(start, first), (last, end)] } else { [(start, end), (end, end)] };
-                for (from, to) in ends.into_iter().filter(|(from, to)| kind == Kind::Cold && from < to) {
+                let Some(Run { start, pages, kind }) = arena.containing(arena.page(at)) else { return };
+                let extent = arena.span(start, pages);
+                at = extent.end();
+                let huge = extent.whole(HUGE);
+                let ends = match huge.is_empty() {
+                    true => [extent, Span::EMPTY],
+                    false => [extent.before(huge.start), extent.from(huge.end())],
+                };
+                for end in ends.into_iter().filter(|end| kind == Kind::Cold && !end.is_empty()) {
                     // SAFETY: the extent is free, and cold, while the lock is held. Locked memory stays.
-                    let _ = unsafe { map::flush(from, to - from) };
+                    let _ = unsafe { map::flush(end) };
                 }
             }
         }
@@ -125,12 +124,12 @@ impl Pages {
 
     /// Says whether there are pages inside units in use that could go if memory were short.
     pub fn note_sparse(&self, is_sparse: bool) {
-        shortage::note_sparse(is_sparse);
+        self.shortage.note_sparse(is_sparse);
     }
 
     /// Whether memory was short since the last call.
     pub fn was_short(&self) -> bool {
-        shortage::was_short()
+        self.shortage.was_short()
     }
 }
 
@@ -161,17 +160,14 @@ mod tests {
             state.windows.arena_granted()
         };
         pages.inside.note_granted(granted);
-        let is_dense =
-            |address: usize| granted.is_some_and(|range| (range.start..range.end).contains(&address));
         let (kept, gone): (Vec<_>, Vec<_>) = blocks.iter().enumerate().partition(|(index, _)| index % 4 == 0);
         // SAFETY: blocks of this test alone.
         gone.iter().for_each(|(_, block)| unsafe { pages.free(block.addr).map(drop).unwrap() });
         pages.trim(Severity::Everything);
         // Behind the last survivor are huge pages of which nothing is left: nobody makes these whole.
-        let last = kept.last().map_or(0, |(_, block)| block.addr.as_ptr() as usize);
-        let is_between = |address: usize| address < last && is_dense(address);
-        let gone: Vec<_> =
-            gone.iter().filter(|(_, block)| is_between(block.addr.as_ptr() as usize)).collect();
+        let last = kept.last().map_or(Addr::NULL, |(_, block)| block.span().start);
+        let dense = granted.map_or(Span::EMPTY, |granted| granted.before(last));
+        let gone: Vec<_> = gone.iter().filter(|(_, block)| dense.contains(block.span().start)).collect();
         assert!(gone.len() > 16, "the blocks are in the arena: {}", gone.len());
         // As `khugepaged` does: frames of zeros.
         // SAFETY: free memory of this layer, which nothing else uses; zeros are what it holds.
@@ -179,7 +175,7 @@ mod tests {
         assert!(pages.withdraw_huge());
         assert!(!pages.withdraw_huge(), "there is nothing to withdraw any more");
         for (_, block) in gone {
-            assert_ne!(map::is_resident(block.addr.as_ptr() as usize), Some(true));
+            assert_ne!(map::is_resident(block.span().start), Some(true));
         }
         for (_, block) in kept {
             // SAFETY: as above.

@@ -14,25 +14,25 @@
 //! Invariant: memory that a mapping of the program's occupies is in use here before the kernel is asked to
 //! put the mapping there, and stays so until the program has unmapped it. So nothing is handed out twice, in
 //! whatever order the program calls. To *claim* a place is to take its free memory off the lists for a
-//! mapping that the kernel is about to make; the claim is settled or withdrawn once the kernel has answered.
+//! mapping that the kernel is about to make; the claim is confirmed or withdrawn once the kernel has
+//! answered.
 //!
 //! *Tainted* memory has attributes, or contents, that fresh memory has not: it is mapped anew when it is
 //! given back.
 
 use crate::error::OutOfMemory;
-use crate::huge_window::Range;
 use crate::pages::{Extent, Pages, Request, locate};
-use crate::state::{ARENAS, LARGE, State, WHOLE};
-use crate::tag::{Kind, PageNo, flag};
+use crate::state::{ARENAS, Block, LARGE, State};
+use crate::tag::{Kind, PageNo, Run, flag};
 use crate::units::{ARENA_BYTES, PAGE};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 use vellum_sys::lock::Held;
-use vellum_sys::{map, thread};
+use vellum_sys::{Addr, Span, map, thread};
 
-/// How often, and after how long, a claim looks whether frames of free memory are still being dealt with: 0.2
-/// s in all.
-const AWAY_LOOKS: u32 = 1000;
+/// How often, and after how long, a claim checks whether another thread still has the frames of free memory
+/// in hand: 0.2 s in all.
+const AWAY_CHECKS: u32 = 1000;
 const AWAY_NS: u64 = 200_000;
 
 /// To whom a region of address space belongs.
@@ -60,40 +60,41 @@ pub enum Unclaimed {
 /// A stretch of address space with one owner.
 struct Region {
     owner: Owner,
-    end: usize,
-    /// The extent it is a part of: arena, first page, pages.
-    extent: Option<(usize, PageNo, u32)>,
-    /// Free memory that somebody has in hand.
+    span: Span,
+    /// The extent it is a part of.
+    extent: Option<Block>,
+    /// Free memory that another thread has in hand.
     away: bool,
 }
 
 impl State {
-    fn region(&mut self, at: usize, end: usize) -> Region {
-        let all = |owner, end| Region { owner, end, extent: None, away: false };
-        if !self.is_init || end <= self.base {
-            return all(Owner::Kernel, end);
+    /// The first region of `range`.
+    fn region(&mut self, range: Span) -> Region {
+        let (at, whole) = (range.start, self.whole());
+        let all = |owner, end| Region { owner, span: range.before(end), extent: None, away: false };
+        if !self.is_init || range.end() <= whole.start {
+            return all(Owner::Kernel, range.end());
         }
-        if at < self.base {
-            return all(Owner::Kernel, self.base.min(end));
+        if at < whole.start {
+            return all(Owner::Kernel, whole.start);
         }
-        let index = (at - self.base) / ARENA_BYTES;
+        let index = (at - whole.start) / ARENA_BYTES;
         if index >= ARENAS {
-            let tables_end = self.base + WHOLE;
-            let is_table = self.arenas[0].is_reserved() && at < tables_end;
-            return if is_table { all(Owner::Block, tables_end.min(end)) } else { all(Owner::Kernel, end) };
+            let is_table = self.arenas[0].is_reserved() && whole.contains(at);
+            return if is_table { all(Owner::Block, whole.end()) } else { all(Owner::Kernel, range.end()) };
         }
         let arena = &mut self.arenas[index];
         let arena_end = arena.address(0) + ARENA_BYTES;
-        if !arena.holds(at) {
+        if !arena.mapped_span().contains(at) {
             // Up to the limit it is reserved, if it is; behind it the program has mapped something.
-            let limit = arena.address(arena.limit());
+            let limit = arena.whole().end();
             return match arena.is_reserved() && at < limit {
-                true => all(Owner::Nobody, limit.min(end)),
-                false => all(Owner::Kernel, arena_end.min(end)),
+                true => all(Owner::Nobody, limit),
+                false => all(Owner::Kernel, arena_end),
             };
         }
         let page = arena.page(at);
-        let Some((start, pages, kind)) = arena.containing(page) else {
+        let Some(Run { start, pages, kind }) = arena.containing(page) else {
             return all(Owner::Block, at + PAGE);
         };
         let flags = arena.flags(start);
@@ -106,24 +107,24 @@ impl State {
         };
         Region {
             owner,
-            end: arena.address(start + pages).min(end),
-            extent: Some((index, start, pages)),
+            span: range.before(arena.address(start + pages)),
+            extent: Some(Block { arena: index, page: start, pages }),
             away: kind == Kind::Used && owner == Owner::Nobody,
         }
     }
 
     fn add_flags(&mut self, region: &Region, flags: u8) {
-        if let Some((arena, start, _)) = region.extent {
-            let before = self.arenas[arena].flags(start);
-            self.arenas[arena].set_flags(start, before | flags);
+        if let Some(Block { arena, page, .. }) = region.extent {
+            let before = self.arenas[arena].flags(page);
+            self.arenas[arena].set_flags(page, before | flags);
         }
     }
 
-    /// Makes the part of a used extent that lies in `at..region.end` an extent of its own; its first page.
-    fn cut_out(&mut self, region: &Region, at: usize) -> Option<(usize, PageNo)> {
-        let (arena, start, pages) = region.extent?;
+    /// Makes a region, a part of a used extent, an extent of its own; its arena and first page.
+    fn cut_out(&mut self, region: &Region) -> Option<(usize, PageNo)> {
+        let Block { arena, page: start, pages } = region.extent?;
         let arena_of = &mut self.arenas[arena];
-        let (page, stop) = (arena_of.page(at), arena_of.page(region.end - 1) + 1);
+        let (page, stop) = (arena_of.page(region.span.start), arena_of.page(region.span.end() - 1) + 1);
         if page > start {
             arena_of.split(start, page - start);
         }
@@ -132,6 +133,26 @@ impl State {
         }
         Some((arena, page))
     }
+
+    /// Calls `visit` with each region of `range`, in order, until it returns an error.
+    fn for_each_region<E>(
+        &mut self,
+        range: Span,
+        mut visit: impl FnMut(&mut State, &Region) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut rest = range;
+        while !rest.is_empty() {
+            let region = self.region(rest);
+            visit(self, &region)?;
+            rest = rest.from(region.span.end());
+        }
+        Ok(())
+    }
+}
+
+/// The addresses from `start` on, `bytes` of them, as far as there are addresses.
+fn clamped(start: Addr, bytes: usize) -> Span {
+    Span::between(start, start.saturating_add(bytes))
 }
 
 impl Pages {
@@ -148,7 +169,7 @@ impl Pages {
     /// Makes the block that starts at `addr` a mapping of the program's own.
     pub fn make_mapping(&self, addr: NonNull<u8>) {
         let mut state = self.state.lock();
-        if let Ok((arena, page, _)) = locate(&mut state, addr.as_ptr() as usize) {
+        if let Ok(Block { arena, page, .. }) = locate(&mut state, Addr::of(addr.as_ptr())) {
             let flags = state.arenas[arena].flags(page);
             state.arenas[arena].set_flags(page, flags | flag::MAPPING);
         }
@@ -158,31 +179,29 @@ impl Pages {
     /// the attributes of fresh memory; whether they do.
     pub fn separate_mapping(&self, addr: NonNull<u8>, bytes: usize) -> bool {
         let mut state = self.state.lock();
-        let start = addr.as_ptr() as usize;
-        let region = state.region(start, start.saturating_add(bytes));
-        let Some((arena, head, _)) = region.extent else { return false };
-        let is_plain = state.arenas[arena].flags(head) & (flag::MAPPING | flag::TAINTED) == flag::MAPPING;
-        is_plain && region.end == start + bytes && state.cut_out(&region, start).is_some()
+        let region = state.region(clamped(Addr::of(addr.as_ptr()), bytes));
+        let Some(Block { arena, page, .. }) = region.extent else { return false };
+        let is_plain = state.arenas[arena].flags(page) & (flag::MAPPING | flag::TAINTED) == flag::MAPPING;
+        is_plain && region.span.bytes == bytes && state.cut_out(&region).is_some()
     }
 
-    /// Who owns the memory from `at` on, and up to where, at most `end`.
-    pub fn owner(&self, at: usize, end: usize) -> (Owner, usize) {
-        let region = self.state.lock().region(at, end);
-        (region.owner, region.end)
+    /// The first part of `range` that has one owner, and who that is.
+    pub fn owner(&self, range: Span) -> (Owner, Span) {
+        let region = self.state.lock().region(range);
+        (region.owner, region.span)
     }
 
-    /// Gives up what the program has mapped from `at` on, one region of it, at most up to `end`; both
-    /// page-aligned. Returns whose that was, and where it ends. The caller asks the kernel to unmap the
-    /// [`Owner::Kernel`]'s part.
+    /// Gives up the first part of `range`, whole pages, that has one owner. Returns who that was, and the
+    /// part. The caller has the kernel unmap the part of [`Owner::Kernel`].
     ///
     /// # Safety
     /// Nobody uses that memory any more.
-    pub unsafe fn unmap(&self, at: usize, end: usize) -> (Owner, usize) {
+    pub unsafe fn unmap(&self, range: Span) -> (Owner, Span) {
         let mut state = self.state.lock();
-        let region = state.region(at, end);
+        let region = state.region(range);
         match region.owner {
             Owner::Mapping => {
-                if let Some((arena, page)) = state.cut_out(&region, at) {
+                if let Some((arena, page)) = state.cut_out(&region) {
                     self.give_back(state, arena, page);
                 }
             }
@@ -191,87 +210,78 @@ impl Pages {
                 // block is freed.
                 state.add_flags(&region, flag::TAINTED);
                 // SAFETY: the program gives this memory up; without a map entry to spare it keeps its frames.
-                let _ = unsafe { map::close(at, region.end - at) };
+                let _ = unsafe { map::close(region.span) };
             }
             _ => {}
         }
-        (region.owner, region.end)
+        (region.owner, region.span)
     }
 
     /// Notes that the program is about to change attributes of the memory from `addr` on, `bytes` long, so
-    /// that it is mapped anew when it is given back. Returns the bytes before the first that is not mapped as
-    /// far as the program knows.
+    /// that it is mapped anew when it is given back. Returns the bytes before the first one that the program
+    /// has not mapped.
     pub fn taint(&self, addr: *const u8, bytes: usize) -> usize {
-        let mut state = self.state.lock();
-        let end = (addr as usize).saturating_add(bytes);
-        let mut at = addr as usize;
-        while at < end {
-            let region = state.region(at, end);
+        let range = clamped(Addr::of(addr), bytes);
+        let visited = self.state.lock().for_each_region(range, |state, region| {
             match region.owner {
-                Owner::Nobody => return at - addr as usize,
-                Owner::Mapping | Owner::Block => state.add_flags(&region, flag::TAINTED),
+                Owner::Nobody => return Err(region.span.start - range.start),
+                Owner::Mapping | Owner::Block => state.add_flags(region, flag::TAINTED),
                 Owner::Kernel => {}
             }
-            at = region.end;
-        }
-        bytes
+            Ok(())
+        });
+        visited.err().unwrap_or(bytes)
     }
 
-    /// Leaves the memory in `start..end`, which the program has sealed, to the kernel for good.
-    pub fn seal(&self, start: usize, end: usize) {
-        let mut state = self.state.lock();
-        let mut at = start;
-        while at < end {
-            let region = state.region(at, end);
+    /// Leaves memory that the program has sealed to the kernel for good.
+    pub fn seal(&self, sealed: Span) {
+        let _ = self.state.lock().for_each_region(sealed, |state, region| {
             if matches!(region.owner, Owner::Mapping | Owner::Block)
-                && let Some((arena, page)) = state.cut_out(&region, at)
+                && let Some((arena, page)) = state.cut_out(region)
             {
                 state.arenas[arena].set_flags(page, flag::SEALED);
             }
-            at = region.end;
-        }
+            Ok::<(), ()>(())
+        });
     }
 
-    /// Gives the frames of pages of zeros in `start..end` back, where they are the program's.
+    /// Gives the frames of pages of zeros in `range` back, where they are the program's.
     ///
     /// # Safety
     /// Nobody writes there meanwhile.
-    pub unsafe fn flush_zeros(&self, start: usize, end: usize) {
-        let mut at = start;
-        while at < end {
-            let (owner, stop) = self.owner(at, end);
-            if owner == Owner::Mapping {
-                for page in (at..stop).step_by(PAGE).filter(|&page| map::is_resident(page) == Some(true)) {
-                    // SAFETY: a page of the program's, which it registers and so can read.
-                    let words = unsafe { core::slice::from_raw_parts(page as *const u64, PAGE / 8) };
-                    if words.iter().all(|&word| word == 0) {
-                        // SAFETY: it reads as before, and nobody writes there.
-                        let _ = unsafe { map::flush(page, PAGE) };
-                    }
+    pub unsafe fn flush_zeros(&self, range: Span) {
+        let mut rest = range;
+        while !rest.is_empty() {
+            let (owner, part) = self.owner(rest);
+            rest = rest.from(part.end());
+            let is_resident = |&page: &Addr| map::is_resident(page) == Some(true);
+            for page in part.pages().filter(|_| owner == Owner::Mapping).filter(is_resident) {
+                // SAFETY: a page of the program's, which it registers and so can read.
+                let words = unsafe { core::slice::from_raw_parts(page.ptr::<u64>(), PAGE / 8) };
+                if words.iter().all(|&word| word == 0) {
+                    // SAFETY: the page reads as before, and nobody writes there.
+                    let _ = unsafe { map::flush(Span::new(page, PAGE)) };
                 }
             }
-            at = stop;
         }
     }
 
-    /// Takes the place from `start` on for a mapping that the kernel is about to make there, in the place of
-    /// what is there if `replace`. Whether any of it is this layer's: then the kernel must be asked for
-    /// exactly this place (`MAP_FIXED`), and the claim be ended by [`Pages::settle_claim`] or
-    /// [`Pages::withdraw_claim`].
+    /// Takes `place` for a mapping that the kernel is about to make there, over existing mappings if
+    /// `replace`. Returns whether any of it is this layer's: then the kernel must be given exactly this place
+    /// (`MAP_FIXED`), and [`Pages::confirm_claim`] or [`Pages::withdraw_claim`] ends the claim.
     ///
     /// # Errors
     /// [`Unclaimed`]; nothing has changed then.
-    pub fn claim(&self, start: usize, bytes: usize, replace: bool) -> Result<bool, Unclaimed> {
-        let end = start.checked_add(bytes).ok_or(Unclaimed::Refused)?;
-        let mut state = self.lock_with_all_at_home(start, end)?;
-        state.annex_is_lost_to(start, end);
-        let (mut ours, mut at) = (false, start);
-        while at < end {
-            let region = state.region(at, end);
+    pub fn claim(&self, place: Span, replace: bool) -> Result<bool, Unclaimed> {
+        place.start.checked_add(place.bytes).ok_or(Unclaimed::Refused)?;
+        let mut state = self.lock_with_all_at_home(place)?;
+        state.annex_is_lost_to(place);
+        let mut ours = false;
+        state.for_each_region(place, |_, region| {
             match (region.owner, region.extent) {
                 (Owner::Kernel, _) => {}
                 (Owner::Block, None) => return Err(Unclaimed::Refused),
-                // Address space that was never handed out is reserved: occupied, to who asks.
+                // Address space that was never handed out is reserved, and so occupied for the program.
                 (Owner::Mapping | Owner::Block, _) | (Owner::Nobody, None) if !replace => {
                     return Err(Unclaimed::Occupied);
                 }
@@ -280,51 +290,44 @@ impl Pages {
             if ours && !replace && region.owner == Owner::Kernel {
                 return Err(Unclaimed::Occupied);
             }
-            at = region.end;
-        }
+            Ok(())
+        })?;
         if !ours {
             return Ok(false);
         }
-        at = start;
-        while at < end {
-            let region = state.region(at, end);
+        state.for_each_region(place, |state, region| {
             match (region.owner, region.extent) {
-                (Owner::Nobody, Some((arena, head, _))) => {
-                    let first = state.arenas[arena].page(at);
-                    let pages = ((region.end - at) / PAGE) as u32;
+                (Owner::Nobody, Some(Block { arena, page: head, .. })) => {
+                    let first = state.arenas[arena].page(region.span.start);
+                    let pages = region.span.page_count().get() as u32;
                     let taken = state.arenas[arena].take_run(head, first, pages);
                     state.arenas[arena].set_flags(first, flag::CLAIMED | flag::MAPPING | flag::TAINTED);
                     state.book_taken(&taken);
                     if arena == LARGE {
-                        state.windows.drop_within(Range { start: at, end: region.end });
+                        state.windows.drop_within(region.span);
                     }
                 }
                 (Owner::Nobody, None) => {
-                    let arena = (at - state.base) / ARENA_BYTES;
-                    let page = state.arenas[arena].page(at);
+                    let arena = (region.span.start - state.start) / ARENA_BYTES;
+                    let page = state.arenas[arena].page(region.span.start);
                     state.arenas[arena].cut_off(page);
                 }
-                (Owner::Mapping | Owner::Block, _) => state.add_flags(&region, flag::TAINTED),
+                (Owner::Mapping | Owner::Block, _) => state.add_flags(region, flag::TAINTED),
                 (Owner::Kernel, _) => {}
             }
-            at = region.end;
-        }
+            Ok(())
+        })?;
         state.publish();
         Ok(true)
     }
 
-    /// The lock, at a moment when nobody has free memory of the range in hand.
-    fn lock_with_all_at_home(&self, start: usize, end: usize) -> Result<Held<'_, State>, Unclaimed> {
+    /// The lock, at a moment when no thread has free memory of `place` in hand.
+    fn lock_with_all_at_home(&self, place: Span) -> Result<Held<'_, State>, Unclaimed> {
         let nobody = AtomicU32::new(0);
-        for _ in 0..AWAY_LOOKS {
+        for _ in 0..AWAY_CHECKS {
             let mut state = self.state.lock();
-            let (mut at, mut away) = (start, false);
-            while at < end && !away {
-                let region = state.region(at, end);
-                away = region.away;
-                at = region.end;
-            }
-            if !away {
+            let away = |_: &mut State, region: &Region| if region.away { Err(()) } else { Ok(()) };
+            if state.for_each_region(place, away).is_ok() {
                 return Ok(state);
             }
             drop(state);
@@ -334,54 +337,41 @@ impl Pages {
     }
 
     /// Ends a claim: the kernel has made the mapping.
-    pub fn settle_claim(&self, start: usize, bytes: usize) {
-        let mut state = self.state.lock();
-        self.end_claim(&mut state, start, bytes, |state, arena, page| {
+    pub fn confirm_claim(&self, place: Span) {
+        end_claim(&mut self.state.lock(), place, |state, arena, page| {
             let flags = state.arenas[arena].flags(page);
             state.arenas[arena].set_flags(page, flags & !flag::CLAIMED);
         });
     }
 
     /// Ends a claim: the kernel has not made the mapping. What the claim took is free again.
-    pub fn withdraw_claim(&self, start: usize, bytes: usize) {
+    pub fn withdraw_claim(&self, place: Span) {
         let mut state = self.state.lock();
-        self.end_claim(&mut state, start, bytes, |state, arena, page| self.free_extent(state, arena, page));
+        end_claim(&mut state, place, |state, arena, page| self.free_extent(state, arena, page));
         state.publish();
     }
 
-    fn end_claim(
-        &self,
-        state: &mut State,
-        start: usize,
-        bytes: usize,
-        mut deal: impl FnMut(&mut State, usize, PageNo),
-    ) {
-        let end = start.saturating_add(bytes);
-        let mut at = start;
-        while at < end {
-            let region = state.region(at, end);
-            if let Some((arena, head, _)) = region.extent
-                && state.arenas[arena].flags(head) & flag::CLAIMED != 0
-            {
-                deal(state, arena, head);
-            }
-            at = region.end;
-        }
-    }
-
-    /// Heeds a program's wish for huge pages in `at..end`, which has one owner: what of a large block has
-    /// none yet is granted them at once. The layer decides by itself elsewhere.
-    pub fn request_huge(&self, at: usize, end: usize) {
+    /// Follows a program's request for huge pages in `range`, which has one owner: the memory of a large
+    /// block that has none yet is granted them at once. Everywhere else the layer decides by itself.
+    pub fn request_huge(&self, range: Span) {
         let mut state = self.state.lock();
-        let region = state.region(at, end);
-        let Some((LARGE, start, pages)) = region.extent else { return };
-        let block = Range {
-            start: state.arenas[LARGE].address(start),
-            end: state.arenas[LARGE].address(start + pages),
-        };
-        let Some(range) = state.windows.grant_all(block) else { return };
-        state.granted_to = state.granted_to.max(range.end);
+        let Some(Block { arena: LARGE, page, pages }) = state.region(range).extent else { return };
+        let block = state.arenas[LARGE].span(page, pages);
+        let Some(granted) = state.windows.grant_all(block) else { return };
+        state.granted_to = state.granted_to.max(granted.end());
         drop(state);
-        crate::state::Advice::huge(Some(range)).give();
+        crate::state::Advice::huge(Some(granted)).give();
     }
+}
+
+/// Calls `finish` with the arena and first page of each extent that is claimed in `place`.
+fn end_claim(state: &mut State, place: Span, mut finish: impl FnMut(&mut State, usize, PageNo)) {
+    let _ = state.for_each_region(place, |state, region| {
+        if let Some(Block { arena, page, .. }) = region.extent
+            && state.arenas[arena].flags(page) & flag::CLAIMED != 0
+        {
+            finish(state, arena, page);
+        }
+        Ok::<(), ()>(())
+    });
 }

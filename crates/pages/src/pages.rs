@@ -4,19 +4,23 @@
 //! without it, on extents that are in nobody's hands meanwhile. Moving is in [`crate::relocate`], giving
 //! frames back in [`crate::release`], the background in [`crate::helper`].
 
+use crate::advice::Advised;
 use crate::arena::{Arena, Taken};
+use crate::available::LimitWatch;
 use crate::config::{Config, HugePolicy};
+use crate::discard::Vacated;
 use crate::error::{Misuse, OutOfMemory};
+use crate::helper::Helper;
 use crate::holes::Inside;
-use crate::huge_window::Range;
 use crate::resident::Resident;
-use crate::state::{Advice, DENSE, SPAN, State, Use};
-use crate::tag::{Kind, PageNo, flag};
-use crate::units::{ALIGN_MAX, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, pages_of};
+use crate::shortage::Shortage;
+use crate::state::{Advice, Block, DENSE, SPAN, State, Use, WHOLE};
+use crate::tag::{Kind, PageNo, Run, flag};
+use crate::units::{ALIGN_MAX, ARENA_BYTES, LARGE_MIN, PAGE, UNIT, UNIT_PAGES, bytes_of, pages_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use vellum_sys::lock::{Guarded, Held};
-use vellum_sys::{Caps, caps, limits, map};
+use vellum_sys::{Addr, Caps, Span, caps, limits, map};
 use vellum_wire::{Counter, Slot};
 
 /// A request.
@@ -42,12 +46,26 @@ pub struct Extent {
     pub zeroed: bool,
 }
 
+impl Extent {
+    /// The block's addresses.
+    #[inline]
+    pub fn span(&self) -> Span {
+        Span::at(self.addr.as_ptr(), self.bytes)
+    }
+}
+
 /// The page layer of a process. There is one, [`Pages::global`]; tests make more.
 pub struct Pages {
     pub(crate) state: Guarded<State>,
-    pub(crate) base: AtomicUsize,
+    /// Where the span starts; 0 before the first block.
+    start: AtomicUsize,
     pub(crate) hook: AtomicPtr<()>,
     pub(crate) inside: Inside,
+    pub(crate) vacated: Vacated,
+    pub(crate) shortage: Shortage,
+    pub(crate) limits: LimitWatch,
+    pub(crate) advised: Advised,
+    pub(crate) helper: Helper,
     /// The slot, for what is counted without the lock.
     counting: AtomicPtr<Slot>,
     /// Pages that the program has mapped from the kernel since the account was written: see `elsewhere`.
@@ -61,9 +79,14 @@ impl Pages {
     pub const fn new() -> Pages {
         Pages {
             state: Guarded::new(State::new()),
-            base: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
             hook: AtomicPtr::new(core::ptr::null_mut()),
             inside: Inside::new(),
+            vacated: Vacated::new(),
+            shortage: Shortage::new(),
+            limits: LimitWatch::new(),
+            advised: Advised::new(),
+            helper: Helper::new(),
             counting: AtomicPtr::new(core::ptr::null_mut()),
             elsewhere: AtomicU64::new(0),
         }
@@ -79,46 +102,44 @@ impl Pages {
         core::ptr::eq(self, &raw const GLOBAL)
     }
 
-    /// The address range, as base and bytes, that every address ever handed out lies in. Fixed once known;
-    /// (0, 0) if no address space could be had.
-    pub fn span(&self) -> (usize, usize) {
+    /// The addresses that every block lies in. Fixed once known; empty if no address space could be had.
+    pub fn span(&self) -> Span {
         let placed = self.placed();
-        if placed != (0, 0) {
-            return placed;
+        if placed.is_empty() {
+            let mut state = self.state.lock();
+            self.init(&mut state);
         }
-        let mut state = self.state.lock();
-        if !self.init(&mut state) {
-            return (0, 0);
-        }
-        (state.base, SPAN)
+        self.placed()
     }
 
-    /// [`Pages::span`] as far as it is known: (0, 0) before the first block. Takes no lock.
+    /// [`Pages::span`] as far as it is known: empty before the first block. Takes no lock.
     #[inline]
-    pub fn placed(&self) -> (usize, usize) {
-        match self.base.load(Ordering::Acquire) {
-            0 => (0, 0),
-            base => (base, SPAN),
-        }
+    pub fn placed(&self) -> Span {
+        self.span_of(SPAN)
     }
 
-    /// All the address space, as base and bytes, that is this layer's: the span and the tables beside it.
-    /// (0, 0) before the first block. Takes no lock.
+    /// All the address space that is this layer's: the span and the tables beside it. Empty before the first
+    /// block. Takes no lock.
     #[inline]
-    pub fn reserved(&self) -> (usize, usize) {
-        match self.base.load(Ordering::Acquire) {
-            0 => (0, 0),
-            base => (base, crate::state::WHOLE),
+    pub fn reserved(&self) -> Span {
+        self.span_of(WHOLE)
+    }
+
+    #[inline]
+    fn span_of(&self, bytes: usize) -> Span {
+        match self.start.load(Ordering::Acquire) {
+            0 => Span::EMPTY,
+            start => Span::new(Addr::new(start), bytes),
         }
     }
 
-    /// The side table: unit `i`, counted from the span's base, has [`UNIT_SIDE`](crate::UNIT_SIDE) bytes at
+    /// The side table: unit `i`, counted from the span's start, has [`UNIT_SIDE`](crate::UNIT_SIDE) bytes at
     /// `i * UNIT_SIDE` from here. Mapped for every unit of every address handed out; zero until its unit's
     /// owner writes it.
     pub fn side(&self) -> *mut u8 {
         let mut state = self.state.lock();
         self.init(&mut state);
-        state.side as *mut u8
+        state.side.ptr()
     }
 
     /// Applies settings. Memory handed out before keeps the form it has.
@@ -201,7 +222,7 @@ impl Pages {
             slot.count_size(request.bytes, 1);
         }
         if request.zero && !extent.zeroed {
-            let warm = (taken.cold_from - taken.start) as usize * PAGE;
+            let warm = taken.bytes_before_cold();
             // SAFETY: the extent was taken a moment ago and nobody else knows of it.
             unsafe { extent.addr.write_bytes(0, warm) };
             let state = self.state.lock();
@@ -228,17 +249,17 @@ impl Pages {
             };
             let mut state = self.state.lock();
             let arena = &mut state.arenas[arena];
-            let end = taken.start + taken.pages;
-            let missing = (arena.address(taken.cold_from), (end - taken.cold_from) as usize * PAGE);
+            let end = taken.end();
+            let missing = arena.span(taken.cold_from, end - taken.cold_from);
             for page in (taken.start..end).step_by(UNIT_PAGES as usize) {
                 if page + UNIT_PAGES < end {
                     arena.split(page, UNIT_PAGES);
                 }
-                out[filled] = arena.address(page) as *mut u8;
+                out[filled] = arena.address(page).ptr();
                 filled += 1;
             }
             drop(state);
-            self.fetch_ahead(missing.0, missing.1);
+            self.fetch_ahead(missing);
         }
         filled
     }
@@ -251,7 +272,7 @@ impl Pages {
         let mut state = self.state.lock();
         state.before_free();
         for &unit in units {
-            if let Ok((arena, page, _)) = locate(&mut state, unit as usize) {
+            if let Ok(Block { arena, page, .. }) = locate(&mut state, Addr::of(unit)) {
                 self.free_unit(&mut state, arena, page);
             }
         }
@@ -267,13 +288,13 @@ impl Pages {
     /// Nobody uses the block any more.
     pub unsafe fn free(&self, addr: NonNull<u8>) -> Result<usize, Misuse> {
         let mut state = self.state.lock();
-        let (arena, page, pages) = locate(&mut state, addr.as_ptr() as usize)?;
+        let Block { arena, page, pages } = locate(&mut state, Addr::of(addr.as_ptr()))?;
         let flags = state.arenas[arena].flags(page);
         if flags & flag::MAPPING != 0 {
             return Err(Misuse::Mapping);
         }
         self.give_back(state, arena, page);
-        Ok(pages as usize * PAGE)
+        Ok(bytes_of(pages))
     }
 
     /// The live block that starts at `addr`.
@@ -282,12 +303,12 @@ impl Pages {
     /// [`Misuse`] if none does.
     pub fn extent_at(&self, addr: *const u8) -> Result<Extent, Misuse> {
         let mut state = self.state.lock();
-        let (arena, page, pages) = locate(&mut state, addr as usize)?;
+        let Block { arena, page, pages } = locate(&mut state, Addr::of(addr))?;
         if state.arenas[arena].flags(page) & flag::MAPPING != 0 {
             return Err(Misuse::Mapping);
         }
         let addr = NonNull::new(addr.cast_mut()).ok_or(Misuse::NotOurs)?;
-        Ok(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
+        Ok(Extent { addr, bytes: bytes_of(pages), zeroed: false })
     }
 
     /// Changes a block's length without moving it, or leaves it as it is and answers `None`.
@@ -295,7 +316,7 @@ impl Pages {
     /// # Safety
     /// `addr` is the start of a live block; when it shrinks, nobody uses what is cut off.
     pub unsafe fn resize_in_place(&self, addr: NonNull<u8>, bytes: usize) -> Option<Extent> {
-        // SAFETY: passed on.
+        // SAFETY: `# Safety` of this function is that of `stretch`.
         unsafe { self.stretch(addr, bytes, false) }
     }
 
@@ -304,7 +325,7 @@ impl Pages {
     /// # Safety
     /// As there.
     pub unsafe fn resize_in_place_zeroed(&self, addr: NonNull<u8>, bytes: usize) -> Option<Extent> {
-        // SAFETY: passed on.
+        // SAFETY: `# Safety` of this function is that of `stretch`.
         unsafe { self.stretch(addr, bytes, true) }
     }
 
@@ -314,13 +335,12 @@ impl Pages {
     /// As there.
     pub(crate) unsafe fn stretch(&self, addr: NonNull<u8>, bytes: usize, zero: bool) -> Option<Extent> {
         let pages = pages_of(bytes)?;
-        let address = addr.as_ptr() as usize;
         let mut state = self.state.lock();
-        let (arena, page, old) = locate(&mut state, address).ok()?;
+        let Block { arena, page, pages: old } = locate(&mut state, Addr::of(addr.as_ptr())).ok()?;
         if pages < old {
             self.cut(state, arena, page, pages);
         } else if pages > old {
-            let is_refused = limits::is_refused_at_once((pages - old) as usize * PAGE);
+            let is_refused = limits::is_refused_at_once(bytes_of(pages - old));
             if is_refused || !state.arenas[arena].growth_is_possible(page, pages) {
                 return None;
             }
@@ -328,36 +348,36 @@ impl Pages {
             state.book_taken(&taken);
             state.count(Counter::RegrownBlocks, 1);
             state.count(Counter::RegrownBytes, u64::from(taken.pages) * PAGE as u64);
-            let new = state.arenas[arena].address(taken.start) as *mut u8;
+            let new = state.arenas[arena].address(taken.start).ptr::<u8>();
             if taken.cold() > 0 {
                 drop(state);
                 self.fill_from_cache(arena, &mut taken);
-                self.keep_to_peak(&taken);
+                self.limit_to_peak(&taken);
                 let mut state = self.state.lock();
-                let advice = state.plan_growth(arena, address, &taken);
+                let block = state.arenas[arena].span(page, pages);
+                let advice = state.plan_growth(arena, block, &taken);
                 let flags = state.arenas[arena].flags(page) | State::flags_for(&taken, &advice);
                 state.arenas[arena].set_flags(page, flags);
-                let end = state.arenas[arena].address(taken.start + taken.pages);
-                self.after_cold(state, &advice, address, end);
+                self.after_cold(state, &advice, block);
             } else {
                 state.publish();
                 drop(state);
             }
             if zero {
                 // SAFETY: the block's own new pages.
-                unsafe { new.write_bytes(0, (taken.cold_from - taken.start) as usize * PAGE) };
+                unsafe { new.write_bytes(0, taken.bytes_before_cold()) };
             }
         }
-        Some(Extent { addr, bytes: pages as usize * PAGE, zeroed: false })
+        Some(Extent { addr, bytes: bytes_of(pages), zeroed: false })
     }
 
-    /// Shortens the used extent at `page`, keeping what is cut off in the cache.
-    fn cut(&self, mut state: Held<'_, State>, arena: usize, page: PageNo, keep: u32) {
-        state.arenas[arena].split(page, keep);
-        self.give_back(state, arena, page + keep);
+    /// Shortens the used extent at `page` to `pages`; the rest goes to the cache.
+    fn cut(&self, mut state: Held<'_, State>, arena: usize, page: PageNo, pages: u32) {
+        state.arenas[arena].split(page, pages);
+        self.give_back(state, arena, page + pages);
     }
 
-    /// Settles if need be.
+    /// Finds the arenas a place, if they have none yet. Returns whether they have one.
     pub(crate) fn init(&self, state: &mut State) -> bool {
         if state.is_init {
             return true;
@@ -371,21 +391,19 @@ impl Pages {
                 state.windows.watch_arena(dense);
                 None
             }
-            HugePolicy::Always => {
-                Some(Range { start: dense.start, end: dense.start + state.arenas[DENSE].mapped_bytes() })
-            }
+            HugePolicy::Always => Some(state.arenas[DENSE].mapped_span()),
             HugePolicy::Never => None,
         };
         Advice::huge(window).give();
-        self.base.store(state.base, Ordering::Release);
+        self.start.store(state.start.get(), Ordering::Release);
         true
     }
 
     fn extent(&self, arena: usize, taken: &Taken) -> Extent {
-        let base = self.base.load(Ordering::Relaxed) + arena * crate::units::ARENA_BYTES;
-        let address = base + taken.start as usize * PAGE;
-        let addr = NonNull::new(address as *mut u8).expect("arenas lie above the null page");
-        Extent { addr, bytes: taken.pages as usize * PAGE, zeroed: taken.warm() + taken.marked() == 0 }
+        let start = Addr::new(self.start.load(Ordering::Relaxed));
+        let address = start + arena * ARENA_BYTES + bytes_of(taken.start);
+        let addr = NonNull::new(address.ptr()).expect("arenas lie above the null page");
+        Extent { addr, bytes: bytes_of(taken.pages), zeroed: taken.warm() + taken.marked() == 0 }
     }
 
     fn refuse(&self, refused: OutOfMemory) -> Result<Extent, OutOfMemory> {
@@ -415,11 +433,10 @@ impl Pages {
         }
         if self.is_global() {
             vellum_sys::owner::claim();
-            crate::advice::reset_after_fork();
-            crate::discard::reset_after_fork();
-            crate::helper::reset_after_fork();
-            crate::available::reset_after_fork();
-            crate::release::reset_after_fork();
+            self.advised.reset_after_fork();
+            self.vacated.reset_after_fork();
+            self.helper.reset_after_fork();
+            self.limits.reset_after_fork();
         }
     }
 }
@@ -431,7 +448,7 @@ impl Drop for Pages {
         let state = self.state.lock();
         if state.is_init && state.arenas[DENSE].is_reserved() {
             // SAFETY: all who held a block of this layer was to be gone before it.
-            let _ = unsafe { map::release(state.base, crate::state::WHOLE) };
+            let _ = unsafe { map::release(state.whole()) };
         }
     }
 }
@@ -442,13 +459,15 @@ impl Default for Pages {
     }
 }
 
-/// The used extent that starts at `address`: its arena, first page and length.
-pub(crate) fn locate(state: &mut State, address: usize) -> Result<(usize, PageNo, u32), Misuse> {
+/// The used extent that starts at `address`.
+pub(crate) fn locate(state: &mut State, address: Addr) -> Result<Block, Misuse> {
     let arena = state.arena_at(address).ok_or(Misuse::NotOurs)?;
     let page = state.arenas[arena].page(address);
-    if !address.is_multiple_of(PAGE) {
+    if !address.is_aligned(PAGE) {
         return Err(match state.arenas[arena].containing(page) {
-            Some((start, _, Kind::Used)) => Misuse::InsideBlock { start: state.arenas[arena].address(start) },
+            Some(Run { start, kind: Kind::Used, .. }) => {
+                Misuse::InsideBlock { start: state.arenas[arena].address(start) }
+            }
             _ => Misuse::AlreadyFree,
         });
     }
@@ -457,7 +476,7 @@ pub(crate) fn locate(state: &mut State, address: usize) -> Result<(usize, PageNo
     if state.arenas[arena].flags(page) & flag::AWAY != 0 {
         return Err(Misuse::AlreadyFree);
     }
-    Ok((arena, page, pages))
+    Ok(Block { arena, page, pages })
 }
 
 const _: () = assert!(UNIT.is_multiple_of(PAGE));

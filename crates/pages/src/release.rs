@@ -13,31 +13,30 @@
 //! is the discardable page of the 1992 paper: the kernel takes it when it must, without write-back. *Flushed*
 //! gives the frame back now.
 
-use crate::available;
 use crate::config::Severity;
 use crate::holes::beside_whole_huge;
 use crate::pages::Pages;
 use crate::state::{ARENAS, DENSE, KEPT, State, WARM};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
+use vellum_sys::checks::{Check, Checks};
 use vellum_sys::lock::Held;
-use vellum_sys::looks::{Look, Looks};
 use vellum_sys::thread::wait;
-use vellum_sys::{clock, limits, map};
+use vellum_sys::{Span, clock, limits, map};
 use vellum_wire::Counter;
 
 /// Extents taken out of the free lists at a time.
 pub(crate) const VICTIMS: usize = 16;
 /// Most pages flushed by one call into the kernel: 64 MiB, so that a lock on the map is not held for long.
 const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
-/// Below this many cached pages limits are not looked at: a process with so little cached kills nobody.
-const LOOK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
-/// How long a look at the limits holds, in milliseconds.
-const LOOK_MS: u64 = 50;
-/// How often, and after how long, somebody who finds no memory looks whether others have put back what they
-/// took out: 0.2 s in all.
-const RETURNS_LOOKS: u32 = 1000;
+/// Below this many cached pages limits are not checked: so few cannot be what a process is killed for.
+const CHECK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
+/// How long a check of the limits holds, in milliseconds.
+const CHECK_MS: u64 = 50;
+/// How often, and after how long, a thread that finds no memory checks whether others have returned the
+/// extents that they took out: 0.2 s in all.
+const RETURNS_CHECKS: u32 = 1000;
 const RETURNS_NS: u64 = 200_000;
 /// From this many pages a free is large enough to start the helper for.
 const HELPER_MIN: u64 = (512usize << 10).div_euclid(PAGE) as u64;
@@ -67,28 +66,22 @@ impl Reason {
 pub(crate) struct Victim {
     pub(crate) arena: usize,
     pub(crate) page: PageNo,
-    pub(crate) start: usize,
-    pub(crate) pages: u32,
+    pub(crate) span: Span,
     pub(crate) flags: u8,
     pub(crate) kind: Kind,
 }
 
 impl Victim {
-    const NONE: Victim = Victim { arena: 0, page: 0, start: 0, pages: 0, flags: 0, kind: Kind::Cold };
-}
+    const NONE: Victim = Victim { arena: 0, page: 0, span: Span::EMPTY, flags: 0, kind: Kind::Cold };
 
-static DISTRESS: AtomicU64 = AtomicU64::new(u64::MAX);
-static LOOKS: Looks = Looks::over(AtomicU32::new(0), AtomicU32::new(0));
-
-/// In a forked child: the thread that was looking does not exist there.
-pub(crate) fn reset_after_fork() {
-    DISTRESS.store(u64::MAX, Ordering::Relaxed);
-    LOOKS.reset_after_fork();
+    pub(crate) fn pages(&self) -> u32 {
+        self.span.page_count().get() as u32
+    }
 }
 
 /// Whether this many cached pages could matter to a limit.
-pub(crate) fn is_worth_a_look(cached: u64) -> bool {
-    cached >= LOOK_MIN
+pub(crate) fn is_worth_checking(cached: u64) -> bool {
+    cached >= CHECK_MIN
 }
 
 impl Pages {
@@ -96,16 +89,16 @@ impl Pages {
     pub(crate) fn after_free(&self, mut state: Held<'_, State>, pages: u32) {
         let cached = state.free_pages(Kind::Warm);
         let mode = state.config.discard;
-        let at_once = state.config.decay_ms == 0 && mode.decays();
+        let at_once = state.config.decay_ms == 0 && state.decays();
         let large = u64::from(pages) >= HELPER_MIN;
-        let mut look = false;
-        if self.is_global() && is_worth_a_look(cached) && mode.heeds_pressure() {
-            look = cached > state.harmless;
-            if !look && large {
+        let mut is_due = false;
+        if self.is_global() && is_worth_checking(cached) && mode.follows_pressure() {
+            is_due = cached > state.harmless;
+            if !is_due && large {
                 let now = clock::now_ms();
-                look = now.wrapping_sub(state.looked_ms) > LOOK_MS;
-                if look {
-                    state.looked_ms = now;
+                is_due = now.wrapping_sub(state.checked_ms) > CHECK_MS;
+                if is_due {
+                    state.checked_ms = now;
                 }
             }
         }
@@ -115,10 +108,10 @@ impl Pages {
             self.trim(Severity::Flush);
             return;
         }
-        if look {
-            self.respect_limits();
+        if is_due {
+            self.enforce_limits();
         }
-        if is_worth_a_look(cached) {
+        if is_worth_checking(cached) {
             self.mark_at_once(mode);
         }
         if cached >= HELPER_MIN {
@@ -126,13 +119,12 @@ impl Pages {
         }
     }
 
-    /// Tells the kernel that `pages` pages at `start` are not needed; returns what they are then.
-    pub(crate) fn let_go(&self, start: usize, pages: u32, flags: u8, mark: bool) -> Kind {
-        let len = pages as usize * PAGE;
+    /// Gives the frames of free memory back, or marks it; returns its kind afterwards.
+    pub(crate) fn let_go(&self, free: Span, flags: u8, mark: bool) -> Kind {
         let still = self.state.lock().still;
         if mark && !still {
-            // SAFETY: the range is in nobody's hands.
-            return match unsafe { map::discard(start, len) } {
+            // SAFETY: the memory is free, and out of its list: no other thread uses it.
+            return match unsafe { map::discard(free) } {
                 Ok(true) => Kind::Marked,
                 Ok(false) => Kind::Cold,
                 Err(_) => Kind::Warm,
@@ -140,8 +132,8 @@ impl Pages {
         }
         // A filter on system calls that lets a program allocate lets it map.
         let anew = still || flags & flag::ENTRY != 0;
-        // SAFETY: the range is in nobody's hands.
-        let gone = unsafe { if anew { map::renew(start, len) } else { map::flush(start, len) } };
+        // SAFETY: the memory is free, and out of its list: no other thread uses it.
+        let gone = unsafe { if anew { map::renew(free) } else { map::flush(free) } };
         // A range that cannot be flushed (locked memory, a filter on system calls) is still good for reuse.
         if gone.is_ok() { Kind::Cold } else { Kind::Warm }
     }
@@ -152,7 +144,7 @@ impl Pages {
         let (mut victims, count) = self.take_victims(from, most);
         let victims = &mut victims[..count];
         for victim in &mut *victims {
-            victim.kind = match self.let_go(victim.start, victim.pages, victim.flags, mark) {
+            victim.kind = match self.let_go(victim.span, victim.flags, mark) {
                 // What the kernel would not take (locked memory, a filter on system calls) is still good for
                 // reuse.
                 Kind::Warm => from,
@@ -181,10 +173,10 @@ impl Pages {
                 let limit = u32::try_from(left).unwrap_or(u32::MAX).min(FLUSH_PAGES);
                 let Some(taken) = state.arenas[arena].take_victim(from, limit) else { break };
                 left -= u64::from(taken.pages);
-                let start = state.arenas[arena].address(taken.start);
-                let (page, pages, flags) = (taken.start, taken.pages, taken.flags);
+                let span = state.arenas[arena].span_of(&taken);
+                let (page, flags) = (taken.start, taken.flags);
                 state.arenas[arena].set_flags(page, flags | flag::AWAY);
-                victims[count] = Victim { arena, page, start, pages, flags, kind: from };
+                victims[count] = Victim { arena, page, span, flags, kind: from };
                 count += 1;
             }
         }
@@ -202,15 +194,14 @@ impl Pages {
             let mut flags = victim.flags;
             if victim.kind == Kind::Cold {
                 state.entries = state.entries.saturating_sub(u32::from(flags & flag::ENTRY != 0));
-                state.resident.shrink(u64::from(victim.pages));
+                state.resident.shrink(u64::from(victim.pages()));
                 flags = 0;
             }
             if victim.kind != from {
-                changed += u64::from(victim.pages);
+                changed += u64::from(victim.pages());
             }
             if victim.kind == Kind::Cold && victim.arena == DENSE {
-                let beside = beside_whole_huge(victim.start, victim.pages as usize * PAGE);
-                self.inside.note_holes(victim.start, beside);
+                self.inside.note_holes(victim.span.start, beside_whole_huge(victim.span));
             }
             state.arenas[victim.arena].set_flags(victim.page, flags);
             state.arenas[victim.arena].free_extent(victim.page, victim.kind);
@@ -263,7 +254,7 @@ impl Pages {
     /// is used up. Bounded, as that thread may have been stopped for good.
     pub(crate) fn await_returns(&self) {
         let nobody = AtomicU32::new(0);
-        for _ in 0..RETURNS_LOOKS {
+        for _ in 0..RETURNS_CHECKS {
             if self.state.lock().away == 0 {
                 return;
             }
@@ -271,61 +262,62 @@ impl Pages {
         }
     }
 
-    /// Looks at the limits and marks what exceeds their headroom: cached frames must never be what a process
-    /// dies of. Half of the least headroom of late is kept clear, for what others take before the next look.
-    pub(crate) fn respect_limits(&self) {
-        if !self.heeds_limits() {
+    /// Reads the limits and marks the cached frames that exceed their headroom: a process must never be
+    /// killed for cached frames. Half of the least recent headroom stays clear for memory that others take
+    /// before the next check.
+    pub(crate) fn enforce_limits(&self) {
+        if !self.follows_limits() {
             return;
         }
-        // A thread can free more while another one looks than what that one has found harmless.
+        // A thread can free more while another one checks than the amount that check has found harmless.
         let now = || clock::now_ms() as u32;
-        let mut due = LOOKS.ask(now());
-        while let Some(look) = due {
-            self.look_at_limits(&look);
-            due = LOOKS.made(&look, now());
+        let mut due = self.limits.checks.request(now());
+        while let Some(check) = due {
+            self.check_limits(&check);
+            due = self.limits.checks.done(&check, now());
         }
     }
 
     /// The same, for the helper, on which the program's threads do not rely: it has to wait for a processor
     /// while they allocate.
-    pub(crate) fn respect_limits_aside(&self) {
-        if self.heeds_limits() {
-            self.look_at_limits(&LOOKS.aside());
+    pub(crate) fn enforce_limits_aside(&self) {
+        if self.follows_limits() {
+            self.check_limits(&self.limits.checks.aside());
         }
     }
 
-    fn look_at_limits(&self, look: &Look) {
-        let limits = available::current();
+    fn check_limits(&self, check: &Check) {
+        let limits = self.limits.current();
         let of_group = limits.group_headroom();
         self.state.lock().note_group_headroom(of_group);
-        self.apply_look(limits::machine_available().min(of_group.unwrap_or(u64::MAX)), Some(look));
+        self.apply_check(limits::machine_available().min(of_group.unwrap_or(u64::MAX)), Some(check));
     }
 
-    fn heeds_limits(&self) -> bool {
+    fn follows_limits(&self) -> bool {
         let state = self.state.lock();
-        !state.still && state.config.discard.heeds_pressure()
+        !state.still && state.config.discard.follows_pressure()
     }
 
     /// Keeps the unmarked cache within half of `headroom` bytes.
     pub fn apply_limits(&self, headroom: u64) {
-        self.apply_look(headroom, None);
+        self.apply_check(headroom, None);
     }
 
-    fn apply_look(&self, headroom: u64, look: Option<&Look>) {
+    fn apply_check(&self, headroom: u64, check: Option<&Check>) {
         let mut state = self.state.lock();
         let now = clock::now_ms();
         let mut least = headroom;
-        if let Some(look) = look {
-            if Looks::is_older(look.number, state.look) {
+        if let Some(check) = check {
+            if Checks::is_older(check.number, state.check) {
                 return;
             }
-            state.look = look.number;
+            state.check = check.number;
             least = state.headroom.note(headroom, now);
         }
         let harmless = least / 2 / PAGE as u64;
         let cached = state.free_pages(Kind::Warm);
         state.harmless = harmless;
-        state.looked_ms = now;
+        state.checked_ms = now;
         drop(state);
         if cached > harmless {
             self.mark_some(cached - harmless);
@@ -336,7 +328,7 @@ impl Pages {
     /// group may take all that is left of the limit before the next one, and the kernel then ends somebody
     /// unless it can take the cache.
     pub(crate) fn mark_idle(&self) {
-        if available::current().group_headroom().is_none() {
+        if self.limits.current().group_headroom().is_none() {
             return;
         }
         let idle = self.state.lock().low_water[WARM].idle();
@@ -346,14 +338,14 @@ impl Pages {
 
     /// Whether the control group ran into a limit since the last call.
     pub(crate) fn is_in_distress(&self) -> bool {
-        let now = available::current().distress();
-        let before = DISTRESS.swap(now, Ordering::Relaxed);
+        let now = self.limits.current().distress();
+        let before = self.limits.distress.swap(now, Ordering::Relaxed);
         before != u64::MAX && now > before
     }
 
     /// A part of the decay time has passed: flushes what was not needed for the whole of it, marked or not.
     pub fn decay(&self) -> usize {
-        if !self.discard_mode().decays() {
+        if !self.decays() {
             return 0;
         }
         let mut gone = 0;

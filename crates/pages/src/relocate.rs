@@ -8,46 +8,47 @@
 use crate::arena::Taken;
 use crate::error::OutOfMemory;
 use crate::pages::{Extent, Pages, locate};
-use crate::state::{ENTRIES_MAX, LARGE, Use};
-use crate::tag::{Kind, PageNo, flag};
-use crate::units::{ALIGN_MAX, MOVE_MIN, PAGE, pages_of};
+use crate::state::{Block, ENTRIES_MAX, LARGE, Use};
+use crate::tag::{Kind, flag};
+use crate::units::{ALIGN_MAX, MOVE_MIN, PAGE, bytes_of, pages_of};
 use core::ptr::NonNull;
 use vellum_sys::transfer::{self, Way};
-use vellum_sys::{limits, map};
+use vellum_sys::{Addr, Span, limits, map};
 use vellum_wire::Counter;
 
-/// A used extent, by where its records are.
+/// A used extent: where its records are, where it is, and its flags.
 #[derive(Clone, Copy)]
 struct Spot {
-    arena: usize,
-    page: PageNo,
-    pages: u32,
-    start: usize,
+    block: Block,
+    span: Span,
     flags: u8,
 }
 
-/// Copies what could not be moved, and flushes where it was, so that the place is empty as after a move.
+/// Copies memory that could not be moved, and flushes it, so that the source is empty as after a move.
 ///
 /// # Safety
-/// Both are in the caller's hands, at least `len` bytes each.
-unsafe fn bring_back(from: &Spot, to: &Spot, len: usize) {
-    // SAFETY: two different blocks do not overlap; the first is not needed after this.
+/// Both are in the caller's hands, and of one length.
+unsafe fn bring_back(from: Span, to: Span) {
+    // SAFETY: `# Safety` of this function; two different blocks do not overlap, and the first is not needed
+    // after this.
     unsafe {
-        core::ptr::copy_nonoverlapping(from.start as *const u8, to.start as *mut u8, len);
-        // If not even this works, zeros will do as well.
-        if map::flush(from.start, len).is_err() {
-            (from.start as *mut u8).write_bytes(0, len);
+        core::ptr::copy_nonoverlapping(from.start.ptr::<u8>(), to.start.ptr(), from.bytes);
+        // Memory that cannot be flushed is cleared by hand.
+        if map::flush(from).is_err() {
+            from.start.ptr::<u8>().write_bytes(0, from.bytes);
         }
     }
 }
 
 impl Pages {
     fn spot_of(&self, addr: NonNull<u8>) -> Option<Spot> {
-        let mut state = self.state.lock();
-        let start = addr.as_ptr() as usize;
-        let (arena, page, pages) = locate(&mut state, start).ok()?;
-        let flags = state.arenas[arena].flags(page);
-        Some(Spot { arena, page, pages, start, flags })
+        let block = locate(&mut self.state.lock(), Addr::of(addr.as_ptr())).ok()?;
+        Some(self.spot(block))
+    }
+
+    fn spot(&self, block: Block) -> Spot {
+        let arena = &mut self.state.lock().arenas[block.arena];
+        Spot { block, span: arena.span(block.page, block.pages), flags: arena.flags(block.page) }
     }
 
     /// Changes a block's length, moving it if it cannot grow where it is. Contents are kept up to the smaller
@@ -59,7 +60,7 @@ impl Pages {
     /// # Safety
     /// `addr` is the start of a live block, and nobody relies on its old place afterwards.
     pub unsafe fn resize(&self, addr: NonNull<u8>, bytes: usize) -> Result<Extent, OutOfMemory> {
-        // SAFETY: passed on.
+        // SAFETY: `# Safety` of this function is that of `resize_with`.
         unsafe { self.resize_with(addr, bytes, false) }
     }
 
@@ -71,7 +72,7 @@ impl Pages {
     /// # Safety
     /// As there.
     pub unsafe fn resize_zeroed(&self, addr: NonNull<u8>, bytes: usize) -> Result<Extent, OutOfMemory> {
-        // SAFETY: passed on.
+        // SAFETY: `# Safety` of this function is that of `resize_with`.
         unsafe { self.resize_with(addr, bytes, true) }
     }
 
@@ -79,13 +80,13 @@ impl Pages {
     /// As [`Pages::resize`].
     unsafe fn resize_with(&self, addr: NonNull<u8>, bytes: usize, zero: bool) -> Result<Extent, OutOfMemory> {
         let refused = OutOfMemory { bytes };
-        // SAFETY: by this function's condition.
+        // SAFETY: `addr` is the start of a live block (`# Safety`).
         if let Some(extent) = unsafe { self.stretch(addr, bytes, zero) } {
             return Ok(extent);
         }
         let pages = pages_of(bytes).ok_or(refused)?;
         let old = self.spot_of(addr).ok_or(refused)?;
-        // SAFETY: as above; `old` is that block.
+        // SAFETY: `old` is that live block, and nobody relies on its old place afterwards (`# Safety`).
         unsafe { self.shift(old, pages, 1, zero) }.ok_or(refused)
     }
 
@@ -98,12 +99,12 @@ impl Pages {
     /// As [`Pages::resize`].
     pub unsafe fn relocate(&self, addr: NonNull<u8>, align: usize) -> Result<Extent, OutOfMemory> {
         let old = self.spot_of(addr).ok_or(OutOfMemory { bytes: 0 })?;
-        let refused = OutOfMemory { bytes: old.pages as usize * PAGE };
+        let refused = OutOfMemory { bytes: old.span.bytes };
         if !align.is_power_of_two() || align > ALIGN_MAX {
             return Err(refused);
         }
-        // SAFETY: by this function's condition; `old` is that block.
-        unsafe { self.shift(old, old.pages, (align / PAGE).max(1) as u32, false) }.ok_or(refused)
+        // SAFETY: `old` is that live block, and nobody relies on its old place afterwards (`# Safety`).
+        unsafe { self.shift(old, old.block.pages, (align / PAGE).max(1) as u32, false) }.ok_or(refused)
     }
 
     /// Puts the contents of `old` into a new block of `pages` pages, new bytes cleared if `zero`, and gives
@@ -112,20 +113,21 @@ impl Pages {
     /// # Safety
     /// `old` is a live block whose old place nobody relies on afterwards.
     unsafe fn shift(&self, old: Spot, pages: u32, align: u32, zero: bool) -> Option<Extent> {
-        let kept = old.pages.min(pages) as usize * PAGE;
-        if limits::is_refused_at_once(pages as usize * PAGE - kept) {
+        let old_pages = old.block.pages;
+        let kept = bytes_of(old_pages.min(pages));
+        if limits::is_refused_at_once(bytes_of(pages) - kept) {
             return None;
         }
         // A warm place with room is worth a copy when most of the new block is new.
         let warm = || self.state.lock().arenas[LARGE].free_pages(Kind::Warm);
-        let roomy = pages >= old.pages.saturating_mul(2) && warm() >= u64::from(pages);
+        let roomy = pages >= old_pages.saturating_mul(2) && warm() >= u64::from(pages);
         if kept >= MOVE_MIN && !roomy && old.flags & flag::TAINTED == 0 {
             let (arena, taken) = self.find_pages(pages, align, Use::Empty)?;
-            let new = self.spot(arena, taken.start, pages);
+            let new = self.spot(Block { arena, page: taken.start, pages });
             if taken.cold() == taken.pages && self.carry(&old, &new, kept) {
                 self.leave(&old);
-                if pages > old.pages {
-                    self.plan_tail(arena, Taken { cold_from: taken.start + old.pages, ..taken });
+                if pages > old_pages {
+                    self.plan_tail(arena, Taken { cold_from: taken.start + old_pages, ..taken });
                 }
                 return Some(self.as_extent(&new));
             }
@@ -133,46 +135,39 @@ impl Pages {
             return Some(unsafe { self.copy(&old, &new, kept) });
         }
         let (arena, taken) = self.find_pages(pages, align, Use::Growing)?;
-        let new = self.spot(arena, taken.start, pages);
+        let new = self.spot(Block { arena, page: taken.start, pages });
         if zero {
-            let used = (taken.cold_from - taken.start) as usize * PAGE;
-            // SAFETY: the new block's pages behind what is kept.
-            unsafe { ((new.start + kept) as *mut u8).write_bytes(0, used.saturating_sub(kept)) };
+            let [used, _] = new.span.split_at(taken.bytes_before_cold());
+            let added = used.from(new.span.start + kept);
+            // SAFETY: a part of the new block, which nobody has been given yet.
+            unsafe { added.start.ptr::<u8>().write_bytes(0, added.bytes) };
         }
-        // SAFETY: as above.
+        // SAFETY: both are whole blocks, in this caller's hands.
         Some(unsafe { self.copy(&old, &new, kept) })
     }
 
-    /// Sees to huge pages for the cold end of a block that moved and grew.
+    /// Plans huge pages for the cold end of a block that moved and grew.
     fn plan_tail(&self, arena: usize, taken: Taken) {
         let mut state = self.state.lock();
         let advice = state.plan_huge(arena, &taken, Use::Growing);
-        let (start, end) = (
-            state.arenas[arena].address(taken.start),
-            state.arenas[arena].address(taken.start + taken.pages),
-        );
-        self.after_cold(state, &advice, start, end);
-    }
-
-    fn spot(&self, arena: usize, page: PageNo, pages: u32) -> Spot {
-        let mut state = self.state.lock();
-        let flags = state.arenas[arena].flags(page);
-        Spot { arena, page, pages, start: state.arenas[arena].address(page), flags }
+        let block = state.arenas[arena].span_of(&taken);
+        self.after_cold(state, &advice, block);
     }
 
     fn as_extent(&self, spot: &Spot) -> Extent {
-        let addr = NonNull::new(spot.start as *mut u8).expect("arenas lie above the null page");
-        Extent { addr, bytes: spot.pages as usize * PAGE, zeroed: false }
+        let addr = NonNull::new(spot.span.start.ptr()).expect("arenas lie above the null page");
+        Extent { addr, bytes: spot.span.bytes, zeroed: false }
     }
 
     /// # Safety
     /// Both are live blocks in the caller's hands, each at least `len` bytes.
     unsafe fn copy(&self, old: &Spot, new: &Spot, len: usize) -> Extent {
-        // SAFETY: two different blocks do not overlap.
-        unsafe { core::ptr::copy_nonoverlapping(old.start as *const u8, new.start as *mut u8, len) };
+        let (from, to) = (old.span.start.ptr::<u8>(), new.span.start.ptr());
+        // SAFETY: both are as long (`# Safety`), and two different blocks do not overlap.
+        unsafe { core::ptr::copy_nonoverlapping(from, to, len) };
         let state = self.state.lock();
         state.count(Counter::BytesCopied, len as u64);
-        self.give_back(state, old.arena, old.page);
+        self.give_back(state, old.block.arena, old.block.page);
         self.as_extent(new)
     }
 
@@ -182,29 +177,31 @@ impl Pages {
             let state = self.state.lock();
             if state.entries < ENTRIES_MAX { transfer::Entries::Gladly } else { transfer::Entries::None }
         };
+        let [moved, _] = from.span.split_at(len);
         // SAFETY: both blocks are in the caller's hands and `to` has no frames.
-        let way = unsafe { transfer::transfer(from.start, to.start, len, entries) };
+        let way = unsafe { transfer::transfer(moved, to.span.start, entries) };
         let Ok(way) = way else { return false };
+        let Block { arena, page, .. } = to.block;
         let mut state = self.state.lock();
-        let mut flags = state.arenas[to.arena].flags(to.page) | (from.flags & flag::HUGE);
+        let mut flags = state.arenas[arena].flags(page) | (from.flags & flag::HUGE);
         if way == Way::Remap && flags & flag::ENTRY == 0 {
             flags |= flag::ENTRY;
             state.entries += 1;
         }
-        state.arenas[to.arena].set_flags(to.page, flags);
+        state.arenas[arena].set_flags(page, flags);
         state.count(Counter::BytesRemapped, len as u64);
         true
     }
 
     /// Gives back a block whose frames have left. A map entry of its own is joined to its neighbours again.
     fn leave(&self, old: &Spot) {
-        let flags = self.state.lock().arenas[old.arena].flags(old.page);
+        let Block { arena, page, .. } = old.block;
+        let flags = self.state.lock().arenas[arena].flags(page);
         // SAFETY: nothing is there any more, and the block is in this caller's hands until the next line.
-        let joined =
-            flags & flag::ENTRY != 0 && unsafe { map::renew(old.start, old.pages as usize * PAGE) }.is_ok();
+        let joined = flags & flag::ENTRY != 0 && unsafe { map::renew(old.span) }.is_ok();
         let mut state = self.state.lock();
         state.entries -= u32::from(joined && state.entries > 0);
-        self.free_cold(&mut state, old.arena, old.page);
+        self.free_cold(&mut state, arena, page);
         state.publish();
     }
 
@@ -221,35 +218,35 @@ impl Pages {
         let (Some(a), Some(b)) = (self.spot_of(a), self.spot_of(b)) else {
             return Err(OutOfMemory { bytes: 0 });
         };
-        let len = a.pages as usize * PAGE;
-        if a.pages != b.pages {
+        let (len, pages) = (a.span.bytes, a.block.pages);
+        if len != b.span.bytes {
             return Err(OutOfMemory { bytes: len });
         }
-        if a.start == b.start {
+        if a.span == b.span {
             return Ok(());
         }
         if len >= MOVE_MIN && (a.flags | b.flags) & flag::TAINTED == 0 {
-            let (arena, taken) = self.find_pages(a.pages, 1, Use::Empty).ok_or(OutOfMemory { bytes: len })?;
-            let between = self.spot(arena, taken.start, a.pages);
+            let (arena, taken) = self.find_pages(pages, 1, Use::Empty).ok_or(OutOfMemory { bytes: len })?;
+            let between = self.spot(Block { arena, page: taken.start, pages });
             let moved = taken.cold() == taken.pages && self.carry(&a, &between, len);
             if moved {
                 if self.carry(&b, &a, len) {
                     if !self.carry(&between, &b, len) {
                         // SAFETY: `b` is empty, `between` holds its new contents, all three are in hand.
-                        unsafe { bring_back(&between, &b, len) };
+                        unsafe { bring_back(between.span, b.span) };
                     }
                     self.leave(&between);
                     return Ok(());
                 }
                 if !self.carry(&between, &a, len) {
-                    // SAFETY: as above, the other way round.
-                    unsafe { bring_back(&between, &a, len) };
+                    // SAFETY: `a` is empty, `between` holds its contents, both are in hand.
+                    unsafe { bring_back(between.span, a.span) };
                 }
             }
             self.leave(&between);
         }
         // SAFETY: two different live blocks of `len` bytes, both in the caller's hands.
-        unsafe { core::ptr::swap_nonoverlapping(a.start as *mut u8, b.start as *mut u8, len) };
+        unsafe { core::ptr::swap_nonoverlapping(a.span.start.ptr::<u8>(), b.span.start.ptr(), len) };
         self.state.lock().count(Counter::BytesCopied, 2 * len as u64);
         Ok(())
     }

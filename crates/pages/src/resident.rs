@@ -73,7 +73,7 @@ impl Resident {
     }
 
     /// The kernel counts `pages` resident, `None` if it does not tell.
-    pub(crate) fn look(&mut self, pages: Option<u64>) {
+    pub(crate) fn recount(&mut self, pages: Option<u64>) {
         self.seen = pages.unwrap_or(self.seen.saturating_add(self.grown));
         self.grown = 0;
     }

@@ -1,34 +1,43 @@
-//! The helper's rest: the moment after a fork in which none is started.
+//! The helper's rest: the time after a fork in which none is started.
 //!
-//! The kernel counts the helper as a thread of the process, and some programs ask it for that number: CPython
-//! from 3.12 on warns right after `fork` if there is more than one. So a program of one thread forks without
-//! its helper, which returns with the first memory that is cached after the rest. A forked child has none.
+//! The kernel counts the helper as a thread of the process, and some programs read that number: CPython from
+//! 3.12 on warns right after `fork` if there is more than one. So a program of one thread forks without its
+//! helper, which returns with the first memory that is cached after the rest. A forked child has none.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_sys::clock;
 
-/// Programs ask within a millisecond, unless they are kept off the processor in between.
+/// Programs read the number within a millisecond, unless they are kept off the processor in between.
 const REST_NS: u64 = 50_000_000;
 
-/// When the rest is over; 0 if there is none.
-static ENDS_NS: AtomicU64 = AtomicU64::new(0);
-
-pub(crate) fn begin() {
-    ENDS_NS.store(clock::now_ns() + REST_NS, Relaxed);
+/// See the head of this file.
+pub(crate) struct Rest {
+    /// When the rest is over; 0 if there is none.
+    ends_ns: AtomicU64,
 }
 
-pub(crate) fn is_on() -> bool {
-    let ends = ENDS_NS.load(Relaxed);
-    if ends == 0 {
-        return false;
+impl Rest {
+    pub(crate) const fn new() -> Rest {
+        Rest { ends_ns: AtomicU64::new(0) }
     }
-    let is_on = clock::now_ns() < ends;
-    if !is_on {
-        ENDS_NS.store(0, Relaxed);
-    }
-    is_on
-}
 
-pub(crate) fn reset_after_fork() {
-    ENDS_NS.store(0, Relaxed);
+    pub(crate) fn begin(&self) {
+        self.ends_ns.store(clock::now_ns() + REST_NS, Relaxed);
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        let ends = self.ends_ns.load(Relaxed);
+        if ends == 0 {
+            return false;
+        }
+        let is_on = clock::now_ns() < ends;
+        if !is_on {
+            self.reset_after_fork();
+        }
+        is_on
+    }
+
+    pub(crate) fn reset_after_fork(&self) {
+        self.ends_ns.store(0, Relaxed);
+    }
 }

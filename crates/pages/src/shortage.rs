@@ -1,27 +1,34 @@
-//! Whether memory is short, for those who use units and could give back pages inside them.
+//! Whether memory is short, for users of units, who could give back pages inside them.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether memory was found short and nobody has asked since.
-static SHORT: AtomicBool = AtomicBool::new(false);
-/// Whether there are pages inside units that could go.
-static SPARSE: AtomicBool = AtomicBool::new(false);
-
-pub(crate) fn note_short() {
-    SHORT.store(true, Relaxed);
+/// See the head of this file.
+pub(crate) struct Shortage {
+    /// Whether memory was found short since the last query.
+    is_short: AtomicBool,
+    /// Whether there are pages inside units that could go.
+    is_sparse: AtomicBool,
 }
 
-/// Whether memory was short since the last call.
-pub(crate) fn was_short() -> bool {
-    SHORT.swap(false, Relaxed)
-}
+impl Shortage {
+    pub(crate) const fn new() -> Shortage {
+        Shortage { is_short: AtomicBool::new(false), is_sparse: AtomicBool::new(false) }
+    }
 
-/// Notes whether there are pages inside units that could go.
-pub(crate) fn note_sparse(is_sparse: bool) {
-    SPARSE.store(is_sparse, Relaxed);
-}
+    pub(crate) fn note_short(&self) {
+        self.is_short.store(true, Relaxed);
+    }
 
-/// Whether there are pages inside units that could go.
-pub(crate) fn is_sparse() -> bool {
-    SPARSE.load(Relaxed)
+    /// Whether memory was short since the last call.
+    pub(crate) fn was_short(&self) -> bool {
+        self.is_short.swap(false, Relaxed)
+    }
+
+    pub(crate) fn note_sparse(&self, is_sparse: bool) {
+        self.is_sparse.store(is_sparse, Relaxed);
+    }
+
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.is_sparse.load(Relaxed)
+    }
 }

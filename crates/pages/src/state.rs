@@ -13,18 +13,16 @@
 use crate::arena::{Arena, Place, Taken};
 use crate::bins::Lengths;
 use crate::config::{Config, HugePolicy};
-use crate::huge_window::{Range, Windows};
+use crate::huge_window::Windows;
 use crate::low_water::{LeastHeadroom, LowWater};
 use crate::resident::Resident;
 use crate::suited::{LOWEST, is_suited};
-use crate::tag::{Kind, flag};
-use crate::units::{
-    ALIGN_MAX, ANNEX_BYTES, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE, round_down, round_up,
-};
+use crate::tag::{Kind, PageNo, TAG_BYTES, flag};
+use crate::units::{ALIGN_MAX, ANNEX_BYTES, ARENA_BYTES, DENSE_MIN, HUGE, HUGE_PAGES, LARGE_MIN, PAGE};
 use crate::units::{UNIT, UNIT_SIDE};
 use core::sync::atomic::Ordering::Relaxed;
 use rustix::io::Errno;
-use vellum_sys::{Caps, caps, limits, map};
+use vellum_sys::{Addr, Caps, Span, caps, limits, map};
 use vellum_wire::{Counter, Slot};
 
 /// The arenas' places in [`State::arenas`].
@@ -35,7 +33,7 @@ pub(crate) const ARENAS: usize = 3;
 
 /// Address space of all arenas.
 pub(crate) const SPAN: usize = ARENAS * ARENA_BYTES;
-const TAGS_BYTES: usize = ARENA_BYTES / PAGE * 16;
+const TAGS_BYTES: usize = ARENA_BYTES / PAGE * TAG_BYTES;
 const SIDE_BYTES: usize = ARENA_BYTES / UNIT * UNIT_SIDE;
 /// Address space of the arenas and their tables.
 pub(crate) const WHOLE: usize = SPAN + ARENAS * (TAGS_BYTES + SIDE_BYTES);
@@ -84,10 +82,21 @@ pub(crate) const KEPT: [Kind; 2] = [Kind::Warm, Kind::Marked];
 /// The place of warm pages among these.
 pub(crate) const WARM: usize = 0;
 
+/// A used extent: its arena, first page and length.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block {
+    pub(crate) arena: usize,
+    pub(crate) page: PageNo,
+    pub(crate) pages: u32,
+}
+
 pub(crate) struct State {
     pub(crate) is_init: bool,
-    pub(crate) base: usize,
-    pub(crate) side: usize,
+    /// Where the first arena, and the side table of all, begin.
+    pub(crate) start: Addr,
+    pub(crate) side: Addr,
+    /// Whether there has been a major collection.
+    pub(crate) has_collected: bool,
     /// Whether the annex can still be lent.
     pub(crate) has_annex: bool,
     pub(crate) arenas: [Arena; ARENAS],
@@ -103,14 +112,14 @@ pub(crate) struct State {
     pub(crate) full: Lengths,
     /// Pages cleared since the last probe, and a page in the middle of that: see `untouched`.
     pub(crate) cleared: u64,
-    pub(crate) probe: usize,
+    pub(crate) probe: Addr,
     /// See there.
     pub(crate) headroom: LeastHeadroom,
-    /// Cached pages that the last look at the limits found harmless, less what was handed out cold since.
+    /// Cached pages that the last check of the limits found harmless, less what was handed out cold since.
     pub(crate) harmless: u64,
-    /// When that look was, in coarse milliseconds.
-    pub(crate) looked_ms: u64,
-    pub(crate) look: u32,
+    /// When that check was, in coarse milliseconds, and its number.
+    pub(crate) checked_ms: u64,
+    pub(crate) check: u32,
     /// What was not needed of each of [`KEPT`].
     pub(crate) low_water: [LowWater; KEPT.len()],
     pub(crate) windows: Windows,
@@ -123,20 +132,30 @@ pub(crate) struct State {
     /// Cold pages wanted since the last look for limits that another process has set.
     pub(crate) unlimited: u32,
     /// The end of what was ever given huge pages in the large arena.
-    pub(crate) granted_to: usize,
+    pub(crate) granted_to: Addr,
     pub(crate) slot: &'static Slot,
 }
 
 impl State {
-    /// Where address space for a pager is.
-    pub(crate) fn annex(&self) -> usize {
-        self.base + LARGE * ARENA_BYTES + ANNEX_START
+    /// The span and the tables beside it.
+    pub(crate) fn whole(&self) -> Span {
+        Span::new(self.start, WHOLE)
     }
 
-    /// The program puts a mapping of its own somewhere: from then on there may be one.
-    pub(crate) fn annex_is_lost_to(&mut self, start: usize, end: usize) {
-        let annex = self.annex();
-        self.has_annex &= end <= annex || start >= annex + ANNEX_BYTES;
+    /// The address space for a pager.
+    pub(crate) fn annex(&self) -> Span {
+        Span::new(self.start + LARGE * ARENA_BYTES + ANNEX_START, ANNEX_BYTES)
+    }
+
+    /// The part of the side table that is for the annex.
+    pub(crate) fn annex_side(&self) -> Span {
+        let units_before = (self.annex().start - self.start) / UNIT;
+        Span::new(self.side + units_before * UNIT_SIDE, ANNEX_BYTES / UNIT * UNIT_SIDE)
+    }
+
+    /// The program puts a mapping of its own at `place`: the annex cannot be lent any more if they meet.
+    pub(crate) fn annex_is_lost_to(&mut self, place: Span) {
+        self.has_annex &= self.annex().intersect(place).is_empty();
     }
 
     /// Unmaps what is not used, and maps no more than is needed from now on.
@@ -146,7 +165,7 @@ impl State {
     }
 
     /// `pages` cold pages are wanted: finds out now and then whether another process has limited this one.
-    pub(crate) fn heed_new_limits(&mut self, pages: u32) {
+    pub(crate) fn check_new_limits(&mut self, pages: u32) {
         self.unlimited = self.unlimited.saturating_add(pages);
         if self.unlimited >= LIMIT_LOOK && !self.arenas[FINE].is_short() && !self.still {
             self.unlimited = 0;
@@ -159,11 +178,10 @@ impl State {
     /// Unmaps what nobody has asked for, before everything mapped is locked into memory.
     pub(crate) fn release_annex(&mut self) {
         if core::mem::take(&mut self.has_annex) && self.arenas[LARGE].is_reserved() {
-            let side = self.side + (self.annex() - self.base) / UNIT * UNIT_SIDE;
-            // SAFETY: reserved, and taken into use by nobody; so is its part of the side table.
+            // SAFETY: both are reserved, and the annex was lent to nobody.
             unsafe {
-                let _ = map::release(self.annex(), ANNEX_BYTES);
-                let _ = map::release(side, ANNEX_BYTES / UNIT * UNIT_SIDE);
+                let _ = map::release(self.annex());
+                let _ = map::release(self.annex_side());
             }
         }
     }
@@ -173,8 +191,9 @@ impl State {
     pub(crate) const fn new() -> State {
         State {
             is_init: false,
-            base: 0,
-            side: 0,
+            start: Addr::NULL,
+            side: Addr::NULL,
+            has_collected: false,
             has_annex: false,
             arenas: [const { Arena::unplaced() }; ARENAS],
             live: 0,
@@ -184,11 +203,11 @@ impl State {
             unswept: 0,
             full: Lengths::new(),
             cleared: 0,
-            probe: 0,
+            probe: Addr::NULL,
             headroom: LeastHeadroom::new(),
             harmless: 0,
-            looked_ms: 0,
-            look: 0,
+            checked_ms: 0,
+            check: 0,
             low_water: [const { LowWater::new() }; KEPT.len()],
             windows: Windows::new(),
             config: Config::DEFAULT,
@@ -196,7 +215,7 @@ impl State {
             away: 0,
             still: false,
             unlimited: 0,
-            granted_to: 0,
+            granted_to: Addr::NULL,
             slot: &NO_BOARD,
         }
     }
@@ -211,8 +230,8 @@ impl State {
         }
         let short = limits::address_space_is_accounted();
         for attempt in 0..TRIES {
-            let base = LOWEST + (random(attempt) as usize % PLACES) * ALIGN_MAX;
-            if self.init_at(base, short) {
+            let start = LOWEST + (random(attempt) as usize % PLACES) * ALIGN_MAX;
+            if self.init_at(Span::new(start, WHOLE), short) {
                 self.is_init = true;
                 return true;
             }
@@ -220,12 +239,11 @@ impl State {
         false
     }
 
-    fn init_at(&mut self, base: usize, short: bool) -> bool {
-        let tags = base + SPAN;
-        let side = tags + ARENAS * TAGS_BYTES;
-        let side_bytes = ARENAS * SIDE_BYTES;
+    fn init_at(&mut self, whole: Span, short: bool) -> bool {
+        let [arenas, tables] = whole.split_at(SPAN);
+        let [tags, side] = tables.split_at(ARENAS * TAGS_BYTES);
         let reserved = !short
-            && match map::reserve(base, WHOLE) {
+            && match map::reserve(whole) {
                 Ok(()) => true,
                 Err(Errno::EXIST) => return false,
                 // A kernel or container that allows less address space: it is claimed piece by piece.
@@ -234,45 +252,45 @@ impl State {
         // All of the side table is readable, so that an address that was never handed out is found to have no
         // owner; and first of all, since arenas replace parts of it.
         let readable = if reserved {
-            // SAFETY: reserved a moment ago.
-            unsafe { map::make_readable(side, side_bytes) }
+            // SAFETY: reserved by the call before, and published to nobody.
+            unsafe { map::make_readable(side) }
         } else if short {
             Ok(())
         } else {
-            map::claim_readable(side, side_bytes)
+            map::claim_readable(side)
         };
         if readable.is_err() {
-            self.leave(base, reserved);
+            self.leave(whole, reserved);
             return false;
         }
         for (index, arena) in self.arenas.iter_mut().enumerate() {
             let place = Place {
-                base: base + index * ARENA_BYTES,
-                tags: tags + index * TAGS_BYTES,
-                side: side + index * SIDE_BYTES,
+                start: arenas.start + index * ARENA_BYTES,
+                tags: tags.start + index * TAGS_BYTES,
+                side: side.start + index * SIDE_BYTES,
                 limit: LIMITS[index],
                 short,
                 huge: index != FINE,
                 reserved,
             };
             if arena.init(place).is_err() {
-                self.leave(base, reserved);
+                self.leave(whole, reserved);
                 return false;
             }
         }
-        self.base = base;
-        self.side = side;
+        self.start = whole.start;
+        self.side = side.start;
         self.has_annex = reserved;
         true
     }
 
     /// Gives up a place where not everything could be had. A place claimed without a reservation is a few
     /// pages of address space, left behind for good: others may have been mapped between.
-    fn leave(&mut self, base: usize, reserved: bool) {
+    fn leave(&mut self, whole: Span, reserved: bool) {
         self.arenas = [const { Arena::unplaced() }; ARENAS];
         if reserved {
             // SAFETY: reserved by the caller, and published to nobody.
-            let _ = unsafe { map::release(base, WHOLE) };
+            let _ = unsafe { map::release(whole) };
         }
     }
 
@@ -280,8 +298,7 @@ impl State {
     pub(crate) fn arena_for(&self, pages: u32, usage: Use) -> usize {
         if !matches!(usage, Use::Fixed | Use::Sparse) || pages as usize >= LARGE_MIN / PAGE {
             LARGE
-        } else if (usage != Use::Sparse
-            || self.windows.arena_granted().is_none_or(|granted| granted.len() == 0))
+        } else if (usage != Use::Sparse || self.windows.arena_granted().is_none_or(Span::is_empty))
             && self.config.huge != HugePolicy::Never
             && caps::has(Caps::HUGE_PAGES)
             && self.live + u64::from(pages) >= (DENSE_MIN / PAGE) as u64
@@ -292,9 +309,15 @@ impl State {
         }
     }
 
-    pub(crate) fn arena_at(&self, address: usize) -> Option<usize> {
-        let index = address.wrapping_sub(self.base) / ARENA_BYTES;
-        (self.is_init && index < ARENAS && self.arenas[index].holds(address)).then_some(index)
+    /// Whether the cache decays, by the mode.
+    pub(crate) fn decays(&self) -> bool {
+        self.config.discard.decays(self.has_collected)
+    }
+
+    pub(crate) fn arena_at(&self, address: Addr) -> Option<usize> {
+        let index = address.since(self.start) / ARENA_BYTES;
+        let is_mapped = || self.arenas[index].mapped_span().contains(address);
+        (self.is_init && index < ARENAS && is_mapped()).then_some(index)
     }
 
     pub(crate) fn free_pages(&self, kind: Kind) -> u64 {
@@ -326,10 +349,10 @@ impl State {
         }
     }
 
-    /// Has the kernel count, unless it may not be asked.
-    fn look(&mut self) {
+    /// Has the kernel count resident pages, unless system calls are forbidden.
+    fn recount(&mut self) {
         let pages = if self.still { None } else { vellum_sys::usage::resident() };
-        self.resident.look(pages);
+        self.resident.recount(pages);
         self.note_needed();
     }
 
@@ -342,7 +365,7 @@ impl State {
     /// To be called before memory is freed: notes what was needed until now.
     pub(crate) fn before_free(&mut self) {
         if self.resident.is_stale() {
-            self.look();
+            self.recount();
         }
     }
 
@@ -357,7 +380,7 @@ impl State {
             return 0;
         }
         if self.resident.over(more, warm) > 0 && self.resident.has_grown_beyond(untouched) {
-            self.look();
+            self.recount();
             self.resident.grow(untouched);
         }
         let live = self.live + more;
@@ -394,45 +417,36 @@ impl State {
         if usage == Use::Sparse && self.config.huge == HugePolicy::Auto {
             return Advice::NONE;
         }
-        let cold = Range {
-            start: self.arenas[arena].address(taken.cold_from),
-            end: self.arenas[arena].address(taken.start + taken.pages),
-        };
+        let cold = self.arenas[arena].span(taken.cold_from, taken.end() - taken.cold_from);
         if arena == DENSE && self.windows.is_near_arena_window(cold) {
             let wanted = self.windows.arena_trial(cold);
             return Advice { wanted, is_trial: wanted.is_some(), watch: true, ..Advice::NONE };
         }
-        if arena != LARGE || cold.start >= cold.end || !caps::has(Caps::HUGE_PAGES) {
+        if arena != LARGE || cold.is_empty() || !caps::has(Caps::HUGE_PAGES) {
             return Advice::NONE;
         }
         // Map entries end at huge pages only, so that frames can be moved a huge page at a time.
-        let whole = Range {
-            start: round_up(cold.start, HUGE),
-            end: round_down(cold.end, HUGE).max(round_up(cold.start, HUGE)),
-        };
         let wanted = match self.config.huge {
             HugePolicy::Never => None,
             HugePolicy::Auto if usage != Use::Batch => self.windows.watch_block(cold),
-            _ => Some(whole).filter(|range| range.len() > 0),
+            _ => cold.whole(HUGE).non_empty(),
         };
-        let kept = wanted.map_or(cold.start, |range| range.end);
+        let kept = wanted.map_or(cold.start, Span::end);
         // Address space used again may be advised from its last block. Past the block's end this may forbid
         // huge pages to a neighbour's first piece, which costs it little.
-        let unwanted = (kept < cold.end && cold.start < self.granted_to)
-            .then_some(Range { start: round_up(kept, HUGE), end: round_up(cold.end, HUGE) });
+        let unwanted = (kept < cold.end() && cold.start < self.granted_to)
+            .then(|| Span::between(kept.round_up(HUGE), cold.end().round_up(HUGE)));
         self.granted_to = self.granted_to.max(kept);
-        let watch = self.config.huge == HugePolicy::Auto && usage != Use::Batch && kept < cold.end;
+        let watch = self.config.huge == HugePolicy::Auto && usage != Use::Batch && kept < cold.end();
         let is_trial = wanted.is_some() && self.config.huge == HugePolicy::Auto && self.windows.is_tried();
         Advice { wanted, unwanted, watch, is_trial }
     }
 
     /// The advice on memory by which a block grew in place.
-    pub(crate) fn plan_growth(&mut self, arena: usize, start: usize, taken: &Taken) -> Advice {
-        let end = self.arenas[arena].address(taken.start + taken.pages);
-        let block = Range { start, end };
+    pub(crate) fn plan_growth(&mut self, arena: usize, block: Span, taken: &Taken) -> Advice {
         if arena == LARGE && self.config.huge == HugePolicy::Auto && caps::has(Caps::HUGE_PAGES) {
             let cold_from = self.arenas[arena].address(taken.cold_from);
-            let small = end - cold_from < LARGE_MIN;
+            let small = block.end() - cold_from < LARGE_MIN;
             if self.windows.extend(block) || small && self.windows.watch_growth(block, cold_from) {
                 return Advice { watch: true, ..Advice::NONE };
             }
@@ -465,8 +479,8 @@ fn random(attempt: usize) -> u64 {
 /// What to say to the kernel of a range of cold memory, once the lock is given back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advice {
-    pub(crate) wanted: Option<Range>,
-    pub(crate) unwanted: Option<Range>,
+    pub(crate) wanted: Option<Span>,
+    pub(crate) unwanted: Option<Span>,
     /// A window may have to move soon.
     pub(crate) watch: bool,
     /// The first huge page that is wanted has to show that it is cheap.
@@ -477,14 +491,14 @@ impl Advice {
     pub(crate) const NONE: Advice = Advice { wanted: None, unwanted: None, watch: false, is_trial: false };
 
     /// Huge pages for `wanted`, if any.
-    pub(crate) fn huge(wanted: Option<Range>) -> Advice {
+    pub(crate) fn huge(wanted: Option<Span>) -> Advice {
         Advice { wanted, ..Advice::NONE }
     }
 
     pub(crate) fn give(&self) {
-        for (range, huge) in [(self.wanted, true), (self.unwanted, false)] {
-            if let Some(range) = range {
-                map::advise_huge(range.start, range.len(), huge);
+        for (span, huge) in [(self.wanted, true), (self.unwanted, false)] {
+            if let Some(span) = span {
+                map::advise_huge(span, huge);
             }
         }
     }

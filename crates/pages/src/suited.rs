@@ -6,27 +6,27 @@
 //! is not so, nothing is served: the runtime leaves memory to the C library, the collector does not start.
 
 use rustix::io::Errno;
-use vellum_sys::{PAGE, host, map};
+use vellum_sys::{Addr, PAGE, Span, host, map};
 
 /// Where arenas are placed: above position-independent executables and their heaps (from 85 TiB on) and the
 /// random hints of language runtimes (below 64 TiB), below the libraries and what else the kernel places
 /// (down from 128 TiB).
-pub(crate) const LOWEST: usize = 96 << 40;
+pub(crate) const LOWEST: Addr = Addr::new(96 << 40);
 
 /// Whether memory can be had here.
 pub fn is_suited() -> bool {
-    host::page_bytes() == PAGE && reaches(LOWEST)
+    host::page_bytes() == PAGE && reaches(Span::new(LOWEST, PAGE))
 }
 
 /// Whether a program can have memory at `place`.
-fn reaches(place: usize) -> bool {
+fn reaches(place: Span) -> bool {
     // On x86-64 it always can.
     if cfg!(target_arch = "x86_64") {
         return true;
     }
-    match map::reserve(place, PAGE) {
+    match map::reserve(place) {
         // SAFETY: reserved a moment ago.
-        Ok(()) => unsafe { map::release(place, PAGE) }.is_ok(),
+        Ok(()) => unsafe { map::release(place) }.is_ok(),
         Err(errno) => errno == Errno::EXIST,
     }
 }

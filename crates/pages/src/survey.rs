@@ -13,6 +13,7 @@
 use crate::units::PAGE;
 use vellum_sys::map::{self, RESIDENCY_MAX};
 use vellum_sys::pagemap::PageMap;
+use vellum_sys::{Addr, Span};
 
 /// The shortest run of resident pages that is worth keeping beside pages that are not.
 const RUN_MIN: usize = 16;
@@ -39,17 +40,17 @@ pub(crate) struct Parts {
     run_min: usize,
 }
 
-/// The next run to keep: `from..to`. What lies before it is to go, with `lost` resident pages.
+/// The next run to keep. Before it are `lost` resident pages, which are to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
+pub(crate) struct Part {
+    pub(crate) kept: Span,
     pub(crate) lost: usize,
 }
 
 impl Survey {
-    /// Looks at the block of `pages` pages at `start`, which is in nobody's hands.
-    pub(crate) fn of(start: usize, pages: usize) -> Survey {
+    /// Surveys a block that nobody uses.
+    pub(crate) fn of(block: Span) -> Survey {
+        let (start, pages) = (block.start, block.page_count().get());
         let run_min = RUN_MIN.min(pages);
         if pages <= RESIDENCY_MAX {
             let mut states = [0u8; RESIDENCY_MAX];
@@ -66,7 +67,8 @@ impl Survey {
             }
         } else {
             // Many blocks are buffers, of which the front is used.
-            let front = map::residency(start, run_min).is_none_or(|found| found.pages == run_min);
+            let [front, _] = block.split_at(run_min * PAGE);
+            let front = map::residency(front).is_none_or(|found| found.pages == run_min);
             // At distances that are no power of two, which programs' steps often are.
             let step = (pages / SAMPLES) | 1;
             let mut samples = (0..SAMPLES)
@@ -81,49 +83,48 @@ impl Survey {
 }
 
 impl Parts {
-    /// The next run in `at..end`, empty and at `end` if there is none.
-    pub(crate) fn next(&self, at: usize, end: usize) -> Run {
-        let (mut from, mut to, mut resident) = (at, at, 0);
-        let is_long = |from: usize, to: usize| to - from >= self.run_min * PAGE;
-        self.look(at, end, |page, is_resident| {
+    /// The next run in `rest`, empty and at its end if there is none.
+    pub(crate) fn next(&self, rest: Span) -> Part {
+        let (mut run, mut resident) = (Span::new(rest.start, 0), 0);
+        let is_long = |run: Span| run.bytes >= self.run_min * PAGE;
+        self.for_each_page(rest, |page, is_resident| {
             if is_resident {
-                to = page + PAGE;
+                run.bytes += PAGE;
                 resident += 1;
-            } else if is_long(from, to) {
+            } else if is_long(run) {
                 return false;
             } else {
-                (from, to) = (page + PAGE, page + PAGE);
+                run = Span::new(page + PAGE, 0);
             }
             true
         });
-        if is_long(from, to) {
-            Run { from, to, lost: resident - (to - from) / PAGE }
+        if is_long(run) {
+            Part { kept: run, lost: resident - run.page_count().get() }
         } else {
-            Run { from: end, to: end, lost: resident }
+            Part { kept: Span::new(rest.end(), 0), lost: resident }
         }
     }
 
-    /// Calls `look` with each page and whether it is resident, until it answers false. Where that cannot be
-    /// learnt it is.
-    fn look(&self, at: usize, end: usize, mut look: impl FnMut(usize, bool) -> bool) {
+    /// Calls `visit` with each page and whether it is resident, until it returns false. A page of which that
+    /// cannot be found out counts as resident.
+    fn for_each_page(&self, span: Span, mut visit: impl FnMut(Addr, bool) -> bool) {
         if let Some(map) = &self.map {
-            let mut seen = at;
-            let looked = map.look(at, end, |page, entry| {
+            let mut seen = span.start;
+            let visited = map.for_each(span, |page, entry| {
                 seen = page + PAGE;
-                look(page, entry.is_own())
+                visit(page, entry.is_own())
             });
-            if looked.is_err() {
-                (seen..end).step_by(PAGE).all(|page| look(page, true));
+            if visited.is_err() {
+                span.from(seen).pages().all(|page| visit(page, true));
             }
             return;
         }
         let mut states = [1u8; RESIDENCY_MAX];
-        for chunk in (at..end).step_by(RESIDENCY_MAX * PAGE) {
-            let count = ((end - chunk) / PAGE).min(RESIDENCY_MAX);
-            if map::residency_into(chunk, &mut states[..count]).is_none() {
+        for piece in span.pieces(RESIDENCY_MAX * PAGE) {
+            if map::residency_into(piece.start, &mut states[..piece.page_count().get()]).is_none() {
                 states.fill(1);
             }
-            if !(0..count).all(|page| look(chunk + page * PAGE, states[page] & 1 != 0)) {
+            if !piece.pages().zip(&states).all(|(page, state)| visit(page, state & 1 != 0)) {
                 return;
             }
         }

@@ -8,13 +8,12 @@
 //! leave tables only.
 
 use crate::arena::Arena;
-use crate::huge_window::Range;
 use crate::pages::Pages;
 use crate::release::Victim;
 use crate::state::DENSE;
 use crate::tag::{Kind, PageNo, TAG_BYTES};
-use crate::units::{HUGE, HUGE_PAGES, PAGE, UNIT_PAGES, UNIT_SIDE, round_down, round_up};
-use vellum_sys::map;
+use crate::units::{HUGE, HUGE_PAGES, PAGE, UNIT_PAGES, UNIT_SIDE};
+use vellum_sys::{Span, map};
 
 /// The least pages whose tables are worth the calls.
 const WORTH_PAGES: u32 = HUGE_PAGES;
@@ -26,42 +25,32 @@ const TABLES: usize = 2;
 /// Pages freed without frames between two sweeps: 64 MiB, with half a mebibyte of tables.
 const SWEEP_PAGES: u32 = (64 << 20) / PAGE as u32;
 
-/// The whole pages between two addresses.
-fn whole_pages(start: usize, end: usize) -> Range {
-    let start = round_up(start, PAGE);
-    Range { start, end: round_down(end, PAGE).max(start) }
-}
-
 impl Arena {
     /// The pages of the tables that say nothing but of the inside of the extent of `pages` pages at `page`.
-    fn tables_within(&self, page: PageNo, pages: u32) -> [Range; TABLES] {
-        let (tags, side) = self.tables();
-        let tag = |page: u32| tags + page as usize * TAG_BYTES;
-        let record = |unit: u32| side + unit as usize * UNIT_SIDE;
+    fn tables_within(&self, page: PageNo, pages: u32) -> [Span; TABLES] {
+        let tag = |page: u32| self.place.tags + page as usize * TAG_BYTES;
+        let record = |unit: u32| self.place.side + unit as usize * UNIT_SIDE;
         let (first, end) = (page.div_ceil(UNIT_PAGES), (page + pages) / UNIT_PAGES);
-        [
-            whole_pages(tag(page + 1), tag(page + pages - 1)),
-            whole_pages(record(first), record(end.max(first))),
-        ]
+        [Span::between(tag(page + 1), tag(page + pages - 1)), Span::between(record(first), record(end))]
+            .map(|table| table.whole(PAGE))
     }
 
     /// Gives back the frames of the tables within the free extent of `pages` pages at `page`.
     fn flush_tables(&self, page: PageNo, pages: u32) {
-        for range in self.tables_within(page, pages).iter().filter(|range| range.len() > 0) {
+        for table in self.tables_within(page, pages).into_iter().filter_map(Span::non_empty) {
             // SAFETY: the tags inside an extent say nothing, as zeros do, and are read under the lock alone.
             // The records are of units of which no part is handed out: who reads one finds that there is
             // no slab and no block, before as after. Locked memory stays as it is.
-            let _ = unsafe { map::flush(range.start, range.len()) };
+            let _ = unsafe { map::flush(table) };
         }
     }
 
     /// Maps the whole huge pages of the cold extent of `pages` pages at `page` anew: the kernel's tables go.
     fn renew_inside(&self, page: PageNo, pages: u32) {
-        let (start, end) = (self.address(page), self.address(page + pages));
-        let (start, end) = (round_up(start, HUGE), round_down(end, HUGE));
+        let huge = self.span(page, pages).whole(HUGE);
         // SAFETY: nobody has the extent, and it has no contents.
-        if start < end && unsafe { map::renew(start, end - start) }.is_ok() {
-            self.dump_no_more_than_before(start, end);
+        if !huge.is_empty() && unsafe { map::renew(huge) }.is_ok() {
+            self.dump_no_more_than_before(huge);
         }
     }
 }
@@ -70,7 +59,7 @@ impl Pages {
     /// Gives back the frames of tables beside those of `victims` that have become cold. They are out of
     /// their lists still, so nobody needs what is inside.
     pub(crate) fn flush_tables(&self, victims: &[Victim]) {
-        let is_worth = |victim: &&Victim| victim.kind == Kind::Cold && victim.pages >= WORTH_PAGES;
+        let is_worth = |victim: &&Victim| victim.kind == Kind::Cold && victim.pages() >= WORTH_PAGES;
         if !victims.iter().any(|victim| is_worth(&victim)) {
             return;
         }
@@ -79,7 +68,7 @@ impl Pages {
             return;
         }
         for victim in victims.iter().filter(is_worth) {
-            state.arenas[victim.arena].flush_tables(victim.page, victim.pages);
+            state.arenas[victim.arena].flush_tables(victim.page, victim.pages());
         }
     }
 
@@ -94,10 +83,10 @@ impl Pages {
         state.unswept = 0;
         for (index, arena) in state.arenas.iter_mut().enumerate() {
             for extent in arena.longest_cold::<EXTENTS>(WORTH_PAGES).into_iter().flatten() {
-                arena.flush_tables(extent.0, extent.1);
+                arena.flush_tables(extent.start, extent.pages);
                 // Locked memory stays. Huge pages in the dense arena are asked for once.
                 if index != DENSE && !arena.is_short() {
-                    arena.renew_inside(extent.0, extent.1);
+                    arena.renew_inside(extent.start, extent.pages);
                 }
             }
         }
@@ -118,9 +107,9 @@ mod tests {
         pages.configure(Config { huge: crate::HugePolicy::Never, ..Config::DEFAULT });
         let request = Request { bytes: 4 << 20, align: PAGE, zero: false };
         let blocks: Vec<_> = (0..64).map(|_| pages.alloc(request).unwrap()).collect();
-        let (tags, side) = pages.state.lock().arenas[LARGE].tables();
+        let place = pages.state.lock().arenas[LARGE].place;
         for block in &blocks {
-            let page = pages.state.lock().arenas[LARGE].page(block.addr.as_ptr() as usize);
+            let page = pages.state.lock().arenas[LARGE].page(block.span().start);
             // Tags of an earlier life, and a record that was written and cleared.
             pages.state.lock().arenas[LARGE].touch_tables(page, (block.bytes / PAGE) as u32);
             // SAFETY: a block of this test alone.
@@ -128,10 +117,11 @@ mod tests {
         }
         let resident = || {
             let count = |start, bytes: usize| {
-                (0..bytes / PAGE).filter(|page| map::is_resident(start + page * PAGE) == Some(true)).count()
+                let pages = Span::new(start, bytes).whole(PAGE).pages();
+                pages.filter(|&page| map::is_resident(page) == Some(true)).count()
             };
             let all = 64 * (4 << 20) / PAGE;
-            count(tags, all * TAG_BYTES) + count(side, all / UNIT_PAGES as usize * UNIT_SIDE)
+            count(place.tags, all * TAG_BYTES) + count(place.side, all / UNIT_PAGES as usize * UNIT_SIDE)
         };
         let before = resident();
         for block in blocks.iter().skip(1).step_by(2) {
@@ -159,7 +149,7 @@ mod tests {
         let request = Request { bytes: 600 << 10, align: PAGE, zero: false };
         for round in 0..2 {
             let blocks: Vec<_> = (0..1000).map(|_| pages.alloc(request).unwrap()).collect();
-            let (tags, _) = pages.state.lock().arenas[FINE].tables();
+            let tags = pages.state.lock().arenas[FINE].place.tags;
             // SAFETY: blocks of this test alone.
             blocks.iter().for_each(|block| unsafe { block.addr.write(1) });
             let there = |at: usize| map::is_resident(tags + at * PAGE) == Some(true);

@@ -12,6 +12,7 @@
 //! page, 0.4 %.
 
 use core::fmt;
+use vellum_sys::Addr;
 
 /// A page's number in its arena.
 pub(crate) type PageNo = u32;
@@ -71,6 +72,14 @@ pub(crate) mod flag {
     pub(crate) const FREE: u8 = ENTRY | UNTOUCHED | HUGE;
 }
 
+/// An extent: its first page, its length and its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) start: PageNo,
+    pub(crate) pages: u32,
+    pub(crate) kind: Kind,
+}
+
 /// One page's record.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -99,7 +108,7 @@ impl fmt::Debug for Tag {
 
 /// The table of one arena.
 pub(crate) struct Tags {
-    base: *mut Tag,
+    first: *mut Tag,
     /// Pages that have a tag mapped.
     pub(crate) count: u32,
 }
@@ -109,13 +118,13 @@ unsafe impl Send for Tags {}
 
 impl Tags {
     pub(crate) const fn unmapped() -> Tags {
-        Tags { base: core::ptr::null_mut(), count: 0 }
+        Tags { first: core::ptr::null_mut(), count: 0 }
     }
 
     /// # Safety
-    /// `base` is where zeroed memory for tags is, or will be mapped before `count` says so.
-    pub(crate) unsafe fn place(&mut self, base: usize) {
-        self.base = base as *mut Tag;
+    /// At `start` zeroed memory for tags is mapped, or will be before `count` covers it.
+    pub(crate) unsafe fn place(&mut self, start: Addr) {
+        self.first = start.ptr();
     }
 
     #[inline]
@@ -123,7 +132,7 @@ impl Tags {
         assert!(page < self.count, "page {page} of {}", self.count);
         // SAFETY: tags below `count` are mapped and initialised (zeros are a valid Tag); `self` is borrowed
         // mutably.
-        unsafe { &mut *self.base.add(page as usize) }
+        unsafe { &mut *self.first.add(page as usize) }
     }
 
     /// Writes both ends of an extent.
@@ -143,10 +152,10 @@ impl Tags {
         self.at(start + pages - 1).kind = Kind::Inside;
     }
 
-    /// The extent whose last page is `page`: its start, length and kind.
-    pub(crate) fn ending_at(&mut self, page: PageNo) -> (PageNo, u32, Kind) {
+    /// The extent whose last page is `page`.
+    pub(crate) fn ending_at(&mut self, page: PageNo) -> Run {
         let tag = *self.at(page);
         debug_assert!(tag.kind != Kind::Inside && (tag.is_tail || tag.pages == 1), "{tag:?} ends at {page}");
-        (page + 1 - tag.pages, tag.pages, tag.kind)
+        Run { start: page + 1 - tag.pages, pages: tag.pages, kind: tag.kind }
     }
 }

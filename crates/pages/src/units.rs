@@ -1,6 +1,5 @@
 //! Sizes everything else is made of, and the limits of the page layer.
 
-pub(crate) use vellum_sys::round_down;
 pub use vellum_sys::{HUGE, PAGE, round_up};
 
 /// Bytes of a unit: what the front asks for to cut small blocks from.
@@ -28,6 +27,11 @@ pub const DENSE_MIN: usize = 12 << 20;
 /// Below this size a block that must move is copied: a warm copy is faster than moving page tables
 /// (`vellum papers douglas` measures the crossover; it lay at 256 KiB on every machine tried).
 pub const MOVE_MIN: usize = 256 << 10;
+
+/// The bytes of `pages` pages.
+pub(crate) const fn bytes_of(pages: u32) -> usize {
+    pages as usize * PAGE
+}
 
 /// A number of pages that holds `bytes` bytes; `None` beyond [`BLOCK_MAX`].
 pub(crate) const fn pages_of(bytes: usize) -> Option<u32> {

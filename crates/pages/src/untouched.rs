@@ -20,7 +20,7 @@ use crate::pages::Pages;
 use crate::state::{State, Use};
 use crate::tag::flag;
 use crate::units::{PAGE, UNIT_PAGES};
-use vellum_sys::map;
+use vellum_sys::{Addr, map};
 use vellum_wire::Counter;
 
 /// What may be cleared before a probe is due: this part of what the process holds.
@@ -32,8 +32,7 @@ impl State {
     /// A look found `bytes` below the limit of a control group, `None` if there is no limit.
     pub(crate) fn note_group_headroom(&mut self, bytes: Option<u64>) {
         let held = self.resident.bound() * PAGE as u64;
-        self.resident.is_tight =
-            bytes.is_some_and(|bytes| bytes / FAR_PART < held) && self.config.discard.decays();
+        self.resident.is_tight = bytes.is_some_and(|bytes| bytes / FAR_PART < held) && self.decays();
     }
 }
 
@@ -47,10 +46,10 @@ impl Pages {
         if !state.resident.is_tight {
             return Use::Fixed;
         }
-        if state.probe != 0 && map::is_resident(state.probe) == Some(false) {
+        if !state.probe.is_null() && map::is_resident(state.probe) == Some(false) {
             state.full = Lengths::new();
         }
-        state.probe = 0;
+        state.probe = Addr::NULL;
         if !state.full.has(pages) {
             return Use::Sparse;
         }
@@ -75,13 +74,13 @@ impl Pages {
             return;
         }
         let arena = &mut state.arenas[arena];
-        let (start, end) = (arena.address(taken.start), arena.address(taken.cold_from));
+        let [warm, _] = arena.span_of(taken).split_at(taken.bytes_before_cold());
         let flags = arena.flags(taken.start);
         arena.set_flags(taken.start, flags | flag::UNTOUCHED);
-        state.count(Counter::BytesDiscarded, (end - start) as u64);
+        state.count(Counter::BytesDiscarded, warm.bytes as u64);
         drop(state);
         // SAFETY: the block's contents are undefined, and nobody has it yet.
-        let _ = unsafe { map::discard(start, end - start) };
+        let _ = unsafe { map::discard(warm) };
     }
 }
 
@@ -92,6 +91,7 @@ mod tests {
     use core::ptr::NonNull;
     use std::vec::Vec;
     use vellum_skip::alone;
+    use vellum_sys::Span;
 
     const MIB: usize = 1 << 20;
     const BLOCK: usize = 40 * PAGE;
@@ -114,8 +114,7 @@ mod tests {
     }
 
     fn resident(blocks: &[NonNull<u8>]) -> usize {
-        let there =
-            |block: &NonNull<u8>| map::residency(block.as_ptr() as usize, BLOCK / PAGE).unwrap().pages;
+        let there = |block: &NonNull<u8>| map::residency(Span::at(block.as_ptr(), BLOCK)).unwrap().pages;
         blocks.iter().map(there).sum()
     }
 

@@ -2,6 +2,7 @@
 
 use crate::pages::Pages;
 use crate::state::ARENAS;
+use vellum_sys::Addr;
 
 /// Units that are found at a time, and extents passed over at most, while the lock is held.
 const UNITS_AT_ONCE: usize = 64;
@@ -10,11 +11,11 @@ const STEPS_AT_ONCE: usize = 512;
 impl Pages {
     /// Calls `see` with the start of every unit handed out, without the lock: it may have been given back by
     /// then. A block as long and so aligned is among them, too.
-    pub fn for_each_unit(&self, mut see: impl FnMut(usize)) {
+    pub fn for_each_unit(&self, mut see: impl FnMut(Addr)) {
         for index in 0..ARENAS {
             let mut page = 0;
             loop {
-                let (mut found, mut count) = ([0; UNITS_AT_ONCE], 0);
+                let (mut found, mut count) = ([Addr::NULL; UNITS_AT_ONCE], 0);
                 let mut state = self.state.lock();
                 if !state.is_init {
                     return;
@@ -66,25 +67,25 @@ mod tests {
         for round in 0..300 {
             let mut unit = [core::ptr::null_mut()];
             assert_eq!(pages.alloc_units(&mut unit), 1);
-            units.push(unit[0] as usize);
+            units.push(Addr::of(unit[0]));
             others.push(block(PAGE * (1 + round % 40 + usize::from(round % 40 == 15)), PAGE));
         }
         others.push(block(LARGE_MIN * 8, PAGE));
         assert_eq!(units_of(pages), sorted(&units));
         let kept = units.split_off(150);
         // SAFETY: units of this test alone.
-        units.iter().for_each(|&unit| unsafe { pages.free_units(&[unit as *mut u8]) });
+        units.iter().for_each(|&unit| unsafe { pages.free_units(&[unit.ptr()]) });
         assert_eq!(units_of(pages), sorted(&kept));
     }
 
-    fn units_of(pages: &Pages) -> Vec<usize> {
+    fn units_of(pages: &Pages) -> Vec<Addr> {
         let mut found = Vec::new();
         pages.for_each_unit(|unit| found.push(unit));
-        assert!(found.iter().all(|unit| unit.is_multiple_of(UNIT)));
+        assert!(found.iter().all(|unit| unit.is_aligned(UNIT)));
         sorted(&found)
     }
 
-    fn sorted(list: &[usize]) -> Vec<usize> {
+    fn sorted(list: &[Addr]) -> Vec<Addr> {
         let mut list = list.to_vec();
         list.sort_unstable();
         list

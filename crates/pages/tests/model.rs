@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use vellum_pages::{Config, Extent, HugePolicy, Misuse, PAGE, Pages, Request, Severity, UNIT, Unclaimed};
+use vellum_sys::{Addr, Span};
 
 #[derive(Clone, Debug)]
 enum Op {
@@ -72,6 +73,10 @@ enum Kind {
     Piece,
 }
 
+fn span(low: usize, high: usize) -> Span {
+    Span::between(Addr::new(low), Addr::new(high))
+}
+
 struct Model {
     layer: Pages,
     blocks: BTreeMap<usize, Block>,
@@ -118,10 +123,10 @@ impl Model {
 
     /// Unmaps as `munmap` does: all that is mapped in the range.
     fn unmap(&mut self, low: usize, high: usize) {
-        let mut at = low;
-        while at < high {
-            // SAFETY: the model forgets what was there.
-            at = unsafe { self.layer.unmap(at, high) }.1;
+        let mut rest = span(low, high);
+        while !rest.is_empty() {
+            // SAFETY: the model drops the blocks there.
+            rest = rest.from(unsafe { self.layer.unmap(rest) }.1.end());
         }
     }
 
@@ -136,7 +141,7 @@ impl Model {
 
     /// Has the kernel make a mapping at a place, as `MAP_FIXED` does.
     fn claim(&mut self, low: usize, high: usize, replace: bool, fails: bool) -> Result<(), TestCaseError> {
-        let (base, _) = self.layer.span();
+        let base = self.layer.span().start.get();
         // Below the layer, or in address space that it has only reserved, mappings are the kernel's affair.
         if low < base || (low - base) % (1 << 40) > 1 << 30 {
             return Ok(());
@@ -148,7 +153,7 @@ impl Model {
                 .keys()
                 .any(|&start| start > high && arena(start) == arena(low) && arena(start) == arena(high))
         };
-        match self.layer.claim(low, high - low, replace) {
+        match self.layer.claim(span(low, high), replace) {
             Err(refused) => {
                 prop_assert_eq!(refused, Unclaimed::Occupied);
                 prop_assert!(!replace && (!met.is_empty() || !is_mapped), "free memory was refused");
@@ -161,13 +166,13 @@ impl Model {
             Ok(true) => prop_assert!(replace || met.is_empty()),
         }
         if fails {
-            self.layer.withdraw_claim(low, high - low);
+            self.layer.withdraw_claim(span(low, high));
             return Ok(());
         }
         // SAFETY: the place was claimed, and what the model has there is replaced.
-        let made = unsafe { vellum_sys::map::renew(low, high - low) }.is_ok();
+        let made = unsafe { vellum_sys::map::renew(span(low, high)) }.is_ok();
         prop_assert!(made);
-        self.layer.settle_claim(low, high - low);
+        self.layer.confirm_claim(span(low, high));
         let mut gap = low;
         for (start, block) in met {
             if start > gap {
@@ -193,8 +198,7 @@ impl Model {
     fn admit(&mut self, extent: Extent, asked: usize, align: usize) -> Result<(), TestCaseError> {
         let start = extent.addr.as_ptr() as usize;
         prop_assert!(start.is_multiple_of(align) && extent.bytes >= asked && extent.bytes < asked + PAGE);
-        let (base, span) = self.layer.span();
-        prop_assert!(start >= base && start + extent.bytes <= base + span);
+        prop_assert_eq!(self.layer.span().intersect(extent.span()), extent.span());
         if let Some((&before, block)) = self.blocks.range(..start + extent.bytes).next_back() {
             prop_assert!(before + block.bytes <= start, "blocks overlap");
         }
@@ -380,7 +384,7 @@ impl Model {
                     if inside != start {
                         // SAFETY: the misuse under test changes nothing.
                         let refused = unsafe { self.layer.free(pointer(inside)) };
-                        prop_assert_eq!(refused, Err(Misuse::InsideBlock { start }));
+                        prop_assert_eq!(refused, Err(Misuse::InsideBlock { start: Addr::new(start) }));
                     }
                 }
             }

@@ -140,7 +140,7 @@ fn key(running: Running, code: Code) -> u64 {
 }
 
 fn by_kernel(at: u64, into: &mut [u8]) -> bool {
-    map::copy_from(at as usize, into) == into.len()
+    map::copy_from(vellum_sys::Addr::new(at as usize), into) == into.len()
 }
 
 #[inline(always)]

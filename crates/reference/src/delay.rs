@@ -241,7 +241,7 @@ impl Mapping {
             let page = (turn * STEP) % TOUCHED * READ_AHEAD;
             // SAFETY: within the mapping, which lives as long as `self`.
             let at = unsafe { self.base.add(page * PAGE) };
-            if map::is_resident(at as usize) != Some(false) {
+            if map::is_resident(vellum_sys::Addr::of(at)) != Some(false) {
                 continue;
             }
             let before = Stopwatch::start();

@@ -63,7 +63,7 @@ unsafe fn word(structure: usize, index: usize) -> usize {
 fn peek(structure: usize) -> [usize; 3] {
     let mut words = [[0u8; size_of::<usize>()]; 3];
     if caps::has(Caps::HELPER) {
-        map::copy_from(structure, words.as_flattened_mut());
+        map::copy_from(vellum_sys::Addr::new(structure), words.as_flattened_mut());
     } else if structure != 0 {
         // SAFETY: the program passes the address of a structure of at least three words.
         words =

@@ -16,6 +16,7 @@ use core::ptr::{null_mut, without_provenance_mut};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use libc::{SIGSEGV, sighandler_t};
 use vellum_malloc::set_errno;
+use vellum_sys::Addr;
 use vellum_sys::segv::{self, Sigaction};
 
 type Signal = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
@@ -203,7 +204,7 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
         let known = unsafe { theirs(core::ptr::null(), &raw mut set) };
         if known == 0 && set.ss_flags & libc::SS_DISABLE == 0 {
             let frame = 0u8;
-            segv::alternate_stack_set(set.ss_sp as usize, (&raw const frame).addr());
+            segv::alternate_stack_set(Addr::of(set.ss_sp), Addr::of(&raw const frame));
         }
     }
     result

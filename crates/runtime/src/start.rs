@@ -77,7 +77,7 @@ fn profile() {
 /// Connects to the governor that the environment names, if any.
 fn heed_advice() {
     let Some(path) = variable(c"VELLUM_ADVICE") else { return };
-    if !Pages::global().heed_advice(path.to_bytes()) {
+    if !Pages::global().follow_advice(path.to_bytes()) {
         let mut line = Line::new();
         line.text("vellum: VELLUM_ADVICE=").raw(path.to_bytes());
         line.text(" is ignored: no socket can have so long a path\n").write();

@@ -191,6 +191,12 @@ impl Span {
         Span { start, bytes }
     }
 
+    /// The `bytes` bytes from where `place` points on.
+    #[inline]
+    pub fn at<T>(place: *const T, bytes: usize) -> Span {
+        Span::new(Addr::of(place), bytes)
+    }
+
     /// The addresses from `start` up to `end`, without it: empty where `end` does not lie behind `start`.
     #[inline]
     pub const fn between(start: Addr, end: Addr) -> Span {

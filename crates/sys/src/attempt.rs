@@ -10,31 +10,31 @@ use crate::caps::{self, Caps};
 use crate::pressure::Trigger;
 use crate::track::{Tracker, Written};
 use crate::transfer::Inlet;
-use crate::{HUGE, PAGE, barrier, map};
+use crate::{HUGE, PAGE, Span, barrier, map};
 use rustix::io::Errno;
 
 /// Pages that nobody else knows of.
-struct Scratch {
-    start: usize,
-    len: usize,
-}
+struct Scratch(Span);
 
 impl Scratch {
-    /// `len` bytes, written to.
-    fn new(len: usize) -> Result<Scratch, Errno> {
-        let scratch = Scratch { start: map::reserve_writable(len)?, len };
-        for at in (scratch.start..scratch.start + len).step_by(PAGE) {
-            // SAFETY: within memory that was mapped a moment ago.
-            unsafe { core::ptr::with_exposed_provenance_mut::<u8>(at).write_volatile(1) };
-        }
-        Ok(scratch)
+    /// `bytes` bytes that have not been touched.
+    fn new(bytes: usize) -> Result<Scratch, Errno> {
+        map::reserve_writable(bytes).map(Scratch)
+    }
+
+    /// A page, written to.
+    fn page() -> Result<Scratch, Errno> {
+        let page = Scratch::new(PAGE)?;
+        // SAFETY: the page was mapped by the line before and is writable.
+        unsafe { page.0.start.ptr::<u8>().write_volatile(1) };
+        Ok(page)
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and used by nobody any more.
-        let _ = unsafe { map::release(self.start, self.len) };
+        let _ = unsafe { map::release(self.0) };
     }
 }
 
@@ -47,46 +47,44 @@ fn refusal(one: Caps) -> Errno {
 /// # Errors
 /// The kernel's errno, as for all of these.
 pub fn lazy_free() -> Result<(), Errno> {
-    let page = Scratch::new(PAGE)?;
+    let page = Scratch::page()?;
     // SAFETY: nothing in the page is needed.
-    if unsafe { map::discard(page.start, PAGE)? } { Ok(()) } else { Err(refusal(Caps::LAZY_FREE)) }
+    if unsafe { map::discard(page.0)? } { Ok(()) } else { Err(refusal(Caps::LAZY_FREE)) }
 }
 
 /// [`Caps::HUGE_PAGES`]: whether they may be asked for. The system's own policy may still give none.
 pub fn huge_pages() -> Result<(), Errno> {
-    let room = Scratch { start: map::reserve_writable(HUGE)?, len: HUGE };
-    if map::advise_huge(room.start, HUGE, true) { Ok(()) } else { Err(refusal(Caps::HUGE_PAGES)) }
+    if map::advise_huge(Scratch::new(HUGE)?.0, true) { Ok(()) } else { Err(refusal(Caps::HUGE_PAGES)) }
 }
 
 /// [`Caps::POPULATE`].
 pub fn populate() -> Result<(), Errno> {
-    let page = Scratch { start: map::reserve_writable(PAGE)?, len: PAGE };
-    map::populate(page.start, PAGE)
+    map::populate(Scratch::new(PAGE)?.0)
 }
 
 /// [`Caps::MOVE`]: moves a page.
 pub fn move_pages() -> Result<(), Errno> {
-    let (from, to) = (Scratch::new(PAGE)?, Scratch::new(PAGE)?);
+    let (from, to) = (Scratch::page()?, Scratch::page()?);
     // SAFETY: nothing at `to` is needed, and nobody touches it while the inlet is open.
-    let inlet = unsafe { Inlet::open(to.start, PAGE)? };
+    let inlet = unsafe { Inlet::open(to.0)? };
     // SAFETY: both pages are this function's; `to` was emptied by the inlet.
-    unsafe { inlet.take(from.start, to.start, PAGE) }.map_err(|(errno, _)| errno)
+    unsafe { inlet.take(from.0, to.0.start) }.map_err(|(errno, _)| errno)
 }
 
 /// [`Caps::REMAP`]: moves a page's table entry.
 pub fn move_tables() -> Result<(), Errno> {
-    let (from, to) = (Scratch::new(PAGE)?, Scratch::new(PAGE)?);
+    let (from, to) = (Scratch::page()?, Scratch::page()?);
     // SAFETY: both pages are this function's, and nothing in them is needed.
-    unsafe { map::remap(from.start, to.start, PAGE) }
+    unsafe { map::remap(from.0, to.0.start) }
 }
 
 /// [`Caps::TRACK`]: finds a page that was written to.
 pub fn write_tracking() -> Result<(), Errno> {
     let tracker = Tracker::new()?;
-    let page = Scratch::new(PAGE)?;
-    tracker.cover(page.start, PAGE)?;
-    tracker.arm(page.start, page.start + PAGE)?;
-    tracker.take(page.start, page.start + PAGE, false, &mut [Written::default()]).map(drop)
+    let page = Scratch::page()?;
+    tracker.cover(page.0)?;
+    tracker.arm(page.0)?;
+    tracker.take(page.0, false, &mut [Written::default()]).map(drop)
 }
 
 /// [`Caps::MEMBARRIER`].

@@ -5,7 +5,7 @@
 //! with the caller's credentials, so a call that the kernel allowed the caller has the same effect on it. The
 //! arguments are kept by value, as the thread may not read the caller's memory, which may be paged.
 
-use crate::{map, raw, round_up};
+use crate::{Span, map, raw, round_up};
 use rustix::io::Errno;
 
 /// Words of a `capset`: the version, and two sets of three masks of 32 bits.
@@ -109,8 +109,7 @@ fn programs(file: usize) -> Result<usize, Errno> {
 /// The calling thread's supplementary groups, in memory that is nobody's block.
 #[derive(Debug)]
 pub struct Groups {
-    start: usize,
-    bytes: usize,
+    memory: Span,
     count: usize,
 }
 
@@ -123,21 +122,22 @@ impl Groups {
         // SAFETY: a question how many there are.
         let count = unsafe { raw::syscall(libc::SYS_getgroups, [0; 6])? };
         let bytes = round_up((count * size_of::<libc::gid_t>()).max(1), crate::PAGE);
-        let mut groups = Groups { start: map::reserve_writable(bytes)?, bytes, count };
+        let mut groups = Groups { memory: map::reserve_writable(bytes)?, count };
         // SAFETY: there is room for `count`.
-        groups.count = unsafe { raw::syscall(libc::SYS_getgroups, [count, groups.start, 0, 0, 0, 0])? };
+        groups.count =
+            unsafe { raw::syscall(libc::SYS_getgroups, [count, groups.memory.start.get(), 0, 0, 0, 0])? };
         Ok(groups)
     }
 
     /// To have these and no others. The groups must outlive the change.
     pub fn change(&self) -> Change {
-        Change::plain(libc::SYS_setgroups, [self.count, self.start, 0, 0, 0, 0])
+        Change::plain(libc::SYS_setgroups, [self.count, self.memory.start.get(), 0, 0, 0, 0])
     }
 }
 
 impl Drop for Groups {
     fn drop(&mut self) {
         // SAFETY: mapped by `read`, and nobody uses it any more.
-        let _ = unsafe { map::release(self.start, self.bytes) };
+        let _ = unsafe { map::release(self.memory) };
     }
 }

@@ -28,8 +28,8 @@
 //! Source: Appel, Ellis and Li 1988; as in libgc. Departure: only the pages of its user.
 
 use crate::caps::{self, Caps};
-use crate::track::Written;
-use crate::{PAGE, map, round_down, segv};
+use crate::track::{Taken, Written};
+use crate::{Addr, PAGE, Span, map, raw, segv};
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
@@ -45,25 +45,27 @@ const ARMED: u8 = 1;
 /// Written to since it was armed.
 const WRITTEN: u8 = 2;
 
-static BASE: AtomicUsize = AtomicUsize::new(0);
+/// The guarded span: where it starts, and its pages.
+static START: AtomicUsize = AtomicUsize::new(0);
 static PAGES: AtomicUsize = AtomicUsize::new(0);
-/// The state of the page at [`BASE`], and of those behind it.
+/// The state of the page at [`START`], and of those behind it.
 static STATES: AtomicPtr<AtomicU8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Has writes in the `bytes` bytes from `base` found out from now on, where pages are armed. Once; later
-/// calls say whether that still holds.
+/// Finds out writes in `span` from now on, where pages are armed. Later calls only report whether that still
+/// holds.
 ///
 /// # Errors
 /// `NOSYS` if it is masked, `NOMEM` without address space for the table, those of [`segv::open`].
-pub fn open(base: usize, bytes: usize) -> Result<(), Errno> {
+pub fn open(span: Span) -> Result<(), Errno> {
     if !caps::has(Caps::PROTECT) {
         return Err(Errno::NOSYS);
     }
     if STATES.load(Ordering::Acquire).is_null() {
-        let table = map::reserve_writable(bytes / PAGE)?;
-        BASE.store(base, Ordering::Relaxed);
-        PAGES.store(bytes / PAGE, Ordering::Relaxed);
-        STATES.store(core::ptr::with_exposed_provenance_mut(table), Ordering::Release);
+        let pages = span.page_count().get();
+        let table = map::reserve_writable(pages)?;
+        START.store(span.start.get(), Ordering::Relaxed);
+        PAGES.store(pages, Ordering::Relaxed);
+        STATES.store(table.start.ptr(), Ordering::Release);
     }
     segv::open(on_fault)
 }
@@ -79,84 +81,79 @@ pub fn let_through() {
 }
 
 /// The state of the page that `address` lies in, if it is in the span.
-fn state(address: usize) -> Option<&'static AtomicU8> {
+fn state(address: Addr) -> Option<&'static AtomicU8> {
     let states = STATES.load(Ordering::Acquire);
-    let page = address.wrapping_sub(BASE.load(Ordering::Relaxed)) / PAGE;
+    let page = address.since(Addr::new(START.load(Ordering::Relaxed))) / PAGE;
     // SAFETY: the table, which is never unmapped, has a byte for each page of the span.
     (!states.is_null() && page < PAGES.load(Ordering::Relaxed)).then(|| unsafe { &*states.add(page) })
 }
 
-fn is_in(address: usize, wanted: u8) -> bool {
+fn is_in(address: Addr, wanted: u8) -> bool {
     state(address).is_some_and(|state| state.load(Ordering::Acquire) == wanted)
 }
 
-fn set(start: usize, end: usize, to: u8) {
-    for page in (start..end).step_by(PAGE) {
-        if let Some(state) = state(page) {
-            state.store(to, Ordering::Release);
-        }
-    }
+fn set(span: Span, to: u8) {
+    span.pages().filter_map(state).for_each(|state| state.store(to, Ordering::Release));
 }
 
-fn protect(start: usize, end: usize, writable: bool) -> Result<(), Errno> {
+fn protect(span: Span, writable: bool) -> Result<(), Errno> {
     let protection = libc::PROT_READ | if writable { libc::PROT_WRITE } else { 0 };
-    let args = [start, end - start, protection as usize, 0, 0, 0];
+    let args = [span.start.get(), span.bytes, protection as usize, 0, 0, 0];
     // SAFETY: callers pass memory of the user that armed it; contents stay.
-    unsafe { crate::raw::syscall(libc::SYS_mprotect, args) }.map(drop)
+    unsafe { raw::syscall(libc::SYS_mprotect, args) }.map(drop)
 }
 
-/// Makes the pages from `start` up to `end`, which are private, anonymous, writable and in the span,
-/// read-only until each is written to.
+/// Makes the pages of `part`, which are private, anonymous, writable and in the guarded span, read-only until
+/// each is written to.
 ///
 /// # Errors
 /// The kernel's errno; nothing there is armed then. `NOMEM` if there are too many map entries.
-pub fn arm(start: usize, end: usize) -> Result<(), Errno> {
-    set(start, end, ARMED);
-    protect(start, end, false).inspect_err(|_| {
-        // It may have come a part of the way, and what it did can be undone without an entry more.
-        let _ = protect(start, end, true);
-        set(start, end, FREE);
+pub fn arm(part: Span) -> Result<(), Errno> {
+    set(part, ARMED);
+    protect(part, false).inspect_err(|_| {
+        // Some pages may be protected already. To undo that takes no further map entry.
+        let _ = protect(part, true);
+        set(part, FREE);
     })
 }
 
-/// Counts the pages from `start` up to `end`, which are not armed, as written.
-pub fn note(start: usize, end: usize) {
-    set(start, end, WRITTEN);
+/// Counts the pages of `part`, which are not armed, as written.
+pub fn note(part: Span) {
+    set(part, WRITTEN);
 }
 
-/// Makes the pages from `start` up to `end` writable and forgets them.
-pub fn release(start: usize, end: usize) {
-    // What was armed is mapped, and to be as it was takes no entry more.
-    let _ = protect(start, end, true);
-    set(start, end, FREE);
+/// Makes the pages of `part` writable. They are not guarded any more.
+pub fn release(part: Span) {
+    // Armed pages are mapped, and to make them writable takes no further map entry.
+    let _ = protect(part, true);
+    set(part, FREE);
 }
 
-/// Finds written pages from `start` up to `end`, as many ranges as `out` has room for, and if `again` arms
-/// those found. Returns how many ranges, and up to where it looked.
+/// Finds written pages in `part`, as many ranges as `out` has room for, and if `again` arms those found.
 ///
 /// # Errors
 /// The kernel's errno: some pages stay writable without being noted.
-pub fn take(start: usize, end: usize, again: bool, out: &mut [Written]) -> Result<(usize, usize), Errno> {
-    let (mut count, mut at) = (0, start);
+pub fn take(part: Span, again: bool, out: &mut [Written]) -> Result<Taken, Errno> {
+    let (mut ranges, mut at, end) = (0, part.start, part.end());
     while at < end {
         if !is_in(at, WRITTEN) {
             at += PAGE;
             continue;
         }
-        if count == out.len() {
-            return Ok((count, at));
+        if ranges == out.len() {
+            return Ok(Taken { ranges, end: at });
         }
         let first = at;
         while at < end && is_in(at, WRITTEN) {
             at += PAGE;
         }
-        out[count] = Written::new(first, at);
-        count += 1;
+        out[ranges] = Written::new(first, at);
+        ranges += 1;
         if again {
-            arm(first, at)?;
+            arm(Span::between(first, at))?;
         }
     }
-    Ok((count, end))
+    Ok(Taken { ranges, end })
 }
 
 /// Where the machine says what kind of access has faulted: word 19 of the general registers, which begin at
@@ -170,45 +167,44 @@ extern "C" fn on_fault(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
     // SAFETY: the kernel passes both, for this signal.
     let (code, address, error) = unsafe {
         let error = context.cast::<u8>().add(ERROR_AT).cast::<u64>().read();
-        ((*info).si_code, (*info).si_addr() as usize, error)
+        ((*info).si_code, Addr::of((*info).si_addr()), error)
     };
     let is_write = code == SEGV_ACCERR && error & WRITE != 0;
-    if !(is_write && resolve(round_down(address, PAGE))) {
+    if !(is_write && resolve(address.round_down(PAGE))) {
         segv::pass_on(signal, info, context);
     }
 }
 
 /// Makes `page` writable, if it was armed; whether it was.
-fn resolve(page: usize) -> bool {
+fn resolve(page: Addr) -> bool {
     if is_in(page, WRITTEN) {
         // Another thread has just made it writable.
         return true;
     }
     if !is_in(page, ARMED) {
         // It was released since the fault. Then it can be written to.
-        return state(page).is_some() && map::populate(page, PAGE).is_ok();
+        return state(page).is_some() && map::populate(Span::new(page, PAGE)).is_ok();
     }
-    let window = round_down(page, AROUND);
-    let (mut start, mut end) = armed_around(page, window, window + AROUND);
-    if protect(start, end, true).is_err() {
+    let mut armed = armed_around(page, Span::unit_of(page, AROUND));
+    if protect(armed, true).is_err() {
         // A hole takes map entries; all of it takes none.
-        (start, end) = armed_around(page, 0, usize::MAX);
-        if protect(start, end, true).is_err() {
+        armed = armed_around(page, Span::between(Addr::NULL, Addr::MAX));
+        if protect(armed, true).is_err() {
             return false;
         }
     }
-    set(start, end, WRITTEN);
+    set(armed, WRITTEN);
     true
 }
 
-/// The armed pages around `page`, from `low` up to `high` at most.
-fn armed_around(page: usize, low: usize, high: usize) -> (usize, usize) {
+/// The armed pages around `page`, within `most`.
+fn armed_around(page: Addr, most: Span) -> Span {
     let (mut start, mut end) = (page, page + PAGE);
-    while start > low && is_in(start - PAGE, ARMED) {
+    while start > most.start && is_in(start - PAGE, ARMED) {
         start -= PAGE;
     }
-    while end < high && is_in(end, ARMED) {
+    while end < most.end() && is_in(end, ARMED) {
         end += PAGE;
     }
-    (start, end)
+    Span::between(start, end)
 }

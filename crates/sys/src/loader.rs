@@ -6,7 +6,7 @@
 //! child of a process in which another thread was there as it forked may wait for ever in glibc, as it may
 //! where it throws an exception.
 
-use crate::{PAGE, round_down, round_up, segment};
+use crate::{Addr, PAGE, round_down, round_up, segment};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::ptr::null_mut;
@@ -159,8 +159,9 @@ impl Module {
     /// The module stays mapped as long as the result is used.
     #[must_use]
     pub unsafe fn mapped_from(&self, address: u64) -> Option<&'static [u8]> {
-        // SAFETY: the loader says where it is, and by this function's condition.
-        unsafe { segment::mapped_from(self.start as usize, self.bias as usize, address as usize) }
+        let [start, address] = [self.start, address].map(|at| Addr::new(at as usize));
+        // SAFETY: the loader reported where the module is, and it stays mapped (`# Safety`).
+        unsafe { segment::mapped_from(start, self.bias as usize, address) }
     }
 
     /// Takes its unwinding tables out of resident memory: see [`segment::put_back`].
@@ -169,10 +170,9 @@ impl Module {
     /// The module is mapped.
     pub unsafe fn put_back_tables(&self) {
         if self.unwind_index != 0 {
-            // SAFETY: as above.
-            unsafe {
-                segment::put_back(self.start as usize, self.bias as usize, self.unwind_index as usize);
-            }
+            let [start, tables] = [self.start, self.unwind_index].map(|at| Addr::new(at as usize));
+            // SAFETY: `# Safety` of this function: the module is mapped where the loader reported it.
+            unsafe { segment::put_back(start, self.bias as usize, tables) };
         }
     }
 }

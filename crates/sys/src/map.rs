@@ -1,103 +1,123 @@
-//! Mappings: claiming address space, and telling the kernel what is known of its pages.
+//! System calls on mappings: claiming address space, giving frames back, advice, and reading residency.
 //!
-//! All ranges are given as a page-aligned start and a length in bytes. The `unsafe` functions here share one
-//! condition: the range belongs to the caller, and nobody holds a reference into what the call throws away or
-//! moves.
+//! Every [`Span`] given here is page-aligned. The `unsafe` functions share one condition: the span belongs
+//! to the caller, and no reference points into what the call discards or moves.
 
-use crate::PAGE;
 use crate::caps::{self, Caps};
+use crate::{Addr, HUGE, PAGE, Span, raw};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, MremapFlags, ProtFlags};
+use rustix::mm::{Advice, MapFlags, MprotectFlags, MremapFlags, ProtFlags};
 
-/// Maps fresh zero pages, readable and writable, at exactly `start`, where nothing is mapped. They become
-/// huge only where that is asked for: else sparse memory could become dense.
+const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+
+/// Maps zero pages in exactly this span, where nothing is mapped.
+fn map_new(span: Span, access: ProtFlags) -> Result<(), Errno> {
+    let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    if caps::has(Caps::NOREPLACE) {
+        flags |= MapFlags::FIXED_NOREPLACE;
+    }
+    // SAFETY: without FIXED the kernel places new pages only where nothing is mapped.
+    let got = unsafe { rustix::mm::mmap_anonymous(span.start.ptr(), span.bytes, access, flags)? };
+    if got != span.start.ptr() {
+        // Kernels before 4.17 take the flag for a hint.
+        caps::drop(Caps::NOREPLACE);
+        // SAFETY: the kernel has just made this mapping, and no other code has its address.
+        unsafe { rustix::mm::munmap(got, span.bytes)? };
+        return Err(Errno::EXIST);
+    }
+    Ok(())
+}
+
+/// Maps zero pages in the place of whatever is mapped in the span.
+///
+/// # Safety
+/// The span is the caller's and nothing in it is needed.
+unsafe fn map_over(span: Span, access: ProtFlags) -> Result<(), Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+    // SAFETY: `# Safety` of this function allows replacing the span.
+    unsafe { rustix::mm::mmap_anonymous(span.start.ptr(), span.bytes, access, flags) }.map(drop)
+}
+
+/// Maps `bytes` bytes of zero pages at a place of the kernel's choice.
+fn map_anywhere(bytes: usize, access: ProtFlags) -> Result<Span, Errno> {
+    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+    // SAFETY: the kernel chooses the place, so nothing is replaced.
+    let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), bytes, access, flags)? };
+    Ok(Span::new(Addr::of(start), bytes))
+}
+
+/// Maps zero pages, readable and writable, in exactly this span, where nothing is mapped. They become huge
+/// only by [`advise_huge`]: otherwise sparse memory could become dense.
 ///
 /// # Errors
 /// `EXIST` if something is mapped there; `NOMEM` if a limit (`RLIMIT_AS`, `vm.max_map_count`, commit
 /// accounting) forbids it.
-pub fn claim(start: usize, len: usize) -> Result<(), Errno> {
-    let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    if caps::has(Caps::NOREPLACE) {
-        flags |= MapFlags::FIXED_NOREPLACE;
-    }
-    // SAFETY: without FIXED the kernel places new pages only where nothing is mapped.
-    let got = unsafe {
-        rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::READ | ProtFlags::WRITE, flags)? as usize
-    };
-    if got != start {
-        // Kernels before 4.17 take the flag for a hint.
-        caps::drop(Caps::NOREPLACE);
-        // SAFETY: the mapping was made a moment ago and nobody knows of it.
-        unsafe { rustix::mm::munmap(got as *mut _, len)? };
-        return Err(Errno::EXIST);
-    }
-    advise_huge(start, len, false);
+pub fn claim(span: Span) -> Result<(), Errno> {
+    map_new(span, READ_WRITE)?;
+    advise_huge(span, false);
     Ok(())
 }
 
-/// Makes the range readable as zeros, at no cost in memory or accounting, without taking the place of
-/// anything.
+/// Makes the span readable as zeros, where nothing is mapped, at no cost in memory or accounting.
 ///
 /// # Errors
 /// As [`claim`].
-pub fn claim_readable(start: usize, len: usize) -> Result<(), Errno> {
-    claim(start, len)?;
-    // SAFETY: mapped a moment ago; nobody writes there.
-    unsafe { rustix::mm::mprotect(start as *mut _, len, rustix::mm::MprotectFlags::READ)? };
-    leave_out_of_dumps(start, len);
+pub fn claim_readable(span: Span) -> Result<(), Errno> {
+    claim(span)?;
+    // SAFETY: `claim` has just mapped the span, and no other code has its address.
+    unsafe { make_readable(span)? };
+    leave_out_of_dumps(span);
     Ok(())
 }
 
-/// Reserves exactly this address space without access to it, without taking the place of anything. It costs
-/// neither memory nor accounting, is left out of core dumps, and is taken into use by [`renew`].
+/// Reserves exactly this address space, where nothing is mapped, without access to it. It costs neither
+/// memory nor accounting, is left out of core dumps, and is taken into use by [`renew`].
 ///
 /// # Errors
 /// As [`claim`].
-pub fn reserve(start: usize, len: usize) -> Result<(), Errno> {
-    let mut flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    if caps::has(Caps::NOREPLACE) {
-        flags |= MapFlags::FIXED_NOREPLACE;
-    }
-    // SAFETY: without FIXED the kernel places new pages only where nothing is mapped.
-    let got =
-        unsafe { rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::empty(), flags)? as usize };
-    if got != start {
-        caps::drop(Caps::NOREPLACE);
-        // SAFETY: the mapping was made a moment ago and nobody knows of it.
-        unsafe { rustix::mm::munmap(got as *mut _, len)? };
-        return Err(Errno::EXIST);
-    }
-    leave_out_of_dumps(start, len);
+pub fn reserve(span: Span) -> Result<(), Errno> {
+    map_new(span, ProtFlags::empty())?;
+    leave_out_of_dumps(span);
     Ok(())
 }
 
-/// Puts reserved address space, without access, in the place of whatever is mapped in the range.
+/// Replaces whatever is mapped in the span by reserved address space, without access.
 ///
 /// # Errors
 /// `NOMEM` if no map entry is left; nothing has changed then.
 ///
 /// # Safety
-/// The range is the caller's and nothing in it is needed.
-pub unsafe fn close(start: usize, len: usize) -> Result<(), Errno> {
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-    // SAFETY: by this function's condition the range may be replaced.
-    unsafe {
-        rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::empty(), flags)?;
-        let _ = rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump);
-    }
+/// The span is the caller's and nothing in it is needed.
+pub unsafe fn close(span: Span) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function is that of `map_over`.
+    unsafe { map_over(span, ProtFlags::empty())? };
+    leave_out_of_dumps(span);
     Ok(())
 }
 
-/// Leaves the range out of core dumps, whose size would be that of all address space in them.
-pub fn leave_out_of_dumps(start: usize, len: usize) {
-    // SAFETY: this advice changes no contents.
-    let _ = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontDump) };
+/// Gives advice that changes no contents.
+fn advise(span: Span, advice: Advice) -> Result<(), Errno> {
+    // SAFETY: callers pass only advice that keeps contents.
+    unsafe { rustix::mm::madvise(span.start.ptr(), span.bytes, advice) }
 }
 
-/// Undoes [`leave_out_of_dumps`]; whether that was possible.
-pub fn include_in_dumps(start: usize, len: usize) -> bool {
-    // SAFETY: this advice changes no contents.
-    unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDoDump) }.is_ok()
+/// Leaves the span out of core dumps, which would otherwise be as large as all address space in them.
+pub fn leave_out_of_dumps(span: Span) {
+    let _ = advise(span, Advice::LinuxDontDump);
+}
+
+/// Undoes [`leave_out_of_dumps`]. Returns whether that was possible.
+pub fn include_in_dumps(span: Span) -> bool {
+    advise(span, Advice::LinuxDoDump).is_ok()
+}
+
+/// Changes the access to the span. Contents stay.
+///
+/// # Safety
+/// The span is the caller's, and no code makes an access that is forbidden from now on.
+unsafe fn protect(span: Span, access: MprotectFlags) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function says that the span is the caller's; the call keeps contents.
+    unsafe { rustix::mm::mprotect(span.start.ptr(), span.bytes, access) }
 }
 
 /// Makes reserved address space readable as zeros.
@@ -106,36 +126,33 @@ pub fn include_in_dumps(start: usize, len: usize) -> bool {
 /// `NOMEM` if no map entry is left.
 ///
 /// # Safety
-/// The range is the caller's.
-pub unsafe fn make_readable(start: usize, len: usize) -> Result<(), Errno> {
-    // SAFETY: by this function's condition; contents stay.
-    unsafe { rustix::mm::mprotect(start as *mut _, len, rustix::mm::MprotectFlags::READ) }
+/// The span is the caller's.
+pub unsafe fn make_readable(span: Span) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function is that of `protect`; nobody writes to reserved address space.
+    unsafe { protect(span, MprotectFlags::READ) }
 }
 
-/// Reserves `len` bytes of address space wherever there is room, readable as zeros, at no cost in memory or
-/// accounting.
+/// Reserves `bytes` bytes of address space at a place of the kernel's choice, readable as zeros, at no cost
+/// in memory or accounting.
 ///
 /// # Errors
 /// `NOMEM` if a limit on address space forbids it.
-pub fn reserve_readable(len: usize) -> Result<usize, Errno> {
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: the kernel chooses the place, so nothing is replaced.
-    let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::READ, flags)? };
-    leave_out_of_dumps(start as usize, len);
-    Ok(start as usize)
+pub fn reserve_readable(bytes: usize) -> Result<Span, Errno> {
+    let span = map_anywhere(bytes, ProtFlags::READ)?;
+    leave_out_of_dumps(span);
+    Ok(span)
 }
 
-/// Makes reserved pages writable; from here on they may count against commit limits.
+/// Makes reserved pages writable. From here on they may count against commit limits.
 ///
 /// # Errors
 /// `NOMEM` if accounting or the number of map entries forbids it.
 ///
 /// # Safety
-/// The range is the caller's.
-pub unsafe fn make_writable(start: usize, len: usize) -> Result<(), Errno> {
-    let both = rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE;
-    // SAFETY: by this function's condition; contents stay.
-    unsafe { rustix::mm::mprotect(start as *mut _, len, both) }
+/// The span is the caller's.
+pub unsafe fn make_writable(span: Span) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function is that of `protect`; every access is allowed afterwards.
+    unsafe { protect(span, MprotectFlags::READ | MprotectFlags::WRITE) }
 }
 
 /// Makes pages inaccessible: any access faults. Contents stay.
@@ -144,98 +161,102 @@ pub unsafe fn make_writable(start: usize, len: usize) -> Result<(), Errno> {
 /// `NOMEM` if the number of map entries forbids it.
 ///
 /// # Safety
-/// The range is the caller's, and nobody touches it until it is made writable again.
-pub unsafe fn make_inaccessible(start: usize, len: usize) -> Result<(), Errno> {
-    // SAFETY: by this function's condition.
-    unsafe { rustix::mm::mprotect(start as *mut _, len, rustix::mm::MprotectFlags::empty()) }
+/// The span is the caller's, and nobody touches it until it is made writable again.
+pub unsafe fn make_inaccessible(span: Span) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function is that of `protect`.
+    unsafe { protect(span, MprotectFlags::empty()) }
 }
 
-/// Inaccessible pages at a place of the kernel's choice: address space only. They are the caller's until it
+/// Reserves `bytes` bytes of address space without access, at a place of the kernel's choice. The caller
 /// [releases](release) them.
 ///
 /// # Errors
 /// `NOMEM` if there is no room.
-pub fn reserve_inaccessible(len: usize) -> Result<usize, Errno> {
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
-    // SAFETY: the kernel chooses the place, so nothing is replaced.
-    let start = unsafe { rustix::mm::mmap_anonymous(core::ptr::null_mut(), len, ProtFlags::empty(), flags)? };
-    Ok(start as usize)
+pub fn reserve_inaccessible(bytes: usize) -> Result<Span, Errno> {
+    map_anywhere(bytes, ProtFlags::empty())
 }
 
-/// Zeroed pages at a place of the kernel's choice, readable and writable: address space until they are
-/// touched. They are the caller's until it [releases](release) them.
+/// Maps `bytes` bytes of zero pages, readable and writable, at a place of the kernel's choice. They cost
+/// memory when they are touched. The caller [releases](release) them.
 ///
 /// # Errors
 /// `NOMEM` as of [`reserve_readable`] and [`make_writable`]; nothing stays reserved then.
-pub fn reserve_writable(len: usize) -> Result<usize, Errno> {
-    let start = reserve_readable(len)?;
-    // SAFETY: reserved a moment ago, nobody knows of it.
-    unsafe { make_writable(start, len) }.inspect_err(|_| {
-        // SAFETY: reserved a moment ago and still unknown to anybody else.
-        let _ = unsafe { release(start, len) };
+pub fn reserve_writable(bytes: usize) -> Result<Span, Errno> {
+    let span = reserve_readable(bytes)?;
+    // SAFETY: reserved by the line before, and no other code has its address.
+    unsafe { make_writable(span) }.inspect_err(|_| {
+        // SAFETY: reserved by this function and never published.
+        let _ = unsafe { release(span) };
     })?;
-    Ok(start)
+    Ok(span)
 }
 
-/// Puts fresh zero pages, as of [`claim`], in the place of whatever is mapped in the range.
+/// Replaces whatever is mapped in the span by zero pages, as of [`claim`].
+///
+/// # Errors
+/// `NOMEM` if accounting or the number of map entries forbids it.
 ///
 /// # Safety
-/// The range is the caller's and nothing in it is needed.
-pub unsafe fn renew(start: usize, len: usize) -> Result<(), Errno> {
-    let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
-    // SAFETY: by this function's condition the range may be replaced.
-    unsafe {
-        rustix::mm::mmap_anonymous(start as *mut _, len, ProtFlags::READ | ProtFlags::WRITE, flags)?;
-    }
-    advise_huge(start, len, false);
+/// The span is the caller's and nothing in it is needed.
+pub unsafe fn renew(span: Span) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function is that of `map_over`.
+    unsafe { map_over(span, READ_WRITE)? };
+    advise_huge(span, false);
     Ok(())
 }
 
-/// Unmaps the range.
+/// Unmaps the span.
+///
+/// # Errors
+/// `NOMEM` if a map entry would have to be split and none is left.
 ///
 /// # Safety
-/// The range is the caller's and nothing in it is needed.
-pub unsafe fn release(start: usize, len: usize) -> Result<(), Errno> {
-    // SAFETY: by this function's condition.
-    unsafe { rustix::mm::munmap(start as *mut _, len) }
+/// The span is the caller's and nothing in it is needed.
+pub unsafe fn release(span: Span) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function allows losing the mapping.
+    unsafe { rustix::mm::munmap(span.start.ptr(), span.bytes) }
 }
 
-/// Gives the range's frames back now; the next touch finds zeros (`MADV_DONTNEED`).
+/// Gives the span's frames back now; the next touch finds zeros (`MADV_DONTNEED`).
+///
+/// # Errors
+/// `INVAL` for locked memory; nothing has changed then.
 ///
 /// # Safety
-/// Nothing in the range is needed.
-pub unsafe fn flush(start: usize, len: usize) -> Result<(), Errno> {
-    // SAFETY: by this function's condition.
-    unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxDontNeed) }
+/// Nothing in the span is needed.
+pub unsafe fn flush(span: Span) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function allows losing the contents.
+    unsafe { rustix::mm::madvise(span.start.ptr(), span.bytes, Advice::LinuxDontNeed) }
 }
 
-/// Marks the range's pages discardable (`MADV_FREE`): the kernel takes the frames when it wants them, a write
-/// before that keeps them. Falls back to [`flush`]. Returns whether the frames are still there.
+/// Marks the span's pages discardable (`MADV_FREE`): the kernel may take the frames until the next write.
+/// Falls back to [`flush`]. Returns whether the frames are still there.
+///
+/// # Errors
+/// As [`flush`].
 ///
 /// # Safety
-/// Nothing in the range is needed.
-pub unsafe fn discard(start: usize, len: usize) -> Result<bool, Errno> {
+/// Nothing in the span is needed.
+pub unsafe fn discard(span: Span) -> Result<bool, Errno> {
     if caps::has(Caps::LAZY_FREE) {
-        // SAFETY: by this function's condition.
-        match unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxFree) } {
+        // SAFETY: `# Safety` of this function allows losing the contents.
+        match unsafe { rustix::mm::madvise(span.start.ptr(), span.bytes, Advice::LinuxFree) } {
             Ok(()) => return Ok(true),
             Err(errno) if caps::means_missing(errno) => caps::refuse(Caps::LAZY_FREE, errno),
             Err(errno) => return Err(errno),
         }
     }
-    // SAFETY: by this function's condition.
-    unsafe { flush(start, len)? };
+    // SAFETY: `# Safety` of this function is that of `flush`.
+    unsafe { flush(span)? };
     Ok(false)
 }
 
-/// Asks for huge pages in the range, or forbids them. Changes nothing in memory that is there already.
-pub fn advise_huge(start: usize, len: usize, wanted: bool) -> bool {
+/// Requests huge pages in the span, or forbids them. Memory that is already there stays as it is.
+pub fn advise_huge(span: Span, is_wanted: bool) -> bool {
     if !caps::has(Caps::HUGE_PAGES) {
         return false;
     }
-    let advice = if wanted { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
-    // SAFETY: this advice changes how future faults are served, never contents.
-    match unsafe { rustix::mm::madvise(start as *mut _, len, advice) } {
+    match advise(span, if is_wanted { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage }) {
         Ok(()) => true,
         Err(errno) => {
             if caps::means_missing(errno) {
@@ -246,137 +267,145 @@ pub fn advise_huge(start: usize, len: usize, wanted: bool) -> bool {
     }
 }
 
-/// Fetches the range's frames, as writing to each page would.
-pub fn populate(start: usize, len: usize) -> Result<(), Errno> {
+/// Fetches the span's frames, as writing to each page would.
+///
+/// # Errors
+/// `NOSYS` before Linux 5.14; `NOMEM` and others where a page cannot be written.
+pub fn populate(span: Span) -> Result<(), Errno> {
     if !caps::has(Caps::POPULATE) {
         return Err(Errno::NOSYS);
     }
-    // SAFETY: populating keeps contents.
-    let done = unsafe { rustix::mm::madvise(start as *mut _, len, Advice::LinuxPopulateWrite) };
+    let done = advise(span, Advice::LinuxPopulateWrite);
     if done == Err(Errno::INVAL) && !can_populate() {
         caps::refuse(Caps::POPULATE, Errno::INVAL);
     }
     done
 }
 
-/// Whether this kernel knows the call: it answers the same where it does and a page of the range may not be
+/// Whether this kernel has the call. A kernel that has it answers `INVAL`, too, for a page that may not be
 /// written.
 fn can_populate() -> bool {
-    // SAFETY: a page of our own, which nobody else knows of and which is gone again before this returns.
-    unsafe {
-        let page = rustix::mm::mmap_anonymous(
-            core::ptr::null_mut(),
-            PAGE,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        );
-        let Ok(page) = page else { return true };
-        let done = rustix::mm::madvise(page, PAGE, Advice::LinuxPopulateWrite);
-        let _ = rustix::mm::munmap(page, PAGE);
-        done != Err(Errno::INVAL)
-    }
+    let Ok(page) = map_anywhere(PAGE, READ_WRITE) else { return true };
+    let done = advise(page, Advice::LinuxPopulateWrite);
+    // SAFETY: mapped by this function and never published.
+    let _ = unsafe { release(page) };
+    done != Err(Errno::INVAL)
 }
 
-/// Moves the pages of `from` to `to` by moving page tables; the mapping at `to` goes, `from` stays mapped and
-/// empty. Costs map entries (the destination keeps the source's page offsets): see [`crate::transfer`].
+/// Moves the pages of `from` to `to` by moving page tables. The mapping at `to` is replaced; `from` stays
+/// mapped and empty. Costs map entries, as the destination keeps the source's page offsets: see
+/// [`crate::transfer`].
+///
+/// # Errors
+/// The kernel's errno; `NOSYS` if the capability is masked.
 ///
 /// # Safety
-/// Both ranges are the caller's, do not overlap, and nothing at `to` is needed.
-pub unsafe fn remap(from: usize, to: usize, len: usize) -> Result<(), Errno> {
+/// Both spans are the caller's, do not overlap, and nothing at `to` is needed.
+pub unsafe fn remap(from: Span, to: Addr) -> Result<(), Errno> {
     if !caps::has(Caps::REMAP) {
         return Err(Errno::NOSYS);
     }
     // By its number: rustix names it for one of its two backends only.
     let keep = MremapFlags::MAYMOVE | MremapFlags::from_bits_retain(libc::MREMAP_DONTUNMAP as u32);
-    // SAFETY: by this function's condition.
-    let moved = unsafe { rustix::mm::mremap_fixed(from as *mut _, len, len, keep, to as *mut _) };
-    match moved {
+    let (place, bytes) = (from.start.ptr(), from.bytes);
+    // SAFETY: `# Safety` of this function: the source is the caller's and the destination may be replaced.
+    match unsafe { rustix::mm::mremap_fixed(place, bytes, bytes, keep, to.ptr()) } {
         Ok(_) => Ok(()),
         Err(Errno::NOMEM | Errno::FAULT | Errno::INVAL) => {
             // Before 5.7 the source cannot stay: move it whole and map the hole anew.
-            // SAFETY: by this function's condition both ranges are the caller's; `from` is mapped anew.
+            // SAFETY: `# Safety` of this function, and after the first call nothing is mapped at `from`.
             unsafe {
-                rustix::mm::mremap_fixed(from as *mut _, len, len, MremapFlags::MAYMOVE, to as *mut _)?;
-                renew(from, len)
+                rustix::mm::mremap_fixed(place, bytes, bytes, MremapFlags::MAYMOVE, to.ptr())?;
+                renew(from)
             }
         }
         Err(errno) => Err(errno),
     }
 }
 
-/// Which pages of a range are resident.
+/// Which pages of a span are resident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Residency {
-    /// How many are.
+    /// The number of resident pages.
     pub pages: usize,
-    /// From the first that is to behind the last.
-    pub span: usize,
+    /// Pages from the first resident one up to the last one.
+    pub spread: usize,
 }
 
-/// Looks which of the `count` pages from `start` (at most [`RESIDENCY_MAX`]) are resident; `None` where this
-/// cannot be learnt.
-pub fn residency(start: usize, count: usize) -> Option<Residency> {
+/// Finds the resident ones among the span's first [`RESIDENCY_MAX`] pages. `None` where the kernel does not
+/// report them.
+pub fn residency(span: Span) -> Option<Residency> {
     let mut states = [0u8; RESIDENCY_MAX];
-    let count = count.min(RESIDENCY_MAX);
-    residency_into(start, &mut states[..count])?;
-    let mut there = (0..count).filter(|&page| states[page] & 1 != 0);
-    let Some(first) = there.next() else { return Some(Residency { pages: 0, span: 0 }) };
-    let (pages, last) = there.fold((1, first), |(pages, _), page| (pages + 1, page));
-    Some(Residency { pages, span: last + 1 - first })
+    let count = span.page_count().get().min(RESIDENCY_MAX);
+    residency_into(span.start, &mut states[..count])?;
+    let mut resident = (0..count).filter(|&page| states[page] & 1 != 0);
+    let Some(first) = resident.next() else { return Some(Residency { pages: 0, spread: 0 }) };
+    let (pages, last) = resident.fold((1, first), |(pages, _), page| (pages + 1, page));
+    Some(Residency { pages, spread: last + 1 - first })
 }
 
-/// Looks which pages from `start` are resident, one for each of `states`, whose lowest bit says so then;
-/// `None` where this cannot be learnt.
-pub fn residency_into(start: usize, states: &mut [u8]) -> Option<()> {
-    if !caps::has(Caps::RESIDENCY) {
-        return None;
-    }
-    let args = [start, states.len() * crate::PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
-    // SAFETY: the kernel writes one byte a page.
-    unsafe { crate::raw::syscall(libc::SYS_mincore, args) }.ok().map(drop)
+/// Sets the lowest bit of each of `states` where the page is resident, one for each page from `start` on.
+/// `None` where the kernel does not report it.
+pub fn residency_into(start: Addr, states: &mut [u8]) -> Option<()> {
+    caps::has(Caps::RESIDENCY).then(|| mincore(start, states).ok())?
 }
 
-/// Whether the page at `start` is resident; `None` where this cannot be learnt.
-pub fn is_resident(start: usize) -> Option<bool> {
-    residency(start, 1).map(|found| found.pages == 1)
+/// [`residency_into`] whatever [`Caps`] allow.
+///
+/// # Errors
+/// The kernel's errno: `NOMEM` where something is not mapped.
+pub fn mincore(start: Addr, states: &mut [u8]) -> Result<(), Errno> {
+    let args = [start.get(), states.len() * PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
+    // SAFETY: the kernel writes one byte a page into `states`, which is that long.
+    unsafe { raw::syscall(libc::SYS_mincore, args) }.map(drop)
 }
 
-/// The most pages one call of [`residency`] looks at: one huge page's.
-pub const RESIDENCY_MAX: usize = crate::HUGE / crate::PAGE;
+/// Whether the page at `page` is resident. `None` where the kernel does not report it.
+pub fn is_resident(page: Addr) -> Option<bool> {
+    let mut state = [0];
+    residency_into(page, &mut state)?;
+    Some(state[0] & 1 != 0)
+}
 
-/// Looks at `SAMPLES` spread pages of the huge page at `start` and counts those whose first bytes are not all
-/// zero, or `None` where this cannot be learnt. The kernel does the reading: memory that the program has
-/// protected, or is unmapping this moment, makes the call fail and not the process.
-pub fn written_samples(start: usize) -> Option<usize> {
-    /// Bytes looked at in each sampled place.
+/// The most pages that one call of [`residency`] covers: those of one huge page.
+pub const RESIDENCY_MAX: usize = HUGE / PAGE;
+
+/// Counts, among [`SAMPLES`] spread pages of the huge page at `huge`, those whose first bytes are not all
+/// zero. `None` where that cannot be found out. The kernel reads them: for memory that the program protects
+/// or unmaps meanwhile the call fails, and no signal is raised.
+pub fn written_samples(huge: Addr) -> Option<usize> {
+    /// Bytes read in each sampled place.
     const PEEK: usize = 16;
     let mut seen = [0u8; SAMPLES * PEEK];
     let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: PEEK }; SAMPLES];
     for (index, part) in remote.iter_mut().enumerate() {
         // One page of each stride, another in each: a program that strides itself must not meet them all.
-        let stride = crate::HUGE / SAMPLES;
-        let page = (index * 7 + 3) % (stride / crate::PAGE);
-        part.iov_base = (start + index * stride + page * crate::PAGE) as *mut _;
+        let stride = HUGE / SAMPLES;
+        let page = (index * 7 + 3) % (stride / PAGE);
+        part.iov_base = (huge + index * stride + page * PAGE).ptr();
     }
-    let local = libc::iovec { iov_base: seen.as_mut_ptr().cast(), iov_len: seen.len() };
-    let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
-    let args = [own, &raw const local as usize, 1, remote.as_ptr() as usize, SAMPLES, 0];
-    // SAFETY: the kernel writes at most the length of `seen` through `local`.
-    let read = unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, args) }.ok()?;
+    let read = read_own(&remote, &mut seen).ok()?;
     (read == seen.len())
         .then(|| seen.chunks(PEEK).filter(|bytes| bytes.iter().any(|&byte| byte != 0)).count())
 }
 
-/// Copies what is at `from`, as far as it can be read: how many bytes. The kernel does the reading, as for
-/// [`written_samples`].
-pub fn copy_from(from: usize, into: &mut [u8]) -> usize {
-    let remote = libc::iovec { iov_base: from as *mut _, iov_len: into.len() };
-    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
-    let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
-    let args = [own, &raw const local as usize, 1, &raw const remote as usize, 1, 0];
-    // SAFETY: the kernel writes at most the length of `into` through `local`.
-    unsafe { crate::raw::syscall(libc::SYS_process_vm_readv, args) }.unwrap_or(0)
+/// Copies what is at `from`, as far as it can be read, and returns the number of bytes. The kernel reads
+/// them, as for [`written_samples`].
+pub fn copy_from(from: Addr, into: &mut [u8]) -> usize {
+    read_own(&[libc::iovec { iov_base: from.ptr(), iov_len: into.len() }], into).unwrap_or(0)
 }
 
-/// Pages that [`written_samples`] looks at.
+/// Has the kernel read the `parts` of this process into `into`, up to the first that cannot be read.
+///
+/// # Errors
+/// `FAULT` if the first cannot be read; others where the call is forbidden.
+pub(crate) fn read_own(parts: &[libc::iovec], into: &mut [u8]) -> Result<usize, Errno> {
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let own = rustix::process::getpid().as_raw_nonzero().get() as usize;
+    let args = [own, &raw const local as usize, 1, parts.as_ptr() as usize, parts.len(), 0];
+    // SAFETY: the kernel writes at most the length of `into` through `local`.
+    unsafe { raw::syscall(libc::SYS_process_vm_readv, args) }
+}
+
+/// Pages of a huge page that [`written_samples`] reads.
 pub const SAMPLES: usize = 32;

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::text::number;
+use crate::{Addr, Span};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -14,10 +15,8 @@ use rustix::io::Errno;
 /// A mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
-    /// From this address …
-    pub start: usize,
-    /// … to before this one.
-    pub end: usize,
+    /// Where it is.
+    pub span: Span,
     /// What it is, as far as its first line tells.
     pub what: What,
     /// Bytes that are resident.
@@ -75,17 +74,6 @@ pub fn for_each(buffer: &mut [u8], program: &[u8], mut see: impl FnMut(&Mapping)
     Ok(())
 }
 
-/// Notes for each page from `start` on whether it is resident: bit 0 of a byte of `pages`. The range is
-/// mapped.
-///
-/// # Errors
-/// What the system said: `NOMEM` where something is not mapped.
-pub fn note_resident(start: usize, pages: &mut [u8]) -> Result<(), Errno> {
-    let args = [start, pages.len() * crate::PAGE, pages.as_mut_ptr() as usize, 0, 0, 0];
-    // SAFETY: the kernel writes a byte a page into the slice, which is as long.
-    unsafe { crate::raw::syscall(libc::SYS_mincore, args) }.map(|_| ())
-}
-
 /// Takes lines, and has a mapping when the next one begins.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
@@ -121,7 +109,8 @@ fn beginning(line: &[u8], program: &[u8]) -> Option<Mapping> {
         let at = word.as_ptr() as usize - line.as_ptr() as usize;
         &line[at..]
     });
-    Some(Mapping { start, end, what: what(access, path, program), resident: 0, marked: 0 })
+    let span = Span::between(Addr::new(start), Addr::new(end));
+    Some(Mapping { span, what: what(access, path, program), resident: 0, marked: 0 })
 }
 
 fn what(access: &[u8], path: &[u8], program: &[u8]) -> What {
@@ -155,6 +144,7 @@ fn hexadecimal(digits: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{PAGE, map};
 
     const TEXT: &[u8] = b"5500-5600 r-xp 00000000 fe:00 12  /opt/a b/prog\n\
         Size:   4 kB\nRss:    8 kB\nLazyFree:   0 kB\n\
@@ -182,7 +172,7 @@ mod tests {
             (What::Stack, 24),
         ];
         assert_eq!(whats, wanted);
-        assert_eq!((seen[2].start, seen[2].end, seen[2].marked), (0x7f10, 0x7f20, 4096));
+        assert_eq!((seen[2].span, seen[2].marked), (Span::new(Addr::new(0x7f10), 0x10), 4096));
     }
 
     #[test]
@@ -196,26 +186,26 @@ mod tests {
 
     #[test]
     fn pages_that_were_touched_are_resident() {
-        let start = crate::map::reserve_writable(8 * crate::PAGE).expect("eight pages");
+        let span = map::reserve_writable(8 * PAGE).expect("eight pages");
         for page in [1, 4] {
-            // SAFETY: within what was just mapped.
-            unsafe { ((start + page * crate::PAGE) as *mut u8).write_volatile(1) };
+            // SAFETY: within the span just mapped.
+            unsafe { (span.start + page * PAGE).ptr::<u8>().write_volatile(1) };
         }
         let mut pages = [0; 8];
-        note_resident(start, &mut pages).expect("mapped");
+        map::mincore(span.start, &mut pages).expect("mapped");
         assert_eq!(pages.map(|page| page & 1), [0, 1, 0, 0, 1, 0, 0, 0]);
-        // SAFETY: mapped above, and used no more.
-        unsafe { crate::map::release(start, 8 * crate::PAGE) }.expect("released");
-        assert_eq!(note_resident(1 << 12, &mut pages), Err(Errno::NOMEM));
+        // SAFETY: mapped by this test, which uses it no more.
+        unsafe { map::release(span) }.expect("released");
+        assert_eq!(map::mincore(Addr::new(PAGE), &mut pages), Err(Errno::NOMEM));
     }
 
     #[test]
     fn our_own_are_found_with_a_short_buffer() {
-        let (mut count, mut resident, mut last) = (0, 0, 0);
+        let (mut count, mut resident, mut last) = (0, 0, Addr::NULL);
         let mut buffer = [0; 4500];
         for_each(&mut buffer, b"", |mapping| {
-            assert!(mapping.start >= last && mapping.end > mapping.start);
-            last = mapping.end;
+            assert!(mapping.span.start >= last && !mapping.span.is_empty());
+            last = mapping.span.end();
             count += 1;
             resident += mapping.resident;
         })

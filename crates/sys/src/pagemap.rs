@@ -4,7 +4,7 @@
 //! maps, which is no memory of the process. Here a page is the process's own only if it is a frame that
 //! nothing else maps.
 
-use crate::PAGE;
+use crate::{Addr, PAGE, Span};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{self, Errno};
@@ -52,29 +52,22 @@ impl PageMap {
         Ok(PageMap { file })
     }
 
-    /// Calls `look` with each page's address and entry, in order, until it answers false.
+    /// Calls `visit` with the address and entry of each page of `span`, in order, until it returns false.
     ///
     /// # Errors
-    /// The kernel's. `IO` where it knows nothing of the range.
-    pub fn look(
-        &self,
-        from: usize,
-        end: usize,
-        mut look: impl FnMut(usize, Entry) -> bool,
-    ) -> Result<(), Errno> {
+    /// The kernel's. `IO` where it has no entries for the span.
+    pub fn for_each(&self, span: Span, mut visit: impl FnMut(Addr, Entry) -> bool) -> Result<(), Errno> {
         let mut bytes = [0u8; ENTRIES * 8];
-        let mut at = from;
-        while at < end {
-            let wanted = ((end - at) / PAGE).min(ENTRIES) * 8;
-            let read = io::pread(&self.file, &mut bytes[..wanted], (at / PAGE * 8) as u64)?;
+        for piece in span.pieces(ENTRIES * PAGE) {
+            let wanted = piece.page_count().get() * 8;
+            let read = io::pread(&self.file, &mut bytes[..wanted], (piece.start.get() / PAGE * 8) as u64)?;
             if read != wanted {
                 return Err(Errno::IO);
             }
-            for entry in bytes[..read].as_chunks().0 {
-                if !look(at, Entry(u64::from_ne_bytes(*entry))) {
+            for (page, entry) in piece.pages().zip(bytes[..read].as_chunks().0) {
+                if !visit(page, Entry(u64::from_ne_bytes(*entry))) {
                     return Ok(());
                 }
-                at += PAGE;
             }
         }
         Ok(())
@@ -90,25 +83,24 @@ mod tests {
     fn only_what_was_written_is_the_process_own() {
         const PAGES: usize = 3 * ENTRIES;
         let Ok(pages) = PageMap::open() else { return vellum_skip::skip("no /proc/self/pagemap") };
-        let start = map::reserve_readable(PAGES * PAGE).unwrap();
-        // SAFETY: reserved a moment ago, and this test's alone.
-        unsafe {
-            map::make_writable(start, PAGES * PAGE).unwrap();
-            for page in (0..PAGES).step_by(3) {
-                ((start + page * PAGE) as *mut u8).write_volatile(1);
-                ((start + (page + 1) * PAGE) as *const u8).read_volatile();
+        let span = map::reserve_writable(PAGES * PAGE).unwrap();
+        for page in span.pages().step_by(3) {
+            // SAFETY: reserved by the line before the loop, and this test's alone.
+            unsafe {
+                page.ptr::<u8>().write_volatile(1);
+                (page + PAGE).ptr::<u8>().read_volatile();
             }
         }
         let mut seen = 0;
-        let looked = pages.look(start, start + PAGES * PAGE, |at, entry| {
-            let page = (at - start) / PAGE;
+        let looked = pages.for_each(span, |at, entry| {
+            let page = (at - span.start) / PAGE;
             assert_eq!((page, entry.is_own()), (seen, page.is_multiple_of(3)));
             assert!(!entry.is_files() && entry.is_there() == (page % 3 != 2), "page {page}");
             seen += 1;
             true
         });
         assert_eq!((looked, seen), (Ok(()), PAGES));
-        // SAFETY: the pages are this test's alone, and it has looked at them.
-        unsafe { map::release(start, PAGES * PAGE).unwrap() };
+        // SAFETY: the pages are this test's alone, and it is done with them.
+        unsafe { map::release(span).unwrap() };
     }
 }

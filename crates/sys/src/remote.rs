@@ -4,17 +4,10 @@
 //! that cannot come to mean a later process of the same id. To page memory out of a process of somebody's
 //! takes `CAP_SYS_NICE`, and the right to look into it.
 
-use crate::raw;
+use crate::{Span, raw};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
-
-/// A range of another process's addresses, as `struct iovec` has it.
-#[repr(C)]
-struct Range {
-    start: usize,
-    bytes: usize,
-}
 
 /// A descriptor of the process `pid`.
 ///
@@ -25,14 +18,13 @@ pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
     rustix::process::pidfd_open(pid, PidfdFlags::empty())
 }
 
-/// Has the kernel write out and take the pages of `bytes` bytes at `start` in `process`, as far as there is a
-/// place for them.
+/// Has the kernel write out and take the pages of `span` in `process`, as far as there is a place for them.
 ///
 /// # Errors
 /// `PERM` without the privilege; `NOSYS` before Linux 5.10; `INVAL` for memory that cannot be paged; `SRCH`
 /// if it has ended.
-pub fn page_out(process: impl AsFd, start: usize, bytes: usize) -> Result<(), Errno> {
-    let range = Range { start, bytes };
+pub fn page_out(process: impl AsFd, span: Span) -> Result<(), Errno> {
+    let range = libc::iovec { iov_base: span.start.ptr(), iov_len: span.bytes };
     let fd = process.as_fd().as_raw_fd() as usize;
     let block = [fd, &raw const range as usize, 1, libc::MADV_PAGEOUT as usize, 0, 0];
     // SAFETY: the kernel reads one range that lives here; paging out changes no content of anybody's memory.
@@ -42,6 +34,7 @@ pub fn page_out(process: impl AsFd, start: usize, bytes: usize) -> Result<(), Er
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Addr, PAGE};
 
     #[test]
     fn a_process_that_is_not_there_is_said() {
@@ -53,8 +46,8 @@ mod tests {
     fn paging_out_keeps_the_content() {
         let memory = vec![7u8; 1 << 20];
         let own = open(rustix::process::getpid().as_raw_nonzero().get()).expect("our own process");
-        let start = memory.as_ptr() as usize & !(crate::PAGE - 1);
-        match page_out(&own, start + crate::PAGE, (1 << 20) - 2 * crate::PAGE) {
+        let span = Span::new(Addr::of(memory.as_ptr()), memory.len()).whole(PAGE);
+        match page_out(&own, span) {
             Ok(()) | Err(Errno::PERM) => {}
             Err(Errno::NOSYS) => vellum_skip::skip("this kernel has no process_madvise"),
             Err(other) => panic!("{other}"),

@@ -5,7 +5,7 @@
 //! programs at fixed addresses), the part alone. The program's own headers are then where the kernel says.
 
 use crate::pagemap::PageMap;
-use crate::{PAGE, map, round_down, round_up};
+use crate::{Addr, PAGE, Span, map};
 use core::slice;
 
 /// The bytes from `address` to the end of the loaded part that it lies in; `None` if it lies in none, or the
@@ -15,12 +15,11 @@ use core::slice;
 /// The loader says `start` and `bias` (what is added to the file's addresses) of a module that stays mapped
 /// as long as the result is used.
 #[must_use]
-pub unsafe fn mapped_from(start: usize, bias: usize, address: usize) -> Option<&'static [u8]> {
-    // SAFETY: passed on.
-    let segment = holding(unsafe { headers(start, bias) }?, bias, address)?;
-    let length = bias + segment.p_vaddr as usize + segment.p_filesz as usize - address;
-    // SAFETY: within a part that is mapped, of a module that is.
-    Some(unsafe { slice::from_raw_parts(address as *const u8, length) })
+pub unsafe fn mapped_from(start: Addr, bias: usize, address: Addr) -> Option<&'static [u8]> {
+    // SAFETY: `# Safety` of this function is that of `headers`.
+    let (_, part) = part_at(unsafe { headers(start, bias) }?, bias, address)?;
+    // SAFETY: within a part that is mapped, of a module that stays mapped (`# Safety`).
+    Some(unsafe { slice::from_raw_parts(address.ptr(), part.from(address).bytes) })
 }
 
 /// Takes the whole pages from `address` to the end of the part that it lies in out of resident memory, if the
@@ -29,24 +28,21 @@ pub unsafe fn mapped_from(start: usize, bias: usize, address: usize) -> Option<&
 ///
 /// # Safety
 /// As for [`mapped_from`].
-pub unsafe fn put_back(start: usize, bias: usize, address: usize) {
-    // SAFETY: passed on.
-    let Some(segment) = (unsafe { headers(start, bias) }).and_then(|headers| holding(headers, bias, address))
-    else {
-        return;
-    };
-    let end = round_down(bias + segment.p_vaddr as usize + segment.p_filesz as usize, PAGE);
-    let from = round_up(address, PAGE);
-    if segment.p_flags & libc::PF_W == 0 && from < end && is_the_files(from, end) == Ok(true) {
+pub unsafe fn put_back(start: Addr, bias: usize, address: Addr) {
+    // SAFETY: `# Safety` of this function is that of `headers`.
+    let Some(headers) = (unsafe { headers(start, bias) }) else { return };
+    let Some((segment, part)) = part_at(headers, bias, address) else { return };
+    let pages = part.from(address).whole(PAGE);
+    if segment.p_flags & libc::PF_W == 0 && !pages.is_empty() && is_the_files(pages) == Ok(true) {
         // SAFETY: pages of a file that nobody has written: they come back as they were.
-        let _ = unsafe { map::flush(from, end - from) };
+        let _ = unsafe { map::flush(pages) };
     }
 }
 
-/// Whether all pages of a range that are there are a file's own.
-fn is_the_files(from: usize, end: usize) -> rustix::io::Result<bool> {
+/// Whether all of these pages that are there are a file's own.
+fn is_the_files(pages: Span) -> rustix::io::Result<bool> {
     let mut are_files = true;
-    PageMap::open()?.look(from, end, |_, entry| {
+    PageMap::open()?.for_each(pages, |_, entry| {
         are_files = !entry.is_there() || entry.is_files();
         are_files
     })?;
@@ -57,32 +53,34 @@ fn is_the_files(from: usize, end: usize) -> rustix::io::Result<bool> {
 ///
 /// # Safety
 /// As for [`mapped_from`].
-unsafe fn headers(start: usize, bias: usize) -> Option<&'static [libc::Elf64_Phdr]> {
-    // SAFETY: passed on.
+unsafe fn headers(start: Addr, bias: usize) -> Option<&'static [libc::Elf64_Phdr]> {
+    // SAFETY: `start` is where the loader has a module begin (`# Safety`), so its first page can be read.
     let own = unsafe { headers_at(start) };
-    own.or_else(|| headers_of_program().filter(|headers| holding(headers, bias, start).is_some()))
+    own.or_else(|| headers_of_program().filter(|headers| part_at(headers, bias, start).is_some()))
 }
 
-/// The part that an address lies in, as far as the file has it.
-fn holding(headers: &[libc::Elf64_Phdr], bias: usize, address: usize) -> Option<&libc::Elf64_Phdr> {
-    headers.iter().find(|header| {
-        header.p_type == libc::PT_LOAD
-            && address.wrapping_sub(bias + header.p_vaddr as usize) < header.p_filesz as usize
-    })
+/// The part that an address lies in, as far as the file has it: its header, and where it is.
+fn part_at(headers: &[libc::Elf64_Phdr], bias: usize, address: Addr) -> Option<(&libc::Elf64_Phdr, Span)> {
+    let loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+    loaded
+        .map(|header| {
+            (header, Span::new(Addr::new(bias + header.p_vaddr as usize), header.p_filesz as usize))
+        })
+        .find(|(_, part)| part.contains(address))
 }
 
 /// The headers of a module that begins there, if one does.
 ///
 /// # Safety
 /// A page is mapped there and can be read, and what begins there is a module's head if it looks like one.
-unsafe fn headers_at(start: usize) -> Option<&'static [libc::Elf64_Phdr]> {
+unsafe fn headers_at(start: Addr) -> Option<&'static [libc::Elf64_Phdr]> {
     // SAFETY: shorter than a page, of which all values are numbers.
-    let head = unsafe { &*(start as *const libc::Elf64_Ehdr) };
+    let head = unsafe { &*start.ptr::<libc::Elf64_Ehdr>() };
     let is_head =
         head.e_ident[..4] == *b"\x7fELF" && usize::from(head.e_phentsize) == size_of::<libc::Elf64_Phdr>();
     // SAFETY: the loader has read the program headers from here.
     is_head.then(|| unsafe {
-        slice::from_raw_parts((start + head.e_phoff as usize) as *const _, usize::from(head.e_phnum))
+        slice::from_raw_parts((start + head.e_phoff as usize).ptr(), usize::from(head.e_phnum))
     })
 }
 
@@ -107,18 +105,18 @@ mod tests {
         let file = rustix::fs::open(c"/proc/self/exe", OFlags::RDONLY, Mode::empty()).unwrap();
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping wherever the kernel likes, of a file that is longer.
-        let start =
-            unsafe { mmap(null_mut(), 4 * PAGE, access, MapFlags::PRIVATE, &file, 0) }.unwrap() as usize;
+        let start = unsafe { mmap(null_mut(), 4 * PAGE, access, MapFlags::PRIVATE, &file, 0) }.unwrap();
+        let pages = Span::new(Addr::of(start), 4 * PAGE);
         // SAFETY: mapped just now.
-        unsafe { ((start + PAGE) as *const u8).read_volatile() };
-        match is_the_files(start, start + 4 * PAGE) {
+        unsafe { (pages.start + PAGE).ptr::<u8>().read_volatile() };
+        match is_the_files(pages) {
             Ok(is_it) => assert!(is_it),
             Err(error) => return vellum_skip::skip(format_args!("no /proc/self/pagemap: {error}")),
         }
-        // SAFETY: as above, and written by nobody else.
-        unsafe { ((start + 2 * PAGE) as *mut u8).write_volatile(1) };
-        assert_eq!(is_the_files(start, start + 4 * PAGE), Ok(false));
-        assert_eq!(is_the_files(start, start + 2 * PAGE), Ok(true));
+        // SAFETY: a private page that this test has mapped, readable and writable.
+        unsafe { (pages.start + 2 * PAGE).ptr::<u8>().write_volatile(1) };
+        assert_eq!(is_the_files(pages), Ok(false));
+        assert_eq!(is_the_files(pages.split_at(2 * PAGE)[0]), Ok(true));
     }
 
     #[test]
@@ -128,16 +126,17 @@ mod tests {
         let bias = headers.as_ptr() as usize - table.p_vaddr as usize;
         let loaded = |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD;
         let first = headers.iter().find(loaded).expect("something is loaded");
-        let code = parts_of_this_program_are_found_from_its_head_and_from_within as *const () as usize;
-        let part = holding(headers, bias, code).expect("this code is loaded");
-        for from in [first, part] {
-            let start = (bias + from.p_vaddr as usize) & !(crate::PAGE - 1);
+        let code =
+            Addr::of(parts_of_this_program_are_found_from_its_head_and_from_within as *const () as *const u8);
+        let (header, part) = part_at(headers, bias, code).expect("this code is loaded");
+        for from in [first, header] {
+            let start = Addr::new(bias + from.p_vaddr as usize);
             // SAFETY: this program's own, which stays.
-            let found = unsafe { mapped_from(start.max(bias + from.p_vaddr as usize), bias, code) };
-            let end = bias + part.p_vaddr as usize + part.p_filesz as usize;
-            assert_eq!(found.map(|bytes| bytes.as_ptr_range().end as usize), Some(end));
-            // SAFETY: as above.
-            assert_eq!(unsafe { mapped_from(start, bias, end + (1 << 40)) }.map(<[u8]>::len), None);
+            let found = unsafe { mapped_from(start, bias, code) };
+            assert_eq!(found.map(|bytes| Addr::of(bytes.as_ptr_range().end)), Some(part.end()));
+            // SAFETY: this program's own, which stays.
+            let beyond = unsafe { mapped_from(start.round_down(PAGE), bias, part.end() + (1 << 40)) };
+            assert_eq!(beyond.map(<[u8]>::len), None);
         }
     }
 }

@@ -32,8 +32,8 @@
 //!
 //! Source: Appel, Ellis and Li 1988; the chaining as in libgc. Departure: handlers that are set later, too.
 
-use crate::Lock;
 use crate::thread::Undisturbed;
+use crate::{Addr, Lock, Span};
 use core::ffi::{c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -348,8 +348,8 @@ const FRAMES: usize = 64 << 10;
 /// live ones are by then. So it stays off alternate stacks from then on, and a handler of stack overflows is
 /// not called any more. An alternate stack that happens to lie so close above another stack is taken for one,
 /// too.
-pub fn alternate_stack_set(start: usize, frame: usize) {
-    let is_in_frame = (frame..frame + FRAMES).contains(&start);
+pub fn alternate_stack_set(start: Addr, frame: Addr) {
+    let is_in_frame = Span::new(frame, FRAMES).contains(start);
     if is_in_frame
         && !SPARES_STACKS.swap(true, SeqCst)
         && IS_ON.load(SeqCst)

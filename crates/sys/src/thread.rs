@@ -182,7 +182,7 @@ pub fn bring_here(tid: u32) {
 }
 
 /// Lets a helper that was just brought here begin before the caller goes on.
-pub fn give_way() {
+pub fn yield_now() {
     rustix::thread::sched_yield();
 }
 
@@ -242,7 +242,7 @@ pub fn wait_until_gone(word: &AtomicU32, id: u32, patience_ns: u64) -> bool {
     while unsafe { raw::syscall(libc::SYS_tgkill, [pid, id as usize, 0, 0, 0, 0]) }.is_ok() {
         looks += 1;
         if looks < LOOKS {
-            give_way();
+            yield_now();
         } else if crate::clock::now_ns().wrapping_sub(began) > LEAVE_NS {
             break;
         } else {
@@ -339,7 +339,7 @@ impl Patience {
         let Some(left) = self.0.checked_sub(1) else { return false };
         self.0 = left;
         if left >= Patience::SLEEPS {
-            give_way();
+            yield_now();
         } else {
             wait(&AtomicU32::new(0), 0, Patience::SLEEP_NS);
         }

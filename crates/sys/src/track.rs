@@ -19,7 +19,8 @@
 //! [`Tracker::cover`] is refused, and while this one does, pages are not moved there by `UFFDIO_MOVE`.
 
 use crate::caps::{self, Caps};
-use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, Range, UFFDIO_UNREGISTER, ioctl};
+use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, ioctl};
+use crate::{Addr, PAGE, Span};
 use core::mem::ManuallyDrop;
 use core::ops::Deref;
 use rustix::fd::OwnedFd;
@@ -61,17 +62,26 @@ const _: () = assert!(size_of::<Scan>() == 96);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// The first byte.
-    pub start: usize,
+    pub start: Addr,
     /// One beyond the last.
-    pub end: usize,
+    pub end: Addr,
     categories: u64,
 }
 
 impl Written {
     /// Pages from `start` up to `end`.
-    pub const fn new(start: usize, end: usize) -> Written {
+    pub const fn new(start: Addr, end: Addr) -> Written {
         Written { start, end, categories: PAGE_IS_WRITTEN }
     }
+}
+
+/// The result of a search for written pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Ranges found.
+    pub ranges: usize,
+    /// Where the search ended: the next one goes on from here.
+    pub end: Addr,
 }
 
 /// A descriptor that the program does not know, and might close.
@@ -151,7 +161,7 @@ impl Tracker {
         let pages = Hidden::new(pages)?;
         let tracker = Tracker { faults, pages, process: getpid() };
         // Whether the scan is known: of no pages, so that nothing need be covered.
-        tracker.scan(0, 0, &mut [Written::default()], 0)?;
+        tracker.scan(Span::EMPTY, &mut [Written::default()], 0)?;
         Ok(tracker)
     }
 
@@ -164,77 +174,60 @@ impl Tracker {
         if getpid() == self.process { Ok(()) } else { Err(Errno::PERM) }
     }
 
-    /// Lets pages of `len` bytes from `start`, mapped, private and anonymous, be tracked until this is
-    /// dropped.
+    /// Lets the pages of `span`, mapped, private and anonymous, be tracked until this is dropped.
     ///
     /// # Errors
     /// `BUSY` if another descriptor tracks any of it; `NOMEM` if it may not have a map entry of its own.
-    pub fn cover(&self, start: usize, len: usize) -> Result<(), Errno> {
-        uffd::register(self.faults()?, start, len, uffd::REGISTER_MODE_WP)
+    pub fn cover(&self, span: Span) -> Result<(), Errno> {
+        uffd::register(self.faults()?, span, uffd::REGISTER_MODE_WP)
     }
 
-    /// Takes the covered pages from `start` up to `end` for unwritten from now on.
+    /// Counts the covered pages of `span` as unwritten from now on.
     ///
     /// # Errors
     /// The kernel's errno: they count as written then. `PERM` if pages there are not covered.
-    pub fn arm(&self, start: usize, end: usize) -> Result<(), Errno> {
-        let mut at = start;
-        while at < end {
-            // A scan that reports nothing marks what it matches without asking what else is known of each
-            // page.
-            at = self
-                .scan(at, end, &mut [], SCAN_CHECK_TRACKED | SCAN_PROTECT_MATCHING)?
-                .1
-                .max(at + crate::PAGE);
+    pub fn arm(&self, span: Span) -> Result<(), Errno> {
+        let mut left = span;
+        while !left.is_empty() {
+            // A scan that reports nothing marks the pages without looking up what else is known of each.
+            let scanned = self.scan(left, &mut [], SCAN_CHECK_TRACKED | SCAN_PROTECT_MATCHING)?;
+            left = left.from(scanned.end.max(left.start + PAGE));
         }
         Ok(())
     }
 
-    /// Takes the pages for written, so that writing to them costs no fault.
+    /// Counts the pages of `span` as written, so that writing to them costs no fault.
     ///
     /// # Errors
     /// The kernel's errno; nothing has changed then.
-    pub fn disarm(&self, start: usize, len: usize) -> Result<(), Errno> {
-        uffd::unprotect(self.faults()?, start, len)
+    pub fn disarm(&self, span: Span) -> Result<(), Errno> {
+        uffd::unprotect(self.faults()?, span)
     }
 
-    /// Ends the tracking of `len` bytes from `start`, all of them covered.
+    /// Ends the tracking of `span`, all of which is covered.
     ///
     /// # Errors
     /// The kernel's errno; nothing has changed then.
-    pub fn uncover(&self, start: usize, len: usize) -> Result<(), Errno> {
-        ioctl(self.faults()?, UFFDIO_UNREGISTER, &mut Range { start: start as u64, len: len as u64 })
-            .map(drop)
+    pub fn uncover(&self, span: Span) -> Result<(), Errno> {
+        uffd::unregister(self.faults()?, span)
     }
 
-    /// Finds written pages from `start` up to `end`, as many ranges as `out` has room for, and if `again`
-    /// takes those found for unwritten from now on. Returns how many ranges, and up to where it looked.
+    /// Finds written pages in `span`, as many ranges as `out` has room for, and if `again` counts those found
+    /// as unwritten from now on.
     ///
     /// # Errors
     /// The kernel's errno; `PERM` if pages there are not covered, as after somebody closed the descriptors.
-    pub fn take(
-        &self,
-        start: usize,
-        end: usize,
-        again: bool,
-        out: &mut [Written],
-    ) -> Result<(usize, usize), Errno> {
+    pub fn take(&self, span: Span, again: bool, out: &mut [Written]) -> Result<Taken, Errno> {
         let flags = SCAN_CHECK_TRACKED | if again { SCAN_PROTECT_MATCHING } else { 0 };
-        self.scan(start, end, out, flags)
+        self.scan(span, out, flags)
     }
 
-    fn scan(
-        &self,
-        start: usize,
-        end: usize,
-        out: &mut [Written],
-        flags: u64,
-    ) -> Result<(usize, usize), Errno> {
+    fn scan(&self, span: Span, out: &mut [Written], flags: u64) -> Result<Taken, Errno> {
         let mut request = Scan {
             size: size_of::<Scan>() as u64,
             flags,
-            start: start as u64,
-            end: end as u64,
+            start: span.start.get() as u64,
+            end: span.end().get() as u64,
             walk_end: 0,
             // A list of no room is none.
             out: if out.is_empty() { 0 } else { out.as_mut_ptr() as u64 },
@@ -247,14 +240,14 @@ impl Tracker {
         };
         self.owned()?;
         let found = ioctl(&self.pages, PAGEMAP_SCAN, &mut request)?;
-        Ok((found.min(out.len()), request.walk_end as usize))
+        Ok(Taken { ranges: found.min(out.len()), end: Addr::new(request.walk_end as usize) })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PAGE;
+    use crate::map;
     use rustix::fd::AsRawFd;
 
     /// A program that closes what it does not know, and opens files of its own, keeps these.
@@ -270,7 +263,7 @@ mod tests {
             // SAFETY: puts another file under the number, as a program might.
             assert_eq!(unsafe { libc::dup2(null.as_raw_fd(), number) }, number);
         }
-        assert!(tracker.cover(0, PAGE).is_err());
+        assert!(tracker.cover(Span::new(Addr::NULL, PAGE)).is_err());
         drop(tracker);
         for number in numbers {
             // SAFETY: asks whether the number is in use; then closes what was put there.
@@ -292,42 +285,36 @@ mod tests {
                 return;
             }
         };
-        let len = PAGES * PAGE;
-        let start = crate::map::reserve_readable(len).expect("address space");
-        // SAFETY: reserved a moment ago.
-        unsafe { crate::map::make_writable(start, len) }.expect("memory");
-        let write = |page: usize| {
-            // SAFETY: within the range.
-            unsafe { ((start + page * PAGE) as *mut u8).write_volatile(1) };
-        };
+        let span = map::reserve_writable(PAGES * PAGE).expect("memory");
+        let at = |page: usize| span.start + page * PAGE;
+        // SAFETY: callers name pages of the span, which is mapped and writable.
+        let write = |page: usize| unsafe { at(page).ptr::<u8>().write_volatile(1) };
+        let nothing = Taken { ranges: 0, end: span.end() };
         (0..PAGES / 2).for_each(write);
         let mut found = [Written::default(); PAGES];
-        assert_eq!(tracker.take(start, start + len, false, &mut found), Err(Errno::PERM), "not covered yet");
-        tracker.cover(start, len).expect("a private range");
-        tracker.arm(start, start + len).expect("a covered range");
-        assert_eq!(tracker.take(start, start + len, true, &mut found), Ok((0, start + len)));
+        assert_eq!(tracker.take(span, false, &mut found), Err(Errno::PERM), "not covered yet");
+        tracker.cover(span).expect("a private range");
+        tracker.arm(span).expect("a covered range");
+        assert_eq!(tracker.take(span, true, &mut found), Ok(nothing));
         // The second half has no frames yet.
         for page in [3, 4, 9, PAGES - 2] {
             write(page);
         }
-        let (ranges, end) = tracker.take(start, start + len, true, &mut found).expect("a covered range");
-        let pages: Vec<_> = found[..ranges]
-            .iter()
-            .map(|range| ((range.start - start) / PAGE, (range.end - start) / PAGE))
-            .collect();
-        assert_eq!((pages, end), (vec![(3, 5), (9, 10), (PAGES - 2, PAGES - 1)], start + len));
+        assert_eq!(tracker.take(span, true, &mut found), Ok(Taken { ranges: 3, ..nothing }));
+        let ranges = [(3, 5), (9, 10), (PAGES - 2, PAGES - 1)];
+        assert_eq!(found[..3], ranges.map(|(first, end)| Written::new(at(first), at(end))));
         write(9);
         // Room for one range only: the rest is found from where it stopped.
         write(20);
-        let (one, end) = tracker.take(start, start + len, false, &mut found[..1]).expect("a covered range");
-        assert_eq!((one, found[0].start), (1, start + 9 * PAGE));
-        assert_eq!(tracker.take(end, start + len, false, &mut found).expect("a covered range").0, 1);
-        tracker.disarm(start, len).expect("a covered range");
-        assert_eq!(tracker.take(start, start + len, false, &mut found).expect("a covered range").0, 1);
-        tracker.uncover(start, len).expect("a covered range");
-        assert_eq!(tracker.take(start, start + len, false, &mut found), Err(Errno::PERM), "covered no more");
+        let one = tracker.take(span, false, &mut found[..1]).expect("a covered range");
+        assert_eq!((one.ranges, found[0].start), (1, at(9)));
+        assert_eq!(tracker.take(span.from(one.end), false, &mut found).expect("a covered range").ranges, 1);
+        tracker.disarm(span).expect("a covered range");
+        assert_eq!(tracker.take(span, false, &mut found).expect("a covered range").ranges, 1);
+        tracker.uncover(span).expect("a covered range");
+        assert_eq!(tracker.take(span, false, &mut found), Err(Errno::PERM), "covered no more");
         drop(tracker);
         // SAFETY: nobody uses the range any more.
-        unsafe { crate::map::release(start, len) }.expect("a mapped range");
+        unsafe { map::release(span) }.expect("a mapped range");
     }
 }

@@ -16,8 +16,8 @@
 //! descriptor it finds can break nothing, and no number of its own is taken for longer than the move.
 
 use crate::caps::{self, Caps};
-use crate::map;
-use crate::uffd::{self, Range, Transfer, UFFDIO_UNREGISTER, ioctl};
+use crate::uffd::{self, Transfer};
+use crate::{Addr, HUGE, PAGE, Span, map, round_up};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 
@@ -46,26 +46,25 @@ pub enum Entries {
 #[derive(Debug)]
 pub struct Inlet {
     file: OwnedFd,
-    range: Range,
+    span: Span,
 }
 
 impl Inlet {
-    /// Opens the `len` bytes at `to`, which are mapped. Frames that are there are given back: a huge page may
-    /// have brought some. Until the inlet is closed a touch there would wait for ever.
+    /// Opens `span`, which is mapped. Frames that are there are given back: a huge page may have brought
+    /// some. Until the inlet is closed a touch there would wait for ever.
     ///
     /// # Errors
     /// The errno with which the kernel refuses; [`Caps::MOVE`] is dropped if it will always.
     ///
     /// # Safety
-    /// The range is the caller's, and nothing in it is needed.
-    pub unsafe fn open(to: usize, len: usize) -> Result<Inlet, Errno> {
+    /// The span is the caller's, and nothing in it is needed.
+    pub unsafe fn open(span: Span) -> Result<Inlet, Errno> {
         if !caps::has(Caps::MOVE) {
             return Err(Errno::NOSYS);
         }
         let opened = uffd::open(uffd::USER_MODE_ONLY, uffd::FEATURE_MOVE).and_then(|file| {
-            let range = Range { start: to as u64, len: len as u64 };
-            uffd::register(&file, to, len, uffd::REGISTER_MODE_MISSING)?;
-            Ok(Inlet { file, range })
+            uffd::register(&file, span, uffd::REGISTER_MODE_MISSING)?;
+            Ok(Inlet { file, span })
         });
         if let Err(errno) = opened
             && caps::means_missing(errno)
@@ -73,9 +72,9 @@ impl Inlet {
             caps::refuse(Caps::MOVE, errno);
         }
         let inlet = opened?;
-        // Now nobody fills it any more but `take`, which tells moved pages by that.
-        // SAFETY: by this function's condition.
-        unsafe { map::flush(to, len)? };
+        // From now on only `take` fills the span, so a page that is there has been moved.
+        // SAFETY: `# Safety` of this function: nothing in the span is needed.
+        unsafe { map::flush(span)? };
         Ok(inlet)
     }
 
@@ -86,15 +85,15 @@ impl Inlet {
     ///
     /// # Safety
     /// `from` is mapped, private, anonymous and the caller's alone; `to` is within the inlet and empty.
-    pub unsafe fn take(&self, from: usize, to: usize, len: usize) -> Result<(), (Errno, usize)> {
-        let mut done = 0;
+    pub unsafe fn take(&self, from: Span, to: Addr) -> Result<(), (Errno, usize)> {
+        let (len, mut done) = (from.bytes, 0);
         // The kernel moves out of one map entry at a time, and cannot be asked where it ends.
         let mut piece = len;
         while done < len {
             piece = piece.min(len - done);
             let mut request = Transfer {
-                dst: (to + done) as u64,
-                src: (from + done) as u64,
+                dst: (to + done).get() as u64,
+                src: (from.start + done).get() as u64,
                 len: piece as u64,
                 mode: MOVE_MODE_ALLOW_SRC_HOLES,
                 done: 0,
@@ -103,14 +102,14 @@ impl Inlet {
             let counted = usize::try_from(request.done).unwrap_or(0);
             done += counted;
             let Err(errno) = result else { continue };
-            // SAFETY: by this function's condition.
-            let uncounted = unsafe { self.arrived(to + done, len - done) };
+            // SAFETY: `# Safety` of this function: the destination is within the inlet.
+            let uncounted = unsafe { self.arrived(Span::new(to + done, len - done)) };
             done += uncounted;
             match errno {
                 Errno::AGAIN => {}
                 // The page was moved before, though not counted.
                 Errno::EXIST if uncounted > 0 => {}
-                Errno::INVAL if piece > crate::HUGE => piece = crate::round_up(piece / 2, crate::HUGE),
+                Errno::INVAL if piece > HUGE => piece = round_up(piece / 2, HUGE),
                 errno if done < len => return Err((errno, done)),
                 _ => {}
             }
@@ -118,32 +117,29 @@ impl Inlet {
         Ok(())
     }
 
-    /// How many of the `len` bytes at `to` have pages, up to the first that has none.
+    /// The bytes of `span` up to the first page that is not there.
     ///
     /// # Safety
-    /// They are within the inlet.
-    unsafe fn arrived(&self, to: usize, len: usize) -> usize {
-        // What cannot be found out counts as not moved: an end of the process's memory, which the next touch
-        // would have met.
-        let is_there = |&offset: &usize| {
-            // SAFETY: within the inlet, which nobody touches, and whose empty pages nobody relies on.
-            let found = unsafe { uffd::is_there(&self.file, to + offset) };
-            found == Ok(true)
-        };
-        (0..len).step_by(crate::PAGE).take_while(is_there).count() * crate::PAGE
+    /// The span is within the inlet.
+    unsafe fn arrived(&self, span: Span) -> usize {
+        // A page of which that cannot be found out counts as not moved: the process is out of memory then,
+        // which its next touch would have met.
+        // SAFETY: within the inlet, which nobody touches, and whose empty pages nobody relies on.
+        let is_there = |&page: &Addr| unsafe { uffd::is_there(&self.file, page) } == Ok(true);
+        span.pages().take_while(is_there).count() * PAGE
     }
 }
 
 impl Drop for Inlet {
     fn drop(&mut self) {
-        // Closing the descriptor would do, but asking lets the mapping join its neighbours before anybody
-        // looks.
-        let _ = ioctl(&self.file, UFFDIO_UNREGISTER, &mut self.range);
+        // Closing the descriptor ends it, too, but only this call has the mapping joined with its neighbours
+        // before it returns.
+        let _ = uffd::unregister(&self.file, self.span);
     }
 }
 
-/// Moves `len` bytes of pages from `from` to `to`, leaving `from` mapped and empty. Nothing is lost on an
-/// error: what had moved is moved back.
+/// Moves the pages of `from` to `to`, leaving `from` mapped and empty. Nothing is lost on an error: pages
+/// that had moved are moved back.
 ///
 /// # Errors
 /// The last errno, when no way works: the caller copies.
@@ -151,7 +147,7 @@ impl Drop for Inlet {
 /// # Safety
 /// Both ranges are mapped, page-aligned, private, anonymous, the caller's alone, and do not overlap; no page
 /// at `to` is needed or resident.
-pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> Result<Way, Errno> {
+pub unsafe fn transfer(from: Span, to: Addr, entries: Entries) -> Result<Way, Errno> {
     let mut last = Errno::NOSYS;
     let ways = match entries {
         Entries::None => [Some(Way::Move), None],
@@ -159,10 +155,10 @@ pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> 
     };
     for way in ways.into_iter().flatten() {
         let done = match way {
-            // SAFETY: by this function's condition.
-            Way::Move => unsafe { by_moving(from, to, len) },
-            // SAFETY: by this function's condition.
-            Way::Remap => unsafe { map::remap(from, to, len) },
+            // SAFETY: `# Safety` of this function is that of `by_moving`.
+            Way::Move => unsafe { by_moving(from, to) },
+            // SAFETY: `# Safety` of this function: both spans are the caller's and do not overlap.
+            Way::Remap => unsafe { map::remap(from, to) },
         };
         match done {
             Ok(()) => return Ok(way),
@@ -174,24 +170,23 @@ pub unsafe fn transfer(from: usize, to: usize, len: usize, entries: Entries) -> 
 
 /// # Safety
 /// As [`transfer`].
-unsafe fn by_moving(from: usize, to: usize, len: usize) -> Result<(), Errno> {
-    // SAFETY: by this function's condition; the inlet is closed before anybody touches the range.
-    let taken = unsafe {
-        Inlet::open(to, len).map_err(|errno| (errno, 0)).and_then(|inlet| inlet.take(from, to, len))
+unsafe fn by_moving(from: Span, to: Addr) -> Result<(), Errno> {
+    // SAFETY: `# Safety` of this function: nothing at `to` is needed, and nobody touches it before the inlet
+    // is closed.
+    let take = |from: Span, to: Addr| unsafe {
+        Inlet::open(Span::new(to, from.bytes))
+            .map_err(|errno| (errno, 0))
+            .and_then(|inlet| inlet.take(from, to))
     };
+    let taken = take(from, to);
     let Err((errno, moved)) = taken else { return Ok(()) };
     if moved > 0 {
-        // Pages that a forked child still shares cannot be moved: put back what was.
-        // Opening flushes: where pages have left, the kernel may have made a huge page of zeros meanwhile,
-        // which `take` would mistake for one that has moved.
-        // SAFETY: nothing up to `moved` is needed at `from`, the pages that were there are at `to`.
-        let put_back = unsafe {
-            Inlet::open(from, moved).map_err(|errno| (errno, 0)).and_then(|inlet| inlet.take(to, from, moved))
-        };
-        if let Err((_, back)) = put_back {
-            // SAFETY: `from + back ..` is empty, the pages at `to + back ..` are the moved ones, both the
-            // caller's.
-            unsafe { copy_back(to + back, from + back, moved - back) };
+        // Pages that a forked child still shares cannot be moved: the moved pages go back. The inlet flushes
+        // `from` first: the kernel may have made a huge page of zeros there meanwhile, which `take` would
+        // mistake for a moved one. Nothing before `moved` is needed there: its pages are at `to`.
+        if let Err((_, back)) = take(Span::new(to, moved), from.start) {
+            // SAFETY: both are the caller's; `from` is empty from `back` on, as those pages are at `to`.
+            unsafe { copy_back(Span::new(to + back, moved - back), from.start + back) };
         }
     }
     Err(errno)
@@ -199,18 +194,17 @@ unsafe fn by_moving(from: usize, to: usize, len: usize) -> Result<(), Errno> {
 
 /// # Safety
 /// Both ranges are mapped, writable, the caller's, and do not overlap.
-unsafe fn copy_back(from: usize, to: usize, len: usize) {
-    // SAFETY: by this function's condition.
+unsafe fn copy_back(from: Span, to: Addr) {
+    // SAFETY: `# Safety` of this function: two mapped spans that do not overlap.
     unsafe {
-        core::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, len);
-        let _ = map::flush(from, len);
+        core::ptr::copy_nonoverlapping(from.start.ptr::<u8>(), to.ptr(), from.bytes);
+        let _ = map::flush(from);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PAGE;
     use crate::inject::{self, Wrong};
 
     const PAGES: usize = 24;
@@ -220,13 +214,13 @@ mod tests {
         if page % 7 == 3 { 0 } else { 0x1000 + page as u64 }
     }
 
-    fn word(start: usize, page: usize) -> *mut u64 {
-        (start + page * PAGE + 8 * page) as *mut u64
+    fn word(span: Span, page: usize) -> *mut u64 {
+        (span.start + page * PAGE + 8 * page).ptr()
     }
 
-    fn contents(start: usize) -> Vec<u64> {
+    fn contents(span: Span) -> Vec<u64> {
         // SAFETY: within the test's own range.
-        (0..PAGES).map(|page| unsafe { word(start, page).read_volatile() }).collect()
+        (0..PAGES).map(|page| unsafe { word(span, page).read_volatile() }).collect()
     }
 
     /// What the kernel does while it migrates pages loses none, whichever way the answer is wrong.
@@ -244,9 +238,8 @@ mod tests {
                 // A last page that never moves and always says "again": no kernel ends that.
                 continue;
             }
-            let len = PAGES * PAGE;
-            let [from, to] = [(); 2].map(|()| crate::map::reserve_writable(len).expect("memory"));
-            map::advise_huge(from, len, false);
+            let [from, to] = [(); 2].map(|()| map::reserve_writable(PAGES * PAGE).expect("memory"));
+            map::advise_huge(from, false);
             for page in (0..PAGES).filter(|&page| stamp(page) != 0) {
                 // SAFETY: within the range.
                 unsafe { word(from, page).write_volatile(stamp(page)) };
@@ -256,7 +249,7 @@ mod tests {
             unsafe { word(to, 5).write_volatile(0) };
             inject::moves(wrong, every, errno);
             // SAFETY: both ranges are the test's own.
-            let moved = unsafe { by_moving(from, to, len) };
+            let moved = unsafe { by_moving(from, to.start) };
             let given = inject::given();
             inject::moves(Wrong::No, 1, Errno::EXIST);
             if matches!(moved, Err(Errno::PERM | Errno::NOSYS | Errno::INVAL)) {
@@ -268,9 +261,9 @@ mod tests {
             assert_eq!(contents(full), expected, "{case}");
             assert_eq!(contents(empty), vec![0; PAGES], "{case}");
             assert!(wrong != Wrong::No || moved == Ok(()), "{case}");
-            for start in [from, to] {
+            for span in [from, to] {
                 // SAFETY: nobody uses the range any more.
-                unsafe { crate::map::release(start, len) }.expect("a mapped range");
+                unsafe { map::release(span) }.expect("a mapped range");
             }
         }
     }

@@ -2,6 +2,7 @@
 //! the kernel note writes, and [`transfer`](crate::transfer), which moves pages. Numbers and structures are
 //! those of `linux/userfaultfd.h`.
 
+use crate::{Addr, PAGE, Span};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::mm::UserfaultfdFlags;
@@ -9,7 +10,7 @@ use rustix::mm::UserfaultfdFlags;
 const API: u64 = 0xaa;
 const UFFDIO_API: u64 = 0xc018_aa3f;
 const UFFDIO_REGISTER: u64 = 0xc020_aa00;
-pub(crate) const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
+const UFFDIO_UNREGISTER: u64 = 0x8010_aa01;
 pub(crate) const UFFDIO_MOVE: u64 = 0xc028_aa05;
 const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
 const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
@@ -33,24 +34,27 @@ struct Api {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Range {
-    pub start: u64,
-    pub len: u64,
+struct Range {
+    start: u64,
+    len: u64,
+}
+
+impl Range {
+    fn of(span: Span) -> Range {
+        Range { start: span.start.get() as u64, len: span.bytes as u64 }
+    }
 }
 
 #[repr(C)]
 struct Register {
-    start: u64,
-    len: u64,
+    range: Range,
     mode: u64,
     ioctls: u64,
 }
 
 #[repr(C)]
 struct WriteProtect {
-    start: u64,
-    len: u64,
+    range: Range,
     mode: u64,
 }
 
@@ -69,8 +73,7 @@ pub(crate) struct Transfer {
 /// What `UFFDIO_ZEROPAGE` takes.
 #[repr(C)]
 struct Zeros {
-    start: u64,
-    len: u64,
+    range: Range,
     mode: u64,
     done: i64,
 }
@@ -100,10 +103,9 @@ const MODE_DONTWAKE: u64 = 1 << 0;
 /// The kernel looks at the page's entry under the lock of its table, and takes for nothing an empty entry
 /// only: not a page that is swapped out, nor one that is being migrated. `mincore` takes the first of these
 /// for nothing, and `/proc/self/pagemap` is not there in every container.
-fn zero(file: &OwnedFd, page: usize) -> Result<bool, Errno> {
+fn zero(file: &OwnedFd, page: Span) -> Result<bool, Errno> {
     loop {
-        let (start, len) = (page as u64, crate::PAGE as u64);
-        let mut request = Zeros { start, len, mode: MODE_DONTWAKE, done: 0 };
+        let mut request = Zeros { range: Range::of(page), mode: MODE_DONTWAKE, done: 0 };
         match ioctl(file, UFFDIO_ZEROPAGE, &mut request) {
             Ok(_) => return Ok(true),
             Err(Errno::EXIST) => return Ok(false),
@@ -121,10 +123,11 @@ fn zero(file: &OwnedFd, page: usize) -> Result<bool, Errno> {
 ///
 /// # Safety
 /// If nothing is there, nobody relies on it: the page is filled for a moment.
-pub(crate) unsafe fn is_there(file: &OwnedFd, page: usize) -> Result<bool, Errno> {
+pub(crate) unsafe fn is_there(file: &OwnedFd, page: Addr) -> Result<bool, Errno> {
+    let page = Span::new(page, PAGE);
     if zero(file, page)? {
-        // SAFETY: put there a moment ago, and by this function's condition seen by nobody.
-        unsafe { crate::map::flush(page, crate::PAGE)? };
+        // SAFETY: `zero` has just put the page there, and `# Safety` says that nobody relies on it.
+        unsafe { crate::map::flush(page)? };
         return Ok(false);
     }
     Ok(true)
@@ -147,15 +150,20 @@ pub(crate) fn open(mode: u32, features: u64) -> Result<OwnedFd, Errno> {
     Ok(file)
 }
 
-/// Makes `len` bytes from `start` the descriptor's.
-pub(crate) fn register(file: &OwnedFd, start: usize, len: usize, mode: u64) -> Result<(), Errno> {
-    let mut request = Register { start: start as u64, len: len as u64, mode, ioctls: 0 };
+/// Has the descriptor watch `span`.
+pub(crate) fn register(file: &OwnedFd, span: Span, mode: u64) -> Result<(), Errno> {
+    let mut request = Register { range: Range::of(span), mode, ioctls: 0 };
     ioctl(file, UFFDIO_REGISTER, &mut request).map(drop)
 }
 
-/// Ends the protection of `len` bytes from `start` from writes.
-pub(crate) fn unprotect(file: &OwnedFd, start: usize, len: usize) -> Result<(), Errno> {
-    let mut request = WriteProtect { start: start as u64, len: len as u64, mode: 0 };
+/// Has the descriptor watch `span` no more.
+pub(crate) fn unregister(file: &OwnedFd, span: Span) -> Result<(), Errno> {
+    ioctl(file, UFFDIO_UNREGISTER, &mut Range::of(span)).map(drop)
+}
+
+/// Ends the protection of `span` from writes.
+pub(crate) fn unprotect(file: &OwnedFd, span: Span) -> Result<(), Errno> {
+    let mut request = WriteProtect { range: Range::of(span), mode: 0 };
     loop {
         match ioctl(file, UFFDIO_WRITEPROTECT, &mut request) {
             // Mappings are being changed: the same again.

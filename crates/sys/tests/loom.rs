@@ -15,10 +15,10 @@ mod atomics {
 #[allow(dead_code, unreachable_pub)]
 mod lifecycle;
 use lifecycle::{Crew, Lifecycle};
-#[path = "../src/looks.rs"]
+#[path = "../src/checks.rs"]
 #[allow(dead_code, unreachable_pub)]
-mod looks;
-use looks::Looks;
+mod checks;
+use checks::Checks;
 
 /// A process: who it is, and its background thread, with the words that the kernel keeps of one.
 struct Process {
@@ -292,7 +292,7 @@ fn a_forked_child_begins_anew() {
 
 /// What threads put there, and what the last look saw of it.
 struct Watched {
-    looks: Looks,
+    checks: Checks,
     there: AtomicU32,
     seen: loom::sync::Mutex<(u32, u32)>,
 }
@@ -300,7 +300,7 @@ struct Watched {
 impl Watched {
     fn new() -> Arc<Watched> {
         Arc::new(Watched {
-            looks: Looks::over(AtomicU32::new(0), AtomicU32::new(0)),
+            checks: Checks::over(AtomicU32::new(0), AtomicU32::new(0)),
             there: AtomicU32::new(0),
             seen: loom::sync::Mutex::new((0, 0)),
         })
@@ -309,15 +309,15 @@ impl Watched {
     /// Puts one there and sees to it that it is seen.
     fn put(&self, now_ms: u32) {
         self.there.fetch_add(1, Ordering::Relaxed);
-        let mut due = self.looks.ask(now_ms);
-        while let Some(look) = due {
+        let mut due = self.checks.request(now_ms);
+        while let Some(check) = due {
             let there = self.there.load(Ordering::Relaxed);
             let mut seen = self.seen.lock().unwrap();
-            if !Looks::is_older(look.number, seen.0) {
-                *seen = (look.number, there);
+            if !Checks::is_older(check.number, seen.0) {
+                *seen = (check.number, there);
             }
             drop(seen);
-            due = self.looks.made(&look, now_ms);
+            due = self.checks.done(&check, now_ms);
         }
     }
 }
@@ -325,7 +325,7 @@ impl Watched {
 /// The last word is of a look that saw everything: where one thread relies on the other, and where one
 /// has lost patience.
 #[test]
-fn the_last_look_saw_all() {
+fn the_last_check_saw_all() {
     for later in [0, 100] {
         explore(move || {
             let watched = Watched::new();

@@ -15,6 +15,19 @@ const LINES_MAX: usize = 600;
 /// Files of a crate that each name the next, and the last the first.
 const CIRCLE_MAX: usize = 8;
 
+/// Parameters and fields of type `usize` outside `sys` that have an address's name, by crate: only fewer from
+/// now on. `vellum_sys::{Addr, Span}` are the types of addresses; the names are also those of some indices.
+const ADDRESSES_MAX: [(&str, usize); 8] = [
+    ("crates/cost", 2),
+    ("crates/gc", 75),
+    ("crates/libgc", 1),
+    ("crates/malloc", 26),
+    ("crates/measure", 3),
+    ("crates/process", 2),
+    ("crates/runtime", 3),
+    ("lab/scheme", 4),
+];
+
 /// The crates' sources, by crate.
 fn sources(endings: &[&str]) -> BTreeMap<String, Vec<PathBuf>> {
     let of = |folder: PathBuf| {
@@ -40,6 +53,17 @@ fn circles_are_short() {
     for (name, folder) in house::crates() {
         let files = circles::longest(&folder.join("src"));
         assert!(files <= CIRCLE_MAX, "{name}: {files} files on a circle, at most {CIRCLE_MAX}");
+    }
+}
+
+#[test]
+fn addresses_are_typed() {
+    let number = Regex::new(r"\b(?:addr|address|start|end|base)\s*:\s*(?:Option<)?usize").expect("a pattern");
+    for (name, paths) in sources(&["rs"]).into_iter().filter(|(name, _)| name != "crates/sys") {
+        let code = paths.iter().filter(|path| path.components().any(|part| part.as_os_str() == "src"));
+        let found: usize = code.map(|path| number.find_iter(&read(path)).count()).sum();
+        let most = ADDRESSES_MAX.iter().find(|(known, _)| *known == name).map_or(0, |&(_, most)| most);
+        assert!(found <= most, "{name}: {found} addresses are `usize`, at most {most}: use `Addr` or `Span`");
     }
 }
 

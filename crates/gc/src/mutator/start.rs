@@ -32,7 +32,7 @@ impl Heap {
         };
         if config.tells_writes && !cards::make(&space) {
             // SAFETY: the range was reserved a moment ago, and nobody knows of it.
-            let _ = unsafe { map::release(stack, STACK_WORDS * WORD) };
+            let _ = unsafe { map::release(stack) };
             space.give_back();
             return false;
         }
@@ -45,7 +45,7 @@ impl Heap {
         }
         let config = self.strict_asked.map_or(config, |strict| strict.put_on(config));
         checks::begin(config);
-        self.stack = StackMemory { start: stack as *mut usize, room: STACK_WORDS };
+        self.stack = StackMemory { start: stack.start.ptr(), room: STACK_WORDS };
         self.space.table = space;
         self.config = Config { sizing: self.sizing_asked.unwrap_or(config.sizing), ..config };
         if config.plan.moves() {

@@ -26,6 +26,7 @@ use core::cell::Cell;
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 use vellum_pages::{PAGE, Pages, Request};
+use vellum_sys::{Addr, Span};
 
 /// In the program's own code.
 pub(crate) const RUNNING: u32 = 0;
@@ -215,9 +216,10 @@ impl Thread {
     /// known, and it is not scanned.
     pub(crate) fn stops_at(&self, low: usize) -> usize {
         let Some(alternate) = vellum_sys::stack::alternate() else { return low };
-        self.aside.set((low, alternate.end));
+        self.aside.set((low, alternate.end().get()));
         let ((start, end), high) = (self.first_stack.get(), self.stack_end());
-        if high == end { vellum_sys::stack::readable_from(start, high) } else { high }
+        let own = Span::between(Addr::new(start), Addr::new(high));
+        if high == end { vellum_sys::stack::readable_from(own).get() } else { high }
     }
 
     /// Keeps the unused rest of the runs over a collection, whose marks have just been cleared. The thread is

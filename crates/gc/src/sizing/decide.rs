@@ -143,7 +143,7 @@ impl Heap {
         if looked {
             // Blocks that the process pages itself have the pager's frames, whatever other memory there is.
             watch.outlook = match block_source::frames() {
-                Some((free, _)) => AvailableMemory { available: free, swap: u64::MAX, is_given: true },
+                Some(frames) => AvailableMemory { available: frames.free, swap: u64::MAX, is_given: true },
                 None => Pages::global().available_memory(enough),
             };
             watch.looked_ms = now_ms.max(1);
@@ -165,7 +165,7 @@ impl Heap {
             return Memory::PLENTY;
         }
         if looked || watch.is_short && !was_short {
-            watch.swapped = block_source::frames().map_or_else(usage::swapped, |(_, missing)| missing);
+            watch.swapped = block_source::frames().map_or_else(usage::swapped, |frames| frames.stored);
             watch.is_stalled = watch.is_short && pressure::is_stalled();
         }
         watch.memory(held, advised)

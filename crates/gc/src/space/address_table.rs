@@ -8,7 +8,7 @@ use crate::space::block::Block;
 use crate::space::block_source;
 use crate::space::size_class::{BLOCK, BLOCK_SHIFT};
 use core::ptr::null;
-use vellum_sys::map;
+use vellum_sys::{Span, map};
 
 /// Entries between a descriptor that is prefetched and the one that is returned.
 const AHEAD: usize = 8;
@@ -57,7 +57,7 @@ impl AddressTable {
         Some(AddressTable {
             base,
             bytes,
-            table: table as *mut *const Block,
+            table: table.start.ptr(),
             low: usize::MAX,
             high: 0,
             opened: [0; PARTS_MAX / 64],
@@ -69,7 +69,7 @@ impl AddressTable {
     pub(crate) fn give_back(self) {
         let entries = (self.bytes >> BLOCK_SHIFT).next_multiple_of(PART);
         // SAFETY: `new` reserved exactly these bytes, and `self` goes: nothing refers to the table any more.
-        let _ = unsafe { map::release(self.table as usize, entries * ENTRY) };
+        let _ = unsafe { map::release(Span::at(self.table, entries * ENTRY)) };
     }
 
     /// A table over blocks that follow each other in memory from `base`, for tests that need no more.
@@ -162,10 +162,10 @@ impl AddressTable {
     fn open(&mut self, part: usize) -> bool {
         let (word, bit) = (&mut self.opened[part / 64], 1 << (part % 64));
         if *word & bit == 0 {
-            let start = self.table as usize + part * PART * ENTRY;
+            let start = self.table.wrapping_byte_add(part * PART * ENTRY);
             // SAFETY: the part is within the table, whose length is a multiple of parts, and which is this
             // space's own.
-            if unsafe { map::make_writable(start, PART * ENTRY) }.is_err() {
+            if unsafe { map::make_writable(Span::at(start, PART * ENTRY)) }.is_err() {
                 return false;
             }
             *word |= bit;

@@ -21,8 +21,9 @@ use crate::space::block::Address;
 use crate::space::size_class::BLOCK;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use vellum_pager::{Pager, process};
+use vellum_pager::{Available, Pager, process};
 use vellum_pages::{Elsewhere, Pages, Request};
+use vellum_sys::Span;
 use vellum_sys::usage::{self, Met};
 
 /// Which of the two was settled.
@@ -36,12 +37,12 @@ static LEFT: AtomicBool = AtomicBool::new(false);
 
 /// How the page layer reports vacant blocks to the pager.
 static LAYER: Elsewhere = Elsewhere {
-    owns: |address| process::pager().owns(at(address)),
+    owns: |address| process::pager().owns(address.ptr()),
     // SAFETY: the page layer vouches for the range: it was reported as vacant, so that nobody needs it.
-    mark: |start, bytes| unsafe { process::pager().mark(at(start), bytes) },
+    mark: |range| unsafe { process::pager().mark(range) },
     // SAFETY: the range was reported as vacant: nobody needs it, and nobody writes there.
-    flush: |start, bytes| unsafe { process::pager().flush(at(start), bytes) },
-    need: |start, bytes| process::pager().need(at(start), bytes),
+    flush: |range| unsafe { process::pager().flush(range) },
+    need: |range| process::pager().need(range),
 };
 
 fn at(address: Address) -> *const u8 {
@@ -78,13 +79,14 @@ pub(crate) fn is_paged() -> bool {
 
 /// The addresses that blocks can have: the first, and how many bytes.
 pub(crate) fn span() -> (usize, usize) {
-    pager().map_or_else(|| Pages::global().span(), Pager::span)
+    let span = pager().map_or_else(|| Pages::global().span(), Pager::span);
+    (span.start.get(), span.bytes)
 }
 
 /// Bytes of frames that are free, and bytes of memory objects that are in the store only. `None` unless this
 /// process pages blocks.
-pub(crate) fn frames() -> Option<(u64, u64)> {
-    pager().and_then(Pager::outlook)
+pub(crate) fn frames() -> Option<Available> {
+    pager().and_then(Pager::available)
 }
 
 /// What this process has met. Where blocks are paged, faults are pages read from the store: the kernel counts
@@ -135,7 +137,7 @@ pub(crate) fn give_back(start: Address) {
 pub(crate) fn vacate(start: Address) {
     if pager().is_some_and(|pager| !pager.is_marked(at(start))) {
         // SAFETY: nothing leads to the block until it is asked for again.
-        unsafe { Pages::global().vacate(start, BLOCK) };
+        unsafe { Pages::global().vacate(Span::at(at(start), BLOCK)) };
     }
 }
 
@@ -148,14 +150,14 @@ pub(crate) fn leave(units: &[Address]) {
     LEFT.store(true, Ordering::Release);
     for (start, bytes) in runs(units) {
         // SAFETY: nothing leads to these blocks until they are asked for again.
-        unsafe { Pages::global().vacate(start, bytes) };
+        unsafe { Pages::global().vacate(Span::at(at(start), bytes)) };
     }
 }
 
 /// Takes that back: the blocks will be used soon.
 pub(crate) fn occupy_all(units: &[Address]) {
     if LEFT.load(Ordering::Acquire) {
-        runs(units).for_each(|(start, bytes)| Pages::global().occupy(start, bytes));
+        runs(units).for_each(|(start, bytes)| Pages::global().occupy(Span::at(at(start), bytes)));
     }
 }
 
@@ -169,6 +171,6 @@ fn runs(units: &[Address]) -> impl Iterator<Item = (Address, usize)> {
 /// Reports the block at `start`, vacant perhaps, as about to be used. Its contents are undefined.
 pub(crate) fn occupy(start: Address) {
     if is_paged() || LEFT.load(Ordering::Acquire) {
-        Pages::global().occupy(start, BLOCK);
+        Pages::global().occupy(Span::at(at(start), BLOCK));
     }
 }

@@ -21,7 +21,7 @@ use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Index};
 use crate::space::size_class::GRANULE;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use vellum_sys::{PAGE, map, round_down, round_up};
+use vellum_sys::{Addr, PAGE, Span, map, round_down, round_up};
 
 /// The byte of the granule at address 0, by arithmetic: 0 while there is no table.
 static BIASED: AtomicUsize = AtomicUsize::new(0);
@@ -32,8 +32,8 @@ pub(crate) fn make(space: &AddressTable) -> bool {
         return true;
     }
     let (base, bytes) = space.span();
-    let Ok(start) = map::reserve_writable(bytes / GRANULE) else { return false };
-    BIASED.store(start.wrapping_sub(base / GRANULE), Ordering::Release);
+    let Ok(table) = map::reserve_writable(bytes / GRANULE) else { return false };
+    BIASED.store(table.start.get().wrapping_sub(base / GRANULE), Ordering::Release);
     true
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn flush(space: &AddressTable) {
     let end = round_up(biased.wrapping_add(high / GRANULE), PAGE);
     // SAFETY: within the table, which is this module's own, as the span begins and ends at whole pages of it;
     // nobody marks, and the frames that come next read zero.
-    let flushed = unsafe { map::flush(start, end - start) };
+    let flushed = unsafe { map::flush(Span::new(Addr::new(start), end - start)) };
     debug_assert!(flushed.is_ok());
 }
 

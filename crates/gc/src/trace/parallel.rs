@@ -185,8 +185,8 @@ fn make_packets() -> bool {
         return true;
     }
     let bytes = round_up(PACKETS as usize * size_of::<Packet>(), PAGE);
-    let Ok(start) = map::reserve_writable(bytes) else { return false };
-    PACKETS_AT.store(core::ptr::with_exposed_provenance_mut(start), Ordering::Release);
+    let Ok(packets) = map::reserve_writable(bytes) else { return false };
+    PACKETS_AT.store(packets.start.ptr(), Ordering::Release);
     true
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn taken_bytes(heap_bytes: usize) -> usize {
 /// The memory whose address is in `word`, mapped now if it was not. Under the heap's lock.
 fn mapped(word: &AtomicUsize, bytes: usize) -> Option<usize> {
     if word.load(Ordering::Relaxed) == 0 {
-        word.store(map::reserve_writable(bytes).ok()?, Ordering::Relaxed);
+        word.store(map::reserve_writable(bytes).ok()?.start.get(), Ordering::Relaxed);
     }
     Some(word.load(Ordering::Relaxed))
 }

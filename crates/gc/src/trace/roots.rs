@@ -10,6 +10,7 @@ use crate::trace::loader;
 use crate::trace::root_statistics::Looks;
 use core::ffi::{c_char, c_int, c_void};
 use vellum_pages::{Buffer, OutOfMemory, Plain};
+use vellum_sys::{Addr, Span};
 
 /// `vel_gc_image_fn` of the header: whether a writable segment of a library is scanned.
 pub type ImageFn = unsafe extern "C" fn(library: *const c_char, start: *const c_void, bytes: usize) -> c_int;
@@ -93,7 +94,8 @@ impl Roots {
     /// unloaded.
     pub(crate) fn keep_readable(&mut self) {
         remove(&mut self.images, |range: Range| {
-            vellum_sys::stack::readable_from(range.start, range.end) != range.start
+            let span = Span::between(Addr::new(range.start), Addr::new(range.end));
+            vellum_sys::stack::readable_from(span) != span.start
         });
     }
 

@@ -9,7 +9,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use vellum_pages::PAGE;
 use vellum_sys::track::Written;
-use vellum_sys::{map, round_down, round_up};
+use vellum_sys::{Addr, map, round_down, round_up};
 
 /// The card of the page at address 0, for `vel_gc_write`: null while there are no cards.
 ///
@@ -54,9 +54,8 @@ pub fn wrote(place: *const usize) {
 /// Makes the cards for the addresses of `space`; false if there is no address space for them.
 pub(crate) fn make(space: &AddressTable) -> bool {
     let (base, bytes) = space.span();
-    let Ok(start) = map::reserve_writable(bytes / PAGE) else { return false };
-    let biased = start.wrapping_sub(base / PAGE);
-    vel_gc_cards.store(core::ptr::with_exposed_provenance_mut(biased), Ordering::Release);
+    let Ok(cards) = map::reserve_writable(bytes / PAGE) else { return false };
+    vel_gc_cards.store(cards.start.ptr::<u8>().wrapping_sub(base / PAGE), Ordering::Release);
     vel_gc_span.start.store(base, Ordering::Release);
     vel_gc_span.bytes.store(bytes, Ordering::Release);
     true
@@ -89,11 +88,11 @@ pub(super) fn take_cards(
         }
         let at = base + page * PAGE;
         if *count > 0 && last == at {
-            found[*count - 1].end = at + PAGE;
+            found[*count - 1].end = Addr::new(at + PAGE);
         } else if *count == found.len() {
             return at;
         } else {
-            found[*count] = Written::new(at.max(start), at + PAGE);
+            found[*count] = Written::new(Addr::new(at.max(start)), Addr::new(at + PAGE));
             *count += 1;
         }
         last = at + PAGE;

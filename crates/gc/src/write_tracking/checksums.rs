@@ -17,9 +17,9 @@
 //! * Nothing here takes a lock: other threads may have been stopped anywhere.
 
 use crate::space::address_table::AddressTable;
-use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
+use core::ptr::{null_mut, with_exposed_provenance};
 use core::sync::atomic::{AtomicPtr, Ordering};
-use vellum_sys::{PAGE, map};
+use vellum_sys::{PAGE, Span, map};
 
 /// The factor that mixes words: odd, with bits all over (2⁶⁴ divided by the golden ratio).
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -39,12 +39,12 @@ impl Sums {
         let known = SUMS.load(Ordering::Relaxed);
         if !known.is_null() {
             // SAFETY: the table has `table_bytes` bytes, and the sums of the previous account are not needed.
-            return unsafe { map::flush(known.wrapping_add(base / PAGE).addr(), table_bytes) }
+            return unsafe { map::flush(Span::at(known.wrapping_add(base / PAGE), table_bytes)) }
                 .is_ok()
                 .then_some(Sums(()));
         }
-        let start = map::reserve_writable(table_bytes).ok()?;
-        SUMS.store(with_exposed_provenance_mut::<u64>(start).wrapping_sub(base / PAGE), Ordering::Relaxed);
+        let table = map::reserve_writable(table_bytes).ok()?;
+        SUMS.store(table.start.ptr::<u64>().wrapping_sub(base / PAGE), Ordering::Relaxed);
         Some(Sums(()))
     }
 
@@ -92,11 +92,11 @@ mod tests {
     #[test]
     fn a_page_agrees_until_it_is_written() {
         const PAGES: usize = 8;
-        let start = map::reserve_writable(PAGES * PAGE).expect("memory");
-        let end = start + PAGES * PAGE;
+        let memory = map::reserve_writable(PAGES * PAGE).expect("memory");
+        let (start, end) = (memory.start.get(), memory.end().get());
         // SAFETY: within the range.
         let write = |page: usize, to: u8| unsafe {
-            with_exposed_provenance_mut::<u8>(start + page * PAGE + 77).write_volatile(to);
+            (memory.start + page * PAGE + 77).ptr::<u8>().write_volatile(to);
         };
         let sums = Sums::new(&AddressTable::over(&[null(); 2], start)).expect("address space");
         assert!(sums.agrees(start, end), "of pages without frames nothing is known");
@@ -111,6 +111,6 @@ mod tests {
         sums.forget(start, end);
         assert!(sums.agrees(start, end), "the page holds zeros");
         // SAFETY: nobody uses the range any more.
-        unsafe { map::release(start, PAGES * PAGE) }.expect("a mapped range");
+        unsafe { map::release(memory) }.expect("a mapped range");
     }
 }

@@ -42,7 +42,7 @@ use vellum_pages::{Buffer, HUGE, PAGE, Plain};
 use vellum_sys::caps::{self, Caps};
 use vellum_sys::guard;
 use vellum_sys::track::{Tracker, Written};
-use vellum_sys::{round_down, round_up};
+use vellum_sys::{Addr, Span, round_down, round_up};
 
 /// Bytes that one call reads, or arms, at most. Whole huge pages where possible: a huge page that is armed in
 /// part is split.
@@ -163,7 +163,7 @@ impl Dirty {
                 return None;
             }
             let (base, bytes) = space.span();
-            guard::open(base, bytes).ok()?;
+            guard::open(Span::new(Addr::new(base), bytes)).ok()?;
             Some(Dirty::of(Source::Guard(Buffer::new())))
         })
     }
@@ -208,13 +208,13 @@ impl Dirty {
         self.waiting = 0;
         self.expected = (0, 0);
         let (start, end) = run(space, from, STEP, self.is_exact(), which)?;
+        let part = Span::between(Addr::new(start), Addr::new(end));
         match &mut self.source {
             Source::Guard(parts) => {
-                self.lost |= !add(parts, start, end) || guard::arm(start, end).is_err();
+                self.lost |= !add(parts, start, end) || guard::arm(part).is_err();
             }
             Source::Kernel(tracker, covered) => {
-                self.lost |=
-                    cover(tracker, covered, start, end).is_none() || tracker.arm(start, end).is_err();
+                self.lost |= cover(tracker, covered, start, end).is_none() || tracker.arm(part).is_err();
             }
             Source::Cards => {
                 let (first, count) = cards::cards(start, end);
@@ -245,7 +245,7 @@ impl Dirty {
         let Source::Kernel(tracker, covered) = &mut self.source else { return false };
         let Some(last) = covered.last_mut() else { return false };
         let start = last.start.max(last.end.saturating_sub(LET_GO));
-        let is_gone = tracker.uncover(start, last.end - start).is_ok();
+        let is_gone = tracker.uncover(Span::new(Addr::new(start), last.end - start)).is_ok();
         last.end = start;
         if start == last.start {
             covered.truncate(covered.len() - 1);
@@ -271,7 +271,7 @@ impl Dirty {
     pub(crate) fn release(&mut self, start: usize, end: usize) {
         if let Source::Kernel(tracker, _) = &self.source {
             // A refusal costs the program a fault for each page, once.
-            let _ = tracker.disarm(start, end - start);
+            let _ = tracker.disarm(Span::new(Addr::new(start), end - start));
         }
     }
 
@@ -280,7 +280,8 @@ impl Dirty {
         match &self.source {
             Source::Kernel(tracker, covered) => {
                 for part in covered.iter() {
-                    self.lost |= tracker.disarm(part.start, part.end - part.start).is_err();
+                    let part = Span::between(Addr::new(part.start), Addr::new(part.end));
+                    self.lost |= tracker.disarm(part).is_err();
                 }
             }
             Source::Guard(_) => {}
@@ -320,7 +321,7 @@ impl Dirty {
             },
             Source::Guard(parts) => {
                 self.lost |= !add(parts, start, end);
-                guard::note(start, end);
+                guard::note(Span::between(Addr::new(start), Addr::new(end)));
             }
             Source::Cards => cards::set_cards(start, end),
         }
@@ -340,7 +341,9 @@ impl Dirty {
                     return;
                 }
                 // A failure only costs faults: the memory ahead may not be tracked yet.
-                let is_done = |(start, end): (usize, usize)| tracker.disarm(start, end - start).is_ok();
+                let is_done = |(start, end): (usize, usize)| {
+                    tracker.disarm(Span::between(Addr::new(start), Addr::new(end))).is_ok()
+                };
                 self.expected = if is_done(ahead) { ahead } else { (start, end) };
                 if self.expected != ahead {
                     is_done((start, end));
@@ -391,27 +394,28 @@ impl Dirty {
             if end == range.end {
                 self.waiting -= 1;
             }
-            return Look::Written(start, end);
+            return Look::Written(start.get(), end.get());
         }
         let Some((start, end)) = run(space, *from, STEP, self.is_exact(), which) else { return Look::End };
+        let part = Span::between(Addr::new(start), Addr::new(end));
         if again {
             self.expected = (0, 0);
         }
         match &self.source {
-            Source::Kernel(tracker, _) => match tracker.take(start, end, again, &mut self.found) {
-                Ok((count, walked)) => {
-                    self.waiting = count;
-                    *from = walked.max(start + PAGE);
+            Source::Kernel(tracker, _) => match tracker.take(part, again, &mut self.found) {
+                Ok(taken) => {
+                    self.waiting = taken.ranges;
+                    *from = taken.end.get().max(start + PAGE);
                 }
                 Err(_) => {
                     self.lost = true;
                     return Look::End;
                 }
             },
-            Source::Guard(_) => match guard::take(start, end, again, &mut self.found) {
-                Ok((count, walked)) => {
-                    self.waiting = count;
-                    *from = walked;
+            Source::Guard(_) => match guard::take(part, again, &mut self.found) {
+                Ok(taken) => {
+                    self.waiting = taken.ranges;
+                    *from = taken.end.get();
                 }
                 Err(_) => {
                     self.lost = true;
@@ -423,12 +427,12 @@ impl Dirty {
         if let Some(sums) = &self.sums {
             let found = &self.found[..self.waiting];
             if again {
-                found.iter().for_each(|part| sums.note(part.start, part.end));
+                found.iter().for_each(|part| sums.note(part.start.get(), part.end.get()));
             } else {
-                let ends = found.iter().map(|part| part.end);
+                let ends = found.iter().map(|part| part.end.get());
                 let gaps = core::iter::once(start)
                     .chain(ends)
-                    .zip(found.iter().map(|part| part.start).chain([*from]));
+                    .zip(found.iter().map(|part| part.start.get()).chain([*from]));
                 self.has_missed |= !gaps.into_iter().all(|(start, end)| sums.agrees(start, end));
             }
         }
@@ -441,7 +445,8 @@ impl Dirty {
 impl Drop for Dirty {
     fn drop(&mut self) {
         if let Source::Guard(parts) = &self.source {
-            parts.iter().for_each(|part| guard::release(part.start, part.end));
+            let span = |part: &Covered| Span::between(Addr::new(part.start), Addr::new(part.end));
+            parts.iter().for_each(|part| guard::release(span(part)));
         }
     }
 }
@@ -468,7 +473,7 @@ fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: us
             continue;
         }
         let to = covered.iter().map(|known| known.start).filter(|&start| start > at).fold(end, usize::min);
-        if covered.reserve(1).is_err() || tracker.cover(at, to - at).is_err() {
+        if covered.reserve(1).is_err() || tracker.cover(Span::new(Addr::new(at), to - at)).is_err() {
             return None;
         }
         match covered.iter_mut().find(|known| known.end == at) {

@@ -17,7 +17,7 @@ use crate::misuse;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vellum_pages::{Misuse, PAGE};
 use vellum_sys::lock::Guarded;
-use vellum_sys::{Lock, map};
+use vellum_sys::{Addr, Lock, Span, map};
 
 const SLOTS: usize = 512;
 /// Allocations per sample, on average.
@@ -84,7 +84,7 @@ pub(super) fn allocate(align: usize, bytes: usize) -> Option<*mut u8> {
     }
     let mut pool = POOL.lock();
     if BASE.load(Relaxed) == 0 {
-        BASE.store(map::reserve_inaccessible(BYTES).ok()?, Relaxed);
+        BASE.store(map::reserve_inaccessible(BYTES).ok()?.start.get(), Relaxed);
     }
     let index = pool.next;
     if pool.slots[index].state == State::Used {
@@ -94,7 +94,7 @@ pub(super) fn allocate(align: usize, bytes: usize) -> Option<*mut u8> {
     }
     let page = page_of(BASE.load(Relaxed), index);
     // SAFETY: a slot that is nobody's.
-    unsafe { map::make_writable(page, PAGE) }.ok()?;
+    unsafe { map::make_writable(Span::new(Addr::new(page), PAGE)) }.ok()?;
     pool.next = (index + 1) % SLOTS;
     let step = align.max(crate::class::GRANULE);
     let offset = if random(2) == 0 { (PAGE - bytes) & !(step - 1) } else { 0 };
@@ -118,7 +118,7 @@ fn find(function: &str, address: *mut u8) -> (usize, usize, Slot) {
     let start = page_of(base, index) + usize::from(slot.offset);
     match slot.state {
         State::Used if start == address as usize => (index, page_of(base, index), slot),
-        State::Used => misuse::refuse(function, address, Misuse::InsideBlock { start }),
+        State::Used => misuse::refuse(function, address, Misuse::InsideBlock { start: Addr::new(start) }),
         State::Freed => misuse::refuse(function, address, Misuse::AlreadyFree),
         State::Fresh => misuse::refuse(function, address, Misuse::NotOurs),
     }
@@ -143,8 +143,9 @@ pub(super) unsafe fn free(address: *mut u8) {
         line.text("bytes around the block were written to (").decimal(u64::from(slot.bytes));
         misuse::end(line.text(" bytes, on a page of its own)"));
     }
+    let span = Span::new(Addr::new(page), PAGE);
     // SAFETY: nobody uses the page until it is handed out again.
-    let is_shut = unsafe { map::make_inaccessible(page, PAGE).is_ok() && map::flush(page, PAGE).is_ok() };
+    let is_shut = unsafe { map::make_inaccessible(span).is_ok() && map::flush(span).is_ok() };
     POOL.lock().slots[index].state = if is_shut { State::Freed } else { State::Used };
 }
 

@@ -19,7 +19,7 @@ use crate::slab::Slab;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use vellum_pages::{Misuse, PAGE, Pages, Request};
-use vellum_sys::{map, round_up};
+use vellum_sys::{Span, map, round_up};
 
 /// Blocks with a guard, or inaccessible, at a time.
 const GUARDED_MAX: usize = 4096;
@@ -43,7 +43,7 @@ pub(super) fn allocate(align: usize, bytes: usize) -> *mut u8 {
     let mut word = HARDENED;
     if GUARDED.fetch_add(1, Relaxed) < GUARDED_MAX
         // SAFETY: the last page of a block that was handed out a moment ago.
-        && unsafe { map::make_inaccessible(start as usize + whole, PAGE) }.is_ok()
+        && unsafe { map::make_inaccessible(Span::at(start.wrapping_add(whole), PAGE)) }.is_ok()
     {
         word |= GUARD;
     } else {
@@ -85,8 +85,8 @@ pub(super) unsafe fn shut(address: *mut u8, whole: usize) -> bool {
     // SAFETY: nobody uses the block, and what is in it is not needed.
     let is_shut = word & GUARD != 0
         && unsafe {
-            map::flush(address as usize, whole).is_ok()
-                && map::make_inaccessible(address as usize, whole).is_ok()
+            let block = Span::at(address, whole);
+            map::flush(block).is_ok() && map::make_inaccessible(block).is_ok()
         };
     if is_shut {
         length.store(word | SHUT, Relaxed);
@@ -102,7 +102,7 @@ pub(super) unsafe fn give_back(address: *mut u8, whole: usize) {
     let word = length(address).map_or(0, |length| length.load(Relaxed));
     if word & GUARD != 0 {
         // SAFETY: the block is nobody's.
-        if unsafe { map::make_writable(address as usize, whole + PAGE) }.is_err() {
+        if unsafe { map::make_writable(Span::at(address, whole + PAGE)) }.is_err() {
             // No map entries left: the unusable part stays shut, for ever.
             return;
         }

@@ -27,12 +27,13 @@ fn base() -> Option<usize> {
         0 => {}
         base => return Some(base),
     }
-    let start = map::reserve_inaccessible(BYTES).ok()?;
+    let span = map::reserve_inaccessible(BYTES).ok()?;
+    let start = span.start.get();
     match BASE.compare_exchange(0, start, Relaxed, Relaxed) {
         Ok(_) => Some(start),
         Err(theirs) => {
             // SAFETY: reserved a moment ago, and known to nobody.
-            let _ = unsafe { map::release(start, BYTES) };
+            let _ = unsafe { map::release(span) };
             Some(theirs)
         }
     }

@@ -9,6 +9,7 @@
 use super::{Evictor, in_store};
 use crate::units::{PAGE, STEP};
 use vellum_sys::pagemap::PageMap;
+use vellum_sys::{Addr, Span};
 
 /// Neighbours that have arrived together make a stream: at random that many hardly come.
 const RUN: u32 = 8;
@@ -48,10 +49,10 @@ impl Ahead {
     }
 
     /// Whether the program has got to `page`. Where that cannot be learnt, no stream goes on.
-    fn has_reached(&self, address: usize) -> bool {
+    fn has_reached(&self, page: Addr) -> bool {
         let mut is_mapped = false;
         if let Some(pages) = &self.pages {
-            let _ = pages.look(address, address + PAGE, |_, entry| {
+            let _ = pages.for_each(Span::new(page, PAGE), |_, entry| {
                 is_mapped = entry.is_there();
                 false
             });
@@ -100,7 +101,7 @@ impl Evictor {
             if self.count_step(step) < self.pager.tables().cached().count(first, end) + part {
                 continue;
             }
-            let (_, newly) = self.look_at_step(step);
+            let (_, newly) = self.scan_step(step);
             let is_new = |page: u32| newly[(page / u64::BITS) as usize] >> (page % u64::BITS) & 1 != 0;
             let mut run = 0;
             for page in 0..STEP {

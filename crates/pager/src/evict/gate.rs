@@ -52,7 +52,7 @@ impl Gate {
 
 /// Starts the gate's thread, from the one whose descriptors it is to have.
 pub(super) fn launch(pager: &'static Pager) -> Result<(), Errno> {
-    let stack = pager.stacks[1].load(Ordering::Relaxed) as *mut u8;
+    let stack = pager.stack(1).ptr();
     let argument = core::ptr::from_ref(pager) as usize;
     // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `run` uses no
     // thread-local storage.

@@ -6,9 +6,9 @@
 
 use super::{Evictor, in_store};
 use crate::stats;
-use crate::units::{PAGE, STEP};
+use crate::units::STEP;
 use core::sync::atomic::Ordering;
-use vellum_sys::raw;
+use vellum_sys::map;
 
 const WORD: u32 = u64::BITS;
 
@@ -27,7 +27,7 @@ impl Evictor {
         match self.store.cached(super::HEAD * STEP, self.places * STEP) {
             _ if self.places == 0 => 0,
             Some(found) => found.pages,
-            None => (0..self.places).map(|place| self.look_at_step(self.step_at(place)).0).sum(),
+            None => (0..self.places).map(|place| self.scan_step(self.step_at(place)).0).sum(),
         }
     }
 
@@ -35,23 +35,21 @@ impl Evictor {
     pub(super) fn count_step(&mut self, step: u32) -> u32 {
         match self.store.cached(in_store(self.pager, step * STEP), STEP) {
             Some(found) => found.pages,
-            None => self.look_at_step(step).0,
+            None => self.scan_step(step).0,
         }
     }
 
-    /// Brings the bits of a step up to date; as [`Evictor::look_at`].
-    pub(super) fn look_at_step(&mut self, step: u32) -> (u32, Newly) {
-        self.look_at(step * STEP, (step + 1) * STEP)
+    /// Brings the bits of a step up to date; as [`Evictor::scan`].
+    pub(super) fn scan_step(&mut self, step: u32) -> (u32, Newly) {
+        self.scan(step * STEP, (step + 1) * STEP)
     }
 
     /// Brings the bits of pages `from..to` of one step up to date; how many of them are in memory, and which
     /// of these were not at the look before.
-    pub(super) fn look_at(&mut self, from: u32, to: u32) -> (u32, Newly) {
+    pub(super) fn scan(&mut self, from: u32, to: u32) -> (u32, Newly) {
         let mut states = [0u8; STEP as usize];
         let states = &mut states[..(to - from) as usize];
-        let args = [self.pager.address(from), states.len() * PAGE, states.as_mut_ptr() as usize, 0, 0, 0];
-        // SAFETY: the kernel writes a byte a page.
-        if unsafe { raw::syscall(libc::SYS_mincore, args) }.is_err() {
+        if map::mincore(self.pager.address(from), states).is_err() {
             return (0, Newly::default());
         }
         let tables = self.pager.tables();

@@ -17,13 +17,13 @@ use crate::pager::{Pager, phase};
 use crate::share::{Beside, Share};
 use crate::store::FileStore;
 use crate::trouble;
-use crate::units::{PAGE, STEP};
+use crate::units::STEP;
 use ahead::Ahead;
 use core::sync::atomic::Ordering;
 pub(crate) use gate::Gate;
 use rustix::io::Errno;
 use sweep::Sweep;
-use vellum_sys::{clock, raw, thread, usage};
+use vellum_sys::{Span, clock, raw, thread, usage};
 use vellum_wire::Counter;
 
 /// Between two looks: while pages arrive, after pages were evicted, and while nothing moves.
@@ -99,7 +99,7 @@ pub(crate) extern "C" fn run(pager: usize) -> ! {
             evictor.serve();
             continue;
         }
-        let pause = evictor.look();
+        let pause = evictor.work();
         thread::wait(&pager.post.bell, seen, pause);
         pager.is_idle.store(false, Ordering::Relaxed);
     }
@@ -186,8 +186,8 @@ impl Evictor {
     }
 
     fn map(&self, step: u32, place: u32) -> Result<(), Errno> {
-        let (start, bytes) = (self.pager.address(step * STEP), STEP as usize * PAGE);
-        let (file, offset) = (self.store.descriptor() as usize, place as usize * bytes);
+        let Span { start, bytes } = self.pager.range(step * STEP, (step + 1) * STEP);
+        let (start, file, offset) = (start.get(), self.store.descriptor() as usize, place as usize * bytes);
         let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
         let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as usize;
         // SAFETY: a step of the span in which no object was yet.
@@ -218,8 +218,8 @@ impl Evictor {
         }
     }
 
-    /// Looks once; how long to wait before the next look.
-    fn look(&mut self) -> u64 {
+    /// Does all that is due now. Returns how long to wait before the next call.
+    fn work(&mut self) -> u64 {
         let arrived = self.arrivals();
         self.quiet = if arrived == 0 { self.quiet.saturating_add(1) } else { 0 };
         let is_idle = self.quiet >= QUIET;
@@ -299,7 +299,7 @@ impl Evictor {
         self.recount();
         let shared = self.share.frames(self.asked, self.level);
         let mapped = self.level.saturating_sub(self.sweep.unmapped());
-        self.beside = self.beside.look(mapped);
+        self.beside = self.beside.measure(mapped);
         self.frames = shared.min(self.beside.leaves(self.asked));
         self.pager.frames.store(self.frames, Ordering::Relaxed);
         self.pager.show(Counter::PeakPagedFrames, u64::from(self.frames));

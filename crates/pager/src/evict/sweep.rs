@@ -9,7 +9,7 @@
 use super::{Evictor, gate, in_store};
 use crate::stats;
 use crate::trouble;
-use crate::units::{PAGE, STEP};
+use crate::units::STEP;
 use vellum_sys::map;
 
 /// Rounds between a round's unmapping and its dropping.
@@ -148,7 +148,7 @@ impl Evictor {
             let (mut to, mut pages) = (if is_empty { end } else { from }, 0);
             while to < end && pages < wanted {
                 let next = end.min(to + WINDOW);
-                pages += self.look_at(to, next).0;
+                pages += self.scan(to, next).0;
                 to = next;
             }
             self.sweep.offset = to - step * STEP;
@@ -168,7 +168,7 @@ impl Evictor {
         let Round { from, to, pages, .. } = round;
         // SAFETY: a shared mapping: what the pages hold stays in the store's pages in memory. Refused for
         // what the program has locked, which stays.
-        let _ = unsafe { map::flush(self.pager.address(from), (to - from) as usize * PAGE) };
+        let _ = unsafe { map::flush(self.pager.range(from, to)) };
         self.discard(from, to);
         let at = in_store(self.pager, from);
         let changed = self.store.cached(at, to - from).map_or(pages, |found| found.changed);
@@ -197,7 +197,7 @@ impl Evictor {
         }
         let before = self.pager.tables().cached().count(from, to);
         self.store.drop_unmapped(at, to - from);
-        let (after, newly) = self.look_at(from, to);
+        let (after, newly) = self.scan(from, to);
         let arrived: u32 = newly.iter().map(|bits| bits.count_ones()).sum();
         let gone = (before + arrived).saturating_sub(after);
         self.level = self.level.saturating_sub(gone);

@@ -15,27 +15,24 @@
 //! whose view cannot be made, which is said.
 
 use super::{Pager, phase};
+use crate::process::FORKS;
 use crate::trouble;
-use crate::units::{PAGE, STEP};
+use crate::units::{PAGE, PageNo, STEP};
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
-use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use rustix::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use vellum_sys::thread::Undisturbed;
-use vellum_sys::{Line, map, raw, segv};
+use vellum_sys::{Line, Span, map, raw, segv};
 
 /// No descriptor.
 const NONE: i32 = -1;
 
 /// The code of a fault where nothing is mapped.
 const SEGV_MAPERR: c_int = 1;
-
-/// The pager of the process that forks.
-static FORKS: AtomicPtr<Pager> = AtomicPtr::new(core::ptr::null_mut());
 
 /// What lies ready while a process forks.
 pub(super) struct Forking {
@@ -63,7 +60,7 @@ impl Forking {
         self.handler = Some(segv::exchange(&action));
         let set = 1u64 << (libc::SIGSEGV - 1);
         let args = [libc::SIG_UNBLOCK as usize, &raw const set as usize, 0, size_of::<u64>(), 0, 0];
-        // SAFETY: plain rt_sigprocmask with a set of eight bytes that lives here.
+        // SAFETY: the kernel reads a set of eight bytes that lives here.
         let _ = unsafe { raw::syscall(libc::SYS_rt_sigprocmask, args) };
     }
 
@@ -127,8 +124,8 @@ fn is_on(pager: &Pager) -> bool {
 impl Pager {
     /// Whether `address` lies in a step that is mapped in the process that pages.
     fn is_mapped(&self, address: *const u8) -> bool {
-        let page = (address as usize).wrapping_sub(self.span().0) / PAGE;
-        self.owns(address) && self.tables().steps[page / STEP as usize].load(Acquire) != 0
+        let place = |page: PageNo| self.tables().steps[page.index() / STEP as usize].load(Acquire);
+        self.page_around(address).is_some_and(|page| place(page) != 0)
     }
 
     /// Whether there is anything to do about a fork.
@@ -245,12 +242,12 @@ impl Pager {
             let Some(place) = place.load(Relaxed).checked_sub(1) else { continue };
             let first = step as u32 * STEP;
             // SAFETY: nothing is mapped at the step in a child.
-            if let Err(errno) = unsafe { map::renew(self.address(first), STEP as usize * PAGE) } {
+            if let Err(errno) = unsafe { map::renew(self.range(first, first + STEP)) } {
                 trouble::stop("cannot give a forked child memory", errno);
             }
             for (from, to) in tables.needed().runs(first, first + STEP, true) {
                 let at = place * STEP + (from - first);
-                self.read_run(store, at, self.address(from), (to - from) as usize * PAGE);
+                self.read_run(store, at, self.range(from, to));
             }
             // What nobody needs reads as zero here: no page of it was written.
             for (from, to) in tables.needed().runs(first, first + STEP, false) {
@@ -265,12 +262,12 @@ impl Pager {
         }
     }
 
-    /// Reads what has contents of `bytes` bytes from page `at` of the store on to `to`.
-    fn read_run(&self, store: i32, at: u32, to: usize, bytes: usize) {
+    /// Fills `to` with the pages from `at` on of the store, as far as these have contents.
+    fn read_run(&self, store: i32, at: u32, to: Span) {
         // SAFETY: open until `fork_child` closes it.
         let file = unsafe { BorrowedFd::borrow_raw(store) };
         let start = u64::from(at) * PAGE as u64;
-        let end = start + bytes as u64;
+        let end = start + to.bytes as u64;
         let mut from = start;
         while from < end {
             let data = || match rustix::fs::seek(file, SeekFrom::Data(from)) {
@@ -284,7 +281,7 @@ impl Pager {
             from = data().min(data());
             let hole = rustix::fs::seek(file, SeekFrom::Hole(from)).unwrap_or(end).min(end);
             while from < hole {
-                let (into, len) = (to + (from - start) as usize, (hole - from) as usize);
+                let (into, len) = ((to.start + (from - start) as usize).get(), (hole - from) as usize);
                 let args = [store as usize, into, len, from as usize, 0, 0];
                 // SAFETY: the memory is this process's own, mapped a moment ago.
                 match unsafe { raw::syscall(libc::SYS_pread64, args) } {

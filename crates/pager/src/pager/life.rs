@@ -12,23 +12,23 @@ use crate::units::{FRAMES_MAX, FRAMES_MIN, PAGE, STEP};
 use core::sync::atomic::Ordering;
 use rustix::io::Errno;
 use vellum_sys::thread::Undisturbed;
-use vellum_sys::{HUGE, map, round_up, thread};
+use vellum_sys::{HUGE, Span, map, thread};
 
 /// Between two looks whether a thread has ended.
 const ENDING_NS: u64 = 1_000_000;
 
 /// Address space from a multiple of [`HUGE`] on, so that an object's alignment in the span is its alignment
 /// in memory.
-fn reserve_aligned(bytes: usize) -> Result<usize, Errno> {
+fn reserve_aligned(bytes: usize) -> Result<Span, Errno> {
     let whole = map::reserve_inaccessible(bytes + HUGE)?;
-    let start = round_up(whole, HUGE);
-    for (from, to) in [(whole, start), (start + bytes, whole + bytes + HUGE)] {
-        if from < to {
-            // SAFETY: reserved a moment ago, and not needed.
-            let _ = unsafe { map::release(from, to - from) };
+    let span = Span::new(whole.start.round_up(HUGE), bytes);
+    for unused in [whole.before(span.start), whole.from(span.end())] {
+        if !unused.is_empty() {
+            // SAFETY: reserved by this function, and not needed.
+            let _ = unsafe { map::release(unused) };
         }
     }
-    Ok(start)
+    Ok(span)
 }
 
 impl Pager {
@@ -56,15 +56,15 @@ impl Pager {
     fn prepare(&self, config: Config, store: FileStore) -> Result<(), Errno> {
         // Whole steps: none is shared with what lies behind the span.
         let pages = config.span_pages / STEP * STEP;
-        let base = match config.place {
+        let start = match config.place {
             Some(place) => place,
-            None => reserve_aligned(pages as usize * PAGE)?,
+            None => reserve_aligned(pages as usize * PAGE)?.start,
         };
-        self.base.store(base, Ordering::Relaxed);
+        self.start.store(start.get(), Ordering::Relaxed);
         self.pages.store(pages, Ordering::Relaxed);
         self.frames.store(config.frames, Ordering::Relaxed);
         for stack in &self.stacks {
-            stack.store(map::reserve_writable(thread::HELPER_BYTES)?, Ordering::Relaxed);
+            stack.store(map::reserve_writable(thread::HELPER_BYTES)?.start.get(), Ordering::Relaxed);
         }
         let words = || Table::new(pages.div_ceil(u64::BITS) as usize);
         let steps = || Table::new((pages / STEP) as usize);
@@ -93,7 +93,7 @@ impl Pager {
     }
 
     fn launch(&'static self) -> Result<(), StartError> {
-        let stack = self.stacks[0].load(Ordering::Relaxed) as *mut u8;
+        let stack = self.stack(0).ptr();
         let argument = core::ptr::from_ref(self) as usize;
         // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `evict::run`
         // uses no thread-local storage.
@@ -129,17 +129,19 @@ impl Pager {
 
     /// Gives back what was mapped. The span stays reserved if it was lent.
     fn give_back_all(&self, is_lent: bool) {
-        let base = self.base.swap(0, Ordering::AcqRel);
-        let bytes = self.pages.swap(0, Ordering::Relaxed) as usize * PAGE;
-        if is_lent && base != 0 {
+        let span = self.span();
+        self.start.store(0, Ordering::Release);
+        self.pages.store(0, Ordering::Relaxed);
+        if is_lent && !span.start.is_null() {
             // SAFETY: the pager's own, which nobody has seen.
-            let _ = unsafe { map::close(base, bytes) };
+            let _ = unsafe { map::close(span) };
         }
-        let stacks = self.stacks.iter().map(|stack| (stack.swap(0, Ordering::Relaxed), thread::HELPER_BYTES));
-        for (start, len) in [(if is_lent { 0 } else { base }, bytes)].into_iter().chain(stacks) {
-            if start != 0 {
+        let stacks = [0, 1].map(|which| Span::new(self.stack(which), thread::HELPER_BYTES));
+        self.stacks.iter().for_each(|stack| stack.store(0, Ordering::Relaxed));
+        for memory in [if is_lent { Span::EMPTY } else { span }].into_iter().chain(stacks) {
+            if !memory.start.is_null() {
                 // SAFETY: the pager's own, whose threads have ended or were never started.
-                let _ = unsafe { map::release(start, len) };
+                let _ = unsafe { map::release(memory) };
             }
         }
         *self.inner.lock() = Inner::none();

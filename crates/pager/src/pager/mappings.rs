@@ -9,6 +9,7 @@ use crate::objects::{Kind, MAPPING_PAGES_MAX};
 use crate::units::{PAGE, PageNo};
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
+use vellum_sys::Span;
 use vellum_sys::thread::Undisturbed;
 
 /// The longest mapping that is a memory object.
@@ -23,33 +24,32 @@ impl Pager {
         if bytes > MAPPING_MAX {
             return Err(Refused::Span);
         }
-        self.create_as(bytes, PAGE, true, &|inner, pages, align, base| {
-            inner.objects.create(Kind::Mapping, pages, align, base)
+        self.create_as(bytes, PAGE, true, &|inner, pages, align, span_page| {
+            inner.objects.create(Kind::Mapping, pages, align, span_page)
         })
     }
 
-    /// Ends what of `start..start + bytes` is part of mappings; the rest reads as zero, if it is the pager's.
+    /// Ends the part of each mapping that lies in `range`; other pages of the pager's there read as zero.
     ///
     /// # Safety
-    /// Nobody uses it any more.
-    pub unsafe fn unmap(&self, start: *const u8, bytes: usize) {
-        let Some((from, to)) = self.pages_within(start, bytes) else { return };
+    /// Nobody uses that memory any more.
+    pub unsafe fn unmap(&self, range: Span) {
+        let Some((from, to)) = self.pages_within(range) else { return };
         let mut at = from;
         while at < to {
             let undisturbed = Undisturbed::new();
             let mut inner = self.inner.lock();
             let Some((first, pages)) = inner.objects.mapping(PageNo(at)) else {
-                let address = self.address(at);
                 drop(inner);
                 drop(undisturbed);
-                // SAFETY: by this function's condition.
-                unsafe { self.zero(address as *const u8, PAGE) };
+                // SAFETY: nobody uses the page any more (`# Safety`).
+                unsafe { self.zero(self.range(at, at + 1)) };
                 at += 1;
                 continue;
             };
             let end = to.min(first.0 + pages);
             if self.are_changed.load(Ordering::Relaxed) {
-                // SAFETY: the range is a mapping's, and by this function's condition nobody uses it.
+                // SAFETY: these are a mapping's pages, and nobody uses them (`# Safety`).
                 unsafe { self.make_usual(at, end) };
             }
             self.end(&mut inner, at, end);
@@ -60,13 +60,10 @@ impl Pager {
 
     /// Whether `address` lies in a mapping: how many bytes there are from there to its end.
     pub fn mapped_from(&self, address: *const u8) -> Option<usize> {
-        if !self.owns(address) {
-            return None;
-        }
-        let page = ((address as usize - self.span().0) / PAGE) as u32;
+        let page = self.page_around(address)?;
         let _undisturbed = Undisturbed::new();
-        let (first, pages) = self.inner.lock().objects.mapping(PageNo(page))?;
-        Some((first.0 + pages - page) as usize * PAGE)
+        let (first, pages) = self.inner.lock().objects.mapping(page)?;
+        Some((first.0 + pages - page.0) as usize * PAGE)
     }
 
     /// The program changes attributes of pages that may be the pager's.

@@ -27,6 +27,7 @@ use rustix::io::Errno;
 use vellum_sys::credentials::Change;
 use vellum_sys::lock::Guarded;
 use vellum_sys::thread::Undisturbed;
+use vellum_sys::{Addr, Span};
 use vellum_wire::{Counter, Slot};
 
 /// How a pager is to be.
@@ -37,7 +38,7 @@ pub struct Config {
     /// Pages of address space for them.
     pub span_pages: u32,
     /// Where that is, in address space that is reserved and the caller's to give; `None` for any place.
-    pub place: Option<usize>,
+    pub place: Option<Addr>,
     /// How many of the first pages are for [`Pager::create_unit`] alone.
     pub near_pages: u32,
 }
@@ -51,6 +52,15 @@ impl Config {
         let span_pages = frames.saturating_mul(ROOM).clamp(SPAN_MIN, SPAN_PAGES);
         Config { frames, span_pages, place: None, near_pages: 0 }
     }
+}
+
+/// What a pager has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Available {
+    /// Bytes of frames that are free.
+    pub free: u64,
+    /// Bytes whose contents are in the store and not in memory.
+    pub stored: u64,
 }
 
 /// Why there is no pager.
@@ -168,7 +178,8 @@ pub struct Pager {
     /// The errno that starting failed with, and whether the store was at fault.
     pub(crate) failure: AtomicI32,
     pub(crate) is_store_at_fault: AtomicBool,
-    base: AtomicUsize,
+    /// Where the span starts, and its pages.
+    start: AtomicUsize,
     pages: AtomicU32,
     /// As in `inner`, for who does not take the lock.
     near: AtomicU32,
@@ -206,7 +217,7 @@ impl Pager {
             phase: AtomicU32::new(phase::NONE),
             failure: AtomicI32::new(0),
             is_store_at_fault: AtomicBool::new(false),
-            base: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
             pages: AtomicU32::new(0),
             near: AtomicU32::new(0),
             tables: UnsafeCell::new(Tables::none()),
@@ -236,15 +247,14 @@ impl Pager {
     /// Whether `address` lies in the span.
     #[inline]
     pub fn owns(&self, address: *const u8) -> bool {
-        let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
-        offset < self.pages.load(Ordering::Relaxed) as usize * PAGE
+        self.span().contains(Addr::new(address.addr()))
     }
 
-    /// The addresses that objects can have: the first, a multiple of 2 MiB, and how many bytes. (0, 0) before
-    /// the pager is started.
-    pub fn span(&self) -> (usize, usize) {
+    /// The addresses that objects can have, from a multiple of 2 MiB on. Empty before the pager is started.
+    #[inline]
+    pub fn span(&self) -> Span {
         let pages = self.pages.load(Ordering::Relaxed) as usize;
-        (self.base.load(Ordering::Relaxed), pages * PAGE)
+        Span::new(self.address(0), pages * PAGE)
     }
 
     /// Whether units are to be had.
@@ -264,8 +274,25 @@ impl Pager {
     }
 
     /// Where a page lies.
-    pub(crate) fn address(&self, page: u32) -> usize {
-        self.base.load(Ordering::Relaxed) + page as usize * PAGE
+    #[inline]
+    pub(crate) fn address(&self, page: u32) -> Addr {
+        Addr::new(self.start.load(Ordering::Relaxed)) + page as usize * PAGE
+    }
+
+    /// Where pages `from..to` lie.
+    pub(crate) fn range(&self, from: u32, to: u32) -> Span {
+        Span::new(self.address(from), (to - from) as usize * PAGE)
+    }
+
+    /// The page of the span that `address` lies in.
+    fn page_around(&self, address: *const u8) -> Option<PageNo> {
+        let offset = Addr::new(address.addr()).since(self.address(0));
+        self.owns(address).then_some(PageNo((offset / PAGE) as u32))
+    }
+
+    /// The stack of one of the threads.
+    pub(crate) fn stack(&self, which: usize) -> Addr {
+        Addr::new(self.stacks[which].load(Ordering::Relaxed))
     }
 
     pub(crate) fn tables(&self) -> &Tables {
@@ -306,9 +333,9 @@ impl Pager {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// Bytes of frames that are free, and bytes whose contents are in the store and not in memory, as far as
-    /// is known. `None` in a forked child, where nothing is paged.
-    pub fn outlook(&self) -> Option<(u64, u64)> {
+    /// The frames that are free, and the memory that is in the store only, as far as is known. `None` in a
+    /// forked child, where nothing is paged.
+    pub fn available(&self) -> Option<Available> {
         if self.is_child() {
             return None;
         }
@@ -317,7 +344,8 @@ impl Pager {
         let away = |index| (needed.word(index) & contents.word(index) & !cached.word(index)).count_ones();
         let stored: u32 = (0..self.high().div_ceil(u64::BITS)).map(away).sum();
         let free = self.frames().saturating_sub(self.resident_pages());
-        Some((u64::from(free) * PAGE as u64, u64::from(stored) * PAGE as u64))
+        let bytes = |pages: u32| u64::from(pages) * PAGE as u64;
+        Some(Available { free: bytes(free), stored: bytes(stored) })
     }
 
     /// Lets others see the counts, in `slot` from now on.
@@ -356,6 +384,9 @@ pub(crate) const A_WHILE_NS: u64 = 1_000_000_000;
 
 impl core::fmt::Debug for Pager {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Pager").field("phase", &self.phase).field("base", &self.base).finish_non_exhaustive()
+        f.debug_struct("Pager")
+            .field("phase", &self.phase)
+            .field("start", &self.start)
+            .finish_non_exhaustive()
     }
 }

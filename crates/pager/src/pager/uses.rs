@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 use rustix::io::Errno;
 use vellum_sys::thread::{self, Undisturbed};
-use vellum_sys::{map, raw};
+use vellum_sys::{Span, map, raw};
 use vellum_wire::Counter;
 
 /// Runs of pages that are cleared by hand: a longer one costs more than to ask for zeros.
@@ -32,8 +32,8 @@ impl Pager {
     /// [`Refused`] if there is no address space, or no room in the store: every page is paid for before it is
     /// handed out.
     pub fn create(&self, bytes: usize, align: usize, zero: bool) -> Result<NonNull<u8>, Refused> {
-        self.create_as(bytes, align, zero, &|inner, pages, align, base| {
-            inner.objects.create(Kind::Block, pages, align, base)
+        self.create_as(bytes, align, zero, &|inner, pages, align, span_page| {
+            inner.objects.create(Kind::Block, pages, align, span_page)
         })
     }
 
@@ -43,8 +43,8 @@ impl Pager {
     /// # Errors
     /// As [`Pager::create`].
     pub fn create_unit(&self, bytes: usize) -> Result<NonNull<u8>, Refused> {
-        self.create_as(bytes, bytes, false, &|inner, pages, align, base| {
-            inner.units.create(Kind::Block, pages, align, base)
+        self.create_as(bytes, bytes, false, &|inner, pages, align, span_page| {
+            inner.units.create(Kind::Block, pages, align, span_page)
         })
     }
 
@@ -59,10 +59,10 @@ impl Pager {
         let pages = pages_of(bytes).filter(|&pages| pages <= span).ok_or(Refused::Span)?;
         let align = u32::try_from(align / PAGE).map_err(|_| Refused::Span)?.max(1);
         let _undisturbed = Undisturbed::new();
-        let base = self.base.load(Ordering::Relaxed);
         let page = {
             let mut inner = self.inner.lock();
-            let page = choose(&mut inner, pages, align, base / PAGE).ok_or(Refused::Span)?;
+            let span_page = self.address(0).get() / PAGE;
+            let page = choose(&mut inner, pages, align, span_page).ok_or(Refused::Span)?;
             self.commit(&mut inner, pages);
             page
         };
@@ -73,7 +73,7 @@ impl Pager {
             return Err(Refused::Store(errno));
         }
         self.begin(page.0, page.0 + pages, zero);
-        NonNull::new(self.address(page.0) as *mut u8).ok_or(Refused::Span)
+        NonNull::new(self.address(page.0).ptr()).ok_or(Refused::Span)
     }
 
     fn commit(&self, inner: &mut Inner, pages: u32) {
@@ -94,7 +94,7 @@ impl Pager {
         }
         for step in steps.filter(|&step| !is_open(step)) {
             // SAFETY: a step of the span in which no object was.
-            unsafe { map::renew(self.address(step * STEP), STEP as usize * PAGE)? };
+            unsafe { map::renew(self.range(step * STEP, (step + 1) * STEP))? };
             self.tables().steps[step as usize].store(1, Ordering::Release);
         }
         Ok(())
@@ -117,10 +117,10 @@ impl Pager {
 
     /// Has pages read as zero that only the caller uses.
     fn clear(&self, from: u32, to: u32) {
-        let (start, bytes) = (self.address(from), (to - from) as usize * PAGE);
         if to - from <= CLEARED_BY_HAND {
+            let Span { start, bytes } = self.range(from, to);
             // SAFETY: the pages are mapped, and nobody else uses them.
-            unsafe { (start as *mut u8).write_bytes(0, bytes) };
+            unsafe { start.ptr::<u8>().write_bytes(0, bytes) };
         } else {
             self.give_zeros(from, to);
         }
@@ -134,7 +134,7 @@ impl Pager {
             return;
         }
         // SAFETY: what the pages hold is not needed.
-        let _ = unsafe { map::flush(self.address(from), (to - from) as usize * PAGE) };
+        let _ = unsafe { map::flush(self.range(from, to)) };
     }
 
     fn need_pages(&self, from: u32, to: u32) {
@@ -153,8 +153,7 @@ impl Pager {
     }
 
     pub(super) fn page_at(&self, address: *const u8) -> Option<PageNo> {
-        let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
-        (self.owns(address) && offset.is_multiple_of(PAGE)).then_some(PageNo((offset / PAGE) as u32))
+        self.page_around(address).filter(|page| self.address(page.0).get() == address.addr())
     }
 
     /// Ends the object at `address`; returns its length in bytes.
@@ -218,13 +217,13 @@ impl Pager {
         Ok(())
     }
 
-    /// The whole pages within a range of the pager's.
-    pub(super) fn pages_within(&self, start: *const u8, bytes: usize) -> Option<(u32, u32)> {
-        let base = self.base.load(Ordering::Relaxed);
-        let from = (start as usize).checked_sub(base)?.div_ceil(PAGE);
-        let to = (start as usize).checked_add(bytes)?.checked_sub(base)? / PAGE;
-        let to = to.min(self.pages.load(Ordering::Relaxed) as usize);
-        (from < to).then_some((from as u32, to as u32))
+    /// The whole pages of the pager's in `range`, which begins in the span.
+    pub(super) fn pages_within(&self, range: Span) -> Option<(u32, u32)> {
+        let span = self.span();
+        range.start.checked_add(range.bytes).filter(|_| range.start >= span.start)?;
+        let pages = range.whole(PAGE).intersect(span).non_empty()?;
+        let [from, to] = [pages.start, pages.end()].map(|at| ((at - span.start) / PAGE) as u32);
+        Some((from, to))
     }
 
     /// Marks the whole pages of a range as discardable, and nothing more: no lock, no system call. Their
@@ -232,24 +231,21 @@ impl Pager {
     ///
     /// # Safety
     /// What they hold is not needed.
-    pub unsafe fn mark(&self, start: *const u8, bytes: usize) {
-        if let Some((from, to)) = self.pages_within(start, bytes) {
+    pub unsafe fn mark(&self, range: Span) {
+        if let Some((from, to)) = self.pages_within(range) {
             self.tables().needed().clear(from, to);
         }
     }
 
     /// Whether the page at `address`, which is the pager's, is marked as discardable.
     pub fn is_marked(&self, address: *const u8) -> bool {
-        let offset = (address as usize).wrapping_sub(self.base.load(Ordering::Relaxed));
-        self.owns(address) && !self.tables().needed().has((offset / PAGE) as u32)
+        self.page_around(address).is_some_and(|page| !self.tables().needed().has(page.0))
     }
 
-    /// Says of every page that the range touches that its contents are needed again, before anything is
-    /// written there. They are undefined.
-    pub fn need(&self, start: *const u8, bytes: usize) {
-        let first = vellum_sys::round_down(start as usize, PAGE);
-        let end = vellum_sys::round_up(start as usize + bytes, PAGE);
-        if let Some((from, to)) = self.pages_within(first as *const u8, end - first) {
+    /// Marks every page that the range touches as needed again, before anything is written there. The
+    /// contents are undefined.
+    pub fn need(&self, range: Span) {
+        if let Some((from, to)) = self.pages_within(range.touched(PAGE)) {
             self.need_pages(from, to);
             // The evicting thread may have dropped them, and so taken them for zero; no longer.
             self.tables().used().set(from, to);
@@ -261,8 +257,8 @@ impl Pager {
     ///
     /// # Safety
     /// As for [`Pager::mark`]; nobody writes there meanwhile.
-    pub unsafe fn flush(&self, start: *const u8, bytes: usize) {
-        let Some((from, to)) = self.pages_within(start, bytes).filter(|_| !self.is_child()) else { return };
+    pub unsafe fn flush(&self, range: Span) {
+        let Some((from, to)) = self.pages_within(range).filter(|_| !self.is_child()) else { return };
         let _undisturbed = Undisturbed::new();
         self.tables().needed().clear(from, to);
         self.give_zeros(from, to);
@@ -274,8 +270,8 @@ impl Pager {
     ///
     /// # Safety
     /// What they hold is not needed.
-    pub unsafe fn zero(&self, start: *const u8, bytes: usize) {
-        let Some((from, to)) = self.pages_within(start, bytes) else { return };
+    pub unsafe fn zero(&self, range: Span) {
+        let Some((from, to)) = self.pages_within(range) else { return };
         let _undisturbed = Undisturbed::new();
         // What lies in no step reads as nothing: it is no object's.
         let mut at = from;
@@ -293,11 +289,11 @@ impl Pager {
     /// # Safety
     /// The range is an object's that has ended, and nobody uses it.
     pub(super) unsafe fn make_usual(&self, from: u32, to: u32) {
-        let (start, bytes) = (self.address(from), (to - from) as usize * PAGE);
-        // SAFETY: as this function says.
+        let pages = self.range(from, to);
+        // SAFETY: pages of an object that has ended, which nobody uses (`# Safety`); contents stay.
         unsafe {
-            let _ = map::make_writable(start, bytes);
-            let _ = raw::syscall(libc::SYS_munlock, [start, bytes, 0, 0, 0, 0]);
+            let _ = map::make_writable(pages);
+            let _ = raw::syscall(libc::SYS_munlock, [pages.start.get(), pages.bytes, 0, 0, 0, 0]);
         }
     }
 }

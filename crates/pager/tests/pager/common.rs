@@ -11,7 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 use vellum_pager::{Config, FileStore, PAGE, Pager, StartError};
 use vellum_random::Rng;
-use vellum_sys::{Caps, caps};
+use vellum_sys::{Caps, Span, caps};
 
 /// Random numbers.
 pub(crate) struct Random(Rng);
@@ -113,6 +113,11 @@ impl Pages {
     pub(crate) fn at(self, page: usize) -> *mut u8 {
         assert!(page < self.count);
         (self.start + page * PAGE) as *mut u8
+    }
+
+    /// Where the pages from `page` on are.
+    pub(crate) fn from(self, page: usize) -> Span {
+        Span::at(self.at(page), (self.count - page) * PAGE)
     }
 
     fn words(self, page: usize) -> [*mut u64; 2] {

@@ -50,7 +50,7 @@ fn fork_and_look(pager: &Pager) {
     marked.fill(9);
     makes_zeros(pager);
     // SAFETY: what the pages hold is not needed.
-    unsafe { pager.mark(marked.at(0), 8 * PAGE) };
+    unsafe { pager.mark(marked.from(0)) };
     let pid = child(|| fork(pager), || look(pager, pages, marked));
     pages.fill(3);
     let status = wait(pid);
@@ -95,8 +95,8 @@ fn stream(pager: &Pager, mut random: Random, is_over: &AtomicBool) {
             assert!((0..stop).all(|page| pages.has(page, value(round, page))));
             let forget = [Pager::mark, Pager::flush, Pager::zero][random.below(3)];
             // SAFETY: the pages are written again before they are read.
-            unsafe { forget(pager, pages.at(stop), (pages.count - stop) * PAGE) };
-            pager.need(pages.at(stop), (pages.count - stop) * PAGE);
+            unsafe { forget(pager, pages.from(stop)) };
+            pager.need(pages.from(stop));
             round += 1;
             pages.fill(round);
         }

@@ -1,8 +1,10 @@
 //! Random programs against a model of what their pages must hold, with few frames.
 
 use crate::common::{Limit, Pages, Random, end, start};
+use std::ops::Range;
 use std::ptr::NonNull;
 use vellum_pager::{FRAMES_MIN, PAGE, Pager, Refused};
+use vellum_sys::Span;
 
 /// Words of a page that the model follows.
 const PROBES: [usize; 4] = [0, 170, 341, PAGE / 8 - 1];
@@ -18,10 +20,14 @@ struct Object {
     pages: Vec<Page>,
     is_mapping: bool,
     /// Pages that are marked as discardable.
-    marked: std::ops::Range<usize>,
+    marked: Range<usize>,
 }
 
 impl Object {
+    fn span(&self, pages: &Range<usize>) -> Span {
+        Span::at(self.at(pages.start), pages.len() * PAGE)
+    }
+
     fn at(&self, page: usize) -> *mut u8 {
         self.start.as_ptr().wrapping_add(page * PAGE)
     }
@@ -80,7 +86,7 @@ impl Program {
         let marked = std::mem::take(&mut self.objects[which].marked);
         if !marked.is_empty() {
             let object = &self.objects[which];
-            self.pager.need(object.at(marked.start), marked.len() * PAGE);
+            self.pager.need(object.span(&marked));
             assert!(!self.pager.is_marked(object.at(marked.start)));
         }
         match choice {
@@ -121,7 +127,7 @@ impl Program {
         // SAFETY: the object is used no more.
         unsafe {
             if is_mapping {
-                self.pager.unmap(start.as_ptr(), pages.len() * PAGE);
+                self.pager.unmap(Span::at(start.as_ptr(), pages.len() * PAGE));
             } else {
                 assert_eq!(self.pager.destroy(start), Ok(pages.len() * PAGE));
             }
@@ -133,7 +139,7 @@ impl Program {
         let mut object = self.objects.swap_remove(which);
         let range = self.random.range(object.pages.len());
         // SAFETY: the pages are used no more.
-        unsafe { self.pager.unmap(object.at(range.start), range.len() * PAGE) };
+        unsafe { self.pager.unmap(object.span(&range)) };
         let behind = object.pages.split_off(range.end);
         object.pages.truncate(range.start);
         let start = NonNull::new(object.at(range.end)).expect("an address");
@@ -157,7 +163,7 @@ impl Program {
         let range = self.random.range(object.pages.len());
         let forget = [Pager::mark, Pager::flush][self.random.below(2)];
         // SAFETY: the model does not need what the pages hold.
-        unsafe { forget(self.pager, object.at(range.start), range.len() * PAGE) };
+        unsafe { forget(self.pager, object.span(&range)) };
         assert!(self.pager.is_marked(object.at(range.start)));
         object.pages[range.clone()].fill(ANYTHING);
         // They are needed again when the object is used next.
@@ -168,7 +174,7 @@ impl Program {
         let object = &mut self.objects[which];
         let range = self.random.range(object.pages.len());
         // SAFETY: the model does not need what the pages hold.
-        unsafe { self.pager.zero(object.at(range.start), range.len() * PAGE) };
+        unsafe { self.pager.zero(object.span(&range)) };
         object.pages[range.clone()].fill(ZERO);
         range.for_each(|page| object.check_zero(page));
     }
@@ -229,8 +235,8 @@ fn pages_needed_again_are_cleared_for_the_next_object() {
     for forget in [Pager::mark, Pager::flush, Pager::zero] {
         let first = Pages::new(pager, 8);
         // SAFETY: the pages hold nothing that is needed.
-        unsafe { forget(pager, first.at(0), 8 * PAGE) };
-        pager.need(first.at(0), 8 * PAGE);
+        unsafe { forget(pager, first.from(0)) };
+        pager.need(first.from(0));
         first.fill(1);
         first.end(pager);
         let second = Pages::new(pager, 8);
@@ -263,7 +269,7 @@ fn counts_are_plausible() {
         let read = (looked.read - filled.read) as usize;
         assert!((6 * FRAMES..=16 * FRAMES).contains(&read), "{read}");
         // SAFETY: what the pages hold is not needed.
-        unsafe { pager.mark(pages.at(0), pages.count * PAGE) };
+        unsafe { pager.mark(pages.from(0)) };
         let others = Pages::new(pager, 2 * FRAMES);
         others.fill(2);
         let marked = settle(others);

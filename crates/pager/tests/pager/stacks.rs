@@ -28,7 +28,7 @@ fn descend(job: &mut Job, depth: usize) -> u8 {
     assert!(pages.has(0, 0));
     pages.fill(1);
     // SAFETY: what the page holds is not needed.
-    unsafe { job.pager.flush(pages.at(0), PAGE) };
+    unsafe { job.pager.flush(pages.from(0).split_at(PAGE)[0]) };
     pages.end(job.pager);
     0
 }

@@ -5,7 +5,7 @@ use crate::{child, exited};
 use std::mem::MaybeUninit;
 use vellum_sys::guard::{self, AROUND};
 use vellum_sys::track::Written;
-use vellum_sys::{PAGE, map};
+use vellum_sys::{Addr, PAGE, Span, map};
 
 const PAGES: usize = 64;
 
@@ -14,56 +14,62 @@ fn killed(status: i32) -> Option<i32> {
 }
 
 /// Writable memory of this many pages, aligned to what becomes writable at once, which the guard knows of.
-fn memory() -> usize {
-    let start = map::reserve_readable(PAGES * PAGE + AROUND).expect("address space").next_multiple_of(AROUND);
-    // SAFETY: reserved a moment ago.
-    unsafe { map::make_writable(start, PAGES * PAGE) }.expect("memory");
-    guard::open(start, PAGES * PAGE).expect("address space for the table");
-    start
+fn memory() -> Span {
+    let all = map::reserve_writable(PAGES * PAGE + AROUND).expect("memory");
+    let [span, _] = all.whole(AROUND).split_at(PAGES * PAGE);
+    guard::open(span).expect("address space for the table");
+    span
 }
 
-fn write(address: usize) {
+/// The first `pages` pages.
+fn first(span: Span, pages: usize) -> Span {
+    span.split_at(pages * PAGE)[0]
+}
+
+fn write(address: Addr) {
     // SAFETY: memory of this test's own, or a fault that is meant.
-    unsafe { (address as *mut u8).write_volatile(1) };
+    unsafe { address.ptr::<u8>().write_volatile(1) };
 }
 
 /// The written pages, by their numbers.
-fn taken(start: usize, again: bool) -> Vec<(usize, usize)> {
+fn taken(span: Span, again: bool) -> Vec<(usize, usize)> {
     let mut found = [Written::default(); PAGES];
-    let (count, end) = guard::take(start, start + PAGES * PAGE, again, &mut found).expect("armed memory");
-    assert_eq!(end, start + PAGES * PAGE);
-    found[..count].iter().map(|range| ((range.start - start) / PAGE, (range.end - start) / PAGE)).collect()
+    let taken = guard::take(span, again, &mut found).expect("armed memory");
+    assert_eq!(taken.end, span.end());
+    let page = |address| (address - span.start) / PAGE;
+    found[..taken.ranges].iter().map(|range| (page(range.start), page(range.end))).collect()
 }
 
 #[test]
 fn writes_are_seen_and_nothing_else() {
     let status = child(|| {
-        let start = memory();
+        let span = memory();
+        let start = span.start;
         let around = AROUND / PAGE;
-        guard::arm(start, start + 2 * around * PAGE).expect("mapped memory");
-        assert_eq!(taken(start, true), []);
+        guard::arm(first(span, 2 * around)).expect("mapped memory");
+        assert_eq!(taken(span, true), []);
         // SAFETY: armed memory may be read.
-        assert_eq!(unsafe { ((start + PAGE) as *const u8).read_volatile() }, 0);
+        assert_eq!(unsafe { (start + PAGE).ptr::<u8>().read_volatile() }, 0);
         write(start + PAGE);
         write(start + 40 * PAGE);
-        assert_eq!(taken(start, false), [(0, around)], "what is not armed is not seen");
-        assert_eq!(taken(start, true), [(0, around)]);
-        assert_eq!(taken(start, true), []);
+        assert_eq!(taken(span, false), [(0, around)], "what is not armed is not seen");
+        assert_eq!(taken(span, true), [(0, around)]);
+        assert_eq!(taken(span, true), []);
         write(start + (around + 3) * PAGE);
-        assert_eq!(taken(start, false), [(around, 2 * around)]);
-        guard::note(start + 40 * PAGE, start + 41 * PAGE);
-        assert_eq!(taken(start, false), [(around, 2 * around), (40, 41)]);
+        assert_eq!(taken(span, false), [(around, 2 * around)]);
+        guard::note(Span::new(start + 40 * PAGE, PAGE));
+        assert_eq!(taken(span, false), [(around, 2 * around), (40, 41)]);
         // What the kernel is to write is refused, and can be made once the page is writable.
         let mut pipe = [0; 2];
         // SAFETY: the array has room for both ends; the memory is this test's own.
         unsafe {
             assert_eq!(libc::pipe(pipe.as_mut_ptr()), 0);
             assert_eq!(libc::write(pipe[1], c"x".as_ptr().cast(), 1), 1);
-            assert_eq!(libc::read(pipe[0], start as *mut _, 1), -1);
-            guard::release(start, start + PAGES * PAGE);
-            assert_eq!(libc::read(pipe[0], start as *mut _, 1), 1);
+            assert_eq!(libc::read(pipe[0], start.ptr(), 1), -1);
+            guard::release(span);
+            assert_eq!(libc::read(pipe[0], start.ptr(), 1), 1);
         }
-        assert_eq!(taken(start, false), []);
+        assert_eq!(taken(span, false), []);
         0
     });
     assert_eq!(exited(status), Some(0), "status {status:#x}");
@@ -72,15 +78,15 @@ fn writes_are_seen_and_nothing_else() {
 #[test]
 fn threads_that_write_at_the_same_time_all_go_on() {
     let status = child(|| {
-        let start = memory();
+        let span = memory();
         for _ in 0..200 {
-            guard::arm(start, start + PAGES * PAGE).expect("mapped memory");
+            guard::arm(span).expect("mapped memory");
             std::thread::scope(|scope| {
                 for thread in 0..4 {
-                    scope.spawn(move || (0..PAGES).for_each(|page| write(start + page * PAGE + thread)));
+                    scope.spawn(move || span.pages().for_each(|page| write(page + thread)));
                 }
             });
-            assert_eq!(taken(start, false), [(0, PAGES)]);
+            assert_eq!(taken(span, false), [(0, PAGES)]);
         }
         0
     });
@@ -89,7 +95,7 @@ fn threads_that_write_at_the_same_time_all_go_on() {
 
 extern "C" fn ends(_signal: i32, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: the kernel passed it.
-    let address = unsafe { (*info).si_addr() as usize };
+    let address = unsafe { (*info).si_addr().addr() };
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(if address == PAGE { 42 } else { 43 }) };
 }
@@ -109,19 +115,19 @@ fn handle(function: usize, flags: i32) {
 fn other_faults_go_where_they_went() {
     let by_handler = child(|| {
         handle(ends as *const () as usize, libc::SA_SIGINFO);
-        let start = memory();
-        guard::arm(start, start + PAGE).expect("mapped memory");
-        write(start);
-        write(PAGE);
+        let span = memory();
+        guard::arm(first(span, 1)).expect("mapped memory");
+        write(span.start);
+        write(Addr::new(PAGE));
         0
     });
     assert_eq!(exited(by_handler), Some(42), "status {by_handler:#x}");
     // Memory in the span that somebody else has made read-only.
     let in_span = child(|| {
         handle(ends as *const () as usize, libc::SA_SIGINFO);
-        let start = memory();
+        let start = memory().start;
         // SAFETY: the test's own memory.
-        assert_eq!(unsafe { libc::mprotect(start as *mut _, PAGE, libc::PROT_READ) }, 0);
+        assert_eq!(unsafe { libc::mprotect(start.ptr(), PAGE, libc::PROT_READ) }, 0);
         write(start);
         0
     });
@@ -129,7 +135,7 @@ fn other_faults_go_where_they_went() {
     let by_default = child(|| {
         handle(libc::SIG_DFL, 0);
         memory();
-        write(PAGE);
+        write(Addr::new(PAGE));
         0
     });
     assert_eq!(killed(by_default), Some(libc::SIGSEGV), "status {by_default:#x}");
@@ -154,9 +160,9 @@ fn other_faults_go_where_they_went() {
 #[test]
 fn a_handler_set_later_has_the_last_word() {
     let status = child(|| {
-        let start = memory();
+        let span = memory();
         handle(ends as *const () as usize, libc::SA_SIGINFO);
-        match guard::open(start, PAGES * PAGE) {
+        match guard::open(span) {
             Err(errno) if errno.raw_os_error() == libc::EBUSY => 0,
             _ => 1,
         }

@@ -11,8 +11,8 @@ const PAGES: usize = 16;
 
 /// Has the guard's handler set.
 fn open() {
-    let start = map::reserve_readable(PAGES * vellum_sys::PAGE).expect("address space");
-    guard::open(start, PAGES * vellum_sys::PAGE).expect("address space for the table");
+    let span = map::reserve_readable(PAGES * vellum_sys::PAGE).expect("address space");
+    guard::open(span).expect("address space for the table");
 }
 
 fn action(function: usize, flags: i32, blocked: i32) -> libc::sigaction {

@@ -33,7 +33,7 @@ use crate::space::size_class::WORD;
 use crate::trace::mark_bytes::Bytes;
 use crate::trace::movement::Movement;
 use crate::trace::root_statistics::Rooted;
-use vellum_sys::{PAGE, map, round_up};
+use vellum_sys::{PAGE, Span, map, round_up};
 
 /// Objects between their prefetch and their turn.
 const QUEUE: usize = 32;
@@ -113,10 +113,10 @@ impl Paused {
 pub(crate) fn give_back_stack(stack: StackMemory, words: usize) {
     let touched = words * WORD;
     if touched > STACK_KEPT {
-        let start = stack.start as usize + STACK_KEPT;
+        let start = stack.start.wrapping_byte_add(STACK_KEPT);
         // SAFETY: the stack is empty: nobody reads these bytes before they are written. A refusal only leaves
         // the pages resident.
-        let _ = unsafe { map::flush(start, round_up(touched - STACK_KEPT, PAGE)) };
+        let _ = unsafe { map::flush(Span::at(start, round_up(touched - STACK_KEPT, PAGE))) };
     }
 }
 
