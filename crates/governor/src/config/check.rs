@@ -469,7 +469,7 @@ mod tests {
             (&format!("{job}environment = {{ \"A=B\" = \"c\" }}\n"), "jobs.toml:4: environment: \"A=B\""),
             (&format!("{job}pid = 5\n"), "jobs.toml:1: job a: only one of command, pid and cgroup"),
             (&format!("{job}\n{job}"), "jobs.toml:6: name a: another job has it already"),
-            ("[[job]]\nname = \"a\"\n", "jobs.toml:1: job a: say what it is"),
+            ("[[job]]\nname = \"a\"\n", "jobs.toml:1: job a: no program"),
             ("[[job]]\nname = \"a b\"\ncommand = [\"sh\"]\n", "jobs.toml:2: name \"a b\""),
             ("[[job]]\nname = \"../x\"\ncommand = [\"sh\"]\n", "jobs.toml:2: name \"../x\""),
             ("[[job]]\nname = \"a\"\ncommand = []\n", "jobs.toml:3: command: write the program"),
