@@ -1,5 +1,5 @@
-//! An arena where address space is accounted (`RLIMIT_AS`, strict overcommit, `mlockall`): it maps no
-//! more than it needs, and unmaps its end when that is cold.
+//! An arena where address space is accounted (`RLIMIT_AS`, strict overcommit, `mlockall`). Such an arena maps
+//! no more than it needs, and unmaps its end when that is cold.
 
 use crate::arena::{Arena, STEP_SHORT};
 use crate::tag::{Kind, PageNo, Run, TAG_BYTES};
@@ -33,7 +33,7 @@ impl Arena {
         }
     }
 
-    /// Where address space is accounted, unmaps a cold end. Returns the bytes given back.
+    /// Unmaps a cold end where address space is accounted. Returns the bytes given back.
     pub(crate) fn retreat(&mut self) -> usize {
         if !self.place.short || self.mapped <= STEP_SHORT {
             return 0;

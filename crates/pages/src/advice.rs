@@ -1,10 +1,9 @@
-//! Heeding a governor: how large this process's heap may be, told over a socket ([`vellum_wire::advice`]).
+//! A governor's advice on the size of this process's heap, received over a socket ([`vellum_wire::advice`]).
 //!
-//! About once a second the helper reports what is live and what is cached, and takes the targets received
-//! since. Cached frames beyond the target go back; what the program uses is never touched, but a collected
-//! heap asks what it may come to ([`Pages::advised`]). Whatever is amiss (no governor, a full socket,
-//! garbage), the process goes on as if there were none: it tries again after a while, and a target holds no
-//! longer than it said.
+//! About once a second the helper reports live and cached bytes, and receives the targets sent since. Cached
+//! frames beyond the target go back. Memory in use is never touched, but a collected heap follows the target,
+//! too ([`Pages::advised`]). After any failure (no governor, a full socket, garbage) the process runs without
+//! advice and connects again later. A target expires when its sender said.
 //!
 //! ```text
 //! off ── VELLUM_ADVICE ──▶ lost ── connect ──▶ heard ──▶ trim to the target
@@ -76,7 +75,7 @@ impl Advised {
         self.bytes.store(received.map_or(NOTHING, |(target, _)| target.heap), Ordering::Relaxed);
     }
 
-    /// Whether a governor was named.
+    /// True if a governor was named.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
     }
@@ -117,7 +116,7 @@ impl Pages {
         true
     }
 
-    /// Gives cached memory back until live and cached memory together are within `bytes`, as far as possible.
+    /// Gives cached memory back until live and cached memory together are within `bytes`.
     pub(crate) fn trim_to(&self, bytes: u64) {
         let (live, cached) = self.live_and_cached();
         let over = (live + cached).saturating_sub(bytes).min(cached);

@@ -1,8 +1,8 @@
 //! Address space for a pager at the end of the span.
 //!
-//! Units that a pager has may be cut into small blocks like any others: whose a block is, its address must
-//! tell, by one comparison and one table for all. So the end of the last arena is never this layer's to hand
-//! out. It stays reserved, and costs nothing, until a pager asks for it.
+//! A pager's units may be cut into small blocks like any others, and the owner of a block is found from its
+//! address by one comparison and one table. Therefore this layer never hands out the end of the last arena.
+//! That end stays reserved, at no cost, until a pager takes it.
 
 use crate::pages::Pages;
 use crate::state::LARGE;
@@ -11,8 +11,8 @@ use vellum_sys::{Addr, map};
 
 impl Pages {
     /// Lends the annex, [`ANNEX_BYTES`](crate::ANNEX_BYTES) of reserved address space within the span, for
-    /// good: its address. The first [`ANNEX_UNITS`] of it have a side table. `None` if it has been lent
-    /// before, or there is none: address space is limited here, or the program has used it.
+    /// good: its address. The first [`ANNEX_UNITS`] of it have a side table. `None` if the annex was lent
+    /// before, address space is limited, or the program has used it.
     pub fn lend_annex(&self) -> Option<Addr> {
         let mut state = self.state.lock();
         if !self.init(&mut state)

@@ -1,4 +1,4 @@
-//! One arena: a stretch of address space cut into extents of whole pages.
+//! An arena: a stretch of address space cut into extents of whole pages.
 //!
 //! ```text
 //! start                                  mapped                              limit
@@ -6,12 +6,12 @@
 //! ```
 //!
 //! An arena places, splits and joins; it makes no decision about frames and calls the kernel only to claim
-//! more address space at its end. Free extents of one kind never touch (they are joined when they meet);
-//! extents of different kinds may, and a request that no single extent holds may be laid over such a run: so
-//! the frames at the front of a run are used instead of thrown away.
+//! more address space at its end. Free extents of one kind never touch: they are joined when they meet.
+//! Extents of different kinds may touch, and a request that fits in no single extent may be laid over such a
+//! run. Then the frames at its front are reused.
 //!
-//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent, so that
-//! what is free stays in long pieces above.
+//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent. Free memory
+//! stays in long pieces above.
 
 use crate::bins::{Bins, fit};
 use crate::error::Misuse;
@@ -28,7 +28,7 @@ const ROWS_MAX: usize = 64;
 const VALIDATED: usize = 1024;
 /// Pages mapped at once where address space costs nothing: 1 GiB.
 const STEP: u32 = 1 << 18;
-/// Pages mapped at once where every mapping is accounted. Also what side tables grow by.
+/// Pages mapped at once where every mapping is accounted. Side tables grow by as much.
 pub(crate) const STEP_SHORT: u32 = HUGE_PAGES;
 
 /// Pages handed out, by what they were.
@@ -72,14 +72,14 @@ impl Taken {
     }
 }
 
-/// Where an arena's three stretches of address space are.
+/// An arena's three stretches of address space, and their attributes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) start: Addr,
     pub(crate) tags: Addr,
     pub(crate) side: Addr,
     pub(crate) limit: u32,
-    /// Address space is accounted: map only what is needed.
+    /// Address space is accounted: the arena maps only as much as it needs.
     pub(crate) short: bool,
     /// Its pages may become huge.
     pub(crate) huge: bool,
@@ -91,7 +91,7 @@ pub(crate) struct Arena {
     pub(crate) place: Place,
     /// Pages mapped so far.
     pub(crate) mapped: u32,
-    /// Of them, those that a core dump includes, from the start on.
+    /// The end of the pages that a core dump includes.
     pub(crate) dumped: PageNo,
     pub(crate) tags: Tags,
     bins: [Bins; 3],
@@ -163,8 +163,8 @@ impl Arena {
         self.mapped
     }
 
-    /// Whether a used extent as long as a unit starts at `page`, the start of a unit; and the start of the
-    /// next unit that does not lie inside an extent that starts there.
+    /// Returns two things. First, whether a used extent as long as a unit starts at `page`, the start of a
+    /// unit. Second, the start of the next unit that does not lie inside an extent that starts there.
     pub(crate) fn unit_at(&mut self, page: PageNo) -> (bool, PageNo) {
         let tag = *self.tags.at(page);
         if tag.kind == Kind::Inside || tag.is_tail {
@@ -178,7 +178,7 @@ impl Arena {
         self.bins[kind.index()].pages
     }
 
-    /// Whether address space is accounted.
+    /// True if address space is accounted.
     pub(crate) fn is_short(&self) -> bool {
         self.place.short
     }
@@ -256,7 +256,7 @@ impl Arena {
         self.tags.erase(start, pages);
     }
 
-    /// Adds a free extent, joining it with neighbours of its kind. Its tags say nothing before.
+    /// Adds a free extent, joining it with neighbours of its kind. Its tags are empty before.
     pub(crate) fn insert_free(&mut self, mut start: PageNo, mut pages: u32, kind: Kind, mut flags: u8) {
         if start > 0 {
             let before = self.tags.ending_at(start - 1);
@@ -319,8 +319,8 @@ impl Arena {
         taken
     }
 
-    /// Takes `pages` aligned pages whose frames are, at least in part, there already: the tightest warm
-    /// extent, else a run that a warm extent begins, else a marked extent.
+    /// Takes `pages` aligned pages of which at least some have frames: the tightest warm extent, else a run
+    /// that begins with a warm extent, else a marked extent.
     pub(crate) fn take_reused(&mut self, pages: u32, align: u32) -> Option<Taken> {
         for kind in [Kind::Warm, Kind::Marked] {
             if let Some((first, at)) = self.bins[kind.index()].best_fit(&mut self.tags, pages, align) {
@@ -335,8 +335,8 @@ impl Arena {
         None
     }
 
-    /// Takes up to `most` aligned runs of `pages` pages, neighbours in memory, whose frames are there: from
-    /// the tightest extent that holds them all, else from the largest.
+    /// Takes up to `most` aligned runs of `pages` pages, neighbours in memory, with frames: from the tightest
+    /// extent that holds all of them, else from the largest.
     pub(crate) fn take_reused_row(&mut self, pages: u32, most: u32) -> Option<Taken> {
         for kind in [Kind::Warm, Kind::Marked] {
             let bins = &self.bins[kind.index()];
@@ -426,14 +426,14 @@ impl Arena {
         }
     }
 
-    /// Whether the used extent at `start` could grow to `pages` in place.
+    /// True if the used extent at `start` can grow to `pages` in place.
     pub(crate) fn growth_is_possible(&mut self, start: PageNo, pages: u32) -> bool {
         let wanted = pages - self.tags.at(start).pages;
         self.free_behind(start, wanted) >= wanted
     }
 
-    /// Grows the used extent at `start` to `pages` in place. `growth_is_possible` has said yes under the same
-    /// lock.
+    /// Grows the used extent at `start` to `pages` in place. The caller has checked `growth_is_possible`
+    /// under the same lock.
     pub(crate) fn grow(&mut self, start: PageNo, pages: u32) -> Taken {
         let tag = *self.tags.at(start);
         let next = start + tag.pages;
@@ -464,7 +464,7 @@ impl Arena {
     }
 
     /// Takes a free extent of `kind`, largest and oldest first, at most `most` pages of it, so that its
-    /// frames can be dealt with outside the lock. It is given back with [`Arena::free_extent`].
+    /// frames can be given back without the lock. [`Arena::free_extent`] returns it.
     pub(crate) fn take_victim(&mut self, kind: Kind, most: u32) -> Option<Taken> {
         let (start, pages) =
             self.bins[kind.index()].largest(&mut self.tags, 1, |_, start, len| Some((start, len)))?;
@@ -489,12 +489,12 @@ impl Arena {
         found
     }
 
-    /// Whether the address space between what is mapped and the limit is this arena's alone.
+    /// True if the address space between the mapped pages and the limit is reserved for this arena.
     pub(crate) fn is_reserved(&self) -> bool {
         self.place.reserved
     }
 
-    /// Leaves the address space from `page` on, and what is mapped there, to others for ever.
+    /// Leaves the address space from `page` on, and all mappings there, to the program for good.
     pub(crate) fn cut_off(&mut self, page: PageNo) {
         self.place.limit = self.place.limit.min(page.max(self.mapped));
     }
@@ -508,7 +508,7 @@ impl Arena {
         self.tags.at(start).flags = flags;
     }
 
-    /// Length of the used extent that starts at `page`, or what is wrong with that address.
+    /// Length of the used extent that starts at `page`; an error if none does.
     pub(crate) fn used_at(&mut self, page: PageNo) -> Result<u32, Misuse> {
         let tag = *self.tags.at(page);
         match tag.kind {
@@ -532,8 +532,7 @@ impl Arena {
         })
     }
 
-    /// Writes the tables of the inside of an extent, and clears what is written, as a life of smaller extents
-    /// would.
+    /// Writes and clears the tables inside an extent, as smaller extents in its place would.
     #[cfg(test)]
     pub(crate) fn touch_tables(&mut self, page: PageNo, pages: u32) {
         for inner in page + 1..page + pages - 1 {

@@ -1,8 +1,8 @@
-//! Available memory: how much this process may still use, for callers that can do with more or less: the
-//! nearest limit, what can be paged out, and what a governor advises.
+//! Available memory: the nearest limit, memory that can be paged out, and a governor's advice. Callers that
+//! can use more or less memory size themselves by it.
 //!
-//! Reading it takes some tens of microseconds. A caller that needs little says how much is enough, and what
-//! is only needed where memory is short is not looked at.
+//! Reading it takes some tens of microseconds. A caller that needs little passes that amount, and figures
+//! that matter only where memory is short are not read.
 
 use crate::pages::Pages;
 use crate::state::State;
@@ -17,8 +17,8 @@ use vellum_wire::Counter;
 
 /// Reads between which the control group's place counts as unchanged.
 const REDISCOVER: u64 = 256;
-/// A limit of one part in this many of the machine's memory, or less, is what somebody has given a job; a
-/// larger one only guards the machine.
+/// A limit of at most one part in this many of the machine's memory was given to a job; a larger one only
+/// protects the machine.
 const GIVEN_PART: u64 = 2;
 
 /// Room for the kernel's texts. A static of zeros costs no bytes in the library's file, as a part of the
@@ -30,7 +30,7 @@ pub(crate) struct LimitWatch {
     limits: Guarded<Limits>,
     reads: AtomicU64,
     pub(crate) checks: Checks,
-    /// How often the control group had run into a limit when that was read last; `u64::MAX` before.
+    /// The number of times the control group had run into a limit at the last read; `u64::MAX` before.
     pub(crate) distress: AtomicU64,
 }
 
@@ -70,19 +70,19 @@ pub struct AvailableMemory {
     pub available: u64,
     /// Bytes that may be paged out.
     pub swap: u64,
-    /// Whether a control group gives this process's job much less than the machine has: then that is the
-    /// job's to use.
+    /// True if a control group gives this process's job much less than the machine has. The job may use all
+    /// of that.
     pub is_given: bool,
 }
 
 impl AvailableMemory {
-    /// As if there were no end of it.
+    /// The value without any limit.
     pub const UNLIMITED: AvailableMemory =
         AvailableMemory { available: u64::MAX, swap: u64::MAX, is_given: false };
 }
 
 impl Pages {
-    /// What memory there is. Where `enough` bytes are available, no more is looked at.
+    /// Available memory. Reads no further once `enough` bytes are available.
     pub fn available_memory(&self, enough: u64) -> AvailableMemory {
         if !caps::has(Caps::CGROUP) {
             return AvailableMemory::UNLIMITED;
@@ -92,8 +92,8 @@ impl Pages {
         AvailableMemory { available: bytes, swap, is_given }
     }
 
-    /// Bytes of memory that a heap may come to by a governor's advice, which is for all of the process: of
-    /// what it holds, `held` bytes, cached memory among them, are the heap's. `None` without advice.
+    /// Bytes that a heap of `held` bytes, cached memory among them, may grow to by a governor's advice, which
+    /// is for the whole process. `None` without advice.
     pub fn advised(&self, held: u64) -> Option<u64> {
         let bytes = self.advised.bytes(clock::now_ms())?;
         let (live, cached) = self.live_and_cached();
@@ -105,7 +105,7 @@ impl Pages {
         self.live_and_cached().1
     }
 
-    /// Bytes in use, but for what is known to have gone back inside it, and kept for reuse.
+    /// Bytes in use, less those known to have gone back inside it, and bytes kept for reuse.
     pub(crate) fn live_and_cached(&self) -> (u64, u64) {
         let state: &State = &self.state.lock();
         let gone = state.slot.get(Counter::NowReturned);

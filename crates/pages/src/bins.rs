@@ -2,7 +2,7 @@
 //!
 //! Sizes up to 15 pages have a list each; above, eight lists a doubling. A list is doubly linked through the
 //! tag table by page number, newest first, so nothing is allocated and any extent leaves in constant time.
-//! `Bins` knows only numbers; the links live in the tags.
+//! `Bins` holds only numbers; the links are in the tags.
 
 use crate::tag::{NONE, PageNo, Tags};
 
@@ -20,7 +20,7 @@ pub(crate) struct Bins {
     heads: [PageNo; COUNT],
     tails: [PageNo; COUNT],
     filled: [u64; WORDS],
-    /// Pages in all lists.
+    /// Pages in all lists together.
     pub(crate) pages: u64,
 }
 
@@ -53,7 +53,7 @@ fn bin_of(pages: u32) -> usize {
     (EXACT + ((log2 - 4) << STEPS_LOG2) + step) as usize
 }
 
-/// Where `pages` pages aligned to `align` pages start in the free extent, if they fit.
+/// The start of `pages` pages aligned to `align` pages in the free extent, if they fit.
 pub(crate) fn fit(start: PageNo, len: u32, pages: u32, align: u32) -> Option<PageNo> {
     let at = start.checked_next_multiple_of(align)?;
     (u64::from(at) + u64::from(pages) <= u64::from(start) + u64::from(len)).then_some(at)
@@ -148,7 +148,7 @@ impl Bins {
     }
 
     /// Calls `look` with extents from the largest list down, oldest first, at most `most` of them, until it
-    /// answers.
+    /// returns a value.
     pub(crate) fn largest<T>(
         &self,
         tags: &mut Tags,

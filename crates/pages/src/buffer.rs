@@ -1,7 +1,7 @@
 //! A growable buffer that extends in place and moves without copying.
 //!
-//! The source's section 4.2 asks for a vector that keeps address space behind itself and maps pages in as it
-//! grows, instead of over-allocating and copying: this is it, for plain data.
+//! A vector of plain data that keeps address space behind itself and maps pages as it grows, instead of
+//! over-allocating and copying (the source's section 4.2).
 
 use crate::error::OutOfMemory;
 use crate::pages::{Pages, Request};
@@ -23,7 +23,7 @@ plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64)
 // SAFETY: an array of plain values is plain.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
-/// A vector of plain values in pages of its own.
+/// A vector of plain values in its own pages.
 ///
 /// Grows to exactly the pages needed: its capacity is never more than a page above its length's need, as
 /// growing costs no copy. Capacity stays when it is cleared; [`Buffer::shrink_to_fit`] gives it back.

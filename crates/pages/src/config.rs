@@ -1,11 +1,11 @@
-//! What a user may set.
+//! Settings of the page layer.
 
 use crate::discard::Discard;
 
-/// When huge pages are asked for.
+/// The policy on huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum HugePolicy {
-    /// Where memory has proved dense (`huge_window.rs` says how).
+    /// For memory that has proved dense (`huge_window.rs`).
     #[default]
     Auto,
     /// For every cold block that could use them, at once.
@@ -20,7 +20,7 @@ pub struct Config {
     /// Milliseconds that cached frames may go unused before they are flushed, in the modes in which they are.
     /// 0 flushes at the next free.
     pub decay_ms: u32,
-    /// When huge pages are asked for.
+    /// The policy on huge pages.
     pub huge: HugePolicy,
     /// Advice to the kernel on pages that nobody needs, and when.
     pub discard: Discard,
@@ -39,7 +39,7 @@ impl Default for Config {
     }
 }
 
-/// How much a trim takes.
+/// The memory that a trim takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Cached frames become discardable: the kernel takes them if it needs them.

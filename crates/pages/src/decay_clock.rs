@@ -1,8 +1,8 @@
-//! The helper's ticks, and how many of them are a part of the decay time.
+//! The helper's ticks, and the number of them in a part of the decay time.
 //!
 //! The helper ticks often enough to see pressure come, however long free pages may stay: of a long decay time
-//! several ticks make one part. The clock outlives the helper: a process that forks again and again has many,
-//! one after the other, and its free pages grow old all the same.
+//! several ticks make one part. The clock outlives the helper. A process that forks again and again has many
+//! helpers, one after the other, and its free pages age all the same.
 
 use crate::low_water::DECAY_PARTS;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// The shortest and the longest tick, in milliseconds.
 pub(crate) const TICK_MS: (u64, u64) = (10, 250);
 
-/// How often the helper ticks, in milliseconds.
+/// The time between two ticks of the helper, in milliseconds.
 pub(crate) fn tick_ms(decay_ms: u32) -> u64 {
     (part_ms(decay_ms) / u64::from(ticks_of_part(decay_ms))).max(TICK_MS.0)
 }
@@ -51,7 +51,7 @@ impl DecayClock {
         }
     }
 
-    /// Whether it is time for a tick, and by that tick a part of the decay time has passed.
+    /// Returns a value if a tick is due: true if a part of the decay time ends with it.
     pub(crate) fn tick(&self, now_ms: u64, decay_ms: u32) -> Option<bool> {
         if now_ms.wrapping_sub(self.ticked_ms.load(Relaxed)) < tick_ms(decay_ms) {
             return None;

@@ -1,9 +1,9 @@
 //! Advice to the kernel on pages that nobody needs, and when it is given: the discard modes.
 //!
 //! A page is *discardable* if its contents are not needed: a free page of the cache, or a run of memory in
-//! use that its owner, a collector, has *vacated* until it says otherwise. The source (Cooper, Nettles and
-//! Subramanian 1992, section 4) tried what may be said of such pages; each of its settings is a mode here,
-//! over the kernel's own paging:
+//! use that its owner, a collector, has *vacated*. The source (Cooper, Nettles and Subramanian 1992, section
+//! 4) tried several kinds of advice on such pages. Each of its settings is a mode here, over the kernel's own
+//! paging:
 //!
 //! | mode | the source's | marked (`MADV_FREE`) | flushed (`MADV_DONTNEED`) |
 //! | --- | --- | --- | --- |
@@ -14,20 +14,20 @@
 //! | `flush_only` | the simpler interface of section 6 | never | after a major collection |
 //! | `auto` | | while memory is short | while memory is short, if that is cheaper; and as `release` says |
 //!
-//! *Cheaper*: a mark costs next to nothing if the page is used again before the kernel wants its frame, and
-//! leaves to the kernel which page goes first; a flushed page never makes a needed one go, and costs a frame
-//! filled with zeros when it is used again. So where bringing a needed page back costs many times that (a
-//! disk), discardable pages are flushed, and where it costs little (compressed memory), they are marked. The
-//! one is measured here, once; the other by its first user, and recorded ([`Pages::note_refault`]).
+//! *Cheaper*: a mark costs next to nothing if the page is used again before the kernel takes its frame, and
+//! leaves the choice of pages to the kernel. A flushed page never displaces a needed one, and costs a frame
+//! filled with zeros when it is used again. Discardable pages are flushed where bringing a needed page back
+//! costs many times that (a disk), and marked where it costs little (compressed memory). The one is measured
+//! here, once; the other by its first user, and recorded ([`Pages::note_refault`]).
 //!
-//! Departure: there the free region had to be kept non-discardable, as saying otherwise for each page would
-//! trap. Here the first write does it.
+//! Departure: there the free region had to stay non-discardable, as each page would have trapped. Here the
+//! first write does it.
 //!
 //! # Invariants
-//! * What is vacated is flushed only under the list's lock, and [`Pages::occupy`] takes it: what an owner has
-//!   taken back is its own.
-//! * No other lock of this layer is waited for with the list's held: a thread that has stopped the world, and
-//!   may have stopped one that has such a lock, can take memory back.
+//! * Vacated memory is flushed only under the list's lock, and [`Pages::occupy`] takes that lock: memory that
+//!   an owner has taken back is never flushed.
+//! * A thread that holds the list's lock waits for no other lock of this layer. Otherwise a thread that has
+//!   stopped the world, and with it a holder of such a lock, could not take memory back.
 //! * Memory that another layer pages ([`Elsewhere`]) is that layer's to mark and to flush.
 
 use crate::pages::Pages;
@@ -44,18 +44,18 @@ use vellum_wire::Counter;
 /// Advice to the kernel on pages that nobody needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Discard {
-    /// Whatever is cheapest.
+    /// The cheapest of the modes.
     #[default]
     Auto,
-    /// Nothing (the source's NP).
+    /// No advice (the source's NP).
     None,
-    /// That they are not needed (PO).
+    /// Pages are marked (PO).
     Marks,
-    /// The same, and they are flushed when memory is short (PP).
+    /// Pages are marked, and flushed when memory is short (PP).
     Pager,
-    /// The same, and they are flushed after a major collection (PU).
+    /// Pages are marked, and flushed after a major collection (PU).
     User,
-    /// They are flushed after a major collection, and nothing is said before.
+    /// Pages are flushed after a major collection, and not marked before.
     FlushOnly,
 }
 
@@ -75,22 +75,22 @@ impl Discard {
         Discard::NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, mode)| mode)
     }
 
-    /// Whether pages are marked as soon as nobody needs them.
+    /// True if pages are marked as soon as nobody needs them.
     fn marks_at_once(self) -> bool {
         matches!(self, Discard::Marks | Discard::Pager | Discard::User)
     }
 
-    /// Whether a major collection is followed by a flush.
+    /// True if a major collection is followed by a flush.
     fn flushes_after_collections(self) -> bool {
         matches!(self, Discard::User | Discard::FlushOnly)
     }
 
-    /// Whether memory that is short, or a limit that is near, makes pages go.
+    /// True if pages go when memory is short or a limit is near.
     pub(crate) fn follows_pressure(self) -> bool {
         matches!(self, Discard::Auto | Discard::Pager)
     }
 
-    /// Whether the cache decays and keeps to the peak: the rules of `release`. The modes that flush after
+    /// True if the cache decays and keeps to the peak, by the rules of `release`. The modes that flush after
     /// collections follow them in a process that has never `collected`.
     pub(crate) fn decays(self, has_collected: bool) -> bool {
         self == Discard::Auto || self.flushes_after_collections() && !has_collected
@@ -101,11 +101,11 @@ impl Discard {
 /// notified of vacated memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Elsewhere {
-    /// Whether an address is its.
+    /// True for an address of this layer.
     pub owns: fn(Addr) -> bool,
     /// Pages are not needed: their frames go before any others.
     pub mark: unsafe fn(Span),
-    /// The same, and their frames are free at once.
+    /// Pages are not needed, and their frames are free at once.
     pub flush: unsafe fn(Span),
     /// They are needed again.
     pub need: fn(Span),
@@ -115,9 +115,9 @@ pub struct Elsewhere {
 const FLUSH_BYTES: usize = 4 << 20;
 /// The inverse of the chance that the kernel takes a needed page although there are discardable ones.
 const WRONG_CHOICE: u64 = 16;
-/// What bringing a page back costs until somebody has met it, in nanoseconds: a fast disk.
+/// The cost of bringing a page back until one was measured, in nanoseconds: a fast disk.
 const REFAULT_NS: u64 = 100_000;
-/// What a frame filled with zeros costs where that cannot be measured.
+/// The cost of a frame filled with zeros where that cannot be measured.
 const FILL_NS: u64 = 1500;
 /// Pages with which it is measured.
 const FILL_PAGES: usize = 64;
@@ -125,7 +125,7 @@ const FILL_PAGES: usize = 64;
 /// Vacated memory, and the costs by which its treatment is chosen.
 pub(crate) struct Vacated {
     runs: Guarded<Vacant>,
-    /// Whether there are runs, for threads that take memory back and would find none.
+    /// True if there are runs: threads that take memory back skip an empty list.
     any: AtomicBool,
     /// Null, or a layer that lives for ever.
     elsewhere: AtomicPtr<Elsewhere>,
@@ -153,7 +153,7 @@ impl Vacated {
         self.any.store(false, Ordering::Relaxed);
     }
 
-    /// Whether there is memory to flush when memory is short.
+    /// True if there is memory to flush when memory is short.
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
@@ -176,7 +176,7 @@ impl Vacated {
     }
 }
 
-/// Whether flushing is cheaper than marking, where bringing a page back costs `refault_ns` and filling a
+/// True if flushing is cheaper than marking, where bringing a page back costs `refault_ns` and filling a
 /// frame `fill_ns`.
 fn is_flush_cheaper(fill_ns: u64, refault_ns: u64) -> bool {
     fill_ns < refault_ns / WRONG_CHOICE
@@ -197,17 +197,17 @@ fn measure_fill() -> Option<u64> {
 }
 
 impl Pages {
-    /// How the kernel is advised on pages that nobody needs.
+    /// The mode of advice on pages that nobody needs.
     pub fn discard_mode(&self) -> Discard {
         self.state.lock().config.discard
     }
 
-    /// Whether the cache decays, by the mode.
+    /// True if the cache decays, by the mode.
     pub fn decays(&self) -> bool {
         self.state.lock().decays()
     }
 
-    /// Notifies `layer` of memory vacated in what it pages itself.
+    /// Notifies `layer` of vacated memory that it pages itself.
     pub fn discards_elsewhere(&self, layer: &'static Elsewhere) {
         self.vacated.elsewhere.store(core::ptr::from_ref(layer).cast_mut(), Ordering::Release);
     }
@@ -218,7 +218,7 @@ impl Pages {
     }
 
     /// Declares that nobody needs the contents of the whole pages in `memory` until [`Pages::occupy`]. They
-    /// may be lost at any time from now on: data read there meanwhile, or written, may be old, new or zero.
+    /// may be lost at any time from now on: reads there may return old data, new data or zeros.
     ///
     /// # Safety
     /// This is private anonymous memory in use by the caller, or another layer's ([`Elsewhere`]), and nobody
@@ -286,7 +286,7 @@ impl Pages {
         }
     }
 
-    /// Whether something could be flushed when memory is short.
+    /// True if pages could be flushed when memory is short.
     pub(crate) fn has_discardable(&self) -> bool {
         self.vacated.any()
             || self.discard_mode() == Discard::Pager && self.state.lock().free_pages(Kind::Marked) > 0
@@ -370,7 +370,7 @@ impl Pages {
         }
     }
 
-    /// Whether free memory is marked or kept as it is, by what it is now.
+    /// Free bytes of a kind.
     #[cfg(test)]
     fn free_bytes(&self, kind: Kind) -> u64 {
         self.state.lock().free_pages(kind) * PAGE as u64
@@ -417,7 +417,7 @@ mod tests {
         sum
     }
 
-    /// Whether nearly all of it is. The kernel leaves out a page that it has just then in hand.
+    /// True if nearly all of it is. The kernel leaves out a page that it has just then in hand.
     fn is_marked(block: Span) -> bool {
         let bytes = lazily_free(block);
         assert!(bytes == 0 || bytes > BYTES / 16 * 15, "{bytes} bytes are marked");
@@ -442,7 +442,8 @@ mod tests {
             .map(|counter| pages.slot().get(counter))
     }
 
-    /// What each mode does with vacated memory: at once, after a collection, and when memory is short.
+    /// Each mode treats vacated memory as its table says: at once, after a collection, and when memory is
+    /// short.
     #[test]
     fn vacated_memory_goes_as_its_mode_says() {
         const ALL: u64 = BYTES as u64;

@@ -1,4 +1,4 @@
-//! What of an arena a core dump includes: a dump has the size of all the memory it includes, and an
+//! The part of an arena that a core dump includes. A dump is as large as all the memory it includes, and an
 //! arena maps a gibibyte ahead.
 //!
 //! A dump includes an arena's pages from the start to a mark behind the last that was handed out. The
@@ -10,7 +10,7 @@ use crate::tag::PageNo;
 use crate::units::{HUGE_PAGES, PAGE};
 use vellum_sys::{Span, map};
 
-/// How far the mark moves ahead: this share of the pages before it, or these pages; huge pages stay whole.
+/// The mark moves ahead by this share of the pages before it, or by these pages; huge pages stay whole.
 const DUMP_SHARE: u32 = 16;
 const DUMP_MIN: u32 = (64 << 10) / PAGE as u32;
 
@@ -36,7 +36,7 @@ impl Arena {
         self.dumped = PageNo::MAX;
     }
 
-    /// This memory was mapped anew: core dumps include no more of it than before.
+    /// Keeps memory that was mapped anew out of core dumps as far as it was before.
     pub(crate) fn dump_no_more_than_before(&self, renewed: Span) {
         if self.dumped != PageNo::MAX {
             map::leave_out_of_dumps(renewed.from(self.address(self.dumped)));

@@ -1,5 +1,5 @@
-//! Memory that the program has from the kernel itself, beside this layer's: it raises the process's
-//! peak, too, so cached frames make room for it (`resident`).
+//! Memory that the program maps from the kernel itself. It raises the process's peak, too, so cached frames
+//! make room for it (`resident`).
 //!
 //! Signal handlers map and unmap memory: nothing here waits for the lock, which the interrupted thread may
 //! hold.
@@ -12,8 +12,8 @@ use crate::units::PAGE;
 use core::sync::atomic::Ordering::Relaxed;
 
 impl Pages {
-    /// Notes that the program has mapped `bytes` bytes from the kernel, to write to, and gives back what is
-    /// cached as far as the process's peak would rise.
+    /// Notes that the program has mapped `bytes` writable bytes from the kernel, and gives back cached memory
+    /// by which the process's peak would rise.
     pub fn mapped_elsewhere(&self, bytes: usize) {
         let pages = (bytes / PAGE) as u64;
         self.elsewhere.fetch_add(pages, Relaxed);
@@ -38,7 +38,7 @@ impl Pages {
         state.resident.shrink((bytes / PAGE) as u64);
     }
 
-    /// Adds what was mapped elsewhere to the account.
+    /// Adds the memory mapped elsewhere to the account.
     fn book_elsewhere(&self, state: &mut State) {
         state.resident.grow(self.elsewhere.swap(0, Relaxed));
     }
@@ -151,8 +151,8 @@ mod tests {
         most + Resident::new().slack((most / PAGE) as u64) as usize * PAGE + MARGIN
     }
 
-    /// Programs of blocks that are touched densely, here and there, or hardly at all, by a model that
-    /// gives every page of a freed block back at once: the peak is that of the model and the slack.
+    /// Random programs that touch their blocks densely, sparsely or hardly at all have the peak of a model,
+    /// and the slack. The model gives every page of a freed block back at once.
     #[test]
     fn the_peak_is_that_of_a_program_without_a_cache() {
         let config = ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() };

@@ -2,10 +2,10 @@
 
 use vellum_sys::Addr;
 
-/// There is no memory, or no address space, for a request. Nothing has changed.
+/// There is no memory, or no address space, for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OutOfMemory {
-    /// Bytes asked for.
+    /// Bytes of the request.
     pub bytes: usize,
 }
 
@@ -21,14 +21,14 @@ impl core::fmt::Display for OutOfMemory {
 
 impl core::error::Error for OutOfMemory {}
 
-/// An address that is not the start of a live block was given back or asked about.
+/// The address passed is not the start of a live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misuse {
     /// The page layer never handed this address out.
     NotOurs,
     /// The address lies inside the block that starts at `start`.
     InsideBlock {
-        /// Where the block starts.
+        /// The start of the block.
         start: Addr,
     },
     /// The block at this address has been given back already.

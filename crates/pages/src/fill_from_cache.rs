@@ -1,11 +1,11 @@
 //! Frames for cold memory, from the cache instead of the kernel.
 //!
-//! When a block must lie where no frames are, while the cache has frames where no block fits, the frames are
-//! moved: some hundred nanoseconds a page against more than a thousand for flushing there and faulting here.
-//! This is the source's free-page cache as he drew it (section 4.2): frames are mapped to wherever they are
-//! needed. It also keeps the rule of the peak at no cost; frames that cannot be moved (no `UFFDIO_MOVE`,
-//! pages shared with a forked child) and are over the peak are flushed. Huge pages move whole, to aligned
-//! places, or not at all.
+//! Where a block must lie on cold memory, while the cache has frames where no block fits, the frames are
+//! moved. That costs some hundred nanoseconds a page; to flush there and fault here costs more than a
+//! thousand. This is the source's free-page cache as he drew it (section 4.2): frames are mapped to wherever
+//! they are needed. Moving frames also keeps the rule of the peak at no cost. Frames over the peak that
+//! cannot be moved (no `UFFDIO_MOVE`, pages shared with a forked child) are flushed. Huge pages move whole,
+//! to aligned places, or not at all.
 
 use crate::arena::Taken;
 use crate::pages::Pages;
@@ -42,7 +42,7 @@ impl Pages {
         }
     }
 
-    /// Flushes what is cached beyond the peak after a block was taken, and marked pages near a limit.
+    /// Flushes cached memory beyond the peak after a block was taken, and marked pages near a limit.
     pub(crate) fn limit_to_peak(&self, taken: &Taken) {
         let (over, decays, is_tight) = {
             let mut state = self.state.lock();

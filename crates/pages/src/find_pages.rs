@@ -4,7 +4,7 @@
 //! these places:
 //!
 //! 1. the tightest place whose frames are there, in the block's own arena;
-//! 2. such a place in another arena, where the peak would rise otherwise, or where address space is
+//! 2. a place with frames in another arena, where the peak would rise otherwise, or where address space is
 //!    accounted;
 //! 3. cold address space, into which cached frames are moved;
 //! 4. anything that fits, where address space is short.
@@ -149,8 +149,8 @@ impl Pages {
         }
     }
 
-    /// Gives the advice to the kernel, and tries the first huge page where that is due. One that proves dear
-    /// stays, as it is paid for; those that were granted with it are taken back.
+    /// Gives the advice to the kernel, and tries the first huge page where that is due. A dear page stays, as
+    /// it is paid for; the others granted with it are taken back.
     pub(crate) fn apply_advice(&self, advice: &Advice) {
         advice.give();
         let Some(granted) = advice.wanted.filter(|_| advice.is_trial) else { return };

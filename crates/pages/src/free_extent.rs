@@ -1,7 +1,7 @@
-//! Freeing a block: the kind of its pages, and what is dropped with it.
+//! Freeing a block: the kind of its pages, and the records dropped with it.
 //!
 //! Its pages turn warm where they are resident and cold elsewhere. A block whose mapping the program changed
-//! is mapped anew, and then cold.
+//! is mapped anew, and cold then.
 
 use crate::pages::Pages;
 use crate::release::Reason;
@@ -13,8 +13,7 @@ use vellum_sys::lock::Held;
 use vellum_sys::{Addr, Span, map};
 use vellum_wire::Counter;
 
-/// Whether it is to be found out what of a freed extent is resident: where that is not known, and frames
-/// may go.
+/// True if a freed extent must be surveyed: its resident pages are not known, and frames may go.
 fn is_looked_at(state: &State, flags: u8) -> bool {
     let unknown = flag::UNTOUCHED;
     flags & (unknown | flag::TAINTED | flag::ENTRY | flag::SEALED) == unknown
@@ -113,8 +112,8 @@ impl Pages {
         self.note_gone(state, arena, page, pages);
     }
 
-    /// Gives a unit back, whole: a part would be of no use to the next. One that is mostly empty turns
-    /// cold, a partly touched one is warm and remembered as such.
+    /// Gives a unit back, whole: a part would be of no use to the next. A unit that is mostly empty turns
+    /// cold; a partly touched one turns warm and is flagged as such.
     pub(crate) fn free_unit(&self, state: &mut State, arena: usize, page: PageNo) {
         let flags = state.arenas[arena].flags(page);
         if !is_looked_at(state, flags) {
@@ -136,8 +135,8 @@ impl Pages {
         self.note_gone(state, arena, page, pages);
     }
 
-    /// Maps the used extent at `page` anew and makes it cold. Rare, so the lock is held for the call. Memory
-    /// that cannot be mapped anew (no map entry left) is never used again.
+    /// Maps the used extent at `page` anew, which makes it cold. Rare, so the lock is held for the call.
+    /// Memory that cannot be mapped anew (no map entry left) stays unused for good.
     #[cold]
     fn free_tainted(&self, state: &mut State, arena: usize, page: PageNo) {
         let Ok(pages) = state.arenas[arena].used_at(page) else { return };
@@ -156,7 +155,7 @@ impl Pages {
         self.note_gone(state, arena, page, pages);
     }
 
-    /// Counts a block given back and drops what was remembered of it.
+    /// Counts a block given back and drops its window.
     pub(crate) fn note_gone(&self, state: &mut State, arena: usize, page: PageNo, pages: u32) {
         state.count(Counter::ExtentsIn, 1);
         state.count(Counter::BytesIn, bytes_of(pages) as u64);

@@ -1,10 +1,10 @@
 //! The helper: one thread that gives memory back while the program sleeps, moves windows, and fetches frames
 //! ahead.
 //!
-//! It is started when there is something for it to do (half a MiB cached, a window to watch, a hook) and
-//! lives until the process ends, changes who it is, or forks: then it is ended and started again
-//! ([`Lifecycle`], `rest`). With nothing left to do it sleeps until woken. See [`vellum_sys::thread`] for
-//! what kind of thread it is and what it must not touch. A forked child starts its own when it needs one.
+//! The helper is started when it has work (half a MiB cached, a window to watch, a hook). It ends when the
+//! process ends, changes its identity, or forks, and is started again after that ([`Lifecycle`], `rest`).
+//! With nothing left to do it sleeps until woken. [`vellum_sys::thread`] describes this kind of thread and
+//! its restrictions. A forked child starts its own when it needs one.
 
 use crate::Severity;
 use crate::advice::{self, Client};
@@ -32,12 +32,12 @@ const IDLE_NS: u64 = 3_600_000_000_000;
 /// Frames fetched ahead in one call.
 const FETCH_BYTES: usize = HUGE;
 
-/// What a scan of the windows found.
+/// The result of a scan of the windows.
 #[derive(Clone, Copy)]
 struct Scanned {
     /// There are windows.
     any: bool,
-    /// Some are of blocks that are being filled, as far as one can know.
+    /// Some are of blocks that are probably being filled.
     blocks: bool,
     moved: bool,
 }
@@ -66,11 +66,11 @@ pub(crate) struct Helper {
     born: AtomicU32,
     life: Lifecycle,
     bell: AtomicU32,
-    /// How long the helper sleeps: a thread with work for it rings the bell if that is too long.
+    /// The depth of the helper's sleep: a thread with work for it rings the bell if that is too deep.
     sleep: AtomicU32,
     decay: DecayClock,
     rest: Rest,
-    /// Whether a window was set since the last scan.
+    /// Set if a window was set since the last scan.
     is_watched: AtomicBool,
     /// The memory to fetch frames for: from where, up to where.
     fetch: [AtomicUsize; 2],
@@ -157,10 +157,10 @@ impl Crew for Awaited<'_> {
     }
 }
 
-/// How long to wait for a start that is under way before looking again.
+/// The wait for a start that is under way before checking again.
 const MOMENT_NS: u64 = 1_000_000;
 
-/// How long a fork may wait for the helper's end.
+/// The longest wait of a fork for the helper's end.
 const FORK_NS: u64 = 1_000_000_000;
 /// Less in the cache than this is not worth a system call before a fork.
 const LEAST_BYTES: u64 = 256 << 10;
@@ -236,24 +236,24 @@ impl Pages {
         }
     }
 
-    /// Whether there is a helper, or will be in a moment.
+    /// True if there is a helper, or will be in a moment.
     #[inline]
     pub fn has_helper(&self) -> bool {
         self.helper.life.is_started()
     }
 
     /// Ends the helper, and has none started until [`Pages::unbar_helper`]: for a call that changes who the
-    /// process is (user, groups, rights, namespaces). A helper keeps what it was born with, so none may be
-    /// born between the two either. Only by the process whose helper it is ([`owner::is_here`]). False, and
-    /// nothing is barred, if the helper does not end: somebody has stopped it, or the caller is a signal
-    /// handler on top of what it waits for.
+    /// process is (user, groups, rights, namespaces). A helper keeps the identity it was started with, so
+    /// none may be started between the two either. Only by the process whose helper it is
+    /// ([`owner::is_here`]). False, with nothing barred, if the helper does not end: it was stopped, or the
+    /// caller is a signal handler on top of the thread it waits for.
     #[must_use]
     pub fn bar_helper(&self) -> bool {
         self.helper.life.bar(&self.helper.awaited(thread::END_NS))
     }
 
-    /// Ends a [`Pages::bar_helper`], and starts a helper if there was one or one was wanted: it is then what
-    /// the calling thread is now.
+    /// Ends a [`Pages::bar_helper`], and starts a helper if there was one or one was requested: with the
+    /// calling thread's present identity.
     pub fn unbar_helper(&self) {
         if self.helper.life.unbar() && caps::has(Caps::HELPER) && self.is_global() {
             Pages::global().helper.start();
@@ -269,9 +269,9 @@ impl Pages {
     }
 
     /// Ends the helper of a program with one thread, so that it forks as such (`rest`), and gives the cache
-    /// back: nobody would look after it while the program sleeps, a fork has to copy its page tables, and to
-    /// write to it afterwards costs a fault either way. Call it before [`Pages::fork_prepare`], with no lock
-    /// held.
+    /// back. Nothing would give it back while the program sleeps, a fork has to copy its page tables, and
+    /// writing to it afterwards costs a fault either way. Call it before [`Pages::fork_prepare`], with no
+    /// lock held.
     pub fn fork_approach(&self) {
         let is_concerned = self.is_global() && (self.has_helper() || self.helper.rest.is_on());
         if !is_concerned || !owner::is_here() || !thread::is_only_one() {
@@ -296,9 +296,9 @@ impl Pages {
         }
     }
 
-    /// Has the helper fetch the frames of a span while the caller goes on (the source's section 4.2), if they
-    /// are enough to be worth waking it. One span at a time: a second one replaces the rest of the first. A
-    /// span given back meanwhile is fetched for nothing, which takes milliseconds at most.
+    /// Has the helper fetch the frames of a span while the caller goes on (the source's section 4.2), if
+    /// there are enough to be worth waking it. A second span replaces the rest of the first. If a span is
+    /// given back meanwhile, a few milliseconds of work are lost.
     pub(crate) fn fetch_ahead(&self, span: Span) {
         if !self.is_global() || !caps::has(Caps::HELPER.union(Caps::POPULATE)) || span.bytes < FETCH_BYTES {
             return;
@@ -327,8 +327,8 @@ impl Pages {
     }
 
     /// Scans the window that decides on cold memory of `block`, just handed out. The memory before it was
-    /// handed out earlier, and has mostly proved dense by now: so blocks that come one after the other do not
-    /// wait for the helper.
+    /// handed out earlier, and has mostly proved dense. Blocks that come one after the other do not wait for
+    /// the helper.
     pub(crate) fn scan_near(&self, block: Span) {
         let near = self.state.lock().windows.near(block);
         if let Some((index, window)) = near {
@@ -355,7 +355,7 @@ impl Pages {
         true
     }
 
-    /// One tick: decay, limits, pressure, the hook.
+    /// Does the work of one tick: decay, limits, pressure, the hook.
     fn tick(&self, trigger: Option<&Trigger>, part_is_over: bool) {
         if part_is_over {
             self.decay();
@@ -385,7 +385,7 @@ impl Pages {
         }
     }
 
-    /// Fetches a piece of what was asked for; whether more is left.
+    /// Fetches a piece of the requested span. Returns whether more is left.
     fn fetch_piece(&self) -> bool {
         let [from, to] = &self.helper.fetch;
         let [start, end] = [from, to].map(|word| Addr::new(word.load(Ordering::Acquire)));

@@ -7,13 +7,13 @@ use vellum_sys::{Addr, Span};
 /// Notes that take no lock.
 #[derive(Debug)]
 pub(crate) struct Inside {
-    /// Nothing may be said to the kernel but that more memory is needed.
+    /// All system calls are forbidden but those that map memory.
     pub(crate) is_still: AtomicBool,
     /// Bytes of holes since the arena's huge pages were withdrawn.
     pub(crate) holes: AtomicUsize,
-    /// The part of the arena that may be in huge pages, as far as was known at the last tick.
+    /// The part of the arena that could be in huge pages at the last tick.
     granted: [AtomicUsize; 2],
-    /// Bytes that went and are not yet among the process's counters: unneeded, and asked for.
+    /// Bytes given back and not yet among the process's counters: by decay, and on request.
     pub(crate) decayed: AtomicUsize,
     pub(crate) asked: AtomicUsize,
 }
@@ -33,7 +33,7 @@ impl Inside {
         self.is_still.store(true, Relaxed);
     }
 
-    /// Of what begins at `start`, `bytes` bytes have gone that leave holes if there are huge pages.
+    /// Notes that `bytes` bytes at `start` were given back, which leaves holes if there are huge pages.
     pub(crate) fn note_holes(&self, start: Addr, bytes: usize) {
         let [from, to] = self.granted.each_ref().map(|word| Addr::new(word.load(Relaxed)));
         if Span::between(from, to).contains(start) {

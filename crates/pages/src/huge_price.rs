@@ -1,25 +1,26 @@
-//! Whether huge pages are worth their price on this machine, as far as this process has seen.
+//! The price of huge pages on this machine, as this process has measured it.
 //!
-//! A huge page costs one fault and the clearing of 2 MiB, a quarter or less of what 512 base pages cost. That
-//! holds while the frames are there. A virtual machine that **reports its free pages** to its host has lent
-//! the host every free piece of 2 MiB: the first touch of one waits until the host has found each of its
-//! frames again, which is some twenty times as dear. Base pages come from smaller free pieces, which are not
-//! reported. So on such a machine huge pages are **tried**:
+//! A huge page costs one fault and the clearing of 2 MiB, a quarter or less of what 512 base pages cost. This
+//! holds while the host has the frames. A virtual machine that **reports its free pages** has lent its host
+//! every free piece of 2 MiB. The first touch of one waits until the host has found each of its frames again,
+//! which is some twenty times as dear. Base pages come from smaller free pieces, which are not reported. On
+//! such a machine huge pages are **tried**:
 //!
-//! * none are granted before [`FIRST_TRIAL`] bytes have proved dense: a short program never pays a trial;
+//! * no huge page is granted before [`FIRST_TRIAL`] bytes have proved dense: a short program never pays a
+//!   trial;
 //! * then little is granted at a time, and the first huge page of each grant is fetched at once and timed;
-//! * one that took longer than [`DEAR_NS`] ends it until [`AGAIN`] times as much has proved dense.
+//! * a page that took longer than [`DEAR_NS`] ends it until [`AGAIN`] times as much has proved dense.
 //!
-//! A huge page that a program asks for itself (`MADV_HUGEPAGE`) is not tried, nor is one by
-//! [`HugePolicy::Always`].
+//! Huge pages that a program requests itself (`MADV_HUGEPAGE`), and those of [`HugePolicy::Always`], are not
+//! tried.
 //!
 //! [`HugePolicy::Always`]: crate::HugePolicy::Always
 
 use crate::units::HUGE;
 use vellum_sys::host;
 
-/// Bytes that have to prove dense before the first trial: to touch them by base pages costs a few times what
-/// a dear huge page does.
+/// Bytes that must prove dense before the first trial. Touching them by base pages costs a few times as much
+/// as one dear huge page.
 const FIRST_TRIAL: usize = 16 << 20;
 /// A trial that shows huge pages to be dear is repeated when this many times as much has proved dense.
 const AGAIN: usize = 4;
@@ -31,7 +32,7 @@ const DEAR_NS: u64 = 1_000_000;
 /// The price of huge pages.
 #[derive(Debug)]
 pub(crate) struct Price {
-    /// Whether they have to be tried; `None` before the first question.
+    /// True if huge pages must be tried; `None` before the first query.
     is_tried: Option<bool>,
     /// Bytes proved dense from which they are tried.
     from: usize,
@@ -42,7 +43,7 @@ impl Price {
         Price { is_tried: None, from: FIRST_TRIAL }
     }
 
-    /// Whether huge pages have to show that they are cheap.
+    /// True if huge pages must show that they are cheap.
     pub(crate) fn is_tried(&mut self) -> bool {
         *self.is_tried.get_or_insert_with(host::takes_free_pages)
     }
@@ -56,7 +57,7 @@ impl Price {
         }
     }
 
-    /// A huge page took `ns` of processor time. Whether that was too much.
+    /// A huge page took `ns` of processor time. Returns true if that was too much.
     pub(crate) fn paid(&mut self, ns: u64, proved: usize) -> bool {
         let is_dear = ns > DEAR_NS;
         if is_dear {

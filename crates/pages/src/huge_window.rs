@@ -1,24 +1,24 @@
 //! Which cold memory may be filled by huge pages.
 //!
 //! A huge page makes a first touch ten to twenty times cheaper per byte, and costs 2 MiB where one byte is
-//! touched. Whether a program will touch its memory densely is not known when the memory is handed out; it is
-//! known a little later. So each block has a **window**, the part of it that huge pages may reach:
+//! touched. The layer cannot predict whether a program will touch its memory densely, but can measure it a
+//! little later. Each block has a **window**, the part of it that huge pages may reach:
 //!
 //! ```text
 //! block   start ──── proved ───▶ ──── window ───▶ at ─── probe ────────── end
 //!         huge pages, dense      huge pages          base pages until the window moves
 //! ```
 //!
-//! The first window comes from a small common grace. As its huge pages prove dense, by the contents found in
-//! them, the window moves on ahead of the program. A program that overtakes it touches base pages; when
-//! enough of those (the probe) are there, close together, the window jumps past them. (To make those a huge
-//! page after the fact does not pay: the kernel first waits for every processor.) The window grows with the
-//! memory proved. A program that touches one page here and there never moves its windows and so never pays
-//! more than the grace: memory granted and not yet proved is at most [`GRACE`], or [`SETTLED_WINDOW`], and a
-//! twentieth of the proved memory, and 2 MiB of the dense arena where that is no more than a quarter of it.
+//! The first window comes from a small common grace. When the contents of its huge pages prove dense, the
+//! window moves on ahead of the program. A program that overtakes it touches base pages; when enough of those
+//! (the probe) are there, close together, the window jumps past them. (Making those a huge page after the
+//! fact does not pay, as the kernel first waits for every processor.) The window grows with the memory
+//! proved. A program that touches one page here and there never moves its windows and never pays more than
+//! the grace. Memory granted and not yet proved is at most [`GRACE`] or [`SETTLED_WINDOW`], a twentieth of
+//! the proved memory, and 2 MiB of the dense arena where that is at most a quarter of it.
 //!
-//! The kernel learns it by advice on address ranges, which splits map entries at a window's end: the number
-//! of windows is limited, and one that reaches its block's end leaves no entry behind.
+//! The kernel receives advice on address ranges, which splits map entries at a window's end. Therefore the
+//! number of windows is limited, and a window that reaches its block's end leaves no entry behind.
 
 use crate::huge_price::Price;
 use crate::units::{HUGE, PAGE};
@@ -29,22 +29,22 @@ use vellum_sys::{Addr, Span, map, round_down};
 const GRACE: usize = 4 << 20;
 /// A block that has proved this many bytes is granted …
 const SETTLED: usize = 4 * HUGE;
-/// … this many ahead: a huge page that is being filled, the next, and one whose grant waits for the first, as
-/// the kernel lets nobody change a map entry in which a fault is being served.
+/// … this many ahead: a huge page that is being filled, the next, and one whose grant waits for the first.
+/// The kernel allows no change of a map entry while it serves a fault there.
 const SETTLED_WINDOW: usize = 3 * HUGE;
 /// The least an arena's own window grants at a time. Its memory is handed out densely, so this is apart from
 /// the grace.
 const ARENA_WINDOW: usize = HUGE;
-/// An arena grants nothing before so much of it has proved dense: a process of a few megabytes would be up to
-/// twice as large with a huge page of which it uses the beginning.
+/// An arena grants nothing before this many bytes have proved dense: a process of a few megabytes could
+/// double in size with a huge page of which it uses the beginning.
 const ARENA_FROM: usize = 4 * HUGE;
-/// The share of what is proved dense that may be granted on trust.
+/// The share of the proved memory that may be granted on trust.
 const TRUST: usize = 20;
 /// The most windows at a time; a block beyond that gets base pages.
 const WINDOWS_MAX: usize = 64;
 /// Base pages touched behind a window (of the 512 that make a huge page) that prove density, …
 const PROBE_PAGES: usize = 64;
-/// … if they are at least one in this many of the pages between the first of them and the last.
+/// … if they are at least one in this many of the pages from the first of them to the last.
 const PROBE_SPREAD: usize = 2;
 /// The share of sampled places in a huge page that must have contents to prove density.
 const WRITTEN_SAMPLES: usize = map::SAMPLES / 2;
@@ -54,7 +54,7 @@ const TAIL_MIN: usize = HUGE - HUGE / 16;
 /// Huge pages scanned in one go.
 const SCAN_MAX: usize = 32;
 
-/// One block whose huge pages are not all granted, or not all proved.
+/// A block whose huge pages are not all granted, or not all proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     start: Addr,
@@ -71,8 +71,8 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Scans memory without a lock: if the block is gone meanwhile, the result is not used. Returns up to
-    /// where the block has proved dense, if that is further than known.
+    /// Scans memory without a lock; the result is dropped if the block is gone meanwhile. Returns the end of
+    /// the memory that has proved dense, if it has moved.
     pub(crate) fn scan(&self) -> Option<Addr> {
         let mut proved = self.proved;
         for _ in 0..SCAN_MAX {
@@ -112,7 +112,7 @@ impl Window {
         Span::between(self.at, self.end)
     }
 
-    /// Whether it is the window of the block `block`.
+    /// True for the window of `block`.
     fn is_of(&self, block: Span) -> bool {
         !self.is_arena && block.contains(self.start)
     }
@@ -121,19 +121,19 @@ impl Window {
         self.is_arena
     }
 
-    /// Whether it is a block's, and the block has more to be granted.
+    /// True for a block's window with more to grant.
     pub(crate) fn is_open_block(&self) -> bool {
         !self.is_arena && self.at < self.end
     }
 }
 
-/// Whether a huge page is there and has contents in most places.
+/// True if a huge page is there and has contents in most places.
 fn is_written(start: Addr) -> bool {
     map::is_resident(start) == Some(true)
         && map::written_samples(start).is_some_and(|written| written >= WRITTEN_SAMPLES)
 }
 
-/// Whether enough base pages of the first huge page's worth of `rest` are there, close to each other.
+/// True if enough base pages of the first huge page's worth of `rest` are there, close to each other.
 fn is_touched(rest: Span) -> bool {
     let [probe, _] = rest.split_at(HUGE);
     let least = PROBE_PAGES.min(probe.page_count().get());
@@ -159,7 +159,7 @@ pub(crate) struct Windows {
     list: [Option<Window>; WINDOWS_MAX],
     proved: usize,
     price: Price,
-    /// What the arena was granted last, until its price is known.
+    /// The arena's last grant, until its price is measured.
     untried: Option<Span>,
 }
 
@@ -177,25 +177,25 @@ impl Windows {
         (GRACE + self.proved / TRUST).saturating_sub(self.unproved())
     }
 
-    /// Whether huge pages are granted at all, as far as their price goes.
+    /// True if the price allows huge pages at all.
     pub(crate) fn can_grant(&mut self) -> bool {
         self.price.limit(self.proved) > 0
     }
 
-    /// Whether what is granted has to show that it is cheap.
+    /// True if granted huge pages must show that they are cheap.
     pub(crate) fn is_tried(&mut self) -> bool {
         self.price.is_tried()
     }
 
     /// The part of what the arena was granted last that has to show its price, now that `taken` memory
-    /// reaches it. Not before: memory that nobody takes would stay.
+    /// reaches it. An earlier trial would fill memory that nobody takes.
     pub(crate) fn arena_trial(&mut self, taken: Span) -> Option<Span> {
         let granted = self.untried.filter(|granted| !taken.is_empty() && taken.end() > granted.start)?;
         self.untried = None;
         granted.from(taken.start).non_empty()
     }
 
-    /// A huge page that was tried took `ns` of processor time. Whether that was too much.
+    /// A huge page that was tried took `ns` of processor time. Returns true if that was too much.
     pub(crate) fn paid(&mut self, ns: u64) -> bool {
         self.price.paid(ns, self.proved)
     }
@@ -208,12 +208,12 @@ impl Windows {
         }
     }
 
-    /// What an arena has been granted.
+    /// The memory granted to an arena.
     pub(crate) fn arena_granted(&self) -> Option<Span> {
         self.list.iter().flatten().find(|window| window.is_arena).map(Window::granted)
     }
 
-    /// As if the arena had proved dense up to `end`.
+    /// Marks the arena dense up to `end`.
     #[cfg(test)]
     pub(crate) fn grant_arena_for_test(&mut self, end: Addr) {
         for window in self.list.iter_mut().flatten().filter(|window| window.is_arena) {
@@ -223,9 +223,9 @@ impl Windows {
         }
     }
 
-    /// Moves an arena's window back to its beginning, as what was dense no longer is. Returns the range that
-    /// loses its huge pages: else the kernel would fill each hole in it sooner or later, to make one of its
-    /// own accord.
+    /// Moves an arena's window back to its beginning, when its memory has become sparse. Returns the memory
+    /// that loses its huge pages: otherwise the kernel would in time fill each hole in it to make a huge page
+    /// unasked.
     pub(crate) fn withdraw_arena(&mut self) -> Option<Span> {
         let is_granted = |window: &&mut Window| window.is_arena && window.at > window.start;
         let window = self.list.iter_mut().flatten().find(is_granted)?;
@@ -301,7 +301,7 @@ impl Windows {
         true
     }
 
-    /// Whether `taken` memory of an arena reaches its window, or comes near.
+    /// True if `taken` memory of an arena reaches its window, or comes near.
     pub(crate) fn is_near_arena_window(&self, taken: Span) -> bool {
         self.list
             .iter()

@@ -1,12 +1,12 @@
-//! Pages inside a unit in use, whose owner knows that nobody needs them.
+//! Pages inside a unit in use that its owner does not need.
 //!
 //! The unit stays handed out, and is booked as before: the pages come back, as zeros, when they are touched.
 //! Its owner learns here when memory is short ([`Pages::was_short`]), which the helper finds out before it
 //! calls the hook. Threads give pages back here on their own paths, so it takes no lock.
 //!
-//! A part of a huge page that has gone is a **hole**: `khugepaged` may fill it, to make the
-//! huge page whole again. Where there are many, the arena's huge pages are withdrawn, and what was filled by
-//! then is given back once more.
+//! A part of a huge page that has gone is a **hole**: `khugepaged` may fill it, to make the huge page whole
+//! again. Where there are many holes, the arena's huge pages are withdrawn, and pages filled by then are
+//! given back once more.
 
 use crate::pages::Pages;
 use crate::release::Reason;
@@ -22,11 +22,11 @@ const HOLES_SHARE: usize = 8;
 const EXTENTS_AT_ONCE: usize = 16;
 
 impl Pages {
-    /// Gives back the frames of some pages of the unit that starts at `unit`, a bit each. The bytes that
-    /// went: none of those that are locked into memory.
+    /// Gives back the frames of some pages of the unit that starts at `unit`, a bit each. Returns the bytes
+    /// that went, without those locked into memory.
     ///
     /// # Safety
-    /// The unit is the caller's, and nobody needs what is on these pages.
+    /// The unit is the caller's, and the contents of these pages are not needed.
     pub unsafe fn flush_inside(&self, unit: Addr, pages: u16, is_asked: bool) -> usize {
         // SAFETY: `# Safety` of this function is that of `flush_inside_again`.
         let gone = unsafe { self.flush_inside_again(unit, pages) };
@@ -36,8 +36,8 @@ impl Pages {
         gone
     }
 
-    /// The same, of pages that have been given back before and may have come again by the kernel's doing:
-    /// they are not counted once more.
+    /// Gives back pages that had been given back before and that the kernel may have filled since. They are
+    /// not counted again.
     ///
     /// # Safety
     /// As there.
@@ -73,8 +73,8 @@ impl Pages {
         }
     }
 
-    /// Takes the huge pages of small blocks back where there are enough holes. Whether it did: then the
-    /// caller gives what it has given back inside units back again.
+    /// Takes the huge pages of small blocks back where there are enough holes. Returns whether it did: then
+    /// the caller gives back again the pages that it gave back inside units.
     pub fn withdraw_huge(&self) -> bool {
         let mut state = self.state.lock();
         self.book_under_lock(&mut state);
@@ -122,12 +122,12 @@ impl Pages {
         }
     }
 
-    /// Says whether there are pages inside units in use that could go if memory were short.
+    /// Notes whether there are pages inside units in use that could go if memory were short.
     pub fn note_sparse(&self, is_sparse: bool) {
         self.shortage.note_sparse(is_sparse);
     }
 
-    /// Whether memory was short since the last call.
+    /// Returns whether memory was short since the last call.
     pub fn was_short(&self) -> bool {
         self.shortage.was_short()
     }

@@ -1,12 +1,11 @@
 //! The user-mode page allocator.
 //!
-//! A program's memory, as the kernel gives it, arrives by faults: each first touch of a page enters the
-//! kernel, which finds a frame and clears it, some thousand cycles a page, and each `munmap` throws that work
-//! away. This layer keeps the frames a process has, and hands them out again without a fault and without
-//! clearing: they hold nothing but the process's own old data. Address space is plenty, so blocks have room
-//! to grow, and what must move is moved by its page tables. The source is Douglas 2011, sections 4.2 and
-//! 4.2.1; where he needed a kernel that gives each process its page tables, today's Linux has `MADV_FREE`,
-//! `mremap` and `UFFDIO_MOVE`, and they serve.
+//! Memory arrives from the kernel by faults. Each first touch of a page enters the kernel, which finds a
+//! frame and clears it, some thousand cycles a page, and each `munmap` throws that work away. This layer
+//! keeps the frames of a process, and hands them out again without a fault and without clearing: they hold
+//! nothing but the process's own old data. Address space is plenty, so blocks have room to grow, and what
+//! must move is moved by its page tables. The source is Douglas 2011, sections 4.2 and 4.2.1. He needed a
+//! kernel that gives each process its page tables; here `MADV_FREE`, `mremap` and `UFFDIO_MOVE` serve.
 //!
 //! ```text
 //!            alloc ◀────────────── warm ◀──────────── free
@@ -26,14 +25,13 @@
 //! now, to *mark* is to let the kernel take them when it must.
 //!
 //! # Promises
-//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB (`resident` has the rule),
-//!   is unmarked only while every limit's headroom is more than what is cached, and decays when it is
-//!   not needed.
-//! * Out of memory is a value. So is misuse: see [`Misuse`].
+//! * The cache never raises a process's peak by more than 1/64 of it or 2 MiB (`resident` has the rule). It
+//!   is unmarked only while every limit's headroom exceeds it, and decays when it is not needed.
+//! * Out of memory is a value. Misuse is one, too: see [`Misuse`].
 //! * No map entry (VMA) is spent a block. Entries are spent by windows (at most 64) and by moves that the
 //!   kernel can only do with `mremap` (at most 256).
 //! * The layer allocates nothing from `malloc`, uses no thread-local storage, and survives `fork` at any
-//!   moment in a threaded process if [`Pages::fork_prepare`] and its fellows are called around it.
+//!   moment in a threaded process, if the program calls [`Pages::fork_prepare`] and its fellows.
 //!
 //! # Where things are [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena`
 //! places, splits and joins, over `tag` (what each page is) and `bins` (what is free, by size); `state`

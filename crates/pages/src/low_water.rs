@@ -9,7 +9,7 @@
 const HEADROOM_MS: u64 = 500;
 
 /// The least headroom that was seen of late. The kernel takes marked memory as soon as others need it, and in
-/// large pieces, so the headroom of one moment says little of their need at the next.
+/// large pieces, so one moment's headroom does not predict their need at the next.
 #[derive(Debug)]
 pub(crate) struct LeastHeadroom {
     /// When `now` began.
@@ -58,7 +58,8 @@ impl LowWater {
         self.now = self.now.min(pages);
     }
 
-    /// A part has passed, and there are `pages`: how many of them were not needed for the whole decay time.
+    /// Ends a part of the decay time, with `pages` pages there. Returns how many were not needed for the
+    /// whole decay time.
     pub(crate) fn tick(&mut self, pages: u64) -> u64 {
         self.before.rotate_right(1);
         self.before[0] = self.now.min(pages);
@@ -71,7 +72,7 @@ impl LowWater {
         self.before[0]
     }
 
-    /// Records that `pages` of them went.
+    /// Records that `pages` of these pages went.
     pub(crate) fn gone(&mut self, pages: u64) {
         for low in &mut self.before {
             *low = low.saturating_sub(pages);

@@ -1,8 +1,8 @@
-//! The program's own mappings, as far as they lie within the arenas.
+//! The program's own mappings within the arenas.
 //!
-//! A program maps, unmaps and replaces memory by address, and may name any address: one it was given here,
-//! one next to that, one it gave back, one that was never this layer's. Every such call is cut into
-//! **regions** that have one owner each, under the lock, and each region is dealt with by its owner:
+//! A program maps, unmaps and replaces memory by address, and may pass any address: of memory in use here,
+//! beside it, given back, or never this layer's. Every such call is cut into **regions** that have one owner
+//! each, under the lock, and each region is dealt with by its owner:
 //!
 //! | owner | contents | `munmap` | `MAP_FIXED` | changed attributes |
 //! | --- | --- | --- | --- | --- |
@@ -11,14 +11,13 @@
 //! | [`Nobody`](Owner::Nobody) | free memory, or reserved address space | nothing to do | **claimed** first | a hole: refused |
 //! | [`Kernel`](Owner::Kernel) | not this layer's | the kernel's answer | the kernel's answer | the kernel's answer |
 //!
-//! Invariant: memory that a mapping of the program's occupies is in use here before the kernel is asked to
-//! put the mapping there, and stays so until the program has unmapped it. So nothing is handed out twice, in
-//! whatever order the program calls. To *claim* a place is to take its free memory off the lists for a
-//! mapping that the kernel is about to make; the claim is confirmed or withdrawn once the kernel has
-//! answered.
+//! Invariant: memory under one of the program's mappings is in use here before the kernel makes the mapping,
+//! and until the program has unmapped it. Nothing is handed out twice, whatever the order of the program's
+//! calls. To *claim* a place is to take its free memory off the lists for a mapping that the kernel is about
+//! to make. The claim is confirmed or withdrawn after the kernel's answer.
 //!
-//! *Tainted* memory has attributes, or contents, that fresh memory has not: it is mapped anew when it is
-//! given back.
+//! *Tainted* memory has other attributes or contents than fresh memory, and is mapped anew when it is given
+//! back.
 
 use crate::error::OutOfMemory;
 use crate::pages::{Extent, Pages, Request, locate};
@@ -30,15 +29,15 @@ use core::sync::atomic::AtomicU32;
 use vellum_sys::lock::Held;
 use vellum_sys::{Addr, Span, map, thread};
 
-/// How often, and after how long, a claim checks whether another thread still has the frames of free memory
-/// in hand: 0.2 s in all.
+/// The number of checks, and the time between two, for which a claim waits for a thread that has the frames
+/// of free memory in hand: 0.2 s in all.
 const AWAY_CHECKS: u32 = 1000;
 const AWAY_NS: u64 = 200_000;
 
 /// To whom a region of address space belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Not this layer's.
+    /// Memory of neither this layer nor the program's mappings here.
     Kernel,
     /// This layer's, and free.
     Nobody,
@@ -120,7 +119,7 @@ impl State {
         }
     }
 
-    /// Makes a region, a part of a used extent, an extent of its own; its arena and first page.
+    /// Makes a region that is part of a used extent a separate extent; returns its arena and first page.
     fn cut_out(&mut self, region: &Region) -> Option<(usize, PageNo)> {
         let Block { arena, page: start, pages } = region.extent?;
         let arena_of = &mut self.arenas[arena];
@@ -150,7 +149,7 @@ impl State {
     }
 }
 
-/// The addresses from `start` on, `bytes` of them, as far as there are addresses.
+/// The `bytes` addresses from `start` on, up to the last address.
 fn clamped(start: Addr, bytes: usize) -> Span {
     Span::between(start, start.saturating_add(bytes))
 }
@@ -175,8 +174,8 @@ impl Pages {
         }
     }
 
-    /// Makes `bytes` bytes from `addr` on a mapping by themselves, if they are one or a part of one, and have
-    /// the attributes of fresh memory; whether they do.
+    /// Makes `bytes` bytes from `addr` on a separate mapping, if they are in one mapping with the attributes
+    /// of fresh memory. Returns whether they are.
     pub fn separate_mapping(&self, addr: NonNull<u8>, bytes: usize) -> bool {
         let mut state = self.state.lock();
         let region = state.region(clamped(Addr::of(addr.as_ptr()), bytes));
@@ -195,7 +194,7 @@ impl Pages {
     /// part. The caller has the kernel unmap the part of [`Owner::Kernel`].
     ///
     /// # Safety
-    /// Nobody uses that memory any more.
+    /// The memory is not used any more.
     pub unsafe fn unmap(&self, range: Span) -> (Owner, Span) {
         let mut state = self.state.lock();
         let region = state.region(range);
@@ -217,9 +216,9 @@ impl Pages {
         (region.owner, region.span)
     }
 
-    /// Notes that the program is about to change attributes of the memory from `addr` on, `bytes` long, so
-    /// that it is mapped anew when it is given back. Returns the bytes before the first one that the program
-    /// has not mapped.
+    /// Notes that the program is about to change attributes of the `bytes` bytes from `addr` on. They are
+    /// mapped anew when they are given back. Returns the bytes before the first that the program has not
+    /// mapped.
     pub fn taint(&self, addr: *const u8, bytes: usize) -> usize {
         let range = clamped(Addr::of(addr), bytes);
         let visited = self.state.lock().for_each_region(range, |state, region| {
@@ -248,7 +247,7 @@ impl Pages {
     /// Gives the frames of pages of zeros in `range` back, where they are the program's.
     ///
     /// # Safety
-    /// Nobody writes there meanwhile.
+    /// No thread writes there meanwhile.
     pub unsafe fn flush_zeros(&self, range: Span) {
         let mut rest = range;
         while !rest.is_empty() {
@@ -344,15 +343,15 @@ impl Pages {
         });
     }
 
-    /// Ends a claim: the kernel has not made the mapping. What the claim took is free again.
+    /// Ends a claim: the kernel has not made the mapping. Memory that the claim took is free again.
     pub fn withdraw_claim(&self, place: Span) {
         let mut state = self.state.lock();
         end_claim(&mut state, place, |state, arena, page| self.free_extent(state, arena, page));
         state.publish();
     }
 
-    /// Follows a program's request for huge pages in `range`, which has one owner: the memory of a large
-    /// block that has none yet is granted them at once. Everywhere else the layer decides by itself.
+    /// Follows a program's request for huge pages in `range`, which has one owner: all of a large block is
+    /// granted them at once. Other memory gets them by the rules of `huge_window`.
     pub fn request_huge(&self, range: Span) {
         let mut state = self.state.lock();
         let Some(Block { arena: LARGE, page, pages }) = state.region(range).extent else { return };

@@ -1,8 +1,8 @@
 //! The page layer's operations: hand out, give back, grow, shrink.
 //!
-//! Everything here follows one shape: decide and book under the lock, then make the kernel's slow calls
-//! without it, on extents that are in nobody's hands meanwhile. Moving is in [`crate::relocate`], giving
-//! frames back in [`crate::release`], the background in [`crate::helper`].
+//! Every operation decides and books under the lock, then makes the kernel's slow calls without it, on
+//! extents that no other thread can reach meanwhile. Moving is in [`crate::relocate`], giving frames back in
+//! [`crate::release`], the background in [`crate::helper`].
 
 use crate::advice::Advised;
 use crate::arena::{Arena, Taken};
@@ -30,7 +30,7 @@ pub struct Request {
     pub bytes: usize,
     /// Alignment of the start in bytes: a power of two up to [`ALIGN_MAX`].
     pub align: usize,
-    /// Whether every byte must read as zero. Otherwise the contents are undefined: this process's own old
+    /// If set, every byte must read as zero. Otherwise the contents are undefined: this process's own old
     /// data.
     pub zero: bool,
 }
@@ -42,7 +42,7 @@ pub struct Extent {
     pub addr: NonNull<u8>,
     /// Length in bytes, a multiple of [`PAGE`].
     pub bytes: usize,
-    /// Whether every byte is known to read as zero.
+    /// If set, every byte reads as zero.
     pub zeroed: bool,
 }
 
@@ -57,7 +57,7 @@ impl Extent {
 /// The page layer of a process. There is one, [`Pages::global`]; tests make more.
 pub struct Pages {
     pub(crate) state: Guarded<State>,
-    /// Where the span starts; 0 before the first block.
+    /// The start of the span; 0 before the first block.
     start: AtomicUsize,
     pub(crate) hook: AtomicPtr<()>,
     pub(crate) inside: Inside,
@@ -66,7 +66,7 @@ pub struct Pages {
     pub(crate) limits: LimitWatch,
     pub(crate) advised: Advised,
     pub(crate) helper: Helper,
-    /// The slot, for what is counted without the lock.
+    /// The slot, for counts made without the lock.
     counting: AtomicPtr<Slot>,
     /// Pages that the program has mapped from the kernel since the account was written: see `elsewhere`.
     pub(crate) elsewhere: AtomicU64,
@@ -102,7 +102,8 @@ impl Pages {
         core::ptr::eq(self, &raw const GLOBAL)
     }
 
-    /// The addresses that every block lies in. Fixed once known; empty if no address space could be had.
+    /// The addresses that every block lies in. Fixed after the first block; empty if no address space could
+    /// be had.
     pub fn span(&self) -> Span {
         let placed = self.placed();
         if placed.is_empty() {
@@ -112,7 +113,7 @@ impl Pages {
         self.placed()
     }
 
-    /// [`Pages::span`] as far as it is known: empty before the first block. Takes no lock.
+    /// [`Pages::span`] without the lock: empty before the first block. Takes no lock.
     #[inline]
     pub fn placed(&self) -> Span {
         self.span_of(SPAN)
@@ -152,7 +153,7 @@ impl Pages {
         self.state.lock().slot
     }
 
-    /// Keeps counting in `slot`, which takes over what was counted so far.
+    /// Counts in `slot` from now on, which takes over the counts so far.
     pub fn attach_slot(&self, slot: &'static Slot) {
         let mut state = self.state.lock();
         slot.copy_counts(state.slot);
@@ -169,8 +170,8 @@ impl Pages {
         state.publish();
     }
 
-    /// Maps no more than is needed from now on, and unmaps what is not used: for a process that will have
-    /// everything mapped locked into memory (`mlockall`).
+    /// Maps no more than is needed from now on, and unmaps unused memory, before a process locks all of its
+    /// mappings into memory (`mlockall`).
     pub fn on_mlockall(&self) {
         let mut state = self.state.lock();
         if state.is_init {
@@ -202,8 +203,8 @@ impl Pages {
     /// Hands out a block.
     ///
     /// # Errors
-    /// [`OutOfMemory`] when there is no address space, or the size or alignment is beyond what is served
-    /// ([`BLOCK_MAX`](crate::BLOCK_MAX), [`ALIGN_MAX`]). Nothing has changed then.
+    /// [`OutOfMemory`] when there is no address space, or the size or alignment exceeds
+    /// [`BLOCK_MAX`](crate::BLOCK_MAX) or [`ALIGN_MAX`].
     pub fn alloc(&self, request: Request) -> Result<Extent, OutOfMemory> {
         let refused = OutOfMemory { bytes: request.bytes };
         let pages = pages_of(request.bytes).ok_or(refused)?;
@@ -233,8 +234,7 @@ impl Pages {
     }
 
     /// Hands out units of [`UNIT`] bytes, so aligned, contents undefined, until `out` is full or memory ends;
-    /// returns how many. Where many come without frames, the helper fetches those while the caller cuts the
-    /// units up.
+    /// returns how many. If many have no frames, the helper fetches those while the caller cuts the units up.
     pub fn alloc_units(&self, out: &mut [*mut u8]) -> usize {
         let mut filled = 0;
         while filled < out.len() {
@@ -285,7 +285,7 @@ impl Pages {
     /// [`Misuse`] if `addr` is not the start of a live block; nothing has changed then.
     ///
     /// # Safety
-    /// Nobody uses the block any more.
+    /// The block is not used any more.
     pub unsafe fn free(&self, addr: NonNull<u8>) -> Result<usize, Misuse> {
         let mut state = self.state.lock();
         let Block { arena, page, pages } = locate(&mut state, Addr::of(addr.as_ptr()))?;
@@ -311,10 +311,10 @@ impl Pages {
         Ok(Extent { addr, bytes: bytes_of(pages), zeroed: false })
     }
 
-    /// Changes a block's length without moving it, or leaves it as it is and answers `None`.
+    /// Changes a block's length without moving it, or leaves it as it is and returns `None`.
     ///
     /// # Safety
-    /// `addr` is the start of a live block; when it shrinks, nobody uses what is cut off.
+    /// `addr` is the start of a live block; when it shrinks, the part cut off is not used any more.
     pub unsafe fn resize_in_place(&self, addr: NonNull<u8>, bytes: usize) -> Option<Extent> {
         // SAFETY: `# Safety` of this function is that of `stretch`.
         unsafe { self.stretch(addr, bytes, false) }
@@ -329,7 +329,7 @@ impl Pages {
         unsafe { self.stretch(addr, bytes, true) }
     }
 
-    /// [`Pages::resize_in_place`], clearing what is new if `zero`.
+    /// [`Pages::resize_in_place`], clearing new bytes if `zero`.
     ///
     /// # Safety
     /// As there.

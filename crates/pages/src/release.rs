@@ -32,10 +32,10 @@ pub(crate) const VICTIMS: usize = 16;
 const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
 /// Below this many cached pages limits are not checked: so few cannot be what a process is killed for.
 const CHECK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
-/// How long a check of the limits holds, in milliseconds.
+/// The milliseconds for which a check of the limits is valid.
 const CHECK_MS: u64 = 50;
-/// How often, and after how long, a thread that finds no memory checks whether others have returned the
-/// extents that they took out: 0.2 s in all.
+/// The number of checks, and the time between two, for which a thread that finds no memory waits for others
+/// to return extents: 0.2 s in all.
 const RETURNS_CHECKS: u32 = 1000;
 const RETURNS_NS: u64 = 200_000;
 /// From this many pages a free is large enough to start the helper for.
@@ -79,13 +79,13 @@ impl Victim {
     }
 }
 
-/// Whether this many cached pages could matter to a limit.
+/// True if this many cached pages could matter to a limit.
 pub(crate) fn is_worth_checking(cached: u64) -> bool {
     cached >= CHECK_MIN
 }
 
 impl Pages {
-    /// What follows when a block of `pages` pages was given back.
+    /// Does what follows when a block of `pages` pages was given back.
     pub(crate) fn after_free(&self, mut state: Held<'_, State>, pages: u32) {
         let cached = state.free_pages(Kind::Warm);
         let mode = state.config.discard;
@@ -232,7 +232,7 @@ impl Pages {
         gone
     }
 
-    /// Gives back what is not in use, by severity. Returns the bytes marked or flushed.
+    /// Gives back unused memory, by severity. Returns the bytes marked or flushed.
     pub fn trim(&self, severity: Severity) -> usize {
         let pages = match severity {
             Severity::Mark => self.mark_some(u64::MAX),
@@ -278,8 +278,8 @@ impl Pages {
         }
     }
 
-    /// The same, for the helper, on which the program's threads do not rely: it has to wait for a processor
-    /// while they allocate.
+    /// As [`Pages::enforce_limits`], for the helper, on which the program's threads do not rely: it has to
+    /// wait for a processor while they allocate.
     pub(crate) fn enforce_limits_aside(&self) {
         if self.follows_limits() {
             self.check_limits(&self.limits.checks.aside());
@@ -324,8 +324,8 @@ impl Pages {
         }
     }
 
-    /// Under a control group's limit, marks what was not needed since the last tick. Another process of the
-    /// group may take all that is left of the limit before the next one, and the kernel then ends somebody
+    /// Under a control group's limit, marks frames that were not needed since the last tick. Another process
+    /// of the group may take the rest of the limit before the next tick, and the kernel then kills a process
     /// unless it can take the cache.
     pub(crate) fn mark_idle(&self) {
         if self.limits.current().group_headroom().is_none() {
@@ -336,14 +336,15 @@ impl Pages {
         self.state.lock().low_water[WARM].gone(marked);
     }
 
-    /// Whether the control group ran into a limit since the last call.
+    /// Returns whether the control group ran into a limit since the last call.
     pub(crate) fn is_in_distress(&self) -> bool {
         let now = self.limits.current().distress();
         let before = self.limits.distress.swap(now, Ordering::Relaxed);
         before != u64::MAX && now > before
     }
 
-    /// A part of the decay time has passed: flushes what was not needed for the whole of it, marked or not.
+    /// Ends a part of the decay time: flushes frames, marked or not, that were not needed for the whole of
+    /// it.
     pub fn decay(&self) -> usize {
         if !self.decays() {
             return 0;

@@ -1,9 +1,9 @@
 //! Changing where a block is without copying it: growth that does not fit, relocation, exchange.
 //!
 //! A block below [`MOVE_MIN`] is copied: in a cache that is warm anyway a copy is faster than a system call.
-//! From there on its page tables move, at a cost that hardly depends on the length: by `mremap`, which is
-//! fastest and leaves the block a map entry of its own, while few blocks have one, and by `UFFDIO_MOVE` after
-//! that.
+//! The page tables of a larger block move, at a cost that hardly depends on the length. `mremap` is fastest
+//! but leaves the block a separate map entry, and serves while few blocks have one; after that `UFFDIO_MOVE`
+//! serves.
 
 use crate::arena::Taken;
 use crate::error::OutOfMemory;
@@ -193,7 +193,7 @@ impl Pages {
         true
     }
 
-    /// Gives back a block whose frames have left. A map entry of its own is joined to its neighbours again.
+    /// Gives back a block whose frames have left. Its separate map entry is joined with its neighbours again.
     fn leave(&self, old: &Spot) {
         let Block { arena, page, .. } = old.block;
         let flags = self.state.lock().arenas[arena].flags(page);

@@ -1,16 +1,16 @@
 //! The account of resident memory, and the rule of the peak.
 //!
-//! **The rule of the peak.** Cached frames never raise the process's peak. It stays within the most that the
-//! process ever needed at a time and a slack of 1/64 of that (at least 2 MiB). *Needed* means resident and
-//! not cached, wherever the program has it from.
+//! **The rule of the peak.** Cached frames never raise the process's peak. The peak stays within the most
+//! that the process ever needed at a time and a slack of 1/64 of that (at least 2 MiB). *Needed* means
+//! resident and not cached, wherever the program has it from.
 //!
-//! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two looks the account is
+//! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two counts the account is
 //! an upper bound: memory that goes out without frames counts as if it were touched. A warm page is resident,
-//! so handing it out adds nothing. When the bound reaches the peak while something is cached, the kernel is
-//! asked again, and the excess is flushed.
+//! so handing it out adds nothing. When the bound reaches the peak while frames are cached, the kernel counts
+//! again, and the excess is flushed.
 //!
-//! The most that was needed is a lower bound. It is noted before memory is freed, after at most [`UNSEEN`]
-//! pages of growth. Where the kernel does not tell, all memory handed out counts as touched.
+//! The most that was needed is a lower bound. Its value is updated before memory is freed, after at most
+//! [`UNSEEN`] pages of growth. Without the kernel's count, all memory handed out counts as touched.
 
 use crate::units::PAGE;
 
@@ -28,11 +28,11 @@ const UNSEEN: u64 = (1 << 20) / PAGE as u64;
 pub(crate) struct Resident {
     /// At the last look, less what has been flushed since.
     seen: u64,
-    /// What may have come since.
+    /// Pages that may have become resident since.
     grown: u64,
     /// The most that was needed at a time.
     needed: u64,
-    /// Whether a control group's limit may be reached: see `untouched`.
+    /// Set where a control group's limit may be reached: see `untouched`.
     pub(crate) is_tight: bool,
 }
 
@@ -62,29 +62,30 @@ impl Resident {
         self.seen + self.grown
     }
 
-    /// Whether more may have come since the last look than `pages`.
+    /// True if more than `pages` pages may have come since the last count.
     pub(crate) fn has_grown_beyond(&self, pages: u64) -> bool {
         self.grown > pages
     }
 
-    /// Whether the most that was needed may be out of date.
+    /// True if the most that was needed may be out of date.
     pub(crate) fn is_stale(&self) -> bool {
         self.grown >= UNSEEN
     }
 
-    /// The kernel counts `pages` resident, `None` if it does not tell.
+    /// The kernel counts `pages` resident; `None` without its count.
     pub(crate) fn recount(&mut self, pages: Option<u64>) {
         self.seen = pages.unwrap_or(self.seen.saturating_add(self.grown));
         self.grown = 0;
     }
 
-    /// Of what is resident, `kept` pages are free.
+    /// Notes that `kept` pages of the resident ones are free.
     pub(crate) fn note_needed(&mut self, kept: u64) {
         self.needed = self.needed.max(self.seen.saturating_sub(kept));
     }
 
     /// Pages by which the process's peak would be too high if `more` pages became resident, while `warm`
-    /// pages are cached. How many marked pages the kernel has taken it does not tell: all count as resident.
+    /// pages are cached. The kernel does not report how many marked pages it has taken: all count as
+    /// resident.
     pub(crate) fn over(&self, more: u64, warm: u64) -> u64 {
         let then = self.seen + self.grown + more;
         let needed = self.needed.max(then.saturating_sub(warm));
@@ -93,7 +94,7 @@ impl Resident {
         if over == 0 { 0 } else { (over + slack / AHEAD_SHARE).min(warm) }
     }
 
-    /// What the peak may exceed `needed` pages by.
+    /// The pages by which the peak may exceed `needed` pages.
     pub(crate) fn slack(&self, needed: u64) -> u64 {
         let least = if self.is_tight { SLACK_MIN_TIGHT } else { SLACK_MIN };
         least.max(needed / SLACK_SHARE)

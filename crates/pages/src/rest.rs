@@ -1,7 +1,7 @@
 //! The helper's rest: the time after a fork in which none is started.
 //!
 //! The kernel counts the helper as a thread of the process, and some programs read that number: CPython from
-//! 3.12 on warns right after `fork` if there is more than one. So a program of one thread forks without its
+//! 3.12 on warns right after `fork` if there is more than one. A program of one thread forks without its
 //! helper, which returns with the first memory that is cached after the rest. A forked child has none.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,7 @@ const REST_NS: u64 = 50_000_000;
 
 /// See the head of this file.
 pub(crate) struct Rest {
-    /// When the rest is over; 0 if there is none.
+    /// The end of the rest; 0 if there is none.
     ends_ns: AtomicU64,
 }
 

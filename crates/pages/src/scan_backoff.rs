@@ -1,8 +1,8 @@
-//! How soon to scan huge-page windows again.
+//! The time between two scans of huge-page windows.
 //!
 //! A look costs the helper some 20 µs of processor time, which is the program's; a window found too late
-//! costs the program 512 faults. So looks follow the program: as often as it has lately taken to prove a huge
-//! page, a few times over, and less and less often when nothing more is proved.
+//! costs the program 512 faults. Scans follow the program: a few for each huge page that it lately took to
+//! prove, and fewer and fewer when nothing more is proved.
 //!
 //! ```text
 //! window set         moved           moved                          nothing more is touched
@@ -18,8 +18,8 @@ const RELAXED_NS: u64 = 2_000_000;
 const LONGEST_NS: u64 = 8_000_000;
 /// Looks in the time that the last move took to come.
 const LOOKS_PER_MOVE: u64 = 4;
-/// Time at one interval after a move, before the interval grows: a program that has overtaken its window
-/// needs so long for a huge page's worth of base pages.
+/// Time at one interval after a move, before the interval grows. A program that has overtaken its window
+/// needs as long for a huge page's worth of base pages.
 const PATIENCE_NS: u64 = 1_500_000;
 /// The least looks at one interval.
 const PATIENT_LOOKS: u64 = 4;
@@ -41,7 +41,7 @@ impl Backoff {
         Backoff { interval_ns: FIRST_NS, patience: patience(FIRST_NS), vain: 0, moved_ns: 0 }
     }
 
-    /// There is a new window: nothing is known of the program's speed.
+    /// A new window was set, of a program whose speed is not measured yet.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         *self = Backoff { moved_ns: now_ns, ..Backoff::new() };
     }

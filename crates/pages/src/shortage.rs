@@ -1,12 +1,12 @@
-//! Whether memory is short, for users of units, who could give back pages inside them.
+//! A flag for short memory, read by the users of units, who could give back pages inside them.
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// See the head of this file.
 pub(crate) struct Shortage {
-    /// Whether memory was found short since the last query.
+    /// Set if memory was found short since the last query.
     is_short: AtomicBool,
-    /// Whether there are pages inside units that could go.
+    /// Set if there are pages inside units that could go.
     is_sparse: AtomicBool,
 }
 
@@ -19,7 +19,7 @@ impl Shortage {
         self.is_short.store(true, Relaxed);
     }
 
-    /// Whether memory was short since the last call.
+    /// Returns whether memory was short since the last call.
     pub(crate) fn was_short(&self) -> bool {
         self.is_short.swap(false, Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What the lock guards: three arenas and the accounts.
+//! The state under the lock: three arenas and the accounts.
 //!
 //! | arena | holds | pages |
 //! | --- | --- | --- |
@@ -7,7 +7,7 @@
 //! | large | blocks of 4 MiB and more, and any block that grows | huge, by a window each; room behind |
 //!
 //! Accounts, in pages: `live` handed out; `cached` free, frames kept and unmarked (Warm); `marked`
-//! discardable; `resident` what the kernel has of all that. Of a block given back only what is resident
+//! discardable; `resident` what the kernel has of all that. Only the resident part of a block given back
 //! counts as cached: the rest turns cold ([`survey`](crate)).
 
 use crate::arena::{Arena, Place, Taken};
@@ -37,40 +37,39 @@ const TAGS_BYTES: usize = ARENA_BYTES / PAGE * TAG_BYTES;
 const SIDE_BYTES: usize = ARENA_BYTES / UNIT * UNIT_SIDE;
 /// Address space of the arenas and their tables.
 pub(crate) const WHOLE: usize = SPAN + ARENAS * (TAGS_BYTES + SIDE_BYTES);
-/// Where address space for a pager starts in the last arena (`annex`).
+/// The start of the pager's address space in the last arena (`annex`).
 const ANNEX_START: usize = ARENA_BYTES - ANNEX_BYTES;
-/// How many pages an arena may have.
+/// The most pages of each arena.
 const LIMITS: [u32; ARENAS] = {
     let mut limits = [(ARENA_BYTES / PAGE) as u32; ARENAS];
     limits[LARGE] = (ANNEX_START / PAGE) as u32;
     limits
 };
 const _: () = assert!(LARGE + 1 == ARENAS);
-/// Where arenas may be placed, from [`LOWEST`] on.
+/// The number of places for arenas, from [`LOWEST`] on.
 const PLACES: usize = 24 << 10;
 /// Places tried before giving up.
 const TRIES: usize = 64;
 /// Free pages behind a new large block: as much again, within these.
 const ROOM_MIN: u32 = (32 << 20) / PAGE as u32;
 const ROOM_MAX: u32 = (4usize << 30).div_euclid(PAGE) as u32;
-/// Cold pages wanted between two looks for new limits on address space.
+/// Cold pages taken between two checks for new limits on address space.
 const LIMIT_LOOK: u32 = (1 << 20) / PAGE as u32;
 /// Moves that may leave a map entry of their own.
 pub(crate) const ENTRIES_MAX: u32 = 256;
 
 static NO_BOARD: Slot = Slot::new();
 
-/// What a block will be used for.
+/// The intended use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// A block of a fixed size.
     Fixed,
-    /// A block that has grown once: it wants room behind it.
+    /// A block that has grown once: room behind it is useful.
     Growing,
     /// A block of a length whose blocks are hardly touched: frames would be wasted on it.
     Sparse,
-    /// Many units in one call, from [`LARGE_MIN`] on: a caller that asks for that many at once is about to
-    /// write them all.
+    /// Many units in one call, from [`LARGE_MIN`] on: such a caller is about to write them all.
     Batch,
     /// The target of moved page tables: it must have no frames.
     Empty,
@@ -92,12 +91,12 @@ pub(crate) struct Block {
 
 pub(crate) struct State {
     pub(crate) is_init: bool,
-    /// Where the first arena, and the side table of all, begin.
+    /// The start of the first arena, and of the side table of all.
     pub(crate) start: Addr,
     pub(crate) side: Addr,
-    /// Whether there has been a major collection.
+    /// Set after the first major collection.
     pub(crate) has_collected: bool,
-    /// Whether the annex can still be lent.
+    /// Set while the annex can still be lent.
     pub(crate) has_annex: bool,
     pub(crate) arenas: [Arena; ARENAS],
     pub(crate) live: u64,
@@ -115,23 +114,23 @@ pub(crate) struct State {
     pub(crate) probe: Addr,
     /// See there.
     pub(crate) headroom: LeastHeadroom,
-    /// Cached pages that the last check of the limits found harmless, less what was handed out cold since.
+    /// Cached pages that the last check of the limits found harmless, less the pages handed out cold since.
     pub(crate) harmless: u64,
     /// When that check was, in coarse milliseconds, and its number.
     pub(crate) checked_ms: u64,
     pub(crate) check: u32,
-    /// What was not needed of each of [`KEPT`].
+    /// The low-water mark of each of [`KEPT`].
     pub(crate) low_water: [LowWater; KEPT.len()],
     pub(crate) windows: Windows,
     pub(crate) config: Config,
     pub(crate) entries: u32,
     /// Free extents that somebody has taken out of their lists to deal with their frames, and will put back.
     pub(crate) away: usize,
-    /// Nothing may be said to the kernel but that more memory is needed.
+    /// All system calls are forbidden but those that map memory.
     pub(crate) still: bool,
-    /// Cold pages wanted since the last look for limits that another process has set.
+    /// Cold pages taken since the last check for limits that another process has set.
     pub(crate) unlimited: u32,
-    /// The end of what was ever given huge pages in the large arena.
+    /// The end of all memory that was ever given huge pages in the large arena.
     pub(crate) granted_to: Addr,
     pub(crate) slot: &'static Slot,
 }
@@ -153,18 +152,19 @@ impl State {
         Span::new(self.side + units_before * UNIT_SIDE, ANNEX_BYTES / UNIT * UNIT_SIDE)
     }
 
-    /// The program puts a mapping of its own at `place`: the annex cannot be lent any more if they meet.
+    /// Ends the lending of the annex if the program puts its own mapping there, at `place`.
     pub(crate) fn annex_is_lost_to(&mut self, place: Span) {
         self.has_annex &= self.annex().intersect(place).is_empty();
     }
 
-    /// Unmaps what is not used, and maps no more than is needed from now on.
+    /// Unmaps unused memory, and maps no more than is needed from now on.
     pub(crate) fn map_no_more_than_needed(&mut self) {
         self.release_annex();
         self.arenas.iter_mut().for_each(Arena::on_mlockall);
     }
 
-    /// `pages` cold pages are wanted: finds out now and then whether another process has limited this one.
+    /// Checks from time to time, by the `pages` cold pages taken, whether another process has limited this
+    /// one.
     pub(crate) fn check_new_limits(&mut self, pages: u32) {
         self.unlimited = self.unlimited.saturating_add(pages);
         if self.unlimited >= LIMIT_LOOK && !self.arenas[FINE].is_short() && !self.still {
@@ -175,7 +175,7 @@ impl State {
         }
     }
 
-    /// Unmaps what nobody has asked for, before everything mapped is locked into memory.
+    /// Unmaps the annex if it was not lent, before all mappings are locked into memory.
     pub(crate) fn release_annex(&mut self) {
         if core::mem::take(&mut self.has_annex) && self.arenas[LARGE].is_reserved() {
             // SAFETY: both are reserved, and the annex was lent to nobody.
@@ -309,7 +309,7 @@ impl State {
         }
     }
 
-    /// Whether the cache decays, by the mode.
+    /// True if the cache decays, by the mode.
     pub(crate) fn decays(&self) -> bool {
         self.config.discard.decays(self.has_collected)
     }
@@ -324,7 +324,7 @@ impl State {
         self.arenas.iter().map(|arena| arena.free_pages(kind)).sum()
     }
 
-    /// Free pages wanted behind a cold block of `pages` pages in `arena`.
+    /// The free pages to leave behind a cold block of `pages` pages in `arena`.
     pub(crate) fn room(&self, arena: usize, pages: u32) -> u32 {
         if arena == LARGE && !self.arenas[arena].is_short() { pages.clamp(ROOM_MIN, ROOM_MAX) } else { 0 }
     }
@@ -356,13 +356,13 @@ impl State {
         self.note_needed();
     }
 
-    /// Notes what is needed now.
+    /// Notes how much memory is needed now.
     pub(crate) fn note_needed(&mut self) {
         let kept = self.free_pages(Kind::Warm) + self.free_pages(Kind::Marked);
         self.resident.note_needed(kept);
     }
 
-    /// To be called before memory is freed: notes what was needed until now.
+    /// Notes how much memory was needed, before memory is freed.
     pub(crate) fn before_free(&mut self) {
         if self.resident.is_stale() {
             self.recount();
@@ -370,10 +370,10 @@ impl State {
     }
 
     /// Cached pages by which the process's peak would be too high if `more` pages were handed out without
-    /// frames. Of those handed out so far, `untouched` are not resident yet, but about to be.
+    /// frames. Among the pages handed out, `untouched` are about to become resident.
     ///
-    /// Two bounds, and the higher excess counts: by what is resident, and by what is handed out. The second
-    /// holds for a program that asks for all its memory first and touches it later.
+    /// The higher of two excesses counts: by resident memory, and by memory handed out. The second bound is
+    /// for a program that allocates all its memory first and touches it later.
     pub(crate) fn excess(&mut self, more: u64, untouched: u64) -> u64 {
         let warm = self.free_pages(Kind::Warm);
         if warm <= self.resident.slack(0) {
@@ -467,7 +467,7 @@ impl State {
     }
 }
 
-/// A number to place arenas by. Not for secrets: it only makes addresses differ between processes.
+/// A number to place arenas by. Only makes addresses differ between processes; no secret may depend on it.
 fn random(attempt: usize) -> u64 {
     let mut bytes = [0u8; 8];
     if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::NONBLOCK) == Ok(8) {
@@ -476,14 +476,14 @@ fn random(attempt: usize) -> u64 {
     vellum_sys::clock::now_ns().wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(attempt as u64)
 }
 
-/// What to say to the kernel of a range of cold memory, once the lock is given back.
+/// The kernel's advice for a range of cold memory, given after the lock is released.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Advice {
     pub(crate) wanted: Option<Span>,
     pub(crate) unwanted: Option<Span>,
     /// A window may have to move soon.
     pub(crate) watch: bool,
-    /// The first huge page that is wanted has to show that it is cheap.
+    /// The first huge page must show that it is cheap.
     pub(crate) is_trial: bool,
 }
 

@@ -1,14 +1,13 @@
-//! What of a freed block is resident: only that stays in the cache.
+//! The resident part of a freed block, which alone stays in the cache.
 //!
-//! A block that was handed out without frames may have been touched here and there only. Cached as a
-//! whole it would be handed out again piece by piece, until every page of it is resident: sparse memory
-//! would turn dense. So such a block is looked at when it is given back. Runs of at least [`RUN_MIN`]
-//! resident pages stay warm, everything else turns cold. A block that was handed out warm, as all are
-//! after a while, is resident throughout and costs nothing here.
+//! A block that was handed out without frames may have been touched here and there only. Cached as a whole it
+//! would be handed out again piece by piece, until every page of it is resident: sparse memory would turn
+//! dense. Therefore such a block is surveyed when it is given back. Runs of at least [`RUN_MIN`] resident
+//! pages stay warm, everything else turns cold. A block that was handed out warm, as all are after a while,
+//! is resident throughout and costs nothing here.
 //!
-//! `mincore` tells at once that a block is mostly empty. It takes the shared page of zeros, which a program
-//! that only reads is given, for a resident one; so the runs of larger blocks are found by
-//! `/proc/self/pagemap`, where that can be had.
+//! `mincore` finds at once that a block is mostly empty. The call counts the shared page of zeros, which a
+//! read maps, as resident. In larger blocks `/proc/self/pagemap` finds the runs instead, if it is available.
 
 use crate::units::PAGE;
 use vellum_sys::map::{self, RESIDENCY_MAX};
@@ -22,7 +21,7 @@ const MAPPED_MIN: usize = 32;
 /// Places looked at to learn that a large block is empty.
 const SAMPLES: usize = 8;
 
-/// What is to be done with a block.
+/// The treatment of a block.
 #[derive(Debug)]
 pub(crate) enum Survey {
     /// All of it is resident, or nothing can be learnt.
@@ -83,7 +82,7 @@ impl Survey {
 }
 
 impl Parts {
-    /// The next run in `rest`, empty and at its end if there is none.
+    /// The next run in `rest`; empty, at the end of `rest`, if there is none.
     pub(crate) fn next(&self, rest: Span) -> Part {
         let (mut run, mut resident) = (Span::new(rest.start, 0), 0);
         let is_long = |run: Span| run.bytes >= self.run_min * PAGE;

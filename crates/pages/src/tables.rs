@@ -1,8 +1,8 @@
-//! The tables beside memory that goes back: where they say nothing, their frames go, too.
+//! The tables beside free memory: where they are empty, their frames go, too.
 //!
 //! Tags are 16 bytes a page and side records 128 a unit, 12 MiB for a burst of 2 GiB. Inside a free extent
-//! every tag is empty, and every record is of a unit that is none: zeros say the same of both. The kernel's
-//! page tables are 8 bytes a page and go when a range is mapped anew.
+//! every tag is empty and every record is of no unit, so zeros may replace them. The kernel's page tables are
+//! 8 bytes a page, and are freed when a range is mapped anew.
 //!
 //! Tables go with frames that are flushed, and after many blocks that were hardly touched were freed: those
 //! leave tables only.
@@ -26,7 +26,7 @@ const TABLES: usize = 2;
 const SWEEP_PAGES: u32 = (64 << 20) / PAGE as u32;
 
 impl Arena {
-    /// The pages of the tables that say nothing but of the inside of the extent of `pages` pages at `page`.
+    /// The pages of the tables that describe only the inside of the extent of `pages` pages at `page`.
     fn tables_within(&self, page: PageNo, pages: u32) -> [Span; TABLES] {
         let tag = |page: u32| self.place.tags + page as usize * TAG_BYTES;
         let record = |unit: u32| self.place.side + unit as usize * UNIT_SIDE;
@@ -45,7 +45,8 @@ impl Arena {
         }
     }
 
-    /// Maps the whole huge pages of the cold extent of `pages` pages at `page` anew: the kernel's tables go.
+    /// Maps the whole huge pages of the cold extent of `pages` pages at `page` anew, which frees the kernel's
+    /// tables.
     fn renew_inside(&self, page: PageNo, pages: u32) {
         let huge = self.span(page, pages).whole(HUGE);
         // SAFETY: nobody has the extent, and it has no contents.
@@ -56,8 +57,8 @@ impl Arena {
 }
 
 impl Pages {
-    /// Gives back the frames of tables beside those of `victims` that have become cold. They are out of
-    /// their lists still, so nobody needs what is inside.
+    /// Gives back the frames of tables beside those of `victims` that have become cold. The victims are still
+    /// out of their lists, so the tables inside are not needed.
     pub(crate) fn flush_tables(&self, victims: &[Victim]) {
         let is_worth = |victim: &&Victim| victim.kind == Kind::Cold && victim.pages() >= WORTH_PAGES;
         if !victims.iter().any(|victim| is_worth(&victim)) {

@@ -5,11 +5,10 @@
 //! tags   │ H . . . . . T │ H │ H ...      H head, T tail (a one-page extent has a head only), . nothing
 //! ```
 //!
-//! Invariants: an extent, free or used, has its length and state in the tag of its first page and of its
-//! last; every other tag says [`Kind::Inside`]. So the neighbours of an extent are found in constant time
-//! (boundary tags, Knuth 1973), and whether an address starts an extent is never guessed. The table is
-//! address space claimed beside its arena; only the pages of tags in use are resident: at most 16 bytes a
-//! page, 0.4 %.
+//! Invariants: the tags of an extent's first and last page, free or used, hold its length and state; every
+//! other tag is [`Kind::Inside`]. Neighbours are found in constant time (boundary tags, Knuth 1973), and the
+//! start of an extent is never guessed. The table is address space claimed beside its arena; only the pages
+//! of tags in use are resident: at most 16 bytes a page, 0.4 %.
 
 use core::fmt;
 use vellum_sys::Addr;
@@ -22,13 +21,13 @@ pub(crate) const NONE: PageNo = u32::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Not the first or last page of an extent.
+    /// Not at the end of an extent.
     Inside = 0,
     /// Handed out.
     Used,
     /// Free, frames kept, contents undefined.
     Warm,
-    /// Free, told to the kernel as discardable: frames may be there.
+    /// Free, and discardable for the kernel: frames may be there.
     Marked,
     /// Free, no frames: the next touch finds zeros.
     Cold,
@@ -50,15 +49,15 @@ impl Kind {
 
 /// Facts about an extent that travel with it.
 pub(crate) mod flag {
-    /// Has a map entry of its own somewhere in it: flushing maps it anew, which joins the entries again.
+    /// Has a separate map entry in it: flushing maps it anew, which joins the entries again.
     pub(crate) const ENTRY: u8 = 1 << 0;
-    /// Of a used extent: a part of it had no frames when it was handed out, so how much of it is resident is
-    /// not known. Of a warm one: some of its pages are not.
+    /// A used extent of which a part had no frames when it was handed out: its resident part is not known. A
+    /// warm extent of which some pages are not resident.
     pub(crate) const UNTOUCHED: u8 = 1 << 1;
     /// Some of it may be in huge pages.
     pub(crate) const HUGE: u8 = 1 << 2;
-    /// The program changed its mapping's attributes (protection, locking, inheritance): it must be mapped
-    /// anew before it is used again.
+    /// The program changed the mapping's attributes (protection, locking, inheritance): the extent must be
+    /// mapped anew before its next use.
     pub(crate) const TAINTED: u8 = 1 << 3;
     /// Handed out as a mapping of the program's own: `munmap` gives it back, `free` does not.
     pub(crate) const MAPPING: u8 = 1 << 4;
@@ -80,7 +79,7 @@ pub(crate) struct Run {
     pub(crate) kind: Kind,
 }
 
-/// One page's record.
+/// The record of one page.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Tag {
@@ -145,7 +144,7 @@ impl Tags {
         }
     }
 
-    /// Makes both ends of an extent say nothing.
+    /// Empties the tags at both ends of an extent.
     #[inline]
     pub(crate) fn erase(&mut self, start: PageNo, pages: u32) {
         self.at(start).kind = Kind::Inside;

@@ -2,7 +2,7 @@
 
 pub use vellum_sys::{HUGE, PAGE, round_up};
 
-/// Bytes of a unit: what the front asks for to cut small blocks from.
+/// Bytes of a unit, which `malloc` cuts small blocks from.
 pub const UNIT: usize = 64 << 10;
 /// Bytes of side metadata kept for each unit, for its owner.
 pub const UNIT_SIDE: usize = 128;
@@ -13,10 +13,10 @@ pub(crate) const UNIT_PAGES: u32 = (UNIT / PAGE) as u32;
 pub const ALIGN_MAX: usize = 1 << 30;
 /// The largest block served: a quarter of an arena.
 pub const BLOCK_MAX: usize = ARENA_BYTES / 4;
-/// Address space at the end of the last arena that is kept for a pager (`annex`): what its objects may take
-/// (256 GiB, and one page), units, and a huge page's alignment.
+/// Address space at the end of the last arena, kept for a pager (`annex`): for its objects (256 GiB, and one
+/// page), units, and a huge page's alignment.
 pub const ANNEX_BYTES: usize = (256 << 30) + ANNEX_UNITS + ALIGN_MAX;
-/// How much of that, from its start, has a side table.
+/// The part of it, from its start, that has a side table.
 pub const ANNEX_UNITS: usize = 32 << 30;
 /// Address space of one arena; page numbers fit 32 bits.
 pub(crate) const ARENA_BYTES: usize = 1 << 40;
@@ -24,8 +24,8 @@ pub(crate) const ARENA_BYTES: usize = 1 << 40;
 pub const LARGE_MIN: usize = 2 * HUGE;
 /// Below this much memory in use a process gets base pages only, so that small programs stay small.
 pub const DENSE_MIN: usize = 12 << 20;
-/// Below this size a block that must move is copied: a warm copy is faster than moving page tables
-/// (`vellum papers douglas` measures the crossover; it lay at 256 KiB on every machine tried).
+/// Below this size a block that must move is copied, as a warm copy is faster than moving page tables
+/// (measured by `vellum papers douglas`: the crossover lay at 256 KiB on every machine tried).
 pub const MOVE_MIN: usize = 256 << 10;
 
 /// The bytes of `pages` pages.

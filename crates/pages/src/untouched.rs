@@ -1,18 +1,18 @@
 //! Memory that is handed out with frames and never touched, under a control group's limit.
 //!
-//! A block that gets cached frames keeps them, also where the program touches little of it. Without Vellum
-//! those frames would not be there, and a program that fits its limit could be killed for them. So where
-//! the limit may be reached, the kernel may take what is not written:
+//! A block that gets cached frames keeps them, even if the program touches little of it. Without Vellum those
+//! frames would not be there, and a program that fits its limit could be killed for them. Therefore the
+//! kernel may take unwritten pages where the limit may be reached:
 //!
-//! - a block with undefined contents is marked discardable (`MADV_FREE`) as it is handed out. A page that
+//! - a block with undefined contents is marked discardable (`MADV_FREE`) when it is handed out. A page that
 //!   is written stays; under pressure the kernel takes the others. This costs a third of a fault a page;
 //! - a block that must read as zero gets cold memory, as clearing cached frames would write them. Only where
 //!   the last block of that length was touched throughout are frames cleared, up to a part of what the
-//!   process holds. Then a block is cold again, the *probe*: if it is not touched when the next block is
-//!   wanted, no length counts as touched any more.
+//!   process holds. Then a block is cold again, the *probe*: if it is still untouched at the next request, no
+//!   length counts as touched any more.
 //!
-//! A process far below its limit pays nothing: frames that are never touched are part of what it held before,
-//! so they cannot come to more.
+//! A process far below its limit pays nothing. Frames that are never touched are part of the memory it had
+//! before, so they cannot add to it.
 
 use crate::arena::Taken;
 use crate::bins::Lengths;
@@ -23,7 +23,7 @@ use crate::units::{PAGE, UNIT_PAGES};
 use vellum_sys::{Addr, map};
 use vellum_wire::Counter;
 
-/// What may be cleared before a probe is due: this part of what the process holds.
+/// The part of the process's memory that may be cleared before a probe is due.
 const CLEARED_PART: u64 = 16;
 /// A process that holds less than this part of its limit is far below it.
 const FAR_PART: u64 = 16;
@@ -37,7 +37,7 @@ impl State {
 }
 
 impl Pages {
-    /// What a new block of `pages` pages is taken for.
+    /// The use of a new block of `pages` pages.
     pub(crate) fn use_for(&self, pages: u32, zero: bool) -> Use {
         if !zero || pages < UNIT_PAGES {
             return Use::Fixed;

@@ -1,7 +1,7 @@
-//! The list of vacated runs: memory in use whose contents nobody needs until its owner says otherwise.
+//! The list of vacated runs: memory in use whose contents its owner does not need for now.
 //!
-//! Few and large, as a collector vacates regions, not objects. A list that is full forgets the smallest run:
-//! it is not flushed then, which costs time and never contents.
+//! Few and large, as a collector vacates regions, not objects. A full list drops the smallest run, which is
+//! then not flushed: this costs time and never contents.
 //!
 //! # Invariants
 //! Runs are whole pages, none empty, none overlapping or adjacent to another, in the order of their
@@ -71,7 +71,7 @@ impl Vacant {
         Some(run)
     }
 
-    /// Puts `new` in the place of `count` runs from `first` on, and forgets the smallest where there are too
+    /// Puts `new` in the place of `count` runs from `first` on, and drops the smallest where there are too
     /// many.
     fn splice(&mut self, first: usize, count: usize, new: &[Span]) {
         let mut all = [Span::EMPTY; RUNS_MAX + 2];

@@ -1,4 +1,4 @@
-//! Walks over what is handed out, for those who count it.
+//! Walks over all memory in use, for callers that count it.
 
 use crate::pages::Pages;
 use crate::state::ARENAS;
@@ -42,7 +42,8 @@ impl Pages {
         }
     }
 
-    /// Calls `look` while nothing is handed out, given back or unmapped. It must not call the page layer.
+    /// Calls `look` while nothing is handed out, given back or unmapped. The callback must not call the page
+    /// layer.
     pub fn while_still<R>(&self, look: impl FnOnce() -> R) -> R {
         let _state = self.state.lock();
         look()

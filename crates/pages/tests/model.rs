@@ -1,8 +1,7 @@
 //! The page layer against a plain model: a map from addresses to lengths and fill bytes.
 //!
-//! After each operation every live block still holds what was written to it, no two blocks overlap, memory
-//! that was asked to be zero is, and the layer's own invariants hold. proptest prints the failing case and
-//! its seed.
+//! After each operation every live block still holds the bytes written to it, no two blocks overlap, zeroed
+//! memory is zero, and the layer's invariants hold. A failure prints the case and its seed.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -55,7 +54,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What the model knows of a block.
+/// The model's record of a block.
 #[derive(Clone, Copy)]
 struct Block {
     bytes: usize,
@@ -65,7 +64,7 @@ struct Block {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// Of the layer's own.
+    /// A block of the layer.
     Block,
     /// A mapping of the program's, as it was handed out.
     Mapping,
