@@ -1,8 +1,8 @@
-//! A bit for each page of the span, and the one rule by which a page may lose contents that nobody needs
-//! (section 4.1 of the source).
+//! A bit for each page of the span, and the rule by which a page may lose contents that nobody needs (section
+//! 4.1 of the source).
 //!
-//! The program says of a page that it is needed, or is not, without a lock and without a system call. The
-//! evicting thread drops what is not needed. That is sound because of the order in which the two do things:
+//! The program marks a page as needed or not needed without a lock and without a system call. The evicting
+//! thread drops pages that are not needed. The order of the two threads' steps makes this sound:
 //!
 //! | the program, before it uses a page again | the evicting thread, before it drops a page |
 //! | --- | --- |
@@ -78,7 +78,7 @@ impl<'w> Bits<'w> {
         word.fetch_or(bits & mask, Ordering::AcqRel);
     }
 
-    /// How many bits of pages `start..end` are set.
+    /// The number of set bits of pages `start..end`.
     pub(crate) fn count(self, start: u32, end: u32) -> u32 {
         if start >= end {
             return 0;
@@ -118,7 +118,7 @@ impl Announced {
         Announced(AtomicU64::new(0))
     }
 
-    /// Calls `drop_unneeded`, which looks at the bits of pages `start..end` and drops what is not needed.
+    /// Calls `drop_unneeded`, which reads the bits of pages `start..end` and drops pages that are not needed.
     pub(crate) fn during<T>(&self, start: u32, end: u32, drop_unneeded: impl FnOnce() -> T) -> T {
         self.0.store(u64::from(start) << 32 | u64::from(end), Ordering::Release);
         fence(Ordering::SeqCst);

@@ -1,11 +1,11 @@
 //! Vellum's own pager.
 //!
-//! A program, or the collector of its language, that does not fit the memory it may use is slowed ten times
-//! by the kernel's paging, which knows nothing of what the pages hold. Here the program pages itself: its
-//! blocks are *memory objects* that together get a fixed number of page *frames*, with a file behind them,
-//! the *store*. Neither privilege nor a swap device is needed. The source is Cooper, Nettles and Subramanian
-//! 1992, section 4, whose *external pager* under Mach knew which pages are *discardable*: those are neither
-//! written when they go nor read when they come back.
+//! A program, or the collector of its language, that does not fit its memory is slowed ten times by the
+//! kernel's paging, which treats all pages alike. Here the program pages itself: its blocks are *memory
+//! objects* that share a fixed number of page *frames*, with a file behind them, the *store*. Neither
+//! privilege nor a swap device is needed. The source is Cooper, Nettles and Subramanian 1992, section 4.
+//! Their *external pager* under Mach has *discardable* pages, which are neither written when they go nor read
+//! when they come back.
 //!
 //! ```text
 //!   program ── touches a page ──▶ kernel ── reads it, if it is not in memory ──▶ store, mapped into the span
@@ -15,36 +15,36 @@
 //!   bits ─────────────────────▶  gate (thread) ◀──────── opens and shuts ── evicting thread
 //! ```
 //!
-//! The store is mapped, shared, where the objects are. So the kernel answers every fault, of the program and
-//! of a system call alike, and no code of ours is on the path of a fault. Which pages leave, and when, is
+//! The store is mapped, shared, where the objects are. The kernel answers every fault, of the program and of
+//! a system call alike, and no code of ours is on the path of a fault. Which pages leave, and when, is
 //! decided in user mode by one thread.
 //!
 //! # Words
 //! The span is mapped in *steps* of 2 MiB; where in the store a step lies is its *place*. A page of an object
 //! is *needed* or *discardable*. A *frame* is a page of the store in memory. A *round* is a run of pages that
-//! leaves together: it is unmapped, written, and later dropped from memory unless the program has touched it
+//! leaves together. It is unmapped, written, and later dropped from memory unless the program has touched it
 //! again.
 //!
 //! # Invariants
-//! * Every page of every object has room in the store before it is handed out: a full disk is an error when
-//!   memory is asked for, never a fault that cannot be answered.
+//! * Every page of every object has room in the store before it is handed out. A full disk is an error of the
+//!   allocation, never a fault that cannot be answered.
 //! * A page whose `used` bit is clear reads as zero.
 //! * The contents of a page are dropped unwritten only while its range is announced and it is discardable
-//!   (`bits` says why no lock is needed).
-//! * At most `frames` pages of the store are in memory, but for what arrives between two looks of the
-//!   evicting thread: it looks each millisecond while pages arrive, and the gate holds faults when 31/32 are
-//!   reached.
+//!   (`bits` explains why no lock is needed).
+//! * At most `frames` pages of the store are in memory, apart from those that arrive between two rounds of
+//!   the evicting thread's work. It works each millisecond while pages arrive, and the gate holds faults when
+//!   31/32 are reached.
 //!
 //! # What the kernel must allow
 //! A file system on a disk that can set room aside (`fallocate`): ext4, xfs, btrfs; not one in memory. From
 //! Linux 6.5 `cachestat` counts pages; where it is missing or forbidden, `mincore` does, more slowly.
 //!
 //! # Where things are [`pager`](Pager) is what a program calls; `life` starts and ends it, `uses` makes
-//! objects and says of their pages whether they are needed, `mappings` are objects that are the program's
-//! mappings, `request` asks the evicting thread, `fork` is for children. `evict` is that thread, with `sweep`
-//! (what leaves), `ahead` (what is read before it is asked for), `gate` and `look` (what is in memory).
-//! `objects`, `bits` and `table` are the records, [`store`] is the file, `share` follows control groups and
-//! memory that is not paged, [`process`] is the one pager of a process, [`stats`] counts as the source's
+//! objects and marks their pages as needed or not, `mappings` are objects that are the program's mappings,
+//! `request` passes requests to the evicting thread, `fork` is for children. `evict` is that thread, with
+//! `sweep` (the pages that leave), `ahead` (reading ahead), `gate` and `look` (the pages in memory).
+//! `objects`, `bits` and `table` are the records, [`store`] is the file, and [`process`] is the pager of a
+//! process. `share` follows control groups and memory that is not paged, [`stats`] counts as the source's
 //! tables do.
 //!
 //! # Departures from the source

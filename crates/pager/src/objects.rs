@@ -2,17 +2,17 @@
 //!
 //! Each run has a tag at its first page and one at its last, so that neighbours find each other (Knuth,
 //! boundary tags). Free runs are in lists by powers of two of their lengths. An object is made in the first
-//! list that has room for it, at the lowest address of several, which keeps the tables short; a collector's
+//! list that has room for it, at the lowest address of several, which keeps the tables short. A collector's
 //! blocks are many and small, and so are the holes between them.
 //!
-//! A program gives back any part of a mapping of its own, so that the starts of mappings also have a bit
-//! each, by which the mapping around a page is found.
+//! A program gives back any part of its mappings, so the starts of mappings have a bit each, too, by which
+//! the mapping around a page is found.
 
 use crate::table::{Table, Zero};
 use crate::units::PageNo;
 use rustix::io::Errno;
 
-/// What an object was made for.
+/// The purpose of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
@@ -44,7 +44,7 @@ unsafe impl Zero for Tag {}
 
 /// Lists of free runs: list `n` has those of 2^n pages and more, but less than 2^(n+1).
 const LISTS: usize = u32::BITS as usize;
-/// Runs of a list tried before the best of them is taken.
+/// Runs of a list that are tried before the best is taken.
 const TRIES: usize = 16;
 /// The longest mapping.
 pub(crate) const MAPPING_PAGES_MAX: u32 = 1 << 16;
@@ -126,8 +126,8 @@ impl Objects {
         }
     }
 
-    /// The free run at the lowest address among `tries` of `list` that have room for an object of `len`
-    /// pages, and how many pages of it to skip for its alignment.
+    /// Finds the free run at the lowest address among `tries` of `list` with room for an object of `len`
+    /// pages. Returns it, and the pages of it to skip for the alignment.
     fn fit(&self, list: usize, tries: usize, len: u32, align: u32, span_page: usize) -> Option<(u32, u32)> {
         let mut best: Option<(u32, u32)> = None;
         let mut at = self.free[list];
@@ -144,8 +144,8 @@ impl Objects {
         best
     }
 
-    /// Makes an object of `len` pages whose first page's number is a multiple of `align`, given that page
-    /// `span_page` of the address space is the span's first.
+    /// Makes an object of `len` pages whose first page's number is a multiple of `align`. Page `span_page` of
+    /// the address space is the span's first.
     pub(crate) fn create(&mut self, kind: Kind, len: u32, align: u32, span_page: usize) -> Option<PageNo> {
         let lists = list_of(len)..LISTS;
         let fit = |tries| lists.clone().find_map(|list| self.fit(list, tries, len, align, span_page));
@@ -243,7 +243,7 @@ impl Objects {
         true
     }
 
-    /// Checks every tag; names what is wrong.
+    /// Checks every tag; an error names the fault.
     #[cfg(test)]
     pub(crate) fn validate(&mut self) -> Result<(), &'static str> {
         let (mut at, mut free, mut was_free) = (0, 0, false);

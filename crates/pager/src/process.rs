@@ -1,11 +1,12 @@
 //! The pager of a process: one, started when it is first needed, if the user has limited the page frames.
 //!
 //! `malloc`'s big blocks and the collector's blocks are its memory objects, and share its frames. Most
-//! processes of a job have neither, so nothing is started, and no store made, before somebody asks for one
-//! ([`ready`]). If it cannot be started, one line says why and what to do, and nothing is paged.
+//! processes of a job have neither, so nothing is started, and no store made, before the first request
+//! ([`ready`]). If the pager cannot be started, one line gives the reason and the remedy, and nothing is
+//! paged.
 //!
-//! This file alone has the crate's statics: `malloc` and the collector use the pager of their process, and
-//! the C library's handlers of forks and signals pass nothing by which to find it.
+//! All statics of the crate are here. `malloc` and the collector use the pager of their process, and the C
+//! library passes no argument to handlers of forks and signals.
 
 use crate::pager::{Config, Pager, StartError};
 use crate::store::FileStore;
@@ -40,7 +41,7 @@ static PROCESS: Process = Process {
 /// The pager of the process that forks, for the handler of SIGSEGV, which gets no argument.
 pub(crate) static FORKS: AtomicPtr<Pager> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Nothing is paged.
+/// Paging is off.
 const OFF: u32 = 0;
 /// The first request for the pager starts it.
 const ASKED: u32 = 1;
@@ -49,7 +50,7 @@ const ON: u32 = 2;
 /// Reserved address space for the span.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Where it starts.
+    /// Its first address.
     pub start: Addr,
     /// The pages there may be.
     pub pages: u32,
@@ -57,7 +58,7 @@ pub struct Place {
     pub near_pages: u32,
 }
 
-/// Finds reserved address space; `None` if there is none.
+/// Finds reserved address space; `None` without any.
 pub type Placer = fn() -> Option<Place>;
 
 /// Has the span lie where `placer` finds a place.
@@ -65,9 +66,8 @@ pub fn place_by(placer: Placer) {
     *PROCESS.placer.lock() = Some(placer);
 }
 
-/// Has memory objects paged from the first one on, in page frames of `bytes` bytes together, to a store at
-/// `path` ([`FileStore::at`] says what that may be). False if there are too few frames or too many, or no
-/// such path can be.
+/// Pages memory objects from the first one on, in page frames of `bytes` bytes together, to a store at `path`
+/// (see [`FileStore::at`]). False if there are too few frames or too many, or no such path can be.
 pub fn page_to(path: &[u8], bytes: u64) -> bool {
     let frames =
         u32::try_from(bytes / PAGE as u64).ok().filter(|frames| (FRAMES_MIN..=FRAMES_MAX).contains(frames));
@@ -93,7 +93,7 @@ pub fn pager() -> &'static Pager {
     &PROCESS.pager
 }
 
-/// Starts the pager, once; says so if it cannot be. Requests made meanwhile wait.
+/// Starts the pager, once, or prints why it cannot be started. Other requests wait meanwhile.
 #[cold]
 fn start() -> bool {
     let _undisturbed = Undisturbed::new();
@@ -147,13 +147,13 @@ fn complain(error: StartError) {
         .write();
 }
 
-/// Whether there is a pager, or there may soon be.
+/// True if there is a pager, or may soon be one.
 pub fn is_paging() -> bool {
     PROCESS.stage.load(Ordering::Acquire) != OFF
 }
 
-/// Has the pager's threads make the call that the calling thread has just made. What its arguments point to
-/// must not be paged.
+/// Has the pager's threads make the call that the calling thread has just made. Memory that its arguments
+/// point to must not be paged.
 pub fn follow(change: Change) {
     let _undisturbed = Undisturbed::new();
     // A start that has begun ends first: its threads may have been born before the call.

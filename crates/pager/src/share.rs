@@ -1,19 +1,20 @@
-//! How many frames the control groups of this process leave it, and what of its memory is not paged.
+//! The frames that the control groups of this process leave it, and the memory of the process that is not
+//! paged.
 //!
-//! Frames beyond a group's limit are no frames: the kernel kills the process that takes them. So the pager
-//! works with fewer than it was asked for where a group allows no more, and with more again when there is
-//! room. It looks when it starts, twenty times a second while pages arrive, and every second otherwise.
+//! Frames beyond a group's limit are no frames: the kernel kills the process that takes them. The pager works
+//! with fewer frames than requested where a group allows no more, and with more again when there is room. The
+//! groups are read at the start, twenty times a second while pages arrive, and every second otherwise.
 //!
-//! Of what the group leaves to this process, its resident frames and what may still be taken, frames get
-//! three quarters. The last quarter is for what is not paged and grows beside them, between two looks: small
-//! blocks, stacks, the program's own mappings, the pager's records (some twenty bytes a page of an object)
-//! and the kernel's page tables. Of several paged processes in one group each leaves a quarter of what it
-//! sees, so that together they leave some room, however many they are.
+//! Frames get three quarters of the memory that the group leaves to this process: its resident frames and the
+//! rest of the limit. The last quarter is for unpaged memory, which grows beside them between two readings:
+//! small blocks, stacks, the program's own mappings, the pager's records (some twenty bytes a page of an
+//! object) and the kernel's page tables. If several paged processes are in one group, each leaves a quarter
+//! of the rest, so together they always leave some room.
 //!
-//! Where all memory of a process is paged, frames are to be the bound of all of it. Then memory that
-//! cannot be paged (the program's code, stacks, mappings that are not private or not anonymous, the
-//! pager's records) is taken out of the frames as far as it is more than [`BESIDE`], which every process
-//! has. A quarter of the frames that were asked for stay in any case: with none, nothing would go on.
+//! If all memory of a process is paged, the frames bound all of it. Then unpageable memory beyond [`BESIDE`],
+//! which every process has, is taken out of the frames: the program's code, stacks, mappings that are not
+//! private or not anonymous, the pager's records. A quarter of the requested frames always stays: with none,
+//! the program could not go on.
 
 use crate::units::{FRAMES_MIN, PAGE};
 use vellum_sys::limits::{Limits, SCRATCH};
@@ -24,17 +25,17 @@ const BESIDE: u64 = 8 << 20;
 /// The part of the frames that stay, whatever is beside them.
 const LEAST_PART: u32 = 4;
 
-/// Of this many parts of the remaining memory, frames get all but one.
+/// Frames get all but one of this many parts of the remaining memory.
 const PARTS: u64 = 4;
 
-/// The groups that limit this process, as they were when it was asked.
+/// The groups that limit this process, as read at the start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
     limits: Limits,
 }
 
 impl Share {
-    /// Looks up the groups. What has no room to look is not limited.
+    /// Looks up the groups. Without memory for that, the process counts as not limited.
     pub(crate) fn discover() -> Share {
         let Ok(scratch) = map::reserve_writable(SCRATCH) else { return Share { limits: Limits::unknown() } };
         // SAFETY: zeros that this function has mapped, and whose address no other code has.
@@ -44,7 +45,7 @@ impl Share {
         Share { limits }
     }
 
-    /// How many of `asked` frames may be used, of which `resident` are in memory already.
+    /// The number of `asked` frames that may be used, of which `resident` are in memory already.
     ///
     /// They are pages of a file, so that a group may count them as available, in part: never are they counted
     /// twice.
@@ -65,12 +66,12 @@ fn share_of(asked: u32, available: u64) -> u32 {
     u32::try_from(share).unwrap_or(u32::MAX).clamp(FRAMES_MIN, asked.max(FRAMES_MIN))
 }
 
-/// What of the process's memory is not paged.
+/// The process's memory that is not paged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beside {
     /// Pages, when they were looked at last.
     pages: u64,
-    /// What they may have grown by until the next look: the most that they have lately.
+    /// The expected growth until the next measurement: the largest recent one.
     growth: u64,
     /// The most there were.
     most: u64,
@@ -81,14 +82,14 @@ impl Beside {
         Beside { pages: 0, growth: 0, most: 0 }
     }
 
-    /// What there is when a pager with `asked` frames starts, which a process does that still loads its
-    /// libraries, more often than not.
+    /// The first value, when a pager with `asked` frames starts, mostly while the process still loads its
+    /// libraries.
     pub(crate) fn at_start(asked: u32) -> Beside {
         const PART: u64 = 4;
         Beside { growth: u64::from(asked) / PART, ..Beside::none().measure(0) }
     }
 
-    /// What there is now, when `resident` frames are in memory.
+    /// The present value, when `resident` frames are in memory.
     pub(crate) fn measure(self, resident: u32) -> Beside {
         let Some(all) = usage::resident() else { return Beside::none() };
         self.follow(all.saturating_sub(u64::from(resident)))
@@ -99,7 +100,7 @@ impl Beside {
         Beside { pages, growth: grown.max(self.growth / 8 * 7), most: self.most.max(pages) }
     }
 
-    /// How many of `asked` frames that leaves.
+    /// The number of `asked` frames that this leaves.
     pub(crate) fn leaves(self, asked: u32) -> u32 {
         left_of(asked, self.pages + self.growth)
     }

@@ -2,8 +2,8 @@
 //!
 //! A page that leaves is *discarded* (nobody needs it) or *written*, if it has changed since it was last
 //! written. A page that is in memory at one look, and was not at the look before though the store had
-//! contents for it, was *read*. Between two looks no page can come and go, as only the evicting thread drops
-//! pages, after it has looked; but for what the kernel itself takes when memory is short.
+//! contents for it, was *read*. Between two scans no page can come and go: only the evicting thread drops
+//! pages, after a scan, apart from those that the kernel takes when memory is short.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_wire::{Counter, Slot};

@@ -1,10 +1,10 @@
 //! The store: the file that memory objects are pages of.
 //!
-//! It has no name, so that nothing is left behind however the process ends. Room is set aside before a page
-//! may need it: a full disk is an error when memory is asked for.
+//! The file has no name, so no end of the process can leave it behind. Room is set aside before a page may
+//! need it: a full disk is an error of the allocation.
 //!
-//! The descriptor is the evicting thread's, whose table of descriptors is its own. Nothing here allocates by
-//! `malloc` or uses thread-local storage.
+//! The descriptor is the evicting thread's, whose table of descriptors is its own. This code neither
+//! allocates by `malloc` nor uses thread-local storage.
 
 use crate::units::PAGE;
 use core::ffi::CStr;
@@ -19,10 +19,10 @@ use vellum_sys::{Line, raw};
 const PATH_MAX: usize = 4096;
 /// Permissions of a store while it may have a name: its owner's alone.
 const MODE: u32 = 0o600;
-/// Permissions afterwards: a process that has changed its user opens it again for a forked child, by `/proc`,
-/// which lets in none but those who may read the process's memory.
+/// Permissions afterwards. A process that has changed its user opens the store again for a forked child, by
+/// `/proc`, which admits only processes that may read this one's memory.
 const NAMELESS_MODE: u32 = 0o666;
-/// How often a store without a name is given one for a moment, on file systems that make none without.
+/// Tries to give a store a name for a moment, on file systems that make no files without.
 const NAMES: u32 = 64;
 
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
@@ -65,8 +65,8 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// A store at `path`: a directory, in which a file without a name is made, or the name of a file that
-    /// does not exist yet, which is made without it. `None` if the path is too long.
+    /// A store at `path`: a directory, for a file without a name, or the name of a file that does not exist
+    /// yet, which is then made without it. `None` if the path is too long.
     pub fn at(path: &[u8]) -> Option<FileStore> {
         let mut bytes = [0; PATH_MAX];
         // Room for the name that `open_briefly` adds, and the zero.
@@ -127,7 +127,7 @@ impl FileStore {
     }
 }
 
-/// Flags of `sync_file_range`: wait for what is being written, and begin to write what has changed.
+/// Flags of `sync_file_range`: wait for writes in progress, and begin to write changed pages.
 const WAIT_BEFORE: usize = 1;
 const WRITE: usize = 2;
 
@@ -147,11 +147,11 @@ fn bytes(pages: u32) -> u64 {
 
 /// Ranges are in pages of the file: the first, and how many.
 impl FileStore {
-    /// Opens the store, for the calling thread, and tries what it must be able to do.
+    /// Opens the store, for the calling thread, and tries the calls that it needs later.
     ///
     /// # Errors
-    /// The errno that tells why there is none; `OPNOTSUPP` if the file system keeps its files in memory or
-    /// cannot set room aside.
+    /// The errno of the failure; `OPNOTSUPP` if the file system keeps its files in memory or cannot set room
+    /// aside.
     pub fn open(&self) -> Result<(), Errno> {
         const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
         let file = self.open_file()?;
@@ -172,7 +172,7 @@ impl FileStore {
     /// Has room for the range, which nobody has written to, whatever becomes of the disk.
     ///
     /// # Errors
-    /// `NOSPC`, `DQUOT` or `FBIG` if there is none; `OPNOTSUPP` where that cannot be had.
+    /// `NOSPC`, `DQUOT` or `FBIG` without room; `OPNOTSUPP` if the file system cannot set any aside.
     pub(crate) fn set_aside(&self, first: u32, pages: u32) -> Result<(), Errno> {
         again(|| rustix::fs::fallocate(self.file(), FallocateFlags::empty(), bytes(first), bytes(pages)))
     }
@@ -183,8 +183,8 @@ impl FileStore {
         again(|| rustix::fs::fallocate(self.file(), flags, bytes(first), bytes(pages)))
     }
 
-    /// Makes a hole of the file's first byte, which no object has: too short for a block of the disk to go,
-    /// so that nothing waits for the file's extents. While it is made, the kernel has all faults wait that
+    /// Makes a hole of the file's first byte, which no object has. It is too short to free a block of the
+    /// disk, so nothing waits for the file's extents. While it is made, the kernel has all faults wait that
     /// bring a page of the file into memory or write to a clean one.
     pub(crate) fn punch(&self) -> Result<(), Errno> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -196,7 +196,7 @@ impl FileStore {
         self.sync(first, pages, WRITE)
     }
 
-    /// Waits until what is being written of the range is.
+    /// Waits for the writes of the range in progress.
     ///
     /// # Errors
     /// `IO` and others if a page of the store could not be written.
@@ -227,7 +227,7 @@ impl FileStore {
         let _ = rustix::fs::fadvise(self.file(), bytes(first), core::num::NonZero::new(bytes(pages)), advice);
     }
 
-    /// What of the range is in memory; `None` where `cachestat` is missing or forbidden.
+    /// Counts of the range's pages in memory; `None` if `cachestat` is missing or forbidden.
     pub(crate) fn cached(&self, first: u32, pages: u32) -> Option<Cached> {
         cachestat::cached(self.file(), bytes(first), bytes(pages)).ok()
     }

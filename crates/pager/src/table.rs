@@ -1,8 +1,8 @@
 //! Long arrays of zeros whose pages become resident as they are written to: the pager's records of each page
 //! and step.
 //!
-//! They are mappings of their own, never paged and never from `malloc`: the evicting thread waits for no page
-//! that only it can make room for.
+//! They are separate mappings, never paged and never from `malloc`: the evicting thread must wait for no page
+//! for which only it can make room.
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicU64};

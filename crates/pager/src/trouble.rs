@@ -4,7 +4,7 @@
 use rustix::io::Errno;
 use vellum_sys::{Line, thread};
 
-/// Ends the process: says what the pager cannot do, and the kernel's error.
+/// Ends the process, with a message that names the failure and the kernel's error.
 #[cold]
 pub(crate) fn stop(what: &str, errno: Errno) -> ! {
     let mut line = Line::new();

@@ -2,12 +2,12 @@
 
 pub use vellum_sys::PAGE;
 
-/// The fewest frames a pager works with. One instruction may need several pages at once (a vector gather:
-/// sixteen), and each thread one; with this many, what one page fault brings is not gone before the next.
+/// The fewest frames a pager works with. An instruction may need several pages at once (a vector gather:
+/// sixteen), and each thread one. With this many, the page of one fault is still there at the next.
 pub const FRAMES_MIN: u32 = 64;
-/// The most frames: 256 GiB of them.
+/// The most frames: 256 GiB.
 pub const FRAMES_MAX: u32 = 1 << 26;
-/// Pages of address space for memory objects unless asked otherwise: 256 GiB.
+/// Pages of address space for memory objects by default: 256 GiB.
 pub const SPAN_PAGES: u32 = 1 << 26;
 /// Pages of a step, the unit in which the store is mapped: 2 MiB.
 pub(crate) const STEP: u32 = (vellum_sys::HUGE / PAGE) as u32;

@@ -11,7 +11,7 @@ use loom::thread;
 mod bits;
 use bits::{Announced, Bits};
 
-/// What the page held before, and what the program writes.
+/// The page's old contents, and those that the program writes.
 const OLD: u64 = 3;
 const NEW: u64 = 7;
 /// The page, and the range that is dropped.
@@ -69,7 +69,7 @@ fn what_is_written_to_a_page_in_use_again_stays() {
     explore(|shared| _ = shared.drop_unneeded(), Shared::need);
 }
 
-/// As the hand goes round: the second range is announced while the program may still look at the first.
+/// The second range is announced while the program may still read the first, as when the hand goes round.
 #[test]
 fn what_is_written_survives_every_later_drop() {
     explore(
@@ -81,7 +81,7 @@ fn what_is_written_survives_every_later_drop() {
     );
 }
 
-/// The model is one that would find a fault: a program that does not wait loses what it writes.
+/// The model can find a fault: a program that does not wait loses its writes.
 #[test]
 #[should_panic(expected = "assertion")]
 fn without_the_wait_a_write_is_lost() {

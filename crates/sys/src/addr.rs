@@ -3,8 +3,8 @@
 //! # Invariants
 //! * `+` and `-` are those of `usize`: an overflow panics with overflow checks, and wraps without.
 //! * [`Addr::round_up`] and [`Addr::saturating_add`] stop at the last address. [`Addr::since`] wraps.
-//! * A [`Span`] made by [`Span::between`], or cut from another one, is never longer than what it came from:
-//!   where nothing is left it is empty.
+//! * A [`Span`] made by [`Span::between`], or cut from another one, never has a negative length: it is empty
+//!   then.
 
 use crate::{PAGE, round_down, round_up};
 use core::fmt;
@@ -27,7 +27,7 @@ impl Addr {
         Addr(number)
     }
 
-    /// Where `place` points, whose provenance is exposed.
+    /// The address in `place`, whose provenance is exposed.
     #[inline]
     pub fn of<T: ?Sized>(place: *const T) -> Addr {
         Addr(place.cast::<u8>().expose_provenance())
@@ -45,7 +45,7 @@ impl Addr {
         core::ptr::with_exposed_provenance_mut(self.0)
     }
 
-    /// Whether this is [`Addr::NULL`].
+    /// True for [`Addr::NULL`].
     #[inline]
     pub const fn is_null(self) -> bool {
         self.0 == 0
@@ -70,7 +70,7 @@ impl Addr {
         self.0.checked_add(bytes).map(Addr)
     }
 
-    /// Whether this is a multiple of `unit`, a power of two.
+    /// True for a multiple of `unit`, a power of two.
     #[inline]
     pub const fn is_aligned(self, unit: usize) -> bool {
         self.0 & (unit - 1) == 0
@@ -172,12 +172,12 @@ impl PageCount {
     }
 }
 
-/// Addresses from `start` on, `bytes` of them.
+/// `bytes` addresses from `start` on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The first address.
     pub start: Addr,
-    /// How many there are.
+    /// The number of addresses.
     pub bytes: usize,
 }
 
@@ -221,7 +221,7 @@ impl Span {
         Addr(self.start.0 + self.bytes)
     }
 
-    /// Whether there are no addresses.
+    /// True if there are no addresses.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.bytes == 0
@@ -233,7 +233,7 @@ impl Span {
         (self.bytes > 0).then_some(self)
     }
 
-    /// Whether `address` is one of these.
+    /// True if `address` is in the span.
     #[inline]
     pub const fn contains(self, address: Addr) -> bool {
         address.since(self.start) < self.bytes

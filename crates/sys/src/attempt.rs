@@ -3,8 +3,8 @@
 //! Elsewhere a flag of [`Caps`] is dropped by the first refusal that a process meets. A report of what this
 //! kernel allows cannot wait for one: it tries each, and keeps the errno.
 //!
-//! Nothing stays: memory is unmapped again, and descriptors are closed. A flag that was refused is dropped as
-//! usual, so a process that has tried takes the same ways as any other.
+//! The attempts leave nothing behind: memory is unmapped again, and descriptors are closed. A flag that was
+//! refused is dropped as usual, so a process that has tried takes the same ways as any other.
 
 use crate::caps::{self, Caps};
 use crate::pressure::Trigger;
@@ -13,7 +13,7 @@ use crate::transfer::Inlet;
 use crate::{HUGE, PAGE, Span, barrier, map};
 use rustix::io::Errno;
 
-/// Pages that nobody else knows of.
+/// Pages for one attempt alone.
 struct Scratch(Span);
 
 impl Scratch {

@@ -1,7 +1,6 @@
 //! A memory fence executed by every running thread of the process at once.
 //!
-//! It lets a fast path do without a fence of its own: the rare interfering side pays for both sides
-//! (`membarrier`, Linux 4.14).
+//! A fast path needs no fence then: the rare interfering side pays for both sides (`membarrier`, Linux 4.14).
 
 use crate::caps::{self, Caps};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +13,7 @@ pub fn fence_every_thread() -> bool {
     register() && membarrier(MembarrierCommand::PrivateExpedited).is_ok()
 }
 
-/// Tells the kernel once that fences will be asked for, which is quick while the process has one thread.
-/// False where it cannot.
+/// Registers for fences, once, which is quick while the process has one thread. False where it cannot.
 pub fn register() -> bool {
     if REGISTERED.load(Ordering::Relaxed) || !caps::has(Caps::MEMBARRIER) {
         return caps::has(Caps::MEMBARRIER);

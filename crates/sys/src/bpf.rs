@@ -1,8 +1,8 @@
 //! Small programs that run in the kernel, and iterate over a process's mappings there.
 //!
-//! Only what reading page tables takes: maps of one value, a program that is called for each mapping of a
-//! process, and a file that runs it when it is read. All of it takes `CAP_BPF` and `CAP_PERFMON`, or root,
-//! and goes when its descriptors are closed.
+//! Only the calls for reading page tables: maps of one value, a program that the kernel calls for each
+//! mapping of a process, and a file that runs it when read. All of it takes `CAP_BPF` and `CAP_PERFMON`, or
+//! root, and goes when its descriptors are closed.
 //!
 //! Source: the kernel's include/uapi/linux/bpf.h; each request is the beginning of `union bpf_attr` as that
 //! command reads it.
@@ -93,7 +93,7 @@ const _: () = assert!(core::mem::offset_of!(ProgramRequest, attach_to) == 108);
 const _: () = assert!(core::mem::offset_of!(LinkRequest, iterator) == 16);
 
 /// # Safety
-/// What the request points to must be there, and be as long as it says.
+/// The memory that the request points to is valid, with the lengths in the request.
 unsafe fn bpf<T>(command: usize, request: &T) -> Result<usize, Errno> {
     let block = [command, core::ptr::from_ref(request) as usize, size_of::<T>(), 0, 0, 0];
     // SAFETY: the request lives through the call and is as long as said; the rest by this function's
@@ -102,7 +102,7 @@ unsafe fn bpf<T>(command: usize, request: &T) -> Result<usize, Errno> {
 }
 
 /// # Safety
-/// As [`bpf`], for a command that gives a descriptor.
+/// [`bpf`], for a command that returns a descriptor.
 unsafe fn open<T>(command: usize, request: &T) -> Result<OwnedFd, Errno> {
     // SAFETY: by this function's condition.
     let fd = unsafe { bpf(command, request) }?;
@@ -150,8 +150,8 @@ pub unsafe fn get<const N: usize>(map: impl AsFd) -> Result<[u8; N], Errno> {
     Ok(bytes)
 }
 
-/// Loads a program that an iterator calls: the one whose function has the type number `attach_to`. Where the
-/// kernel refuses it, `log` says why, ended by a zero; an empty one asks for no words.
+/// Loads a program that an iterator calls: the one whose function has the type number `attach_to`. If the
+/// kernel refuses it, `log` receives the reason, ended by a zero; an empty `log` receives nothing.
 ///
 /// # Errors
 /// `PERM` without the privilege, `ACCES` or `INVAL` for a program that the kernel's verifier does not accept.

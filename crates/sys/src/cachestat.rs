@@ -1,4 +1,4 @@
-//! How much of a file is in memory, by `cachestat` (Linux 6.5).
+//! Counts of a file's pages in memory, by `cachestat` (Linux 6.5).
 
 use crate::raw;
 use rustix::fd::{AsFd, AsRawFd};
@@ -12,13 +12,13 @@ const SYS_CACHESTAT: libc::c_long = 451;
 pub struct Cached {
     /// In memory.
     pub pages: u32,
-    /// Of them, those that have changed since they were written.
+    /// Pages in memory that have changed since they were written.
     pub changed: u32,
-    /// Of them, those that are being written.
+    /// Pages in memory that are being written.
     pub in_transit: u32,
 }
 
-/// What of `bytes` bytes from `start` on is in memory; to the end of the file if there are 0 bytes.
+/// Counts the pages in memory of `bytes` bytes from `start` on; to the end of the file if there are 0 bytes.
 ///
 /// # Errors
 /// `NOSYS` before Linux 6.5, `PERM` and others where a filter on system calls forbids it.

@@ -1,4 +1,4 @@
-//! What this kernel, and this process's privilege, allow.
+//! The facilities that this kernel and this process's privilege allow.
 //!
 //! Flags start out set and are dropped by the first refusal, so nothing is spent on probing what a short
 //! process never uses. `VELLUM_MASK=lazy_free,move,...` drops flags from the start; the names are those of
@@ -64,7 +64,7 @@ impl Caps {
         Caps::NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, caps)| caps)
     }
 
-    /// The flags of names separated by commas; `None` if one of them is unknown.
+    /// The flags of comma-separated names; `None` if one of them is unknown.
     pub fn by_names(names: &[u8]) -> Option<Caps> {
         let names = names.split(|&byte| byte == b',').filter(|name| !name.is_empty());
         names.map(Caps::by_name).try_fold(Caps::empty(), |all, one| Some(all | one?))
@@ -73,7 +73,7 @@ impl Caps {
 
 static AVAILABLE: AtomicU32 = AtomicU32::new(Caps::all().bits());
 
-/// Whether everything in `caps` may still be tried.
+/// True if everything in `caps` may still be tried.
 #[inline]
 pub fn has(caps: Caps) -> bool {
     AVAILABLE.load(Relaxed) & caps.bits() == caps.bits()
@@ -106,7 +106,7 @@ pub fn available() -> Caps {
     Caps::from_bits_truncate(AVAILABLE.load(Relaxed))
 }
 
-/// Whether `errno` says that a facility is missing or forbidden, rather than that this one request failed.
+/// True if `errno` means that a facility is missing or forbidden, not only this request refused.
 pub fn means_missing(errno: Errno) -> bool {
     [Errno::NOSYS, Errno::INVAL, Errno::PERM, Errno::OPNOTSUPP, Errno::ACCESS, Errno::NOTTY].contains(&errno)
 }

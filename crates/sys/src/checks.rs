@@ -1,15 +1,15 @@
-//! One thread makes a check for all, and no thread relies on a check that began before its request.
+//! A check that one thread makes for all; no thread relies on a check that began before its request.
 //!
-//! Many threads find at the same time that a slow check is due. One of them makes it; the others go on, and
-//! it checks again when it is done. A thread that takes too long, as it may be off its processor, is not
-//! relied on: the next thread with a request makes a check itself.
+//! Many threads find at the same time that a slow check is due. The first of them makes it; the others go on,
+//! and it checks again afterwards. A thread that takes too long may be off its processor, and is not relied
+//! on: the next thread with a request makes a check itself.
 //!
-//! Checks are numbered. Where two overlap, the one with the lower number may have read older values and must
-//! not overwrite the result of the other: the user of the results compares the numbers.
+//! Checks are numbered. If two overlap, the one with the lower number may have read older values and must not
+//! overwrite the result of the other. Users of the results compare the numbers.
 //!
 //! # Invariants
-//! * After [`Checks::request`] a check begins whose number is at least that of the request, by the same
-//!   thread or by another one, unless that one is held up; then the next thread with a request begins one.
+//! * After [`Checks::request`] a check begins whose number is at least that of the request, by this thread or
+//!   another one. If that one is held up, the next thread with a request begins one.
 //! * A thread makes a few checks at most (`AGAIN_MAX`) for the requests of others.
 //!
 //! The tests explore the interleavings over `loom`'s atomics (`tests/loom.rs`).
@@ -26,7 +26,7 @@ const AGAIN_MAX: u32 = 4;
 pub struct Checks {
     /// Requests so far.
     requested: AtomicU32,
-    /// When the check in progress began, in milliseconds with the lowest bit set; 0 if there is none.
+    /// The start of the check in progress, in milliseconds with the lowest bit set; 0 if there is none.
     began: AtomicU32,
 }
 
@@ -57,7 +57,7 @@ impl Checks {
         self.begin(now_ms, AGAIN_MAX)
     }
 
-    /// Ends `check`. Returns the next one to make, if there was a request meanwhile.
+    /// Ends `check`. Returns the next one to make, if one was requested meanwhile.
     pub fn done(&self, check: &Check, now_ms: u32) -> Option<Check> {
         self.began.store(0, Ordering::SeqCst);
         let requested = self.requested.load(Ordering::SeqCst);
@@ -72,7 +72,7 @@ impl Checks {
         Check { number: self.requested.load(Ordering::SeqCst), again: 0 }
     }
 
-    /// Whether the check `number` is older than the check `than`.
+    /// True if the check `number` is older than the check `than`.
     pub fn is_older(number: u32, than: u32) -> bool {
         (number.wrapping_sub(than) as i32) < 0
     }

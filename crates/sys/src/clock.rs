@@ -1,8 +1,7 @@
 //! Time for decisions, not for measuring: the kernel's coarse monotonic clock, some nanoseconds to read.
 //!
-//! Read through the C library, which looked its fast path up when the process began: a later look-up would
-//! need system calls that a filter may forbid by then. A clock that is there is read without touching
-//! `errno`.
+//! Read through the C library, which found its fast path when the process began. A later look-up would need
+//! system calls that a filter may forbid by then. A clock that is there is read without touching `errno`.
 
 fn read(clock: libc::clockid_t) -> libc::timespec {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

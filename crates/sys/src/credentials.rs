@@ -1,9 +1,10 @@
 //! Changes of who a thread is, repeated on another.
 //!
-//! Credentials are a thread's own in Linux. The C library has all threads it knows of make the same call. A
-//! background thread that must live on (a pager's, which the program always needs) makes it too. It began
-//! with the caller's credentials, so a call that the kernel allowed the caller has the same effect on it. The
-//! arguments are kept by value, as the thread may not read the caller's memory, which may be paged.
+//! Credentials are a thread's own in Linux. The C library has its own threads make the same call. A
+//! background thread that must live on (a pager's, which the program always needs) makes it too. The helper
+//! has the credentials that the caller had, so a call that the kernel allowed the caller has the same effect
+//! on it. The arguments are kept by value, as the thread may not read the caller's memory, which may be
+//! paged.
 
 use crate::{Span, map, raw, round_up};
 use rustix::io::Errno;
@@ -22,7 +23,7 @@ pub struct Change {
 const PR_CAP_AMBIENT_IS_SET: usize = 1;
 const LANDLOCK_RESTRICT_SELF: libc::c_long = libc::SYS_landlock_restrict_self;
 
-/// Whether `prctl` with these arguments changes what a thread may do.
+/// True if `prctl` with these arguments changes a thread's rights.
 pub fn is_privilege(option: i32, argument: usize) -> bool {
     match option {
         libc::PR_SET_KEEPCAPS
@@ -35,7 +36,7 @@ pub fn is_privilege(option: i32, argument: usize) -> bool {
 }
 
 impl Change {
-    /// None: not to be made.
+    /// No call.
     pub const fn none() -> Change {
         Change { number: 0, args: [0; 6], words: [0; CAPSET_WORDS] }
     }

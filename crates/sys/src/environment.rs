@@ -1,12 +1,12 @@
-//! The environment, as far as it may be believed.
+//! The environment, without variables that a user may not set for a privileged program.
 //!
-//! A program that has more rights than the user who started it (set-user-ID, file capabilities) must not do
-//! what that user's variables say: they could name files for it to open and change. The kernel marks such a
-//! program (`AT_SECURE`), and to it nothing is set.
+//! A program with more rights than its user (set-user-ID, file capabilities) must not follow that user's
+//! variables: they could name files for it to open and change. The kernel marks such a program (`AT_SECURE`),
+//! and to it nothing is set.
 
 use core::ffi::CStr;
 
-/// Whether the program has rights that its caller has not.
+/// True if the program has rights that its caller does not have.
 pub fn is_secure() -> bool {
     // SAFETY: the call takes no pointers; the C library answers from the auxiliary vector of the kernel.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }

@@ -8,7 +8,7 @@
 //! release ──▶ writable, and nobody's concern
 //! ```
 //!
-//! It is coarser than tracking, and the program meets it:
+//! Guarding is coarser than tracking, and visible to the program:
 //!
 //! * a *system call* that is to write to an armed page fails with `EFAULT`, and no signal's frame can be put
 //!   there;
@@ -17,13 +17,13 @@
 //!   kernel has no more entries, all of the armed memory around goes at once.
 //!
 //! # Invariants
-//! * Whatever else raises SIGSEGV goes to the program's own action ([`segv`]). A program that sets one past
-//!   that has the last word: nothing is armed any more ([`open`]).
+//! * Every other SIGSEGV goes to the program's own action ([`segv`]). A program that sets one past that has
+//!   the last word: nothing is armed any more ([`open`]).
 //! * The handler touches its table and the faulting range only, by system calls that are async-signal-safe.
 //! * Pages that were not armed are never touched: what lies around may be anybody's.
-//! * Pages are armed and taken while no other thread writes there or is in the handler: it lets no signal in,
-//!   so that a thread that was stopped by one has left it. The handler runs on any number of threads at once.
-//!   It may come late, when the page was released already.
+//! * Pages are armed and taken while no other thread writes there or is in the handler. The handler blocks
+//!   all signals, so a thread that a signal has stopped has left it. The handler runs on any number of
+//!   threads at once. A handler may run late, after the page was released.
 //!
 //! Source: Appel, Ellis and Li 1988; as in libgc. Departure: only the pages of its user.
 
@@ -35,10 +35,10 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use rustix::io::Errno;
 
-/// Bytes that become writable at a write, as far as they are armed.
+/// Bytes that become writable at a write, if they are armed.
 pub const AROUND: usize = 64 << 10;
 
-/// Not this module's.
+/// Not guarded.
 const FREE: u8 = 0;
 /// Read-only.
 const ARMED: u8 = 1;
@@ -70,7 +70,7 @@ pub fn open(span: Span) -> Result<(), Errno> {
     segv::open(on_fault)
 }
 
-/// Lets the calling thread receive the signal: a fault of one that has it blocked ends the process.
+/// Unblocks the signal for the calling thread: a fault with the signal blocked would end the process.
 pub fn let_through() {
     // SAFETY: the set is local and lives across the calls, which only change this thread's signal mask.
     unsafe {
@@ -156,8 +156,8 @@ pub fn take(part: Span, again: bool, out: &mut [Written]) -> Result<Taken, Errno
     Ok(Taken { ranges, end })
 }
 
-/// Where the machine says what kind of access has faulted: word 19 of the general registers, which begin at
-/// byte 40 of the context.
+/// The place of the access's error code: word 19 of the general registers, which begin at byte 40 of the
+/// context.
 const ERROR_AT: usize = 40 + 19 * size_of::<u64>();
 const WRITE: u64 = 2;
 /// `si_code` of an access that the protection forbids.

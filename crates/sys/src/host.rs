@@ -9,8 +9,8 @@ pub const REPORTING: &CStr = c"/sys/module/page_reporting/parameters/page_report
 /// reported.
 const ORDER_MAX: u64 = 10;
 
-/// Whether this is a virtual machine that reports free memory to its host, which takes the frames: the first
-/// touch of such memory waits until the host has found others. Linux 5.14 or later says so.
+/// True if this is a virtual machine that reports free memory to its host, which takes the frames. The first
+/// touch of such memory waits until the host has found others. Detected on Linux 5.14 or later.
 pub fn takes_free_pages() -> bool {
     let mut buffer = [0; 16];
     let order = text::read(REPORTING, &mut buffer).and_then(text::number);

@@ -2,8 +2,8 @@
 //! feature `inject` builds it, and no library that is preloaded has that.
 //!
 //! The kernel (6.8 to 6.18 at least) may move a page and still answer an error that does not count it:
-//! `EEXIST` and nothing moved, or `EAGAIN` and one page fewer than were. Such answers come some times in a
-//! million moves while `/proc/sys/vm/compact_memory` is written; here they come as often as a test asks.
+//! `EEXIST` and nothing moved, or `EAGAIN` and one page fewer than were. A kernel gives such answers a few
+//! times in a million moves while `/proc/sys/vm/compact_memory` is written; here a test sets their rate.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
 use rustix::io::Errno;
@@ -14,7 +14,7 @@ use rustix::io::Errno;
 pub enum Wrong {
     /// Nothing.
     No = 0,
-    /// The pages are moved, and the last of them is not counted.
+    /// The pages are moved, but the last one is not counted.
     Uncounted = 1,
     /// The pages but the last are moved and counted.
     Short = 2,
@@ -26,7 +26,7 @@ static ERRNO: AtomicI32 = AtomicI32::new(0);
 static CALLS: AtomicU32 = AtomicU32::new(0);
 static DONE: AtomicU32 = AtomicU32::new(0);
 
-/// From now on one move in `every` is answered `errno`, after it was made as `what` says.
+/// Has one move in `every` return `errno` from now on, after it was made in the way of `what`.
 pub fn moves(what: Wrong, every: u32, errno: Errno) {
     CALLS.store(0, Relaxed);
     DONE.store(0, Relaxed);
@@ -35,13 +35,13 @@ pub fn moves(what: Wrong, every: u32, errno: Errno) {
     WHAT.store(what as u32, Relaxed);
 }
 
-/// How many wrong answers were given since the last [`moves`].
+/// Wrong answers since the last [`moves`].
 pub fn given() -> u32 {
     DONE.load(Relaxed)
 }
 
-/// Makes the move that `request` asks for: five words, of which the third is its length and the last, for the
-/// answer, what was moved.
+/// Makes the move of `request`: five words, of which the third is its length and the last receives the bytes
+/// moved.
 pub(crate) fn answer(
     request: &mut [u64; 5],
     make: impl FnOnce(&mut [u64; 5]) -> Result<usize, Errno>,

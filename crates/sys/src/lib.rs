@@ -1,13 +1,13 @@
 //! Every system call Vellum's memory makes, wrapped once.
 //!
-//! The rest of the house speaks of pages, moves and limits; what the kernel calls them, and what it may
-//! refuse, is known here only. Three rules hold for everything in this crate:
+//! The other crates work with pages, moves and limits; only this one has the kernel's names for them, and its
+//! refusals. Three rules hold for everything in this crate:
 //!
-//! * **It never allocates** and touches no thread-local storage unless said, because it runs inside `malloc`,
-//!   in a forked child, and on a thread the C library does not know.
-//! * **What a kernel or a privilege may lack is a [`Caps`] flag.** A call that is refused with "not here"
-//!   drops its flag for the life of the process and the caller takes its stated fallback. A user may mask
-//!   flags (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
+//! * **It never allocates** and, unless documented, touches no thread-local storage. It runs inside `malloc`,
+//!   in a forked child, and on threads that the C library did not start.
+//! * **Each facility that a kernel or a privilege may lack is a [`Caps`] flag.** A call that is refused with
+//!   "not here" drops its flag for the life of the process and the caller takes its stated fallback. A user
+//!   may mask flags (`VELLUM_MASK`), so that the paths of an older kernel are tested on a newer one.
 //! * **Limits and pressure are read in one place**, [`limits`]: cgroup v1 and v2, the machine, `RLIMIT_AS`.
 
 #![cfg_attr(not(test), no_std)]

@@ -1,5 +1,5 @@
-//! Whether a process has its background threads of one kind: who may start them, when they must go, and who
-//! waits for whom.
+//! The lifecycle of a process's background threads of one kind: starting them, ending them, and waiting for
+//! either.
 //!
 //! ```text
 //!             begin                began(true)              bar
@@ -9,20 +9,18 @@
 //!    └─────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! One word has the state, how many *bars* there are, and whether somebody wanted the threads while they were
-//! barred. A bar is held around a call that changes who the process is: with one there, nobody starts a
-//! thread, so none can be born with what the process is about to give up. A start that has begun is waited
-//! for, and what runs is ended, before [`Lifecycle::bar`] returns.
+//! One word holds the state, the number of *bars*, and whether the threads were requested while they were
+//! barred. A bar is held around a call that changes the process's identity. Meanwhile no thread is started,
+//! so none can keep the rights that the process is about to give up. A start that has begun is waited for,
+//! and what runs is ended, before [`Lifecycle::bar`] returns.
 //!
 //! # Invariants
-//! * Between the first bar and the last *unbar* the state never becomes starting; so what is absent once
-//!   stays absent.
-//! * A thread whose start has begun has every signal held off until it is over. So a signal handler that bars
-//!   never finds its own thread in a start, and nobody waits for a start that waits for him.
+//! * Between the first bar and the last *unbar* the state never becomes starting: absent threads stay absent.
+//! * A thread whose start has begun has every signal held off until it is over. A signal handler that bars
+//!   never interrupts a start on its own thread, so no two threads wait for each other.
 //! * Everybody who bars can finish what another has begun: retiring ends when the threads are gone, whichever
-//!   side sees it first. So a handler may bar on top of the thread that it interrupted in the middle of the
-//!   same.
-//! * Only the process that the threads belong to asks ([`crate::owner`]).
+//!   side sees it first. A handler may bar on top of a thread that it interrupted in the middle of barring.
+//! * Only the process that owns the threads calls this ([`crate::owner`]).
 //!
 //! The tests explore the interleavings over `loom`'s atomics (`tests/loom.rs`), by building this file in a
 //! crate whose `atomics` are those.
@@ -34,17 +32,17 @@ const STARTING: u32 = 1;
 const RUNNING: u32 = 2;
 const RETIRING: u32 = 3;
 const STATE: u32 = 3;
-/// Somebody wanted the threads while they were barred, or they ran when they were: the last unbar says so.
+/// The threads were requested while they were barred, or ran when they were: the last unbar returns true.
 const WANTED: u32 = 1 << 2;
 const BAR: u32 = 1 << 3;
 
-/// The threads, as [`Lifecycle`] needs to know them.
+/// The operations on the threads that [`Lifecycle`] needs.
 pub trait Crew {
     /// Has them look whether they are to end.
     fn ring(&self);
-    /// Whether all have ended; says at once.
+    /// True if all have ended; returns at once.
     fn have_ended(&self) -> bool;
-    /// Waits until all have ended, but not for ever. Whether they have.
+    /// Waits until all have ended, but not for ever. Returns whether they have.
     fn wait_until_gone(&self) -> bool;
     /// Waits until `word` is not `seen` any more, for a moment at most.
     fn wait(&self, word: &AtomicU32, seen: u32);
@@ -67,13 +65,13 @@ impl Lifecycle {
         self.0.store(ABSENT, Ordering::Release);
     }
 
-    /// Whether there is nothing to start: they run, or soon will.
+    /// True if the threads run, or soon will.
     #[inline]
     pub fn is_started(&self) -> bool {
         matches!(self.0.load(Ordering::Relaxed) & STATE, STARTING | RUNNING)
     }
 
-    /// Whether there are none, and none is being started.
+    /// True if there are none, and none is being started.
     #[inline]
     pub fn is_absent(&self) -> bool {
         self.0.load(Ordering::Acquire) & STATE == ABSENT
@@ -85,8 +83,9 @@ impl Lifecycle {
         self.0.load(Ordering::Acquire) & STATE == RETIRING
     }
 
-    /// Whether the caller, who has all signals held off, is to start the threads now, and to say so by
-    /// [`Lifecycle::began`]. Not if somebody else has; nor with a bar there, which is remembered.
+    /// Returns true if the caller, who has all signals held off, must start the threads now, and then call
+    /// [`Lifecycle::began`]. False if another thread does, or if there is a bar; the request is recorded
+    /// then.
     #[must_use]
     pub fn begin(&self, crew: &impl Crew) -> bool {
         let mut seen = self.0.load(Ordering::Acquire);
@@ -108,8 +107,8 @@ impl Lifecycle {
         }
     }
 
-    /// Notes the end of threads whose retirement was given up. Whether they have ended. With a bar of its
-    /// own, so that what has ended are not the threads before those that end now.
+    /// Notes the end of threads whose retirement was given up. Returns whether they have ended. Holds a bar
+    /// meanwhile, so that no threads are started in between.
     fn collect(&self, crew: &impl Crew) -> bool {
         self.0.fetch_add(BAR, Ordering::AcqRel);
         let ended = crew.have_ended();
@@ -120,8 +119,7 @@ impl Lifecycle {
         ended
     }
 
-    /// They run, or could not be started. Only after [`Lifecycle::begin`] has said that the caller is to
-    /// start them.
+    /// They run, or could not be started. Only after [`Lifecycle::begin`] has returned true.
     pub fn began(&self, crew: &impl Crew, run: bool) {
         // From starting, which only the caller ends: the sum is the state wanted.
         let step = if run { RUNNING - STARTING } else { ABSENT.wrapping_sub(STARTING) };
@@ -171,7 +169,7 @@ impl Lifecycle {
         }
     }
 
-    /// Ends a bar. Whether the threads are wanted and may be started again.
+    /// Ends a bar. Returns true if the threads were requested and may be started again.
     #[must_use]
     pub fn unbar(&self) -> bool {
         let mut seen = self.0.load(Ordering::Relaxed);

@@ -1,11 +1,11 @@
-//! How much memory is left before something dies.
+//! The memory left before the kernel kills a process.
 //!
-//! **Headroom** is the least of: what each control group above this process may still take (v1
-//! `memory.limit_in_bytes`, v2 `memory.max` and `memory.high`), and what the machine has available. Page
-//! cache in a group counts as used: it could be reclaimed, but how much of it is dirty is not known, and
-//! erring here costs a lazy mark where erring the other way costs a life.
+//! **Headroom** is the least of two amounts. One is what each control group above this process may still take
+//! (v1 `memory.limit_in_bytes`, v2 `memory.max` and `memory.high`), the other what the machine has available.
+//! Page cache in a group counts as used. It could be reclaimed, but its dirty part is not known; counting too
+//! little costs a lazy mark, counting too much costs a process.
 //!
-//! Reading is some tens of microseconds; callers ask when their cache has grown, not for each block.
+//! Reading takes some tens of microseconds: callers read when their cache has grown, not for each block.
 
 use crate::caps::{self, Caps};
 use crate::text;
@@ -21,7 +21,7 @@ const UNLIMITED: u64 = 1 << 60;
 /// Bytes [`Limits::discover`] reads into.
 pub const SCRATCH: usize = 20 << 10;
 
-/// Where a control group's memory files are.
+/// The directory of a control group's memory files.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     /// The directory, without a trailing slash; the first `len` bytes count.
@@ -35,7 +35,7 @@ struct Group {
 /// Bytes of a group's `memory.stat` that are looked at: all of it, today.
 const STAT_BYTES: usize = 4096;
 
-/// What memory there is for a process that can do with more or less of it.
+/// Memory for a process that can use more or less of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Available {
     /// Bytes that may still be taken before something is paged out or dies, files' pages counted that the
@@ -43,7 +43,7 @@ pub struct Available {
     pub bytes: u64,
     /// Bytes that may be paged out.
     pub swap: u64,
-    /// The least limit of a control group, in bytes; `u64::MAX` if there is none.
+    /// The lowest limit of a control group, in bytes; `u64::MAX` if there is none.
     pub limit: u64,
 }
 
@@ -88,17 +88,17 @@ impl Limits {
         limits
     }
 
-    /// Bytes that may still be taken before the nearest limit of a control group; `None` if there is none.
+    /// Bytes left before the nearest limit of a control group; `None` if there is none.
     pub fn group_headroom(&self) -> Option<u64> {
         let least = self.groups.iter().flatten().map(Group::headroom).min()?;
         (least < UNLIMITED).then_some(least)
     }
 
-    /// What memory there is. Where `enough` bytes are available, only usage and limits are looked at.
+    /// The available memory. Reads only usage and limits where these leave `enough` bytes.
     ///
-    /// Pages of files in a group count as available here, half of those lately used among them: a heap that
-    /// sized itself as if they were not would shrink for a program that reads files. What of them is dirty is
-    /// written first, which takes time and kills nobody.
+    /// Pages of files in a group count as available here, and half of those used recently. Otherwise the heap
+    /// of a program that reads files would shrink. Dirty pages among them are written first, which takes time
+    /// but kills no process.
     pub fn available(&self, enough: u64) -> Available {
         let mut all = Available { bytes: machine_available(), swap: u64::MAX, limit: u64::MAX };
         for group in self.groups.iter().flatten() {
@@ -113,17 +113,17 @@ impl Limits {
         all
     }
 
-    /// Whether a control group of version 1, and one of version 2, was found.
+    /// True for each version of control groups, 1 and 2, that was found.
     pub fn versions(&self) -> [bool; 2] {
         self.groups.map(|group| group.is_some())
     }
 
-    /// How many directories of control groups are looked at.
+    /// The number of directories of control groups that are read.
     pub(crate) fn levels(&self) -> usize {
         self.groups.iter().flatten().map(|group| group.levels().count()).sum()
     }
 
-    /// How often a group of this process ran into its limit so far: a rise means distress now.
+    /// The number of times that a group of this process ran into its limit so far: a rise means distress now.
     pub fn distress(&self) -> u64 {
         self.groups.iter().flatten().map(Group::distress).fold(0, u64::saturating_add)
     }
@@ -174,8 +174,8 @@ impl Group {
         self.levels().filter_map(|len| Some(self.headroom_at(len)?.1)).min().unwrap_or(u64::MAX)
     }
 
-    /// The least that is available from this group up to the mount's root; memory that may be paged out is
-    /// found only where that is not `enough`.
+    /// The least that is available from this group up to the mount's root. Memory that may be paged out is
+    /// read only where that is not `enough`.
     fn available(&self, enough: u64) -> Available {
         let mut all = Available { bytes: u64::MAX, swap: u64::MAX, limit: u64::MAX };
         for len in self.levels() {
@@ -213,8 +213,8 @@ impl Group {
         Some((limit, limit.saturating_sub(used)))
     }
 
-    /// Bytes of files' pages that the kernel would give up first in that group, and half of those that it
-    /// would give up later. Lazily freed memory is among the first.
+    /// Bytes of files' pages that the kernel would reclaim first in that group, and half of those that it
+    /// would reclaim later. Lazily freed memory is among the first.
     fn reclaimable_at(&self, len: usize) -> u64 {
         let mut path = [0u8; PATH_MAX];
         let mut buffer = [0u8; STAT_BYTES];
@@ -268,7 +268,7 @@ impl Group {
     }
 }
 
-/// What a group's pages of files come to that the kernel would give up, by the text of its `memory.stat`.
+/// The bytes of a group's files' pages that the kernel would reclaim, by the text of its `memory.stat`.
 pub(crate) fn reclaimable_in(stat: &[u8], v2: bool) -> u64 {
     let [first, later]: [&[u8]; 2] = if v2 {
         [b"inactive_file ", b"active_file "]
@@ -314,7 +314,7 @@ fn machine_swap() -> u64 {
     info.freeswap as u64 * u64::from(info.mem_unit.max(1))
 }
 
-/// Whether address space itself is short: `RLIMIT_AS` or `RLIMIT_DATA` is set, or the kernel accounts every
+/// True if address space itself is short: `RLIMIT_AS` or `RLIMIT_DATA` is set, or the kernel accounts every
 /// mapping strictly (`vm.overcommit_memory` 2). Then nothing may be mapped ahead of need.
 pub fn address_space_is_accounted() -> bool {
     let mut buffer = [0u8; 8];
@@ -327,7 +327,7 @@ pub fn address_space_is_accounted() -> bool {
     address_space_is_limited() || mode == Some(2)
 }
 
-/// Whether `RLIMIT_AS` or `RLIMIT_DATA` is set now: another process can set them at any time (`prlimit`).
+/// True if `RLIMIT_AS` or `RLIMIT_DATA` is set now: another process can set them at any time (`prlimit`).
 pub fn address_space_is_limited() -> bool {
     use rustix::process::{Resource, getrlimit};
     [Resource::As, Resource::Data].into_iter().any(|resource| getrlimit(resource).current.is_some())
@@ -336,8 +336,8 @@ pub fn address_space_is_limited() -> bool {
 /// Bytes of memory and swap; no limit before that was read, and where every request is to be granted.
 static MOST_AT_ONCE: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// Whether the kernel would refuse to map `bytes` bytes at once, as it does by default beyond all memory and
-/// swap. Of address space that is reserved it does not ask. As of [`address_space_is_accounted`].
+/// True if the kernel would refuse to map `bytes` bytes at once, as it does by default beyond all memory and
+/// swap. Reserved address space is exempt. Strict accounting is [`address_space_is_accounted`].
 pub fn is_refused_at_once(bytes: usize) -> bool {
     bytes as u64 > MOST_AT_ONCE.load(Relaxed)
 }

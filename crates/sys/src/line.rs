@@ -1,4 +1,4 @@
-//! A line of text on the stack, for what must be said where nothing may be allocated.
+//! A line of text on the stack, for messages where nothing may be allocated.
 
 /// A line of text on the stack.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Line {
         }
     }
 
-    /// What the line says so far.
+    /// The bytes of the line so far.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

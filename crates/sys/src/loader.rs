@@ -1,10 +1,10 @@
-//! Which module (the program or one of its libraries) an address lies in, as the loader knows it.
+//! The module (the program or one of its libraries) that an address lies in, from the loader's records.
 //!
 //! glibc's `_dl_find_object` (2.35) answers without a lock and may be called in a signal handler. Where the C
-//! library has none (older glibc, musl), all modules are gone through (`dl_iterate_phdr`), under the loader's
-//! lock: so that is not to be asked by a thread whose locks another may want while it is in the loader. A
-//! child of a process in which another thread was there as it forked may wait for ever in glibc, as it may
-//! where it throws an exception.
+//! library has no such call (older glibc, musl), `dl_iterate_phdr` visits all modules under the loader's
+//! lock. A thread must not call it with a lock that a thread in the loader may need. In a process forked
+//! while another thread was in the loader, glibc may wait for ever there, as it may where such a process
+//! throws an exception.
 
 use crate::{Addr, PAGE, round_down, round_up, segment};
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -17,7 +17,7 @@ use libc::{Elf64_Phdr, dl_phdr_info};
 /// The function to look for.
 pub const FIND: &CStr = c"_dl_find_object";
 
-/// It, if the C library has it.
+/// The function, if the C library has it.
 static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// A module, or the part of a program that the address lies in where it has holes between its parts.
@@ -29,9 +29,9 @@ pub struct Module {
     pub end: u64,
     /// The difference between loaded addresses and the file's own.
     pub bias: u64,
-    /// Where its dynamic section is.
+    /// The address of its dynamic section.
     pub dynamic: u64,
-    /// Where the index of its unwinding tables is (`.eh_frame_hdr`); 0 for none.
+    /// The address of the index of its unwinding tables (`.eh_frame_hdr`); 0 for none.
     pub unwind_index: u64,
     name: *const c_char,
 }
@@ -89,7 +89,7 @@ fn by_loader(function: *mut c_void, address: u64) -> Option<Module> {
     })
 }
 
-/// What is looked for among all modules, and what was found.
+/// A search among all modules, and its result.
 struct Search {
     address: u64,
     /// The program's headers.
@@ -107,7 +107,7 @@ fn by_all(address: u64) -> Option<Module> {
 }
 
 /// # Safety
-/// As `dl_iterate_phdr` calls it, with a search.
+/// Called by `dl_iterate_phdr`, with a search.
 unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
     // SAFETY: by this function's condition.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
@@ -146,7 +146,7 @@ unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: usize, search: *mut c_voi
 }
 
 impl Module {
-    /// The name the loader knows it by: a path, or nothing for the program (in glibc).
+    /// The name in the loader's record: a path, or nothing for the program (in glibc).
     #[must_use]
     pub fn name(&self) -> &CStr {
         // SAFETY: the loader's string, there as long as the module is mapped.

@@ -1,9 +1,9 @@
-//! A mutual-exclusion lock of four bytes that can live in a static, works on a thread the C library does not
-//! know, and can be made new in a forked child.
+//! A mutual-exclusion lock of four bytes that can live in a static, works on threads that the C library did
+//! not start, and can be made new in a forked child.
 //!
-//! `std::sync::Mutex` would do but for the last two: its poisoning reads a thread-local, and it offers no way
-//! to tell a child that the lock's holder does not exist there. Three states (Drepper, *Futexes are tricky*,
-//! mutex 2): 0 free, 1 held, 2 held with somebody waiting.
+//! `std::sync::Mutex` lacks the last two: its poisoning reads a thread-local, and a child cannot reset the
+//! lock of a holder that does not exist there. Three states (Drepper, *Futexes are tricky*, mutex 2): 0 free,
+//! 1 held, 2 held with somebody waiting.
 
 use crate::thread::Patience;
 use core::cell::UnsafeCell;
@@ -17,7 +17,7 @@ const CONTENDED: u32 = 2;
 /// Looks at a held lock before sleeping: about the length of the longest critical section that makes no call.
 const SPINS: u32 = 100;
 
-/// A raw lock; see [`Guarded`] for one that owns what it guards.
+/// A raw lock; see [`Guarded`] for one that owns its value.
 #[derive(Debug)]
 pub struct Lock(AtomicU32);
 
@@ -119,8 +119,8 @@ impl<T> Guarded<T> {
     /// The value, for a holder of the lock without a [`Held`]: across a fork.
     ///
     /// # Safety
-    /// The lock is held by the calling thread, or was by the thread that this one is the copy of in a forked
-    /// child; nobody has another reference to the value.
+    /// The calling thread holds the lock, or is the copy in a forked child of the thread that held it; there
+    /// is no other reference to the value.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn assume_held(&self) -> &mut T {
         // SAFETY: by this function's condition.

@@ -70,8 +70,8 @@ pub fn claim_readable(span: Span) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Reserves exactly this address space, where nothing is mapped, without access to it. It costs neither
-/// memory nor accounting, is left out of core dumps, and is taken into use by [`renew`].
+/// Reserves exactly this address space, where nothing is mapped, without access to it. Reserved address space
+/// costs neither memory nor accounting, is left out of core dumps, and is taken into use by [`renew`].
 ///
 /// # Errors
 /// As [`claim`].
@@ -223,7 +223,7 @@ pub unsafe fn release(span: Span) -> Result<(), Errno> {
 /// `INVAL` for locked memory; nothing has changed then.
 ///
 /// # Safety
-/// Nothing in the span is needed.
+/// The contents are not needed.
 pub unsafe fn flush(span: Span) -> Result<(), Errno> {
     // SAFETY: `# Safety` of this function allows losing the contents.
     unsafe { rustix::mm::madvise(span.start.ptr(), span.bytes, Advice::LinuxDontNeed) }
@@ -236,7 +236,7 @@ pub unsafe fn flush(span: Span) -> Result<(), Errno> {
 /// As [`flush`].
 ///
 /// # Safety
-/// Nothing in the span is needed.
+/// The contents are not needed.
 pub unsafe fn discard(span: Span) -> Result<bool, Errno> {
     if caps::has(Caps::LAZY_FREE) {
         // SAFETY: `# Safety` of this function allows losing the contents.
@@ -251,7 +251,7 @@ pub unsafe fn discard(span: Span) -> Result<bool, Errno> {
     Ok(false)
 }
 
-/// Requests huge pages in the span, or forbids them. Memory that is already there stays as it is.
+/// Requests huge pages in the span, or forbids them. Memory that is already there does not change.
 pub fn advise_huge(span: Span, is_wanted: bool) -> bool {
     if !caps::has(Caps::HUGE_PAGES) {
         return false;
@@ -282,7 +282,7 @@ pub fn populate(span: Span) -> Result<(), Errno> {
     done
 }
 
-/// Whether this kernel has the call. A kernel that has it answers `INVAL`, too, for a page that may not be
+/// True if this kernel has the call. A kernel that has it answers `INVAL`, too, for a page that may not be
 /// written.
 fn can_populate() -> bool {
     let Ok(page) = map_anywhere(PAGE, READ_WRITE) else { return true };
@@ -360,7 +360,7 @@ pub fn mincore(start: Addr, states: &mut [u8]) -> Result<(), Errno> {
     unsafe { raw::syscall(libc::SYS_mincore, args) }.map(drop)
 }
 
-/// Whether the page at `page` is resident. `None` where the kernel does not report it.
+/// Returns whether the page at `page` is resident. `None` where the kernel does not report it.
 pub fn is_resident(page: Addr) -> Option<bool> {
     let mut state = [0];
     residency_into(page, &mut state)?;
@@ -371,8 +371,8 @@ pub fn is_resident(page: Addr) -> Option<bool> {
 pub const RESIDENCY_MAX: usize = HUGE / PAGE;
 
 /// Counts, among [`SAMPLES`] spread pages of the huge page at `huge`, those whose first bytes are not all
-/// zero. `None` where that cannot be found out. The kernel reads them: for memory that the program protects
-/// or unmaps meanwhile the call fails, and no signal is raised.
+/// zero. `None` where that cannot be found out. The kernel reads them: if the program protects or unmaps the
+/// memory meanwhile the call fails, and no signal is raised.
 pub fn written_samples(huge: Addr) -> Option<usize> {
     /// Bytes read in each sampled place.
     const PEEK: usize = 16;
@@ -389,8 +389,8 @@ pub fn written_samples(huge: Addr) -> Option<usize> {
         .then(|| seen.chunks(PEEK).filter(|bytes| bytes.iter().any(|&byte| byte != 0)).count())
 }
 
-/// Copies what is at `from`, as far as it can be read, and returns the number of bytes. The kernel reads
-/// them, as for [`written_samples`].
+/// Copies memory from `from` on, up to the first byte that cannot be read, and returns the number of bytes.
+/// The kernel reads them, as for [`written_samples`].
 pub fn copy_from(from: Addr, into: &mut [u8]) -> usize {
     read_own(&[libc::iovec { iov_base: from.ptr(), iov_len: into.len() }], into).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! What this process has mapped, and how much of each mapping is resident: `/proc/self/smaps`, read piece by
-//! piece into a buffer of the caller's.
+//! The mappings of this process, and the resident bytes of each: `/proc/self/smaps`, read piece by piece into
+//! a buffer of the caller's.
 //!
 //! ```text
 //! 7f00-7f10 rw-p 00000000 00:00 0   [stack]      a mapping begins
@@ -15,17 +15,17 @@ use rustix::io::Errno;
 /// A mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mapping {
-    /// Where it is.
+    /// Its addresses.
     pub span: Span,
-    /// What it is, as far as its first line tells.
+    /// Its kind, by its first line.
     pub what: What,
     /// Bytes that are resident.
     pub resident: u64,
-    /// Of them, bytes that the kernel may take as they are marked.
+    /// Marked bytes among these, which the kernel may take.
     pub marked: u64,
 }
 
-/// What a mapping is.
+/// The kind of a mapping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum What {
     /// Memory of the process's own.
@@ -37,7 +37,7 @@ pub enum What {
     Stack,
     /// The kernel's own, as `[vdso]`.
     Kernels,
-    /// A library, or the program if its path was said.
+    /// A library, or the program if its path was passed.
     Code,
     /// Memory that is shared, whether it has a name or not.
     Shared,

@@ -2,13 +2,13 @@
 //! threads, above all.
 //!
 //! A child of `vfork`, or of `clone` with `CLONE_VM` alone, runs in its parent's memory and finds its
-//! parent's state there. But it is another process: a thread that it starts is its own and ends with it, and
-//! its parent's threads do not follow it when it changes its user. It leaves both alone. So does a child that
-//! was forked behind our back, which has a copy of the state and none of the threads.
+//! parent's state there. But it is another process: threads that it starts end with it, and its parent's
+//! threads do not follow it when it changes its user. Such a child leaves both alone. The same holds for a
+//! child that was forked by a system call, which has a copy of the state and none of the threads.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The owner's id; 0 before anybody has asked.
+/// The owner's id; 0 before the first call.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 fn process() -> u32 {
@@ -20,7 +20,7 @@ pub fn claim() {
     OWNER.store(process(), Relaxed);
 }
 
-/// Whether the calling process is the owner. Where nobody was, it is from now on.
+/// Returns whether the calling process is the owner. The first caller becomes it.
 pub fn is_here() -> bool {
     let here = process();
     match OWNER.compare_exchange(0, here, Relaxed, Relaxed) {

@@ -1,8 +1,9 @@
-//! What the kernel has of a page, by `/proc/self/pagemap` (Linux, Documentation/admin-guide/mm/pagemap.rst).
+//! The kernel's record of each page, by `/proc/self/pagemap` (Linux,
+//! Documentation/admin-guide/mm/pagemap.rst).
 //!
-//! `mincore` answers faster and without a descriptor, but counts the shared page of zeros that a first read
-//! maps, which is no memory of the process. Here a page is the process's own only if it is a frame that
-//! nothing else maps.
+//! `mincore` is faster and needs no descriptor, but counts the shared page of zeros that a first read maps,
+//! which is no memory of the process. Here a page is the process's own only if it is a frame that nothing
+//! else maps.
 
 use crate::{Addr, PAGE, Span};
 use rustix::fd::OwnedFd;
@@ -12,24 +13,24 @@ use rustix::io::{self, Errno};
 /// Entries read by one call: what fits on a small stack.
 const ENTRIES: usize = 128;
 
-/// What is known of one page.
+/// The record of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry(u64);
 
 impl Entry {
-    /// Whether the page has contents, in memory or paged out.
+    /// True if the page has contents, in memory or paged out.
     #[must_use]
     pub fn is_there(self) -> bool {
         self.0 & (0b11 << 62) != 0
     }
 
-    /// Whether the page is a file's, or shared memory.
+    /// True if the page is a file's, or shared memory.
     #[must_use]
     pub fn is_files(self) -> bool {
         self.0 & (1 << 61) != 0
     }
 
-    /// Whether the page is in memory, in a frame that this mapping alone has.
+    /// True if the page is in memory, in a frame of this mapping alone.
     #[must_use]
     pub fn is_own(self) -> bool {
         self.0 & (1 << 63) != 0 && self.0 & (1 << 56) != 0

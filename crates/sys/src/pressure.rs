@@ -27,7 +27,7 @@ impl Trigger {
         armed.ok()
     }
 
-    /// Whether the trigger fired since the last look.
+    /// Returns whether the trigger fired since the last call.
     pub fn fired(&self) -> bool {
         let mut fds = [PollFd::new(&self.0, PollFlags::PRI)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -35,7 +35,7 @@ impl Trigger {
     }
 }
 
-/// Whether tasks of this machine have been stalled on memory for more than a hundredth of the last ten
+/// True if tasks of this machine have been stalled on memory for more than a hundredth of the last ten
 /// seconds.
 pub fn is_stalled() -> bool {
     let mut buffer = [0u8; 256];

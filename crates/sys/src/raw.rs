@@ -6,7 +6,7 @@ use rustix::io::Errno;
 /// Makes the system call `number` with six arguments.
 ///
 /// # Safety
-/// As the system call demands of its arguments.
+/// The arguments are valid for the system call.
 pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: by this function's condition.
     let result = unsafe { arch::call(number, args) };

@@ -1,5 +1,4 @@
-//! What reads the kernel's texts, each from a slice: for the fuzz targets (`vellum-fuzz`), and for nobody
-//! else.
+//! The readers of the kernel's texts, each from a slice, for the fuzz targets alone (`vellum-fuzz`).
 
 use crate::{limits, usage};
 
@@ -9,7 +8,7 @@ pub fn swapped(status: &[u8]) -> u64 {
     usage::swapped_in(status)
 }
 
-/// How many control groups, this process's and those above, the texts of `cgroup` and `mountinfo` name.
+/// The number of control groups, this process's and those above, in the texts of `cgroup` and `mountinfo`.
 #[must_use]
 pub fn groups(membership: &[u8], mounts: &[u8]) -> usize {
     limits::Limits::of_texts(membership, mounts).levels()

@@ -1,8 +1,8 @@
 //! Other processes' pages.
 //!
-//! `process_madvise` (Linux 5.10) gives advice about the memory of another process, named by a descriptor
-//! that cannot come to mean a later process of the same id. To page memory out of a process of somebody's
-//! takes `CAP_SYS_NICE`, and the right to look into it.
+//! `process_madvise` (Linux 5.10) gives advice about the memory of another process, named by a descriptor. A
+//! descriptor never comes to mean a later process of the same id. To page memory out of a process of
+//! somebody's takes `CAP_SYS_NICE`, and the right to look into it.
 
 use crate::{Span, raw};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,13 +12,13 @@ use rustix::process::{Pid, PidfdFlags};
 /// A descriptor of the process `pid`.
 ///
 /// # Errors
-/// What the kernel said: `SRCH` if there is no such process.
+/// The kernel's errno: `SRCH` if there is no such process.
 pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
     let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
     rustix::process::pidfd_open(pid, PidfdFlags::empty())
 }
 
-/// Has the kernel write out and take the pages of `span` in `process`, as far as there is a place for them.
+/// Has the kernel page out the pages of `span` in `process`, while there is room for them.
 ///
 /// # Errors
 /// `PERM` without the privilege; `NOSYS` before Linux 5.10; `INVAL` for memory that cannot be paged; `SRCH`

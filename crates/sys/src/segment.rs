@@ -1,8 +1,9 @@
-//! What of a module is mapped where, by its program headers.
+//! The mapped parts of a module, by its program headers.
 //!
-//! The loader (`crate::loader`) says where the part of a module begins that an address lies in. That is the
-//! whole module, which begins with its file's head, or, where the linker left holes between parts (as in some
-//! programs at fixed addresses), the part alone. The program's own headers are then where the kernel says.
+//! The loader (`crate::loader`) reports the start of the part of a module that an address lies in. This is
+//! the whole module, which begins with its file's head, or the part alone, where the linker left holes
+//! between parts (in some programs at fixed addresses). Then the kernel reports where the program's headers
+//! are.
 
 use crate::pagemap::PageMap;
 use crate::{Addr, PAGE, Span, map};
@@ -12,8 +13,8 @@ use core::slice;
 /// headers are not to be found.
 ///
 /// # Safety
-/// The loader says `start` and `bias` (what is added to the file's addresses) of a module that stays mapped
-/// as long as the result is used.
+/// The loader reported `start` and `bias` (the difference from the file's addresses) of a module that stays
+/// mapped as long as the result is used.
 #[must_use]
 pub unsafe fn mapped_from(start: Addr, bias: usize, address: Addr) -> Option<&'static [u8]> {
     // SAFETY: `# Safety` of this function is that of `headers`.
@@ -22,12 +23,12 @@ pub unsafe fn mapped_from(start: Addr, bias: usize, address: Addr) -> Option<&'s
     Some(unsafe { slice::from_raw_parts(address.ptr(), part.from(address).bytes) })
 }
 
-/// Takes the whole pages from `address` to the end of the part that it lies in out of resident memory, if the
-/// part is one that is only read, and was: a later reader has the file's bytes. A part whose pages a loader
-/// has relocated, or that something else was mapped over, stays as it is.
+/// Drops the whole pages from `address` to the end of its part from resident memory, if the part is and
+/// always was read-only: a later reader gets the file's bytes. A part whose pages a loader has relocated, or
+/// with another mapping over it, stays as it is.
 ///
 /// # Safety
-/// As for [`mapped_from`].
+/// The conditions of [`mapped_from`].
 pub unsafe fn put_back(start: Addr, bias: usize, address: Addr) {
     // SAFETY: `# Safety` of this function is that of `headers`.
     let Some(headers) = (unsafe { headers(start, bias) }) else { return };
@@ -39,7 +40,7 @@ pub unsafe fn put_back(start: Addr, bias: usize, address: Addr) {
     }
 }
 
-/// Whether all of these pages that are there are a file's own.
+/// True if all of these pages that are there are a file's own.
 fn is_the_files(pages: Span) -> rustix::io::Result<bool> {
     let mut are_files = true;
     PageMap::open()?.for_each(pages, |_, entry| {
@@ -52,14 +53,14 @@ fn is_the_files(pages: Span) -> rustix::io::Result<bool> {
 /// The headers of the module with such a part.
 ///
 /// # Safety
-/// As for [`mapped_from`].
+/// The conditions of [`mapped_from`].
 unsafe fn headers(start: Addr, bias: usize) -> Option<&'static [libc::Elf64_Phdr]> {
     // SAFETY: `start` is where the loader has a module begin (`# Safety`), so its first page can be read.
     let own = unsafe { headers_at(start) };
     own.or_else(|| headers_of_program().filter(|headers| part_at(headers, bias, start).is_some()))
 }
 
-/// The part that an address lies in, as far as the file has it: its header, and where it is.
+/// The part that an address lies in, without memory behind the file's: its header and its addresses.
 fn part_at(headers: &[libc::Elf64_Phdr], bias: usize, address: Addr) -> Option<(&libc::Elf64_Phdr, Span)> {
     let loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
     loaded

@@ -1,5 +1,5 @@
-//! Who handles SIGSEGV while Vellum finds out writes by it ([`crate::guard`]): Vellum first, and for whatever
-//! is not its own the program.
+//! The handling of SIGSEGV while Vellum finds writes by it ([`crate::guard`]): Vellum's handler runs first,
+//! and passes other faults on to the program's action.
 //!
 //! ```text
 //! fault ──▶ Vellum's handler ──▶ a page that it armed: done
@@ -8,27 +8,25 @@
 //!                              ──▶ after it: [`sigaction`] keeps the action, and Vellum's handler stays
 //! ```
 //!
-//! The runtime has the program's calls come here. Where they do not (a library that lies in front of it, a
-//! system call of the program's own), the program has the last word: [`open`] finds another handler than
-//! Vellum's, and says so.
+//! The runtime has the program's calls come here. A program that bypasses them (a library in front, a system
+//! call) replaces Vellum's handler: [`open`] detects that and returns an error.
 //!
 //! # Invariants
-//! * A program sees its own action only, never Vellum's; it gets back what it has set, as the kernel would
-//!   tell it.
-//! * Its handler gets the mask and stack that it asked for, so that it may return, change the context, or
-//!   leave by a jump. The stack is decided when the kernel delivers the signal, by flags of Vellum's handler
-//!   that follow the program's, but for `alternate_stack_set`.
-//! * The action is read in the handler, on any number of threads and without waiting, while another thread
-//!   replaces it: the new one is written to the slot that is not in use and then made the current one by its
-//!   version. A reader whose version is still current has read a slot that nobody can have begun to write to
-//!   since: that happens only when the next version is current. All of these are sequentially consistent.
-//! * The holder of the lock has all signals blocked and touches nothing of the program's, so that no handler
+//! * A program sees its own action only, never Vellum's, in the form in which the kernel would return it.
+//! * Its handler runs with the mask and stack that it requested, and may return, change the context, or leave
+//!   by a jump. The stack is decided when the kernel delivers the signal, by flags of Vellum's handler that
+//!   follow the program's, but for `alternate_stack_set`.
+//! * The handler reads the action, on any number of threads and without waiting, while another thread
+//!   replaces it. A new action is written to the slot not in use and then made current by its version. If the
+//!   version is still current after the read, no thread can have begun to write to that slot: that begins
+//!   only at the next version. All of these are sequentially consistent.
+//! * The holder of the lock has all signals blocked and touches none of the program's memory, so no handler
 //!   on its own thread waits for it.
-//! * A call that has gone past `IS_ON` on its way to the C library is counted before it looks, and [`open`]
-//!   counts after it has set it: one of them sees the other.
-//! * A child that shares its parent's memory (`vfork`) has actions of its own, which are the kernel's alone,
-//!   and leaves its parent's as they are. So has a child that the runtime is not told of: the lock may have
-//!   been held when it was made.
+//! * A call that passed `IS_ON` on its way to the C library is counted before it reads the flag, and [`open`]
+//!   reads the count after it has set the flag: one of them sees the other.
+//! * A child that shares its parent's memory (`vfork`) has separate actions in the kernel alone, and leaves
+//!   its parent's as they are. The same holds for a child made without the runtime: the lock may have been
+//!   held at that moment.
 //!
 //! Source: Appel, Ellis and Li 1988; the chaining as in libgc. Departure: handlers that are set later, too.
 
@@ -42,7 +40,7 @@ use rustix::io::Errno;
 
 /// `sigaction`'s own signature.
 pub type Sigaction = unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
-/// What handles a signal, by `SA_SIGINFO`.
+/// A signal handler, by `SA_SIGINFO`.
 pub type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 
 /// The flags that Linux keeps on this architecture, beside [`RESTORER`]: all others read as 0.
@@ -56,15 +54,14 @@ const KEPT: c_int = libc::SA_NOCLDSTOP
     | EXPOSE_TAGBITS;
 /// `SA_EXPOSE_TAGBITS`.
 const EXPOSE_TAGBITS: c_int = 0x800;
-/// `SA_RESTORER`, which C libraries add to what they tell the kernel.
+/// `SA_RESTORER`, which C libraries add for the kernel.
 const RESTORER: c_int = 0x0400_0000;
 /// Signals that no mask of a handler has.
 const UNMASKABLE: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
-/// Where the kernel keeps the mask that the handler's return restores: behind the machine's part of 256
-/// bytes.
+/// The place of the mask that the handler's return restores: behind the machine's part of 256 bytes.
 const MASK_AT: usize = 40 + 256;
 
-/// An action as the kernel knows it.
+/// An action in the kernel's form.
 #[derive(Clone, Copy)]
 struct Action {
     function: usize,
@@ -122,7 +119,7 @@ static SPARES_STACKS: AtomicBool = AtomicBool::new(false);
 static OWNER: AtomicUsize = AtomicUsize::new(0);
 /// Vellum's handler, a [`Handler`].
 static OURS: AtomicUsize = AtomicUsize::new(0);
-/// The C library's function, a [`Sigaction`]; null for the one that everybody calls.
+/// The C library's function, a [`Sigaction`]; null for the public one.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Has `function`, the C library's own, called for the kernel. To be called where the program's calls, and so
@@ -201,8 +198,8 @@ fn install(action: Action) -> bool {
     next(&raw const ours, core::ptr::null_mut()) == 0
 }
 
-/// Has `handler` called for the signal from now on, with all signals blocked, in front of whatever handles
-/// it; later calls say whether that still holds. One handler a process.
+/// Has `handler` called for the signal from now on, with all signals blocked, in front of the present action.
+/// Later calls return whether that still holds. A process has one handler.
 ///
 /// # Errors
 /// `BUSY` if the program is just setting an action, or has set one past [`sigaction`] since; the kernel's
@@ -243,8 +240,8 @@ pub fn exchange(action: &libc::sigaction) -> libc::sigaction {
     before
 }
 
-/// Makes `call`, which sets or asks for the signal's action, unless Vellum's handler is there; then `None`,
-/// and [`sigaction`] is to be called.
+/// Makes `call`, which sets or reads the signal's action. `None` if Vellum's handler is there: then the
+/// caller calls [`sigaction`].
 pub fn unless_on<T>(call: impl FnOnce() -> T) -> Option<T> {
     PASSING.fetch_add(1, SeqCst);
     let result = if IS_ON.load(SeqCst) { None } else { Some(call()) };
@@ -255,7 +252,7 @@ pub fn unless_on<T>(call: impl FnOnce() -> T) -> Option<T> {
 /// `sigaction` of SIGSEGV for the program.
 ///
 /// # Safety
-/// As for the C library's.
+/// The conditions of the C library's function.
 pub unsafe fn sigaction(act: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     // Read here, and written below: a program's pointer may fault, and its handler may leave by a jump.
     // SAFETY: by this function's condition.
@@ -274,7 +271,8 @@ pub unsafe fn sigaction(act: *const libc::sigaction, old: *mut libc::sigaction) 
     }
 }
 
-/// The same with memory that does not fault; `None` if Vellum's handler came, or could not come, meanwhile.
+/// The same with memory that does not fault; `None` if Vellum's handler was set, or failed to be set,
+/// meanwhile.
 ///
 /// # Safety
 /// As [`sigaction`].
@@ -326,28 +324,28 @@ unsafe fn act_once(act: *const libc::sigaction, old: *mut libc::sigaction) -> Op
     }
 }
 
-/// What came of an action that the program wants.
+/// The result of setting an action of the program's.
 enum Told {
     /// Vellum's handler could not be set after all: the action is the C library's to set, counted.
     Again,
     /// Somebody has set another past this.
     Past,
-    /// It is the program's now; what was, and what the C library gives the kernel to return by.
+    /// The program's action is set; the old one, and the C library's function by which a handler returns.
     Kept(Action, Option<extern "C" fn()>),
 }
 
-/// How far above the caller's an array in a frame of the calling thread is looked for: an alternate stack, a
-/// few frames, and what else they hold.
+/// The distance above the caller's frame within which an array in a frame is searched: an alternate stack, a
+/// few frames, and their other contents.
 const FRAMES: usize = 64 << 10;
 
-/// Tells that the calling thread, whose last frame is at `frame`, has set an alternate stack for signals that
-/// begins at `start`.
+/// Records that the calling thread, whose last frame is at `frame`, has set an alternate stack for signals at
+/// `start`.
 ///
-/// One that lies in a frame is often left set when its function has returned. Nobody notices until the
-/// program crashes; but Vellum's handler is called all the time, and its frames would go where the thread's
-/// live ones are by then. So it stays off alternate stacks from then on, and a handler of stack overflows is
-/// not called any more. An alternate stack that happens to lie so close above another stack is taken for one,
-/// too.
+/// An alternate stack in a frame is often left set after its function has returned. That has no effect until
+/// the program crashes. But Vellum's handler is called all the time, and its frames would overwrite the
+/// thread's live ones. The handler stays off alternate stacks from then on, and a handler of stack overflows
+/// is not called any more. An alternate stack that happens to lie so close above another stack is taken for
+/// one, too.
 pub fn alternate_stack_set(start: Addr, frame: Addr) {
     let is_in_frame = Span::new(frame, FRAMES).contains(start);
     if is_in_frame
@@ -363,7 +361,7 @@ pub fn alternate_stack_set(start: Addr, frame: Addr) {
     }
 }
 
-/// Writes `action` to `old`, as C libraries do: of the mask, what the kernel knows of it.
+/// Writes `action` to `old`, as C libraries do, with the part of the mask that the kernel has.
 ///
 /// # Safety
 /// `old` may be written to.
@@ -414,8 +412,7 @@ fn set_default() {
     next(&raw const default, core::ptr::null_mut());
 }
 
-/// Has a signal that Vellum's handler was called for handled as the program has asked: what it was called
-/// with.
+/// Passes a signal on from Vellum's handler to the program's action, with the handler's arguments.
 pub(crate) fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     let action = delivered();
     // The mask that it would have had: the interrupted one, what it asked for, and its own signal.

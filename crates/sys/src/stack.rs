@@ -2,11 +2,11 @@
 
 use crate::{Addr, PAGE, Span, map};
 
-/// Pages that one call of [`readable_from`] asks about.
+/// Pages that one system call of [`readable_from`] covers.
 const PAGES_AT_ONCE: usize = 32;
 
 /// Bytes that the kernel keeps free of other mappings for the main thread's stack: the usual limit on stacks
-/// (`mmap_base` in `arch/x86/mm/mmap.c`; where addresses are not random, 128 MiB).
+/// (`mmap_base` in `arch/x86/mm/mmap.c`; 128 MiB where addresses are not random).
 const MAIN_GAP: usize = 8 << 20;
 
 /// The calling thread's alternate stack for signals, if it is on it.
@@ -17,7 +17,7 @@ pub fn alternate() -> Option<Span> {
     (stack.ss_flags & libc::SS_ONSTACK != 0).then(|| Span::new(Addr::of(stack.ss_sp), stack.ss_size))
 }
 
-/// Where the main thread's stack ends, if `sp` is on it and at most `MAIN_GAP` bytes below: everything
+/// The end of the main thread's stack, if `sp` is on it and at most `MAIN_GAP` bytes below: all memory
 /// between the two can be read. The kernel puts the program's path at the end. A deeper stack is `None`.
 pub fn main_end(sp: Addr) -> Option<Addr> {
     // SAFETY: the call reads the vector that the kernel gave the process at its start, which stays.
@@ -26,7 +26,7 @@ pub fn main_end(sp: Addr) -> Option<Addr> {
 }
 
 /// The lowest address, a page's or the start of `span`, from which on everything up to the end of `span` can
-/// be read. Where the kernel refuses the call, the start.
+/// be read. Returns the start if the kernel refuses the call.
 pub fn readable_from(span: Span) -> Addr {
     let (low, mut from) = (span.start, span.end());
     while from > low {
@@ -45,7 +45,7 @@ pub fn readable_from(span: Span) -> Addr {
 }
 
 /// The highest address, a page's or the end of `span`, up to which everything from the start of `span` on can
-/// be read. Where the kernel refuses the call, the end.
+/// be read. Returns the end if the kernel refuses the call.
 pub fn readable_to(span: Span) -> Addr {
     let (mut to, high) = (span.start, span.end());
     while to < high {
@@ -63,7 +63,8 @@ pub fn readable_to(span: Span) -> Addr {
     to
 }
 
-/// How many of `count` pages, the first of them, can be read; `None` where the kernel refuses to say.
+/// Counts the readable pages among the first of `count`, up to one that cannot be read; `None` if the kernel
+/// refuses the call.
 fn readable_pages(count: usize, page: impl Fn(usize) -> Addr) -> Option<usize> {
     let mut bytes = [0u8; PAGES_AT_ONCE];
     let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 1 }; PAGES_AT_ONCE];

@@ -1,10 +1,10 @@
 //! Standard error, as the program has it.
 //!
-//! Helper threads have descriptors of their own ([`thread::close_inherited`]), so that they hold no pipe of
-//! the program's open; number 2 is nothing there, or something else. A message of such a thread, as when a
-//! page cannot be had and the program is stopped, goes to number 2 *of the program* at that moment. The
-//! descriptor is borrowed for one write (`pidfd_getfd`, Linux 5.6). Where a filter forbids that, the same
-//! file is opened anew, which works for all but sockets.
+//! Helper threads have separate descriptors ([`thread::close_inherited`]), so that they keep none of the
+//! program's pipes open; their number 2 is closed, or another file. A message of such a thread, before it
+//! stops the program for example, goes to number 2 *of the program* at that moment. The descriptor is
+//! borrowed for one write (`pidfd_getfd`, Linux 5.6). If a filter forbids that, the same file is opened anew,
+//! which works for all but sockets.
 
 use crate::{Line, raw, thread};
 use core::ffi::CStr;
@@ -12,7 +12,7 @@ use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Writes `bytes`, once, and ignores failure: there is nobody else to tell.
+/// Writes `bytes`, once, and ignores failure, which cannot be reported anywhere.
 pub(crate) fn write(bytes: &[u8]) {
     if !thread::is_helper() {
         // SAFETY: the calling thread's descriptors are the program's. Whatever it has made of this number, it

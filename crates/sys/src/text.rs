@@ -20,7 +20,7 @@ pub fn read<'b>(path: &core::ffi::CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]
     Some(&buffer[..filled])
 }
 
-/// The decimal number at the start of `text` (after blanks), or `None` if there is none or it overflows.
+/// The decimal number at the start of `text` (after blanks), or `None` without one or on overflow.
 pub fn number(text: &[u8]) -> Option<u64> {
     let start = text.iter().position(|byte| !matches!(byte, b' ' | b'\t'))?;
     let digits = text[start..].iter().take_while(|byte| byte.is_ascii_digit());

@@ -1,17 +1,16 @@
-//! A thread the C library does not know.
+//! Threads that the C library did not start.
 //!
-//! The page layer needs one helper that returns memory while every thread of the program sleeps. It must be
-//! startable from inside `free`, at any moment, in any program. `pthread_create` allocates, takes the
-//! loader's locks, and ends the single-threaded fast paths of the C library for good. So the helper is made
-//! by `clone` with a stack and a thread control block of its own, every signal blocked, and runs only code
-//! that makes raw system calls and touches no thread-local storage. It leaves with its process (`exit_group`,
-//! `exec`); a forked child does not have it and starts its own when it needs one. Its descriptor table is its
-//! own and empty: what it opens takes no number of the program's, and it holds no pipe or file of the
-//! program's open.
+//! The page layer needs one helper that returns memory while every thread of the program sleeps. The helper
+//! must be startable from inside `free`, at any moment, in any program. `pthread_create` allocates, takes the
+//! loader's locks, and ends the single-threaded fast paths of the C library for good. `clone` makes it with a
+//! separate stack and thread control block and every signal blocked. Its code makes raw system calls only and
+//! touches no thread-local storage. Its life ends with its process (`exit_group`, `exec`); a forked child
+//! does not have it and starts another when it needs one. Its descriptor table is separate and empty: files
+//! that it opens take no number of the program's, and it keeps none of the program's files open.
 //!
-//! Departure from convention: the C library, which has its own threads follow when the program calls
-//! `setuid`, does not know of such a thread. Those who start one end it before ([`crate::lifecycle`]), or
-//! have it follow by itself ([`crate::credentials`]).
+//! Departure from convention: when the program calls `setuid`, the C library's threads follow, but not such a
+//! thread. Its starter ends it before ([`crate::lifecycle`]), or has it follow by itself
+//! ([`crate::credentials`]).
 
 use crate::{arch, raw};
 use core::mem::MaybeUninit;
@@ -74,7 +73,7 @@ pub unsafe fn start(
 }
 
 /// Words with the ids of helpers: those of the page layer, the pager and the collector's markers, and room
-/// for as many again. One that finds no place is not told apart from a thread of the program.
+/// for as many again. A helper without a place counts as a thread of the program.
 const HELPERS: usize = 128;
 static IDS: [AtomicPtr<AtomicU32>; HELPERS] = [const { AtomicPtr::new(core::ptr::null_mut()) }; HELPERS];
 
@@ -101,12 +100,12 @@ fn is_a_helper(id: u32) -> bool {
     })
 }
 
-/// Whether the calling thread is a helper, and has descriptors of its own.
+/// True if the calling thread is a helper with separate descriptors.
 pub fn is_helper() -> bool {
     is_a_helper(own_id())
 }
 
-/// Whether the process has no thread but the calling one and helpers. Not where that cannot be found out.
+/// True if the process has no thread but the calling one and helpers. False if that cannot be found out.
 pub fn is_only_one() -> bool {
     let own = own_id();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -125,21 +124,21 @@ pub fn is_only_one() -> bool {
 
 /// Empties the calling helper's own descriptor table: the first thing a helper does.
 ///
-/// What it says by [`Line::write`](crate::Line::write) still goes to the program's standard error.
+/// Messages by [`Line::write`](crate::Line::write) still go to the program's standard error.
 pub fn close_inherited() {
     // SAFETY: the table is this thread's alone (`start` does not share it).
     let _ = unsafe { raw::syscall(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0, 0]) };
 }
 
-/// The calling thread's thread pointer: the C library keeps beside it what is the thread's alone. 0 if the
-/// kernel does not say.
+/// The calling thread's thread pointer, beside which the C library keeps the thread's data. Returns 0 if the
+/// kernel refuses.
 pub fn pointer() -> usize {
     arch::thread_pointer()
 }
 
-/// Makes the calling thread prompt: its sleeps end when asked, not up to 50 µs later, and it asks the
-/// scheduler for short slices, which has it run soon after it wakes on a busy processor (Linux 6.12; refused
-/// before, at no harm).
+/// Makes the calling thread prompt: its sleeps end on time, not up to 50 µs later, and the scheduler gives it
+/// short slices, so that it runs soon after it wakes on a busy processor (Linux 6.12; refused before, at no
+/// harm).
 pub fn be_prompt() {
     // SAFETY: PR_SET_TIMERSLACK concerns this thread's timers only.
     let _ = unsafe { raw::syscall(libc::SYS_prctl, [libc::PR_SET_TIMERSLACK as usize, 1, 0, 0, 0, 0]) };
@@ -151,10 +150,10 @@ pub fn be_prompt() {
     let _ = unsafe { raw::syscall(libc::SYS_sched_setattr, [0, attributes.as_ptr() as usize, 0, 0, 0, 0]) };
 }
 
-/// Words of a set of processors: 1024 of them.
+/// Words in a set of 1024 processors.
 const SET_WORDS: usize = 16;
 
-/// Processors that the calling thread may run on; 1 where the kernel does not say.
+/// The number of processors that the calling thread may run on; 1 if the kernel refuses.
 pub fn processors() -> u32 {
     let mut allowed = [0u64; SET_WORDS];
     let block = [0, size_of_val(&allowed), allowed.as_mut_ptr() as usize, 0, 0, 0];
@@ -165,9 +164,9 @@ pub fn processors() -> u32 {
     allowed.iter().map(|word| word.count_ones()).sum::<u32>().max(1)
 }
 
-/// Has the helper `tid` run on the processor where the caller runs. That one is awake, and its timer
-/// interrupts it at once; another may first have to be woken, and a virtual one to be given back by its host,
-/// which takes up to milliseconds. The scheduler cannot know that the two belong together.
+/// Has the helper `tid` run on the processor where the caller runs. The caller's processor is awake, and its
+/// timer interrupts it at once. Another may first have to be woken, and a virtual one to be given back by its
+/// host, which takes up to milliseconds. The scheduler has no record that the two belong together.
 pub fn bring_here(tid: u32) {
     let mut here = 0u32;
     // SAFETY: the kernel writes the processor's number, and is asked for nothing else.
@@ -213,9 +212,9 @@ pub fn exit() -> ! {
     unsafe { arch::exit() }
 }
 
-/// How long threads that were asked to end may take.
+/// The time within which threads that were asked to end must do so.
 pub const END_NS: u64 = 10_000_000_000;
-/// How long a thread that has ended may take to leave its process: one that is traced leaves when its tracer
+/// The time within which a thread that has ended must leave its process: a traced one leaves when its tracer
 /// has seen it.
 const LEAVE_NS: u64 = 1_000_000_000;
 /// Looks at a thread that is about to leave before the looker sleeps in between.
@@ -252,7 +251,7 @@ pub fn wait_until_gone(word: &AtomicU32, id: u32, patience_ns: u64) -> bool {
     true
 }
 
-/// Ends the process as `abort` would, from a thread the C library does not know.
+/// Ends the process as `abort` would, from a thread that the C library did not start.
 pub fn abort() -> ! {
     let default = [0usize; 4];
     let action = [libc::SIGABRT as usize, default.as_ptr() as usize, 0, 8, 0, 0];
@@ -271,7 +270,7 @@ pub fn abort() -> ! {
     }
 }
 
-/// How long a thread of the program has to take a signal that ends it.
+/// The time that a thread of the program has to take a signal that ends it.
 const A_WHILE_NS: u64 = 2_000_000_000;
 
 /// Every signal held off from the calling thread; dropping it lets them through again.
@@ -317,10 +316,10 @@ pub fn wait(word: &AtomicU32, expected: u32, ns: u64) {
     let _ = rustix::thread::futex::wait(word, rustix::thread::futex::Flags::PRIVATE, expected, Some(&limit));
 }
 
-/// How long to wait for what another thread is about to do, where it may never do it: for about a second.
+/// A bounded wait, of about a second, for an action of another thread that may never come.
 ///
-/// At first the waiter gives way, then it sleeps: a thread that was preempted needs a processor, and on a
-/// machine with much to do that may take many times as long as looking often.
+/// At first the waiter yields, then it sleeps. A preempted thread needs a processor, which may take many
+/// times as long on a busy machine.
 #[derive(Debug)]
 pub struct Patience(u32);
 
@@ -375,8 +374,8 @@ pub fn wake(word: &AtomicU32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    /// Zeroed memory for a helper, leaked on purpose, as the thread may still be leaving it when it is said
-    /// to have ended.
+    /// Zeroed memory for a helper, leaked on purpose: the thread may still use it when it is reported to have
+    /// ended.
     fn memory() -> *mut u8 {
         let layout = std::alloc::Layout::from_size_align(HELPER_BYTES, 4096).expect("a valid layout");
         // SAFETY: the layout is not empty.

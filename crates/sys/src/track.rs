@@ -12,11 +12,11 @@
 //! page costs one fault, about 0.6 µs where this was written.
 //!
 //! Invariants: a tracker belongs to the process that made it. A child's pages are not tracked, and its copies
-//! of the descriptors lead to the parent's memory: there every operation fails, also in a child that no
-//! handler saw made (`_Fork`, a system call of the program's own), and dropping it leaves the parent's as it
-//! is. A program may close descriptors that it does not know: tracking fails then, and what it has opened
-//! under their numbers is left alone. A range can have one owner: while another descriptor tracks any of it,
-//! [`Tracker::cover`] is refused, and while this one does, pages are not moved there by `UFFDIO_MOVE`.
+//! of the descriptors lead to the parent's memory. Every operation fails in a child, even in one made without
+//! a handler (`_Fork`, a system call of the program's), and dropping the tracker there leaves the parent's as
+//! it is. A program may close descriptors that it did not open: tracking fails then, and files opened later
+//! under their numbers are left alone. A range can have one owner. While another descriptor tracks any of it,
+//! [`Tracker::cover`] is refused; while this one does, `UFFDIO_MOVE` moves no pages there.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, ioctl};
@@ -63,7 +63,7 @@ const _: () = assert!(size_of::<Scan>() == 96);
 pub struct Written {
     /// The first byte.
     pub start: Addr,
-    /// One beyond the last.
+    /// The first byte behind it.
     pub end: Addr,
     categories: u64,
 }
@@ -80,15 +80,15 @@ impl Written {
 pub struct Taken {
     /// Ranges found.
     pub ranges: usize,
-    /// Where the search ended: the next one goes on from here.
+    /// The end of the search, at which the next one goes on.
     pub end: Addr,
 }
 
-/// A descriptor that the program does not know, and might close.
+/// A descriptor that the program did not open, and might close.
 #[derive(Debug)]
 struct Hidden {
     file: ManuallyDrop<OwnedFd>,
-    /// What it leads to: device and inode.
+    /// The file's device and inode.
     target: (u64, u64),
 }
 
@@ -102,7 +102,7 @@ impl Hidden {
 /// The least numbers for such descriptors, the best first: programs expect the low ones for themselves.
 const HIGH: [i32; 3] = [900, 200, 50];
 
-/// The same file under a high number, if the process may have one.
+/// Moves the descriptor to a high number, if the process may have one.
 fn high(file: OwnedFd) -> OwnedFd {
     HIGH.iter().find_map(|&least| rustix::io::fcntl_dupfd_cloexec(&file, least).ok()).unwrap_or(file)
 }
@@ -128,8 +128,8 @@ fn target(file: &OwnedFd) -> Result<(u64, u64), Errno> {
     rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-/// The kernel's account of which pages are written to. Dropping it ends all tracking. In another process than
-/// the one that made it, everything fails with `PERM`.
+/// The kernel's account of which pages are written to. Dropping it ends all tracking. In any process but its
+/// maker, every call fails with `PERM`.
 #[derive(Debug)]
 pub struct Tracker {
     faults: Hidden,
@@ -165,7 +165,7 @@ impl Tracker {
         Ok(tracker)
     }
 
-    /// What leads to the faults, where this process made it.
+    /// The descriptor of faults, in the process that made it.
     fn faults(&self) -> Result<&OwnedFd, Errno> {
         self.owned().map(|()| &*self.faults)
     }
@@ -177,7 +177,7 @@ impl Tracker {
     /// Lets the pages of `span`, mapped, private and anonymous, be tracked until this is dropped.
     ///
     /// # Errors
-    /// `BUSY` if another descriptor tracks any of it; `NOMEM` if it may not have a map entry of its own.
+    /// `BUSY` if another descriptor tracks any of it; `NOMEM` if no map entry is left for it.
     pub fn cover(&self, span: Span) -> Result<(), Errno> {
         uffd::register(self.faults()?, span, uffd::REGISTER_MODE_WP)
     }
@@ -250,7 +250,7 @@ mod tests {
     use crate::map;
     use rustix::fd::AsRawFd;
 
-    /// A program that closes what it does not know, and opens files of its own, keeps these.
+    /// A program that closes unknown descriptors, and opens files under their numbers, keeps these files.
     #[test]
     fn numbers_that_lead_elsewhere_are_left_alone() {
         let Ok(tracker) = Tracker::new() else {

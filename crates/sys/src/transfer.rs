@@ -5,15 +5,14 @@
 //! * `UFFDIO_MOVE` (Linux 6.8) rewrites each page's place. The destination's mapping stays one with its
 //!   neighbours: no map entry is spent. A huge page moves as one.
 //! * `mremap` moves page-table entries, whole tables where both ends are aligned alike to 2 MiB, and leaves
-//!   the destination a map entry of its own.
+//!   the destination a separate map entry.
 //!
-//! `UFFDIO_MOVE` may move a page and still answer with an error that does not count it (`EEXIST`, or `EAGAIN`
-//! and one page fewer), while the kernel migrates pages. So after every error the destination is looked at:
-//! it was emptied before the first move and nobody but the mover fills it, hence a page that is there has
-//! moved.
+//! `UFFDIO_MOVE` may move a page and still return an error that does not count it (`EEXIST`, or `EAGAIN` and
+//! one page fewer), while the kernel migrates pages. Therefore the destination is checked after every error.
+//! It was emptied before the first move and only the mover fills it, so a page that is there has moved.
 //!
-//! The descriptor for the first is opened for each transfer and closed after it: a program that closes every
-//! descriptor it finds can break nothing, and no number of its own is taken for longer than the move.
+//! The descriptor for the first way is opened for each transfer and closed after it. A program that closes
+//! every descriptor it finds can break nothing, and no number is taken for longer than the move.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, Transfer};
@@ -23,16 +22,16 @@ use rustix::io::Errno;
 
 const MOVE_MODE_ALLOW_SRC_HOLES: u64 = 1 << 1;
 
-/// How a transfer was made.
+/// The way in which a transfer was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// By `UFFDIO_MOVE`: no map entry spent.
     Move,
-    /// By `mremap`: `to` has a map entry of its own now.
+    /// By `mremap`: `to` has a separate map entry now.
     Remap,
 }
 
-/// Whether map entries may be spent on a transfer.
+/// The permission to spend map entries on a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entries {
     /// No.
@@ -138,8 +137,8 @@ impl Drop for Inlet {
     }
 }
 
-/// Moves the pages of `from` to `to`, leaving `from` mapped and empty. Nothing is lost on an error: pages
-/// that had moved are moved back.
+/// Moves the pages of `from` to `to`, leaving `from` mapped and empty. On an error all pages that had moved
+/// are moved back.
 ///
 /// # Errors
 /// The last errno, when no way works: the caller copies.
@@ -209,7 +208,7 @@ mod tests {
 
     const PAGES: usize = 24;
 
-    /// Every page says which it is; some have never been touched.
+    /// A number for every page; 0 for those never touched.
     fn stamp(page: usize) -> u64 {
         if page % 7 == 3 { 0 } else { 0x1000 + page as u64 }
     }
@@ -223,7 +222,7 @@ mod tests {
         (0..PAGES).map(|page| unsafe { word(span, page).read_volatile() }).collect()
     }
 
-    /// What the kernel does while it migrates pages loses none, whichever way the answer is wrong.
+    /// No page is lost while the kernel migrates pages, for each kind of wrong answer.
     #[test]
     fn a_move_that_is_not_counted_is_a_move() {
         let expected: Vec<u64> = (0..PAGES).map(stamp).collect();

@@ -19,7 +19,7 @@ const UFFDIO_WRITEPROTECT: u64 = 0xc018_aa06;
 pub(crate) const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1 << 0;
 /// Pages can be moved.
 pub(crate) const FEATURE_MOVE: u64 = 1 << 16;
-/// The descriptor hears of faults in user mode only, which everybody may.
+/// The descriptor receives faults in user mode only, which needs no privilege.
 pub(crate) const USER_MODE_ONLY: u32 = 1;
 /// Touches of missing pages are reported.
 pub(crate) const REGISTER_MODE_MISSING: u64 = 1 << 0;
@@ -58,8 +58,7 @@ struct WriteProtect {
     mode: u64,
 }
 
-/// What `UFFDIO_MOVE` takes; the last word is how many bytes were dealt with, or minus an
-/// errno.
+/// The argument of `UFFDIO_MOVE`; the kernel writes the bytes moved, or minus an errno, to the last word.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transfer {
@@ -70,7 +69,7 @@ pub(crate) struct Transfer {
     pub done: i64,
 }
 
-/// What `UFFDIO_ZEROPAGE` takes.
+/// The argument of `UFFDIO_ZEROPAGE`.
 #[repr(C)]
 struct Zeros {
     range: Range,
@@ -80,8 +79,8 @@ struct Zeros {
 
 const _: () = assert!(size_of::<Transfer>() == 40 && size_of::<Zeros>() == 32);
 
-/// Moves pages by `UFFDIO_MOVE`. An error that counts fewer than all says nothing of the next page: the
-/// kernel may have moved it (see [`is_there`]).
+/// Moves pages by `UFFDIO_MOVE`. After an error that counts fewer than all, the next page may have been moved
+/// all the same (see [`is_there`]).
 pub(crate) fn move_pages(file: &OwnedFd, transfer: &mut Transfer) -> Result<usize, Errno> {
     #[cfg(any(test, feature = "inject"))]
     {
@@ -100,9 +99,9 @@ const MODE_DONTWAKE: u64 = 1 << 0;
 
 /// Puts zeros at `page` if nothing is there. Returns whether nothing was.
 ///
-/// The kernel looks at the page's entry under the lock of its table, and takes for nothing an empty entry
-/// only: not a page that is swapped out, nor one that is being migrated. `mincore` takes the first of these
-/// for nothing, and `/proc/self/pagemap` is not there in every container.
+/// The kernel reads the page's entry under the lock of its table. Only an empty entry counts as nothing: a
+/// page that is swapped out or being migrated does not. `mincore` takes the first of these for nothing, and
+/// `/proc/self/pagemap` is not there in every container.
 fn zero(file: &OwnedFd, page: Span) -> Result<bool, Errno> {
     loop {
         let mut request = Zeros { range: Range::of(page), mode: MODE_DONTWAKE, done: 0 };
@@ -116,10 +115,10 @@ fn zero(file: &OwnedFd, page: Span) -> Result<bool, Errno> {
     }
 }
 
-/// Whether anything is at `page`, which the descriptor watches and nobody touches meanwhile.
+/// Returns whether a page is at `page`, which the descriptor watches and nobody touches meanwhile.
 ///
 /// # Errors
-/// The kernel's errno: it is not known then, or nothing was and zeros are there now.
+/// The kernel's errno: then either that is not known, or nothing was there and zeros are there now.
 ///
 /// # Safety
 /// If nothing is there, nobody relies on it: the page is filled for a moment.

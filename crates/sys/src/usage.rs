@@ -1,5 +1,5 @@
-//! What this process has met and has been given: page faults that had a page brought, pages read from
-//! devices, pages that are resident, and pages that are paged out.
+//! The usage of this process: page faults that brought a page, pages read from devices, resident pages, and
+//! pages that are paged out.
 //!
 //! A process that has forbidden itself most system calls has lost the capability to look, and reads 0.
 
@@ -17,7 +17,7 @@ pub struct Met {
 }
 
 impl Met {
-    /// What was met since `before`.
+    /// The difference since `before`.
     #[must_use]
     pub fn since(self, before: Met) -> Met {
         Met {
@@ -27,18 +27,18 @@ impl Met {
     }
 }
 
-/// What this process has met.
+/// The usage of this process.
 pub fn met() -> Met {
     met_by(libc::RUSAGE_SELF)
 }
 
-/// What the calling thread has met.
+/// The usage of the calling thread.
 pub fn thread_met() -> Met {
     met_by(libc::RUSAGE_THREAD)
 }
 
 /// Page faults of this process that had to have a page brought, for a helper: whatever system calls the
-/// program has forbidden itself. 0 if the kernel does not tell.
+/// program has forbidden itself. Returns 0 if the kernel refuses.
 pub fn major_faults() -> u64 {
     u64::try_from(usage_of(libc::RUSAGE_SELF).ru_majflt).unwrap_or(0)
 }
@@ -70,7 +70,7 @@ pub fn read_pages() -> u64 {
     read_pages_by(c"/proc/self/io")
 }
 
-/// The same of the calling thread.
+/// The same for the calling thread.
 pub fn thread_read_pages() -> u64 {
     read_pages_by(c"/proc/thread-self/io")
 }
@@ -83,26 +83,25 @@ fn read_pages_by(path: &CStr) -> u64 {
     text::read(path, &mut buffer).map_or(0, read_pages_in)
 }
 
-/// The same, by what the file says.
+/// The same, by the file's text.
 fn read_pages_in(io: &[u8]) -> u64 {
     text::line_after(io, b"read_bytes:").and_then(text::number).map_or(0, |bytes| bytes / PAGE as u64)
 }
 
-/// Pages of this process that are resident, files' among them; `None` where the kernel does not tell. By
-/// `/proc/self/statm`, which takes two microseconds; the count may be off by some dozens of pages a
-/// processor.
+/// Resident pages of this process, files' among them; `None` if the kernel refuses. By `/proc/self/statm`,
+/// which takes two microseconds; the count may be off by some dozens of pages a processor.
 pub fn resident() -> Option<u64> {
     let mut buffer = [0u8; 128];
     resident_in(text::read(c"/proc/self/statm", &mut buffer)?)
 }
 
-/// The same, by what the file says: its second number.
+/// The same, by the file's text: its second number.
 fn resident_in(statm: &[u8]) -> Option<u64> {
     let blank = statm.iter().position(|&byte| byte == b' ')?;
     text::number(&statm[blank..])
 }
 
-/// Bytes of this process that are paged out; 0 where the kernel does not tell.
+/// Bytes of this process that are paged out; 0 if the kernel refuses.
 pub fn swapped() -> u64 {
     if !caps::has(Caps::CGROUP) {
         return 0;
@@ -111,11 +110,11 @@ pub fn swapped() -> u64 {
     text::read(c"/proc/self/status", &mut buffer).map_or(0, swapped_in)
 }
 
-/// The parts read of `/proc/self/status`: its line of supplementary groups comes before what is looked for,
-/// and may be long.
+/// Bytes read at a time of `/proc/self/status`: a line of supplementary groups, which may be long, comes
+/// before the wanted one.
 const STATUS_MAX: usize = 16 << 10;
 
-/// The same, by what the file says.
+/// The same, by the file's text.
 pub(crate) fn swapped_in(status: &[u8]) -> u64 {
     text::line_after(status, b"VmSwap:").and_then(text::number).map_or(0, |kib| kib.saturating_mul(1024))
 }

@@ -24,14 +24,14 @@ use checks::Checks;
 struct Process {
     life: Lifecycle,
     bell: AtomicU32,
-    /// Whether there is a thread, 0 when it has ended.
+    /// The thread's word, 0 when it has ended.
     tid: AtomicU32,
-    /// Who the process is, and who the thread was born as.
+    /// The identity of the process, and that with which the thread was started.
     who: AtomicU32,
     born_as: AtomicU32,
     /// Threads that use the one stack there is.
     stacks: AtomicU32,
-    /// Whether threads end when they are to.
+    /// Set if threads end on request.
     is_willing: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ impl Process {
         })
     }
 
-    /// As the helper's thread does: the bell is looked at before the state.
+    /// The helper's thread, which reads the bell before the state.
     fn run(&self) {
         loop {
             let rung = self.bell.load(Ordering::Acquire);
@@ -91,7 +91,7 @@ impl Process {
         self.tid.store(0, Ordering::Release);
     }
 
-    /// Nothing that the process was is left.
+    /// Forks: no thread of the process is left.
     fn check(&self) {
         if self.tid.load(Ordering::Acquire) != 0 {
             assert_eq!(self.born_as.load(Ordering::Relaxed), NOBODY, "a thread has kept what was given up");
@@ -99,7 +99,7 @@ impl Process {
     }
 }
 
-/// Starts the thread, if it may be. A start fails if `works` says so.
+/// Starts the thread, if it may be. A start fails unless `works`.
 fn start(process: &Arc<Process>, works: bool) -> bool {
     if !process.life.begin(&Helper(process)) {
         return false;
@@ -144,7 +144,7 @@ fn explore(model: impl Fn() + Send + Sync + 'static) {
     builder.check(model);
 }
 
-/// One thread changes its identity while another has something for the helper to do.
+/// One thread changes its identity while another has work for the helper.
 #[test]
 fn none_is_born_with_what_was_given_up() {
     explore(|| {
@@ -161,7 +161,7 @@ fn none_is_born_with_what_was_given_up() {
     });
 }
 
-/// The same with a helper that runs already: it is ended, and wanted again.
+/// The same with a running helper: it is ended, and requested again.
 #[test]
 fn who_runs_is_ended_and_comes_back() {
     explore(|| {
@@ -180,7 +180,7 @@ fn who_runs_is_ended_and_comes_back() {
     });
 }
 
-/// Two threads change at once: each finds nobody there, and one of them hears that the helper was wanted.
+/// Two threads change their identity at once: neither finds a helper, and one of them learns of the request.
 #[test]
 fn two_may_bar_at_once() {
     explore(|| {
@@ -232,7 +232,7 @@ fn a_start_may_fail() {
     });
 }
 
-/// Of two that want the helper one starts it.
+/// One of two threads that request the helper starts it.
 #[test]
 fn one_of_two_starts() {
     explore(|| {
@@ -290,7 +290,7 @@ fn a_forked_child_begins_anew() {
     });
 }
 
-/// What threads put there, and what the last look saw of it.
+/// Things put there by threads, and the number of them that the last check counted.
 struct Watched {
     checks: Checks,
     there: AtomicU32,

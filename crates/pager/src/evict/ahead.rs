@@ -1,8 +1,9 @@
-//! Pages that are read before the program asks for them.
+//! Reading pages ahead of the program's faults.
 //!
 //! The kernel's own reading ahead is off (`MADV_RANDOM`): it makes folios of many pages, of which none leaves
 //! memory while one is used. Here a *stream* is a run of pages that came into memory between two searches,
-//! each by a fault of its own. What follows it is read in windows that grow while the program gets there.
+//! each by a separate fault. The pages behind a stream are read in windows that grow while the program
+//! reaches them.
 //!
 //! A search that finds nothing puts the next one off, so that a program that goes to and fro pays little.
 
@@ -17,7 +18,7 @@ const STREAMS: usize = 8;
 /// Pages that are read at once.
 const WINDOW_MIN: u32 = 8;
 const WINDOW_MAX: u32 = 256;
-/// Of the frames, the part that a window may take.
+/// The part of the frames that a window may take.
 const PART: u32 = 16;
 /// Arrivals between two searches, at least and at most.
 const GAP_MIN: u32 = 32;
@@ -28,13 +29,13 @@ const PATIENCE: u32 = 64;
 /// A program that goes through memory in order.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    /// The page behind those that were read ahead, and how many those were.
+    /// The page behind those that were read ahead, and their number.
     next: u32,
     window: u32,
     waited: u32,
 }
 
-/// The streams that are known, and when to search for more.
+/// The known streams, and when to search for more.
 #[derive(Debug)]
 pub(super) struct Ahead {
     streams: [Option<Stream>; STREAMS],
@@ -48,7 +49,7 @@ impl Ahead {
         Ahead { streams: [None; STREAMS], arrived: 0, gap: GAP_MIN, pages: PageMap::open().ok() }
     }
 
-    /// Whether the program has got to `page`. Where that cannot be learnt, no stream goes on.
+    /// True if the program has reached `page`. False if that cannot be found out: then no stream goes on.
     fn has_reached(&self, page: Addr) -> bool {
         let mut is_mapped = false;
         if let Some(pages) = &self.pages {
@@ -62,7 +63,7 @@ impl Ahead {
 }
 
 impl Evictor {
-    /// Reads ahead of the streams that are known, and searches for more if enough has arrived.
+    /// Reads ahead of the known streams, and searches for more if enough has arrived.
     pub(super) fn read_ahead(&mut self, arrived: u32) {
         for index in 0..STREAMS {
             let Some(mut stream) = self.ahead.streams[index] else { continue };

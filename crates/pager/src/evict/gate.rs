@@ -2,8 +2,8 @@
 //!
 //! A program fills memory faster than a disk takes it, so that no evicting thread, however prompt, would hold
 //! the bound. The kernel has faults that bring a page of a file into memory wait while a hole is made in that
-//! file (its `invalidate_lock`). So this thread makes a hole, in a page of the store that no object has, over
-//! and over while the gate is shut. What the program has in memory it goes on using.
+//! file (its `invalidate_lock`). While the gate is shut, this thread makes a hole over and over, in a page of
+//! the store that no object has. Meanwhile the program can use all its pages in memory.
 
 use crate::pager::{A_WHILE_NS, Pager};
 use core::cell::UnsafeCell;
@@ -12,10 +12,10 @@ use rustix::io::Errno;
 use vellum_sys::credentials::Change;
 use vellum_sys::thread;
 
-/// What the gate is to do. Only the evicting thread says so.
+/// The state that the gate must be in. Only the evicting thread sets it.
 pub(crate) struct Gate {
     state: AtomicU32,
-    /// Changes of rights that were asked for, and those that were followed.
+    /// Changes of rights requested, and those followed.
     asked: AtomicU32,
     followed: AtomicU32,
     change: UnsafeCell<Option<Change>>,
@@ -25,8 +25,7 @@ pub(crate) struct Gate {
 // it is not.
 unsafe impl Sync for Gate {}
 
-/// How long the gate sleeps between two looks at what it is asked: a wake that comes between a look and its
-/// sleep is made good then.
+/// The longest sleep of the gate: a wake between its read of the state and its sleep takes effect then.
 const WAIT_NS: u64 = 10_000_000;
 
 const OPEN: u32 = 0;

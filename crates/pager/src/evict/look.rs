@@ -1,8 +1,8 @@
-//! What of the store is in memory: how many pages, and which.
+//! The number of the store's pages in memory, and which they are.
 //!
-//! `cachestat` counts a range of the store at once; where it is missing or forbidden, the bits of all steps
-//! are brought up to date, which takes longer. Which pages they are `mincore` tells. A page that is in
-//! memory, was not at the last look, and has contents in the store, was read.
+//! `cachestat` counts a range of the store at once. If it is missing or forbidden, the bits of all steps are
+//! brought up to date, which takes longer. `mincore` finds which pages they are. A page that is in memory,
+//! was not at the last look, and has contents in the store, was read.
 
 use super::{Evictor, in_store};
 use crate::stats;
@@ -44,8 +44,8 @@ impl Evictor {
         self.scan(step * STEP, (step + 1) * STEP)
     }
 
-    /// Brings the bits of pages `from..to` of one step up to date; how many of them are in memory, and which
-    /// of these were not at the look before.
+    /// Brings the bits of pages `from..to` of one step up to date. Returns how many are in memory, and which
+    /// of these were not at the last scan.
     pub(super) fn scan(&mut self, from: u32, to: u32) -> (u32, Newly) {
         let mut states = [0u8; STEP as usize];
         let states = &mut states[..(to - from) as usize];

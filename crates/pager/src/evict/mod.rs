@@ -1,11 +1,11 @@
-//! The evicting thread: it has the store open, answers requests, and sees to it that no more of the store is
-//! in memory than there are frames.
+//! The evicting thread. It has the store open, answers requests, and keeps the store's pages in memory within
+//! the frames.
 //!
-//! It looks each millisecond while pages arrive, and seldom while none do. How many arrived it learns from
-//! the process's major faults, which a call tells at no cost; only where they may have filled the frames does
-//! it count. Where all but a thirty-second of the frames are taken it evicts another, so that it works in
-//! batches, ahead of need. It takes no lock that a thread of the program takes: such a thread may wait for a
-//! page.
+//! The thread works each millisecond while pages arrive, and seldom while none do. The process's major
+//! faults, which a call returns at no cost, show how many arrived. Only if they may have filled the frames
+//! does the thread count pages. If all but a thirty-second of the frames are taken it evicts another
+//! thirty-second, in batches, ahead of need. The thread takes no lock that a thread of the program takes:
+//! such a thread may wait for a page.
 
 mod ahead;
 mod gate;
@@ -38,13 +38,13 @@ const QUIET: u32 = 500;
 const SLOW: u32 = 256;
 /// The part of the frames that is evicted at once.
 const BATCH: u32 = 32;
-/// Of the time, the part that counting the pages in memory may take.
+/// The part of the time that counting the pages in memory may take.
 const COUNT_PART: u64 = 100;
-/// Looks after which a burst is all but forgotten.
+/// Rounds of work after which a burst has all but decayed.
 const BURST_LOOKS: u32 = 16;
 /// Between two looks at the process's other memory and at its control groups, while pages arrive.
 const ALLOW_NS: u64 = 50_000_000;
-/// And while none do.
+/// The same while none do.
 const ALLOW_IDLE_NS: u64 = 1_000_000_000;
 
 /// The first page of the store is the gate's; objects' steps are behind its first step.
@@ -54,12 +54,12 @@ const HEAD: u32 = 1;
 struct Evictor {
     pager: &'static Pager,
     store: &'static FileStore,
-    /// Frames that were asked for, and those that may be used now.
+    /// The frames requested, and those that may be used now.
     asked: u32,
     frames: u32,
     share: Share,
     beside: Beside,
-    /// Pages in memory: counted, plus those that have arrived since, by the process's major faults.
+    /// Pages in memory: counted, plus those arrived since, by the process's major faults.
     level: u32,
     faults: u64,
     /// The most that has lately arrived between two looks.
@@ -105,7 +105,7 @@ pub(crate) extern "C" fn run(pager: usize) -> ! {
     }
 }
 
-/// Opens the store and starts the gate; or says why not, and whether the store is at fault.
+/// Opens the store and starts the gate. An error is the errno, and whether the store is at fault.
 fn begin(pager: &'static Pager) -> Result<(), (Errno, bool)> {
     let store = pager.store();
     store.open().map_err(|errno| (errno, true))?;
@@ -115,7 +115,7 @@ fn begin(pager: &'static Pager) -> Result<(), (Errno, bool)> {
     gate::launch(pager).map_err(|errno| (errno, false))
 }
 
-/// Where a page of the span lies in the store.
+/// The page's place in the store.
 fn in_store(pager: &Pager, page: u32) -> u32 {
     let place = pager.tables().steps[(page / STEP) as usize].load(Ordering::Relaxed);
     place.saturating_sub(1) * STEP + page % STEP
@@ -168,7 +168,7 @@ impl Evictor {
         }
     }
 
-    /// Maps the store where pages `from..to` lie, as far as it is not mapped.
+    /// Maps the store for the unmapped ones of pages `from..to`.
     fn open(&mut self, from: u32, to: u32) -> Result<(), Errno> {
         let tables = self.pager.tables();
         for step in from / STEP..to.div_ceil(STEP) {
@@ -199,7 +199,7 @@ impl Evictor {
         Ok(())
     }
 
-    /// Has pages `from..to`, which nobody touches meanwhile, read as zero.
+    /// Makes pages `from..to`, which nobody touches meanwhile, read as zero.
     fn zero(&mut self, from: u32, to: u32) {
         let tables = self.pager.tables();
         let mut at = from;
@@ -256,8 +256,8 @@ impl Evictor {
         if is_idle { IDLE_NS } else { BUSY_NS }
     }
 
-    /// Counts the pages in memory, unless there are many and that was done a moment ago: what has arrived
-    /// since is known, more or less.
+    /// Counts the pages in memory, unless counting is slow and was done a moment ago: the arrivals since then
+    /// are known well enough.
     fn recount(&mut self) {
         let now = clock::now_ns();
         if now >= self.next_count {
@@ -277,7 +277,7 @@ impl Evictor {
         arrived
     }
 
-    /// Pages in memory above which faults wait: two bursts more would fill the frames, as one comes while
+    /// Pages in memory above which faults wait. Two further bursts would fill the frames, as one comes while
     /// this thread waits for the disk or a processor. Pages that are read come so slowly that it does not
     /// matter.
     fn full(&self) -> u32 {

@@ -1,10 +1,10 @@
-//! What leaves memory.
+//! The choice of the pages that leave memory.
 //!
 //! First go discardable pages, wherever they are, without a write. Then a hand goes round the store. Each
 //! *round* it takes a thirty-second of the frames: they are unmapped, and what has changed begins to be
-//! written. Four rounds later what is left of the round is dropped. A page that the program has touched
-//! meanwhile is mapped again, which the kernel answers without reading, and is spared: so this is the second
-//! chance of a clock (Cooper, section 4), for rounds.
+//! written. Four rounds later the rest of the round is dropped. A page that the program has touched meanwhile
+//! is mapped again by the kernel without reading, and is spared. This is the second chance of a clock
+//! (Cooper, section 4), for rounds.
 
 use super::{Evictor, gate, in_store};
 use crate::stats;
@@ -14,7 +14,7 @@ use vellum_sys::map;
 
 /// Rounds between a round's unmapping and its dropping.
 const DEPTH: usize = 4;
-/// Of the frames, the part that a round takes; and the fewest and the most pages.
+/// The part of the frames that a round takes; its fewest and most pages.
 const PART: u32 = 32;
 const PAGES_MIN: u32 = 4;
 const PAGES_MAX: u32 = 256;
@@ -28,12 +28,12 @@ const FRUITLESS: u32 = 8;
 struct Round {
     from: u32,
     to: u32,
-    /// How many of them were in memory, and whether any had changed.
+    /// The number of its pages that were in memory, and whether any had changed.
     pages: u32,
     has_changed: bool,
 }
 
-/// Where the hand is, and the rounds that are unmapped, the oldest first.
+/// The place of the hand, and the rounds that are unmapped, the oldest first.
 #[derive(Debug)]
 pub(super) struct Sweep {
     place: u32,
@@ -46,7 +46,7 @@ impl Sweep {
         Sweep { place: 0, offset: 0, rounds: [None; DEPTH] }
     }
 
-    /// Pages that are in memory and not mapped, as far as is known.
+    /// Pages that are probably in memory and not mapped.
     pub(super) fn unmapped(&self) -> u32 {
         self.rounds.iter().flatten().map(|round| round.pages).sum()
     }

@@ -1,18 +1,18 @@
 //! Children.
 //!
 //! A mapping of the store is shared, so that a child must not inherit it: each step is kept from children
-//! (`MADV_DONTFORK`). Before `fork` returns in the child, it maps ordinary memory at each step and reads
-//! there what is needed, while the parent waits; from then on the child's objects are ordinary memory. That
-//! costs the child memory, and the parent the time to read. Who only wants to run another program uses
+//! (`MADV_DONTFORK`). Before `fork` returns in the child, the child maps ordinary memory at each step and
+//! reads the needed pages into it, while the parent waits. From then on its objects are ordinary memory. This
+//! costs the child memory, and the parent the time to read. Programs that only run another program use
 //! `posix_spawn` or `vfork`, whose child borrows the parent's memory, pager and all.
 //!
 //! The C library writes to memory before the child's handlers are called: the locks of open files, the values
-//! of threads that are not there. So the view is made at the first fault in the span, by a handler of SIGSEGV
-//! that is set while a process forks, or else by [`Pager::fork_child`].
+//! of threads that are not there. Therefore the view is made at the first fault in the span, by a handler of
+//! SIGSEGV that is set while a process forks, or else by [`Pager::fork_child`].
 //!
-//! Other threads of the parent go on writing meanwhile, so that what they write may be seen in part. A child
-//! made behind our back, by a system call, finds no memory there and is killed at its first touch. So is one
-//! whose view cannot be made, which is said.
+//! Other threads of the parent go on writing meanwhile, so the child may see a part of their writes. A child
+//! made behind our back, by a system call, finds no memory there and is killed at its first touch. A child
+//! whose view cannot be made is killed, too, with a message.
 
 use super::{Pager, phase};
 use crate::process::FORKS;
@@ -34,7 +34,7 @@ const NONE: i32 = -1;
 /// The code of a fault where nothing is mapped.
 const SEGV_MAPERR: c_int = 1;
 
-/// What lies ready while a process forks.
+/// The state that is prepared while a process forks.
 pub(super) struct Forking {
     /// The store, as the child will read it.
     store: i32,
@@ -76,7 +76,7 @@ impl Forking {
     }
 }
 
-/// Sets the action that was there before [`on_fault`], unless another thread has set one meanwhile.
+/// Restores the action before [`on_fault`], unless another thread has set one meanwhile.
 fn put_back(action: &libc::sigaction) {
     let was = segv::exchange(action);
     if was.sa_sigaction != on_fault as *const () as usize {
@@ -115,20 +115,20 @@ fn close(file: &mut i32) {
     }
 }
 
-/// Whether the calling thread's stack is paged: then the child has none to run on.
+/// True if the calling thread's stack is paged: then the child has none to run on.
 fn is_on(pager: &Pager) -> bool {
     let here = 0u8;
     pager.owns(&raw const here)
 }
 
 impl Pager {
-    /// Whether `address` lies in a step that is mapped in the process that pages.
+    /// True if `address` lies in a step that is mapped in the paging process.
     fn is_mapped(&self, address: *const u8) -> bool {
         let place = |page: PageNo| self.tables().steps[page.index() / STEP as usize].load(Acquire);
         self.page_around(address).is_some_and(|page| place(page) != 0)
     }
 
-    /// Whether there is anything to do about a fork.
+    /// True if a fork needs preparation.
     fn concerns_forks(&self) -> bool {
         self.phase.load(Acquire) == phase::SERVING && !self.is_child()
     }
@@ -235,7 +235,7 @@ impl Pager {
         }
     }
 
-    /// Gives the child ordinary memory at each step, with what is needed.
+    /// Gives the child ordinary memory at each step, with the contents of needed pages.
     fn give_everything(&self, store: i32) {
         let tables = self.tables();
         for (step, place) in tables.steps.iter().enumerate() {
@@ -262,7 +262,7 @@ impl Pager {
         }
     }
 
-    /// Fills `to` with the pages from `at` on of the store, as far as these have contents.
+    /// Fills `to` from page `at` of the store on, skipping pages without contents.
     fn read_run(&self, store: i32, at: u32, to: Span) {
         // SAFETY: open until `fork_child` closes it.
         let file = unsafe { BorrowedFd::borrow_raw(store) };

@@ -127,7 +127,7 @@ impl Pager {
         }
     }
 
-    /// Gives back what was mapped. The span stays reserved if it was lent.
+    /// Unmaps all memory of the pager. The span stays reserved if it was lent.
     fn give_back_all(&self, is_lent: bool) {
         let span = self.span();
         self.start.store(0, Ordering::Release);
@@ -152,7 +152,7 @@ impl Pager {
     /// Ends the pager. Its address range is gone afterwards.
     ///
     /// # Safety
-    /// Nobody uses an object any more, nor the pager.
+    /// The pager and its objects are not used any more.
     pub unsafe fn stop(&'static self) {
         if self.phase.load(Ordering::Acquire) == phase::SERVING {
             let _undisturbed = Undisturbed::new();

@@ -1,8 +1,8 @@
-//! Mappings of the program's, as memory objects: what `mmap` and `munmap` ask for.
+//! The program's mappings as memory objects, for `mmap` and `munmap`.
 //!
 //! A program gives back any part of a mapping at any time, so that such an object ends piece by piece.
-//! What it has changed of the pages' attributes (`mprotect`, `mlock`) must not be met by who gets them
-//! next: from the first change on, what ends is given its usual attributes back.
+//! Changes of the pages' attributes (`mprotect`, `mlock`) must not reach their next user. From the first
+//! change on, pages of an ended mapping get their usual attributes back.
 
 use super::{Pager, Refused};
 use crate::objects::{Kind, MAPPING_PAGES_MAX};
@@ -32,7 +32,7 @@ impl Pager {
     /// Ends the part of each mapping that lies in `range`; other pages of the pager's there read as zero.
     ///
     /// # Safety
-    /// Nobody uses that memory any more.
+    /// That memory is not used any more.
     pub unsafe fn unmap(&self, range: Span) {
         let Some((from, to)) = self.pages_within(range) else { return };
         let mut at = from;
@@ -58,7 +58,7 @@ impl Pager {
         }
     }
 
-    /// Whether `address` lies in a mapping: how many bytes there are from there to its end.
+    /// The bytes from `address` to the end of its mapping, if it lies in one.
     pub fn mapped_from(&self, address: *const u8) -> Option<usize> {
         let page = self.page_around(address)?;
         let _undisturbed = Undisturbed::new();

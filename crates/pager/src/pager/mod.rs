@@ -1,10 +1,10 @@
-//! The pager: what it is, and what others may ask of it. `life` starts and ends it, `request` asks its
-//! thread; `uses` is what a program does with memory objects, `mappings` with those that are its own
-//! mappings, `fork` gives children their view.
+//! The pager's state and queries. `life` starts and ends it, and `request` passes requests to its thread.
+//! `uses` has the operations on memory objects, `mappings` those on the program's mappings, and `fork` gives
+//! children their view.
 //!
-//! Invariants: the tables are set before `phase` says that the pager serves, and only read since; their
-//! elements are atomics. `inner` is changed under its lock, which the evicting thread never takes: a thread
-//! that holds it may wait for a page.
+//! Invariants: the tables are set before `phase` is `SERVING`, and only read since; their elements are
+//! atomics. `inner` is changed under its lock, which the evicting thread never takes: a thread that holds it
+//! may wait for a page.
 
 mod fork;
 mod life;
@@ -30,16 +30,16 @@ use vellum_sys::thread::Undisturbed;
 use vellum_sys::{Addr, Span};
 use vellum_wire::{Counter, Slot};
 
-/// How a pager is to be.
+/// The configuration of a pager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Page frames that all memory objects share.
     pub frames: u32,
     /// Pages of address space for them.
     pub span_pages: u32,
-    /// Where that is, in address space that is reserved and the caller's to give; `None` for any place.
+    /// The place of the span, in address space that the caller has reserved; `None` for any place.
     pub place: Option<Addr>,
-    /// How many of the first pages are for [`Pager::create_unit`] alone.
+    /// The number of the first pages, which are for [`Pager::create_unit`] alone.
     pub near_pages: u32,
 }
 
@@ -54,7 +54,7 @@ impl Config {
     }
 }
 
-/// What a pager has left.
+/// Memory that a pager has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Available {
     /// Bytes of frames that are free.
@@ -68,7 +68,7 @@ pub struct Available {
 pub enum StartError {
     /// Fewer frames than [`FRAMES_MIN`](crate::FRAMES_MIN), or more than [`FRAMES_MAX`](crate::FRAMES_MAX).
     Frames(u32),
-    /// It has been started before.
+    /// The pager was started before.
     Again,
     /// Address space or memory for its tables could not be had.
     Memory(Errno),
@@ -98,7 +98,7 @@ pub(crate) mod phase {
     pub(crate) const ENDED: u32 = 4;
 }
 
-/// What is known of each page and step of the span.
+/// The records of each page and step of the span.
 pub(crate) struct Tables {
     needed: Table<AtomicU64>,
     used: Table<AtomicU64>,
@@ -178,10 +178,10 @@ pub struct Pager {
     /// The errno that starting failed with, and whether the store was at fault.
     pub(crate) failure: AtomicI32,
     pub(crate) is_store_at_fault: AtomicBool,
-    /// Where the span starts, and its pages.
+    /// The start of the span, and its pages.
     start: AtomicUsize,
     pages: AtomicU32,
-    /// As in `inner`, for who does not take the lock.
+    /// A copy of `near` in `inner`, read without the lock.
     near: AtomicU32,
     tables: UnsafeCell<Tables>,
     store: UnsafeCell<Option<FileStore>>,
@@ -193,16 +193,16 @@ pub struct Pager {
     pub(crate) stacks: [AtomicUsize; 2],
     pub(crate) stats: Stats,
     slot: AtomicPtr<Slot>,
-    /// Frames that may be used now, and pages of the store in memory as far as is known.
+    /// Frames that may be used now, and pages of the store in memory at the last count.
     pub(crate) frames: AtomicU32,
     pub(crate) level: AtomicU32,
     /// The end of the pages that objects have had.
     high: AtomicU32,
-    /// Whether the evicting thread looks seldom, as nothing moves.
+    /// Set while nothing moves and the evicting thread works seldom.
     pub(crate) is_idle: AtomicBool,
-    /// Whether the calling process is a forked child, in which nobody pages.
+    /// Set in a forked child, in which nobody pages.
     is_child: AtomicBool,
-    /// Whether the program has ever changed attributes of pages here.
+    /// Set after the first change of attributes of pages here.
     are_changed: AtomicBool,
 }
 
@@ -238,13 +238,13 @@ impl Pager {
         }
     }
 
-    /// Whether objects are to be had.
+    /// True if objects can be made.
     #[inline]
     pub fn is_serving(&self) -> bool {
         self.phase.load(Ordering::Acquire) == phase::SERVING
     }
 
-    /// Whether `address` lies in the span.
+    /// True if `address` lies in the span.
     #[inline]
     pub fn owns(&self, address: *const u8) -> bool {
         self.span().contains(Addr::new(address.addr()))
@@ -257,13 +257,13 @@ impl Pager {
         Span::new(self.address(0), pages * PAGE)
     }
 
-    /// Whether units are to be had.
+    /// True if units can be made.
     pub fn has_units(&self) -> bool {
         self.near.load(Ordering::Relaxed) > 0
     }
 
-    /// Has the pager's threads make the call that the calling thread has just made. What its arguments point
-    /// to must not be paged.
+    /// Has the pager's threads make the call that the calling thread has just made. Memory that its arguments
+    /// point to must not be paged.
     pub fn follow(&self, change: Change) {
         if self.is_serving() && !self.is_child() {
             // A signal handler on top of this would wait for it.
@@ -273,13 +273,13 @@ impl Pager {
         }
     }
 
-    /// Where a page lies.
+    /// The address of a page.
     #[inline]
     pub(crate) fn address(&self, page: u32) -> Addr {
         Addr::new(self.start.load(Ordering::Relaxed)) + page as usize * PAGE
     }
 
-    /// Where pages `from..to` lie.
+    /// The addresses of pages `from..to`.
     pub(crate) fn range(&self, from: u32, to: u32) -> Span {
         Span::new(self.address(from), (to - from) as usize * PAGE)
     }
@@ -322,8 +322,8 @@ impl Pager {
         self.stats.counts()
     }
 
-    /// Frames that may be used now: as many as asked for, or as the limits on the process and its other
-    /// memory leave.
+    /// Frames that may be used now: those requested, or fewer, by the limits on the process and its other
+    /// memory.
     pub fn frames(&self) -> u32 {
         self.frames.load(Ordering::Relaxed)
     }
@@ -333,8 +333,8 @@ impl Pager {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// The frames that are free, and the memory that is in the store only, as far as is known. `None` in a
-    /// forked child, where nothing is paged.
+    /// The free frames, and the memory that is in the store only. `None` in a forked child, where nothing is
+    /// paged.
     pub fn available(&self) -> Option<Available> {
         if self.is_child() {
             return None;

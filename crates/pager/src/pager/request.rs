@@ -1,4 +1,4 @@
-//! What a thread of the program asks of the evicting thread, which has the store open: one request at a time.
+//! Requests of the program's threads to the evicting thread, which has the store open: one at a time.
 
 use super::{A_WHILE_NS, Pager};
 use core::cell::UnsafeCell;
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use vellum_sys::credentials::Change;
 use vellum_sys::{Lock, thread};
 
-/// What the evicting thread is asked to do.
+/// The work requested of the evicting thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     /// To map the store where pages from the first to before the second lie.
@@ -22,8 +22,8 @@ pub(crate) enum Request {
 
 /// The one place where a request and its answer lie.
 ///
-/// Who asks holds `callers`, writes the request and rings. The evicting thread answers while `answered` is
-/// not `bell`. So one of the two owns the cell at any time.
+/// The caller holds `callers`, writes the request and rings. The evicting thread answers while `answered` is
+/// not `bell`. One of the two owns the cell at any time.
 pub(crate) struct Post {
     pub(crate) callers: Lock,
     pub(crate) bell: AtomicU32,
@@ -44,7 +44,7 @@ impl Post {
         }
     }
 
-    /// Whether a request waits for the evicting thread.
+    /// True if a request waits for the evicting thread.
     pub(crate) fn is_asked(&self) -> bool {
         self.bell.load(Ordering::Acquire) != self.answered.load(Ordering::Relaxed)
     }
@@ -64,8 +64,8 @@ impl Post {
 }
 
 impl Pager {
-    /// Asks the evicting thread, and waits for its answer. With signals held off: a handler on top of this
-    /// would wait for it.
+    /// Makes a request of the evicting thread, and waits for its answer. With signals held off: a handler on
+    /// top of this would wait for it.
     pub(crate) fn ask(&self, request: Request) -> Result<(), Errno> {
         self.post.callers.lock();
         let cell = self.post.cell.get();

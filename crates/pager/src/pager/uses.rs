@@ -1,7 +1,7 @@
-//! What a program does with memory objects: making, resizing and ending them, and saying of their pages
-//! whether they are needed.
+//! A program's operations on memory objects: making, resizing and ending them, and marking their pages as
+//! needed or not.
 //!
-//! Objects are runs of pages of the span; which, `inner` knows. Where the store is not mapped yet, the
+//! Objects are runs of pages of the span, recorded in `inner`. If the store is not mapped there yet, the
 //! evicting thread maps it before an object is handed out.
 
 use super::request::Request;
@@ -15,12 +15,12 @@ use vellum_sys::thread::{self, Undisturbed};
 use vellum_sys::{Span, map, raw};
 use vellum_wire::Counter;
 
-/// Runs of pages that are cleared by hand: a longer one costs more than to ask for zeros.
+/// Longest run of pages that is cleared by writing: requesting zeros costs less for a longer one.
 const CLEARED_BY_HAND: u32 = 64;
-/// How long a thread sleeps that waits for pages to be dropped.
+/// The sleep of a thread that waits for pages to be dropped.
 const DROP_NS: u64 = 50_000;
 
-/// Chooses the first page of an object: of its length in pages, its alignment in pages, and the page of the
+/// Chooses the first page of an object, by its length in pages, its alignment in pages, and the page of the
 /// address space at which the span begins.
 type Chooser<'c> = &'c dyn Fn(&mut Inner, u32, u32, usize) -> Option<PageNo>;
 
@@ -37,8 +37,8 @@ impl Pager {
         })
     }
 
-    /// A memory object among the first pages of the span, that the pager was started with
-    /// ([`Config::near_pages`](super::Config)), of undefined contents and aligned as it is long.
+    /// Makes a memory object among the span's first pages ([`Config::near_pages`](super::Config)), of
+    /// undefined contents and aligned as it is long.
     ///
     /// # Errors
     /// As [`Pager::create`].
@@ -162,7 +162,7 @@ impl Pager {
     /// [`Refused::NoObject`] if none starts there.
     ///
     /// # Safety
-    /// Nobody uses it any more.
+    /// The object is not used any more.
     pub unsafe fn destroy(&self, address: NonNull<u8>) -> Result<usize, Refused> {
         let page = self.page_at(address.as_ptr()).ok_or(Refused::NoObject)?;
         let _undisturbed = Undisturbed::new();
@@ -190,7 +190,7 @@ impl Pager {
     /// [`Refused`] if none starts there, or it cannot grow so far; it is as it was then.
     ///
     /// # Safety
-    /// Nobody uses what is cut off any more.
+    /// The part cut off is not used any more.
     pub unsafe fn resize(&self, address: NonNull<u8>, bytes: usize) -> Result<(), Refused> {
         let page = self.page_at(address.as_ptr()).ok_or(Refused::NoObject)?;
         let new = pages_of(bytes).ok_or(Refused::Span)?;
@@ -230,14 +230,14 @@ impl Pager {
     /// frames go before others when frames are needed.
     ///
     /// # Safety
-    /// What they hold is not needed.
+    /// Their contents are not needed.
     pub unsafe fn mark(&self, range: Span) {
         if let Some((from, to)) = self.pages_within(range) {
             self.tables().needed().clear(from, to);
         }
     }
 
-    /// Whether the page at `address`, which is the pager's, is marked as discardable.
+    /// True if the page at `address`, which is the pager's, is marked as discardable.
     pub fn is_marked(&self, address: *const u8) -> bool {
         self.page_around(address).is_some_and(|page| !self.tables().needed().has(page.0))
     }
@@ -252,11 +252,11 @@ impl Pager {
         }
     }
 
-    /// As [`Pager::mark`]; and their frames are free at once (the source's `FlushDiscardable`, user-initiated
+    /// Does as [`Pager::mark`], and frees the frames at once (the source's `FlushDiscardable`, user-initiated
     /// flushing).
     ///
     /// # Safety
-    /// As for [`Pager::mark`]; nobody writes there meanwhile.
+    /// The condition of [`Pager::mark`], and no thread writes there meanwhile.
     pub unsafe fn flush(&self, range: Span) {
         let Some((from, to)) = self.pages_within(range).filter(|_| !self.is_child()) else { return };
         let _undisturbed = Undisturbed::new();
@@ -269,7 +269,7 @@ impl Pager {
     /// would only unmap them.
     ///
     /// # Safety
-    /// What they hold is not needed.
+    /// Their contents are not needed.
     pub unsafe fn zero(&self, range: Span) {
         let Some((from, to)) = self.pages_within(range) else { return };
         let _undisturbed = Undisturbed::new();

@@ -115,7 +115,7 @@ impl Pages {
         (self.start + page * PAGE) as *mut u8
     }
 
-    /// Where the pages from `page` on are.
+    /// The addresses of the pages from `page` on.
     pub(crate) fn from(self, page: usize) -> Span {
         Span::at(self.at(page), (self.count - page) * PAGE)
     }
@@ -134,7 +134,7 @@ impl Pages {
         self.words(page).into_iter().all(|word| unsafe { word.read_volatile() } == value)
     }
 
-    /// Gives each page a value of its own; another one for each `round`.
+    /// Writes a different value to each page; another one for each `round`.
     pub(crate) fn fill(self, round: u64) {
         (0..self.count).for_each(|page| self.put(page, value(round, page)));
     }
@@ -144,7 +144,7 @@ impl Pages {
         (0..self.count).find(|&page| !self.has(page, value(round, page)))
     }
 
-    /// How many of the pages are in memory.
+    /// The number of the pages in memory.
     pub(crate) fn resident(self) -> usize {
         let mut states = vec![0u8; self.count];
         // SAFETY: the kernel writes a byte a page.
@@ -167,7 +167,7 @@ impl Pages {
     }
 }
 
-/// What a page has after a fill.
+/// The value of a page after a fill.
 pub(crate) fn value(round: u64, page: usize) -> u64 {
     round << 32 | page as u64
 }

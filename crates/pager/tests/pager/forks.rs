@@ -7,7 +7,7 @@ use vellum_pager::{FRAMES_MIN, PAGE, Pager};
 
 const PAGES: usize = 6 * FRAMES_MIN as usize;
 
-/// Whether an object can be made here that is zero although its pages were used; it is ended.
+/// Makes and ends an object on used pages. Returns whether it was zero.
 fn makes_zeros(pager: &Pager) -> bool {
     (0..2).all(|round| {
         let pages = Pages::new(pager, 3);
@@ -20,7 +20,7 @@ fn makes_zeros(pager: &Pager) -> bool {
     })
 }
 
-/// What a child does, and after it a grandchild; the status of the first thing that fails.
+/// The work of a child, and after it of a grandchild; returns the number of the first failure.
 fn look(pager: &Pager, pages: Pages, marked: Pages) -> i32 {
     if pages.wrong(1).is_some() {
         return 1;
@@ -83,7 +83,7 @@ fn children_see_everything_and_change_nothing() {
     });
 }
 
-/// Goes through objects, and drops and renews parts of them, until `is_over`. Every page is as it must be.
+/// Makes objects, and drops and renews parts of them, until `is_over`. Every page is as it must be.
 fn stream(pager: &Pager, mut random: Random, is_over: &AtomicBool) {
     let mut round = 1;
     while !is_over.load(Relaxed) {
@@ -105,8 +105,7 @@ fn stream(pager: &Pager, mut random: Random, is_over: &AtomicBool) {
     }
 }
 
-/// Forks in the middle of heavy paging: children see what does not change as it is, and the parent loses
-/// nothing.
+/// Forks during heavy paging: children find unchanged pages as they are, and the parent loses nothing.
 #[test]
 fn children_of_a_process_that_pages_heavily() {
     vellum_skip::alone(|| {

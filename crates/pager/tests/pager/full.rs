@@ -14,7 +14,7 @@ fn limit_files(bytes: u64) {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
 }
 
-/// No object is made that the store has no room for; what there is keeps every page, and there are more when
+/// No object is made without room in the store. Existing objects keep every page, and more can be made when
 /// there is room again.
 #[test]
 fn without_room_objects_are_refused() {

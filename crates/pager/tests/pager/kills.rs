@@ -1,5 +1,5 @@
-//! Kills and stops at any point: of a program that pages, of which nothing is left, and of children while
-//! they get their view, after which the parent is as if there had been none.
+//! Kills and stops at any point: of a paging program, of which nothing is left, and of children while they
+//! get their view, which does not affect the parent.
 
 use crate::common::{Limit, Pages, Random, directory, end, fork, start, start_in, value, wait};
 use std::io::{Read, Write};
@@ -17,8 +17,8 @@ const KILLS: usize = 10;
 /// The status of a process that can have no store here.
 const SKIPPED: i32 = 77;
 
-/// Pages until it is killed: a sign of life on standard output for each round over its pages, all of which
-/// were as they must be.
+/// Pages until it is killed, and writes to standard output after each round in which all its pages had their
+/// values.
 fn page_for_ever(store: &Path) -> ! {
     let mut random = Random::new();
     let pager = match start_in(store, FRAMES_MIN) {
@@ -89,7 +89,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("proc").count()
 }
 
-/// Nobody else opens or closes descriptors of the process.
+/// No other thread opens or closes descriptors of the process.
 #[test]
 fn children_killed_while_they_are_made_leave_the_parent_as_it_was() {
     vellum_skip::alone(|| {

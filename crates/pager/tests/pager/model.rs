@@ -9,7 +9,7 @@ use vellum_sys::Span;
 /// Words of a page that the model follows.
 const PROBES: [usize; 4] = [0, 170, 341, PAGE / 8 - 1];
 
-/// What the probes of a page must be; `None` may be anything.
+/// The values that the probes of a page must have; `None` for any.
 type Page = [Option<u64>; PROBES.len()];
 const ANYTHING: Page = [None; PROBES.len()];
 const ZERO: Page = [Some(0); PROBES.len()];
@@ -66,7 +66,7 @@ impl Object {
     }
 }
 
-/// A program with objects of its own.
+/// A program with its objects.
 struct Program {
     pager: &'static Pager,
     random: Random,
@@ -228,7 +228,7 @@ fn threads_find_what_they_wrote() {
     exercise(4 * FRAMES_MIN, 3, 1000 * vellum_skip::scale());
 }
 
-/// What was used, forgotten and used again is not taken for fresh.
+/// Pages dropped and used again do not count as fresh.
 #[test]
 fn pages_needed_again_are_cleared_for_the_next_object() {
     let Some(pager) = start(FRAMES_MIN) else { return };

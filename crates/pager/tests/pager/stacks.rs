@@ -1,5 +1,5 @@
-//! Threads whose stacks are paged, as those are that a program makes in big blocks for its coroutines: they
-//! make and end objects while their own frames go and come.
+//! Threads whose stacks are paged, like stacks in big blocks for coroutines: they make and end objects while
+//! their own frames leave and return.
 
 use crate::common::{Limit, Pages, Random, end, start};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! System calls on paged memory, and those of others: the kernel brings pages by itself.
+//! System calls on paged memory, also by other processes: the kernel brings pages by itself.
 
 use crate::common::{Limit, Pages, Random, child, start, value, wait};
 use std::fs::File;

@@ -3,10 +3,10 @@
 use super::Birth;
 use core::arch::asm;
 
-/// Makes the system call `number`; the kernel's answer as it is.
+/// Makes the system call `number`. Returns the kernel's raw answer.
 ///
 /// # Safety
-/// As the system call demands of its arguments.
+/// The arguments are valid for the system call.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     let result: isize;
@@ -69,7 +69,7 @@ pub(crate) unsafe fn prepare_control(_control: *mut usize) {}
 /// Ends the calling thread.
 ///
 /// # Safety
-/// Nobody waits for it but by the word that it was started with.
+/// Waiters use only the word that the thread was started with.
 #[inline(always)]
 pub(crate) unsafe fn exit() -> ! {
     // SAFETY: `exit` of this thread alone.

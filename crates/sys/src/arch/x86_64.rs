@@ -1,13 +1,13 @@
-//! x86-64: `syscall`, and the thread pointer in `fs`, which the kernel is asked for.
+//! x86-64: `syscall`, and the thread pointer in `fs`, which a system call reads.
 
 use super::Birth;
 use core::arch::asm;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-/// Makes the system call `number`; the kernel's answer as it is.
+/// Makes the system call `number`. Returns the kernel's raw answer.
 ///
 /// # Safety
-/// As the system call demands of its arguments.
+/// The arguments are valid for the system call.
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     let result: isize;
@@ -80,7 +80,7 @@ pub(crate) unsafe fn prepare_control(control: *mut usize) {
 /// Ends the calling thread.
 ///
 /// # Safety
-/// Nobody waits for it but by the word that it was started with.
+/// Waiters use only the word that the thread was started with.
 #[inline(always)]
 pub(crate) unsafe fn exit() -> ! {
     // SAFETY: `exit` of this thread alone.
@@ -89,7 +89,7 @@ pub(crate) unsafe fn exit() -> ! {
     }
 }
 
-/// The thread pointer; 0 if the kernel does not say.
+/// The thread pointer; 0 if the call fails.
 pub(crate) fn thread_pointer() -> usize {
     const GET_FS: usize = 0x1003;
     let mut pointer = 0usize;

@@ -1,5 +1,5 @@
 //! Writes found out by page protection, and what happens to every other reason for the same signal. Each case
-//! is a process of its own: a handler is set once.
+//! runs in a separate process: a handler is set once.
 
 use crate::{child, exited};
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ fn killed(status: i32) -> Option<i32> {
     libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status))
 }
 
-/// Writable memory of this many pages, aligned to what becomes writable at once, which the guard knows of.
+/// Writable, guarded memory of this many pages, aligned to [`AROUND`].
 fn memory() -> Span {
     let all = map::reserve_writable(PAGES * PAGE + AROUND).expect("memory");
     let [span, _] = all.whole(AROUND).split_at(PAGES * PAGE);

@@ -5,7 +5,7 @@ mod segv;
 
 use vellum_skip::forked as child;
 
-/// What a child exited with; `None` if a signal ended it.
+/// The exit status of a child; `None` if a signal ended it.
 fn exited(status: i32) -> Option<i32> {
     libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status))
 }

@@ -1,5 +1,5 @@
-//! The program's own action for SIGSEGV while Vellum handles it. Each case is a process of its own: a handler
-//! is set once. What programs see of it is checked by `handlers.c` of the crate `libgc`.
+//! The program's own action for SIGSEGV while Vellum handles it. Each case runs in a separate process: a
+//! handler is set once. `handlers.c` of the crate `libgc` checks the programs' view.
 
 use crate::{child, exited};
 use std::mem::MaybeUninit;
