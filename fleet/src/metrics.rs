@@ -31,34 +31,37 @@ const PRESSURE: Family = Family::counter(
     "Time that some task, or every task, of the machine stalled on memory",
 );
 const INFO: Family = Family::gauge("job_info", Number, "1, with the kind and the path of the job's group");
-const BY_AGE: Family = Family::gauge(
+pub(crate) const BY_AGE: Family = Family::gauge(
     "job_advised_by_age",
     Bytes,
     "Recommended memory limit by age: the bytes touched in the longest watched age, at least a minute",
 );
-const CURVE: Family = Family::gauge("job_curve", Bytes, "Its working set at this window, in user CPU time");
-const CURVE_FAULTS: Family = Family::gauge(
+pub(crate) const CURVE: Family =
+    Family::gauge("job_curve", Bytes, "Its working set at this window, in user CPU time");
+pub(crate) const CURVE_FAULTS: Family = Family::gauge(
     "job_curve_fault_rate",
     Number,
     "Pages that it would lack for each second of user CPU time with no more than that",
 );
-const CLOCK: Family = Family::counter("job_watched_cpu", Seconds, "Its user CPU time since it is watched");
+pub(crate) const CLOCK: Family =
+    Family::counter("job_watched_cpu", Seconds, "Its user CPU time since it is watched");
 const FIRST_CURVE: Family =
     Family::gauge("job_first_curve", Seconds, "Time from its discovery to its first curve");
 const WATCH_STATE: Family = Family::gauge("job_watch_state", Number, "1 for the state that its watch is in");
 const CHARGED: Family = Family::gauge("job_charged", Bytes, "What the kernel charges its group");
-const LIMIT: Family = Family::gauge("job_limit", Bytes, "The hard limit of its group, where there is one");
+pub(crate) const LIMIT: Family =
+    Family::gauge("job_limit", Bytes, "The hard limit of its group, where there is one");
 const OOM_KILLS: Family = Family::counter(
     "job_oom_kills",
     Number,
     "Processes of its group that the kernel killed because memory was short",
 );
-const OOM_LIMIT: Family = Family::gauge(
+pub(crate) const OOM_LIMIT: Family = Family::gauge(
     "job_oom_limit",
     Bytes,
     "Its hard limit, where it, or the container before it, was killed because that was too little",
 );
-const JOB_PRESSURE: Family = Family::counter(
+pub(crate) const JOB_PRESSURE: Family = Family::counter(
     "job_pressure",
     Seconds,
     "Time that some task, or every task, of the job stalled on memory",

@@ -1,7 +1,11 @@
-//! Families of metrics: their names, units and meanings, each stated once, and how they are written.
+//! Families of metrics: their names, units and meanings, each stated once.
 //!
-//! The governor and `vellum agent` say the same things of a job under the same names; only the labels differ.
-//! A name never changes its meaning. An unknown value is not there.
+//! A [`Family`] writes its rows, and is the name of its series in a query of Prometheus. A query can therefore
+//! not name a series that nothing writes.
+//!
+//! - The governor and `vellum agent` use the same name for the same value of a job; only the labels differ.
+//! - A name never changes its meaning.
+//! - An unknown value has no row.
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric, MetricEncoder, text};
@@ -11,6 +15,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use std::fmt;
 
+const PREFIX: &str = "vellum";
 /// The label that has a job's name. Prometheus itself gives everything that it fetches one named `job`.
 pub const NAME: &str = "name";
 /// The label that has the age, in seconds.
@@ -69,9 +74,6 @@ impl Family {
     }
 
     /// Writes the only row, without labels.
-    ///
-    /// # Errors
-    /// Those of the writer.
     pub fn one(&self, to: &mut DescriptorEncoder<'_>, value: f64) -> fmt::Result {
         let unit = self.unit();
         let family = to.encode_descriptor(self.name, self.help, unit.as_ref(), self.kind())?;
@@ -93,6 +95,15 @@ impl Family {
 
     fn write(&self, to: MetricEncoder<'_>, value: f64) -> fmt::Result {
         if self.counts { ConstCounter::new(value).encode(to) } else { ConstGauge::new(value).encode(to) }
+    }
+}
+
+/// The name of its series, as the writer of OpenMetrics makes it of prefix, name, unit and kind.
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = self.unit();
+        let unit = unit.as_ref().map(|unit| format!("_{}", unit.as_str())).unwrap_or_default();
+        write!(f, "{PREFIX}_{}{unit}{}", self.name, if self.counts { "_total" } else { "" })
     }
 }
 
@@ -129,9 +140,6 @@ pub const CPU: Family = Family::counter("job_cpu", Seconds, "Its CPU time");
 pub const PROCESSES: Family = Family::gauge("job_processes", Number, "Its living processes");
 
 /// Writes the family that says which program this is.
-///
-/// # Errors
-/// Those of the writer.
 pub fn build_info(to: &mut DescriptorEncoder<'_>) -> fmt::Result {
     to.encode_descriptor("build", "The version of vellum", None, MetricType::Info)?
         .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
@@ -140,10 +148,38 @@ pub fn build_info(to: &mut DescriptorEncoder<'_>) -> fmt::Result {
 /// All that `collector` has, in the OpenMetrics text format.
 #[must_use]
 pub fn page(collector: impl Collector) -> String {
-    let mut registry = Registry::with_prefix("vellum");
+    let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(collector));
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = text::encode(&mut out, &registry);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct All([Family; 5]);
+
+    impl Collector for All {
+        fn encode(&self, mut to: DescriptorEncoder<'_>) -> fmt::Result {
+            self.0.iter().try_for_each(|family| family.one(&mut to, 1.0))
+        }
+    }
+
+    #[test]
+    fn a_family_is_named_in_queries_as_it_is_written() {
+        let all = [RESIDENT, WINDOW, WAITING, CPU, PROCESSES];
+        let names = all.map(|family| family.to_string());
+        assert_eq!(
+            (names[2].as_str(), names[3].as_str()),
+            ("vellum_job_waiting_ratio", "vellum_job_cpu_seconds_total")
+        );
+        let page = page(All(all));
+        for name in names {
+            assert!(page.lines().any(|line| line == format!("{name} 1.0")), "no {name} in\n{page}");
+        }
+    }
 }

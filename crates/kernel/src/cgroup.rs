@@ -196,9 +196,6 @@ impl Cgroup {
     }
 
     /// Its own processes, without those of groups below it.
-    ///
-    /// # Errors
-    /// [`Unreadable`].
     pub fn processes(&self) -> Result<Vec<Pid>, Unreadable> {
         let list = text(self.control(Control::Processes))?;
         Ok(list.lines().filter_map(|line| line.parse().ok().map(Pid)).collect())
@@ -226,9 +223,6 @@ impl Cgroup {
     }
 
     /// The memory that it is charged now.
-    ///
-    /// # Errors
-    /// [`Unreadable`].
     pub fn charged(&self) -> Result<Bytes, Unreadable> {
         let path = self.control(Control::Charged);
         let bytes = text(&path)?.trim().parse();
@@ -262,9 +256,6 @@ impl Cgroup {
     }
 
     /// Its statistics.
-    ///
-    /// # Errors
-    /// [`Unreadable`].
     pub fn statistics(&self) -> Result<Statistics, Unreadable> {
         Ok(Statistics { text: text(self.path.join("memory.stat"))?, version: self.version })
     }

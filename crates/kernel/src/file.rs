@@ -14,9 +14,6 @@ pub struct Unreadable {
 }
 
 /// The whole of a file, with bytes that are not UTF-8 replaced.
-///
-/// # Errors
-/// [`Unreadable`].
 pub fn text(path: impl AsRef<Path>) -> Result<String, Unreadable> {
     let path = path.as_ref();
     let bytes = std::fs::read(path).map_err(|source| Unreadable { path: path.to_path_buf(), source })?;

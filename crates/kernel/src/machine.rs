@@ -62,9 +62,6 @@ pub(crate) fn processor_in(cpuinfo: &str, name: &str) -> Option<String> {
 }
 
 /// The processors in use.
-///
-/// # Errors
-/// [`Unreadable`].
 pub fn processors() -> Result<Vec<i32>, Unreadable> {
     text(PROCESSORS).map(|text| numbers(&text))
 }

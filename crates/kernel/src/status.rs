@@ -57,9 +57,6 @@ impl Status {
 
 impl Pid {
     /// Its `status`.
-    ///
-    /// # Errors
-    /// [`Unreadable`].
     pub fn status(self) -> Result<Status, Unreadable> {
         Ok(Status::parse(&text(self.file("status"))?))
     }

@@ -5,10 +5,12 @@
 
 use super::file::{POINTS, Row, Writer};
 use crate::http::Server;
+use crate::metrics::{CLOCK, CURVE, CURVE_FAULTS};
 use crate::prometheus::{self, HistoryError, rows_at};
 use parquet::errors::ParquetError;
 use std::collections::BTreeMap;
 use std::io::Write;
+use vellum_governor::families::RESIDENT;
 
 const HOUR: i64 = 3600;
 
@@ -66,13 +68,13 @@ fn hour(server: &Server, end: i64) -> Result<Vec<Row>, HistoryError> {
     type Curve = BTreeMap<u64, [f64; 3]>;
     let mut found: BTreeMap<(String, String), (Row, Curve)> = BTreeMap::new();
     let queries = [
-        "avg_over_time(vellum_job_curve_bytes[1h])",
-        "avg_over_time(vellum_job_curve_fault_rate[1h])",
-        "increase(vellum_job_watched_cpu_seconds_total[1h])",
-        "max_over_time(vellum_job_resident_bytes[1h])",
+        format!("avg_over_time({CURVE}[1h])"),
+        format!("avg_over_time({CURVE_FAULTS}[1h])"),
+        format!("increase({CLOCK}[1h])"),
+        format!("max_over_time({RESIDENT}[1h])"),
     ];
     for (number, query) in queries.into_iter().enumerate() {
-        for mut answer in rows_at(server, query, Some(end))? {
+        for mut answer in rows_at(server, &query, Some(end))? {
             let Some(value) = answer.number().filter(|value| value.is_finite()) else { continue };
             let (Some(node), Some(name)) = (answer.take("instance"), answer.take("name")) else { continue };
             let key = (node, name);

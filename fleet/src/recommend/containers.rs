@@ -9,9 +9,11 @@
 use super::decide::History;
 use crate::http::Server;
 use crate::kube::{is_label, is_name};
+use crate::metrics::{BY_AGE, JOB_PRESSURE, LIMIT, OOM_LIMIT};
 use crate::prometheus::{HistoryError, known, quoted, rows};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use vellum_governor::families::{ADVISED, Family};
 
 /// A workload whose tasks all stall for more than this part of ten minutes had too little memory.
 const STALLED: &str = "0.02";
@@ -83,21 +85,21 @@ pub struct Question {
 /// [`HistoryError`] if any part of the history cannot be read.
 pub fn ask(question: &Question) -> Result<Memory, HistoryError> {
     let within = question.namespace.as_deref().map(|name| format!(",namespace={}", quoted(name)));
-    let of = |name: &str, more: &str| {
+    let of = |family: Family, more: &str| {
         let within = within.as_deref().unwrap_or_default();
-        format!("{name}{{namespace!=\"\",pod!=\"\",container!=\"\"{within}{more}}}")
+        format!("{family}{{namespace!=\"\",pod!=\"\",container!=\"\"{within}{more}}}")
     };
     let over = question.over.as_secs().max(1);
-    let largest = |name: &str| format!("max_over_time({}[{over}s])", of(name, ""));
-    let (advised, by_age) = (of("vellum_job_advised_bytes", ""), of("vellum_job_advised_by_age_bytes", ""));
-    let stall = of("vellum_job_pressure_seconds_total", ",stall=\"full\"");
-    let limit = of("vellum_job_limit_bytes", "");
+    let largest = |family| format!("max_over_time({}[{over}s])", of(family, ""));
+    let (advised, by_age) = (of(ADVISED, ""), of(BY_AGE, ""));
+    let stall = of(JOB_PRESSURE, ",stall=\"full\"");
+    let limit = of(LIMIT, "");
     let queries = [
         known(&format!("{advised} or {by_age}"), over),
-        largest("vellum_job_advised_bytes"),
-        largest("vellum_job_advised_by_age_bytes"),
+        largest(ADVISED),
+        largest(BY_AGE),
         format!("max_over_time(({limit} and ignoring (stall) (rate({stall}[10m]) > {STALLED}))[1d:10m])"),
-        largest("vellum_job_oom_limit_bytes"),
+        largest(OOM_LIMIT),
     ];
     let mut memory = Memory::default();
     for (number, query) in queries.iter().enumerate() {

@@ -5,9 +5,11 @@
 
 use super::decide::History;
 use crate::http::Server;
+use crate::metrics::{BY_AGE, JOB_PRESSURE, OOM_LIMIT};
 use crate::prometheus::{HistoryError, known, quoted, rows};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use vellum_governor::families::{ADVISED, Family};
 
 /// The server and the range of a query.
 #[derive(Debug, Clone)]
@@ -26,20 +28,20 @@ pub struct Question {
 /// [`HistoryError`] if any part of the history cannot be read.
 pub fn ask(question: &Question) -> Result<BTreeMap<String, History>, HistoryError> {
     let instance = question.instance.as_deref().map(|instance| format!(",instance={}", quoted(instance)));
-    let of = |name: &str, more: &str| {
-        format!("{name}{{unit!=\"\",user=\"\"{more}{}}}", instance.as_deref().unwrap_or_default())
+    let of = |family: Family, more: &str| {
+        format!("{family}{{unit!=\"\",user=\"\"{more}{}}}", instance.as_deref().unwrap_or_default())
     };
     let over = question.over.as_secs().max(1);
-    let largest = |name: &str| format!("max_over_time({}[{over}s])", of(name, ""));
-    let advised = of("vellum_job_advised_bytes", "");
-    let by_age = of("vellum_job_advised_by_age_bytes", "");
-    let stall = of("vellum_job_pressure_seconds_total", ",stall=\"full\"");
+    let largest = |family| format!("max_over_time({}[{over}s])", of(family, ""));
+    let advised = of(ADVISED, "");
+    let by_age = of(BY_AGE, "");
+    let stall = of(JOB_PRESSURE, ",stall=\"full\"");
     let queries = [
         known(&format!("{advised} or {by_age}"), over),
-        largest("vellum_job_advised_bytes"),
-        largest("vellum_job_advised_by_age_bytes"),
+        largest(ADVISED),
+        largest(BY_AGE),
         format!("max_over_time(rate({stall}[10m])[1d:5m])"),
-        largest("vellum_job_oom_limit_bytes"),
+        largest(OOM_LIMIT),
     ];
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
     let mut instances = BTreeSet::new();

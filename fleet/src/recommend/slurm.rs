@@ -15,10 +15,12 @@
 
 use super::decide::{History, Rules, Verdict, decide};
 use crate::http::Server;
+use crate::metrics::BY_AGE;
 use crate::prometheus::{HistoryError, rows};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
+use vellum_governor::families::{ADVISED, Family};
 
 /// The interval at which Prometheus adds up the needs of steps. Shorter jobs may be missed.
 const STEP: &str = "60s";
@@ -65,8 +67,8 @@ pub struct Table {
 /// [`HistoryError`] if the history cannot be read.
 pub fn ask(prometheus: &Server, over: Duration) -> Result<BTreeMap<String, f64>, HistoryError> {
     let over = over.as_secs().max(1);
-    let of = |name: &str| format!("{name}{{slurm_job!=\"\"}}");
-    let (advised, by_age) = (of("vellum_job_advised_bytes"), of("vellum_job_advised_by_age_bytes"));
+    let of = |family: Family| format!("{family}{{slurm_job!=\"\"}}");
+    let (advised, by_age) = (of(ADVISED), of(BY_AGE));
     // The larger of both for each step, or the one that exists.
     let need = format!("({advised} > {by_age}) or {by_age} or {advised}");
     let together = format!("sum by (instance, slurm_job) ({need})");

@@ -176,9 +176,6 @@ impl Opening {
     }
 
     /// Opens it on a thread (0: the calling one), on one processor or (-1) wherever the thread runs.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn open(&self, thread: i32, processor: i32) -> io::Result<Event> {
         let attributes = &raw const self.0;
         // SAFETY: the attributes are as long as their `size` says, and the kernel only reads them.
@@ -230,33 +227,21 @@ impl Event {
     }
 
     /// Starts it.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn enable(&self) -> io::Result<()> {
         self.control(ENABLE, 0)
     }
 
     /// Stops it, and all that inherited it.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn disable(&self) -> io::Result<()> {
         self.control(DISABLE, 0)
     }
 
     /// Has it write to the ring of `other`, of the same processor.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn share_ring(&self, other: &Event) -> io::Result<()> {
         self.control(SET_OUTPUT, other.0.as_raw_fd())
     }
 
     /// The number that its samples have.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn id(&self) -> io::Result<u64> {
         let mut id = 0u64;
         // SAFETY: this request writes one number of this size, to a variable that outlives the call.
@@ -283,9 +268,6 @@ impl Event {
     }
 
     /// A second handle of the same event.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn duplicate(&self) -> io::Result<Event> {
         self.0.try_clone().map(Event)
     }
