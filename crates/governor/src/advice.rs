@@ -1,17 +1,16 @@
 //! The advice socket: runtimes report the sizes of their heaps, and get targets for them. The protocol is in
 //! [`vellum_wire::advice`].
 //!
-//! Everything happens once a period, without waiting for anybody:
+//! Once a period, without blocking:
 //!
 //! ```text
 //! accept ─▶ whose process is it? ─▶ reports ─▶ the job's target, shared by live memory ─▶ send
 //! ```
 //!
-//! A peer must be a process of a job: the kernel says which process has connected (`SO_PEERCRED`). A peer
-//! that belongs to none for [`STRANGER_PERIODS`] is disconnected, as is one that sends anything but reports,
-//! and one that does not read.
+//! A peer must be a process of a job; `SO_PEERCRED` gives its pid. A peer is disconnected if it belongs to
+//! no job for [`STRANGER_PERIODS`], sends anything but reports, or does not read.
 //!
-//! A job's heaps together may be as large as the job's target less its memory outside of them.
+//! The sum of a job's heaps may be the job's target minus its memory outside of heaps.
 
 use crate::place::{Listening, Place, PlaceError};
 use rustix::io::Errno;

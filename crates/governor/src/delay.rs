@@ -1,27 +1,27 @@
 //! S: the cost of a fault to a job, measured while it runs.
 //!
 //! The kernel counts a job's major faults, and its CPU time in two parts. Faults are served in system time.
-//! So the rise of system time beyond its usual share, divided by the faults of the same time, is the CPU cost
-//! of a fault:
+//! The CPU cost of a fault is the rise of system time beyond its usual share, divided by the faults of the
+//! same time:
 //!
 //! S = (Δsystem − share · Δuser) / Δmajor
 //!
 //! The usual share is learnt from periods with hardly a fault. Estimates are smoothed (3.2). Until enough
 //! faults have been seen, S is the device's.
 //!
-//! It lacks the time for which a job *waits* for a device: the kernel counts that only where delay accounting
-//! is on (`kernel.task_delayacct`). On disks S is therefore larger than this estimate, and the device's own
-//! figure is the better one; so the larger of the two is used.
+//! The estimate lacks the time for which a job *waits* for a device. The kernel counts that only with delay
+//! accounting (`kernel.task_delayacct`). On disks the device's own figure is therefore better, and the
+//! larger of the two figures is used.
 
 use std::time::Duration;
 
-/// Fewer faults than this say nothing of their cost.
+/// The fewest faults for an estimate.
 const FAULTS_MIN: u64 = 200;
 /// Fewer than this in a period are hardly any: its system time is usual.
 const FAULTS_FEW: u64 = 4;
 /// The weight of the newest estimate.
 const NEWEST: f64 = 0.3;
-/// No fault costs less than this or more than that.
+/// The least and the largest plausible cost of a fault.
 const BOUNDS: [f64; 2] = [1e-6, 0.1];
 
 #[derive(Debug, Clone)]
@@ -33,7 +33,7 @@ pub(crate) struct Delay {
     gathered: Use,
 }
 
-/// What a job used in some time.
+/// The CPU time and faults of a job in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Use {
     pub(crate) user: Duration,
@@ -42,7 +42,7 @@ pub(crate) struct Use {
 }
 
 impl Delay {
-    /// Nothing known but the device's delay.
+    /// An estimate before any measurement: the device's delay.
     pub(crate) fn new(device: Duration) -> Delay {
         Delay { device, share: None, seconds: None, gathered: Use::default() }
     }
@@ -74,7 +74,7 @@ impl Delay {
         self.seconds.unwrap_or(0.0).max(self.device.as_secs_f64())
     }
 
-    /// Whether the job itself was measured, and not the device alone.
+    /// True if the job itself was measured, and not the device alone.
     pub(crate) fn is_measured(&self) -> bool {
         self.seconds.is_some()
     }

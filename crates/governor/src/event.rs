@@ -27,12 +27,12 @@ pub enum Event {
     /// No process of a job is left.
     Ended {
         job: String,
-        /// How its first process ended, if it was started here.
+        /// The status of its first process, if the governor started it.
         how: String,
     },
     /// A job will be started again.
     WillRestart { job: String, seconds: f64 },
-    /// A job's worth is known, or has changed.
+    /// A job's worth was found, or has changed.
     Knee {
         job: String,
         /// "knee", "needs nothing more", "takes all it is given".
@@ -44,7 +44,7 @@ pub enum Event {
         /// S·f there.
         waiting: f64,
     },
-    /// A job cannot be watched; it counts with what it holds.
+    /// A job cannot be watched; its worth is the memory that it holds.
     Unwatched { job: String, why: String },
     /// A job was suspended whole.
     Suspended { job: String, because: Limit },
@@ -53,7 +53,7 @@ pub enum Event {
     /// A job was resumed.
     Resumed {
         job: String,
-        /// How long it was suspended, in seconds.
+        /// The time that it was suspended, in seconds.
         after_seconds: f64,
     },
     /// Memory was taken from a job.
@@ -62,8 +62,8 @@ pub enum Event {
     Brake { stalled: f64 },
     /// They no longer do.
     Calm,
-    /// An earlier governor here was killed together with its guardians: the processes that it had stopped run
-    /// again, its files are put back, and its groups are removed.
+    /// An earlier governor here was killed together with its guardians. Its stopped processes run again, its
+    /// files are restored, and its groups are removed.
     Recovered { processes: usize, files: usize, groups: usize },
     /// The guardian has ended, or has undone everything because the governor was silent for too long.
     Guardian { what: &'static str },

@@ -1,12 +1,12 @@
 //! A page of metrics over HTTP, as Prometheus fetches it.
 //!
-//! A thread accepts. Each connection has a thread of its own, at most [`CONNECTIONS_MAX`] at once. That
-//! thread does the handshake of TLS, too; [`Peer`] bounds how long it may take. So a silent or slow
-//! peer costs a thread for seconds and delays nobody. The only request is `GET /metrics`. The caller's
-//! [`Admits`] can refuse it by its credentials, which are written nowhere. With [`Tls`], a request
-//! without TLS is refused.
+//! One thread accepts connections. Each connection has its own thread, at most [`CONNECTIONS_MAX`] at once,
+//! for the TLS handshake and the answer. [`Peer`] bounds their time, so a silent or slow peer occupies a
+//! thread for seconds and delays no other. The only request is `GET /metrics`. The caller's [`Admits`] can
+//! refuse a request by its credentials, which are never logged. With [`Tls`], requests without TLS are
+//! refused.
 //!
-//! The page is made anew for each request, by the thread that answers it.
+//! Each request gets a new page, made by the connection's thread.
 
 use crate::peer::Peer;
 use std::io::{self, Read, Write};
@@ -41,20 +41,20 @@ impl<S: Read + Write> Stream for S {}
 
 /// TLS, which the caller brings along: this crate has none.
 pub trait Tls: std::fmt::Debug + Send + Sync {
-    /// Has `answer` read and write over TLS over `peer`, of which nothing was read yet, and then
-    /// closes it, so that the peer can tell an end from a cut.
+    /// Runs `answer` on TLS over `peer`, from which nothing has been read, and closes TLS then. The close
+    /// lets the peer distinguish the end from a broken connection.
     ///
     /// # Errors
-    /// Those of the connection, of its handshake, and of `answer`.
+    /// Errors of the connection, of its handshake, and of `answer`.
     fn serve(&self, peer: Peer, answer: &mut dyn FnMut(&mut dyn Stream) -> io::Result<()>) -> io::Result<()>;
 }
 
-/// Whether a request with these credentials (the value of `Authorization`) gets the page.
+/// True if a request with these credentials (the value of `Authorization`) gets the page.
 pub type Admits = Box<dyn Fn(Option<&[u8]>) -> bool + Send + Sync>;
 
 type Page = Box<dyn Fn() -> String + Send + Sync>;
 
-/// What the threads share.
+/// The state that the threads share.
 struct Shared {
     page: Page,
     admits: Option<Admits>,
@@ -100,13 +100,13 @@ impl Exposition {
         Ok(Exposition { address, shared, thread: Some(thread.map_err(failed)?) })
     }
 
-    /// Where it listens.
+    /// The address that it listens at.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What to fetch.
+    /// The resource to fetch.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.shared.tls.is_some() { "https" } else { "http" };

@@ -21,7 +21,7 @@ pub const NAME: &str = "name";
 /// The label that has the age, in seconds.
 pub const SECONDS: &str = "seconds";
 
-/// What a value is, and so how its name ends.
+/// The unit of a value, which is the ending of its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// `_bytes`
@@ -34,7 +34,7 @@ pub enum Quantity {
     Number,
 }
 
-/// One family of metrics.
+/// A family of metrics.
 #[derive(Debug, Clone, Copy)]
 pub struct Family {
     name: &'static str,
@@ -44,13 +44,13 @@ pub struct Family {
 }
 
 impl Family {
-    /// What rises and falls.
+    /// A value that rises and falls.
     #[must_use]
     pub const fn gauge(name: &'static str, quantity: Quantity, help: &'static str) -> Family {
         Family { name, help, quantity, counts: false }
     }
 
-    /// What only rises; its name ends in `_total`.
+    /// A value that only rises; its name ends in `_total`.
     #[must_use]
     pub const fn counter(name: &'static str, quantity: Quantity, help: &'static str) -> Family {
         Family { name, help, quantity, counts: true }
@@ -109,7 +109,7 @@ impl fmt::Display for Family {
 
 use Quantity::{Bytes, Number, Ratio, Seconds};
 
-/// What it holds.
+/// Its memory.
 pub const RESIDENT: Family = Family::gauge("job_resident", Bytes, "What the job holds");
 /// The part of it that is in swap.
 pub const SWAPPED: Family = Family::gauge("job_swapped", Bytes, "What it holds in swap");
@@ -118,7 +118,7 @@ pub const WORTH: Family = Family::gauge("job_worth", Bytes, "Its working set at 
 /// The limit to give.
 pub const ADVISED: Family =
     Family::gauge("job_advised", Bytes, "The memory limit that should cost at most 2 % of its time");
-/// What less would cost.
+/// The slowdown with less memory.
 pub const SLOWDOWN_TWO_THIRDS: Family = Family::gauge(
     "job_slowdown_two_thirds",
     Ratio,
@@ -139,7 +139,7 @@ pub const CPU: Family = Family::counter("job_cpu", Seconds, "Its CPU time");
 /// Living processes.
 pub const PROCESSES: Family = Family::gauge("job_processes", Number, "Its living processes");
 
-/// Writes the family that says which program this is.
+/// Writes the family with the version of this program.
 pub fn build_info(to: &mut DescriptorEncoder<'_>) -> fmt::Result {
     to.encode_descriptor("build", "The version of vellum", None, MetricType::Info)?
         .encode_info(&[("version", env!("CARGO_PKG_VERSION"))])

@@ -1,8 +1,8 @@
 //! Suspending a job whole, and resuming it.
 //!
 //! A control group of version 2 is frozen by the kernel, all of it at once. Elsewhere every process is
-//! stopped, by `SIGSTOP`; since a process may fork while the others are being stopped, the job is scanned
-//! again until a scan finds no process running.
+//! stopped by `SIGSTOP`. A process may fork while others are being stopped, so the job is scanned until no
+//! process of it runs.
 //!
 //! Processes that somebody else has stopped are left alone: neither stopped again nor continued.
 //!
@@ -36,7 +36,7 @@ pub enum FreezeError {
     /// A control group could not be frozen.
     #[error("{}: cannot be frozen: {source}", .path.display())]
     Group { path: PathBuf, source: io::Error },
-    /// It forks faster than it can be stopped.
+    /// The job forks faster than it can be stopped.
     #[error("the job starts processes faster than they can be suspended, and was left running")]
     Forks,
 }
@@ -100,12 +100,13 @@ impl Freezer {
         }
     }
 
-    /// Whether something is suspended.
+    /// True if something is suspended.
     pub(crate) fn is_suspended(&self) -> bool {
         !self.stopped.is_empty() || self.group.is_some()
     }
 
-    /// Whether a process was stopped already. One that dies takes its entry with it at the next resume.
+    /// Stops a process; `false` if it has ended. The entry of a process that dies is removed at the next
+    /// resume.
     fn stop(&mut self, pid: Pid, started: u64, guardian: &Guardian) -> Result<bool, FreezeError> {
         if self.stopped.get(&pid) != Some(&started) && !guardian.will_stop(pid, started) {
             return Err(FreezeError::NoRoom);

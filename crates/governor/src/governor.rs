@@ -6,8 +6,8 @@
 //!      └── each period: beat ─ census ─ claims ─▶ Policy ─▶ obey ─ publish ──┘
 //! ```
 //!
-//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing is suspended or taken
-//! outside of it.
+//! The caller's loop is: `step`, sleep for the returned time, `step` again. Only `step` suspends jobs and
+//! reclaims memory.
 //!
 //! Invariants: no job is touched before the whole table is checked and the sockets and the guardian are
 //! there. When a governor is dropped, every job runs and nothing of ours limits it.
@@ -48,7 +48,7 @@ pub enum GovernError {
     /// Metrics cannot be served.
     #[error(transparent)]
     Metrics(#[from] MetricsError),
-    /// A job is to run on Vellum's memory, and the library is not known.
+    /// A job is to run on Vellum's memory, and the library was not found.
     #[error(
         "job {0}: runtime: the library libvellum.so was not found; name it with --lib, or leave runtime out"
     )]
@@ -63,14 +63,14 @@ pub enum GovernError {
 pub struct Setting {
     /// Vellum's library, for jobs that run on it.
     pub library: Option<PathBuf>,
-    /// S of the paging device, as far as it was measured.
+    /// S of the paging device, if it was measured.
     pub device_delay: Option<Duration>,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct Step {
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
     /// For how long nothing needs to be done; `None` when every job is over.
     pub wait: Option<Duration>,
@@ -95,7 +95,7 @@ pub struct Governor {
     decided_at: Option<Instant>,
     /// When the next suspended job has to be resumed.
     decide_by: Option<Instant>,
-    /// What an earlier governor had left, until that is reported.
+    /// Leftovers of an earlier governor, until they are reported.
     recovered: Recovered,
     braked: bool,
     guarded: bool,
@@ -154,7 +154,7 @@ impl Governor {
         })
     }
 
-    /// Does what is due.
+    /// Does all due work.
     pub fn step(&mut self) -> Step {
         let mut events = Vec::new();
         let now = Instant::now();
@@ -199,13 +199,13 @@ impl Governor {
         self.began.elapsed()
     }
 
-    /// Where the sockets are.
+    /// The directory of the sockets.
     #[must_use]
     pub fn place(&self) -> &Path {
         self.place.path()
     }
 
-    /// Where metrics are served.
+    /// The address of the metrics.
     #[must_use]
     pub fn metrics(&self) -> Option<std::net::SocketAddr> {
         self.metrics.as_ref().map(MetricsServer::address)

@@ -1,8 +1,8 @@
-//! The guardians: two small processes that undo what the governor has done, when the governor cannot.
+//! The guardians: two small processes that undo the governor's changes when the governor cannot.
 //!
-//! A governor that is killed, crashes or hangs must leave nothing frozen. So each change is recorded,
-//! *before* it is made, in memory that the governor shares with two children of its own (`record`).
-//! These only wait:
+//! A governor that is killed, crashes or hangs must leave nothing frozen. Each change is recorded, *before*
+//! it is made, in memory that the governor shares with two child processes (`record`). The children only
+//! wait:
 //!
 //! ```text
 //! governor ─ write: processes stopped, files changed ─▶ ┌────────┐
@@ -14,12 +14,12 @@
 //! no beat for LAPSE:                 undo everything, and go on waiting
 //! ```
 //!
-//! There are two of them so that one is left when the governor and a guardian are killed together. If all
-//! three are, the record is left: `vellum govern --recover` and the next governor in its directory undo it.
+//! With two guardians, one is left when the governor and the other are killed together. If all three are
+//! killed, the record is left: `vellum govern --recover` and the next governor in its directory undo it.
 //!
 //! A guardian allocates nothing and calls async-signal-safe functions only, so it can be forked by a process
-//! of many threads. It has a session of its own and blocks all signals but SIGKILL, so that a signal to the
-//! governor's group does not end it first.
+//! of many threads. A guardian has its own session and blocks all signals but SIGKILL, so that a signal to
+//! the governor's group does not end it.
 
 use crate::record::{Failed, GUARDIANS, Record, Recovered, Table};
 use std::io;
@@ -33,7 +33,7 @@ use vellum_kernel::Pid;
 
 /// The longest time that a job stays frozen under a governor that does nothing any more.
 pub const LAPSE: Duration = Duration::from_secs(5);
-/// How often a guardian looks for a beat.
+/// The interval at which a guardian checks the beat.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// The guardians could not be had.
@@ -90,7 +90,7 @@ impl Guardian {
         std::mem::replace(&mut self.seen_undone, undone) != undone
     }
 
-    /// Whether both live. Otherwise nothing may be suspended.
+    /// True if both guardians are alive. Otherwise nothing may be suspended.
     pub(crate) fn is_alive(&self) -> bool {
         // SAFETY: waits for our own children, without blocking; nothing is written.
         self.pids.iter().all(|pid| unsafe { libc::waitpid(*pid, null_mut(), libc::WNOHANG) == 0 })
@@ -119,8 +119,8 @@ impl Guardian {
         self.table().will_change(path, content)
     }
 
-    /// Records that the control group `path` is about to be made. False if there is no room: then it must not
-    /// be. It is removed once it is empty and the governor is gone.
+    /// Records that the control group `path` is about to be made. False if there is no room: then it must
+    /// not be. The group is removed when it is empty and the governor is gone.
     #[must_use]
     pub(crate) fn will_make(&self, path: &Path) -> bool {
         self.table().will_make(path)

@@ -1,4 +1,4 @@
-//! One job: its processes, its watch, its worth, and its state.
+//! A job: its processes, its watch, its worth, and its state.
 //!
 //! ```text
 //!             start/adopt                       nobody left
@@ -25,16 +25,18 @@ use vellum_kernel::{Bytes, Pid, Used};
 use vellum_reference::Watcher;
 use vellum_workset::Judged;
 
-/// The first wait before a job is started again, and the longest. It doubles while the job keeps ending soon.
+/// The first wait before a job is started again, and the longest. The delay doubles while the job keeps
+/// ending soon.
 const RESTART_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 /// A job that ran for this long did not end soon.
 const RAN_LONG: Duration = Duration::from_secs(60);
-/// A job that was asked in this many decisions in a row, and gave nothing, gives nothing while it runs.
+/// After this many decisions in a row that reclaimed nothing from it, a job counts as not reclaimable while
+/// it runs.
 const ASKED_MAX: u32 = 5;
 /// Less than this counts as nothing: a process's size fluctuates by as much.
 const GIVEN_MIN: Bytes = Bytes(1 << 20);
-/// A job that was emptied and has run for this long since holds what it needs: it does not use the pages that
-/// it has not fetched back.
+/// This long after a job was emptied, it holds the memory that it needs: pages not fetched back are not
+/// used.
 const REFILLED: Duration = Duration::from_secs(3);
 /// A job counts as emptied if this part of its worth, or less, is left when it is resumed.
 const EMPTIED: f64 = 0.25;
@@ -54,12 +56,12 @@ pub(crate) struct Job {
     freezer: Freezer,
     watch: Option<Watcher>,
     watch_due: Instant,
-    /// Whether it was watched from its start, so that first references are no faults.
+    /// True if it was watched from its start: then first references are no faults.
     from_start: bool,
     judged: Option<(Judged, &'static str)>,
     /// The limit advised, and two thirds of it, with their slowdowns.
     advised: Option<[vellum_reference::Limit; 2]>,
-    /// Looks in a row that did not fit what was learnt.
+    /// Samples in a row that did not fit the learnt worth.
     misfits: u32,
     told: Option<(f64, &'static str)>,
     delay: Delay,
@@ -75,7 +77,7 @@ pub(crate) struct Job {
     owed: Bytes,
     target: Bytes,
     taken: Bytes,
-    /// For how many decisions in a row memory was asked for, and how much had been taken at the first.
+    /// The number of decisions in a row that reclaimed memory, and the total reclaimed at the first.
     asked: u32,
     taken_when_asked: Bytes,
     started: Instant,
@@ -204,7 +206,7 @@ impl Job {
         }
     }
 
-    /// How its processes are recognised.
+    /// The rule by which its processes are recognised.
     fn roots(&self) -> Roots<'_> {
         match (&self.config.origin, &self.group) {
             (_, Some(group)) => Roots::Group(group),
@@ -347,7 +349,7 @@ impl Job {
         }
     }
 
-    /// What it asks for.
+    /// Its claim.
     pub(crate) fn claim(&self, swap: Bytes) -> Option<Claim> {
         let refilled = self.emptied.is_some_and(|at| at.elapsed() >= REFILLED);
         let worth = self.judged.map(|(judged, _)| bytes(judged.point.pages));
@@ -366,17 +368,17 @@ impl Job {
         self.rates[0] * self.delay.seconds()
     }
 
-    /// What it holds.
+    /// The memory that it holds.
     pub(crate) fn resident(&self) -> Bytes {
         self.resident
     }
 
-    /// What it may have.
+    /// Its target.
     pub(crate) fn target(&self) -> Bytes {
         self.target
     }
 
-    /// Does what was decided.
+    /// Carries out a decision.
     pub(crate) fn obey(
         &mut self,
         decision: Decision,

@@ -1,4 +1,4 @@
-//! Files that are put back if we die: the governor's record and guardians, for other commands.
+//! Files that are restored if this process dies: the governor's record and guardians, for other commands.
 //!
 //! ```text
 //! will_change(file, what it was) ─▶ write ─▶ ... ─▶ put_back
@@ -32,8 +32,8 @@ impl Keeper {
         Ok(Keeper { guardian: Some(guardian), directory })
     }
 
-    /// Has `file` hold `content` while `work` goes on, and what it held before afterwards, whatever becomes
-    /// of us meanwhile.
+    /// Writes `content` to `file` while `work` runs, and restores the file then, also if this process is
+    /// killed.
     ///
     /// # Errors
     /// The file cannot be read or written, or there is no guardian any more.
@@ -42,7 +42,7 @@ impl Keeper {
         self.while_set_from(file, before.trim(), content, work)
     }
 
-    /// The same for a file that reads otherwise than it is written: `before` puts back what it held.
+    /// The same for a file that is read in another form than it is written: `before` restores it.
     ///
     /// # Errors
     /// As for [`while_set`](Self::while_set).

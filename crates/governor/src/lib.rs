@@ -1,10 +1,10 @@
 //! Each job at its knee, under one budget: the governor.
 //!
-//! Several jobs on one machine want more memory together than there is. Left to itself the kernel takes from
-//! all by one measure of age. But a page unused for a second may be worth keeping to one job and worth
-//! nothing to another: each job has a window of its own ([`vellum_workset`]). The governor finds each job's
-//! while it runs, gives every job the memory of its window, and where that does not fit, suspends whole jobs
-//! instead of starving all.
+//! Several jobs on one machine need more memory together than the machine has. The kernel evicts pages of
+//! all jobs by one measure of age. A page unused for a second may be worth keeping for one job and worth
+//! nothing for another, so each job has its own window ([`vellum_workset`]). The governor finds the window
+//! of each job while it runs, and gives every job the memory of its window. Where that does not fit, it
+//! suspends whole jobs instead of starving all.
 //!
 //! ```text
 //! jobs.toml ─▶ Config ─▶ Governor ─▶ Job … Job         start or adopt, watch, take, suspend
@@ -29,12 +29,12 @@
 //!
 //! # Promises
 //!
-//! - Nothing is taken from a job while all fit, and no hard limit is ever lowered.
+//! - No memory is reclaimed from a job while all fit, and no hard limit is ever lowered.
 //! - A table that is wrong anywhere is refused whole, with line and reason, before any job is touched.
 //! - However the governor ends, its jobs run on: at once if it stops or is killed, within [`guardian::LAPSE`]
 //!   if it hangs. If its guardians are killed with it, with [`recover()`] or the next start.
 //! - No job is suspended for longer than a bound ([`policy`]), and no group of ours is left.
-//! - Without privilege there is advice and the suspension of whole jobs, and each job's state says so.
+//! - Without privilege, the governor gives advice and suspends whole jobs; each job's state has the means.
 //!
 //! # Use
 //!

@@ -1,8 +1,7 @@
 //! The memory that the governor and its jobs live in, and how much tasks stall on it.
 //!
-//! All quantities of one [`Memory`] are of the same place: the control group with the least limit above this
-//! process (a container's), or else the machine. A reserve that is part of the machine's memory may be more
-//! than all that a container has.
+//! All quantities of a [`Memory`] are of the same place: the control group with the least limit above this
+//! process (a container's), or else the machine.
 
 use std::time::{Duration, Instant};
 use vellum_kernel::{Bytes, Stalls};
@@ -20,9 +19,9 @@ const EVERYTHING: u64 = u64::MAX;
 pub(crate) struct Memory {
     /// All of it: the limit of a container, or what the machine has.
     pub(crate) total: Bytes,
-    /// What can still be taken, pages of files counted that the kernel would give up.
+    /// Memory still available, with pages of files that the kernel would evict.
     pub(crate) available: Bytes,
-    /// Where anonymous memory can be put: free swap.
+    /// Free swap, for anonymous memory.
     pub(crate) swap_free: Bytes,
 }
 
@@ -58,7 +57,7 @@ impl Machine {
     }
 
     /// The part of the time since the last call that some task stalled on memory; `None` where the kernel
-    /// does not say.
+    /// does not count it.
     pub(crate) fn stalled(&mut self) -> Option<f64> {
         let (now, before) = (stall()?, self.stalled);
         self.stalled = Some(now);

@@ -1,14 +1,14 @@
-//! Which processes belong to which job: one scan of `/proc` for all of them.
+//! The processes of each job: one scan of `/proc` for all jobs.
 //!
 //! A process belongs to a job if it is the job's first process, if its parent belongs to the job, or if it
-//! belonged to it at an earlier scan. An orphan belongs to it if it is in the session that the job was
-//! started with. The members of an adopted control group are the kernel's list.
+//! belonged at an earlier scan. An orphan belongs to the job in whose session it is. The members of an
+//! adopted control group are the kernel's list.
 //!
 //! A process that leaves both parent and session (a daemon's double fork) between two scans escapes. A job
-//! with a control group of its own loses none.
+//! with its own control group loses none.
 //!
-//! Invariant: a process is known by its pid and its time of birth; neither the governor nor its guardians
-//! belong to any job.
+//! - A process is identified by its pid and its time of birth.
+//! - Neither the governor nor its guardians belong to any job.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -16,7 +16,7 @@ use vellum_kernel::{Bytes, Cgroup, Pid, Stat};
 
 /// The most processes of one job that are looked after.
 pub(crate) const MEMBERS_MAX: usize = 4096;
-/// The most control groups below an adopted one that are looked into.
+/// The most control groups below an adopted group that are listed.
 const GROUPS_MAX: usize = 1024;
 
 /// Members of a job, by their times of birth.
@@ -30,14 +30,14 @@ pub(crate) struct Census {
     never: [Pid; 3],
 }
 
-/// How a job's processes are recognised.
+/// The rule by which a job's processes are recognised.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Roots<'a> {
-    /// Descendants of those that are known.
+    /// Descendants of known members.
     Process,
-    /// Those, and orphans among the processes that this leader (`setsid`) began with.
+    /// Descendants, and orphans in the session of this leader (`setsid`).
     Session(Pid),
-    /// Those of this control group, and below.
+    /// Processes of this control group and of groups below it.
     Group(&'a Path),
 }
 
@@ -60,8 +60,7 @@ impl Census {
         self.all.get(&pid)
     }
 
-    /// The members now, of a job that had `known` at the last look; those that ended and wait to be waited
-    /// for among them.
+    /// The members now, zombies included, of a job that had the members `known` at the last scan.
     pub(crate) fn members(&self, roots: Roots<'_>, known: &Members) -> Members {
         let same =
             |pid: &Pid, started: &u64| self.all.get(pid).is_some_and(|stat| stat.started_ticks == *started);

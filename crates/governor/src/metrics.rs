@@ -128,7 +128,7 @@ impl Told {
         STATE.rows(to, states)
     }
 
-    /// A row for each job whose value is known.
+    /// A row for each job that has a value.
     fn each(
         &self,
         to: &mut DescriptorEncoder<'_>,

@@ -1,16 +1,17 @@
-//! A connection whose other end may be silent, slow or endless: all that it may take is bounded here, whether
-//! TLS is spoken over it or not.
+//! A connection with bounds on time and size, because the other end may be silent, slow or endless. TLS may
+//! run over it.
 //!
-//! Invariants: no call waits past its bound, and a bound counts from the start of the connection, not of the
-//! call: a byte now and then buys no time.
+//! Invariant: no call waits past its bound. Bounds count from the start of the connection, so that slow
+//! bytes extend none.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The time for all that a peer sends, a handshake included; and the longest wait while it takes nothing.
+/// The time for everything that a peer sends, a handshake included, and the longest wait while it reads
+/// nothing.
 pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// The time for a connection in all: Prometheus' usual one for a scrape.
+/// The time for a whole connection: Prometheus' usual one for a scrape.
 pub(crate) const CONNECTION_TIME: Duration = Duration::from_secs(10);
 
 /// A connection, and since when.

@@ -1,4 +1,4 @@
-//! Where the sockets are: a directory of the user's own, that nobody else can write to.
+//! The directory of the sockets: the user's own, writable by nobody else.
 //!
 //! ```text
 //! as the table says                     sockets = "DIR"
@@ -8,8 +8,8 @@
 //!   advice.sock   packets, for runtimes         state.sock   lines of JSON, for `vellum top`
 //! ```
 //!
-//! A directory that is there already must be ours and writable by us alone: otherwise somebody else's sockets
-//! could command jobs. A socket that nobody answers was left by a killed governor, and is replaced.
+//! An existing directory must belong to this user and be writable by nobody else; otherwise another user's
+//! sockets could command jobs. A socket that nobody answers was left by a killed governor, and is replaced.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::DirBuilder;
@@ -29,10 +29,10 @@ pub enum PlaceError {
     Make {
         /// Which.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Somebody else could change what is in it.
+    /// Others could change its contents.
     #[error("{}: it must be a directory of this user's that nobody else can write to; name another with sockets = \"DIR\"", .0.display())]
     NotOurs(PathBuf),
     /// Another governor is there.
@@ -85,7 +85,7 @@ impl Place {
         self.path.join("advice.sock")
     }
 
-    /// A socket that listens at `path` in the directory, and lets in whom `mode` says.
+    /// A socket that listens at `path` in the directory, with the permissions `mode`.
     pub(crate) fn listen(&self, path: &Path, kind: SocketType, mode: u32) -> Result<OwnedFd, PlaceError> {
         let failed = |source: io::Error| PlaceError::Make { path: path.to_path_buf(), source };
         let address = SocketAddrUnix::new(path).map_err(|error| failed(error.into()))?;
@@ -109,14 +109,14 @@ impl Place {
     }
 }
 
-/// Whether `path` is a directory of this user's that nobody else can write to.
+/// True if `path` is a directory of this user's that nobody else can write to.
 fn is_ours(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| {
         meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o022 == 0
     })
 }
 
-/// Nobody governs in `directory`, which is ours.
+/// No governor runs in `directory`, which is ours.
 pub(crate) fn without_governor(directory: &Path) -> Result<(), PlaceError> {
     if !is_ours(directory) {
         return Err(PlaceError::NotOurs(directory.to_path_buf()));

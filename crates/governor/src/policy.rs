@@ -1,39 +1,39 @@
-//! Which jobs run, and with how much memory: the decision of each period, a pure function of claims,
-//! situation and earlier decisions.
+//! The decision of each period: the jobs that run, and their memory. A pure function of claims, situation and
+//! earlier decisions.
 //!
 //! ```text
 //! claims (need · kept) ─▶ order ─▶ admit while it fits ─┬─▶ runs: target = need + its share of the rest
 //!   budget ─ machine's     urgency + turns waited       │         take = its part of the excess, if squeezed
-//!   brake  ─ slots                                      └─▶ suspended: everything that can be taken from it
+//!   brake  ─ slots                                      └─▶ suspended: everything that can be reclaimed
 //! ```
 //!
 //! # Rules
 //!
-//! 1. A job *needs* its worth, z at its knee, or what it holds where the worth is not known. If nothing can
-//!    be taken from it (no privilege, no swap), it needs at least what it holds, and *keeps* that while
-//!    suspended. If nothing can be taken while it runs, it needs what it holds, too, but keeps nothing while
+//! 1. A job *needs* its worth, z at its knee, or the memory that it holds if the worth is not known. A job that
+//!    cannot be reclaimed at all (no privilege, no swap) needs at least the memory that it holds, and *keeps*
+//!    that while suspended. A job that cannot be reclaimed while it runs needs as much, but keeps nothing while
 //!    suspended.
-//! 2. Nothing is taken from any job while all fit: windows beyond the knee are wasted only when somebody else
-//!    needs the memory.
-//! 3. Where the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee
-//!    get more done than all below it.
-//! 4. A suspended job's urgency rises by one with each turn that it waits. Resumed, it is left alone for a
-//!    turn (or half of the bound of rule 7, if that is less). While one waits in vain, nobody else is resumed
-//!    before it. So each runs again, however little urgent and however large.
-//! 5. The first in order always runs, whatever it needs: a job is never stopped for being too large if it is
-//!    alone.
-//! 6. Where tasks stall on memory for more than the brake allows, nothing is taken; if that lasts, and our
-//!    own jobs wait for faults as much, one job fewer runs.
-//! 7. No job is suspended for longer than a bound. The one that waits longest is *due* when its time is over,
-//!    and so much before that those after it come one by one, evenly. A due job runs whatever the needs; of
-//!    those that must stop for it, equals that have run longest are the first.
+//! 2. No memory is reclaimed from any job while all fit: windows beyond the knee are wasted only when another
+//!    job needs the memory.
+//! 3. If the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee do more
+//!    work than all jobs below it.
+//! 4. A suspended job's urgency rises by one with each turn that it waits. A resumed job is not suspended for a
+//!    turn (or half of the bound of rule 7, if that is less). While a job waits in vain, no other is resumed
+//!    before it. Each job therefore runs again, whatever its urgency and size.
+//! 5. The first in order always runs, whatever it needs: a job alone is never stopped for being too large.
+//! 6. While tasks stall on memory for more than the brake allows, nothing is reclaimed. If that lasts, and the
+//!    governed jobs wait for faults as much, one job fewer runs.
+//! 7. No job is suspended for longer than a bound. The job that waits longest is *due* when its time is over, or
+//!    earlier, so that the jobs after it become due one by one, evenly. A due job runs whatever the needs. Among
+//!    equally urgent jobs, the job that has run longest stops for it first.
 //!
-//! Invariants: no job waits longer than the bound, if a decision follows within [`Decided::within`]. What the
-//! running jobs need fits in the budget, or one job runs alone, or the overload began at the last decision,
-//! or a job that was due has just been resumed.
+//! Invariants:
+//! - No job waits longer than the bound, if a decision follows within [`Decided::within`].
+//! - The needs of the running jobs fit in the budget. Exceptions: one job runs alone, the overload began at the
+//!   last decision, or a due job has just been resumed.
 //!
-//! Source: Nishigaki, section 5, for windows of each job's own and the degree of multiprogramming that
-//! follows; load control by urgency and turns, the brake and the machine's own need are ours.
+//! Source: Nishigaki, section 5: a window for each job, and the degree of multiprogramming that follows.
+//! Departure: load control by urgency and turns, the brake, and the machine's own need.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -50,33 +50,33 @@ const MARGIN: u32 = 20;
 /// For how many decisions the brake must hold before one job fewer runs.
 pub const BRAKES: u32 = 5;
 
-/// What a job asks for.
+/// A job's claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
-    /// How urgent it is; more is more.
+    /// Its urgency; larger is more urgent.
     pub priority: u8,
-    /// What it holds.
+    /// The memory that it holds.
     pub resident: Bytes,
-    /// What it is worth: z at its knee, if that is known.
+    /// Its worth: z at its knee, if that was found.
     pub worth: Option<Bytes>,
-    /// Whether memory can be taken from it once it is suspended.
+    /// True if memory can be taken from it once it is suspended.
     pub yields: bool,
-    /// Whether what exceeds its worth can be taken while it runs.
+    /// True if what exceeds its worth can be taken while it runs.
     pub gives: bool,
 }
 
-/// What there is for all.
+/// The situation of all jobs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Situation {
     /// Time since the governor began.
     pub now: Duration,
-    /// What all jobs may have together.
+    /// The budget of all jobs.
     pub budget: Bytes,
-    /// What the machine could still give.
+    /// The machine's available memory.
     pub available: Bytes,
-    /// What must be left of that.
+    /// The part of it to leave.
     pub reserve: Bytes,
-    /// The part of time that tasks stalled on memory since the last decision; 0 where that is not known.
+    /// The part of the time since the last decision for which tasks stalled on memory; 0 if not counted.
     pub stalled: f64,
     /// The part of time that our own jobs waited for faults since then, by S and their number.
     pub waited: f64,
@@ -85,13 +85,13 @@ pub struct Situation {
 /// The decision for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
-    /// Whether it runs.
+    /// True if it runs.
     pub runs: bool,
     /// It runs because it has waited for as long as any job may.
     pub due: bool,
-    /// What it may have.
+    /// Its target.
     pub target: Bytes,
-    /// What is to be taken from it in this period.
+    /// The bytes to reclaim from it in this period.
     pub take: Bytes,
 }
 
@@ -99,12 +99,12 @@ pub struct Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum Limit {
-    /// Nothing: all fit.
+    /// No limit: all jobs fit.
     #[default]
     None,
     /// The budget.
     Budget,
-    /// What the machine has left.
+    /// The machine's available memory.
     Machine,
     /// Stalls on memory.
     Brake,
@@ -128,13 +128,13 @@ impl Limit {
 pub struct Decided {
     /// For each claim; `None` where there was none.
     pub jobs: Vec<Option<Decision>>,
-    /// What the budget comes to, with what the machine has.
+    /// The budget in force, with the machine's available memory.
     pub budget: Bytes,
-    /// Whether memory is short: more is held, or needed, than the budget.
+    /// True if memory is short: more is held, or needed, than the budget.
     pub squeezed: bool,
-    /// Whether stalls keep anything from being taken.
+    /// True if stalls keep anything from being taken.
     pub braked: bool,
-    /// What limits the number of jobs that run.
+    /// The limit on the number of running jobs.
     pub limit: Limit,
     /// When the next decision has to be made, at the latest, for a job that waits.
     pub within: Option<Duration>,
@@ -164,7 +164,7 @@ struct Memory {
     resumed_at: Option<Duration>,
     /// Its wait before it was resumed: kept until it has run for a turn.
     waited_before: Duration,
-    /// What it needed when it ran last.
+    /// Its need when it ran last.
     needed: Bytes,
 }
 
@@ -176,7 +176,7 @@ struct Candidate {
     keep: Bytes,
     /// Resumed less than a turn ago.
     fresh: bool,
-    /// It has waited for as long as any may.
+    /// It has waited for the bound.
     due: bool,
     rank: u64,
     waited: Duration,
@@ -253,14 +253,14 @@ impl Policy {
         Decided { jobs, budget, squeezed, braked, limit, within }
     }
 
-    /// How long a job has waited; `None` if it runs.
+    /// The time that a job has waited; `None` if it runs.
     #[must_use]
     pub fn waited(&self, index: usize, now: Duration) -> Option<Duration> {
         self.jobs.get(index)?.suspended_at.map(|since| now.saturating_sub(since))
     }
 
-    /// For how long each job that waits may still wait, those that have waited longest first: until its time
-    /// is over, and early enough that those after it come one by one.
+    /// The time that each waiting job may still wait, those that have waited longest first. A job's time
+    /// ends early enough that the jobs after it are resumed one by one.
     fn deadlines(&self, now: Duration, claims: &[Option<Claim>]) -> Vec<(usize, Duration)> {
         let there = |index: &usize| claims.get(*index).is_some_and(Option::is_some);
         let mut waits: Vec<(usize, Duration)> = (0..self.jobs.len())
@@ -351,7 +351,7 @@ impl Policy {
         order
     }
 
-    /// Who runs, of all in `order`.
+    /// The jobs that run, of all in `order`.
     fn admit(&self, budget: Bytes, order: &[Candidate]) -> Vec<usize> {
         let mut used = total(order.iter().map(|job| job.keep));
         let mut admitted = Vec::with_capacity(order.len());
@@ -385,7 +385,7 @@ impl Policy {
     }
 }
 
-/// What a running job holds beyond its worth and can be taken.
+/// The reclaimable memory that a running job holds beyond its worth.
 fn excess(claims: &[Option<Claim>], job: &Candidate) -> Bytes {
     match claims[job.index] {
         Some(Claim { resident, worth: Some(worth), yields: true, .. }) => {

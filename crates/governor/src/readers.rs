@@ -5,7 +5,7 @@ use crate::snapshot::Snapshot;
 use crate::{exposition, metrics};
 use std::sync::Arc;
 
-/// A request for metrics: whether it is whole, and if so whether metrics are what it asks for.
+/// Parses a request for metrics: `None` if it is incomplete, else true if its resource is the metrics.
 #[must_use]
 pub fn request(bytes: &[u8]) -> Option<bool> {
     exposition::asked(bytes).map(|(asked, _)| asked == exposition::Asked::Metrics)

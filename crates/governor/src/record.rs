@@ -1,5 +1,5 @@
-//! The record of what is to be undone: memory that the governor shares with its guardians, and a file that
-//! outlives all of them.
+//! The record of changes to undo: memory that the governor shares with its guardians, backed by a file that
+//! outlives all three.
 //!
 //! ```text
 //! DIR/undo   whose: layout, boot, guardians │ beat │ processes stopped │ files changed, groups made
@@ -7,15 +7,14 @@
 //!               and the next governor in DIR
 //! ```
 //!
-//! A file that is mapped keeps what was written to it when every process that had it mapped is killed: no
-//! write to a disk is needed for that, and after a restart of the machine there is nothing to undo. So a
-//! record of another boot is thrown away.
+//! A mapped file keeps its contents when every process that mapped it is killed, without a write to a disk.
+//! After a restart of the machine nothing is left to undo, so a record of another boot is discarded.
 //!
 //! Invariants: an entry is complete before it can be seen (its pid, or its state, is written last). Undoing
 //! twice does no harm, nor does undoing a change not yet made. A process is continued only if its time of
 //! birth is the entry's. [`Table::undo`] and [`Table::sweep`] allocate nothing and call async-signal-safe
-//! functions only. The file has all of its blocks before it is mapped, so that a full disk cannot kill who
-//! writes to it.
+//! functions only. The file has all of its blocks before it is mapped, so that a full disk cannot kill a
+//! writer.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -37,19 +36,19 @@ pub(crate) const GUARDIANS: usize = 2;
 pub(crate) const PATH_BYTES: usize = 512;
 const CONTENT_BYTES: usize = 32;
 const BOOT_BYTES: usize = 40;
-/// Says that a file is a record of this layout: a new one gets a new number.
+/// The number of this layout at the head of a record. A new layout gets a new number.
 const LAYOUT: u64 = u64::from_be_bytes(*b"vlmundo1");
 /// The longest wait for guardians of the last run that were ended.
 const GONE_MAX: Duration = Duration::from_secs(2);
 
-/// A process, known by its birth. Free while `pid` is 0.
+/// A process, identified by its time of birth. Free while `pid` is 0.
 #[repr(C)]
 struct Process {
     pid: AtomicI32,
     started: AtomicU64,
 }
 
-/// What an entry of the files is: nothing, a file to put back, a group to remove once it is empty.
+/// The kind of an entry: empty, a file to restore, or a group to remove when it is empty.
 const FREE: u32 = 0;
 const CHANGED: u32 = 1;
 const MADE: u32 = 2;
@@ -69,7 +68,7 @@ pub(crate) struct Table {
     boot: [AtomicU8; BOOT_BYTES],
     guardians: [Process; GUARDIANS],
     pub(crate) beat: AtomicU64,
-    /// How often everything was undone.
+    /// The number of times that everything was undone.
     pub(crate) undone: AtomicU64,
     stopped: [Process; STOPPED_MAX],
     entries: [Entry; FILES_MAX],
@@ -89,7 +88,7 @@ pub struct Recovered {
 }
 
 impl Recovered {
-    /// Whether there was anything to do.
+    /// True if there was anything to do.
     #[must_use]
     pub fn is_something(&self) -> bool {
         *self != Recovered::default()
@@ -377,7 +376,7 @@ fn path(entry: &Entry) -> [u8; PATH_BYTES] {
     path
 }
 
-/// Whether it could be written; a group that is gone has nothing to put back.
+/// True if it could be written; a group that is gone has nothing to put back.
 fn put_back(entry: &Entry) -> bool {
     let path = path(entry);
     let mut content = [0u8; CONTENT_BYTES];
@@ -396,7 +395,7 @@ fn put_back(entry: &Entry) -> bool {
     }
 }
 
-/// Whether a process has ended and only waits to be waited for.
+/// True if a process has ended and only waits to be waited for.
 fn is_over(pid: libc::pid_t) -> bool {
     !Pid(pid).is_alive()
 }

@@ -1,13 +1,13 @@
-//! Undoing what a governor has left that was killed together with its guardians.
+//! Undoing the changes of a governor that was killed together with its guardians.
 //!
-//! The next governor in the same directory does it by itself; this is for when there will be none.
+//! The next governor in the same directory does this, too. This is for the case that none follows.
 
 use crate::place::{self, PlaceError};
 use crate::record::{Record, Recovered};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Nothing was undone.
+/// The record cannot be opened; nothing was undone.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// A governor is there, or the directory is not ours.
@@ -20,7 +20,7 @@ pub enum RecoverError {
         path: PathBuf,
         /// Which call failed.
         call: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

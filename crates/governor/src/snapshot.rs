@@ -13,23 +13,24 @@ pub struct Snapshot {
     pub schema: String,
     /// Time since the governor began.
     pub at_seconds: f64,
-    /// What all jobs may have together, as asked for.
+    /// The budget of all jobs, as configured.
     pub budget_bytes: u64,
-    /// The same with what the machine has.
+    /// The budget in force, with the machine's available memory.
     pub effective_budget_bytes: u64,
-    /// What all jobs hold.
+    /// The memory that all jobs hold.
     pub resident_bytes: u64,
-    /// What the machine could still give.
+    /// The machine's available memory.
     pub available_bytes: u64,
     /// Free swap.
     pub swap_free_bytes: u64,
-    /// Whether memory is short.
+    /// True if memory is short.
     pub squeezed: bool,
-    /// Whether stalls keep anything from being taken.
+    /// True if stalls keep anything from being taken.
     pub braked: bool,
-    /// What limits the number of jobs that run.
+    /// The limit on the number of running jobs.
     pub limit: Limit,
-    /// The part of the last period that some task stalled on memory; `None` where the kernel does not say.
+    /// The part of the last period that some task stalled on memory; `None` where the kernel does not count
+    /// it.
     pub stalled: Option<f64>,
     /// The governor's own CPU time.
     pub cpu_seconds: f64,
@@ -43,17 +44,17 @@ pub struct Snapshot {
 pub enum State {
     /// It runs.
     Running,
-    /// It is suspended whole.
+    /// The whole job is suspended.
     Suspended,
-    /// It will be started again.
+    /// The job will be started again.
     Waiting,
-    /// It is over.
+    /// The job has ended.
     #[default]
     Ended,
 }
 
 impl State {
-    /// All of them.
+    /// Every state.
     pub const ALL: [State; 4] = [State::Running, State::Suspended, State::Waiting, State::Ended];
 
     /// In a word.
@@ -77,43 +78,43 @@ pub struct Untouched {
     pub bytes: u64,
 }
 
-/// One job at that moment.
+/// A job at that moment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobSnapshot {
     /// Its name.
     pub name: String,
     /// Its state.
     pub state: State,
-    /// How urgent it is.
+    /// Its urgency.
     pub priority: u8,
     /// Its living processes.
     pub processes: usize,
-    /// What they hold.
+    /// Their resident memory.
     pub resident_bytes: u64,
-    /// What they hold in swap, at the last look.
+    /// Their memory in swap, at the last sample.
     pub swapped_bytes: u64,
-    /// What the last look saw referenced.
+    /// The memory referenced at the last sample.
     pub referenced_bytes: u64,
-    /// What is known of its worth, in words; `None` as long as nothing is.
+    /// The state of its worth, in words; `None` as long as nothing is.
     pub answer: Option<String>,
     /// T: its window, in user CPU time.
     pub window_seconds: Option<f64>,
     /// z(T): its working set at that window.
     pub worth_bytes: Option<u64>,
-    /// S·f(T): what it then waits for a unit of work.
+    /// S·f(T): its waiting time for a unit of work.
     pub waiting: Option<f64>,
     /// The memory limit that should cost at most 2 % of its time, as `vellum watch` advises it.
     pub advised_bytes: Option<u64>,
     /// The slowdown under two thirds of that, as a part of its time; it may be more.
     pub slowdown_two_thirds: Option<f64>,
-    /// What it holds and has not touched, by rising times; a time not known yet is not there.
+    /// Its untouched memory, by rising times. Times not measured yet are left out.
     #[serde(default)]
     pub untouched: Vec<Untouched>,
     /// S: what a fault costs.
     pub delay_seconds: f64,
-    /// Whether S was measured with this job, or with the device alone.
+    /// True if S was measured with this job, or with the device alone.
     pub delay_measured: bool,
-    /// What it may have.
+    /// Its target.
     pub target_bytes: u64,
     /// Faults that had to read, a second.
     pub major_faults_per_second: f64,
@@ -121,23 +122,23 @@ pub struct JobSnapshot {
     pub minor_faults_per_second: f64,
     /// Its CPU time since it is governed.
     pub cpu_seconds: f64,
-    /// What was taken from it in all.
+    /// The bytes reclaimed from it since its start.
     pub taken_bytes: u64,
-    /// How often it was suspended.
+    /// The number of its suspensions.
     pub suspensions: u64,
-    /// How long it has been suspended in all.
+    /// The sum of its suspensions.
     pub suspended_seconds: f64,
     /// The longest of its suspensions, in seconds.
     #[serde(default)]
     pub suspended_longest_seconds: f64,
-    /// How often it was started again.
+    /// The number of its restarts.
     pub restarts: u64,
     /// By what means memory can be taken from it.
     pub means: String,
-    /// How it is watched; `None` if it is not.
+    /// The source that it is watched by; `None` if it is not.
     pub source: Option<String>,
-    /// What watching costs it, a part of its user CPU time.
+    /// The cost of watching it, as a part of its user CPU time.
     pub watch_share: f64,
-    /// Processes that hear advice.
+    /// Processes that are connected for advice.
     pub clients: usize,
 }

@@ -1,7 +1,9 @@
 //! Starting a job's program: its user, place, environment, output, session and control group.
 //!
-//! A job has a session of its own. So the terminal's signals to the governor (Ctrl-C, a hang-up) do not reach
-//! it, it outlives the governor, and its orphaned processes are recognised by the session.
+//! A job has its own session, for three reasons:
+//! - The terminal's signals to the governor (Ctrl-C, a hang-up) do not reach it.
+//! - It outlives the governor.
+//! - Its orphaned processes are recognised by the session.
 //!
 //! Invariant: between fork and exec only async-signal-safe functions are called, on memory prepared before.
 

@@ -18,7 +18,7 @@ pub(crate) const STUCK_PERIODS: u32 = 10;
 #[derive(Debug)]
 struct Peer {
     socket: OwnedFd,
-    /// What is left of the line being sent.
+    /// The unsent rest of a line.
     left: Vec<u8>,
     stuck: u32,
 }
@@ -60,7 +60,7 @@ impl StateServer {
 }
 
 impl Peer {
-    /// Sends what it takes. False if it is gone or stuck.
+    /// Sends as much as the peer accepts. False if it is gone or stuck.
     fn push(&mut self) -> bool {
         while !self.left.is_empty() {
             match rustix::net::send(&self.socket, &self.left, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {

@@ -1,8 +1,8 @@
-//! Sleeping until it is time, or until a signal asks to stop.
+//! Sleeping for some time, or until a stop signal arrives.
 //!
-//! The signals that ask a program to end are blocked and read from a descriptor: no handler runs, and none is
-//! lost between two steps. Jobs start with an empty mask all the same. `SIGTSTP` is left alone: to its
-//! guardian, a governor that is stopped by hand hangs.
+//! Stop signals are blocked and read from a descriptor. No handler runs, and no signal is lost between two
+//! steps. Jobs start with an empty mask nevertheless. `SIGTSTP` is not caught; a guardian treats a governor
+//! that is stopped by hand as hanging.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// The signals that ask for the end.
+/// The stop signals.
 const ASKING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// The signals could not be taken over.
@@ -21,7 +21,7 @@ pub struct StopError {
     source: io::Error,
 }
 
-/// The signals that ask for the end, held back and readable.
+/// The stop signals, blocked and readable.
 #[derive(Debug)]
 pub struct Stop {
     fd: OwnedFd,
@@ -65,7 +65,7 @@ impl Stop {
         self.wait_with(time, None)
     }
 
-    /// The same, but no longer than until one of `others` can be read.
+    /// The same, but only until one of `others` can be read.
     #[must_use]
     pub fn wait_with<'a>(&'a self, time: Duration, others: impl IntoIterator<Item = BorrowedFd<'a>>) -> bool {
         let limit = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };

@@ -1,4 +1,4 @@
-//! Taking memory from a job, as gently as privilege allows.
+//! Reclaiming memory from a job, by the most precise means that privilege allows.
 //!
 //! | means | needs | takes |
 //! | --- | --- | --- |
@@ -8,13 +8,13 @@
 //! | [`Means::SoftLimit`] | a control group of version 1 | nothing by itself: the kernel turns here first when memory is short |
 //! | [`Means::Nothing`] | – | nothing: there is advice, and suspending the whole job |
 //!
-//! None of them is a hard limit: lowering one under a running job can kill it. Nothing is taken where there
-//! is no place for it: without swap, anonymous memory stays where it is.
+//! No means is a hard limit: lowering a hard limit under a running job can kill it. Without swap, anonymous
+//! memory stays resident.
 //!
 //! [`Means::Evict`] is the source's own way, eviction by age. The job's watch ages its control group at each
 //! look ([`vellum_kernel::generations`]). If that was more than half a window ago, the governor ages it,
-//! except during a cycle. Only generations that ended a whole window ago are taken. There are four of them,
-//! so pages are evicted when they have been idle for one to two windows.
+//! except during a cycle. Only generations that ended a whole window ago are taken. With four generations,
+//! pages are evicted when they have been idle for one to two windows.
 //!
 //! Departure: the source evicts page by page. Without generations, accessed bits of another process's *pages*
 //! need a further privilege, so [`Means::PageOut`] works by mappings only. From a job with one large mapping,
@@ -50,8 +50,8 @@ pub(crate) enum Means {
 /// Which memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Pages that were not referenced for this much wall-clock time, where ages are known; elsewhere mappings
-    /// without a reference since the accessed bits were cleared.
+    /// Pages not referenced for this wall-clock time, by generations. Without generations: mappings without
+    /// a reference since the accessed bits were cleared.
     Idle(Duration),
     All,
 }
@@ -87,7 +87,7 @@ impl Means {
         }
     }
 
-    /// Whether it takes anything where `swap` is free.
+    /// True if it can reclaim memory with this much free swap.
     pub(crate) fn takes(&self, swap: Bytes) -> bool {
         matches!(self, Means::Evict(..) | Means::Reclaim(_) | Means::PageOut) && swap >= SWAP_MIN
     }
@@ -110,8 +110,8 @@ impl Means {
         Bytes(before.0.saturating_sub(resident(members).0))
     }
 
-    /// Ages the group if that was last done more than `after` ago. Returns whether it is known now which
-    /// pages have been idle for `idle`.
+    /// Ages the group if that was last done more than `after` ago. Returns true if the generations now show
+    /// which pages have been idle for `idle`.
     pub(crate) fn age(&self, after: Option<Duration>, idle: Duration) -> bool {
         let Means::Evict(generations, _) = self else { return true };
         // Where generations can no longer be read, ages will never be known: then taking nothing must count.
@@ -124,7 +124,7 @@ impl Means {
         lists.iter().any(|list| list.idle_for(idle).is_some())
     }
 
-    /// Says how much the job may have when memory is short.
+    /// Sets the soft limit of the job.
     pub(crate) fn soften(&self, target: Bytes, guardian: &Guardian) {
         let Means::SoftLimit(file) = self else { return };
         let before = std::fs::read_to_string(file).unwrap_or_default();
@@ -145,13 +145,13 @@ impl Means {
     }
 }
 
-/// Whether we may page out other processes' memory.
+/// True if we may page out other processes' memory.
 #[must_use]
 pub fn may_page_out() -> bool {
     has_capability(SYS_NICE) && has_capability(SYS_PTRACE)
 }
 
-/// What the members hold, exactly.
+/// The members' resident memory, exactly.
 fn resident(members: &Members) -> Bytes {
     let of = |pid: &Pid| Some(statm_resident(&std::fs::read(pid.file("statm")).ok()?)?.0);
     members.keys().filter_map(of).sum()
@@ -182,7 +182,7 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
     }
 }
 
-/// Whether a mapping is one to page out.
+/// True if a mapping is one to page out.
 fn gives(mapping: &Mapping<'_>, sizes: &Sizes, which: Which) -> bool {
     let is_idle = which == Which::All || sizes.referenced == Bytes(0);
     let is_fixed = sizes.is_fixed || mapping.is_kernels();

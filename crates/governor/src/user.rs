@@ -8,7 +8,7 @@ const RECORD_BYTES: usize = 16 << 10;
 /// The most groups a user is given.
 const GROUPS_MAX: usize = 1024;
 
-/// The user called `name`, with all groups; `None` if there is none.
+/// The user called `name`, with all groups; `None` if no such user exists.
 pub(crate) fn lookup(name: &str) -> Option<User> {
     let called = CString::new(name).ok()?;
     let (mut record, mut found) = (MaybeUninit::<libc::passwd>::zeroed(), std::ptr::null_mut());

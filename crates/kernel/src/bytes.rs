@@ -1,7 +1,6 @@
 //! A number of bytes.
 //!
-//! Resident sizes come from the kernel in pages, in KiB and in bytes, depending on the file; they become
-//! [`Bytes`] where they are read, so that no sum mixes them.
+//! Files of the kernel give sizes in pages, in KiB or in bytes. All become [`Bytes`] where they are read.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};

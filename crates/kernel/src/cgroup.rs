@@ -16,9 +16,9 @@ use crate::{Bytes, Pid, Stalls};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where the memory hierarchy of version 1 is mounted.
+/// The mount point of the memory hierarchy of version 1.
 pub const V1: &str = "/sys/fs/cgroup/memory";
-/// Where version 2 is mounted, alone or beside version 1.
+/// The mount points of version 2: alone, or beside version 1.
 pub const V2: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 /// From here on a limit of version 1 is none: it writes the largest page-aligned `i64`.
 const UNLIMITED: u64 = 1 << 60;
@@ -51,7 +51,7 @@ pub enum Control {
     Freeze,
     /// 1 has processes wait instead of being killed where the limit is reached. Version 1.
     Killer,
-    /// How eagerly anonymous memory is taken, up to 100. Version 1.
+    /// The preference for evicting anonymous memory, up to 100. Version 1.
     Swappiness,
 }
 
@@ -82,7 +82,7 @@ pub struct GroupError {
 pub struct Kills {
     /// Processes that were killed.
     pub count: u64,
-    /// Whether the group had no more memory within its limit.
+    /// True if the group had no more memory within its limit.
     pub reached_limit: bool,
 }
 
@@ -95,7 +95,6 @@ pub struct Statistics {
 
 impl Cgroup {
     /// The group with this directory.
-    #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Cgroup {
         let path = path.into();
         let is_v1 = path.join("memory.limit_in_bytes").exists();
@@ -104,7 +103,6 @@ impl Cgroup {
 
     /// The root of the hierarchy in which this machine's groups have their memory: of version 2 where its
     /// memory controller is on.
-    #[must_use]
     pub fn memory_root() -> Option<Cgroup> {
         let controllers = text(Path::new(V2[0]).join("cgroup.controllers")).unwrap_or_default();
         if controllers.split_whitespace().any(|controller| controller == "memory") {
@@ -115,7 +113,6 @@ impl Cgroup {
     }
 
     /// The group that a process's memory is charged to; `None` for a root group, which has no limits.
-    #[must_use]
     pub fn of_memory(pid: Pid) -> Option<Cgroup> {
         let has_limits =
             |group: &Cgroup| group.version == Version::V1 || group.control(Control::High).exists();
@@ -134,7 +131,6 @@ impl Cgroup {
     }
 
     /// The path of a process's group of version 2, from the hierarchy's root on.
-    #[must_use]
     pub fn unified_path(pid: Pid) -> Option<String> {
         text(pid.file("cgroup")).ok()?.lines().find_map(|line| line.strip_prefix("0::")).map(str::to_owned)
     }
@@ -166,19 +162,16 @@ impl Cgroup {
     }
 
     /// Its directory.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The version of its memory controller.
-    #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
     /// The path of a file of its. The file need not exist.
-    #[must_use]
     pub fn control(&self, control: Control) -> PathBuf {
         self.path.join(match control {
             Control::Processes => "cgroup.procs",
@@ -201,9 +194,8 @@ impl Cgroup {
         Ok(list.lines().filter_map(|line| line.parse().ok().map(Pid)).collect())
     }
 
-    /// The processes of this group and of those below it, of at most `groups` groups in all. Groups that
-    /// cannot be read have none.
-    #[must_use]
+    /// The processes of this group and of the groups below it, at most `groups` groups together. Groups that
+    /// cannot be read count as empty.
     pub fn all_processes(&self, groups: usize) -> Vec<Pid> {
         let (mut found, mut queue) = (Vec::new(), vec![self.path.clone()]);
         for _ in 0..groups {
@@ -230,26 +222,22 @@ impl Cgroup {
         bytes.map(Bytes).map_err(invalid)
     }
 
-    /// Its hard limit; `None` where there is none.
-    #[must_use]
+    /// Its hard limit; `None` if unlimited.
     pub fn limit(&self) -> Option<Bytes> {
         self.size("memory.limit_in_bytes", "memory.max").filter(|limit| limit.0 < UNLIMITED)
     }
 
     /// The most that it was charged.
-    #[must_use]
     pub fn peak(&self) -> Option<Bytes> {
         self.size("memory.max_usage_in_bytes", "memory.peak")
     }
 
     /// Its memory in swap. Version 2.
-    #[must_use]
     pub fn swapped(&self) -> Option<Bytes> {
         number(self.path.join("memory.swap.current")).map(Bytes)
     }
 
     /// The kernel's own memory that it is charged.
-    #[must_use]
     pub fn of_kernel(&self) -> Option<Bytes> {
         let v1 = number(self.path.join("memory.kmem.usage_in_bytes"));
         v1.or_else(|| self.statistics().ok()?.get("kernel")).map(Bytes)
@@ -261,7 +249,6 @@ impl Cgroup {
     }
 
     /// Processes that were killed; `None` where the kernel keeps no account.
-    #[must_use]
     pub fn kills(&self) -> Option<Kills> {
         if self.version == Version::V2 {
             let events = text(self.path.join("memory.events")).ok()?;
@@ -275,7 +262,6 @@ impl Cgroup {
     }
 
     /// Time that its tasks stalled on memory; `None` where the kernel keeps no account.
-    #[must_use]
     pub fn pressure(&self) -> Option<Stalls> {
         Stalls::read(self.path.join("memory.pressure"))
     }
@@ -284,14 +270,12 @@ impl Cgroup {
         text(self.control(Control::Killer)).unwrap_or_default()
     }
 
-    /// Whether processes wait instead of being killed where its limit is reached. Version 1.
-    #[must_use]
+    /// True if processes wait instead of being killed where its limit is reached. Version 1.
     pub fn holds_killer(&self) -> bool {
         field(&self.killer(), "oom_kill_disable") == Some(1)
     }
 
-    /// Whether processes wait at this moment because its limit is reached. Version 1.
-    #[must_use]
+    /// True if processes wait at this moment because its limit is reached. Version 1.
     pub fn is_out_of_memory(&self) -> bool {
         field(&self.killer(), "under_oom") == Some(1)
     }
@@ -299,7 +283,6 @@ impl Cgroup {
 
 impl Statistics {
     /// The number called `name`, groups below included; `None` if the kernel has no such number.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<u64> {
         let total =
             (self.version == Version::V1).then(|| field(&self.text, &format!("total_{name}"))).flatten();
@@ -307,7 +290,6 @@ impl Statistics {
     }
 
     /// Memory in huge pages.
-    #[must_use]
     pub fn huge(&self) -> Bytes {
         ["anon_thp", "file_thp", "shmem_thp"].iter().filter_map(|name| self.get(name).map(Bytes)).sum()
     }

@@ -1,8 +1,8 @@
 //! The multi-generational LRU of a control group: read, aged and evicted through `/sys/kernel/debug/lru_gen`.
 //!
-//! Linux (6.1) keeps the pages of each control group and node in up to four *generations*. To age a group
-//! makes a new, youngest one; every page whose accessed bit was set since the last ageing moves to the one
-//! that was youngest until then:
+//! Linux (6.1) keeps the pages of each control group and node in up to four *generations*. Ageing a group
+//! makes a new, youngest generation. Pages whose accessed bit was set since the last ageing move to the
+//! generation that was youngest until then:
 //!
 //! ```text
 //!            ageing 1           ageing 2           ageing 3          now
@@ -11,10 +11,9 @@
 //!                  and not later      and not later
 //! ```
 //!
-//! So the pages of generation g and younger are those referenced since g began, as of the last ageing; and
-//! those of g and older have not been referenced since g + 1 began. Where a fifth is needed, the oldest two
-//! become one: so only for the last three ageings is it known which pages were referenced before and which
-//! after.
+//! As of the last ageing, the pages of generation g and younger are those referenced since g began. The
+//! pages of g and older have not been referenced since g + 1 began. When a fifth generation is needed, the
+//! oldest two are joined. The order of references is therefore known for the last three ageings only.
 //!
 //! Evicting takes pages of a generation and older ones. The kernel refuses to for the youngest two.
 //!
@@ -61,7 +60,6 @@ pub struct Generation {
 
 impl Generation {
     /// All of its pages.
-    #[must_use]
     pub fn pages(&self) -> u64 {
         self.anonymous.saturating_add(self.file)
     }
@@ -80,21 +78,18 @@ pub struct List {
 
 impl List {
     /// The youngest generation's number.
-    #[must_use]
     pub fn youngest(&self) -> u64 {
         self.generations.last().map_or(0, |last| last.number)
     }
 
     /// Pages in generations from this number on.
-    #[must_use]
     pub fn pages_since(&self, number: u64) -> u64 {
         let pages = self.generations.iter().filter(|one| one.number >= number).map(Generation::pages);
         pages.fold(0, u64::saturating_add)
     }
 
-    /// The youngest generation that may be evicted and whose pages have not been referenced for `idle` of
-    /// wall-clock time, and how many pages it and the older ones have.
-    #[must_use]
+    /// The youngest generation that may be evicted and has not been referenced for `idle` of wall-clock
+    /// time, and the number of pages in it and in older ones.
     pub fn idle_for(&self, idle: Duration) -> Option<(u64, u64)> {
         let pairs = self.generations.windows(2).rev();
         // When the next younger one began, this one was complete: none of its pages was referenced later.
@@ -110,14 +105,14 @@ impl List {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupGenerations {
     file: PathBuf,
-    /// As the kernel names it: from the root of the hierarchy on.
+    /// The kernel's name for it: the path from the root of the hierarchy.
     path: String,
 }
 
-/// Whether generations can be read and aged here; if not, why, and what to do.
+/// Tests if generations can be read and aged here.
 ///
 /// # Errors
-/// The reason.
+/// The reason, and the remedy.
 pub fn available() -> Result<(), String> {
     let enabled = std::fs::read_to_string(ENABLED)
         .map_err(|why| format!("{ENABLED}: {why}; it needs Linux 6.1 with CONFIG_LRU_GEN"))?;
@@ -138,7 +133,7 @@ pub fn available() -> Result<(), String> {
 }
 
 impl GroupGenerations {
-    /// Those of the control group of version 2 whose directory this is.
+    /// The generations of the control group of version 2 with this directory.
     ///
     /// # Errors
     /// Why that cannot be, in words.
@@ -162,7 +157,7 @@ impl GroupGenerations {
     /// All its lists.
     ///
     /// # Errors
-    /// What the system says of reading the file.
+    /// The file cannot be read.
     pub fn lists(&self) -> io::Result<Vec<List>> {
         Ok(parse(&std::fs::read_to_string(&self.file)?, &self.path))
     }
@@ -170,8 +165,7 @@ impl GroupGenerations {
     /// Begins a new generation in every list, and returns the lists then.
     ///
     /// # Errors
-    /// What the system says; [`io::ErrorKind::WouldBlock`] if others age the group at the same time again and
-    /// again.
+    /// The system's, or [`io::ErrorKind::WouldBlock`] if other processes age the group at the same time.
     pub fn age(&self) -> io::Result<Vec<List>> {
         let before = self.lists()?;
         for _ in 0..TRIES {

@@ -17,7 +17,7 @@
 //! - An error names the file ([`Unreadable`]).
 //! - Names of files and programs may be any bytes. Texts are read with bytes that are not UTF-8 replaced.
 //!
-//! Readers that run inside other people's processes cannot allocate. Those are in `vellum-sys`.
+//! Readers that run inside other people's processes may not allocate; `vellum-sys` has those readers.
 
 mod bytes;
 mod cgroup;

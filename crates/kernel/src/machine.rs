@@ -6,9 +6,9 @@ use crate::Bytes;
 use crate::file::{Unreadable, field, text};
 use std::time::Duration;
 
-/// Who may use perf events: 2 or less lets users watch their own programs.
+/// The setting that restricts perf events: 2 or less lets users watch their own programs.
 pub const PERF_PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
-/// Who may read the memory of whose processes.
+/// The setting that restricts reading other processes' memory.
 pub const PTRACE_SCOPE: &str = "/proc/sys/kernel/yama/ptrace_scope";
 /// The most mappings that a process may have.
 pub const MAP_COUNT: &str = "/proc/sys/vm/max_map_count";
@@ -22,25 +22,21 @@ const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 const PROCESSORS_MAX: usize = 1 << 14;
 
 /// The word that a file of settings holds; `None` if it cannot be read or is empty.
-#[must_use]
 pub fn setting(path: &str) -> Option<String> {
     Some(text(path).ok()?.trim().to_owned()).filter(|word| !word.is_empty())
 }
 
 /// The kernel's release, such as `6.12.1-amd64`.
-#[must_use]
 pub fn release() -> Option<String> {
     setting("/proc/sys/kernel/osrelease")
 }
 
 /// The random name of this boot.
-#[must_use]
 pub fn boot() -> Option<String> {
     setting("/proc/sys/kernel/random/boot_id")
 }
 
 /// The huge-page policy in force: `always`, `madvise` or `never`.
-#[must_use]
 pub fn huge_pages() -> Option<String> {
     chosen(&setting(HUGE_PAGES)?).map(str::to_owned)
 }
@@ -51,7 +47,6 @@ fn chosen(choices: &str) -> Option<&str> {
 }
 
 /// A field of the first processor in `/proc/cpuinfo`: `model name` or `flags`, for example.
-#[must_use]
 pub fn processor(name: &str) -> Option<String> {
     processor_in(&text("/proc/cpuinfo").ok()?, name)
 }
@@ -67,14 +62,12 @@ pub fn processors() -> Result<Vec<i32>, Unreadable> {
 }
 
 /// The processors that share a processor's core, itself among them; none where the kernel does not show them.
-#[must_use]
 pub fn core_siblings(processor: usize) -> Vec<i32> {
     let list = text(format!("{PROCESSOR}/cpu{processor}/topology/thread_siblings_list"));
     list.map_or_else(|_| Vec::new(), |text| numbers(&text))
 }
 
 /// The numbers in a list such as `0-3,8`.
-#[must_use]
 pub fn numbers(text: &str) -> Vec<i32> {
     let part = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -83,52 +76,44 @@ pub fn numbers(text: &str) -> Vec<i32> {
     text.trim().split(',').filter_map(part).flatten().take(PROCESSORS_MAX).collect()
 }
 
-/// Whether processors share cores (simultaneous multithreading).
-#[must_use]
+/// True if processors share cores (simultaneous multithreading).
 pub fn shares_cores() -> Option<bool> {
     Some(setting(&format!("{PROCESSOR}/smt/active"))? == "1")
 }
 
-/// How the first processor's frequency is governed: `performance`, for example.
-#[must_use]
+/// The frequency governor of the first processor: `performance`, for example.
 pub fn frequency_governor() -> Option<String> {
     setting(&format!("{PROCESSOR}/cpu0/cpufreq/scaling_governor"))
 }
 
-/// Whether the frequency may rise above the nominal one, as either of the two drivers shows it.
-#[must_use]
+/// True if the frequency may rise above the nominal one, as either of the two drivers shows it.
 pub fn may_boost() -> Option<bool> {
     let forbidden = setting(&format!("{PROCESSOR}/intel_pstate/no_turbo")).map(|word| word == "0");
     forbidden.or_else(|| Some(setting(&format!("{PROCESSOR}/cpufreq/boost"))? == "1"))
 }
 
 /// The kernel's clock source.
-#[must_use]
 pub fn clock_source() -> Option<String> {
     setting(&format!("{CLOCKSOURCE}/current_clocksource"))
 }
 
 /// The clock sources that the kernel accepts, separated by blanks.
-#[must_use]
 pub fn clock_sources() -> Option<String> {
     text(format!("{CLOCKSOURCE}/available_clocksource")).ok()
 }
 
 /// A size of `/proc/meminfo`: `MemTotal` or `MemAvailable`, for example.
-#[must_use]
 pub fn memory(name: &str) -> Option<Bytes> {
     field(&text("/proc/meminfo").ok()?, name).map(Bytes::from_kib)
 }
 
 /// Counters of `/proc/vmstat` since the machine started, in the order of their names.
-#[must_use]
 pub fn counters<const N: usize>(names: [&str; N]) -> [Option<u64>; N] {
     let text = text("/proc/vmstat").unwrap_or_default();
     names.map(|name| field(&text, name))
 }
 
 /// The swap device that the kernel uses first: the one of the highest priority.
-#[must_use]
 pub fn first_swap() -> Option<String> {
     first_swap_in(&text("/proc/swaps").ok()?).map(str::to_owned)
 }
@@ -143,8 +128,7 @@ pub(crate) fn first_swap_in(swaps: &str) -> Option<&str> {
     devices.reduce(first).map(|(_, name)| name)
 }
 
-/// How long the calling thread was ready and had no processor, since it began: by its `schedstat`.
-#[must_use]
+/// The time since its start for which the calling thread was ready and had no processor.
 pub fn thread_waited() -> Option<Duration> {
     waited_in(&std::fs::read(THREAD_SCHEDSTAT).ok()?)
 }
@@ -153,7 +137,6 @@ pub fn thread_waited() -> Option<Duration> {
 pub const THREAD_SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 
 /// The waiting time in the text of a `schedstat`.
-#[must_use]
 pub fn waited_in(schedstat: &[u8]) -> Option<Duration> {
     let word = schedstat.split(u8::is_ascii_whitespace).nth(1)?;
     vellum_sys::text::decimal(word).map(Duration::from_nanos)

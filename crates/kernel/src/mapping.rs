@@ -20,7 +20,7 @@ pub struct Mapping<'t> {
     pub end: u64,
     /// `rwxp`, or `s` at the end where writes are shared.
     pub rights: &'t [u8],
-    /// Where in the file it begins, in bytes.
+    /// Its offset in the file, in bytes.
     pub offset: u64,
     /// The file's device and inode; `00:00 0` for anonymous memory.
     pub device: &'t [u8],
@@ -32,7 +32,6 @@ pub struct Mapping<'t> {
 
 impl<'t> Mapping<'t> {
     /// The mapping in a line of `maps`; `None` of any other line.
-    #[must_use]
     pub fn parse(line: &'t [u8]) -> Option<Mapping<'t>> {
         let mut words = line.splitn(6, |byte| *byte == b' ');
         let range = words.next()?;
@@ -44,20 +43,17 @@ impl<'t> Mapping<'t> {
         (start <= end).then_some(Mapping { start, end, rights, offset, device, inode, path })
     }
 
-    /// Whether writes stay within the process.
-    #[must_use]
+    /// True if writes stay within the process.
     pub fn is_private(&self) -> bool {
         self.rights.ends_with(b"p")
     }
 
-    /// Whether it is of a file.
-    #[must_use]
+    /// True if it is of a file.
     pub fn is_of_file(&self) -> bool {
         self.inode != b"0"
     }
 
-    /// Whether the kernel maps it into every process: `[vdso]`, `[vvar]`, `[vsyscall]`.
-    #[must_use]
+    /// True if the kernel maps it into every process: `[vdso]`, `[vvar]`, `[vsyscall]`.
     pub fn is_kernels(&self) -> bool {
         self.path.starts_with(b"[v")
     }
@@ -83,7 +79,7 @@ pub struct Sizes {
     pub huge: Bytes,
     /// In swap.
     pub swapped: Bytes,
-    /// Whether it cannot be paged out: locked, of reserved huge pages or page frames, or a device's.
+    /// True if it cannot be paged out: locked, of reserved huge pages or page frames, or a device's.
     pub is_fixed: bool,
 }
 

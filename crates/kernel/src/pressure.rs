@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct Stalled {
     /// Since the machine started, or the group was made.
     pub total: Duration,
-    /// Of the last ten seconds, as a part of 1.
+    /// The part of the last ten seconds, from 0 to 1.
     pub lately: f64,
 }
 
@@ -25,7 +25,7 @@ pub struct Stalled {
 pub struct Stalls {
     /// At least one task stalled.
     pub some: Stalled,
-    /// All did. Older kernels do not say that of processors.
+    /// All tasks stalled. Older kernels do not have this line for processors.
     pub full: Option<Stalled>,
 }
 
@@ -36,7 +36,6 @@ impl Stalls {
     pub const CPU: &str = "/proc/pressure/cpu";
 
     /// The account in a file; `None` where the kernel keeps none.
-    #[must_use]
     pub fn read(path: impl AsRef<Path>) -> Option<Stalls> {
         Stalls::of(&crate::text(path).ok()?)
     }

@@ -1,13 +1,12 @@
-//! One process, as `/proc` shows it.
+//! Processes by id, and their files `stat`, `statm` and `children` in `/proc`.
 //!
-//! Two short files are read: `stat` (identity, times, faults) and `statm` (resident pages; exact on kernels
-//! where `stat`'s own field is a per-CPU estimate). Both are one line, documented in proc(5), and cost a few
-//! microseconds.
+//! `stat` has identity, times and faults. `statm` has resident pages, exact also where `stat` has a per-CPU
+//! estimate. Both are one line, documented in proc(5); reading one takes a few microseconds.
 //!
-//! Invariants: fields are counted from the last `)` of `stat`, because a command's name may itself hold
-//! spaces and parentheses. Faults and times come in two parts, *own* (all threads of the process) and
-//! *waited* (children the process has waited for). The job's total is own + waited over the live tree, plus
-//! the children reaped by us; each process is counted once.
+//! - Fields are counted from the last `)`: a command's name may hold spaces and parentheses.
+//! - Faults and times have two parts: *own* (all threads of the process) and *waited* (children that the
+//!   process has waited for). A job's total is own + waited of each live process, plus the children that
+//!   this process has waited for.
 
 use crate::Bytes;
 use crate::file::{Unreadable, field, text};
@@ -38,25 +37,21 @@ impl Pid {
     }
 
     /// The path of its file `name` in `/proc`.
-    #[must_use]
     pub fn file(self, name: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{self}/{name}"))
     }
 
     /// Its `stat`; `None` if it has ended and was waited for.
-    #[must_use]
     pub fn stat(self) -> Option<Stat> {
         Stat::parse(&std::fs::read(self.file("stat")).ok()?)
     }
 
-    /// Whether it runs or could run: it is there, and is no zombie.
-    #[must_use]
+    /// True if it exists and is no zombie.
     pub fn is_alive(self) -> bool {
         self.stat().is_some_and(|stat| !stat.is_zombie())
     }
 
     /// The children that any of its threads started. Empty on a kernel without `children` files.
-    #[must_use]
     pub fn children(self) -> Vec<Pid> {
         let threads = std::fs::read_dir(self.file("task")).into_iter().flatten().flatten();
         let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
@@ -64,7 +59,6 @@ impl Pid {
     }
 
     /// These processes and all that descend from them, at most `most`.
-    #[must_use]
     pub fn descendants(of: impl Iterator<Item = Pid>, most: usize) -> BTreeSet<Pid> {
         let mut found = BTreeSet::new();
         let mut queue: Vec<Pid> = of.collect();
@@ -88,7 +82,6 @@ impl Pid {
 
     /// Numbers of its `io`, which count since it started: `syscw` or `rchar`, for example. `None` if this
     /// process may not read them.
-    #[must_use]
     pub fn io<const N: usize>(self, names: [&str; N]) -> Option<[u64; N]> {
         let text = text(self.file("io")).ok()?;
         let mut numbers = [0; N];
@@ -105,7 +98,7 @@ impl std::fmt::Display for Pid {
     }
 }
 
-/// What was used since a process started.
+/// Resources used since a process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// Faults served without reading from a device.
@@ -114,7 +107,7 @@ pub struct Used {
     pub major_faults: u64,
     /// User and system time, in steps of the clock tick (10 ms on most kernels).
     pub cpu: Duration,
-    /// Of it, user time.
+    /// The user time in it.
     pub user: Duration,
 }
 
@@ -127,7 +120,7 @@ impl AddAssign for Used {
     }
 }
 
-/// What `/proc/PID/stat` says, as far as it is used here.
+/// The fields of `/proc/PID/stat` that are used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stat {
     /// The command's name, as the kernel keeps it (15 bytes at most).
@@ -148,13 +141,13 @@ pub struct Stat {
     pub started_ticks: u64,
     /// Resident memory by this file's count (may be off by some pages a CPU).
     pub resident: Bytes,
-    /// Where the main thread's stack began: another one means that the process has executed another program.
-    /// 0 if we may not know.
+    /// The start of the main thread's stack. It changes when the process executes another program. 0 if it
+    /// may not be read.
     pub stack_start: u64,
 }
 
 impl Stat {
-    /// Whether the process has ended and waits to be waited for.
+    /// True if the process has ended and waits to be waited for.
     pub fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X')
     }
@@ -193,7 +186,6 @@ impl Stat {
 }
 
 /// The resident memory in the contents of a `statm` file: all, and of that pages of files and shared memory.
-#[must_use]
 pub fn statm_resident(text: &[u8]) -> Option<(Bytes, Bytes)> {
     let mut fields = std::str::from_utf8(text).ok()?.split_ascii_whitespace().skip(1);
     let mut next = || Some(Bytes::from_pages(fields.next()?.parse().ok()?));
@@ -207,9 +199,7 @@ pub fn child_pids(text: &[u8]) -> impl Iterator<Item = Pid> + '_ {
         .map(Pid)
 }
 
-/// [`Stat::started_ticks`] of a process, read without allocating: for a forked child of a process with
-/// threads.
-#[must_use]
+/// [`Stat::started_ticks`] of a process, read without allocating: for a forked child of a process with threads.
 pub fn started_ticks(pid: i32) -> Option<u64> {
     let (mut path, mut text) = (vellum_sys::Line::new(), [0u8; 1024]);
     path.text("/proc/").decimal(u64::try_from(pid).ok()?).text("/stat\0");

@@ -62,8 +62,7 @@ impl Pid {
     }
 }
 
-/// Whether the capability with this number is in force for this process.
-#[must_use]
+/// True if the capability with this number is in force for this process.
 pub fn has_capability(capability: u32) -> bool {
     Pid::me().status().is_ok_and(|status| status.has(capability))
 }

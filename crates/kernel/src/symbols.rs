@@ -30,15 +30,13 @@ pub struct Symbol<'t> {
 
 impl<'t> Symbol<'t> {
     /// The symbol in a line of `kallsyms`.
-    #[must_use]
     pub fn parse(line: &'t str) -> Option<Symbol<'t>> {
         let mut words = line.split_ascii_whitespace();
         let (address, kind, name) = (words.next()?, words.next()?, words.next()?);
         Some(Symbol { address: u64::from_str_radix(address, 16).ok()?, kind, name, module: words.next() })
     }
 
-    /// Whether it is code, at a known address.
-    #[must_use]
+    /// True if it is code, at a known address.
     pub fn is_code(&self) -> bool {
         self.address != 0 && matches!(self.kind, "t" | "T" | "w" | "W")
     }

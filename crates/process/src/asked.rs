@@ -1,9 +1,8 @@
-//! Asking a process that runs on Vellum to sample its blocks ([`vellum_wire::door`]).
+//! Requests to a running process on Vellum: to sample its blocks, for one ([`vellum_wire::door`]).
 //!
-//! The kernel decides whose memory may be written to, by the same rule as for reading it: one's own
-//! processes. Written are a path and a byte that the process's library set aside for it. A process
-//! does what it is asked when its helper wakes next, or its allocator needs new memory: one that does neither
-//! has nothing to sample, and has not answered yet.
+//! A request is a path and a byte, written into memory that the process's library has set aside. The kernel
+//! allows this for one's own processes, as it allows reading them. The process serves the request when its
+//! helper thread wakes next, or when its allocator needs new memory.
 
 use crate::door::{DoorError, exported};
 use std::fs::File;
@@ -13,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use vellum_wire::door::{Ask, DONE, DOOR_PATH_MAX, DOOR_SYMBOL, HARDENED, HeapDoor};
 
-/// A process that can be asked.
+/// A process that takes requests.
 #[derive(Debug)]
 pub struct Asked {
     pid: u32,
@@ -21,38 +20,38 @@ pub struct Asked {
     door: u64,
 }
 
-/// Why a process was not asked, or did not do it.
+/// A request was not made, or not served.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// It cannot be asked.
+    /// Its memory cannot be read or written.
     #[error(transparent)]
     Door(#[from] DoorError),
-    /// It is hardened.
+    /// The process is hardened.
     #[error("process {0} is hardened (VELLUM_HARDEN), and takes no samples")]
     Hardened(u32),
     /// Somebody else has asked.
     #[error("another command is reading process {0}; try again when that has ended")]
     Taken(u32),
-    /// There is no room for the path.
+    /// The path is too long.
     #[error("the path {0} is longer than the process has room for; set XDG_RUNTIME_DIR to a shorter one")]
     LongPath(std::path::PathBuf),
     /// It filters its system calls.
     #[error("process {0} filters its system calls, so its background thread cannot sample")]
     Filtered(u32),
-    /// It has said no.
+    /// The process cannot use the file.
     #[error(
         "process {pid} cannot use the file ({source}); name one that exists in its own file system and that its user may write"
     )]
     Refused {
         /// Its number.
         pid: u32,
-        /// What the system said to it.
+        /// The system's error in that process.
         source: io::Error,
     },
 }
 
 impl Asked {
-    /// Finds where process `pid` is asked.
+    /// Finds the place for requests to process `pid`.
     pub fn of(pid: u32) -> Result<Asked, AskError> {
         let read = |pointer: &[u8; 8], memory: &File| {
             let door = u64::from_ne_bytes(*pointer);
@@ -65,7 +64,6 @@ impl Asked {
     }
 
     /// Its number.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -85,10 +83,10 @@ impl Asked {
         self.memory.write_all_at(bytes, self.door + at as u64).map_err(explain)
     }
 
-    /// Asks, with a path if it takes one. What becomes of it, [`Asked::answer`] says.
+    /// Makes a request, with a path if it needs one. [`Asked::answer`] has the result.
     ///
     /// # Errors
-    /// [`AskError`]; nothing was asked then.
+    /// [`AskError`]; no request was made then.
     pub fn ask(&self, what: Ask, path: Option<&Path>) -> Result<(), AskError> {
         if self.byte(HeapDoor::MODE_AT)? == HARDENED as u8 {
             return Err(AskError::Hardened(self.pid));
@@ -109,7 +107,7 @@ impl Asked {
         Ok(self.write(HeapDoor::ASK_AT, &[what as u8])?)
     }
 
-    /// Takes back what was asked and not answered yet, if something was.
+    /// Withdraws the pending request, if there is one.
     ///
     /// # Errors
     /// That it has ended.
@@ -117,8 +115,7 @@ impl Asked {
         Ok(self.write(HeapDoor::ASK_AT, &[0])?)
     }
 
-    /// The path of the file into which it was asked last to sample.
-    #[must_use]
+    /// The path of the last request.
     pub fn path(&self) -> Option<std::path::PathBuf> {
         let mut bytes = [0; DOOR_PATH_MAX];
         self.memory.read_exact_at(&mut bytes, self.door + HeapDoor::PATH_AT as u64).ok()?;
@@ -134,10 +131,10 @@ impl Asked {
         Ok(self.byte(HeapDoor::MODE_AT)?)
     }
 
-    /// Whether it has done what it was asked last.
+    /// True if it has served the last request.
     ///
     /// # Errors
-    /// What kept it from that, or that it has ended.
+    /// The reason why it could not, or the end of the process.
     pub fn answer(&self) -> Result<bool, AskError> {
         let mut bytes = [0; 4];
         let read = self.memory.read_exact_at(&mut bytes, self.door + HeapDoor::ANSWER_AT as u64);

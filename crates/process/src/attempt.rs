@@ -1,4 +1,4 @@
-//! Whether this process may make a memory group.
+//! A test: may this process make a memory group?
 
 use crate::Undoing;
 use vellum_kernel::{Cgroup, GroupError, Version};

@@ -16,9 +16,9 @@
 //!
 //! A board has as many slots as the limit on the size of files (`RLIMIT_FSIZE`) leaves room for.
 //!
-//! A board is much larger than most jobs need, and lies in memory, so it is sparse. But touching a page for
-//! which a full file system has no room kills the process: pages are reserved some way ahead of the claimed
-//! slots.
+//! A board is larger than most jobs need, and lies in memory, so its file is sparse. Touching a page for
+//! which a full file system has no room kills the process, so pages are reserved some way ahead of the
+//! claimed slots.
 
 use crate::{library, named};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use vellum_wire::{Board, SLOT_BYTES, SLOTS_DEFAULT, Slot};
 
-/// How the names of boards' directories begin.
+/// The prefix of boards' directories.
 pub const STALE_PREFIX: &str = "vellum-";
 /// Slots whose memory is reserved beyond those claimed.
 const RESERVE_AHEAD_SLOTS: u32 = 256;
@@ -67,7 +67,7 @@ impl BoardFile {
         Self::create_in(Self::places())
     }
 
-    /// Where boards are put, best first.
+    /// The places for boards, best first.
     pub fn places() -> Vec<PathBuf> {
         let runtime =
             std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -166,15 +166,15 @@ impl Drop for BoardFile {
     }
 }
 
-/// The slots of a board in a file of at most `limit` bytes: one at least, for which the system then says that
-/// the file would be too large.
+/// The slots of a board in a file of at most `limit` bytes. At least one, so that making the file fails with
+/// the system's error.
 fn slots_within(limit: u64) -> u32 {
     let slots = limit.saturating_sub(Board::bytes(0) as u64) / SLOT_BYTES as u64;
     slots.clamp(1, SLOTS_DEFAULT.into()) as u32
 }
 
 /// Reserves the file's bytes from `from` to `to`, or to its `end`: to where. A file system that cannot
-/// reserve is taken as it is.
+/// reserve is used unreserved.
 fn reserve(file: &File, from: usize, to: usize, end: usize) -> io::Result<usize> {
     let to = to.min(end);
     match fallocate(file, FallocateFlags::empty(), from as u64, to.saturating_sub(from) as u64) {

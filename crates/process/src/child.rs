@@ -1,9 +1,9 @@
 //! Starting a program and waiting for it, without a trace.
 //!
-//! The program must start as if it had been started directly: same process group (so the terminal's signals
-//! reach it and job control works), same signal mask and dispositions, same descriptors. Its descendants
-//! whose parent has ended go where they would without us: a daemon waits for that. So their usage is not
-//! accounted here ([`Tree`](crate::Tree) follows them). The wait ends when the program itself ends.
+//! The program starts as if it had been started directly: with the same process group (for job control and
+//! the terminal's signals), signal mask, dispositions and descriptors. Descendants whose parent has ended
+//! are adopted as they would be without us, because daemons wait for that. Their usage is not accounted
+//! here; [`Tree`](crate::Tree) follows them. The wait ends when the program itself ends.
 //!
 //! ```text
 //! spawn:  pipe ─ fork ─┬─ we: read the pipe ─ end of file: it runs · an errno: it could not
@@ -29,10 +29,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use vellum_kernel::Used;
 
-/// The shell that runs a file the kernel does not know how to run, as execvp(3) does.
+/// The shell that runs a file which the kernel cannot execute, as with execvp(3).
 const SHELL: &CStr = c"/bin/sh";
 
-/// What to start.
+/// A program to start.
 #[derive(Debug)]
 pub struct Command {
     /// The file.
@@ -84,16 +84,16 @@ pub struct Usage {
     pub involuntary_switches: u64,
 }
 
-/// How the program ended.
+/// The end of a program: its status or signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It exited with this status.
+    /// The status that it exited with.
     Exited(u8),
     /// A signal killed it.
     Killed {
         /// The signal.
         signal: i32,
-        /// Whether it left a core dump.
+        /// True if it left a core dump.
         core: bool,
     },
 }
@@ -111,20 +111,20 @@ impl Outcome {
 /// The end of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// How it ended.
+    /// Its status or signal.
     pub outcome: Outcome,
-    /// From just before its start to when we saw its end.
+    /// The time from just before its start until its end was noticed.
     pub wall: Duration,
-    /// The program, and what it waited for.
+    /// The usage of the program and of the children that it waited for.
     pub usage: Usage,
-    /// The first signal that came to us meanwhile and asks to end: SIGINT (Ctrl-C), SIGTERM or SIGHUP.
+    /// The first SIGINT (Ctrl-C), SIGTERM or SIGHUP that this process got during the run.
     pub asked: Option<libc::c_int>,
 }
 
-/// What [`Child::wait`] reports to its caller meanwhile.
+/// An event that [`Child::wait`] reports while it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meanwhile {
-    /// The asked-for time has passed.
+    /// The time `tick` has passed.
     Tick,
     /// The terminal stopped the program, and this process is about to stop too.
     Stopping,
@@ -181,8 +181,7 @@ impl<'a> Child<'a> {
         self.started
     }
 
-    /// Waits for the program to end, passing signals on meanwhile. With a `tick`, calls `tell` about that
-    /// often.
+    /// Waits for the program to end, and passes signals on. With a `tick`, calls `tell` about that often.
     pub fn wait(self, tick: Option<Duration>, mut tell: impl FnMut(Meanwhile)) -> io::Result<Ended> {
         let timeout = tick
             .map(|tick| Timespec { tv_sec: tick.as_secs() as i64, tv_nsec: i64::from(tick.subsec_nanos()) });
@@ -231,7 +230,7 @@ impl<'a> Child<'a> {
             }
             if libc::WIFSTOPPED(status) {
                 let signal = libc::WSTOPSIG(status);
-                // A plain SIGSTOP was sent by hand to that one process: the shell need not hear of it.
+                // A plain SIGSTOP was sent by hand to that one process, so this process does not stop.
                 if matches!(signal, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) {
                     tell(Meanwhile::Stopping);
                     self.signals.stop_self(signal);

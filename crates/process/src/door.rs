@@ -5,9 +5,9 @@
 //!                                              its symbol DOOR_SYMBOL (`crate::asked`)
 //! ```
 //!
-//! The process takes no part and does not stop: each look is one read of [`SLOT_BYTES`] bytes. The kernel
-//! decides whose memory may be read (ptrace(2), "access mode"): one's own processes, unless the system
-//! restricts that to children.
+//! The process takes no part and does not stop: each sample is one read of [`SLOT_BYTES`] bytes. The kernel
+//! allows this for one's own processes, unless the system restricts it to children (ptrace(2), "access
+//! mode").
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Object, ObjectSymbol, ReadCache, elf};
@@ -36,10 +36,10 @@ pub enum DoorError {
     Forbidden {
         /// Its number.
         pid: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It does not run on Vellum.
+    /// The process does not run on Vellum.
     #[error(
         "process {0} has not loaded {LIBRARY} of this version; start it with `vellum run` of the same version"
     )]
@@ -62,7 +62,6 @@ impl Counters {
     }
 
     /// The counters now; `None` when the process has ended.
-    #[must_use]
     pub fn read(&self) -> Option<Box<Slot>> {
         let mut slot = Box::new(Slot::new());
         // SAFETY: a slot is SLOT_BYTES bytes of atomics, any bits of which are valid, and this one is nobody
@@ -116,7 +115,7 @@ pub(crate) fn exported<const BYTES: usize, T>(
     Err(DoorError::NoLibrary(pid))
 }
 
-/// Where each file that may be the runtime begins in memory, and its path.
+/// The first address of each mapped file that may be the runtime, and its path.
 fn libraries(maps: &[u8]) -> impl Iterator<Item = (u64, &Path)> {
     mapping::mappings(maps).filter_map(|mapping| {
         let path = Path::new(OsStr::from_bytes(mapping.path));

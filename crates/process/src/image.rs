@@ -1,7 +1,6 @@
-//! Whether Vellum's library can be preloaded into a program, judged by its file.
+//! Inspection of a program's file: can Vellum's library be preloaded into it?
 //!
-//! Preloading is done by the dynamic loader, glibc's or musl's. It needs a loader, its trust, and no other
-//! allocator in its place:
+//! The dynamic loader, glibc's or musl's, does the preloading. These obstacles exist:
 //!
 //! ```text
 //! file ─ "#!" ─▶ its interpreter, up to SCRIPT_DEPTH_MAX times
@@ -11,7 +10,7 @@
 //!           └─ setuid, setgid, capabilities ..... Privileged   the loader ignores LD_PRELOAD (see ld.so(8))
 //! ```
 //!
-//! Files are read through a cache that touches only the parts asked for: executables may be gigabytes.
+//! Only the needed parts of a file are read: executables may have gigabytes.
 
 use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache, ReadRef, elf};
@@ -21,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How many interpreters of interpreters are followed.
+/// The most interpreters of interpreters that are followed.
 pub const SCRIPT_DEPTH_MAX: usize = 4;
 /// The kernel reads this much of a script's first line.
 const SHEBANG_MAX: usize = 256;
@@ -71,14 +70,14 @@ impl Obstacle {
         }
     }
 
-    /// Whether `LD_PRELOAD` must be left out of the program's environment. In the other cases it does no harm
+    /// True if `LD_PRELOAD` must be left out of the program's environment. In the other cases it does no harm
     /// there and reaches the program's own children.
     pub const fn forbids_preload(self) -> bool {
         matches!(self, Obstacle::Sanitizer | Obstacle::Foreign)
     }
 }
 
-/// What a program file turned out to be.
+/// The result of an inspection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// The file the kernel will map in the end: the program, or its script's interpreter.
@@ -121,7 +120,7 @@ fn shebang(head: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(path)))
 }
 
-/// Whether starting the file makes the kernel ask for secure execution.
+/// True if the file starts in secure-execution mode.
 fn raises_privileges(path: &Path, file: &File) -> io::Result<bool> {
     let meta = file.metadata()?;
     let nosuid =

@@ -1,11 +1,12 @@
 //! Signal dispositions and descriptors that this process was started with, read before Rust's runtime changes
 //! them.
 //!
-//! A program under `vellum run` must start as if we were not there. But before `main`, Rust's runtime ignores
-//! `SIGPIPE` and opens `/dev/null` on closed standard descriptors. And a caller may have left `SIGCHLD`
-//! ignored, which would make waiting impossible, so it is undone here and redone for the child. A file beyond
-//! a limit (`RLIMIT_FSIZE`) is to be an error here, not the end by `SIGXFSZ`. So a function in `.init_array`,
-//! which the loader calls before any of that, records the state.
+//! A program under `vellum run` starts in the state that this process was started in. A function in
+//! `.init_array` records that state, since the loader calls it before Rust's runtime. Three things are
+//! changed here and restored for the child:
+//! - Before `main`, Rust's runtime ignores `SIGPIPE` and opens `/dev/null` on closed standard descriptors.
+//! - The caller may have left `SIGCHLD` ignored, which would make waiting impossible.
+//! - A file beyond the limit `RLIMIT_FSIZE` must be an error here, not the end by `SIGXFSZ`.
 //!
 //! Invariant: written once, before `main`, by the only thread; read-only afterwards.
 
@@ -76,7 +77,7 @@ pub(crate) fn restore_in_child() {
     }
 }
 
-/// Whether standard descriptor `fd` (0, 1 or 2) was closed when we were started. Async-signal-safe.
+/// True if standard descriptor `fd` (0, 1 or 2) was closed when we were started. Async-signal-safe.
 pub(crate) fn was_closed(fd: usize) -> bool {
     BIRTH.load(Relaxed) & CLOSED[fd] != 0
 }

@@ -1,9 +1,9 @@
 //! Requests to stop a long measurement: SIGINT, SIGTERM or SIGHUP.
 //!
-//! A measuring loop checks between two runs whether one [arrived](Interrupt::arrived). It then ends with the
-//! results so far, and exits with the status that shells give to a process that a signal ended. The process
-//! being measured gets the signal at once: Ctrl-C on a terminal reaches it anyway, but `kill` reaches only
-//! us, and it must not go on alone.
+//! A measuring loop checks between two runs whether one [arrived](Interrupt::arrived). The loop then ends
+//! with the results so far, and the command exits with a shell's status for that signal. The measured
+//! process gets the signal at once: Ctrl-C on a terminal reaches it anyway, but `kill` reaches only this
+//! process.
 //!
 //! Invariant: the handler calls nothing but `kill`, and only of a child that has not been waited for.
 
@@ -40,7 +40,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Begins to catch them. One that was ignored (as under `nohup`) stays ignored.
+    /// Begins to catch them. A signal that was ignored (as under `nohup`) stays ignored.
     ///
     /// # Errors
     /// When the kernel refuses `sigaction`.
@@ -70,15 +70,13 @@ impl Interrupt {
         Ok(Interrupt { before })
     }
 
-    /// The signal that asked to stop, if one did.
-    #[must_use]
+    /// The first signal that arrived, if any.
     pub fn arrived() -> Option<libc::c_int> {
         Some(ARRIVED.load(SeqCst)).filter(|signal| *signal != 0)
     }
 
     /// The signal that had arrived when the last one of these was dropped: for the exit status of a command
     /// whose callee did the catching.
-    #[must_use]
     pub fn last() -> Option<libc::c_int> {
         Some(LAST.load(SeqCst)).filter(|signal| *signal != 0)
     }
@@ -99,10 +97,9 @@ impl Drop for Interrupt {
 pub struct Told(libc::pid_t);
 
 impl Told {
-    /// Passes signals on to `child`, also one that has arrived already.
-    #[must_use]
+    /// Passes signals on to `child`, including a signal that has already arrived.
     pub fn of(child: libc::pid_t) -> Told {
-        // A third one is not told; nothing measures three at once.
+        // A third process gets no signals; nothing measures three at once.
         let free = |place: &AtomicI32| place.compare_exchange(0, child, SeqCst, SeqCst).is_ok();
         let _ = CHILDREN.iter().any(free);
         if let Some(signal) = Interrupt::arrived() {

@@ -5,8 +5,8 @@
 //! 7f00a1b2c000 1f4 LazyCompile:*render /srv/page.js:12         start and bytes in hexadecimal, name
 //! ```
 //!
-//! Node (`--perf-basic-prof`), CPython (`-X perf`), Java (by an agent) and others write one. It grows while
-//! they run: of two entries for an address the later one holds.
+//! Node (`--perf-basic-prof`), CPython (`-X perf`), Java (by an agent) and others write one. The list grows
+//! while they run. Of two entries for an address, the later one is valid.
 //!
 //! Source: the kernel's `tools/perf/Documentation/jit-interface.txt`.
 
@@ -21,21 +21,19 @@ const BYTES_MAX: u64 = 1 << 26;
 const NAME_MAX: usize = 200;
 
 /// The list that process wrote, if it is there.
-#[must_use]
 pub fn jit_map(pid: u32) -> Option<PathBuf> {
     let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
     path.symlink_metadata().is_ok_and(|meta| is_trusted(&meta)).then_some(path)
 }
 
-/// Whether a file can be a list of a process that we may look at: anybody can put files there. Root looks at
+/// True if the file belongs to this user or root, because anybody can put files there. Root reads
 /// everybody's.
 fn is_trusted(meta: &Metadata) -> bool {
     let user = rustix::process::geteuid();
     meta.is_file() && (user.is_root() || [0, user.as_raw()].contains(&meta.uid()))
 }
 
-/// Whether a path is that of such a list.
-#[must_use]
+/// True if a path has the form of such a list's.
 pub fn is_jit_map(path: &Path) -> bool {
     let pid = || path.file_name()?.to_str()?.strip_prefix("perf-")?.strip_suffix(".map");
     path.parent() == Some(Path::new("/tmp")) && pid().is_some_and(|pid| pid.parse::<u32>().is_ok())

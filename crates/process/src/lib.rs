@@ -11,23 +11,23 @@
 //!   Series       Ended            BoardFile ◀── one slot a process ────┘
 //! ```
 //!
-//! Three views of the same job, because none of them sees everything:
+//! Three views of the same job, each incomplete:
 //!
 //! - [`Child`]: what the kernel accounts at the end (times, faults, the largest process). Exact, without
 //!   history, and blind to descendants that outlive the program.
 //! - [`Sampler`]: what `/proc` shows while the job runs. Has history and sees the whole tree, but only at
 //!   moments. Its interval follows the cost of a look, which is at most one part in [`COST_SHARE`] of the
 //!   job's CPU time.
-//! - [`BoardFile`]: the counters of each process's page layer in shared memory. Exact, survives a crash, but
-//!   only there for processes into which Vellum's library could be preloaded; [`Image`] tells beforehand
-//!   which those are.
+//! - [`BoardFile`]: the counters of each process's page layer in shared memory. Exact, and survives a crash,
+//!   but exists only for processes with Vellum's library preloaded. [`Image`] finds out beforehand if it can
+//!   be.
 //!
-//! [`Symbols`] has the names of a file's code: functions, source lines, and how to leave their frames.
-//! [`Undoing`] cleans up for a process that is
-//! killed; [`attempt_group`] tries whether groups can be made.
+//! [`Symbols`] has the names of a file's code: functions, source lines, and rules to unwind their frames.
+//! [`Undoing`] cleans up for a process that is killed. [`attempt_group`] tests if control groups can be
+//! made.
 //!
-//! Words: the *tree* is the job's processes now; a *sample* is one look at the tree; *resident* memory is the
-//! sum of the processes' resident pages, shared pages counted in each.
+//! Words: the *tree* is the job's processes now. A *sample* is one look at the tree. *Resident* memory is
+//! the sum of the processes' resident pages; shared pages count in each process.
 //!
 //! Nothing here needs privilege. A figure that cannot be read on a machine is an `Option` that is `None`,
 //! never a zero.

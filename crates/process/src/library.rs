@@ -11,9 +11,9 @@
 //!
 //! DIR is the directory of this command's own file, links followed.
 //!
-//! Where programs of i386 can run, too, the library is preloaded by a path with `$PLATFORM` in it, which
-//! leads their dynamic linker to an empty library of i386 instead: it would complain in each of them about
-//! one of x86-64. The folder `platform` beside the library, which that needs, is made by
+//! On machines that also run i386 programs, the library is preloaded by a path with `$PLATFORM` in it. The
+//! dynamic linker of i386 programs then finds an empty i386 library, and does not complain about one of
+//! x86-64. The folder `platform` beside the library, which that needs, is made by
 //! `crates/runtime/platforms`.
 //!
 //! glibc before 2.34 has threads and `dlsym` in libraries of their own, which a program need not have. The
@@ -24,7 +24,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-/// What programs that are linked with the library look for. Given by `crates/runtime/build.rs`.
+/// The name by which linked programs find the library. Given by `crates/runtime/build.rs`.
 pub const SONAME: &str = "libvellum.so.0";
 const NAME: &str = "libvellum.so";
 const RECORDER: &str = "libvellum_cost.so";
@@ -87,15 +87,12 @@ pub fn find_program(name: &'static str, cure: &'static str) -> Result<PathBuf, L
     found.ok_or(LibraryError { name, looked, cure })
 }
 
-/// How to preload `library` where the machine's other programs may be of i386: its own path, or one with
-/// `$PLATFORM` in it.
-#[must_use]
+/// The path by which to preload `library`: its own, or one with `$PLATFORM` where i386 programs may run.
 pub fn for_every_machine(library: &Path) -> PathBuf {
     if runs_i386() { by_platform(library) } else { library.to_path_buf() }
 }
 
-/// Whether programs of i386 may run on this machine.
-#[must_use]
+/// True if programs of i386 may run on this machine.
 pub fn runs_i386() -> bool {
     Path::new(I386_LINKER).exists()
 }
@@ -114,9 +111,8 @@ fn by_platform(library: &Path) -> PathBuf {
     }
 }
 
-/// What has to be preloaded with the libraries, behind them: nothing, or what glibc had apart before 2.34.
-/// A program of musl takes its own libc for each.
-#[must_use]
+/// Libraries to preload behind ours: none, or the ones that glibc had separately before 2.34. A program of
+/// musl takes its own libc for each.
 pub fn companions() -> &'static [&'static str] {
     if has_threads_apart(&c_library()) { &["libpthread.so.0", "libdl.so.2"] } else { &[] }
 }
@@ -136,8 +132,8 @@ fn has_threads_apart(version: &str) -> bool {
     minor.and_then(|minor| minor.parse::<u32>().ok()).is_some_and(|minor| minor < 34)
 }
 
-/// A path to `library` that can be written in `LD_PRELOAD`, whose parts are separated by colons and blanks:
-/// [`for_every_machine`], or that of a link in `folder`.
+/// A path to `library` without colons and blanks, which separate the parts of `LD_PRELOAD`:
+/// [`for_every_machine`], or a link in `folder`.
 ///
 /// # Errors
 /// When the link cannot be made.
@@ -164,7 +160,7 @@ fn find_named(name: &str, asked: Option<&Path>, variable: &str) -> Result<PathBu
     looked.iter().find_map(|path| canonical_file(path)).ok_or(looked)
 }
 
-/// Where this command's own file is: by `/proc`, or else by the path it was started with.
+/// The directory of this command's file: by `/proc`, or else by the path it was started with.
 fn own_directory() -> PathBuf {
     // SAFETY: the kernel put a string there that ends in a zero and stays; 0 is no string's address.
     let started = || match unsafe { libc::getauxval(libc::AT_EXECFN) } {

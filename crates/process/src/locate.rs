@@ -1,8 +1,8 @@
-//! Which file a command's name means.
+//! The search for a command's file.
 //!
 //! The search of execvp(3): a name with a slash is a path; any other is looked for in each directory of
-//! `PATH`. It is done here, before the start, because the file is inspected first and because the two ways to
-//! fail have their own exit statuses.
+//! `PATH`. The search happens before the start, because the file is inspected first, and because the two
+//! ways to fail have their own exit statuses.
 
 use rustix::fs::{Access, access};
 use std::ffi::OsStr;
@@ -10,21 +10,21 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Where execvp(3) looks when `PATH` is not set.
+/// The directories that execvp(3) searches when `PATH` is not set.
 const PATH_DEFAULT: &str = "/bin:/usr/bin";
 
 /// No file to run was found.
 #[derive(Debug, thiserror::Error)]
 pub enum LocateError {
-    /// Nothing of that name is there.
+    /// No file has that name.
     #[error("{0}: not found")]
     NotFound(String),
     /// Something is there and may not be executed.
     #[error("{path}: cannot be executed: {source}")]
     NotExecutable {
-        /// What was found.
+        /// The file.
         path: PathBuf,
-        /// Why it cannot be run.
+        /// The reason.
         source: io::Error,
     },
 }

@@ -1,7 +1,7 @@
 //! Names of functions as people write them.
 //!
-//! A linker's name has everything: namespaces, template arguments, parameters. A source line needs only
-//! enough to tell functions apart, so parameters, template arguments and the compiler's tags are dropped:
+//! A linker's name has everything: namespaces, template arguments, parameters. A short name is enough to
+//! distinguish functions, so parameters, template arguments and the compiler's tags are dropped:
 //! `std::vector<int, std::allocator<int> >::push_back(int const&)` is `std::vector::push_back`.
 
 use cpp_demangle::{DemangleOptions, Symbol};

@@ -1,9 +1,9 @@
 //! The interval between two looks.
 //!
-//! A look at the tree costs CPU time that the job could have used. So the interval follows the cost: a look
-//! may cost at most one part in [`COST_SHARE`] of the CPU time the job uses meanwhile. A job that mostly
-//! sleeps is credited [`IDLE_CREDIT`] of one CPU, or there would be no further look. The shortest interval
-//! also grows with the run, so that an hour gets fewer looks a second than a second does.
+//! A look at the tree costs CPU time that the job could have used. The interval follows the cost: a sample
+//! may cost at most one part in [`COST_SHARE`] of the CPU time that the job uses in the interval. A job that
+//! mostly sleeps is credited [`IDLE_CREDIT`] of one CPU, or there would be no further look. The shortest
+//! interval also grows with the run, so that an hour gets fewer looks a second than a second does.
 //!
 //! ```text
 //! interval = cost / (rate / COST_SHARE)       rate = CPUs the job keeps busy, at least IDLE_CREDIT
@@ -22,9 +22,9 @@ pub const COST_SHARE: f64 = 100.0;
 const IDLE_CREDIT: f64 = 0.1;
 /// The shortest interval is the run's length over this.
 const GROWTH: u32 = 8192;
-/// Where growth of the shortest interval ends.
+/// The limit of that growth.
 const GROWN_MAX: Duration = Duration::from_millis(100);
-/// CPU time is known in ticks of 10 ms: a rate is formed over no less than this.
+/// The shortest time for a rate: CPU time has a resolution of 10 ms.
 const RATE_WINDOW: Duration = Duration::from_millis(200);
 /// Weight of the newest cost in the running average.
 const NEWEST: f64 = 0.25;

@@ -4,7 +4,6 @@ use crate::door;
 use std::path::Path;
 
 /// The address of the runtime's exported counters in an ELF file.
-#[must_use]
 pub fn elf_door(path: &Path) -> Option<u64> {
     door::door_of(path, vellum_wire::COUNTERS_SYMBOL)
 }

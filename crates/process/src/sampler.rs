@@ -1,13 +1,15 @@
 //! A thread that samples the job now and then.
 //!
 //! Each look joins two sources: the process tree (resident memory, faults) and the board (the counters of
-//! each page layer). It also notes **strangers**: processes of the job that never took a slot of the board,
-//! so that the report can say whose memory was not Vellum's. A process has no slot between its fork and its
-//! library's start, so strangers are judged only at the end. If a process is without a slot at its second
-//! look too, its executable is inspected for the reason.
+//! each page layer). It also counts **strangers**: processes of the job that never took a slot of the board,
+//! and so did not run on Vellum. A process has no slot between its fork and its library's start, so
+//! strangers are judged only at the end. If a process is without a slot at its second look too, its
+//! executable is inspected for the reason.
 //!
-//! Invariants: gauges (cached, live) are summed over slots of processes alive in the same look, counters over
-//! all slots; the thread holds no lock while it reads; nothing grows without limit.
+//! - Gauges (cached, live) are summed over slots of processes alive in the same sample, counters over all
+//!   slots.
+//! - The thread holds no lock while it reads.
+//! - Nothing grows without limit.
 
 use crate::tree::Seen;
 use crate::{BoardFile, Bytes, Image, Obstacle, Pace, Pid, Point, Series, Tree};
@@ -24,7 +26,7 @@ use vellum_wire::Counter;
 const STRANGERS_MAX: usize = 1 << 16;
 /// Executables inspected for a reason.
 const INSPECTIONS_MAX: u32 = 64;
-/// How often write calls are counted, when asked for.
+/// The interval at which write calls are counted.
 const WRITES_EVERY: Duration = Duration::from_millis(100);
 
 /// The job a moment ago.

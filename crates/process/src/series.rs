@@ -5,8 +5,8 @@
 //! points   x   x   x   x   x   x   x   x        only each stride-th makes a point
 //! ```
 //!
-//! When [`POINTS_MAX`] points are there, neighbours are merged and the stride doubles, so a run of any length
-//! keeps between half of the limit and all of it, evenly spread.
+//! At [`POINTS_MAX`] points, neighbours are merged and the stride doubles. A long run therefore keeps
+//! between half of that number and all of it, evenly spread.
 //!
 //! Invariants: points are in the order of time. A point's `resident_max` covers every look since the point
 //! before it, so merging loses no peak. The counters of a point are those of its last look. The average is
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The most points a series keeps.
 pub const POINTS_MAX: usize = 4096;
 
-/// An average over fewer looks than this would say more about the moments than about the run.
+/// The fewest samples for an average.
 pub const AVERAGE_LOOKS_MIN: u64 = 3;
 
 /// One point: the job at a moment. Counters count since the start of the job.
@@ -28,11 +28,11 @@ pub struct Point {
     pub at: Duration,
     /// Processes alive.
     pub processes: u32,
-    /// Resident memory of all of them.
+    /// Their resident memory.
     pub resident: Bytes,
     /// The most resident memory seen since the point before.
     pub resident_max: Bytes,
-    /// Of what is resident, pages of files and shared memory.
+    /// The part of the resident memory that is pages of files and shared memory.
     pub files: Bytes,
     /// Minor faults so far.
     pub minor_faults: u64,
@@ -138,7 +138,7 @@ impl Series {
         self.peak.map(|peak| peak.resident)
     }
 
-    /// The look that saw the most resident memory, the first of them.
+    /// The first sample with the most resident memory.
     pub fn at_peak(&self) -> Option<&Point> {
         self.peak.as_ref()
     }

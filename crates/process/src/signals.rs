@@ -1,7 +1,7 @@
 //! Signals that arrive here while a program runs under us.
 //!
-//! They are blocked and read from a descriptor instead of caught: no handler runs, no disposition changes (a
-//! child's would change with ours), and none is lost. The action depends on the sender:
+//! They are blocked and read from a descriptor, not caught. No handler runs, no disposition changes (a child
+//! would inherit it), and no signal is lost. The action depends on the sender:
 //!
 //! | arrived | done |
 //! | --- | --- |
@@ -9,9 +9,9 @@
 //! | from a process (`kill`), unless the child itself | passed on to the child, with its value if it has one |
 //! | `SIGCHLD` | the children are looked at |
 //!
-//! We cannot know whether a signal was sent to us alone or to the whole group. If somebody signals the group
-//! by hand (`kill -- -PGID`, some supervisors), the child gets the signal twice. Standard signals that arrive
-//! close together merge into one.
+//! The receiver cannot distinguish a signal to one process from a signal to the whole group. If somebody
+//! signals the group by hand (`kill -- -PGID`, some supervisors), the child gets the signal twice. Standard
+//! signals that arrive close together merge into one.
 //!
 //! Invariant: the mask we were started with is kept, and is given back to each child and, on drop, to
 //! ourselves.
@@ -128,7 +128,7 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // Signals so far were meant for the job, which has ended: they must not end us in its place.
+        // Signals until now were for the job, which has ended. They must not end this process.
         while self.next().is_some() {}
         self.restore_mask();
     }
@@ -139,7 +139,7 @@ impl Arrived {
         self.0.ssi_signo as libc::c_int == libc::SIGCHLD
     }
 
-    /// Its number, if it asks this process to end and does not come from `child`.
+    /// Its number, if it is one that ends processes and does not come from `child`.
     pub(crate) fn asks_to_end(&self, child: Pid) -> Option<libc::c_int> {
         let signal = self.0.ssi_signo as libc::c_int;
         let by_child = self.0.ssi_code <= 0 && self.0.ssi_pid as i32 == child.0;

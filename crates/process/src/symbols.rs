@@ -1,20 +1,21 @@
 //! From instructions to source lines, inlined functions, symbols and modules.
 //!
-//! One [`Symbols`] opens each module's file once and answers from it. Debug information is looked for in the
-//! file itself and, where it was stripped off, where debuggers look:
+//! [`Symbols`] opens each module's file once. Debug information is searched in the file itself and, if it
+//! was stripped off, in the places that debuggers use:
 //!
 //! ```text
 //! /usr/lib/debug/.build-id/ab/cdef….debug        by the build id
 //! beside the file · .debug/ beside it · /usr/lib/debug/ + its directory      by .gnu_debuglink
 //! ```
 //!
-//! and what debug files share (dwz) by `.gnu_debugaltlink`. The reading is addr2line's and object's.
+//! Debug information that files share (dwz) is found by `.gnu_debugaltlink`. The parsers are addr2line's and
+//! object's.
 //!
 //! Code that belongs to no file has the names that its compiler wrote down ([`crate::jit_map`]).
 //!
-//! A source line is the *user's* if it lies outside the directories in which systems and compilers keep
-//! theirs, in a module that is no system library. A line of a system header, instantiated or inlined into the
-//! user's code, is the library's: the line that calls it is the user's.
+//! A source line is the *user's* if its module is no system library, and its file lies outside the
+//! directories of systems and compilers. A line of a system header, instantiated or inlined into the user's
+//! code, is the library's; the line that calls it is the user's.
 
 use crate::jit::{JitMap, is_jit_map};
 use crate::names::short_name;
@@ -30,35 +31,35 @@ use std::sync::Arc;
 use vellum_unwind::{Rule, Tables};
 use vellum_wire::cost::Answer;
 
-/// Where systems keep the sources of their libraries, and how compilers name their own libraries' sources.
+/// Directories of systems' and compilers' own sources.
 const SYSTEM_SOURCES: &[&str] =
     &["/usr/include/", "/usr/lib/", "/usr/local/include/", "/rustc/", "/rust/deps/"];
 /// Parts of paths under which package managers keep others' sources.
 const PACKAGE_SOURCES: &[&str] = &["/.cargo/registry/", "/.rustup/toolchains/", "/rustlib/src/"];
-/// Our own headers, wherever they are: the user did not write what is inlined from them.
+/// Our own headers: code inlined from them is not the user's.
 const OWN_HEADERS: &[&str] = &["/vellum.h", "/vellum_gc.h"];
 const SYSTEM_LIBRARIES: &[&str] = &["/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/"];
 /// Our runtime, and the collector's interfaces over it, by how their files' names begin.
 const RUNTIME: [&str; 3] = ["libvellum.so", "libgc.so", "libgccpp.so"];
 const RECORDER: &str = "libvellum_cost.so";
-/// Where separate debug files are kept.
+/// The directory of separate debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 /// Sections of unwinding tables larger than this are ignored.
 const TABLE_BYTES_MAX: u64 = 1 << 30;
 
-/// How a module is searched for the user's line.
+/// The way to find a user's line in a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// A library of the system's, or one without debug information: its callers are looked at.
     Library,
-    /// It has debug information: each instruction is looked up.
+    /// A module with debug information: each instruction is looked up.
     Lines,
     /// An executable without debug information: the walk ends at its functions.
     Bare,
 }
 
-/// One function at an instruction: the innermost is what the instruction was compiled from, the others it was
-/// inlined into.
+/// A function at an instruction. The instruction was compiled from the innermost one; the others had it
+/// inlined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     /// Its short name.
@@ -70,13 +71,13 @@ pub struct Function {
 }
 
 impl Function {
-    /// Whether a user wrote this line.
+    /// True if a user wrote this line.
     pub fn is_users(&self) -> bool {
         self.line.is_some_and(|line| line > 0) && self.file.as_deref().is_some_and(is_users_source)
     }
 }
 
-/// Whether `file` is not one of the system's or a compiler's sources.
+/// True if `file` is not one of the system's or a compiler's sources.
 pub fn is_users_source(file: &str) -> bool {
     !(file.starts_with('<')
         || SYSTEM_SOURCES.iter().any(|place| file.starts_with(place))
@@ -119,7 +120,7 @@ struct Segment {
     bytes: u64,
 }
 
-/// The sections that say how to leave frames.
+/// The unwinding sections.
 struct Unwind {
     index: Vec<u8>,
     index_at: u64,
@@ -178,7 +179,7 @@ impl Symbols {
             .map(|segment| segment.address.wrapping_add(offset.wrapping_sub(segment.offset)))
     }
 
-    /// How to leave the frame of the instruction at `address` of a module's file.
+    /// The rule to unwind the frame of the instruction at `address` of a module's file.
     pub fn rule(&mut self, module: &Path, address: u64) -> Option<Rule> {
         let module = self.open(module)?;
         let unwind = module.unwind.as_ref()?;
@@ -267,27 +268,24 @@ fn normal(path: &str) -> String {
     parts.join("/")
 }
 
-/// Whether this is one of the system's libraries, or ours.
-#[must_use]
+/// True if this is one of the system's libraries, or ours.
 pub fn is_systems_library(path: &Path) -> bool {
     let text = path.to_string_lossy();
     SYSTEM_LIBRARIES.iter().any(|place| text.starts_with(place)) || is_own_library(path)
 }
 
-/// Whether this is the runtime, or the library that records.
-#[must_use]
+/// True if this is the runtime, or the library that records.
 pub fn is_own_library(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     RUNTIME.iter().any(|runtime| name.starts_with(runtime)) || is_recorder(path)
 }
 
-/// Whether this is the library that records.
-#[must_use]
+/// True if this is the library that records.
 pub fn is_recorder(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == RECORDER)
 }
 
-/// Whether the file is a program and not a library: libraries may be run too, but are not linked as programs.
+/// True if the file is a program and not a library: libraries may be run too, but are not linked as programs.
 fn is_executable<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>) -> bool {
     let endian = elf.endian();
     if elf.elf_header().e_type(endian) == elf::ET_EXEC {
@@ -349,7 +347,7 @@ fn debug_information<'data, R: ReadRef<'data>>(
         .and_then(|found| with_supplement(found))
 }
 
-/// Whether the debug file is of the same build; one without a build id is accepted.
+/// True if the debug file is of the same build; one without a build id is accepted.
 fn same_build(candidate: &Path, id: Option<&[u8]>) -> bool {
     let Ok(file) = File::open(candidate) else { return false };
     let cache = ReadCache::new(file);

@@ -1,21 +1,21 @@
 //! The tree of processes below ourselves.
 //!
-//! Everything the job starts descends from us, until its parent ends: then a process above us gets it, as
-//! without us (a daemon waits for that). Such *strays* are looked for among the children of the processes
-//! above us, and known by the name of the job's board in their environment. So no search through the
-//! machine's other processes is needed.
+//! The job's processes descend from this process until their parents end. Then a process above this one
+//! adopts them, because daemons wait for that. Such *strays* are found among the children of the processes
+//! above, by the name of the job's board in their environment. The machine's other processes are not
+//! searched.
 //!
 //! ```text
 //! we ─ task/*/children ─▶ the program ─ task/*/children ─▶ ...      each: stat, statm
 //! above us ─ children, of them those with the board's name in environ ─▶ strays ─ task/*/children ─▶ ...
 //! ```
 //!
-//! Nobody tells us what a stray used that has ended: what it had used at its last look counts.
+//! The usage of a stray that has ended is that of its last sample.
 //!
 //! Costs are kept down in two ways. Files of the first [`FILES_HELD_MAX`] processes stay open and are read
-//! again in place (a third of the cost of opening them). A process has one `children` file a thread, so one
-//! with many threads is listed anew only every few looks. Kernels built without `children` files are served
-//! by reading every process's parent.
+//! again in place (a third of the cost of opening them). A process has a `children` file for each thread, so
+//! a process with many threads is listed only every few samples. Kernels built without `children` files are
+//! served by reading every process's parent.
 //!
 //! Invariant: an open file of a process that ended reads as an error, never as its pid's next owner.
 
@@ -38,7 +38,7 @@ const THREADS_A_LOOK: u64 = 4;
 /// ... and at least once in this many.
 const LOOKS_BETWEEN_MAX: u64 = 64;
 
-/// One process at one look.
+/// A process in a sample.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Its id.
@@ -47,14 +47,14 @@ pub struct Seen {
     pub stat: Stat,
     /// Its resident memory.
     pub resident: Bytes,
-    /// Of that, pages of files and shared memory, where the kernel says it.
+    /// The part of it that is pages of files and shared memory; 0 if the kernel has no such count.
     pub files: Bytes,
 }
 
-/// One look at the tree.
+/// A sample of the tree.
 #[derive(Clone, Debug, Default)]
 pub struct Look {
-    /// The processes alive (not those that ended and wait to be waited for).
+    /// The processes alive, without zombies.
     pub alive: Vec<Seen>,
     /// Usage of the job so far: of the tree, of strays, and of children that we have waited for.
     pub used: Used,
@@ -68,13 +68,13 @@ impl Look {
         self.alive.iter().map(|seen| seen.resident).sum()
     }
 
-    /// Of that, pages of files and shared memory.
+    /// The part of it that is pages of files and shared memory.
     pub fn files(&self) -> Bytes {
         self.alive.iter().map(|seen| seen.files).sum()
     }
 }
 
-/// Remembers the tree from look to look.
+/// The tree, with the state kept between samples.
 #[derive(Debug)]
 pub struct Tree {
     root: Pid,
@@ -82,7 +82,7 @@ pub struct Tree {
     before: Used,
     /// Processes that are not of this job.
     others: HashSet<Pid>,
-    /// Whether the last look met one that may be, as it was executing another program.
+    /// True if the last sample met a process whose environment was empty because it was executing a program.
     is_undecided: bool,
     known: HashMap<Pid, Known>,
     root_stat: File,
@@ -91,9 +91,9 @@ pub struct Tree {
     root_children: Vec<File>,
     /// The `children` of the processes above us, which may get strays.
     above: Vec<String>,
-    /// What every process of the job has in its environment.
+    /// The variable that every process of the job has in its environment.
     mark: Vec<u8>,
-    /// What strays had used, by process and start.
+    /// The usage of strays, by process and start.
     strays: HashMap<(Pid, u64), Used>,
     looks: u64,
     text: Vec<u8>,
@@ -148,7 +148,7 @@ impl Tree {
         Some(tree)
     }
 
-    /// Looks until of every process it is known whether it is the job's, or patience ends.
+    /// Takes samples until no process is undecided, at most 20.
     pub fn last_look(&mut self) -> Look {
         const LOOKS: u32 = 20;
         let mut look = self.look();

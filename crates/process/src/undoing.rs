@@ -1,11 +1,11 @@
-//! Something that is undone also when this process is killed: by a shell that waits for its end.
+//! Cleaning up also when this process is killed: by a shell that waits for its end.
 //!
 //! ```text
 //! we ──pipe──▶ sh: read ─┬─ a line came: it is undone already, exit
 //!                        └─ end of file: we are gone; try the script until it succeeds
 //! ```
 //!
-//! The shell has a session of its own, so that what ends our process group does not end it.
+//! The shell has its own session, so that a signal to our process group does not end it.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -19,13 +19,13 @@ const WAIT: &str =
 /// Dropped when the thing is undone. If we die before, a shell undoes it.
 #[derive(Debug)]
 pub struct Undoing {
-    /// None where there is no shell: we undo things ourselves unless we are killed.
+    /// `None` where there is no shell: then nothing is undone if we are killed.
     shell: Option<Child>,
 }
 
 impl Undoing {
-    /// Has a shell run `script`, with `words` as its arguments, if we die. It is tried again while it fails.
-    #[must_use]
+    /// Has a shell run `script`, with `words` as its arguments, if we die. The script is repeated while it
+    /// fails.
     pub fn by(script: &str, words: &[&OsStr]) -> Undoing {
         let mut command = Command::new("/bin/sh");
         command.arg("-c").arg(format!("undo() {{ {script}; }}; {WAIT}")).arg("sh").args(words);
@@ -46,7 +46,7 @@ impl Undoing {
 impl Drop for Undoing {
     fn drop(&mut self) {
         let Some(shell) = &mut self.shell else { return };
-        // Should it be gone, there is nobody to tell.
+        // If the shell is gone, nothing is left to do.
         let _ = shell.stdin.take().map(|mut pipe| pipe.write_all(b"\n"));
         let _ = shell.wait();
     }

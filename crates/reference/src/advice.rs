@@ -88,7 +88,7 @@ pub(super) struct Known<'a> {
     pub(super) stretches: &'a History,
     /// The cycles looked at.
     pub(super) cycles: &'a History,
-    /// Whether it still becomes larger.
+    /// True if it still becomes larger.
     pub(super) growing: bool,
     /// By what the pages that it needs were proved to be more than the curve says.
     pub(super) correction: f64,
@@ -127,7 +127,7 @@ impl Known<'_> {
         if exact.0 as f64 > self.all().0 as f64 * WORTH { self.all() } else { exact }
     }
 
-    /// Whether less than all can be promised to do.
+    /// True if less than all can be promised to do.
     pub(super) fn can_promise(&self) -> bool {
         !self.growing && self.cycles.samples() >= CYCLES_MIN
     }

@@ -81,7 +81,7 @@ pub(crate) struct Passed {
 }
 
 impl Passed {
-    /// Whether either of these times has come.
+    /// True if either of these times has come.
     pub(crate) fn reaches(self, due: Passed) -> bool {
         self.clock >= due.clock || self.wall >= due.wall
     }
@@ -101,7 +101,7 @@ pub(crate) struct Size {
 pub(crate) struct Plan {
     pub(crate) looks: u32,
     pub(crate) clearings: u32,
-    /// Whether a look costs the job what a clearing does.
+    /// True if a look costs the job what a clearing does.
     pub(crate) looks_clear: bool,
     pub(crate) length: Passed,
 }

@@ -60,7 +60,7 @@ pub enum Device {
     File {
         /// The directory.
         directory: PathBuf,
-        /// Whether the machine has swap at all.
+        /// True if the machine has swap at all.
         swap: bool,
     },
     /// Given by the user.
@@ -162,7 +162,7 @@ fn summary(times: &[Duration], out_ns: f64, device: Device) -> Delay {
     Delay { mean_ns: mean + out_ns, median_ns, out_ns, faults: sorted.len(), device }
 }
 
-/// Whether data dropped from the cache must be read again from a device.
+/// True if data dropped from the cache must be read again from a device.
 pub fn is_on_disk(directory: &Path) -> bool {
     /// `f_type` of file systems that are memory.
     const MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];

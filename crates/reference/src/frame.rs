@@ -122,7 +122,7 @@ pub fn windows(curve: &vellum_workset::Curve) -> Vec<Window> {
 }
 
 impl Frame {
-    /// Whether the watch has been long enough for a recommendation.
+    /// True if the watch has been long enough for a recommendation.
     #[must_use]
     pub fn is_enough(&self) -> bool {
         self.cycles >= CYCLES_MIN && self.clock_ns as f64 * MARGIN >= self.enough_ns as f64

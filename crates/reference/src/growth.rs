@@ -37,7 +37,7 @@ impl Growth {
         }
     }
 
-    /// Whether it has grown in the last quarter of its time until `clock`, to `peak`.
+    /// True if it has grown in the last quarter of its time until `clock`, to `peak`.
     pub(crate) fn is_growing(&self, clock: Duration, peak: Bytes) -> bool {
         let from = clock.mul_f64(1.0 - LAST);
         let before = self.points.iter().take_while(|(at, _)| *at <= from).last();

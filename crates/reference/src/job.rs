@@ -226,7 +226,7 @@ impl Member {
         }
     }
 
-    /// Whether it runs another program than at the last look. A process that is ending has given up its
+    /// True if it runs another program than at the last look. A process that is ending has given up its
     /// memory and reads 0 for a moment: that is no other program, and neither is what follows an unknown one.
     fn executed(&mut self, now: &Stat) -> bool {
         let before = match now.stack_start {

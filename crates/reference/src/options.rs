@@ -89,7 +89,7 @@ pub enum WatchError {
 }
 
 impl Options {
-    /// Whether there can be a watch by these.
+    /// True if there can be a watch by these.
     ///
     /// # Errors
     /// [`WatchError`] for the first that is out of bounds.

@@ -40,7 +40,7 @@ pub enum SourceKind {
     Damon,
 }
 
-/// Whether a source can be used here.
+/// True if a source can be used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Availability {
     /// Yes.
@@ -246,12 +246,12 @@ pub trait Source: Send + std::fmt::Debug {
         u32::MAX
     }
 
-    /// Whether a look takes the job's accessed bits as a clearing does.
+    /// True if a look takes the job's accessed bits as a clearing does.
     fn looks_clear(&self) -> bool {
         false
     }
 
-    /// Whether the kernel takes looks itself, at a time fixed at the clearing. Otherwise they are taken when
+    /// True if the kernel takes looks itself, at a time fixed at the clearing. Otherwise they are taken when
     /// asked for.
     fn is_timed(&self) -> bool {
         false

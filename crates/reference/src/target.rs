@@ -33,7 +33,7 @@ pub enum TargetError {
     NoName {
         /// The name.
         name: String,
-        /// Whether the processes of all users were searched.
+        /// True if the processes of all users were searched.
         all: bool,
     },
     /// The control group cannot be read.

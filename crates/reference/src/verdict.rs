@@ -117,7 +117,7 @@ pub struct Verdict {
     pub give_low_bytes: Option<u64>,
     /// Its upper end.
     pub give_high_bytes: Option<u64>,
-    /// Whether the job is still becoming larger: it needs at least what is given.
+    /// True if the job is still becoming larger: it needs at least what is given.
     #[serde(default)]
     pub growing: bool,
     /// The slowdown expected under less.
@@ -232,7 +232,7 @@ struct Seen<'a> {
     /// A nanosecond, unavoidable.
     first_references: f64,
     held: Held,
-    /// Whether it still becomes larger.
+    /// True if it still becomes larger.
     growing: bool,
     /// By what the curve was corrected.
     correction: f64,

@@ -1,4 +1,4 @@
-//! Why a job table is refused: the line, what is wrong there, and what to write instead.
+//! An error in a job table: the line, the fault, and the cure.
 
 use std::io;
 use std::ops::Range;
@@ -14,12 +14,12 @@ pub enum ConfigError {
     /// The file is no job table by its size.
     #[error("{}: {bytes} bytes: a job table is at most {} bytes", .path.display(), super::TABLE_BYTES_MAX)]
     TooLong { path: PathBuf, bytes: u64 },
-    /// A line says something that cannot be done.
+    /// A line has an invalid value.
     #[error("{}:{line}: {reason}", .path.display())]
     Line {
         path: PathBuf,
         line: usize,
-        /// What is wrong there, and the cure.
+        /// The fault and the cure.
         reason: String,
     },
 }
@@ -39,7 +39,7 @@ impl Place<'_> {
         ConfigError::Line { path: self.path.to_path_buf(), line, reason }
     }
 
-    /// What the parser refused.
+    /// The parser's error.
     pub(super) fn toml(&self, error: &toml::de::Error) -> ConfigError {
         let message = error.message().trim().replace('\n', ", ");
         self.error(&error.span().unwrap_or(0..0), message)

@@ -1,4 +1,4 @@
-//! The job table: what a user writes in `jobs.toml`, read whole and checked whole before any job is touched.
+//! The job table, `jobs.toml`: parsed and checked whole before any job is touched.
 //!
 //! ```text
 //! text ─▶ raw (TOML, spans kept) ─▶ check ─▶ Config
@@ -7,8 +7,8 @@
 //!                 ConfigError: line, what, why, cure
 //! ```
 //!
-//! A table that is wrong anywhere is refused as a whole: half of a table governed would be worse than none.
-//! Everything has a default but a job's name and its origin.
+//! A table with an error is refused as a whole: to govern half of it would be worse than nothing. Everything
+//! has a default but a job's name and its origin.
 
 mod check;
 mod error;
@@ -29,17 +29,17 @@ pub const JOBS_MAX: usize = 256;
 pub const NAME_MAX: usize = 32;
 /// The most urgent priority; 0 is the least.
 pub const PRIORITY_MAX: u8 = 9;
-/// A job's priority unless it says.
+/// A job's priority by default.
 pub const PRIORITY_DEFAULT: u8 = 5;
 /// The largest job table, in bytes.
 pub const TABLE_BYTES_MAX: u64 = 1 << 20;
 
-/// How much memory all jobs may have together.
+/// The budget of all jobs together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Budget {
     /// So much.
     Bytes(Bytes),
-    /// So much of the machine's memory, a part of 1.
+    /// A part of the machine's memory, from 0 to 1.
     Part(f64),
 }
 
@@ -57,34 +57,34 @@ impl Budget {
 /// A job table, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// What all jobs may have together.
+    /// The budget of all jobs.
     pub budget: Budget,
     /// Between two decisions.
     pub period: Duration,
     /// The part of time that tasks may stall on memory before nothing more is taken from any job.
     pub brake: f64,
-    /// How long a suspended job waits for each step that it rises.
+    /// The waiting time after which a suspended job's urgency rises by one.
     pub turn: Duration,
     /// The longest that a job is suspended without a break.
     pub longest_suspension: Duration,
-    /// Where the sockets are; `None` for the usual place.
+    /// The directory of the sockets; `None` for the usual place.
     pub directory: Option<PathBuf>,
-    /// Where metrics are served; `None` for nowhere. A loopback address.
+    /// The address of the metrics; `None` for nowhere. A loopback address.
     pub metrics: Option<SocketAddr>,
-    /// Under which control group each started job gets one of its own; `None` for none.
+    /// The control group below which each started job gets its own; `None` for none.
     pub groups: Option<PathBuf>,
     /// The jobs, in the table's order, with different names.
     pub jobs: Vec<JobConfig>,
 }
 
-/// One job of the table.
+/// A job of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobConfig {
     /// Its name: letters, digits, `.`, `_` and `-`.
     pub name: String,
-    /// What it is.
+    /// The command, process or control group.
     pub origin: Origin,
-    /// How urgent it is, 0 to [`PRIORITY_MAX`], the most urgent.
+    /// Its urgency, 0 to [`PRIORITY_MAX`], the most urgent.
     pub priority: u8,
     /// Δ: the sampling interval of its user CPU time.
     pub delta: Duration,
@@ -96,7 +96,7 @@ pub struct JobConfig {
     pub cap: f64,
 }
 
-/// What a job is.
+/// The origin of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Origin {
     /// A program to start.
@@ -118,11 +118,11 @@ pub struct CommandConfig {
     pub directory: Option<PathBuf>,
     /// Variables added to the governor's own environment.
     pub environment: Vec<(String, String)>,
-    /// Where its output goes, added at the end; `None` for the governor's standard error.
+    /// The file that its output is appended to; `None` for the governor's standard error.
     pub output: Option<PathBuf>,
-    /// Whether it is started again when it has ended.
+    /// True if it is started again when it has ended.
     pub restart: Restart,
-    /// Whether it runs on Vellum's memory.
+    /// True if it runs on Vellum's memory.
     pub runtime: bool,
 }
 
@@ -156,7 +156,7 @@ impl Config {
     /// Reads and checks the table in the file `path`. Relative paths in it are relative to the file.
     ///
     /// # Errors
-    /// The file cannot be read, or says something that cannot be done: with line and reason.
+    /// The file cannot be read, or has an invalid value: with line and reason.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_path_buf(), source };
         let long = path.metadata().map_err(unreadable)?.len();
@@ -171,7 +171,7 @@ impl Config {
     /// Checks the table `text`, called `path` in errors, whose relative paths begin at `folder`.
     ///
     /// # Errors
-    /// The text says something that cannot be done: with line and reason.
+    /// The text has an invalid value: with line and reason.
     pub fn parse(text: &str, path: &Path, folder: &Path) -> Result<Config, ConfigError> {
         let at = error::Place { path, text };
         let table: raw::Table = toml::from_str(text).map_err(|error| at.toml(&error))?;

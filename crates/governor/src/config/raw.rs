@@ -14,7 +14,7 @@ pub(super) struct Table {
     pub(super) jobs: Vec<Spanned<Job>>,
 }
 
-/// What holds for all jobs.
+/// The settings for all jobs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Governor {

@@ -116,7 +116,7 @@ impl Job {
         }
     }
 
-    /// It counts with what it holds from now on.
+    /// From now on its worth is the memory that it holds.
     fn unwatched(&mut self, why: String, events: &mut Vec<Event>) {
         (self.watch, self.judged, self.advised) = (None, None, None);
         self.told = Some((0.0, ""));

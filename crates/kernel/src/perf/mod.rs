@@ -7,9 +7,8 @@
 //!
 //! An event is opened switched off, and counts in user mode and the kernel, but not in a hypervisor.
 //!
-//! The structures and numbers are written out here, and not taken from the crate `perf-event-open-sys2`. That
-//! crate needs `memoffset`, which `deny.toml` refuses, and has 3,400 lines of bindings for each processor, of
-//! which some forty names are used here.
+//! The structures and numbers are written out here, and not taken from the crate `perf-event-open-sys2`.
+//! That crate needs `memoffset`, which `deny.toml` refuses. Some forty of its names would be used here.
 //!
 //! Source: perf_event_open(2) and the kernel's `linux/perf_event.h`.
 
@@ -35,7 +34,7 @@ const ID: libc::c_ulong = 0x8008_2407;
 const TYPE_HARDWARE: u32 = 0;
 const TYPE_SOFTWARE: u32 = 1;
 
-/// How long the event was enabled, and for how long of that there was a counter.
+/// Read with the count: the time enabled, and the part of it with a counter.
 const FORMAT_TIMES: u64 = 1 | 1 << 1;
 
 const DISABLED: u64 = 1;
@@ -54,7 +53,7 @@ const COMM_EXEC: u64 = 1 << 24;
 /// bp, sp and ip, in the kernel's numbering of registers.
 const FRAME_REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
 
-/// What an event counts.
+/// The thing that an event counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Instructions, by a counter of the processor.
@@ -119,7 +118,6 @@ const _: () = assert!(size_of::<Attributes>() == 112);
 
 /// An event that is not open yet.
 #[derive(Clone, Copy, Debug)]
-#[must_use]
 pub struct Opening(Attributes);
 
 impl Opening {
@@ -139,7 +137,7 @@ impl Opening {
         self.with(INHERIT)
     }
 
-    /// It starts when the process, or one that inherited it, executes a program.
+    /// It starts when its process, or a process that inherited it, executes a program.
     pub fn from_exec(self) -> Opening {
         self.with(ENABLE_ON_EXEC)
     }
@@ -149,7 +147,7 @@ impl Opening {
         if sees_kernel { self } else { self.with(EXCLUDE_KERNEL) }
     }
 
-    /// It is counted with times, for [`Event::counted`].
+    /// Its count has times, for [`Event::counted`].
     pub fn timed(mut self) -> Opening {
         self.0.read_format = FORMAT_TIMES;
         self
@@ -170,7 +168,7 @@ impl Opening {
         self.with(SAMPLE_ID_ALL)
     }
 
-    /// It also records which files are mapped to be executed, forks, and programs that are executed.
+    /// It also records files mapped to be executed, forks, and programs that are executed.
     pub fn with_mappings(self) -> Opening {
         self.with(MMAP | MMAP2 | COMM | COMM_EXEC | TASK)
     }
@@ -203,14 +201,14 @@ impl What {
     }
 }
 
-/// An event counted with its times: its own count, and that of all that inherited it.
+/// The count of an event and of all that inherited it, with times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// How often it happened while there was a counter for it.
+    /// Its number while there was a counter for it.
     pub value: u64,
-    /// For how long it was enabled, nanoseconds.
+    /// The time enabled, nanoseconds.
     pub enabled_ns: u64,
-    /// For how long of that there was a counter, nanoseconds.
+    /// The part of it with a counter, nanoseconds.
     pub running_ns: u64,
 }
 
@@ -249,8 +247,7 @@ impl Event {
         if done == 0 { Ok(id) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Its count, and that of all that inherited it; 0 where that cannot be read.
-    #[must_use]
+    /// The count of the event and of all that inherited it; 0 if it cannot be read.
     pub fn count(&self) -> u64 {
         let mut value = [0u8; 8];
         (&self.0).read_exact(&mut value).map_or(0, |()| u64::from_ne_bytes(value))
@@ -272,8 +269,7 @@ impl Event {
         self.0.try_clone().map(Event)
     }
 
-    /// The file that is readable when its ring has as many bytes as was asked for.
-    #[must_use]
+    /// The file to poll: readable when the ring has `wakeup` bytes unread.
     pub fn file(&self) -> &File {
         &self.0
     }
@@ -285,8 +281,7 @@ impl Event {
     }
 }
 
-/// Whether an error of the kernel is about permission: then `perf_event_paranoid` may be too high.
-#[must_use]
+/// True if an error of the kernel is about permission: then `perf_event_paranoid` may be too high.
 pub fn is_permission(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }

@@ -25,7 +25,7 @@ const MISC_KERNEL: u16 = 1;
 /// The name of a thread changed because a program was executed.
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
-/// A sample. Parts that it was not [asked](super::Opening::sampled) for are 0 or empty.
+/// A sample. Parts that the event does not [record](super::Opening::sampled) are 0 or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The number of the event.
@@ -34,7 +34,7 @@ pub struct Sample {
     pub pid: u32,
     /// The address of the instruction.
     pub address: u64,
-    /// Whether the processor ran the kernel.
+    /// True if the processor ran the kernel.
     pub in_kernel: bool,
     /// The instruction pointer in user mode.
     pub pc: u64,
@@ -82,9 +82,8 @@ impl Words<'_> {
 }
 
 impl Record {
-    /// A record's time (0 if it has none) and contents, of an event whose samples have these parts. `None` of
-    /// a record of another kind, and of one that was cut.
-    #[must_use]
+    /// A record's time (0 if it has none) and contents, of an event whose samples have these parts. `None`
+    /// of records of other kinds, and of incomplete records.
     pub fn parse(record: &[u8], parts: Parts) -> Option<(u64, Record)> {
         let mut words = Words(record);
         let (kind, misc) = (words.u32()?, words.u32()? as u16);

@@ -33,8 +33,8 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Maps the ring of `event` with `pages_max` pages of data (a power of two), or half of that, and so on
-    /// down to `pages_min`, where the kernel allows no more to be locked in memory.
+    /// Maps the ring of `event` with `pages_max` pages of data, a power of two. The size is halved, down to
+    /// `pages_min`, while the kernel allows no more locked memory.
     pub fn map(event: &Event, pages_max: usize, pages_min: usize) -> io::Result<Ring> {
         let mut pages = pages_max;
         loop {
@@ -53,8 +53,8 @@ impl Ring {
         self.pages
     }
 
-    /// A ring of a few pages that no event writes to: where it is written and read next are the first two
-    /// words of `bytes`, and its data begins with the rest.
+    /// A ring of a few pages that no event writes to. The first two words of `bytes` are the positions of
+    /// writer and reader; the rest is the data.
     pub fn of_bytes(bytes: &[u8]) -> io::Result<Ring> {
         let pages = PAGES_OF_BYTES;
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -96,7 +96,7 @@ impl Ring {
         self.ends().1.store(at, Release);
     }
 
-    /// Where the kernel writes next and where we read next.
+    /// The positions of the kernel's next write and of our next read.
     fn ends(&self) -> (&AtomicU64, &AtomicU64) {
         // SAFETY: within the mapping's first page, aligned, and shared with the kernel by these very words.
         unsafe {

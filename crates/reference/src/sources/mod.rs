@@ -78,7 +78,7 @@ fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
 }
 
 impl SourceKind {
-    /// Whether this machine, and this process's privilege, allow it. Only looks. Of
+    /// True if this machine, and this process's privilege, allow it. Only looks. Of
     /// [`SourceKind::Generations`] it cannot say whether the job to watch is a control group.
     #[must_use]
     pub fn availability(self) -> Availability {

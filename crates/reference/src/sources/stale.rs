@@ -71,7 +71,7 @@ impl Remedy {
     }
 }
 
-/// Whether a page that has just been written says so in `/proc/self/pagemap`.
+/// True if a page that has just been written says so in `/proc/self/pagemap`.
 ///
 /// # Errors
 /// Where that file cannot be read.

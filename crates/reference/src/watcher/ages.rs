@@ -88,12 +88,12 @@ impl Ages {
         Some(now.saturating_sub(self.cleared?))
     }
 
-    /// Whether the clearing is good for no further age.
+    /// True if the clearing is good for no further age.
     pub(super) fn are_past(&self, now: Duration) -> bool {
         self.cleared.is_some() && self.due_in(now, None).is_none()
     }
 
-    /// Whether the next age is worth a look of its own, though the cycle has ended.
+    /// True if the next age is worth a look of its own, though the cycle has ended.
     pub(super) fn wants(&self, now: Duration) -> bool {
         let last = self.last.map_or(Duration::ZERO, |(last, ..)| last);
         let Some(since) = self.since(now) else { return false };

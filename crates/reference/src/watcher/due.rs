@@ -136,7 +136,7 @@ impl Watcher {
         let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock());
         self.ages.due_in(self.elapsed(), Some(self.wall(window)))
     }
-    /// Whether the job runs so little that the cycle's next window is further off than the longest age, all
+    /// True if the job runs so little that the cycle's next window is further off than the longest age, all
     /// ages being known.
     fn is_in_vain(&self) -> bool {
         let Some(cycle) = &self.cycle else { return false };
@@ -171,7 +171,7 @@ impl Watcher {
         let length = Passed { clock, wall };
         Plan { looks: windows + of_ages, clearings, looks_clear, length }
     }
-    /// Whether looks at any time after a clearing tell what was touched since.
+    /// True if looks at any time after a clearing tell what was touched since.
     fn tells_ages(&self) -> bool {
         self.source.looks() == u32::MAX && !self.source.is_timed()
     }

@@ -327,7 +327,7 @@ impl Watcher {
         &self.charged
     }
 
-    /// Whether it runs and has become larger lately: then it needs at least what it holds.
+    /// True if it runs and has become larger lately: then it needs at least what it holds.
     #[must_use]
     pub fn is_growing(&self) -> bool {
         !self.ended && self.growth.is_growing(self.job.clock(), self.peak)
@@ -464,7 +464,7 @@ impl Watcher {
         self.rate.max(RATE_MIN)
     }
 
-    /// Whether a cycle is under way: accessed bits that others clear then would count as idle pages.
+    /// True if a cycle is under way: accessed bits that others clear then would count as idle pages.
     #[must_use]
     pub fn in_cycle(&self) -> bool {
         self.cycle.is_some()

@@ -51,7 +51,7 @@ const BEFORE: Duration = Duration::from_millis(250);
 pub(super) const TRIES: u32 = 100;
 pub(super) const BETWEEN: Duration = Duration::from_millis(10);
 
-/// Whether a monitor of our own can be had here. Changes nothing.
+/// True if a monitor of our own can be had here. Changes nothing.
 ///
 /// # Errors
 /// Why not, and what to do.
@@ -79,7 +79,7 @@ pub(in crate::sources) fn available() -> Result<(), String> {
     kernel_has_vaddr(Path::new(symbols::KALLSYMS))
 }
 
-/// Whether the kernel was built to monitor processes' addresses: before there is a monitor, only its own
+/// True if the kernel was built to monitor processes' addresses: before there is a monitor, only its own
 /// functions show it. Where they cannot be read, it counts as yes, and [`Monitor::make`] finds out.
 fn kernel_has_vaddr(functions: &Path) -> Result<(), String> {
     let (mut virtual_addresses, mut physical_addresses) = (false, false);
@@ -96,7 +96,7 @@ fn without_vaddr(known: &str) -> String {
     format!("this kernel monitors {known} only; a process's addresses (vaddr) need CONFIG_DAMON_VADDR")
 }
 
-/// Whether a context can monitor processes' addresses. A missing file counts as yes.
+/// True if a context can monitor processes' addresses. A missing file counts as yes.
 fn can_watch_processes(operations: &Path) -> Result<(), String> {
     match std::fs::read_to_string(operations) {
         Ok(known) if !known.lines().any(|line| line.trim() == "vaddr") => {

@@ -71,7 +71,7 @@ impl Reader {
         Ok(counted(&unsafe { vellum_sys::bpf::get::<STATE_BYTES>(&self.state) }?))
     }
 
-    /// Whether it counts our own memory right.
+    /// True if it counts our own memory right.
     fn prove(&self) -> Result<(), String> {
         let (of_program, other) =
             self.count(Pid::me()).map_err(|why| format!("the program does not run: {why}"))?;
