@@ -19,7 +19,6 @@ use std::time::Duration;
 const FAULTS_MIN: u64 = 200;
 /// Fewer than this in a period are hardly any: its system time is usual.
 const FAULTS_FEW: u64 = 4;
-/// The weight of the newest estimate.
 const NEWEST: f64 = 0.3;
 /// The least and the largest plausible cost of a fault.
 const BOUNDS: [f64; 2] = [1e-6, 0.1];
@@ -47,7 +46,6 @@ impl Delay {
         Delay { device, share: None, seconds: None, gathered: Use::default() }
     }
 
-    /// Records the job's usage in a period.
     pub(crate) fn observe(&mut self, used: Use) {
         if used.major_faults <= FAULTS_FEW {
             if !used.user.is_zero() {
@@ -69,12 +67,10 @@ impl Delay {
         self.seconds = Some(self.seconds.map_or(each, |before| before + NEWEST * (each - before)));
     }
 
-    /// S.
     pub(crate) fn seconds(&self) -> f64 {
         self.seconds.unwrap_or(0.0).max(self.device.as_secs_f64())
     }
 
-    /// True if the job itself was measured, and not the device alone.
     pub(crate) fn is_measured(&self) -> bool {
         self.seconds.is_some()
     }

@@ -54,7 +54,6 @@ pub type Admits = Box<dyn Fn(Option<&[u8]>) -> bool + Send + Sync>;
 
 type Page = Box<dyn Fn() -> String + Send + Sync>;
 
-/// The state that the threads share.
 struct Shared {
     page: Page,
     admits: Option<Admits>,
@@ -80,9 +79,6 @@ pub struct Exposition {
 impl Exposition {
     /// Serves `page` at `address`; port 0 takes any that is free. With `admits` only to those whom it
     /// admits, and with `tls` only by https.
-    ///
-    /// # Errors
-    /// [`MetricsError`] where the address cannot be had.
     pub fn start(
         address: SocketAddr,
         admits: Option<Admits>,
@@ -101,13 +97,11 @@ impl Exposition {
     }
 
     /// The address that it listens at.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The resource to fetch.
-    #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.shared.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}/metrics", self.address)
@@ -204,7 +198,6 @@ pub(crate) enum Asked {
     Nonsense,
 }
 
-/// The request, and the credentials that it brings along.
 fn request(stream: &mut impl Read) -> io::Result<(Asked, Option<Vec<u8>>)> {
     let mut text = Vec::with_capacity(1024);
     let mut piece = [0; 1024];

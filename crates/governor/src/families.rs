@@ -45,21 +45,16 @@ pub struct Family {
 
 impl Family {
     /// A value that rises and falls.
-    #[must_use]
     pub const fn gauge(name: &'static str, quantity: Quantity, help: &'static str) -> Family {
         Family { name, help, quantity, counts: false }
     }
 
     /// A value that only rises; its name ends in `_total`.
-    #[must_use]
     pub const fn counter(name: &'static str, quantity: Quantity, help: &'static str) -> Family {
         Family { name, help, quantity, counts: true }
     }
 
     /// Writes a row for each set of labels.
-    ///
-    /// # Errors
-    /// Those of the writer; a string has none.
     pub fn rows<L: EncodeLabelSet>(
         &self,
         to: &mut DescriptorEncoder<'_>,
@@ -146,7 +141,6 @@ pub fn build_info(to: &mut DescriptorEncoder<'_>) -> fmt::Result {
 }
 
 /// All that `collector` has, in the OpenMetrics text format.
-#[must_use]
 pub fn page(collector: impl Collector) -> String {
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(collector));

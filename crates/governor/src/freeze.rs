@@ -15,7 +15,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use vellum_kernel::{Cgroup, Control, Pid};
 
-/// Scans of a job that keeps forking.
 const ROUNDS_MAX: u32 = 16;
 
 /// A job could not be suspended. It runs.
@@ -41,7 +40,6 @@ pub enum FreezeError {
     Forks,
 }
 
-/// The outcome of suspending a job.
 #[derive(Debug, Default)]
 pub(crate) struct Freezer {
     stopped: Members,
@@ -87,7 +85,6 @@ impl Freezer {
         Err(FreezeError::Forks)
     }
 
-    /// Resumes everything that was suspended.
     pub(crate) fn resume(&mut self, guardian: &Guardian) {
         for (pid, started) in std::mem::take(&mut self.stopped) {
             let _ = signal(pid, started, libc::SIGCONT);
@@ -100,7 +97,6 @@ impl Freezer {
         }
     }
 
-    /// True if something is suspended.
     pub(crate) fn is_suspended(&self) -> bool {
         !self.stopped.is_empty() || self.group.is_some()
     }

@@ -33,7 +33,6 @@ use std::time::{Duration, Instant};
 use vellum_kernel::{Bytes, Pid};
 use vellum_wire::advice::Urgency;
 
-/// The longest time between two steps.
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
 /// There is no governor, and no job was touched.
@@ -188,25 +187,21 @@ impl Governor {
     }
 
     /// The state after the last decision.
-    #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
     /// Time since the governor began.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// The directory of the sockets.
-    #[must_use]
     pub fn place(&self) -> &Path {
         self.place.path()
     }
 
     /// The address of the metrics.
-    #[must_use]
     pub fn metrics(&self) -> Option<std::net::SocketAddr> {
         self.metrics.as_ref().map(MetricsServer::address)
     }

@@ -102,36 +102,30 @@ impl Guardian {
 
     /// Records that a process born at `started` is about to be stopped. False if there is no room: then it
     /// must not be.
-    #[must_use]
     pub(crate) fn will_stop(&self, pid: Pid, started: u64) -> bool {
         self.table().will_stop(pid, started)
     }
 
-    /// The process was continued, or has ended.
     pub(crate) fn continued(&self, pid: Pid) {
         self.table().continued(pid);
     }
 
     /// Records that `path` is about to be changed and was `content`. False if there is no room: then it must
     /// not be.
-    #[must_use]
     pub(crate) fn will_change(&self, path: &Path, content: &str) -> bool {
         self.table().will_change(path, content)
     }
 
     /// Records that the control group `path` is about to be made. False if there is no room: then it must
     /// not be. The group is removed when it is empty and the governor is gone.
-    #[must_use]
     pub(crate) fn will_make(&self, path: &Path) -> bool {
         self.table().will_make(path)
     }
 
-    /// The recorded state of `path`.
     pub(crate) fn was(&self, path: &Path) -> Option<String> {
         self.table().was(path)
     }
 
-    /// The file was put back.
     pub(crate) fn changed_back(&self, path: &Path) {
         self.table().changed_back(path);
     }
@@ -162,7 +156,6 @@ impl Drop for Guardian {
     }
 }
 
-/// Two guardians, and the end of the pipe that they watch.
 fn guardians(record: &Record) -> Result<([libc::pid_t; GUARDIANS], OwnedFd), GuardianError> {
     let failed = |call| GuardianError { call, source: io::Error::last_os_error() };
     let mut ends = [0; 2];
@@ -236,7 +229,6 @@ fn outlive(table: &Table) -> ! {
 }
 
 #[cfg(test)]
-/// Guardians in a directory of their own.
 pub(crate) fn alone() -> Guardian {
     let place = tempfile::tempdir().expect("a directory");
     Guardian::start(place.path()).expect("guardians").0

@@ -224,7 +224,6 @@ impl Job {
         self.restart_at
     }
 
-    /// Counts another start.
     pub(crate) fn begin_again(
         &mut self,
         groups: Option<&Path>,
@@ -349,7 +348,6 @@ impl Job {
         }
     }
 
-    /// Its claim.
     pub(crate) fn claim(&self, swap: Bytes) -> Option<Claim> {
         let refilled = self.emptied.is_some_and(|at| at.elapsed() >= REFILLED);
         let worth = self.judged.map(|(judged, _)| bytes(judged.point.pages));
@@ -368,17 +366,14 @@ impl Job {
         self.rates[0] * self.delay.seconds()
     }
 
-    /// The memory that it holds.
     pub(crate) fn resident(&self) -> Bytes {
         self.resident
     }
 
-    /// Its target.
     pub(crate) fn target(&self) -> Bytes {
         self.target
     }
 
-    /// Carries out a decision.
     pub(crate) fn obey(
         &mut self,
         decision: Decision,

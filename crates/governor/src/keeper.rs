@@ -19,9 +19,6 @@ pub struct Keeper {
 
 impl Keeper {
     /// A keeper of this process's own.
-    ///
-    /// # Errors
-    /// [`GuardianError`] if its directory, its record or its processes cannot be had.
     pub fn start() -> Result<Keeper, GuardianError> {
         let directory = place::usual().with_extension(format!("keeper-{}", std::process::id()));
         let failed = |source| GuardianError::from(("mkdir", source));
@@ -34,18 +31,12 @@ impl Keeper {
 
     /// Writes `content` to `file` while `work` runs, and restores the file then, also if this process is
     /// killed.
-    ///
-    /// # Errors
-    /// The file cannot be read or written, or there is no guardian any more.
     pub fn while_set<R>(&self, file: &Path, content: &str, work: impl FnOnce() -> R) -> io::Result<R> {
         let before = std::fs::read_to_string(file)?;
         self.while_set_from(file, before.trim(), content, work)
     }
 
     /// The same for a file that is read in another form than it is written: `before` restores it.
-    ///
-    /// # Errors
-    /// As for [`while_set`](Self::while_set).
     pub fn while_set_from<R>(
         &self,
         file: &Path,

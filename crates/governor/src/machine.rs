@@ -21,7 +21,6 @@ pub(crate) struct Memory {
     pub(crate) total: Bytes,
     /// Memory still available, with pages of files that the kernel would evict.
     pub(crate) available: Bytes,
-    /// Free swap, for anonymous memory.
     pub(crate) swap_free: Bytes,
 }
 

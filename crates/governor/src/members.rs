@@ -19,7 +19,6 @@ pub(crate) const MEMBERS_MAX: usize = 4096;
 /// The most control groups below an adopted group that are listed.
 const GROUPS_MAX: usize = 1024;
 
-/// Members of a job, by their times of birth.
 pub(crate) type Members = BTreeMap<Pid, u64>;
 
 /// All processes there are, at one moment.
@@ -55,7 +54,6 @@ impl Census {
         Census { all, children, never: [Pid::me(), guardians[0], guardians[1]] }
     }
 
-    /// The state of a process in the last scan.
     pub(crate) fn stat(&self, pid: Pid) -> Option<&Stat> {
         self.all.get(&pid)
     }
@@ -107,7 +105,6 @@ impl Census {
     }
 }
 
-/// The processes of the group `path` and those below it.
 pub(crate) fn in_group(path: &Path) -> Vec<Pid> {
     Cgroup::at(path).all_processes(GROUPS_MAX)
 }

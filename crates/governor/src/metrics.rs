@@ -41,7 +41,6 @@ pub(crate) struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Listens at `address`; port 0 takes any that is free.
     pub(crate) fn start(address: SocketAddr) -> Result<MetricsServer, MetricsError> {
         let latest: Arc<Mutex<Arc<Snapshot>>> = Arc::default();
         let theirs = Arc::clone(&latest);
@@ -53,7 +52,6 @@ impl MetricsServer {
         self.exposition.address()
     }
 
-    /// Publishes the state from now on.
     pub(crate) fn publish(&self, snapshot: &Arc<Snapshot>) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(snapshot);
     }
@@ -128,7 +126,6 @@ impl Told {
         STATE.rows(to, states)
     }
 
-    /// A row for each job that has a value.
     fn each(
         &self,
         to: &mut DescriptorEncoder<'_>,

@@ -22,7 +22,6 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A connection that begins now.
     pub(crate) fn new(stream: TcpStream) -> Peer {
         Peer { stream, began: Instant::now() }
     }

@@ -48,7 +48,6 @@ pub(crate) struct Place {
 }
 
 /// The usual directory.
-#[must_use]
 pub fn usual() -> PathBuf {
     let user = rustix::process::geteuid();
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|path| Path::new(path).is_absolute()) {
@@ -59,13 +58,11 @@ pub fn usual() -> PathBuf {
 }
 
 /// The socket for `vellum top` in `directory`.
-#[must_use]
 pub fn state_socket(directory: &Path) -> PathBuf {
     directory.join("state.sock")
 }
 
 impl Place {
-    /// Makes the directory if it is not there.
     pub(crate) fn make(asked: Option<&Path>) -> Result<Place, PlaceError> {
         let path = asked.map_or_else(usual, Path::to_path_buf);
         // Others may pass through it to a socket that lets them in; the sockets say who.

@@ -112,7 +112,6 @@ pub enum Limit {
 
 impl Limit {
     /// In words.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             Limit::None => "nothing is short",
@@ -168,7 +167,6 @@ struct Memory {
     needed: Bytes,
 }
 
-/// A job in the order of admission.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     index: usize,
@@ -186,7 +184,6 @@ struct Candidate {
 
 impl Policy {
     /// A policy under which nobody waits yet.
-    #[must_use]
     pub fn new(brake: f64, turn: Duration, bound: Duration) -> Policy {
         let jobs = Vec::new();
         Policy {
@@ -254,7 +251,6 @@ impl Policy {
     }
 
     /// The time that a job has waited; `None` if it runs.
-    #[must_use]
     pub fn waited(&self, index: usize, now: Duration) -> Option<Duration> {
         self.jobs.get(index)?.suspended_at.map(|since| now.saturating_sub(since))
     }

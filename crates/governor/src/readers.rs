@@ -6,13 +6,11 @@ use crate::{exposition, metrics};
 use std::sync::Arc;
 
 /// Parses a request for metrics: `None` if it is incomplete, else true if its resource is the metrics.
-#[must_use]
 pub fn request(bytes: &[u8]) -> Option<bool> {
     exposition::asked(bytes).map(|(asked, _)| asked == exposition::Asked::Metrics)
 }
 
 /// A state as metrics.
-#[must_use]
 pub fn metrics(snapshot: Snapshot) -> String {
     metrics::render(&Arc::new(snapshot))
 }

@@ -30,7 +30,6 @@ use vellum_kernel::{Pid, started_ticks};
 pub(crate) const STOPPED_MAX: usize = 16_384;
 /// The most files that can be changed, and groups made, at once.
 pub(crate) const FILES_MAX: usize = 768;
-/// The guardians of a governor.
 pub(crate) const GUARDIANS: usize = 2;
 /// The longest path of a file to put back, and the longest content.
 pub(crate) const PATH_BYTES: usize = 512;
@@ -89,7 +88,6 @@ pub struct Recovered {
 
 impl Recovered {
     /// True if there was anything to do.
-    #[must_use]
     pub fn is_something(&self) -> bool {
         *self != Recovered::default()
     }
@@ -230,7 +228,6 @@ impl Table {
         })
     }
 
-    /// The process was continued, or has ended.
     pub(crate) fn continued(&self, pid: Pid) {
         for entry in self.stopped.iter().filter(|entry| entry.pid.load(Ordering::Relaxed) == pid.0) {
             entry.pid.store(0, Ordering::Release);
@@ -247,14 +244,12 @@ impl Table {
         self.enter(MADE, path, "")
     }
 
-    /// The recorded state of `path`.
     pub(crate) fn was(&self, path: &Path) -> Option<String> {
         let entry = self.entries(CHANGED, path.as_os_str().as_encoded_bytes()).next()?;
         let bytes = entry.content.iter().map(|byte| byte.load(Ordering::Relaxed));
         Some(bytes.take_while(|byte| *byte != 0).map(char::from).collect())
     }
 
-    /// The file was put back.
     pub(crate) fn changed_back(&self, path: &Path) {
         if let Some(entry) = self.entries(CHANGED, path.as_os_str().as_encoded_bytes()).next() {
             entry.kind.store(FREE, Ordering::Release);

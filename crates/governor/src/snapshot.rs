@@ -58,7 +58,6 @@ impl State {
     pub const ALL: [State; 4] = [State::Running, State::Suspended, State::Waiting, State::Ended];
 
     /// In a word.
-    #[must_use]
     pub fn word(self) -> &'static str {
         match self {
             State::Running => "running",

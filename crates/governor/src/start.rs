@@ -35,7 +35,6 @@ pub enum StartError {
 /// The governor's parts of a job's start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
-    /// The advice socket.
     pub(crate) advice: Option<&'a Path>,
     /// Vellum's library, for jobs that run on it.
     pub(crate) library: Option<&'a Path>,
@@ -43,7 +42,6 @@ pub(crate) struct Given<'a> {
     pub(crate) group: Option<&'a Path>,
 }
 
-/// Starts the program.
 pub(crate) fn start(config: &CommandConfig, given: Given<'_>) -> Result<Child, StartError> {
     let (program, arguments) = config.argv.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
     let failed = |source| StartError::Program { program: program.to_owned(), source };

@@ -31,9 +31,6 @@ pub struct Stop {
 impl Stop {
     /// Holds them back from now on. To be called while this process has one thread: others made later inherit
     /// it.
-    ///
-    /// # Errors
-    /// [`StopError`] where the system refuses.
     pub fn hold() -> Result<Stop, StopError> {
         let failed = |call| StopError { call, source: io::Error::last_os_error() };
         // SAFETY: a sigset_t is plain data, initialised by sigemptyset before use; the sets live across the
@@ -60,13 +57,11 @@ impl Stop {
     }
 
     /// Sleeps for `time`. Whether the end was asked for.
-    #[must_use]
     pub fn wait(&self, time: Duration) -> bool {
         self.wait_with(time, None)
     }
 
     /// The same, but only until one of `others` can be read.
-    #[must_use]
     pub fn wait_with<'a>(&'a self, time: Duration, others: impl IntoIterator<Item = BorrowedFd<'a>>) -> bool {
         let limit = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
         let others = others.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));

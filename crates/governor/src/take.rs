@@ -47,7 +47,6 @@ pub(crate) enum Means {
     Nothing,
 }
 
-/// Which memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     /// Pages not referenced for this wall-clock time, by generations. Without generations: mappings without
@@ -146,12 +145,10 @@ impl Means {
 }
 
 /// True if we may page out other processes' memory.
-#[must_use]
 pub fn may_page_out() -> bool {
     has_capability(SYS_NICE) && has_capability(SYS_PTRACE)
 }
 
-/// The members' resident memory, exactly.
 fn resident(members: &Members) -> Bytes {
     let of = |pid: &Pid| Some(statm_resident(&std::fs::read(pid.file("statm")).ok()?)?.0);
     members.keys().filter_map(of).sum()

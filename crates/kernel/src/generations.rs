@@ -110,9 +110,6 @@ pub struct GroupGenerations {
 }
 
 /// Tests if generations can be read and aged here.
-///
-/// # Errors
-/// The reason, and the remedy.
 pub fn available() -> Result<(), String> {
     let enabled = std::fs::read_to_string(ENABLED)
         .map_err(|why| format!("{ENABLED}: {why}; it needs Linux 6.1 with CONFIG_LRU_GEN"))?;
@@ -134,9 +131,6 @@ pub fn available() -> Result<(), String> {
 
 impl GroupGenerations {
     /// The generations of the control group of version 2 with this directory.
-    ///
-    /// # Errors
-    /// Why that cannot be, in words.
     pub fn of(directory: &Path) -> Result<GroupGenerations, String> {
         available()?;
         let mounts = crate::text("/proc/self/mountinfo").unwrap_or_default();
@@ -155,9 +149,6 @@ impl GroupGenerations {
     }
 
     /// All its lists.
-    ///
-    /// # Errors
-    /// The file cannot be read.
     pub fn lists(&self) -> io::Result<Vec<List>> {
         Ok(parse(&std::fs::read_to_string(&self.file)?, &self.path))
     }

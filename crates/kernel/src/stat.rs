@@ -27,9 +27,6 @@ impl Pid {
     }
 
     /// Every process that `/proc` lists.
-    ///
-    /// # Errors
-    /// [`Unreadable`] if `/proc` cannot be read.
     pub fn all() -> Result<impl Iterator<Item = Pid>, Unreadable> {
         let entries =
             std::fs::read_dir("/proc").map_err(|source| Unreadable { path: "/proc".into(), source })?;

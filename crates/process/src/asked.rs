@@ -108,9 +108,6 @@ impl Asked {
     }
 
     /// Withdraws the pending request, if there is one.
-    ///
-    /// # Errors
-    /// That it has ended.
     pub fn withdraw(&self) -> Result<(), AskError> {
         Ok(self.write(HeapDoor::ASK_AT, &[0])?)
     }
@@ -124,17 +121,11 @@ impl Asked {
     }
 
     /// The mode that the process is in, as [`vellum_wire::door`] numbers them.
-    ///
-    /// # Errors
-    /// That it has ended.
     pub fn mode(&self) -> Result<u8, AskError> {
         Ok(self.byte(HeapDoor::MODE_AT)?)
     }
 
     /// True if it has served the last request.
-    ///
-    /// # Errors
-    /// The reason why it could not, or the end of the process.
     pub fn answer(&self) -> Result<bool, AskError> {
         let mut bytes = [0; 4];
         let read = self.memory.read_exact_at(&mut bytes, self.door + HeapDoor::ANSWER_AT as u64);

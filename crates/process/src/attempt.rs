@@ -5,9 +5,6 @@ use vellum_kernel::{Cgroup, GroupError, Version};
 
 /// Makes a memory group, called `name` and our process id, and removes it. Returns the version of control
 /// groups.
-///
-/// # Errors
-/// [`GroupError`].
 pub fn attempt_group(name: &str) -> Result<Version, GroupError> {
     let group = Cgroup::make(name)?;
     let path = group.path();

@@ -41,9 +41,6 @@ pub struct Interrupt {
 
 impl Interrupt {
     /// Begins to catch them. A signal that was ignored (as under `nohup`) stays ignored.
-    ///
-    /// # Errors
-    /// When the kernel refuses `sigaction`.
     pub fn catch() -> io::Result<Interrupt> {
         ARRIVED.store(0, SeqCst);
         LAST.store(0, SeqCst);

@@ -39,14 +39,12 @@ pub fn is_jit_map(path: &Path) -> bool {
     path.parent() == Some(Path::new("/tmp")) && pid().is_some_and(|pid| pid.parse::<u32>().is_ok())
 }
 
-/// Functions by where they start.
 #[derive(Debug, Default)]
 pub(crate) struct JitMap {
     functions: BTreeMap<u64, (u64, String)>,
 }
 
 impl JitMap {
-    /// The list in a file; empty if it cannot be read.
     pub(crate) fn open(path: &Path) -> JitMap {
         // Another file may be there by now, such as a pipe that would be waited for.
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;

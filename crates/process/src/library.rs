@@ -41,18 +41,12 @@ pub struct LibraryError {
 }
 
 /// The library's absolute path.
-///
-/// # Errors
-/// When it is in none of these places.
 pub fn find(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
     let cure = "./build makes it: put it beside this command, or name it with --lib or VELLUM_LIB";
     find_named(NAME, asked, "VELLUM_LIB").map_err(|looked| LibraryError { name: NAME, looked, cure })
 }
 
 /// The recorder's absolute path.
-///
-/// # Errors
-/// As for [`find`].
 pub fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
     let cure = "./build makes it: put it beside this command, or name it with --recorder or VELLUM_COST_LIB";
     find_named(RECORDER, asked, "VELLUM_COST_LIB").map_err(|looked| LibraryError {
@@ -63,9 +57,6 @@ pub fn find_recorder(asked: Option<&Path>) -> Result<PathBuf, LibraryError> {
 }
 
 /// The absolute path of the folder with `libgc.so.1` in it.
-///
-/// # Errors
-/// As for [`find`].
 pub fn find_libgc() -> Result<PathBuf, LibraryError> {
     let looked = candidates(&own_directory(), "libgc");
     let has_it = |folder: &PathBuf| folder.join("libgc.so.1").is_file();
@@ -78,9 +69,6 @@ pub fn find_libgc() -> Result<PathBuf, LibraryError> {
 }
 
 /// The program `name` that comes with this one. An error ends with `cure`: what builds it.
-///
-/// # Errors
-/// As for [`find`].
 pub fn find_program(name: &'static str, cure: &'static str) -> Result<PathBuf, LibraryError> {
     let looked = candidates(&own_directory(), name);
     let found = looked.iter().find_map(|path| canonical_file(path));
@@ -134,9 +122,6 @@ fn has_threads_apart(version: &str) -> bool {
 
 /// A path to `library` without colons and blanks, which separate the parts of `LD_PRELOAD`:
 /// [`for_every_machine`], or a link in `folder`.
-///
-/// # Errors
-/// When the link cannot be made.
 pub fn preloadable(library: &Path, folder: &Path) -> std::io::Result<PathBuf> {
     let splits = |b: &u8| *b == b':' || b.is_ascii_whitespace();
     let Some(name) = library.file_name().filter(|_| library.as_os_str().as_bytes().iter().any(splits)) else {
@@ -150,7 +135,6 @@ pub fn preloadable(library: &Path, folder: &Path) -> std::io::Result<PathBuf> {
     }
 }
 
-/// The path of library `name`, or where it was looked for.
 fn find_named(name: &str, asked: Option<&Path>, variable: &str) -> Result<PathBuf, Vec<PathBuf>> {
     let from_env = std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(asked) = asked.or(from_env.as_deref()) {

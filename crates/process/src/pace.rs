@@ -26,7 +26,6 @@ const GROWTH: u32 = 8192;
 const GROWN_MAX: Duration = Duration::from_millis(100);
 /// The shortest time for a rate: CPU time has a resolution of 10 ms.
 const RATE_WINDOW: Duration = Duration::from_millis(200);
-/// Weight of the newest cost in the running average.
 const NEWEST: f64 = 0.25;
 
 /// Decides the interval from the cost of looking and the job's appetite for CPU.

@@ -102,7 +102,6 @@ impl std::fmt::Debug for Symbols {
 
 struct Module {
     standing: Standing,
-    /// Debug information, if there is any.
     lines: Option<Loader>,
     /// The file's own symbols, read when first needed.
     own: OnceCell<Option<Loader>>,
@@ -113,14 +112,12 @@ struct Module {
     rules: HashMap<u64, Option<Rule>>,
 }
 
-/// A loaded part of a file.
 struct Segment {
     offset: u64,
     address: u64,
     bytes: u64,
 }
 
-/// The unwinding sections.
 struct Unwind {
     index: Vec<u8>,
     index_at: u64,

@@ -259,7 +259,6 @@ impl Tree {
         found
     }
 
-    /// The children of the processes above us.
     fn listed_above(&mut self) -> HashSet<Pid> {
         let mut pids = HashSet::new();
         for path in std::mem::take(&mut self.above) {
@@ -336,7 +335,6 @@ impl Tree {
     }
 }
 
-/// Reads `file` from its beginning into `text`.
 fn read_again<'a>(text: &'a mut Vec<u8>, file: &File) -> Option<&'a [u8]> {
     let mut filled = 0;
     text.resize(text.capacity(), 0);
@@ -362,7 +360,6 @@ impl Files {
     }
 }
 
-/// Every process's parent, by a walk over the whole of `/proc`.
 fn parents() -> Vec<(Pid, Pid)> {
     let all = Pid::all().into_iter().flatten();
     all.filter_map(|pid| Some((pid, pid.stat()?.parent))).collect()

@@ -64,7 +64,6 @@ const PRECISION: u64 = PAGE_BYTES;
 /// What a job held and moved, whatever the curve says.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
-    /// Its user CPU time.
     pub(super) watched: Duration,
     /// The most it held, shared text included.
     pub(super) peak: Bytes,
@@ -75,7 +74,6 @@ pub(super) struct Held {
     pub(super) transferred: Bytes,
     /// What they read by calls since the watch began.
     pub(super) read_since: Bytes,
-    /// Page cache of its files.
     pub(super) files: Bytes,
     /// The kernel's memory, as far as that was seen.
     pub(super) kernel: Bytes,
@@ -112,7 +110,6 @@ pub(super) struct Cost {
 }
 
 impl Known<'_> {
-    /// The limit under which nothing has to leave.
     pub(super) fn all(&self) -> Bytes {
         Bytes(self.held.peak.0 + self.kernel())
     }
@@ -192,7 +189,6 @@ impl Known<'_> {
         own + streams.max(self.cache())
     }
 
-    /// The page cache that it needs.
     pub(super) fn cache(&self) -> u64 {
         let (files, read) = (self.held.files.0, self.held.read_since.0);
         let again = read.saturating_sub(files);

@@ -35,7 +35,6 @@ const CLEAR_NS: f64 = 90.0;
 const CALL_NS: f64 = 15_000.0;
 /// The full cost of watching, over the part that the account has.
 const UNSEEN: f64 = 1.8;
-/// The weight of the newest measurement.
 const NEWEST: f64 = 0.3;
 /// How many times what the budget pays the first cycle, and the second, may have cost.
 const BURST: [f64; 2] = [10.0, 5.0];
@@ -61,7 +60,6 @@ pub(crate) struct Parts {
 pub(crate) struct Budget {
     /// What the account may reach.
     parts: Parts,
-    /// Our own CPU time so far.
     pub(crate) cpu: Duration,
     /// The job's time that we caused it to spend.
     pub(crate) imposed: Duration,
@@ -74,7 +72,6 @@ pub(crate) struct Budget {
 /// How much time has passed, or is to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
-    /// The job's user CPU time.
     pub(crate) clock: Duration,
     /// Wall-clock time.
     pub(crate) wall: Duration,
@@ -115,7 +112,6 @@ impl Budget {
         Budget { parts, cpu, imposed, clear_ns: CLEAR_NS, count_ns, cycles: 0 }
     }
 
-    /// All that was spent.
     pub(crate) fn spent(&self) -> Duration {
         self.cpu + self.imposed
     }
@@ -155,7 +151,6 @@ impl Budget {
         asked.find(|asked| *asked >= needed).unwrap_or(needed)
     }
 
-    /// What a cycle costs, in seconds.
     fn cost(&self, size: Size, cycle: Plan) -> f64 {
         let Plan { looks, clearings, looks_clear, .. } = cycle;
         let (looks, clearings) = (f64::from(looks), f64::from(clearings));
@@ -184,12 +179,10 @@ impl Budget {
         Passed { clock: at(self.parts.share, ahead.clock), wall: at(self.parts.idle, ahead.wall) }
     }
 
-    /// A clearing took this.
     pub(crate) fn cleared(&mut self, entries: f64, cpu: Duration) {
         learn(&mut self.clear_ns, self.cycles, entries, cpu);
     }
 
-    /// A count took this.
     pub(crate) fn counted(&mut self, entries: f64, cpu: Duration) {
         learn(&mut self.count_ns, self.cycles, entries, cpu);
     }

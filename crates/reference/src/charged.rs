@@ -37,7 +37,6 @@ pub(crate) struct Charged {
 }
 
 impl Charged {
-    /// Looks at all processes of the job.
     pub(crate) fn look(&mut self, target: &Target, job: impl Iterator<Item = Pid>) {
         let (mut left, mut kernel) = (DESCRIPTORS_MAX, Bytes(0));
         for pid in job {
@@ -53,7 +52,6 @@ impl Charged {
         self.kernel = self.kernel.max(kernel);
     }
 
-    /// Page cache of its files.
     pub(crate) fn files(&self) -> Bytes {
         self.files.values().copied().sum()
     }

@@ -93,7 +93,6 @@ pub struct DelayError {
 
 impl Delay {
     /// S as it was given.
-    #[must_use]
     pub fn given(delay: Duration) -> Delay {
         let ns = delay.as_nanos() as f64;
         Delay { mean_ns: ns, median_ns: ns, out_ns: ns / 2.0, faults: 0, device: Device::Given }
@@ -101,9 +100,6 @@ impl Delay {
 
     /// S, measured: from swap if there is any, else from the disk. Takes up to a second, little of it on the
     /// processor.
-    ///
-    /// # Errors
-    /// [`DelayError`] if there is neither swap nor a directory on a disk that may be written to.
     pub fn measure() -> Result<Delay, DelayError> {
         let name = vellum_kernel::machine::first_swap();
         if let Some(name) = &name

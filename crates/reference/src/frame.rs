@@ -111,7 +111,6 @@ fn uncorrected() -> f64 {
 }
 
 /// A curve's windows, in bytes and seconds.
-#[must_use]
 pub fn windows(curve: &vellum_workset::Curve) -> Vec<Window> {
     let window = |point: &vellum_workset::Point| Window {
         window_ns: point.window as u64,
@@ -123,7 +122,6 @@ pub fn windows(curve: &vellum_workset::Curve) -> Vec<Window> {
 
 impl Frame {
     /// True if the watch has been long enough for a recommendation.
-    #[must_use]
     pub fn is_enough(&self) -> bool {
         self.cycles >= CYCLES_MIN && self.clock_ns as f64 * MARGIN >= self.enough_ns as f64
     }
@@ -131,7 +129,6 @@ impl Frame {
 
 impl Watcher {
     /// The watch as it stands, with what it means at `delay`, if S is known.
-    #[must_use]
     pub fn frame(&self, delay: Option<&Delay>) -> Frame {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (latest, cost) = (self.latest(), self.cost());

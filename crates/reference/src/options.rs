@@ -90,9 +90,6 @@ pub enum WatchError {
 
 impl Options {
     /// True if there can be a watch by these.
-    ///
-    /// # Errors
-    /// [`WatchError`] for the first that is out of bounds.
     pub fn check(&self) -> Result<(), WatchError> {
         let part = |part: f64| part > 0.0 && part <= 1.0;
         if !(DELTA_MIN..=DELTA_MAX).contains(&self.delta) {

@@ -10,7 +10,6 @@ use std::collections::HashMap;
 const STRATA: usize = 64;
 
 /// The types of a kernel: where a member of a structure is, its size, a constant and a function.
-#[must_use]
 pub fn btf(bytes: &[u8]) -> [Option<u32>; 4] {
     let Some(btf) = Btf::parse(bytes) else { return [None; 4] };
     let offset = btf.offset("s", "c").map(i32::unsigned_abs);

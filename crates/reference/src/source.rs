@@ -55,7 +55,6 @@ impl SourceKind {
         [SourceKind::PageTables, SourceKind::AccessedBits, SourceKind::Damon, SourceKind::Generations];
 
     /// The name in reports and options.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             SourceKind::PageTables => "page-tables",
@@ -66,7 +65,6 @@ impl SourceKind {
     }
 
     /// What is read, in words.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             SourceKind::PageTables => "accessed bits (clear_refs, page tables read by BPF)",
@@ -92,7 +90,6 @@ impl SourceChoice {
     pub const AUTO: &str = "auto";
 
     /// The source; `None` leaves the choice to the watch.
-    #[must_use]
     pub fn kind(self) -> Option<SourceKind> {
         self.0
     }
@@ -231,9 +228,6 @@ pub trait Source: Send + std::fmt::Debug {
     fn count(&mut self, job: &[Pid]) -> Result<Done, SourceError>;
 
     /// The counts that need no clearing: all but `referenced`.
-    ///
-    /// # Errors
-    /// As for [`clear`](Self::clear).
     fn size(&mut self, job: &[Pid]) -> Result<Done, SourceError> {
         self.count(job)
     }
@@ -296,9 +290,6 @@ pub trait PerProcess: Send + std::fmt::Debug {
     fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError>;
 
     /// What the process has referenced since it was cleared, or since it began if it never was.
-    ///
-    /// # Errors
-    /// As for [`clear`](Self::clear).
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError>;
 
     /// A look at a whole job begins, which has these processes.

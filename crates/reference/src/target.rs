@@ -53,9 +53,6 @@ pub enum TargetError {
 
 impl Target {
     /// One process and its descendants.
-    ///
-    /// # Errors
-    /// [`TargetError::NoProcess`] if it is not there.
     pub fn process(pid: Pid) -> Result<Target, TargetError> {
         if pid.is_alive() { Ok(Target::Processes(vec![pid])) } else { Err(TargetError::NoProcess(pid)) }
     }
@@ -68,9 +65,6 @@ impl Target {
 
     /// All processes of a name, as one job, and their descendants. Root finds everybody's, another user only
     /// his own.
-    ///
-    /// # Errors
-    /// [`TargetError::NoName`] if there is none.
     pub fn named(name: &str) -> Result<Target, TargetError> {
         let user = rustix::process::geteuid();
         let mine = |pid: &Pid| {
@@ -87,9 +81,6 @@ impl Target {
     }
 
     /// A control group, by its directory.
-    ///
-    /// # Errors
-    /// [`TargetError::Cgroup`] if its processes cannot be listed.
     pub fn cgroup(path: &Path) -> Result<Target, TargetError> {
         let path = path.to_owned();
         match Cgroup::at(&path).processes() {

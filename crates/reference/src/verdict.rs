@@ -128,14 +128,12 @@ pub struct Verdict {
 
 impl Watcher {
     /// What the history so far means at this S; `None` while there is no curve.
-    #[must_use]
     pub fn verdict(&self, delay: &Delay) -> Option<Verdict> {
         self.with_seen(|seen| Verdict::of(seen, delay))
     }
 
     /// The memory to give at this S, and two thirds of it, each with its slowdown: the part of the verdict
     /// that takes little time to find. `None` while there is no curve.
-    #[must_use]
     pub fn advised(&self, delay: &Delay) -> Option<[Limit; 2]> {
         self.with_seen(|seen| {
             let known = seen.known(&seen.history.mean()?, delay);
@@ -146,19 +144,16 @@ impl Watcher {
 
     /// The knee at this S, without the interval around it, which takes longer to find. `None` while there is
     /// no curve.
-    #[must_use]
     pub fn knee(&self, delay: &Delay) -> Option<Knee> {
         self.with_seen(|seen| Some(Knee::new(&knee(&seen.history.mean()?, &seen.demand(delay)), None)))
     }
 
     /// What a limit of `bytes` costs at this S; `None` while there is no curve.
-    #[must_use]
     pub fn cost_of(&self, bytes: u64, delay: &Delay) -> Option<Limit> {
         self.with_seen(|seen| Some(seen.known(&seen.history.mean()?, delay).at(Bytes(bytes))))
     }
 
     /// The limit under which nothing has to leave at this S; `None` while there is no curve.
-    #[must_use]
     pub fn all(&self, delay: &Delay) -> Option<u64> {
         self.with_seen(|seen| Some(seen.known(&seen.history.mean()?, delay).all().0))
     }
@@ -203,7 +198,6 @@ const BY_AGE_MIN: Duration = Duration::from_secs(60);
 
 impl Watcher {
     /// The memory to give by the longest age known; `None` while none of a minute or more is.
-    #[must_use]
     pub fn give_by_age(&self) -> Option<ByAge> {
         let (age, aged) = self.ages().last().filter(|(age, _)| *age >= BY_AGE_MIN)?;
         let nothing = History::new(Vec::new(), 1.0);
@@ -227,7 +221,6 @@ impl Watcher {
 struct Seen<'a> {
     /// The cycles looked at.
     history: &'a History,
-    /// All of its time.
     stretches: &'a History,
     /// A nanosecond, unavoidable.
     first_references: f64,

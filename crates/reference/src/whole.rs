@@ -35,7 +35,6 @@ pub(super) struct Whole {
 }
 
 impl Whole {
-    /// Nothing watched yet, at these windows.
     pub(super) fn new(windows: Vec<f64>, from: Duration) -> Whole {
         Whole { stretches: History::new(windows, 1.0), latest: None, until: from }
     }
@@ -60,7 +59,6 @@ impl Whole {
         }
     }
 
-    /// Every stretch so far, in order.
     pub(super) fn stretches(&self) -> &History {
         &self.stretches
     }

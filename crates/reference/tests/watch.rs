@@ -11,12 +11,13 @@
 //! Truth does not depend on when a cycle begins, on the machine's load or on its speed; nor does the test.
 
 use std::io::{BufRead, BufReader, Lines};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use vellum_kernel::Pid;
 use vellum_reference::{Availability, Event, Grain, Options, SourceKind, Target, Watcher};
+use vellum_skip::Group;
 use vellum_workset::Curve;
 
 const PAGE: usize = 4096;
@@ -129,15 +130,10 @@ impl Walker {
     fn start_in(group: Option<&Group>, huge: bool) -> Walker {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let program = std::env::current_exe().unwrap();
-        let mut command = match group {
-            None => Command::new(&program),
-            Some(group) => {
-                let mut command = Command::new("sh");
-                let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", group.path.display());
-                command.args(["-c", &enter, "sh"]).arg(&program);
-                command
-            }
-        };
+        let mut command = Command::new(&program);
+        if let Some(group) = group {
+            group.confine(&mut command);
+        }
         command.args(["--exact", "walker", "--ignored", "--nocapture"]).stdout(Stdio::piped());
         if huge {
             command.env("WALKER_HUGE", "1");
@@ -157,35 +153,6 @@ impl Drop for Walker {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// A control group of version 2 with memory of its own, removed when dropped.
-struct Group {
-    path: PathBuf,
-}
-
-impl Group {
-    /// `None` where none can be made.
-    fn make(name: &str) -> Option<Group> {
-        let path = Path::new("/sys/fs/cgroup").join(format!("vellum-{name}-{}", std::process::id()));
-        if std::fs::create_dir(&path).is_err() || !path.join("memory.reclaim").exists() {
-            // Something else may be mounted there.
-            let _ = std::fs::remove_dir(&path);
-            vellum_skip::skip("no control group of version 2 with memory of its own can be made here");
-            return None;
-        }
-        Some(Group { path })
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // The last process is gone, and the kernel may take a moment to agree.
-        let began = Instant::now();
-        while std::fs::remove_dir(&self.path).is_err() && began.elapsed() < Duration::from_secs(10) {
-            std::thread::sleep(Duration::from_millis(10));
-        }
     }
 }
 
@@ -292,9 +259,12 @@ fn alone_the_curve_by_generations_of_a_control_group_is_within_two_percent() {
         Availability::Usable => {}
         why => return vellum_skip::skip(format_args!("no generations can be read here: {why:?}")),
     }
-    let Some(group) = Group::make("generations") else { return };
+    let group = match Group::of_groups() {
+        Ok(group) if group.path().join("memory.reclaim").exists() => group,
+        _ => return vellum_skip::skip("no control group of version 2 with memory can be made here"),
+    };
     let walker = Walker::start_in(Some(&group), false);
-    let target = Target::cgroup(&group.path).unwrap();
+    let target = Target::cgroup(group.path()).unwrap();
     the_curve_is_within(WITHIN, &walker, &target, SourceKind::Generations);
     // The group is the walker's own, which may as well be named itself.
     let process = Watcher::new(Target::process(walker.pid()).unwrap(), eagerly_by(SourceKind::Generations));

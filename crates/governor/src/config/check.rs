@@ -41,7 +41,6 @@ pub(super) struct Checker<'a> {
     pub(super) folder: &'a Path,
 }
 
-/// Defaults for values that jobs do not set.
 struct Usual {
     delta: Duration,
     alpha: f64,

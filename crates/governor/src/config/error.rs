@@ -39,7 +39,6 @@ impl Place<'_> {
         ConfigError::Line { path: self.path.to_path_buf(), line, reason }
     }
 
-    /// The parser's error.
     pub(super) fn toml(&self, error: &toml::de::Error) -> ConfigError {
         let message = error.message().trim().replace('\n', ", ");
         self.error(&error.span().unwrap_or(0..0), message)

@@ -45,7 +45,6 @@ pub enum Budget {
 
 impl Budget {
     /// The budget on a machine with `total` bytes.
-    #[must_use]
     pub fn of(self, total: Bytes) -> Bytes {
         match self {
             Budget::Bytes(bytes) => bytes,

@@ -14,7 +14,6 @@ pub(super) struct Table {
     pub(super) jobs: Vec<Spanned<Job>>,
 }
 
-/// The settings for all jobs.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Governor {

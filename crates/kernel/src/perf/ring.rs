@@ -105,7 +105,6 @@ impl Ring {
         }
     }
 
-    /// Copies `bytes` bytes of data from position `at`.
     fn copy(&self, at: u64, bytes: usize, into: &mut Vec<u8>) {
         let size = self.pages * page();
         let start = at as usize % size;

@@ -48,9 +48,6 @@ pub struct Generations {
 
 impl Generations {
     /// Those of the target's control group: the one it is, or the one that its processes have to themselves.
-    ///
-    /// # Errors
-    /// Why there is none, or it cannot be read, and what to do.
     pub fn of(target: &Target) -> Result<Generations, String> {
         generations::available()?;
         let directory = match target {

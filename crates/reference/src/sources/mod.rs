@@ -80,7 +80,6 @@ fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
 impl SourceKind {
     /// True if this machine, and this process's privilege, allow it. Only looks. Of
     /// [`SourceKind::Generations`] it cannot say whether the job to watch is a control group.
-    #[must_use]
     pub fn availability(self) -> Availability {
         let usable =
             |found: Result<(), String>| found.map_or_else(Availability::Absent, |()| Availability::Usable);

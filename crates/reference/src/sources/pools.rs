@@ -22,7 +22,6 @@ use std::collections::HashMap;
 use vellum_kernel::Bytes;
 use vellum_kernel::mapping::Mapping;
 
-/// A mapping that is shared.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shared<'a> {
     pub(super) mapping: Mapping<'a>,

@@ -72,9 +72,6 @@ impl Remedy {
 }
 
 /// True if a page that has just been written says so in `/proc/self/pagemap`.
-///
-/// # Errors
-/// Where that file cannot be read.
 pub fn has_soft_dirty() -> io::Result<bool> {
     const PAGE: usize = vellum_sys::PAGE;
     let mut memory = vec![0u8; 2 * PAGE];

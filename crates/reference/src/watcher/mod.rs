@@ -228,14 +228,12 @@ impl Watcher {
     }
 
     /// The samples so far.
-    #[must_use]
     pub fn history(&self) -> &History {
         &self.history
     }
 
     /// The mean curve, windows in nanoseconds of user CPU time and pages of [`PAGE_BYTES`]; before the first
     /// cycle has ended, what it knows already. `None` with less than that.
-    #[must_use]
     pub fn curve(&self) -> Option<Curve> {
         self.known().mean()
     }
@@ -252,25 +250,21 @@ impl Watcher {
     }
 
     /// The source in use.
-    #[must_use]
     pub fn source(&self) -> SourceKind {
         self.source.kind()
     }
 
     /// The known error of the source's counts on this machine.
-    #[must_use]
     pub fn caveat(&self) -> Option<&'static str> {
         self.source.caveat()
     }
 
     /// How it watches.
-    #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
     /// What is watched.
-    #[must_use]
     pub fn target(&self) -> &Target {
         self.job.target()
     }
@@ -281,7 +275,6 @@ impl Watcher {
     }
 
     /// The job's user CPU time since the watch began.
-    #[must_use]
     pub fn clock(&self) -> Duration {
         self.job.clock()
     }
@@ -289,7 +282,6 @@ impl Watcher {
     /// First references for each nanosecond of user CPU time, in pages: the kernel's minor faults, or the
     /// growth of resident memory if that is more, as where a fault brings a huge page. Pages resident already
     /// cause neither, so these come whatever the memory.
-    #[must_use]
     pub fn first_references(&self) -> f64 {
         let clock = self.job.clock().as_nanos() as f64;
         let pages = self.job.minor_faults().max(self.job.grown().0 / PAGE_BYTES);
@@ -297,7 +289,6 @@ impl Watcher {
     }
 
     /// The job's resident memory: at the last look, or, before the first, by a file that is cheaper to read.
-    #[must_use]
     pub fn resident(&self) -> Bytes {
         let resident_of = |member: &crate::job::Member| member.resident;
         match self.latest.resident {
@@ -307,7 +298,6 @@ impl Watcher {
     }
 
     /// The job's memory at the last look.
-    #[must_use]
     pub fn latest(&self) -> Count {
         self.latest
     }
@@ -328,13 +318,11 @@ impl Watcher {
     }
 
     /// True if it runs and has become larger lately: then it needs at least what it holds.
-    #[must_use]
     pub fn is_growing(&self) -> bool {
         !self.ended && self.growth.is_growing(self.job.clock(), self.peak)
     }
 
     /// By what the curve was corrected; 1 if it was not.
-    #[must_use]
     pub fn correction(&self) -> f64 {
         self.correction
     }
@@ -358,13 +346,11 @@ impl Watcher {
     }
 
     /// The most resident and swapped memory that was seen at any time.
-    #[must_use]
     pub fn peak(&self) -> Bytes {
         if self.peak == Bytes(0) { self.job.resident() } else { self.peak }
     }
 
     /// In which pages the answer is.
-    #[must_use]
     pub fn grain(&self) -> Grain {
         let huge = self.latest.huge.0 as f64 / (self.latest.resident.0.max(1)) as f64;
         match huge {
@@ -375,19 +361,16 @@ impl Watcher {
     }
 
     /// Wall-clock time from the beginning of the watch to the first curve; `None` while there is none.
-    #[must_use]
     pub fn first_curve(&self) -> Option<Duration> {
         self.first_curve
     }
 
     /// For how long the watch has gone on.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.began.elapsed()
     }
 
     /// What it has cost.
-    #[must_use]
     pub fn cost(&self) -> Cost {
         let clock = self.job.clock().as_secs_f64();
         let wall = self.elapsed();
@@ -459,13 +442,11 @@ impl Watcher {
     }
 
     /// The part of a processor that the job uses, lately; more than 1 for one that uses several.
-    #[must_use]
     pub fn rate(&self) -> f64 {
         self.rate.max(RATE_MIN)
     }
 
     /// True if a cycle is under way: accessed bits that others clear then would count as idle pages.
-    #[must_use]
     pub fn in_cycle(&self) -> bool {
         self.cycle.is_some()
     }

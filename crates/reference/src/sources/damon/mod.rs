@@ -134,7 +134,6 @@ impl Damon {
         Ok(areas(&maps, |start| weights.get(&start).copied()))
     }
 
-    /// What the processes hold.
     fn held(&mut self, job: &[Pid]) -> Result<(Count, usize), SourceError> {
         let (mut held, mut reached) = (Count::default(), 0);
         self.aside.begin(job);

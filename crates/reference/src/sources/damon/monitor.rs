@@ -52,9 +52,6 @@ pub(super) const TRIES: u32 = 100;
 pub(super) const BETWEEN: Duration = Duration::from_millis(10);
 
 /// True if a monitor of our own can be had here. Changes nothing.
-///
-/// # Errors
-/// Why not, and what to do.
 pub(in crate::sources) fn available() -> Result<(), String> {
     let number = Path::new(KDAMONDS).join("nr_kdamonds");
     let there = std::fs::read_to_string(&number)

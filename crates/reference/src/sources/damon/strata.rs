@@ -20,7 +20,6 @@ use vellum_kernel::mapping::{Mapping, mappings, smaps};
 /// A stratum: from and to, in bytes.
 pub(crate) type Stratum = (u64, u64);
 
-/// Memory that a process has mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Area {
     pub(crate) start: u64,

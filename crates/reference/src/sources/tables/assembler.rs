@@ -107,7 +107,6 @@ impl Code {
         self.instructions.push(u64::from(high) << 32);
     }
 
-    /// Any number.
     pub(super) fn number(&mut self, to: Reg, number: u64) {
         self.wide(to, 0, number as u32, (number >> 32) as u32);
     }

@@ -46,9 +46,6 @@ pub struct PageTables {
 
 impl PageTables {
     /// Loads the program into the kernel, where it stays for as long as this lives.
-    ///
-    /// # Errors
-    /// Why this kernel, or this process's privilege, does not allow it.
     pub fn open() -> Result<PageTables, String> {
         let reader = Reader::open()?;
         Ok(PageTables { clearing: Clearing::new(), reader, aside: Aside::default() })

@@ -18,7 +18,6 @@ const LOG_BYTES: usize = 1 << 16;
 const AGREE_WITHIN: f64 = 0.05;
 const AGREE_BYTES: f64 = (2 << 20) as f64;
 
-/// A program that counts.
 #[derive(Debug)]
 pub(in crate::sources) struct Reader {
     program: OwnedFd,
