@@ -1,7 +1,7 @@
 //! Families of metrics: their names, units and meanings, each stated once.
 //!
-//! A [`Family`] writes its rows, and is the name of its series in a query of Prometheus. A query can therefore
-//! not name a series that nothing writes.
+//! A [`Family`] writes its rows, and is the name of its series in a query of Prometheus. A query can
+//! therefore not name a series that nothing writes.
 //!
 //! - The governor and `vellum agent` use the same name for the same value of a job; only the labels differ.
 //! - A name never changes its meaning.

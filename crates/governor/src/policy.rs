@@ -9,28 +9,28 @@
 //!
 //! # Rules
 //!
-//! 1. A job *needs* its worth, z at its knee, or the memory that it holds if the worth is not known. A job that
-//!    cannot be reclaimed at all (no privilege, no swap) needs at least the memory that it holds, and *keeps*
-//!    that while suspended. A job that cannot be reclaimed while it runs needs as much, but keeps nothing while
-//!    suspended.
+//! 1. A job *needs* its worth, z at its knee, or the memory that it holds if the worth is not known. A job
+//!    that cannot be reclaimed at all (no privilege, no swap) needs at least the memory that it holds, and
+//!    *keeps* that while suspended. A job that cannot be reclaimed while it runs needs as much, but keeps
+//!    nothing while suspended.
 //! 2. No memory is reclaimed from any job while all fit: windows beyond the knee are wasted only when another
 //!    job needs the memory.
-//! 3. If the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee do more
-//!    work than all jobs below it.
-//! 4. A suspended job's urgency rises by one with each turn that it waits. A resumed job is not suspended for a
-//!    turn (or half of the bound of rule 7, if that is less). While a job waits in vain, no other is resumed
-//!    before it. Each job therefore runs again, whatever its urgency and size.
+//! 3. If the needs do not fit, jobs are suspended whole, the least urgent first: some jobs at their knee do
+//!    more work than all jobs below it.
+//! 4. A suspended job's urgency rises by one with each turn that it waits. A resumed job is not suspended for
+//!    a turn (or half of the bound of rule 7, if that is less). While a job waits in vain, no other is
+//!    resumed before it. Each job therefore runs again, whatever its urgency and size.
 //! 5. The first in order always runs, whatever it needs: a job alone is never stopped for being too large.
-//! 6. While tasks stall on memory for more than the brake allows, nothing is reclaimed. If that lasts, and the
-//!    governed jobs wait for faults as much, one job fewer runs.
-//! 7. No job is suspended for longer than a bound. The job that waits longest is *due* when its time is over, or
-//!    earlier, so that the jobs after it become due one by one, evenly. A due job runs whatever the needs. Among
-//!    equally urgent jobs, the job that has run longest stops for it first.
+//! 6. While tasks stall on memory for more than the brake allows, nothing is reclaimed. If that lasts, and
+//!    the governed jobs wait for faults as much, one job fewer runs.
+//! 7. No job is suspended for longer than a bound. The job that waits longest is *due* when its time is over,
+//!    or earlier, so that the jobs after it become due one by one, evenly. A due job runs whatever the needs.
+//!    Among equally urgent jobs, the job that has run longest stops for it first.
 //!
 //! Invariants:
 //! - No job waits longer than the bound, if a decision follows within [`Decided::within`].
-//! - The needs of the running jobs fit in the budget. Exceptions: one job runs alone, the overload began at the
-//!   last decision, or a due job has just been resumed.
+//! - The needs of the running jobs fit in the budget. Exceptions: one job runs alone, the overload began at
+//!   the last decision, or a due job has just been resumed.
 //!
 //! Source: Nishigaki, section 5: a window for each job, and the degree of multiprogramming that follows.
 //! Departure: load control by urgency and turns, the brake, and the machine's own need.

@@ -196,7 +196,8 @@ pub fn child_pids(text: &[u8]) -> impl Iterator<Item = Pid> + '_ {
         .map(Pid)
 }
 
-/// [`Stat::started_ticks`] of a process, read without allocating: for a forked child of a process with threads.
+/// [`Stat::started_ticks`] of a process, read without allocating: for a forked child of a process with
+/// threads.
 pub fn started_ticks(pid: i32) -> Option<u64> {
     let (mut path, mut text) = (vellum_sys::Line::new(), [0u8; 1024]);
     path.text("/proc/").decimal(u64::try_from(pid).ok()?).text("/stat\0");

@@ -1,43 +1,35 @@
-//! The memory limit to give a job: the memory it must cover beside the pages of the curve, and the cost of a
-//! smaller one.
+//! The memory limit to recommend for a job, and the cost of smaller limits.
 //!
 //! ```text
 //! limit = pages of the program · (1 + RESERVE)  +  program text and libraries  +  the kernel's own
 //!         at most all that it held                 that others have mapped too    page tables, stacks
-//!       + room for what it reads and writes by calls
+//!       + streams, read and written by calls
 //! ```
 //!
-//! - *Reserve.* The curve is that of an exact replacement, which keeps the pages used last. The kernel's is
-//!   not exact: it looks at accessed bits only when it needs pages, in batches, in two lists. A program that
-//!   cycles through nearly all of its memory loses most by that. A limit that covers all that the program
-//!   held needs no replacement, and so no reserve.
-//! - *Shared text* is charged to the group that touched it first. That may be another job's; it is counted
-//!   all the same.
-//! - *The kernel's own.* Page tables, stacks and other kernel memory that is charged to a process's control
-//!   group.
-//! - *Room for streams.* Data read and written by calls goes through the file cache, which is charged too. It
-//!   is reclaimed first, but not before it has displaced pages in use. A few MiB are enough to stream
-//!   through.
-//! - *Files that are read again.* The kernel reclaims the page cache first, at no cost to a job that reads
-//!   its files once. The limit covers the cache ([`crate::charged`]) only if the job read as much again as
-//!   its files hold, and if that costs more than is agreed to, at S a page.
+//! - *Reserve.* The curve assumes exact replacement, which keeps the pages used last. The kernel's is not
+//!   exact: it checks accessed bits in batches, and only when it needs pages. A program that cycles through
+//!   nearly all of its memory loses most by that. A limit that covers all held memory needs no reserve.
+//! - *Shared text* is charged to the group that touched it first, maybe another job's. It is always counted.
+//! - *Kernel memory*: page tables, stacks and other kernel memory charged to the control group.
+//! - *Streams.* Data read and written by calls goes through the page cache, which is charged too. The kernel
+//!   reclaims that cache first, but not before it has displaced pages in use. A few MiB are enough.
+//! - *Files read again.* The cache of files counts ([`crate::charged`]) only if the job read as much again as
+//!   its files hold, and if reading that from the device, at S a page, would cost more than the agreed
+//!   slowdown.
 //!
-//! Nothing is promised of a job that is still growing, nor by one cycle: all is given, as the least.
+//! The recommendation is all held memory while a job is growing, after one cycle only, and where a smaller
+//! limit would save less than an eighth ([`WORTH`]): near to all held memory, a kernel may find nothing to
+//! reclaim.
 //!
-//! A limit that saves less than an eighth ([`WORTH`]) is not worth its risks, and all is given. Near to all
-//! that a program holds, a kernel may find nothing to reclaim, and with version 1 cgroups it kills then.
+//! The cost of a limit, as a part of the job's time, has three terms:
 //!
-//! What a limit below all costs, as a part of the job's time:
+//! 1. faults of pages that left and come back, S each, by the curve of each stretch ([`crate::whole`]);
+//! 2. faults beyond the longest window watched, the same for every limit below all held memory;
+//! 3. taking out, once, the pages that do not fit.
 //!
-//! 1. faults of pages that left and come back, S each, by the curve of each stretch of the time watched
-//!    ([`crate::whole`]);
-//! 2. faults beyond the longest window watched, which come under any limit that is not all;
-//! 3. pages that do not fit must be taken out at least once, even if they never come back.
+//! The uncertainty of the cost is twice the standard error of term 1 over the cycles.
 //!
-//! Twice the standard error of 1, over the cycles, is what the cost may be off by, and with it the limit.
-//!
-//! Source: the terms are measured, see docs/benchmarks.md, section advice; the curve's part is
-//! `vellum_workset`'s.
+//! Source: docs/benchmarks.md, section advice, has the measurements; `vellum_workset` has the curve.
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;
@@ -52,16 +44,16 @@ const WORTH: f64 = 7.0 / 8.0;
 const KERNEL_PART: u64 = 256;
 /// … and this for each process.
 const KERNEL_EACH: Bytes = Bytes(192 << 10);
-/// Room for what is read and written by calls …
+/// Memory for streams …
 const STREAMS: Bytes = Bytes(4 << 20);
 /// … if that comes to as much.
 const STREAMS_FROM: Bytes = Bytes(16 << 20);
-/// With fewer cycles nothing is promised: there is nothing to compare the one with.
+/// The fewest cycles for a recommendation: one has no error.
 pub const CYCLES_MIN: u64 = 2;
 /// The limit is found to this many bytes.
 const PRECISION: u64 = PAGE_BYTES;
 
-/// What a job held and moved, whatever the curve says.
+/// The memory that a job held, and its transfers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     pub(super) watched: Duration,
@@ -70,12 +62,12 @@ pub(super) struct Held {
     /// Program text and libraries that others have mapped too.
     pub(super) shared: Bytes,
     pub(super) processes: u64,
-    /// What they read and wrote by calls.
+    /// Bytes read and written by calls.
     pub(super) transferred: Bytes,
-    /// What they read by calls since the watch began.
+    /// Bytes read by calls since the watch began.
     pub(super) read_since: Bytes,
     pub(super) files: Bytes,
-    /// The kernel's memory, as far as that was seen.
+    /// The kernel's memory that was seen.
     pub(super) kernel: Bytes,
 }
 
@@ -88,24 +80,24 @@ pub(super) struct Known<'a> {
     pub(super) cycles: &'a History,
     /// True if it still becomes larger.
     pub(super) growing: bool,
-    /// By what the pages that it needs were proved to be more than the curve says.
+    /// The proved factor on the pages of the curve.
     pub(super) correction: f64,
     /// S and the part of it that is taking out, in nanoseconds.
     pub(super) delay_ns: f64,
     pub(super) out_ns: f64,
     /// Waiting under every limit that is not all, as a part of its time.
     pub(super) beyond: f64,
-    /// What it held, and moved.
+    /// Its memory and transfers.
     pub(super) held: Held,
 }
 
-/// What a limit costs.
+/// The cost of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
     pub(super) part: f64,
-    /// Below the pages of the smallest window, only a bound is known.
+    /// True below the pages of the smallest window, where `part` is a lower bound.
     pub(super) at_least: bool,
-    /// What `part` may be off by; `None` with less than two cycles.
+    /// The uncertainty of `part`; `None` with less than two cycles.
     pub(super) doubt: Option<f64>,
 }
 
@@ -114,8 +106,8 @@ impl Known<'_> {
         Bytes(self.held.peak.0 + self.kernel())
     }
 
-    /// The smallest limit worth setting that costs at most `part`, whatever the cost may be off by, and is
-    /// not below what the smallest window of any stretch holds.
+    /// The smallest useful limit that costs at most `part` at the upper end of its uncertainty. At least the
+    /// smallest window of each stretch fits in it.
     pub(super) fn least(&self, part: f64) -> Bytes {
         if !self.can_promise() {
             return self.all();
@@ -124,18 +116,18 @@ impl Known<'_> {
         if exact.0 as f64 > self.all().0 as f64 * WORTH { self.all() } else { exact }
     }
 
-    /// True if less than all can be promised to do.
+    /// True if less than all held memory can be recommended.
     pub(super) fn can_promise(&self) -> bool {
         !self.growing && self.cycles.samples() >= CYCLES_MIN
     }
 
-    /// The limits at which the cost would be `part` if it were less, and more, than found by what it may be
-    /// off by. `None` where nothing is promised.
+    /// The limits that cost `part` at the lower and the upper end of its uncertainty. `None` if only all
+    /// held memory is recommended.
     pub(super) fn interval(&self, part: f64) -> Option<[Bytes; 2]> {
         self.can_promise().then(|| [-1.0, 1.0].map(|doubts| self.least_exactly(part, doubts)))
     }
 
-    /// `doubts`: how many times what it may be off by the cost is taken to be more than found.
+    /// `doubts`: the number of uncertainties that are added to the cost.
     fn least_exactly(&self, part: f64, doubts: f64) -> Bytes {
         let cost = |limit: u64| {
             let cost = self.cost(Bytes(limit));
@@ -173,7 +165,7 @@ impl Known<'_> {
         Bytes(pages.min(self.private().0) + self.held.shared.0 + self.kernel())
     }
 
-    /// Pages of memory for each page that the curve asks for.
+    /// Pages of memory for each page of the curve.
     fn for_a_page(&self) -> f64 {
         (1.0 + RESERVE) * self.correction
     }

@@ -1,4 +1,4 @@
-//! The budget of watching, and when the next cycle can be paid for.
+//! The budget of watching, and the time at which it can pay for the next cycle.
 //!
 //! ```text
 //! spent + cycle ≤ max( budget · (T + cycle length / 2),  idle budget · (t + cycle length in wall time / 2) )
@@ -7,38 +7,33 @@
 //!         our CPU time, the kernel's for us            the job's own user time
 //! ```
 //!
-//! T is the job's user CPU time since the watch began, t the wall-clock time. Large processes are therefore
-//! cleared seldom, and small ones cycle without a pause. A job that hardly runs has the *idle budget*, a part
-//! of one processor. A cycle is paid for halfway through, so that spending early in it is never far above the
-//! budget.
+//! T is the job's user CPU time since the watch began, t the wall-clock time. Large processes are cleared
+//! seldom, small ones cycle without a pause. A job that hardly runs has the *idle budget*, a part of one
+//! processor. A cycle is paid for halfway through, so that its early spending stays near the budget.
 //!
-//! *The burst.* For the first two cycles the account may be ahead of the budget: by the factors of [`BURST`],
-//! up to a given time. The second waits longer than the first, so that the two show different times of the
-//! run. It is repaid: the next cycle waits until the budget has caught up.
-//!
-//! *Long enough* for a recommendation is a run in which two cycles can be paid for ([`Budget::enough`]): two
-//! samples are the fewest that differ. Only the size of the job counts, so its runs get one answer.
-//!
-//! The account is incomplete: a look leaves caches and translations cold, which the job pays for later.
-//! Beside an unwatched job a watched one was 1.0 to 1.3 % slower where the account had 0.6 to 0.9 %
-//! (`vellum-bench --only watch`, 8 to 256 MiB). So the account may only reach a part of the budget, 1 /
-//! [`UNSEEN`].
-//!
-//! The cost of clearing and of counting a page is measured during the watch; a huge page costs as much as a
-//! small one.
+//! - *The burst.* The first two cycles may come ahead of the budget: by the factors of [`BURST`], up to a
+//!   given time. The second waits longer, to show another time of the run. The next cycles wait until both
+//!   are repaid.
+//! - A run is *long enough* for a recommendation if it pays for two cycles ([`Budget::enough`]). The rule
+//!   uses only the size of the job, so that all its runs get one answer.
+//! - The account is incomplete: samples leave caches and translations cold. Jobs were 1.0 to 1.3 % slower
+//!   where the account had 0.6 to 0.9 % (`vellum-bench --only watch`, 8 to 256 MiB). The account may
+//!   therefore reach 1 / [`UNSEEN`] of the budget only.
+//! - The costs of clearing and counting a page are measured during the watch; a huge page costs as much as a
+//!   small one.
 
 use std::time::Duration;
 
-/// The cost of clearing a page, until it has been measured. The source has that of counting one.
+/// The cost of clearing a page, until it is measured. The source has the cost of counting a page.
 const CLEAR_NS: f64 = 90.0;
 /// A call costs this even where there are no pages.
 const CALL_NS: f64 = 15_000.0;
 /// The full cost of watching, over the part that the account has.
 const UNSEEN: f64 = 1.8;
 const NEWEST: f64 = 0.3;
-/// How many times what the budget pays the first cycle, and the second, may have cost.
+/// The first and the second cycle may cost this many times the budget.
 const BURST: [f64; 2] = [10.0, 5.0];
-/// A busy machine makes looking this much dearer. A run is asked to be as much longer again …
+/// The factor on the length of a long enough run, since samples cost more on a busy machine …
 pub(crate) const MARGIN: f64 = 1.2;
 /// … and for one of these times, in seconds or minutes.
 const ASKED: [u64; 6] = [2, 3, 5, 10, 20, 30];
@@ -48,17 +43,17 @@ const AHEAD_MAX: Duration = Duration::from_secs(60);
 /// The parts that watching may cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Parts {
-    /// Of the job's user time.
+    /// The part of the job's user time.
     pub(crate) share: f64,
-    /// Of one processor, if that is more.
+    /// The part of one processor, if that is more.
     pub(crate) idle: f64,
-    /// What the first two cycles may take ahead.
+    /// The time that the first two cycles may take ahead.
     pub(crate) burst: Duration,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Budget {
-    /// What the account may reach.
+    /// The bound of the account.
     parts: Parts,
     pub(crate) cpu: Duration,
     /// The job's time that we caused it to spend.
@@ -69,7 +64,7 @@ pub(crate) struct Budget {
     pub(crate) cycles: u64,
 }
 
-/// How much time has passed, or is to.
+/// An amount of time, by two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) clock: Duration,
@@ -84,13 +79,13 @@ impl Passed {
     }
 }
 
-/// How large a cycle is.
+/// The size of a cycle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     /// Page-table entries that a clearing or a look goes to.
     pub(crate) entries: f64,
     pub(crate) processes: f64,
-    /// What the references will cost the job, each time its bits are cleared.
+    /// The cost of the references to the job, for each clearing.
     pub(crate) imposed: Duration,
 }
 
@@ -104,7 +99,7 @@ pub(crate) struct Plan {
 }
 
 impl Budget {
-    /// Of these parts, for a source that counts a page in `count`.
+    /// A budget with these parts, for a source that counts a page in `count`.
     pub(crate) fn new(parts: Parts, count: Duration) -> Budget {
         let count_ns = count.as_nanos() as f64;
         let parts = Parts { share: parts.share / UNSEEN, idle: parts.idle / UNSEEN, ..parts };
@@ -116,14 +111,14 @@ impl Budget {
         self.cpu + self.imposed
     }
 
-    /// What was spent ahead of the budget.
+    /// The time spent ahead of the budget.
     pub(crate) fn ahead(&self, passed: Passed) -> Duration {
         let Parts { share, idle, .. } = self.parts;
         let regular = (passed.clock.as_secs_f64() * share).max(passed.wall.as_secs_f64() * idle);
         self.spent().saturating_sub(Duration::from_secs_f64(regular))
     }
 
-    /// What may be spent in a second of wall-clock time, of a job that uses this part of a processor.
+    /// The budget for a second of wall-clock time, if the job uses this part of a processor.
     pub(crate) fn a_second(&self, rate: f64) -> f64 {
         (self.parts.share * rate).max(self.parts.idle)
     }
@@ -167,7 +162,8 @@ impl Budget {
         self.earned_at(needed, Passed { clock: Duration::ZERO, wall: Duration::ZERO })
     }
 
-    /// When this many seconds can be paid for in all, if the budget of the time `ahead` may be used.
+    /// The time at which the budget has paid this many seconds, if the budget of the time `ahead` may be
+    /// used.
     fn earned_at(&self, needed: f64, ahead: Passed) -> Passed {
         let at = |part: f64, ahead: Duration| {
             let regular = needed / part - ahead.as_secs_f64();
@@ -188,7 +184,7 @@ impl Budget {
     }
 }
 
-/// Nothing is learnt before the second cycle, whose time is fixed.
+/// The time of the second cycle is fixed, so nothing is measured before it.
 fn learn(a_page: &mut f64, cycles: u64, entries: f64, cpu: Duration) {
     if entries >= 1.0 && cycles > 1 {
         let net = (cpu.as_nanos() as f64 - CALL_NS).max(0.0) / entries;

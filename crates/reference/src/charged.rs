@@ -1,5 +1,5 @@
-//! Memory that a job's control group is charged beside the pages that its processes have mapped: page cache
-//! of the files that it reads by calls, and the kernel's own memory.
+//! Memory charged to a job's control group beside its mapped pages: page cache of files read by calls, and
+//! kernel memory.
 //!
 //! ```text
 //! /proc/PID/fd        files open for reading ─▶ cachestat: pages of each in the cache    most at any look
@@ -7,10 +7,10 @@
 //! cgroup              the kernel's memory as the group is charged, where one is watched
 //! ```
 //!
-//! Files are known by device and inode: one that several processes have open, or one process twice, counts
-//! once. Files in memory that are mapped (`/dev/shm`, memfd) are pages of the processes already.
+//! Files are identified by device and inode: each counts once, however often it is open. Files in memory
+//! that are mapped (`/dev/shm`, memfd) are pages of the processes already.
 //!
-//! Where the kernel has no `cachestat` (before Linux 6.5), a file counts with all its blocks.
+//! On kernels without `cachestat` (before Linux 6.5), a file counts with all its blocks.
 
 use crate::target::Target;
 use std::collections::HashMap;
@@ -24,9 +24,9 @@ const FILES_MAX: usize = 1024;
 const DESCRIPTORS_MAX: usize = 2048;
 /// A thread's stack in the kernel, and what else it has there.
 const THREAD: Bytes = Bytes(24 << 10);
-/// Of page cache, the kernel's index takes one part in this many.
+/// The kernel's index of the page cache takes one part in this many.
 const INDEX_PART: u64 = 64;
-/// The bit of a descriptor's link that says that it is open for reading.
+/// The bit of a descriptor's link for reading.
 const READABLE: u32 = 0o400;
 
 /// The most that was charged at any look.
@@ -94,7 +94,7 @@ fn begins(file: &Path, with: &str) -> bool {
     if with.ends_with(':') { file.to_string_lossy().starts_with(with) } else { file.starts_with(with) }
 }
 
-/// Page cache of a file; `None` if the kernel does not say.
+/// Page cache of a file; `None` if the kernel has no such count.
 fn cached(path: &Path) -> Option<Bytes> {
     let mut options = fs::OpenOptions::new();
     // Opened anew by its link, which works for a file that has been removed, and waits for nobody.

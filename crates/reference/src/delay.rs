@@ -1,8 +1,7 @@
-//! S: what one page fault costs on this machine, measured.
+//! S: the cost of a page fault on this machine, measured on our own pages.
 //!
-//! Theory takes S as given, and everything depends on it: the same program has different knees on a
-//! compressed swap in memory (5 µs) and on a disk (100 µs and more). So it is measured, on pages of our own,
-//! as a program would see it:
+//! The theory takes S as given, and results depend on it: a program has different knees on a compressed swap
+//! in memory (5 µs) and on a disk (100 µs and more).
 //!
 //! ```text
 //! swap    own pages ─▶ MADV_PAGEOUT ─▶ touched, one in READ_AHEAD pages    S = fault + cost of paging out
@@ -10,18 +9,12 @@
 //!         mapped ─▶ touched                                                S = fault
 //! ```
 //!
-//! Only pages that were really gone (`mincore`) count: a page that the swap cache still holds does not
-//! measure the device. The mean over all of them is S, since costs add up; the median is given beside it.
-//!
-//! Time in which the thread could have run and another did is not the device's, and on a busy machine it is
-//! most of the elapsed time. The kernel's account of it (`schedstat`) is subtracted.
-//!
-//! Without swap nothing a program has written can be taken from it. A limit then slows it down only by the
-//! files it maps; below what it has written, it is killed. The device is named with every S so that reports
-//! can say so.
-//!
-//! It is not the delay of the watched job's own faults under its own pressure, when the device is busy with
-//! others.
+//! - Only pages that were really gone (`mincore`) count: the swap cache may still hold others.
+//! - S is the mean, since costs add up. The median is reported beside it.
+//! - Time in which other threads ran is subtracted, by the kernel's account (`schedstat`).
+//! - The device is reported with S. Without swap, a program's written memory cannot be paged out: a limit
+//!   slows the program down only by the files it maps, and kills it below its written memory.
+//! - A job's own faults under pressure, on a busy device, may take longer than S.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -67,7 +60,7 @@ pub enum Device {
     Given,
 }
 
-/// S and what it stands for.
+/// S, with its source.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Delay {
     /// The mean cost of a fault, in nanoseconds.
@@ -77,7 +70,7 @@ pub struct Delay {
     /// The part of the mean that paging out costs; 0 where pages are dropped, half where S was given.
     #[serde(default)]
     pub out_ns: f64,
-    /// How many faults that is from; 0 for one that was given.
+    /// The number of measured faults; 0 for a given S.
     pub faults: usize,
     /// From where.
     pub device: Device,
@@ -183,7 +176,7 @@ impl Stopwatch {
     }
 }
 
-/// For how long in its life this thread was ready and did not run; zero where the kernel does not say.
+/// The time that this thread was ready and did not run; zero if the kernel does not count it.
 fn held_up() -> Duration {
     vellum_kernel::machine::thread_waited().unwrap_or_default()
 }
@@ -229,7 +222,7 @@ impl Mapping {
         }
     }
 
-    /// How long each page that was gone took to come back.
+    /// The fault time of each page that was gone.
     fn touch(&self) -> Vec<Duration> {
         let began = Instant::now();
         let mut times = Vec::with_capacity(TOUCHED);

@@ -1,4 +1,4 @@
-//! What happens while a job is watched. None of it is a failure of the watch.
+//! Events of a watch. No event is a failure of the watch.
 
 use std::time::Duration;
 use vellum_kernel::Pid;
@@ -24,7 +24,7 @@ pub enum Event {
         /// Pages (of 4 KiB) referenced in it.
         pages: u64,
     },
-    /// What was not touched for some wall-clock time was counted.
+    /// The memory not touched for some wall-clock time was counted.
     Aged { untouched: Duration },
     /// The references since the clearing can no longer be determined: the cycle is dropped, and another will
     /// begin.

@@ -1,4 +1,4 @@
-//! A watch as it stands at one moment, as it is shown, written and read again.
+//! The state of a watch at one moment, to be shown, written and read again.
 //!
 //! Field names are those of the JSON that `vellum watch` and `vellum run` write (docs/watch.md). A field
 //! never changes its meaning.
@@ -10,12 +10,12 @@ use crate::verdict::{ByAge, Verdict};
 use crate::watcher::{Grain, PAGE_BYTES, Watcher};
 use serde::{Deserialize, Serialize};
 
-/// One window of the curve.
+/// A window of the curve.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Window {
     /// Its length in nanoseconds of user CPU time.
     pub window_ns: u64,
-    /// The mean of what was referenced in it.
+    /// The mean memory referenced in it.
     pub bytes: u64,
     /// Pages that leave the window and come back, for each second of user CPU time.
     pub faults_per_second: f64,
@@ -35,7 +35,7 @@ pub struct Disturbance {
     /// All of it as a part of one processor.
     #[serde(default)]
     pub of_processor: f64,
-    /// What of it the first cycles have taken ahead of the budget, and the rest of the watch is to repay.
+    /// The part of it that the first cycles have taken ahead of the budget, and that is not repaid.
     #[serde(default)]
     pub ahead_ns: u64,
 }
@@ -58,7 +58,7 @@ pub struct Wanting {
     pub wall_ns: u64,
 }
 
-/// One moment of a watch.
+/// A moment of a watch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Frame {
     /// Wall-clock time since the watch began.
@@ -77,19 +77,19 @@ pub struct Frame {
     pub peak_bytes: u64,
     /// In which pages the answer is.
     pub grain: Grain,
-    /// Cycles that the curve is made of; 0 while it is that of the first, which still runs.
+    /// Cycles in the curve; 0 for a curve of the first cycle while it runs.
     pub cycles: u64,
-    /// The working-set curve; empty while nothing is known.
+    /// The working-set curve; empty at first.
     pub curve: Vec<Window>,
-    /// What it means; `None` while nothing is known, or S is not.
+    /// Its meaning; `None` without a curve or S.
     pub verdict: Option<Verdict>,
-    /// Resident memory by the time for which it was not touched, by rising times; an age not known yet is not
-    /// there.
+    /// Resident memory by the time for which it was not touched, by rising times. Ages not measured yet are
+    /// left out.
     #[serde(default)]
     pub ages: Vec<Age>,
-    /// The memory to give by the longest age known, if that is long enough.
+    /// The limit by the longest measured age, if that is long enough.
     pub give_by_age: Option<ByAge>,
-    /// What is missing for a recommendation while there is no curve.
+    /// The time that a recommendation still needs while there is no curve.
     pub curve_in: Option<Wanting>,
     /// User CPU time of a run that is long enough for a recommendation.
     #[serde(default)]
@@ -101,11 +101,11 @@ pub struct Frame {
     pub cost: Disturbance,
     /// Wall-clock time until there was a curve.
     pub first_curve_ns: Option<u64>,
-    /// What the curve is not to be trusted in on this machine.
+    /// The part of the curve that is not reliable on this machine.
     pub caveat: Option<String>,
 }
 
-/// What records have that were written before there was a correction.
+/// The value in records without a correction.
 fn uncorrected() -> f64 {
     1.0
 }
@@ -128,7 +128,7 @@ impl Frame {
 }
 
 impl Watcher {
-    /// The watch as it stands, with what it means at `delay`, if S is known.
+    /// The state of the watch, with its meaning at `delay`, if S is known.
     pub fn frame(&self, delay: Option<&Delay>) -> Frame {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (latest, cost) = (self.latest(), self.cost());

@@ -1,7 +1,6 @@
-//! Whether a job still grows: what it held before the last quarter of its time, and what it holds most.
+//! Detection of growth: a job grows if its peak has risen in the last quarter of its time.
 //!
-//! A limit is a promise for the time to come. Of a program that is still growing, nobody knows how large it
-//! will be: it needs at least what it holds.
+//! The future size of a growing job is unknown, so its recommended limit is at least its present memory.
 
 use std::time::Duration;
 use vellum_kernel::Bytes;

@@ -1,24 +1,20 @@
-//! The watched job: which processes it has now, what became of them, and its virtual time.
+//! The watched job: its processes now, their ends, and its virtual time.
 //!
 //! Virtual time is the *user* CPU time of all its processes. The kernel gives a process's CPU time exactly,
-//! but divides it into user and system in steps of the clock tick; so system time is subtracted from the
-//! exact whole:
+//! but divides it into user and system by the clock tick, so system time is subtracted from the exact sum:
 //!
 //! ```text
 //! user = CPU clock of the process (ns) − stime (ticks)          off by at most a tick, for all time
 //! ```
 //!
-//! Time that a process used between the last look at it and its end comes to light when its parent has waited
-//! for it (`cutime`); short-lived children are accounted so. The time of children that nobody waits for is
-//! lost, and the clock then runs late.
+//! The time between the last sample of a process and its end is added when its parent has waited for it
+//! (`cutime`). Without a wait it is lost. A parent's `cutime` contains all time of the child and of the
+//! child's children, and a part of it was sampled while they ran. That part is owed, under the parent's
+//! number, until the parent has waited. If the parent ends first, the grandparent owes it.
 //!
-//! A parent's `cutime` grows by all that the child and the child's own children used, some or all of which
-//! was seen while they ran. That part is owed, under the parent's number, until the parent has waited; or by
-//! the grandparent, if the parent is gone before it is seen to have.
+//! Invariants: the clock never runs backwards; a process is identified by its pid *and* its time of birth.
 //!
-//! Invariants: the clock never runs backwards; a process is known by its pid *and* its time of birth.
-//!
-//! Source: Nishigaki counts processor time of the job; excluding the time of faults is ours.
+//! Source: Nishigaki counts processor time of the job. Departure: the time of faults is excluded.
 
 use crate::event::Event;
 use crate::target::Target;
@@ -27,13 +23,12 @@ use std::time::{Duration, Instant};
 use vellum_kernel::{Bytes, Pid, Stat};
 use vellum_sys::clock::process_cpu_ns;
 
-/// The list of processes is made anew when they have used this much CPU time since, or this much time has
-/// passed …
+/// The list of processes is renewed after this much CPU time of theirs, or this much time …
 const LIST_EVERY: Duration = Duration::from_millis(250);
 /// … which doubles up to this while the list stays the same …
 const LIST_EVERY_MAX: Duration = Duration::from_secs(2);
-/// … and less often where listing them takes longer than this part of that: of the time between two lists of
-/// a job that runs, and of one that hardly does, for which nobody waits longer than the last of these.
+/// … and less often if listing takes more than this part of the time between two lists: of a job that runs,
+/// and of a job that hardly runs. The last is the longest time between two lists of the latter.
 const LIST_SHARE: u32 = 200;
 const IDLE_LIST_SHARE: u32 = 10_000;
 const IDLE_LIST_MAX: Duration = Duration::from_secs(10);
@@ -48,7 +43,7 @@ pub(crate) struct Member {
     waited: Duration,
     minor_faults: u64,
     pub(crate) resident: Bytes,
-    /// False for one that cannot be looked into.
+    /// False if it cannot be inspected.
     pub(crate) open: bool,
 }
 
@@ -61,7 +56,7 @@ pub(crate) struct Job {
     /// When, and at what virtual time, the list was made.
     listed: Option<(Instant, Duration)>,
     list_every: Duration,
-    /// The least time between two lists, by what it took to make the last.
+    /// The least time between two lists, by the cost of the last.
     list_least: Duration,
     /// Virtual time since the watch began.
     clock: Duration,
@@ -103,7 +98,7 @@ impl Job {
         self.grown
     }
 
-    /// What is resident now.
+    /// The resident memory now.
     pub(crate) fn resident(&self) -> Bytes {
         self.resident
     }
@@ -123,7 +118,7 @@ impl Job {
         }
     }
 
-    /// Looks at the processes, and lists them anew if that is due or `list` asks for it.
+    /// Samples the processes, and renews the list if that is due or `list` asks for it.
     pub(crate) fn update(&mut self, list: bool) -> Vec<Event> {
         let mut events = Vec::new();
         let mut gained = Duration::ZERO;
@@ -190,7 +185,7 @@ impl Job {
         events
     }
 
-    /// Lists the processes; those that are new.
+    /// Lists the processes. Returns new ones.
     fn list(&mut self) -> Vec<Pid> {
         let began = Instant::now();
         let listed = self.target.members(self.members.keys().copied());
@@ -226,8 +221,8 @@ impl Member {
         }
     }
 
-    /// True if it runs another program than at the last look. A process that is ending has given up its
-    /// memory and reads 0 for a moment: that is no other program, and neither is what follows an unknown one.
+    /// True if it runs another program than at the last look. An ending process reads 0 for a moment: that
+    /// is no other program, and neither is a value after an unknown one.
     fn executed(&mut self, now: &Stat) -> bool {
         let before = match now.stack_start {
             0 => return false,

@@ -1,7 +1,7 @@
 //! Which pages a running job references, and its working-set curve, measured from outside.
 //!
-//! `vellum-workset` knows what a curve means; this crate gets one from any running program of the user's,
-//! without privilege and without starting it anew.
+//! `vellum-workset` has the theory of curves. This crate measures a curve of any running program of the
+//! user, without privilege and without a restart.
 //!
 //! ```text
 //! Target ─▶ Job         which processes, what became of them, their user CPU time
@@ -14,8 +14,8 @@
 //! Whole ────────────▶ what all the time needed, between the looks too ─▶ the limit to give
 //! ```
 //!
-//! [`generations`] reads, ages and evicts the generations of a control group, kept by the kernel's own page
-//! replacement: a source, and a means of the governor's.
+//! [`vellum_kernel::generations`] reads, ages and evicts the generations of a control group: a source, and a
+//! means of the governor's.
 //!
 //! # Words
 //!
@@ -47,10 +47,9 @@
 //! # What the counts are
 //!
 //! - Pages *mapped* and referenced. Data that a program reads by `read` without mapping it is not counted.
-//! - A page that several processes of a job share counts in each that referenced it: a job of many processes
+//! - A page that several processes share counts in each process that referenced it. A job of many processes
 //!   with much in common looks larger than it is.
-//! - A huge page counts whole. Where most memory is in huge pages, residency costs as much, and reports say
-//!   so.
+//! - A huge page counts whole. If most memory is in huge pages, reports have a note.
 //! - Clearing accessed bits takes a hint from the kernel's own page replacement. Under memory pressure it
 //!   decides a little worse.
 

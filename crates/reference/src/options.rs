@@ -3,7 +3,7 @@
 use crate::source::SourceKind;
 use std::time::Duration;
 
-/// The sampling interval unless asked otherwise.
+/// The default sampling interval.
 pub const DELTA: Duration = Duration::from_millis(100);
 /// Below this, more than one page in a hundred is missed because its translation is still in the TLB.
 pub const DELTA_MIN: Duration = Duration::from_millis(50);
@@ -15,14 +15,14 @@ pub const BUDGET: f64 = 0.01;
 pub const IDLE_BUDGET: f64 = 0.0005;
 /// CPU time that the first two cycles may take ahead of both; the rest of the watch repays it.
 pub const BURST: Duration = Duration::from_millis(60);
-/// Windows looked at, unless asked otherwise: Δ, 2Δ, … 2048Δ.
+/// The default number of windows: Δ, 2Δ, … 2048Δ.
 pub const WINDOWS: u32 = 12;
 /// The most windows.
 pub const WINDOWS_MAX: u32 = 24;
 /// Looks in the first cycle.
 pub const FIRST_LOOKS: u32 = 4;
 
-/// How to watch.
+/// Options of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// Δ, of the job's user CPU time: the smallest window.
@@ -33,11 +33,11 @@ pub struct Options {
     pub budget: f64,
     /// The part of one processor that it may cost, if that is more.
     pub idle_budget: f64,
-    /// What the first two cycles may cost ahead of that, in CPU time.
+    /// The CPU time that the first two cycles may take ahead of the budget.
     pub burst: Duration,
     /// α: the weight of the past from sample to sample; 1 keeps all.
     pub alpha: f64,
-    /// The source; `None` takes what will cost less, of those that can be used.
+    /// The source; `None` takes the cheapest usable source.
     pub source: Option<SourceKind>,
 }
 
@@ -89,7 +89,7 @@ pub enum WatchError {
 }
 
 impl Options {
-    /// True if there can be a watch by these.
+    /// Checks the bounds of all options.
     pub fn check(&self) -> Result<(), WatchError> {
         let part = |part: f64| part > 0.0 && part <= 1.0;
         if !(DELTA_MIN..=DELTA_MAX).contains(&self.delta) {

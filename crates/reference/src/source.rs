@@ -15,9 +15,8 @@
 //! clear bits as a clearing does, each of them costs the job time, and the source says so
 //! ([`Source::looks_clear`]). The documentation of each source has its other costs.
 //!
-//! Which sources a machine has depends on its kernel's configuration and on privilege.
-//! [`SourceKind::availability`] finds out, without changing anything, and gives the reason for each that is
-//! missing.
+//! The available sources depend on the kernel's configuration and on privilege. [`SourceKind::availability`]
+//! tests a source without changing anything, and gives the reason if it is missing.
 
 use std::fmt::{self, Display, Formatter};
 use std::io;
@@ -25,7 +24,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use vellum_kernel::{Bytes, Pid, Status};
 
-/// The ways of learning references that Vellum knows of.
+/// The kinds of sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceKind {
@@ -50,7 +49,7 @@ pub enum Availability {
 }
 
 impl SourceKind {
-    /// All of them, in the order in which they are preferred.
+    /// All kinds, in order of preference.
     pub const ALL: [SourceKind; 4] =
         [SourceKind::PageTables, SourceKind::AccessedBits, SourceKind::Damon, SourceKind::Generations];
 
@@ -64,7 +63,7 @@ impl SourceKind {
         }
     }
 
-    /// What is read, in words.
+    /// The bits or counts that it reads, in words.
     pub fn words(self) -> &'static str {
         match self {
             SourceKind::PageTables => "accessed bits (clear_refs, page tables read by BPF)",
@@ -110,7 +109,7 @@ impl FromStr for SourceChoice {
     }
 }
 
-/// What one process has referenced since its source was last cleared.
+/// The memory of a process: referenced since its source was cleared, and resident.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
     /// Memory referenced. A huge page counts whole if any part of it was.
@@ -131,7 +130,7 @@ pub struct Count {
 }
 
 impl Count {
-    /// Takes off what was counted more than once.
+    /// Subtracts memory that was counted more than once.
     pub(crate) fn take_off(&mut self, twice: &Count) {
         let less = |of: Bytes, by: Bytes| Bytes(of.0.saturating_sub(by.0));
         self.referenced = less(self.referenced, twice.referenced);
@@ -152,7 +151,7 @@ impl std::ops::AddAssign for Count {
     }
 }
 
-/// What a clearing or a count cost.
+/// The cost of a clearing or a count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// CPU time of ours, which is the kernel's on our behalf for nearly all of it.
@@ -181,7 +180,7 @@ pub enum SourceError {
     /// The references since the clearing can no longer be determined; another clearing will do.
     #[error("this look is lost: {0}")]
     Spoiled(&'static str),
-    /// It has failed for the whole job.
+    /// The source failed for the whole job.
     #[error("{0}")]
     Whole(String),
 }
@@ -196,16 +195,16 @@ impl SourceError {
     }
 }
 
-/// What was done for a job.
+/// The result of a clearing or a count of a job.
 #[derive(Debug, Default)]
 pub struct Done {
     /// The sum over all processes that could be reached; zero after a clearing.
     pub count: Count,
-    /// What it cost: all CPU time, and the longest stall of any process.
+    /// Its cost: all CPU time, and the longest stall of any process.
     pub spent: Spent,
-    /// How many processes it was done for.
+    /// The number of processes that were reached.
     pub reached: usize,
-    /// Those that could not be looked into, and why.
+    /// Processes that could not be inspected, and the reasons.
     pub lost: Vec<(Pid, SourceError)>,
 }
 
@@ -221,7 +220,7 @@ pub trait Source: Send + std::fmt::Debug {
     /// [`SourceError`] if it fails for the whole job; failures for one process are in [`Done::lost`].
     fn clear(&mut self, job: &[Pid], ahead: Duration) -> Result<Done, SourceError>;
 
-    /// What these processes have referenced since they were cleared, or since they began if they never were.
+    /// Counts the memory that these processes have referenced since the clearing, or since they began.
     ///
     /// # Errors
     /// [`SourceError::Spoiled`] if that can no longer be determined; otherwise as for [`clear`](Self::clear).
@@ -235,7 +234,7 @@ pub trait Source: Send + std::fmt::Debug {
     /// The process has ended, or runs another program: drops all that is kept for it.
     fn forget(&mut self, pid: Pid);
 
-    /// How many looks one clearing is good for.
+    /// The number of looks that a clearing allows.
     fn looks(&self) -> u32 {
         u32::MAX
     }
@@ -245,8 +244,8 @@ pub trait Source: Send + std::fmt::Debug {
         false
     }
 
-    /// True if the kernel takes looks itself, at a time fixed at the clearing. Otherwise they are taken when
-    /// asked for.
+    /// True if the kernel takes looks itself, at a time fixed at the clearing. Otherwise each call takes a
+    /// look.
     fn is_timed(&self) -> bool {
         false
     }
@@ -257,17 +256,17 @@ pub trait Source: Send + std::fmt::Debug {
         Duration::ZERO
     }
 
-    /// Of `entries` page-table entries, how many a clearing and a look visit.
+    /// The number of `entries` page-table entries that a clearing and a look visit.
     fn visits(&self, entries: f64) -> f64 {
         entries
     }
 
-    /// The known error of the counts on this machine; `None` if there is none.
+    /// The error of the counts on this machine, in words, if there is one.
     fn caveat(&self) -> Option<&'static str> {
         None
     }
 
-    /// What an entry costs to count, until that is measured.
+    /// The cost of counting an entry, until it is measured.
     fn count_a_page(&self) -> Duration;
 
     /// User CPU time that the process itself loses for each page that it references again after its bit was
@@ -289,7 +288,7 @@ pub trait PerProcess: Send + std::fmt::Debug {
     /// [`SourceError::Ended`] if there is no such process any more; otherwise why it cannot be done.
     fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError>;
 
-    /// What the process has referenced since it was cleared, or since it began if it never was.
+    /// Counts the memory that the process has referenced since the clearing, or since it began.
     fn count(&mut self, pid: Pid) -> Result<(Count, Spent), SourceError>;
 
     /// A look at a whole job begins, which has these processes.
@@ -350,7 +349,7 @@ impl<T: PerProcess> Source for T {
     }
 }
 
-/// Does the same for each process. Those that have ended are left out silently.
+/// Does the same for each process. Processes that have ended are left out silently.
 fn each(job: &[Pid], mut work: impl FnMut(Pid) -> Result<(Count, Spent), SourceError>) -> Done {
     let mut done = Done::default();
     for pid in job {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use vellum_kernel::{Bytes, Cgroup, Pid};
 
-/// Control groups below one that are looked into.
+/// The most control groups that are listed below one.
 const GROUPS_MAX: usize = 4096;
 /// Processes watched as one job.
 pub const MEMBERS_MAX: usize = 4096;
@@ -43,7 +43,7 @@ pub enum TargetError {
     Cgroup {
         /// The directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// `/proc` cannot be read.
@@ -52,7 +52,7 @@ pub enum TargetError {
 }
 
 impl Target {
-    /// One process and its descendants.
+    /// A process and its descendants.
     pub fn process(pid: Pid) -> Result<Target, TargetError> {
         if pid.is_alive() { Ok(Target::Processes(vec![pid])) } else { Err(TargetError::NoProcess(pid)) }
     }

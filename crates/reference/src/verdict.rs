@@ -1,14 +1,14 @@
-//! What a history means at a given S: the knee, the memory to give, and what less of it would cost.
+//! The meaning of a history at a given S: the knee, the recommended limit, and the slowdown under smaller
+//! limits.
 //!
-//! Added to what `vellum-workset` says of a curve:
+//! Additions to the curve of `vellum-workset`:
 //!
-//! - *First references* come whatever the memory and are not counted against a limit
+//! - *First references* happen under any limit, and do not count against a limit
 //!   ([`Watcher::first_references`]).
-//! - *What lies beyond the longest window.* A page that is touched every minute is not in a window of ten
-//!   seconds, and a limit at that window would fault it in each time. As long as f at the longest window
-//!   costs more than was agreed to, no smaller limit can be promised, and all is advised.
-//! - *What a limit must cover* beside these pages, and the time between looks: [`crate::advice`],
-//!   [`crate::whole`].
+//! - *Beyond the longest window.* A page touched every minute is in no window of ten seconds, and a limit at
+//!   that window would fault it in each time. While f at the longest window costs more than was agreed to,
+//!   all held memory is recommended.
+//! - *Other memory under a limit*, and the time between looks: [`crate::advice`], [`crate::whole`].
 //! - *Bytes.* Pages of the curve are of [`PAGE_BYTES`].
 
 use crate::advice::{Held, Known};
@@ -42,18 +42,18 @@ pub struct Limit {
     pub high: Option<f64>,
 }
 
-/// How the memory to give was found.
+/// The way in which the recommended memory was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ground {
-    /// The curve says that less would do no harm beyond what was agreed to.
+    /// By the curve, less memory costs at most the agreed slowdown.
     Curve,
-    /// All that was held: a limit smaller by an eighth or more would cost more than was agreed to, or nothing
-    /// can be promised of it.
+    /// All held memory: a limit smaller by an eighth or more would cost more than was agreed to, or its cost
+    /// is uncertain.
     All,
 }
 
-/// What kind of answer the curve gives.
+/// The kind of a knee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -68,11 +68,11 @@ pub enum Kind {
 /// The window worth giving, and how sure that is.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
-    /// What kind of answer it is.
+    /// Its kind.
     pub kind: Kind,
     /// The window, in nanoseconds of user CPU time.
     pub window_ns: f64,
-    /// What it holds on average.
+    /// The mean memory in it.
     pub bytes: u64,
     /// S·f there: waiting as a part of the job's time.
     pub waiting: f64,
@@ -100,10 +100,10 @@ impl Knee {
     }
 }
 
-/// What there is to say.
+/// The meaning of a history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// The knee, or why there is none.
+    /// The knee, or the reason for its absence.
     pub knee: Knee,
     /// The memory to give.
     pub give: Limit,
@@ -112,8 +112,8 @@ pub struct Verdict {
     /// The part of it that is for files that the job reads again and again.
     #[serde(default)]
     pub files_bytes: u64,
-    /// The interval of `give`: the limits that cost what was agreed to if the cost is the least, and the
-    /// most, that it may be. `None` where all is given since nothing less can be promised.
+    /// The interval of `give`: the limits for both ends of the cost's uncertainty. `None` if all held memory
+    /// is recommended.
     pub give_low_bytes: Option<u64>,
     /// Its upper end.
     pub give_high_bytes: Option<u64>,
@@ -127,13 +127,13 @@ pub struct Verdict {
 }
 
 impl Watcher {
-    /// What the history so far means at this S; `None` while there is no curve.
+    /// The meaning of the history at this S; `None` while there is no curve.
     pub fn verdict(&self, delay: &Delay) -> Option<Verdict> {
         self.with_seen(|seen| Verdict::of(seen, delay))
     }
 
-    /// The memory to give at this S, and two thirds of it, each with its slowdown: the part of the verdict
-    /// that takes little time to find. `None` while there is no curve.
+    /// The recommended memory at this S, and two thirds of it, each with its slowdown: the quick part of the
+    /// verdict. `None` while there is no curve.
     pub fn advised(&self, delay: &Delay) -> Option<[Limit; 2]> {
         self.with_seen(|seen| {
             let known = seen.known(&seen.history.mean()?, delay);
@@ -148,7 +148,7 @@ impl Watcher {
         self.with_seen(|seen| Some(Knee::new(&knee(&seen.history.mean()?, &seen.demand(delay)), None)))
     }
 
-    /// What a limit of `bytes` costs at this S; `None` while there is no curve.
+    /// The cost of a limit of `bytes` at this S; `None` while there is no curve.
     pub fn cost_of(&self, bytes: u64, delay: &Delay) -> Option<Limit> {
         self.with_seen(|seen| Some(seen.known(&seen.history.mean()?, delay).at(Bytes(bytes))))
     }
@@ -183,21 +183,20 @@ impl Watcher {
     }
 }
 
-/// The memory to give by what was touched in some wall-clock time: all that can be said of a job that hardly
-/// runs.
+/// A limit by the memory touched in some wall-clock time: the only figure for a job that hardly runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByAge {
-    /// A limit that holds what was touched in that time.
+    /// A limit for the memory touched in that time.
     pub bytes: u64,
     /// That time.
     pub touched_within_ns: u64,
 }
 
-/// No advice is given by what was touched in less time than this.
+/// The shortest age for a limit.
 const BY_AGE_MIN: Duration = Duration::from_secs(60);
 
 impl Watcher {
-    /// The memory to give by the longest age known; `None` while none of a minute or more is.
+    /// The limit by the longest measured age; `None` while none of a minute or more is.
     pub fn give_by_age(&self) -> Option<ByAge> {
         let (age, aged) = self.ages().last().filter(|(age, _)| *age >= BY_AGE_MIN)?;
         let nothing = History::new(Vec::new(), 1.0);
@@ -216,7 +215,7 @@ impl Watcher {
     }
 }
 
-/// What a watch has seen of a job.
+/// The measurements of a job.
 #[derive(Clone, Copy, Debug)]
 struct Seen<'a> {
     /// The cycles looked at.
@@ -232,7 +231,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// What is asked of the curve.
+    /// The parameters of the knee.
     fn demand(&self, delay: &Delay) -> Demand {
         let noise = 1.0 / (self.held.watched.as_nanos() as f64).max(1.0);
         Demand { noise, unavoidable: self.first_references, ..Demand::new(delay.mean_ns) }
@@ -253,7 +252,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Known<'_> {
-    /// A limit with what it costs.
+    /// A limit with its cost.
     fn at(&self, bytes: Bytes) -> Limit {
         let cost = self.cost(bytes);
         let off = |by: f64| cost.doubt.map(|doubt| (cost.part + by * doubt).max(0.0));

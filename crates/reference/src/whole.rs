@@ -1,8 +1,7 @@
-//! The curve of all the time that a job was watched, the time between looks included.
+//! The curve of all the time that a job was watched, the time between cycles included.
 //!
-//! Cycles are looked at within a budget, so most of a large job's time lies between them. A program that
-//! builds a table, and a program that sorts it at its end, would be judged by the moments of the looks. So
-//! all time gets a curve:
+//! The budget leaves most of a large job's time between cycles. A program that builds a table and sorts it at
+//! its end would be judged by the moments of the cycles. All time therefore gets a curve:
 //!
 //! ```text
 //! resident    ▁▂▃▃▃▃▄▅▅▅▇▇▇
@@ -10,12 +9,11 @@
 //! taken as     w    w   w + growth  what became resident since its end counts as referenced in every window
 //! ```
 //!
-//! Memory that became resident since the last look was written just now, and it is not known yet whether it
-//! is needed again. Counting it is wrong for memory that is filled and never read; the next cycle corrects
-//! that.
+//! Memory that became resident since the last look counts as needed until the next cycle. That is wrong for
+//! memory that is written and never read; the next cycle corrects it.
 //!
-//! Each stretch weighs the user CPU time that it took, so the parts of a [`History`] of these stretches are
-//! parts of the run.
+//! Each stretch weighs the user CPU time that it took, so the parts of a [`History`] of stretches are parts
+//! of the run.
 
 use crate::watcher::PAGE_BYTES;
 use std::time::Duration;
@@ -28,7 +26,7 @@ const STRETCH_MIN: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub(super) struct Whole {
     stretches: History,
-    /// What the last cycle found at each window, and what was resident at its end.
+    /// The last cycle's pages at each window, and the resident memory at its end.
     latest: Option<(Vec<f64>, Bytes)>,
     /// Up to when the job's time is accounted for.
     until: Duration,
@@ -39,7 +37,7 @@ impl Whole {
         Whole { stretches: History::new(windows, 1.0), latest: None, until: from }
     }
 
-    /// A cycle ended: what it found, and what was resident then.
+    /// A cycle ended, with these pages, and this resident memory.
     pub(super) fn cycle(&mut self, pages: Vec<f64>, resident: Bytes) {
         if !pages.is_empty() {
             self.latest = Some((pages, resident));

@@ -1,30 +1,29 @@
 //! The default source: accessed bits of page tables, through two files of `/proc`.
 //!
 //! The processor sets a bit in a page's table entry when the page is touched. Writing 1 to
-//! `/proc/PID/clear_refs` clears those bits of a whole process; `smaps_rollup` then adds up, as `Referenced`,
-//! the pages whose bit is set again. Both work for any process of one's own, from any thread, without
-//! stopping it.
+//! `/proc/PID/clear_refs` clears these bits of a whole process. `smaps_rollup` then adds up, as `Referenced`,
+//! the pages whose bit is set again. Both work for one's own processes, from any thread, without stopping
+//! them.
 //!
-//! A page of a file has, beside these bits, flags of its own that any process sets. So the C library's pages
-//! soon count as referenced whatever the watched process does: an error of one MiB and more. `smaps` has the
-//! same counts mapping by mapping, so that the shared part of a program's text and libraries can be left out.
-//! It costs more for each mapping, so it is read only where shared pages are more than [`SHARED_PART`] of the
-//! resident memory.
+//! Pages of files also have flags that any process sets, so the C library's pages count as referenced
+//! whatever the watched process does: an error of one MiB and more. `smaps` has the counts for each mapping,
+//! so that the shared part of a program's text and libraries can be left out. It costs more for each mapping,
+//! and is read only if shared pages are more than [`SHARED_PART`] of the resident memory.
 //!
-//! Costs per 4 KiB page, where measured: 60 to 100 ns to clear, as much to count, and [`REARM`] of the
-//! process's own user time to set a bit again. The process's mappings are locked for writing while it is
-//! cleared: that is the stall.
+//! Costs per 4 KiB page: 60 to 100 ns to clear, as much to count, and [`REARM`] of the process's own user
+//! time to set a bit again. The process's mappings are locked for writing while it is cleared: that is the
+//! stall.
 //!
-//! What it does not see:
-//! - Where the kernel has soft-dirty bits, hot pages for some time after a clearing: the kernel leaves their
-//!   translations in the TLB, and an access through one of those sets no bit ([`stale`](super::stale)). Hence
-//!   no interval Δ below 50 ms ([`crate::DELTA_MIN`]).
+//! References that are not seen:
+//! - On kernels with soft-dirty bits, hot pages for some time after a clearing: their translations stay in
+//!   the TLB, and accesses through those set no bit ([`stale`](super::stale)). Δ is therefore at least 50 ms
+//!   ([`crate::DELTA_MIN`]).
 //! - `read` and `write` of files that are not mapped.
 //! - Parts of huge pages: one bit stands for 2 MiB.
-//! - Who else has touched a shared page: each process has bits of its own. What processes of a job share
-//!   with each other counts once ([`super::pools`]).
+//! - Other processes' accesses to a shared page: each process has its own bits. Memory that processes of a
+//!   job share counts once ([`super::pools`]).
 //!
-//! Source: Nishigaki, section 3, for looking at accessed bits at intervals; proc(5).
+//! Source: Nishigaki, section 3, for sampling accessed bits at intervals; proc(5).
 
 use super::clearing::Clearing;
 use super::pools::{Pools, Shared};
@@ -40,7 +39,7 @@ use vellum_kernel::{Bytes, Pid};
 /// 480 ns on another, a virtual machine with nested page tables. A budget is a promise, so this is near the
 /// larger.
 pub(crate) const REARM: Duration = Duration::from_nanos(400);
-/// What a page costs to count by `smaps`, until that is measured.
+/// The cost of counting a page by `smaps`, until it is measured.
 const COUNT: Duration = Duration::from_nanos(70);
 /// Bytes that `smaps_rollup` fits into.
 const ROLLUP_BYTES: usize = 4096;
@@ -133,7 +132,7 @@ pub(crate) fn parse(text: &[u8]) -> Option<(Count, Bytes)> {
     each(text, |_| {})
 }
 
-/// The same; `tell` hears of each mapping that processes may share with each other.
+/// The same. Calls `tell` with each mapping that processes may share with each other.
 fn each(text: &[u8], mut tell: impl FnMut(&Shared<'_>)) -> Option<(Count, Bytes)> {
     let (mut count, mut shared, mut any) = (Count::default(), Bytes(0), false);
     for (mapping, sizes) in smaps(text) {

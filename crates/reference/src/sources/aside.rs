@@ -6,10 +6,10 @@ use crate::source::{Count, PerProcess, SourceError};
 use std::collections::{HashMap, HashSet};
 use vellum_kernel::{Bytes, Pid};
 
-/// It is read once in this many looks.
+/// Looks between two readings.
 const EVERY: u32 = 64;
 
-/// What was looked up last.
+/// The counts that were read last.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     smaps: AccessedBits,
@@ -19,8 +19,8 @@ pub(super) struct Aside {
 }
 
 impl Aside {
-    /// A look at a whole job begins. What a process that is gone has shared cannot be taken off the others'
-    /// counts, so they are read anew then.
+    /// A look at a whole job begins. The shared memory of a process that has ended cannot be subtracted from
+    /// the others' counts, so all are read again then.
     pub(super) fn begin(&mut self, job: &[Pid]) {
         let there: HashSet<&Pid> = job.iter().collect();
         if self.looks == 0 || self.known.keys().any(|pid| !there.contains(pid)) {
@@ -41,8 +41,8 @@ impl Aside {
         Ok(count)
     }
 
-    /// What the processes, `all` in sum, have counted more than once. References were counted then at one
-    /// moment of a cycle; the part that was counted more than once is taken to be the same at others.
+    /// Memory that the processes, `all` in sum, have counted more than once. References were read at one
+    /// moment of a cycle; the part counted more than once is assumed to be the same at other moments.
     pub(super) fn twice(&mut self, all: &Count) -> Count {
         let mut then = Count::default();
         self.known.values().for_each(|count| then += *count);

@@ -1,11 +1,10 @@
 //! Clearing the accessed bits of a process, for all sources that count them afterwards.
 //!
-//! Writing 1 to `/proc/PID/clear_refs` clears the bits of a whole process, for any process of the same user.
-//! The TLB's translations are flushed then as far as the kernel permits ([`stale`](super::stale)). The
-//! process's mappings are locked for writing meanwhile: that is the stall.
+//! Writing 1 to `/proc/PID/clear_refs` clears the bits of a whole process of the same user, and locks its
+//! mappings for writing: that is the stall. The TLB's translations are flushed then if the kernel permits
+//! ([`stale`](super::stale)).
 //!
-//! Invariant: an open file is of the process that it was opened for. One that ended leaves a file that says
-//! so, never its pid's next owner's.
+//! Invariant: an open file belongs to the process that it was opened for, never to its pid's next owner.
 
 use super::accessed::thread_cpu;
 use super::stale::Remedy;

@@ -1,8 +1,8 @@
 //! References of a control group, by the generations of the kernel's own page replacement.
 //!
-//! The kernel sorts a group's pages into generations ([`vellum_kernel::generations`]). To clear is to begin a
-//! generation; to look is to begin another. That moves every page referenced since to the generation of the
-//! clearing or a younger one:
+//! The kernel sorts a group's pages into generations ([`vellum_kernel::generations`]). To clear is to begin
+//! a generation; to look is to begin another. Ageing moves every page referenced since to the generation of
+//! the clearing or a younger one:
 //!
 //! ```text
 //! clear: begins g      look: begins g + 1        look: begins g + 2       no third: g would join g − 1
@@ -10,17 +10,17 @@
 //! ───────┴───────────────────────┴──────────────────────────┴─▶          referenced = pages of g and younger
 //! ```
 //!
-//! So a clearing is good for two looks, and a cycle of twelve takes six. Counts are of pages, exact as those
-//! of accessed bits are.
+//! A clearing allows two looks, so a cycle of twelve looks has six clearings. Counts are of pages, exact as
+//! those of accessed bits are.
 //!
 //! Advantages over accessed bits: no mappings are locked while the kernel ages, so there is no stall. Shared
 //! memory is counted once, in the group that is charged for it. The kernel's page replacement loses no hint,
 //! since it takes the bits itself. The disadvantage: each look takes the bits as a clearing does, and costs
 //! the job as much.
 //!
-//! What it does not see: which process; memory charged to other groups (libraries that ran before); locked
-//! pages. Where the kernel itself is short of memory it ages too, and if that happens before a look, the look
-//! is lost ([`SourceError::Spoiled`]).
+//! Not counted: references by process; memory charged to other groups (libraries that ran before); locked
+//! pages. If the kernel, short of memory, ages the group before a look, the look is lost
+//! ([`SourceError::Spoiled`]).
 
 use super::accessed::{REARM, thread_cpu};
 use super::stale::LEFT_BY_OTHERS;
@@ -34,7 +34,7 @@ use vellum_kernel::{Bytes, Cgroup, Pid, V2};
 
 /// Each look begins a generation; the clearing's and the one below it take the other two.
 const LOOKS: u32 = GENERATIONS as u32 - 2;
-/// What a page costs to age, until that is measured.
+/// The cost of ageing a page, until it is measured.
 const COUNT: Duration = Duration::from_nanos(30);
 
 /// The generations of a job's control group.
@@ -47,7 +47,7 @@ pub struct Generations {
 }
 
 impl Generations {
-    /// Those of the target's control group: the one it is, or the one that its processes have to themselves.
+    /// The generations of the target's control group, or of the group that its processes have to themselves.
     pub fn of(target: &Target) -> Result<Generations, String> {
         generations::available()?;
         let directory = match target {

@@ -6,11 +6,11 @@
 //! | less than [`SAMPLED_FROM`] | page tables, accessed bits |
 //! | more | DAMON, generations, page tables, accessed bits |
 //!
-//! From [`SAMPLED_FROM`] on a clearing by `clear_refs` keeps the job from changing its mappings, and from
-//! many of its faults, for a fifth of a second and more (some 22 ms for each GiB). Neither DAMON nor the
-//! kernel's ageing locks mappings so.
+//! From [`SAMPLED_FROM`] on, a clearing by `clear_refs` blocks changes of mappings and many faults for a
+//! fifth of a second and more (some 22 ms for each GiB). Neither DAMON nor the kernel's ageing locks
+//! mappings so.
 //!
-//! A source asked for by name is taken, or refused with the reason.
+//! A source selected by name is taken, or refused with the reason.
 
 pub(crate) mod accessed;
 mod aside;
@@ -35,13 +35,13 @@ use std::io;
 use tables::Reader;
 use vellum_kernel::Bytes;
 
-/// From this much memory on, the program that reads page tables pays for its loading in the first cycle or
-/// the second: the kernel verifies the program for 40 to 70 ms, and a look at a page is 66 ns shorter then.
+/// From this much memory on, loading the program that reads page tables is worth it by the second cycle.
+/// Verifying the program takes 40 to 70 ms, and saves 66 ns a page and look.
 pub(super) const TABLES_FROM: Bytes = Bytes(512 << 20);
 /// From this much memory on, clearing all bits at once stops the job for too long.
 pub(super) const SAMPLED_FROM: Bytes = Bytes(10 << 30);
 
-/// The source asked for; else the one that will cost less, of those that can be used.
+/// The selected source, or the cheapest usable one.
 pub(super) fn choose(asked: Option<SourceKind>, target: &Target) -> Result<Box<dyn Source>, WatchError> {
     let open = |kind| open(kind, target).map_err(|why| WatchError::Source { kind, why });
     if let Some(kind) = asked {
@@ -78,8 +78,8 @@ fn open(kind: SourceKind, target: &Target) -> Result<Box<dyn Source>, String> {
 }
 
 impl SourceKind {
-    /// True if this machine, and this process's privilege, allow it. Only looks. Of
-    /// [`SourceKind::Generations`] it cannot say whether the job to watch is a control group.
+    /// True if this machine, and this process's privilege, allow it. Changes nothing. For
+    /// [`SourceKind::Generations`] it cannot test if the job is a control group.
     pub fn availability(self) -> Availability {
         let usable =
             |found: Result<(), String>| found.map_or_else(Availability::Absent, |()| Availability::Usable);

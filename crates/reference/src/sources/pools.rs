@@ -1,21 +1,23 @@
 //! Memory that several processes of a job share: counted once.
 //!
-//! Each process has accessed bits of its own, so a page that eight of them have mapped is in eight counts.
-//! `smaps` says of each mapping how much of it others have mapped too. Two processes of a job share a mapping
-//! if it is of the same shared object (shared memory, a file), of the same place in the same program or
-//! library, or private memory at the same place, which a fork has left to both.
+//! Each process has its own accessed bits, so a page that eight processes have mapped is in eight counts.
+//! `smaps` has the part of each mapping that other processes have mapped too. Two processes share a mapping
+//! in these cases:
+//! - the same shared object (shared memory, a file);
+//! - the same place in the same program or library;
+//! - private memory at the same addresses, which a fork has left to both.
 //!
 //! ```text
 //! resident    U = Σ of the parts that each counts as its own (Pss), at least what one of them has
 //! referenced  U · (1 − Π (1 − rᵢ / U))      processes are taken to use parts of it independently
 //! ```
 //!
-//! That is exact where each uses all of it, or only one of them uses it; in between it is at most the sum,
-//! and at least the most that one of them used. References of a program's text are left out of the counts
-//! ([`Count::shared`]), so of that only what is resident counts here.
+//! The referenced part is exact if each process uses all of it, or only one process does. References of a
+//! program's text are left out of the counts ([`Count::shared`]); of text, only the resident part counts
+//! here.
 //!
-//! Departure: address-space randomisation makes it unlikely, not impossible, that two unrelated processes
-//! have forked memory at the same place; then a little is taken for shared that is not.
+//! Departure: unrelated processes may have private memory at the same addresses by chance. Address-space
+//! randomisation makes that unlikely; if it happens, a little memory is taken for shared.
 
 use crate::source::Count;
 use std::collections::HashMap;
@@ -25,12 +27,12 @@ use vellum_kernel::mapping::Mapping;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shared<'a> {
     pub(super) mapping: Mapping<'a>,
-    /// What of it is resident and shared.
+    /// The resident and shared part of it.
     pub(super) resident: Bytes,
     pub(super) referenced: Bytes,
-    /// That, with each page divided by how often it is mapped.
+    /// That part, with each page divided by the number of its mappings.
     pub(super) part: Bytes,
-    /// Of a program or a library: nothing of it counts as referenced.
+    /// True for a program or a library: no page of it counts as referenced.
     pub(super) is_of_program: bool,
 }
 
@@ -38,7 +40,7 @@ pub(super) struct Shared<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Pools(HashMap<Key, Pool>);
 
-/// What is the same in two processes that share a mapping.
+/// The identity of a mapping that processes share.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Key {
     /// The offset in a file, its device and its inode.
@@ -67,7 +69,7 @@ impl Pools {
         pool.referenced.push(shared.referenced);
     }
 
-    /// What was counted more than once.
+    /// The memory that was counted more than once.
     pub(super) fn twice(&self) -> Count {
         let mut twice = Count::default();
         for pool in self.0.values().filter(|pool| pool.referenced.len() > 1) {

@@ -1,25 +1,24 @@
-//! Translations that outlive a clearing of accessed bits, and how they are flushed.
+//! Translations that outlive a clearing of accessed bits, and their flush.
 //!
-//! A processor sets a page's accessed bit when it takes the page's translation into its TLB, not when it uses
-//! one that is there. Clearing the bits by `clear_refs` leaves the TLB as it is, and so does a switch to
-//! another process and back, for entries are tagged by address space. On a quiet machine thousands of pages
-//! then count as idle for as long as their entries happen to stay. Of 1,000 pages that a process touched
-//! again right after a clearing, between none and all were seen.
+//! A processor sets a page's accessed bit when it loads the page's translation into its TLB, not when it uses
+//! a loaded translation. Writing 1 to `clear_refs` leaves the TLB unchanged. A context switch and back leaves
+//! it unchanged too, because entries are tagged by address space. On a quiet machine thousands of pages then
+//! count as idle while their entries stay: of 1,000 pages touched again after a clearing, none to all were
+//! seen.
 //!
 //! Writing 4 to `clear_refs` clears soft-dirty bits *and flushes* the translations of the process on every
-//! processor. On kernels that have no soft-dirty bits (`CONFIG_MEM_SOFT_DIRTY`) it is only a walk over the
-//! page tables, some 3 ns a page, and the flush. All of 1,000 pages are then seen, at 16 to 50 µs of our
-//! time. The process must look its translations up again; the cost of a page referenced again includes that
-//! ([`REARM`](super::accessed::REARM)).
+//! processor:
+//! - On kernels without soft-dirty bits (`CONFIG_MEM_SOFT_DIRTY`) it is only a walk over the page tables,
+//!   some 3 ns a page, and the flush, 16 to 50 µs of our time. All of 1,000 pages are then seen. [`REARM`]
+//!   includes the process's cost of loading its translations again.
+//! - On kernels with soft-dirty bits it would clear them for their users (checkpointing; collectors, which
+//!   would lose objects), and cost a fault for each written page. It is not done there.
 //!
-//! On kernels that have soft-dirty bits the same write would take them from their users (checkpointing;
-//! collectors that find written pages so, and would then lose objects) and cost a fault for each page
-//! written. There it is not done.
+//! Rejected, because entries remain: a walk of our own over as many pages as a TLB holds, on the processor of
+//! the process (up to a sixth remain); moving the process to another processor and back. Writing 1 twice, or
+//! 5, has no effect.
 //!
-//! Rejected: a walk of our own over as many pages as a TLB holds, on the processor of the process: it leaves
-//! up to a sixth of the entries, whatever the number of pages and their order. Moving the process to another
-//! processor and back: it changes an affinity that is its owner's to set, and leaves some entries. Writing 1
-//! twice, or 5: it does nothing.
+//! [`REARM`]: super::accessed::REARM
 
 use std::fs::File;
 use std::io;
@@ -41,12 +40,12 @@ pub(super) const LEFT_BY_OTHERS: &str = "windows below 0.4 s may be up to 3,000 
 pub(super) enum Remedy {
     /// They are flushed, by a walk that changes nothing.
     Flush,
-    /// Nothing is done: a flush would cost the process its soft-dirty bits, or may.
+    /// No flush: it would, or may, cost the process its soft-dirty bits.
     Leave,
 }
 
 impl Remedy {
-    /// What this kernel allows.
+    /// The remedy that this kernel allows.
     pub(super) fn here() -> Remedy {
         match has_soft_dirty() {
             Ok(false) => Remedy::Flush,
@@ -71,7 +70,7 @@ impl Remedy {
     }
 }
 
-/// True if a page that has just been written says so in `/proc/self/pagemap`.
+/// True if a page that has just been written has the bit in `/proc/self/pagemap`.
 pub fn has_soft_dirty() -> io::Result<bool> {
     const PAGE: usize = vellum_sys::PAGE;
     let mut memory = vec![0u8; 2 * PAGE];

@@ -1,5 +1,5 @@
-//! For how long memory has not been touched, in wall-clock time: by this a fleet reclaims, and it is all that
-//! can be said of a job that hardly runs.
+//! Memory by the wall-clock time for which it was not touched. A fleet reclaims by it, and of a job that
+//! hardly runs there is no other figure.
 //!
 //! ```text
 //! clear ──┬──────────┬───────────────────┬──▶ wall-clock time
@@ -7,13 +7,13 @@
 //!         u(1 s)     u(10 s)             u(60 s)  resident, and not referenced since the clearing
 //! ```
 //!
-//! Each look of a cycle gives a point of u; an age between two looks is interpolated along a straight line of
-//! u against ln t. Cycles of a job that runs all the time soon last for minutes, and give these ages for
-//! nothing. Where a cycle's looks come too seldom (windows are of the job's CPU time), one is taken at the
-//! age itself. A clearing stays good when its cycle has ended: while the next one waits for the budget, an
-//! age that is not known, or was found [`REST`] times itself ago, is looked at, too.
+//! Each look of a cycle gives a point of u. An age between two looks is interpolated linearly in ln t. Cycles
+//! of a job that runs all the time soon last for minutes, and give these ages at no cost. If a cycle's looks
+//! come too seldom (windows are of the job's CPU time), a look is taken at the age itself. While the next
+//! cycle waits for the budget, the last clearing is used for ages that were not found yet, or [`REST`] times
+//! their length ago.
 //!
-//! Invariants: a clearing that failed, or another's, gives no age; an age is that of one clearing.
+//! Invariant: an age is that of one successful clearing.
 
 use std::time::Duration;
 use vellum_kernel::Bytes;
@@ -21,7 +21,7 @@ use vellum_kernel::Bytes;
 /// The ages that are distinguished.
 pub const AGES: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(10), Duration::from_secs(60), Duration::from_secs(600)];
-/// Between cycles an age is measured anew after this many times itself.
+/// Between cycles an age is measured again after this many times itself.
 const REST: u32 = 20;
 /// A look that comes late by this factor still gives the age.
 const LATE: f64 = 1.25;
@@ -39,11 +39,11 @@ pub(crate) struct Aged {
     at: Duration,
 }
 
-/// What is known of ages. All times are those since the watch began.
+/// The measured ages. All times are since the watch began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ages {
     cleared: Option<Duration>,
-    /// The last look since the clearing, and what it found.
+    /// The last look since the clearing, and its result.
     last: Option<(Duration, Bytes, Bytes)>,
     found: [Option<Aged>; AGES.len()],
 }
@@ -59,7 +59,7 @@ impl Ages {
         (self.cleared, self.last) = (None, None);
     }
 
-    /// What has been touched since the clearing, and what has not.
+    /// Notes a look: memory touched since the clearing, and not touched.
     pub(super) fn looked(&mut self, now: Duration, touched: Bytes, untouched: Bytes) {
         let Some(cleared) = self.cleared else { return };
         let since = now.saturating_sub(cleared);
@@ -83,17 +83,17 @@ impl Ages {
         (!bracketed).then(|| age.saturating_sub(since))
     }
 
-    /// The time since the clearing; `None` if there is none that counts.
+    /// The time since the clearing; `None` without a valid clearing.
     pub(super) fn since(&self, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.cleared?))
     }
 
-    /// True if the clearing is good for no further age.
+    /// True if the clearing can give no further age.
     pub(super) fn are_past(&self, now: Duration) -> bool {
         self.cleared.is_some() && self.due_in(now, None).is_none()
     }
 
-    /// True if the next age is worth a look of its own, though the cycle has ended.
+    /// True if the next age is worth a separate look, although the cycle has ended.
     pub(super) fn wants(&self, now: Duration) -> bool {
         let last = self.last.map_or(Duration::ZERO, |(last, ..)| last);
         let Some(since) = self.since(now) else { return false };
@@ -101,13 +101,13 @@ impl Ages {
         next.is_some_and(|(age, found)| found.is_none_or(|found| now.saturating_sub(found.at) >= *age * REST))
     }
 
-    /// What is known, by rising age.
+    /// The measured ages, rising.
     pub(super) fn known(&self) -> impl Iterator<Item = (Duration, Aged)> {
         AGES.into_iter().zip(self.found).filter_map(|(age, found)| Some((age, found?)))
     }
 }
 
-/// What was touched within `age` and what was not, by two looks in a row; `None` if they do not say.
+/// Memory touched within `age` and not touched, by two looks in a row; `None` if they are too far apart.
 fn at_age(
     age: Duration,
     before: Option<(Duration, Bytes, Bytes)>,

@@ -21,12 +21,12 @@ const HARDLY: f64 = 0.05;
 /// … and is not looked at more often than this many times for each time that waking up is paid for.
 const HASTE: u32 = 4;
 
-/// One cycle, begun.
+/// A running cycle.
 #[derive(Debug)]
 pub(super) struct Cycle {
     /// The job's time at the last clearing.
     began: Duration,
-    /// For each look the time since the clearing, and what was referenced in it.
+    /// For each look the time since the clearing, and the memory referenced in it.
     looks: Vec<(f64, f64)>,
     /// Looks since the last clearing.
     looked: u32,
@@ -37,7 +37,7 @@ pub(super) struct Cycle {
     windows: u32,
 }
 
-/// What a count came to.
+/// The result of a count.
 enum Counted {
     Sum(Count),
     /// The references since the clearing can no longer be determined.
@@ -47,7 +47,7 @@ enum Counted {
 }
 
 impl Watcher {
-    /// Does what is due; for how long, in wall-clock time, there is nothing more to do.
+    /// Does all due work. Returns the wall-clock time until more is due.
     pub(super) fn advance(&mut self, events: &mut Vec<Event>) -> Result<Duration, WatchError> {
         if let Some(cycle) = &self.cycle {
             let since = self.job.clock().saturating_sub(cycle.began);
@@ -117,15 +117,15 @@ impl Watcher {
         };
         self.asleep(self.age_due_in().map_or(of_window, |due| due.min(of_window)))
     }
-    /// This wait, within bounds: no longer than what shows that a job has ended or runs again, and not so
-    /// short that waking up costs what cycles need.
+    /// This wait, within bounds: short enough to notice that a job has ended or runs again, and long enough
+    /// that waking up costs little.
     fn asleep(&self, wait: Duration) -> Duration {
         let now = self.passed();
         let hardly = now.clock.as_secs_f64() < now.wall.as_secs_f64() * HARDLY;
         let least = if hardly { (self.wake_every() / HASTE).max(WAIT_MIN) } else { WAIT_MIN };
         wait.clamp(least, WAIT_MAX.max(self.wake_every()))
     }
-    /// How often it may be looked whether something is due.
+    /// The shortest wait.
     fn wake_every(&self) -> Duration {
         let a_second = self.budget.a_second(self.rate.max(RATE_LEAST));
         Duration::try_from_secs_f64(self.step_cost * IDLE_SHARE / a_second).unwrap_or(WAKE_MAX).min(WAKE_MAX)
@@ -136,8 +136,8 @@ impl Watcher {
         let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock());
         self.ages.due_in(self.elapsed(), Some(self.wall(window)))
     }
-    /// True if the job runs so little that the cycle's next window is further off than the longest age, all
-    /// ages being known.
+    /// True if the job runs so little that the next window is further off than the longest age, and all ages
+    /// are measured.
     fn is_in_vain(&self) -> bool {
         let Some(cycle) = &self.cycle else { return false };
         let window = (cycle.began + self.window(cycle.next)).saturating_sub(self.job.clock());
@@ -145,7 +145,7 @@ impl Watcher {
         past && AGES.last().is_some_and(|longest| self.wall(window) > *longest)
     }
     /// The user CPU time of a run of this job that is long enough for a recommendation: a round figure, by
-    /// the most memory that it held.
+    /// its peak.
     pub(crate) fn enough(&self) -> Duration {
         let entries = self.source.visits(entries(self.peak(), Bytes(0)));
         // Half of its pages are taken to be in use.
@@ -171,11 +171,11 @@ impl Watcher {
         let length = Passed { clock, wall };
         Plan { looks: windows + of_ages, clearings, looks_clear, length }
     }
-    /// True if looks at any time after a clearing tell what was touched since.
+    /// True if looks at any time after a clearing count the memory touched since.
     fn tells_ages(&self) -> bool {
         self.source.looks() == u32::MAX && !self.source.is_timed()
     }
-    /// How many windows the next cycle looks at.
+    /// The number of windows of the next cycle.
     fn next_windows(&self) -> u32 {
         let half = self.job.clock() / 2;
         let fitting = (FIRST_LOOKS..self.options.windows).take_while(|window| self.window(*window) <= half);
@@ -224,7 +224,7 @@ impl Watcher {
         events.push(Event::Cleared);
         Ok(())
     }
-    /// The last clearing's cost to the job is known now.
+    /// Accounts for the last clearing's cost to the job.
     fn impose(&mut self) {
         if let Some(cycle) = &mut self.cycle {
             let clearings = clearings(self.source.as_ref(), cycle.looked);
@@ -232,7 +232,7 @@ impl Watcher {
             cycle.touched = 0.0;
         }
     }
-    /// What all processes have referenced since they were cleared.
+    /// Counts the memory that all processes have referenced since the clearing.
     fn count(&mut self, events: &mut Vec<Event>) -> Result<Counted, WatchError> {
         let Some(done) = self.asked(events, |source, job| source.count(job))? else {
             return Ok(Counted::Spoiled);
@@ -256,7 +256,7 @@ impl Watcher {
         self.ages.looked(self.elapsed(), sum.referenced, untouched);
         Ok(Counted::Sum(sum))
     }
-    /// Counts what was not touched since the last clearing, whose cycle has ended.
+    /// Counts the memory not touched since the last clearing, whose cycle has ended.
     fn look_at_age(&mut self, events: &mut Vec<Event>) -> Result<(), WatchError> {
         match self.count(events)? {
             Counted::Sum(_) => self.aged(events),
@@ -320,7 +320,8 @@ impl Watcher {
         }
         Ok(())
     }
-    /// The job's time halfway between its last update and now: pages were gone through one by one meanwhile.
+    /// The job's time halfway between its last update and now, because pages were visited one by one in
+    /// between.
     pub(super) fn midway(&mut self, events: &mut Vec<Event>) -> Duration {
         let before = self.job.clock();
         let mut more = self.job.update(false);
@@ -337,7 +338,7 @@ impl Watcher {
             events.push(Event::Cycle { samples: self.history.samples() });
         }
     }
-    /// Asks the source about the processes that can be looked into; `None` if the cycle is spoiled.
+    /// Runs the source on the processes that can be inspected; `None` if the cycle is spoiled.
     fn asked(
         &mut self,
         events: &mut Vec<Event>,
@@ -370,12 +371,12 @@ impl Watcher {
     }
 }
 
-/// How often the job's bits have been taken since a clearing, that one included, before another look.
+/// The number of times that the job's bits were cleared, the clearing included, before another look.
 fn clearings(source: &dyn Source, looked: u32) -> u32 {
     if source.looks_clear() { 1 + looked } else { 1 }
 }
 
-/// What a process has read and written by calls since it began; `None` if we may not know.
+/// Bytes read and written by calls since the process began; `None` if they may not be read.
 fn transferred(pid: Pid) -> Option<(u64, u64)> {
     pid.io(["rchar", "wchar"]).map(|[read, written]| (read, written))
 }
@@ -386,7 +387,7 @@ fn entries(bytes: Bytes, huge: Bytes) -> f64 {
     small as f64 + huge.0 as f64 / vellum_sys::HUGE as f64
 }
 
-/// What a cycle found at the windows of a history, as far as it went.
+/// A cycle's pages at the windows of a history.
 fn at_common_windows(history: &History, cycle: &Cycle) -> Vec<f64> {
     let mut pages = cycle::at_windows(&cycle.looks, history.windows(), REACH);
     // Between two looks a curve bends. Straight lines are right only where a look came in time.
@@ -401,7 +402,7 @@ fn at_common_windows(history: &History, cycle: &Cycle) -> Vec<f64> {
     pages
 }
 
-/// The cycle as a sample; false if it knows too little.
+/// Adds the cycle as a sample; false if it has too few looks.
 pub(super) fn push(history: &mut History, cycle: &Cycle) -> bool {
     let pages = at_common_windows(history, cycle);
     let length = cycle.looks.last().map_or(0.0, |(window, _)| *window);

@@ -7,24 +7,18 @@
 //!   └────────────────────────────────┘
 //! ```
 //!
-//! The caller's loop is `step`, sleep for as long as it says, `step` again. Nothing of ours runs in between,
-//! except a source's own wait.
+//! The caller's loop is: `step`, sleep for the returned time, `step` again. This file has the state of the
+//! watch; `due` has the work of a step.
 //!
-//! This file keeps and answers what is known of the job; `due` has the work of a step.
+//! - A cycle is half as long as the watch so far, within [`FIRST_LOOKS`](crate::options::FIRST_LOOKS) and the
+//!   options' number of windows. The first curve comes soon, and the longest windows as soon as time permits.
+//! - The time that the job loses to our clearing is subtracted from its clock within the cycle.
+//! - A source that allows fewer looks than a cycle has ([`Source::looks`]) is cleared again within the cycle.
+//!   Each look then covers the time since the last clearing; the job is assumed to be stationary over a
+//!   cycle.
 //!
-//! A cycle is half as long as the watch so far, within [`FIRST_LOOKS`](crate::options::FIRST_LOOKS) and the
-//! options' number of windows: the first curve comes soon, and the longest windows as soon as there is time
-//! for them.
-//!
-//! The time that the job loses to our clearing is taken off its clock within the cycle.
-//!
-//! A source may allow fewer looks to a clearing than a cycle has ([`Source::looks`]). Then it is cleared
-//! again within the cycle, and each look covers the time since the last clearing. These windows follow each
-//! other; the job is assumed to be stationary over a cycle in any case.
-//!
-//! Departure from the source (section 3): it looks at every Δ and keeps a counter a page. One clearing for
-//! several looks costs a job a fraction of that, and gives the same for a stationary job
-//! ([`vellum_workset::cycle`]).
+//! Departure from the source (section 3), which samples at every Δ and keeps a counter a page: one clearing
+//! for several looks costs a fraction, and gives the same for a stationary job ([`vellum_workset::cycle`]).
 
 mod ages;
 mod due;
@@ -57,7 +51,7 @@ const WAIT_MAX: Duration = Duration::from_millis(500);
 const RATE_MIN: f64 = 0.02;
 /// … and this part where it is only about when to look next: looking too late costs nothing there.
 const RATE_LEAST: f64 = 1e-4;
-/// Nobody waits for longer to learn that a job has ended.
+/// The longest delay until the end of a job is noticed.
 const WAKE_MAX: Duration = Duration::from_secs(5);
 /// Waking up may use one part in this many of the budget, so that the rest can be saved for cycles.
 const IDLE_SHARE: f64 = 4.0;
@@ -67,16 +61,16 @@ const STEP_NEWEST: f64 = 0.25;
 /// The rate is formed over no less than this.
 const RATE_OVER: Duration = Duration::from_millis(20);
 
-/// What one step did.
+/// The result of a step.
 #[derive(Debug, Default)]
 pub struct Step {
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
     /// For how long nothing needs to be done; `None` when the job is over.
     pub wait: Option<Duration>,
 }
 
-/// What watching has cost so far.
+/// The cost of watching so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
     /// Our CPU time, the kernel's on our behalf included.
@@ -89,7 +83,7 @@ pub struct Cost {
     pub share: f64,
     /// All of it, as a part of one processor.
     pub of_processor: f64,
-    /// What of it the first cycles have taken ahead of the budget, and the rest of the watch is to repay.
+    /// The part of it that the first cycles have taken ahead of the budget, and that is not repaid.
     pub ahead: Duration,
 }
 
@@ -141,7 +135,7 @@ pub struct Watcher {
     longest_stall: Duration,
     began: Instant,
     first_curve: Option<Duration>,
-    /// What a step in which nothing is due costs, in seconds.
+    /// The cost of a step in which nothing is due, in seconds.
     step_cost: f64,
     rate: f64,
     rated: (Instant, Duration),
@@ -190,7 +184,7 @@ impl Watcher {
         })
     }
 
-    /// Does what is due.
+    /// Does all due work.
     ///
     /// # Errors
     /// [`WatchError::Blind`] if there are processes and not one of them can be looked into.
@@ -219,7 +213,7 @@ impl Watcher {
         Ok(Step { events, wait })
     }
 
-    /// Ends the watch: what the cycle that runs knows already becomes a sample.
+    /// Ends the watch: the looks of the running cycle become a sample.
     pub fn finish(&mut self) {
         self.end_cycle(&mut Vec::new());
         self.whole.pass(self.job.clock(), self.held());
@@ -254,17 +248,17 @@ impl Watcher {
         self.source.kind()
     }
 
-    /// The known error of the source's counts on this machine.
+    /// The error of the source's counts on this machine.
     pub fn caveat(&self) -> Option<&'static str> {
         self.source.caveat()
     }
 
-    /// How it watches.
+    /// Its options.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// What is watched.
+    /// Its target.
     pub fn target(&self) -> &Target {
         self.job.target()
     }
@@ -307,17 +301,17 @@ impl Watcher {
         self.transferred
     }
 
-    /// What they have read by calls since the watch began.
+    /// Bytes that they have read by calls since the watch began.
     pub(super) fn read_since(&self) -> Bytes {
         Bytes(self.read.0.saturating_sub(self.read_before.unwrap_or_default().0))
     }
 
-    /// What its group would be charged beside the pages of its processes.
+    /// Memory that its group would be charged beside the pages of its processes.
     pub(super) fn charged(&self) -> &Charged {
         &self.charged
     }
 
-    /// True if it runs and has become larger lately: then it needs at least what it holds.
+    /// True if it runs and has become larger lately.
     pub fn is_growing(&self) -> bool {
         !self.ended && self.growth.is_growing(self.job.clock(), self.peak)
     }
@@ -327,13 +321,13 @@ impl Watcher {
         self.correction
     }
 
-    /// It was proved that the job needs this many times the pages that the curve says.
+    /// Sets the proved factor on the pages of the curve.
     pub fn correct(&mut self, times: f64) {
         self.correction = times;
     }
 
-    /// What its processes hold now, by a file that is cheap to read and counts what they share in each of
-    /// them; corrected as the last look was.
+    /// Its memory now, by a file that is cheap to read and counts shared pages in each process; corrected as
+    /// the last look was.
     fn held(&self) -> Bytes {
         let (once, twice) = (self.latest.resident.0 as f64, self.latest.twice.0 as f64);
         let resident = self.job.resident();
@@ -370,7 +364,7 @@ impl Watcher {
         self.began.elapsed()
     }
 
-    /// What it has cost.
+    /// Its cost.
     pub fn cost(&self) -> Cost {
         let clock = self.job.clock().as_secs_f64();
         let wall = self.elapsed();
@@ -393,7 +387,7 @@ impl Watcher {
         }
     }
 
-    /// What passed since the last step, and what is held.
+    /// Updates the time since the last step, and the memory held.
     fn account(&mut self) {
         let resident = self.held();
         // What several processes share is not known before a look.
@@ -441,12 +435,12 @@ impl Watcher {
         }
     }
 
-    /// The part of a processor that the job uses, lately; more than 1 for one that uses several.
+    /// The part of a processor that the job uses, lately; more than 1 for several processors.
     pub fn rate(&self) -> f64 {
         self.rate.max(RATE_MIN)
     }
 
-    /// True if a cycle is under way: accessed bits that others clear then would count as idle pages.
+    /// True if a cycle runs: pages whose bits others clear then would count as idle.
     pub fn in_cycle(&self) -> bool {
         self.cycle.is_some()
     }
@@ -456,12 +450,12 @@ impl Watcher {
         Passed { clock: self.job.clock(), wall: self.elapsed() }
     }
 
-    /// Resident memory that was not touched for each of the [`AGES`] that are known, in rising order.
+    /// Resident memory not touched for each measured age of [`AGES`], in rising order.
     pub fn untouched(&self) -> impl Iterator<Item = (Duration, Bytes)> {
         self.ages().map(|(age, found)| (age, found.untouched))
     }
 
-    /// The ages that are known, in rising order.
+    /// The measured ages, in rising order.
     pub(crate) fn ages(&self) -> impl Iterator<Item = (Duration, ages::Aged)> {
         self.ages.known()
     }

@@ -1,7 +1,7 @@
 //! Removes the monitor when its owner is gone, however it ended.
 //!
 //! A monitor lives in the kernel until somebody removes it. Its owner may be killed, and any signal ends a
-//! watch. So the removal is left to a small child that only waits:
+//! watch. A small child process waits for that, and removes the monitor:
 //!
 //! ```text
 //! owner ─ one end of a pipe ──▶ keeper: end of file ─▶ monitor off ─▶ no monitors ─▶ lock let go

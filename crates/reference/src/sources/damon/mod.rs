@@ -1,30 +1,34 @@
 //! References sampled by the kernel's data access monitor, at a cost that does not grow with the job.
 //!
-//! The monitor (DAMON) draws a page from each of a number of regions, clears its accessed bit, and an
-//! interval later looks whether it is set again. Its usual interval is a few milliseconds, and it splits and
-//! joins regions until pages within each are used alike. Here the interval *is the window*, the regions are
-//! [`mod@strata`] of our own, and each is sampled once:
+//! Why beside the other sources: it alone needs neither a stall nor a control group. Accessed bits and page
+//! tables lock the mappings of a job of 1 TiB for some 20 s at each clearing. Generations need a control
+//! group of version 2 that the job has to itself.
+//!
+//! The monitor (DAMON) draws a page from each of a number of regions, clears its accessed bit, and tests the
+//! bit an interval later. Usually the interval is a few milliseconds, and regions are split and joined until
+//! pages within each are used alike. Here the interval *is the window*, the regions are [`mod@strata`] of our
+//! own, and each is sampled once:
 //!
 //! ```text
 //! w(T) ≈ Σ bytes of the strata whose page was referenced within T     unbiased, whatever the strata
 //! ```
 //!
-//! The standard error of one look is at most half the memory sampled divided by the square root of the number
-//! of strata: 1.1 % of the memory with [`STRATA`]. It is near zero where strata are used throughout or not at
-//! all, as large arrays are. The error of the mean over cycles is less.
+//! The standard error of a look is at most half the sampled memory divided by the root of the number of
+//! strata: 1.1 % of the memory with [`STRATA`]. It is near zero where strata are used throughout or not at
+//! all, as in large arrays. The error of the mean over cycles is less.
 //!
 //! | | |
 //! | --- | --- |
-//! | looks | one to a clearing, at a time that is fixed beforehand in wall-clock time; the kernel's timers miss it by up to an eighth, so the CPU time of its thread shows when it has come |
-//! | cost | some 2 µs of the kernel's thread for each stratum and look, and as much again where mappings have changed; of the job's memory only one page a stratum loses its bit |
+//! | looks | one to a clearing, at a wall-clock time fixed beforehand. Kernel timers are up to an eighth late; the CPU time of the monitor's thread shows the end |
+//! | cost | some 2 µs of the kernel's thread for each stratum and look, twice that where mappings have changed. Only one page a stratum loses its bit |
 //! | stall | none: mappings are locked for reading, page by page |
 //! | grain | pages, huge ones whole |
 //!
-//! What it does not see: processes that began after the clearing, until the next; memory mapped after it;
-//! `read` and `write`. DAMON's own statistics of regions (ages, access counts) are not used: they are
-//! averages over neighbouring pages.
+//! References that are not seen: of processes that began after the clearing, until the next; in memory mapped
+//! after it; `read` and `write`. DAMON's own statistics of regions are not used: they are averages over
+//! neighbours.
 //!
-//! One monitor serves the machine. Where somebody has set one up, this source is absent ([`available`]).
+//! The kernel supports one monitor. If another process has set one up, this source is absent ([`available`]).
 
 mod keeper;
 mod monitor;
@@ -49,7 +53,7 @@ use vellum_kernel::{Bytes, Pid};
 pub(crate) const STRATA: usize = 2048;
 /// More processes are not watched this way.
 const PROCESSES_MAX: usize = 256;
-/// The residency of the processes' memory is read anew once in this many clearings.
+/// The residency of the processes' memory is read once in this many clearings.
 const WEIGH_EVERY: u32 = 64;
 /// The shortest and the longest time to a look.
 const AHEAD: [Duration; 2] = [Duration::from_millis(10), Duration::from_secs(24 * 3600)];
@@ -62,7 +66,7 @@ const NEARLY: f64 = 0.8;
 /// has passed.
 const LOOK_EVERY: f64 = 0.005;
 const LATEST: f64 = 1.25;
-/// What a stratum costs to draw from and to look at, until that is measured.
+/// The cost of a stratum, until it is measured.
 const COUNT: Duration = Duration::from_micros(2);
 
 /// Samples of the kernel's data access monitor.

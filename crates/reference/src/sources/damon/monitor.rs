@@ -15,13 +15,13 @@
 //! draws a page from every region and clears its accessed bit. An interval later it looks, and adds up the
 //! regions whose page was referenced.
 //!
-//! The command for the sum, written to `state`, waits until the interval is over. No signal ends that wait,
-//! other commands by the same open file wait behind it, and some kernels refuse those by any file (`EBUSY`)
-//! meanwhile. So a separate thread writes it, by a file of its own, and not before the interval is nearly
-//! over: until then a sample can be ended at once.
+//! The command for the sum, written to `state`, waits until the interval is over. No signal ends that wait.
+//! Other commands by the same open file wait behind it, and some kernels refuse commands by any file
+//! (`EBUSY`). A separate thread therefore writes it, by its own file, when the interval is nearly over.
+//! Until then a sample can be ended at once.
 //!
-//! Invariant: nothing is written where a monitor of somebody else's is set up. One that the kernel runs by
-//! itself (`DAMON_RECLAIM`) stands apart from these files, and excludes ours if it runs.
+//! Invariant: nothing is written where a monitor of somebody else's is set up. The kernel's own monitors
+//! (`DAMON_RECLAIM`) have no such files, and exclude ours while they run.
 //!
 //! Source: Linux, Documentation/admin-guide/mm/damon/usage.rst.
 
@@ -38,16 +38,16 @@ use vellum_kernel::{Pid, symbols};
 use vellum_sys::clock::process_cpu_ns;
 
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
-/// Since when the kernel sums up what a scheme would have been applied to.
+/// The first version that sums up the regions a scheme applies to.
 const LINUX_MIN: (u32, u32) = (6, 6);
-/// The kernel wants as many regions as this, or more.
+/// The kernel's least number of regions.
 const REGIONS_MIN: usize = 3;
 /// The kernel has regions follow the process's mappings in such steps; never, while a sample lasts.
 const UPDATE: Duration = Duration::from_secs(1 << 30);
-/// The sum is asked for this long before the interval is over, or halfway through a shorter one: later it
-/// would be another interval's.
+/// The sum is requested this long before the interval is over, or halfway through a shorter interval. Later
+/// it would be the next interval's.
 const BEFORE: Duration = Duration::from_millis(250);
-/// How often a busy monitor is switched off, and the pause between two tries.
+/// The number of tries to switch a busy monitor off, and the pause between two tries.
 pub(super) const TRIES: u32 = 100;
 pub(super) const BETWEEN: Duration = Duration::from_millis(10);
 
@@ -77,7 +77,7 @@ pub(in crate::sources) fn available() -> Result<(), String> {
 }
 
 /// True if the kernel was built to monitor processes' addresses: before there is a monitor, only its own
-/// functions show it. Where they cannot be read, it counts as yes, and [`Monitor::make`] finds out.
+/// functions show it. If they cannot be read, the answer is yes, and [`Monitor::make`] may fail.
 fn kernel_has_vaddr(functions: &Path) -> Result<(), String> {
     let (mut virtual_addresses, mut physical_addresses) = (false, false);
     symbols::each(functions, |symbol| {
@@ -121,7 +121,7 @@ pub(super) struct Found {
 /// A sample under way.
 #[derive(Debug)]
 struct Sampling {
-    /// Dropped when the result is no longer wanted.
+    /// Dropped when the result is not needed any more.
     _wanted: Sender<()>,
     found: Receiver<io::Result<Found>>,
 }
@@ -134,7 +134,7 @@ pub(super) struct Monitor {
     _number: File,
     state: File,
     place: PathBuf,
-    /// What is written down in each target.
+    /// The strata written to each target.
     targets: Vec<(Pid, Vec<Stratum>)>,
     sampling: Option<Sampling>,
 }
@@ -182,8 +182,7 @@ impl Monitor {
         self.write(&pattern("age/max"), u32::MAX)
     }
 
-    /// Draws a page from each stratum of each process, now; whether it was referenced is known an `interval`
-    /// later.
+    /// Draws a page from each stratum of each process. The result is ready an `interval` later.
     pub(super) fn sample(&mut self, strata: Vec<(Pid, Vec<Stratum>)>, interval: Duration) -> io::Result<()> {
         self.stop();
         self.tell(strata)?;
@@ -212,13 +211,13 @@ impl Monitor {
         Ok(())
     }
 
-    /// The CPU time that the kernel's thread has used, in nanoseconds; 0 if there is none.
+    /// The CPU time of the kernel's thread, in nanoseconds; 0 without a thread.
     pub(super) fn used(&self) -> u64 {
         used(&self.place)
     }
 
-    /// What the sample has found. Waits for it until `until`; `None` if nothing is known by then, as when
-    /// nothing that was drawn was referenced.
+    /// The result of the sample. Waits until `until`; `None` if it is not ready then, or no drawn page was
+    /// referenced.
     pub(super) fn found(&mut self, until: Instant) -> io::Result<Option<Found>> {
         let Some(sampling) = &self.sampling else { return Ok(None) };
         let found = sampling.found.recv_timeout(until.saturating_duration_since(Instant::now()));

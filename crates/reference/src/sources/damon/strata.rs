@@ -11,9 +11,9 @@
 //! Left out are mappings without access, the mappings that the kernel adds to every process, and a program's
 //! text and constants. (The other sources leave those out where other processes have them mapped too.)
 //!
-//! Whatever the cut, the sum of the strata whose page was referenced is on average the memory referenced: a
-//! page is drawn from each evenly. The cut decides the error of a single sum. Strata within which all pages
-//! are used alike add no error.
+//! The sum of the strata whose page was referenced is an unbiased estimate for any cut, because pages are
+//! drawn evenly. The cut decides the error of a single sum. Strata within which all pages are used alike add
+//! no error.
 
 use vellum_kernel::mapping::{Mapping, mappings, smaps};
 
@@ -24,7 +24,7 @@ pub(crate) type Stratum = (u64, u64);
 pub(crate) struct Area {
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// Its resident bytes, where that is known; otherwise its length.
+    /// Its resident bytes, or its length if these were not read.
     pub(crate) weight: u64,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn areas(maps: &[u8], resident: impl Fn(u64) -> Option<u64>) -> Vec<A
     mappings(maps).filter_map(area).collect()
 }
 
-/// What is resident of each mapping, by the text of `smaps`: where it begins, and bytes.
+/// The resident bytes of each mapping in the text of `smaps`, by its first address.
 pub(crate) fn resident(text: &[u8]) -> impl Iterator<Item = (u64, u64)> + '_ {
     smaps(text).map(|(mapping, sizes)| (mapping.start, sizes.resident.0))
 }
@@ -69,7 +69,7 @@ pub(crate) fn strata(areas: &[Area], most: usize) -> Vec<Stratum> {
     strata
 }
 
-/// At most `most` areas: those that lie nearest to each other become one, with the gap between them.
+/// At most `most` areas: the areas nearest to each other are joined, with the gap between them.
 fn joined(areas: &[Area], most: usize) -> Vec<Area> {
     let mut gaps: Vec<u64> = areas.windows(2).map(|pair| pair[1].start.saturating_sub(pair[0].end)).collect();
     let mut surplus = areas.len().saturating_sub(most);

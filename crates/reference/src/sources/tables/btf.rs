@@ -25,15 +25,15 @@ const ENUM64: u32 = 19;
 const INT: u32 = 1;
 /// Structures within structures that are followed.
 const DEPTH_MAX: u32 = 8;
-/// Members visited for one answer: more than the largest structure of a kernel has, nested ones included. It
-/// ends the search in a file where a structure is its own member.
+/// Members visited for one answer: more than the largest structure of a kernel has, nested ones included.
+/// The bound ends the search in a file where a structure is its own member.
 const MEMBERS_MAX: u32 = 1 << 17;
 
 #[derive(Debug)]
 pub(crate) struct Btf<'a> {
     bytes: &'a [u8],
     strings: usize,
-    /// Where each type begins; number 0 is `void`.
+    /// The offset of each type; number 0 is `void`.
     starts: Vec<usize>,
 }
 
@@ -70,13 +70,13 @@ impl<'a> Btf<'a> {
         self.named(FUNC, name)
     }
 
-    /// Where the member of this name is in the structure of that name, in bytes.
+    /// The offset of a member in the structure of that name, in bytes.
     pub(crate) fn offset(&self, structure: &str, member: &str) -> Option<i32> {
         let bits = self.member(self.named(STRUCT, structure)?, member, DEPTH_MAX, &mut { MEMBERS_MAX })?;
         bits.is_multiple_of(8).then(|| i32::try_from(bits / 8).ok())?
     }
 
-    /// How large the structure of this name is, in bytes.
+    /// The size of the structure of this name, in bytes.
     pub(crate) fn size(&self, structure: &str) -> Option<u32> {
         number(self.bytes, self.starts[self.named(STRUCT, structure)? as usize] + 8)
     }

@@ -1,9 +1,8 @@
-//! Accessed bits read out of page tables, where the kernel lets a program of ours run in it.
+//! Accessed bits read out of page tables by a program in the kernel.
 //!
-//! Bits are cleared as for [`super::AccessedBits`]; they are counted by a BPF program that the kernel calls
-//! for each mapping of the process ([`program`]). That costs some 3 ns for a referenced page, where `smaps`
-//! costs 70. So the looks of a cycle cost little beside its clearing, and a large job is looked at two to
-//! four times as often for the same budget.
+//! Bits are cleared as for [`super::AccessedBits`], and counted by a BPF program that the kernel calls for
+//! each mapping of the process ([`program`]). A referenced page costs some 3 ns, where `smaps` takes 70. A
+//! large job is therefore sampled two to four times as often for the same budget.
 //!
 //! ```text
 //! btf        what this kernel's structures look like
@@ -12,11 +11,12 @@
 //! reader     loads it, runs it for a process, and has proved itself on our own
 //! ```
 //!
-//! Three counts come from `/proc` instead: the swapped-out memory (at each look); and, from `smaps` at every
-//! 64th look ([`Aside`]), the part of a program's text and libraries that other processes have mapped too,
-//! and what processes of the job share with each other.
+//! Other counts come from `/proc`: swapped memory at each look. At every 64th look, `smaps` gives the shared
+//! part of text and libraries, and the memory that processes of the job share ([`Aside`]).
 //!
-//! What it sees is otherwise what `smaps` sees, and no more.
+//! The assembler and loader are our own, and the program is not compiled from C and loaded by `aya`. `aya`
+//! 0.14 relocates no calls of kernel functions (the loop of `bpf_iter_num_new`) and cannot limit an iterator
+//! to one process, and it brings 22 packages. Each change of the program would also need clang.
 
 mod assembler;
 pub(crate) mod btf;
@@ -33,7 +33,7 @@ use program::Counted;
 use std::time::Duration;
 use vellum_kernel::{Bytes, Pid};
 
-/// What a page costs to count, until that is measured.
+/// The cost of counting a page, until it is measured.
 const COUNT: Duration = Duration::from_nanos(4);
 
 /// Accessed bits by `clear_refs`, counted by a program in the kernel.

@@ -13,18 +13,18 @@
 //! ```
 //!
 //! Entries hold physical addresses; the kernel has all memory mapped at one base, through which tables are
-//! read. They are read by `bpf_probe_read_kernel`, which fails instead of faulting: a table freed meanwhile
-//! makes a count slightly wrong and does no other harm.
+//! read. They are read by `bpf_probe_read_kernel`, which fails instead of faulting. A table that is freed
+//! during the walk makes the count slightly wrong and does no other harm.
 //!
 //! Page replacement and DAMON monitors clear accessed bits too, and mark the page as young or referenced
-//! then. So the marks of pages without the bit are read too, as `smaps` does; but not those of a program's
+//! then. The marks of pages without the bit are therefore read too, as `smaps` does. Exception: a program's
 //! files, whose marks any process sets.
 //!
 //! Counted, as in `smaps`, are entries that are present and stand for a page of memory (not "special", as the
 //! page of zeros is). Reserved huge pages (hugetlb) and device memory are not.
 //!
-//! The state lies in the value of a map of one entry, which the program reads and writes in place: only one
-//! run at a time uses it.
+//! The state lies in the value of a map of one entry, which the program changes in place. Only one run at a
+//! time uses it.
 
 use super::assembler::{Alu, Code, FRAME, Label, R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, Reg, When};
 use super::btf::Btf;
@@ -63,12 +63,12 @@ const HUGE_PRESENT: i16 = 24;
 /// Tables of one mapping that are gone through: enough for 16 TiB.
 const STEPS_MAX: i32 = 1 << 23;
 const HELPER_PROBE_READ_KERNEL: i32 = 113;
-/// Where the loop's counter is in the frame.
+/// The place of the loop's counter in the frame.
 const LOOP: i32 = -8;
 const INNER_LOOP: i32 = -16;
 /// Mappings that are left out: device memory by page frames or otherwise, reserved huge pages.
 const NOT_PAGES: i32 = 0x400 | 0x4000 | 0x40_0000;
-/// A mapping that shares what is written.
+/// A mapping that shares its writes.
 const SHARED: i32 = 0x8;
 /// Bits of an entry.
 const IS_PRESENT: i32 = 1;
@@ -103,22 +103,22 @@ pub(super) struct Kernel {
     base: Base,
 }
 
-/// Where the kernel has all memory mapped.
+/// The address at which the kernel has all memory mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
-    /// Where every kernel has it, and the records of pages, that does not move them.
+    /// The addresses of all memory and of the records of pages on kernels that do not move them.
     Fixed,
-    /// Where these variables of the kernel say.
+    /// The addresses are in these variables of the kernel.
     At {
-        /// Of all memory.
+        /// The variable for all memory.
         memory: u64,
-        /// Of the records of pages.
+        /// The variable for the records of pages.
         pages: u64,
     },
 }
 
 impl Kernel {
-    /// From the kernel's own description; else what is missing in it.
+    /// The constants in the kernel's own description. An error names the missing one.
     pub(super) fn of(btf: &Btf<'_>, base: Base) -> Result<Kernel, String> {
         let function = |name: &str| btf.function(name).ok_or(format!("this kernel has no {name}"));
         let offset = |of: &str, member: &str| {
@@ -146,7 +146,7 @@ impl Kernel {
     }
 }
 
-/// What the program has counted, in pages.
+/// The program's counts, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) referenced: u64,
@@ -377,8 +377,8 @@ fn marked(code: &mut Code, kernel: &Kernel, entry: Reg, idle: Label) {
     code.jump_if(When::Equal, R1, 0, idle);
 }
 
-/// Counts the entries of the table at r1 from the address r6 to the table's or the mapping's end, where the
-/// address is then.
+/// Counts the entries of the table at r1 from the address r6 to the end of the table or the mapping. r6 is
+/// that end then.
 fn count_table(code: &mut Code, table: i32, failed: Label) {
     let (whole, counted) = (code.label(), code.label());
     index(code, R3, PAGE_SHIFT);
@@ -431,7 +431,7 @@ fn count_table(code: &mut Code, table: i32, failed: Label) {
     code.alu_by(Alu::Sub, R9, R4);
 }
 
-/// Counts those of the table's r8 entries that lack the bit and whose pages are marked; r9 of them lack it.
+/// Counts the marked pages among the table's r8 entries without the bit; r9 entries lack it.
 fn count_marked(code: &mut Code, kernel: &Kernel, table: i32, none: Label) {
     let (again, over) = (code.label(), code.label());
     code.jump_if(When::Equal, R9, 0, none);

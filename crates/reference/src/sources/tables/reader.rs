@@ -1,7 +1,7 @@
 //! The program in the kernel: loaded, tried on ourselves, and run for a process.
 //!
-//! It is used only after it has counted the memory of this very process as the kernel itself does. A kernel
-//! whose page tables have another layout than [`program`](super::program) assumes (encrypted memory, for one)
+//! The program is used only if its count of this process's memory agrees with the kernel's. A kernel whose
+//! page tables have another layout than [`program`](super::program) assumes (encrypted memory, for one)
 //! fails that, and is refused with a reason.
 
 use super::btf::Btf;
@@ -14,7 +14,7 @@ use vellum_kernel::{Pid, machine, mapping, symbols};
 
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 const LOG_BYTES: usize = 1 << 16;
-/// The count of our own memory may differ by this part, and this many bytes: we run meanwhile.
+/// The tolerance of that check, a part and bytes: this process runs during the count.
 const AGREE_WITHIN: f64 = 0.05;
 const AGREE_BYTES: f64 = (2 << 20) as f64;
 
@@ -70,7 +70,7 @@ impl Reader {
         Ok(counted(&unsafe { vellum_sys::bpf::get::<STATE_BYTES>(&self.state) }?))
     }
 
-    /// True if it counts our own memory right.
+    /// Checks its count of this process's memory.
     fn prove(&self) -> Result<(), String> {
         let (of_program, other) =
             self.count(Pid::me()).map_err(|why| format!("the program does not run: {why}"))?;
@@ -99,8 +99,8 @@ fn load(kernel: &Kernel, state: &OwnedFd, table: &OwnedFd) -> Result<OwnedFd, St
     })
 }
 
-/// Where the kernel says that its map of all memory begins; a kernel that does not move it says nothing. To
-/// be asked last: the list is long, and made as it is read.
+/// The kernel's variables with the address of its map of all memory; `None` on a kernel that does not move
+/// it. Called last, because reading the list of symbols takes long.
 fn moved() -> Option<Base> {
     let [mut memory, mut pages] = [0; 2];
     symbols::each(symbols::KALLSYMS, |symbol| {
