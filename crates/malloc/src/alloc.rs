@@ -16,9 +16,7 @@ use crate::slab::Block;
 use crate::small::{check_live, push_local};
 use crate::space::slab_at;
 use crate::{harden, tls};
-
-/// The smallest request that slabs do not serve.
-const LARGE_MIN: usize = SMALL_MAX + 1;
+use core::hint::assert_unchecked;
 
 /// Allocates `bytes` bytes; null (and `ENOMEM`) when there are none.
 #[inline(always)]
@@ -108,21 +106,27 @@ pub unsafe fn free(address: *mut u8) {
 #[cold]
 #[inline(never)]
 fn malloc_slow(bytes: usize) -> *mut u8 {
-    serve::allocate(Request::plain(bytes.min(SMALL_MAX)))
+    // SAFETY: slabs serve the request, as the callers have tested.
+    unsafe { assert_unchecked(bytes <= SMALL_MAX) };
+    serve::allocate(Request::plain(bytes))
 }
 
 /// Allocates a large block.
 #[cold]
 #[inline(never)]
 fn malloc_large(bytes: usize) -> *mut u8 {
-    serve::allocate(Request::plain(bytes.max(LARGE_MIN)))
+    // SAFETY: slabs do not serve the request, as the callers have tested.
+    unsafe { assert_unchecked(bytes > SMALL_MAX) };
+    serve::allocate(Request::plain(bytes))
 }
 
 /// Allocates a large block of zeros.
 #[cold]
 #[inline(never)]
 fn calloc_large(bytes: usize) -> *mut u8 {
-    serve::allocate(Request { zero: true, ..Request::plain(bytes.max(LARGE_MIN)) })
+    // SAFETY: slabs do not serve the request, as the callers have tested.
+    unsafe { assert_unchecked(bytes > SMALL_MAX) };
+    serve::allocate(Request { zero: true, ..Request::plain(bytes) })
 }
 
 /// Allocates `bytes` bytes at a multiple of `align`, a power of two; null (and `ENOMEM`) when there are none.

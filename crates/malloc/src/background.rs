@@ -12,12 +12,12 @@
 
 use crate::heap::{Heap, LOST};
 use crate::pass::{VISITORS_SLABS, returned};
+use crate::state::MALLOC;
 use crate::{mode, registry, tls};
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use vellum_pages::{Pages, Severity};
 use vellum_sys::thread::Patience;
-use vellum_sys::{Caps, Lock, barrier, caps, clock};
+use vellum_sys::{Caps, barrier, caps, clock};
 
 /// The most ticks between two looks at the same unfinished slabs.
 const PAUSE_MAX: u32 = 64;
@@ -28,21 +28,10 @@ const PASSES_MS: u64 = 20;
 /// visited.
 const WITHDRAWALS_APART: u32 = 2;
 
-/// Ticks until huge pages may be withdrawn again.
-static RESTING: AtomicU32 = AtomicU32::new(0);
-/// Ticks so far.
-static TICKS: AtomicU32 = AtomicU32::new(0);
-
-/// What the helper calls after each of its rounds, under their lock.
-static AFTER_ROUND: AtomicPtr<()> = AtomicPtr::new(null_mut());
-
 /// Has `hook` called after each of the helper's rounds.
 pub(crate) fn after_rounds(hook: fn()) {
-    AFTER_ROUND.store(hook as *mut (), Ordering::Release);
+    MALLOC.helper.after_round.store(hook as *mut (), Ordering::Release);
 }
-
-/// One round of the helper, or one fork, at a time.
-pub(crate) static ROUND: Lock = Lock::new();
 
 /// Tells the process's counters what heaps have counted privately: the calling thread's.
 pub fn flush_counts() {
@@ -56,12 +45,13 @@ pub fn flush_counts() {
 
 /// Looks after the heaps of idle threads. Runs on the page layer's helper: no thread-locals, no waiting.
 pub(crate) fn tick() {
-    if !ROUND.try_lock() {
+    if !MALLOC.helper.round.try_lock() {
         return;
     }
     mode::serve_request();
     let is_short = Pages::global().was_short();
-    let is_due = TICKS.fetch_add(1, Ordering::Relaxed).is_multiple_of(Pages::global().ticks_of_decay());
+    let is_due =
+        MALLOC.helper.ticks.fetch_add(1, Ordering::Relaxed).is_multiple_of(Pages::global().ticks_of_decay());
     if is_due && Pages::global().decays() {
         registry::all().for_each(Heap::request_pass);
     }
@@ -70,19 +60,19 @@ pub(crate) fn tick() {
     }
     rounds(registry::all, false, clock::now_ms() + PASSES_MS);
     note_turns();
-    if RESTING.load(Ordering::Relaxed) > 0 {
-        RESTING.fetch_sub(1, Ordering::Relaxed);
+    if MALLOC.helper.resting.load(Ordering::Relaxed) > 0 {
+        MALLOC.helper.resting.fetch_sub(1, Ordering::Relaxed);
     } else {
         withdraw_huge();
     }
     Pages::global().note_sparse(registry::all().any(|heap| heap.pass.is_sparse()));
-    let hook = AFTER_ROUND.load(Ordering::Acquire);
+    let hook = MALLOC.helper.after_round.load(Ordering::Acquire);
     if !hook.is_null() {
         // SAFETY: the pointer was stored by `after_rounds` from a `fn()`.
         let hook: fn() = unsafe { core::mem::transmute(hook) };
         hook();
     }
-    ROUND.unlock();
+    MALLOC.helper.round.unlock();
 }
 
 /// Gives back what is free in every heap that can be reached, then everything the page layer keeps. The bytes
@@ -108,14 +98,14 @@ fn trim_heaps() {
     }
     // Bounded, as a handler of `fork` may ask while the fork holds the lock.
     let mut patience = Patience::new();
-    if ROUND.try_lock_for(&mut patience) {
+    if MALLOC.helper.round.try_lock_for(&mut patience) {
         note_turns();
         let others = || registry::all().filter(|heap| !own.is_some_and(|own| core::ptr::eq(*heap, own)));
         others().for_each(|heap| heap.pass.request(true));
         // Not the caller's: a signal handler of this thread would wait at its gate for ever.
         rounds(others, true, u64::MAX);
         note_turns();
-        ROUND.unlock();
+        MALLOC.helper.round.unlock();
     }
 }
 
@@ -124,7 +114,7 @@ fn trim_heaps() {
 fn withdraw_huge() -> bool {
     let has = Pages::global().withdraw_huge();
     if has {
-        RESTING.store(WITHDRAWALS_APART * Pages::global().ticks_of_decay(), Ordering::Relaxed);
+        MALLOC.helper.resting.store(WITHDRAWALS_APART * Pages::global().ticks_of_decay(), Ordering::Relaxed);
         registry::all().for_each(|heap| heap.pass.request_again());
     }
     has

@@ -82,7 +82,7 @@ impl Shape {
 }
 
 /// The shape of every class.
-pub(crate) static SHAPES: [Shape; CLASSES] = shapes();
+pub(crate) const SHAPES: &[Shape; CLASSES] = &shapes();
 
 /// The class of a request of more than [`EXACT_MAX`] and at most [`SMALL_MAX`] bytes.
 const fn coarse_class_of(bytes: usize) -> usize {

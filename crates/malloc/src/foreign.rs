@@ -7,19 +7,18 @@
 //! mappings and the arenas of threads; they go back there. Anything else is refused.
 
 use crate::passthrough::Next;
+use crate::state::MALLOC;
 use crate::{misuse, mode};
 use core::ffi::CStr;
 use core::mem::transmute_copy;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use libc::c_void;
 use vellum_pages::{Misuse, PAGE};
 use vellum_sys::{Addr, map};
 
-static BREAK_START: AtomicUsize = AtomicUsize::new(usize::MAX);
-
 /// Notes where the C library's heap begins.
 pub(crate) fn note_break() {
-    BREAK_START.store(program_break(), Relaxed);
+    MALLOC.break_start.store(program_break(), Relaxed);
 }
 
 fn program_break() -> usize {
@@ -41,7 +40,7 @@ fn words(from: usize) -> Option<[usize; 2]> {
 fn is_c_librarys(address: usize) -> bool {
     const MAPPED: usize = 2;
     const NOT_MAIN: usize = 4;
-    if (BREAK_START.load(Relaxed)..program_break()).contains(&address) {
+    if (MALLOC.break_start.load(Relaxed)..program_break()).contains(&address) {
         return true;
     }
     let Some([before, size]) = address.checked_sub(16).and_then(words) else { return false };

@@ -12,8 +12,8 @@
 //! their heaps. Its own is whole: other threads only push blocks to it, whose links stay until this thread
 //! takes them.
 
-use crate::background::ROUND;
 use crate::heap::{A_THREAD, Heap, LOST, NOBODY};
+use crate::state::MALLOC;
 use crate::{harden, mode, registry, tls, units};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
@@ -22,7 +22,7 @@ use vellum_sys::{Caps, barrier, caps};
 
 /// Before `fork`, in the parent: stops every heap between two slow paths.
 pub fn fork_prepare() {
-    ROUND.lock();
+    MALLOC.helper.round.lock();
     registry::creation().lock();
     let others = || registry::all().filter(|heap| !is_own(heap));
     if others().next().is_some() && caps::has(Caps::MEMBARRIER) {
@@ -50,7 +50,7 @@ pub fn fork_parent() {
     harden::fork_parent();
     registry::all().filter(|heap| !is_own(heap)).for_each(|heap| heap.gate.open());
     registry::creation().unlock();
-    ROUND.unlock();
+    MALLOC.helper.round.unlock();
 }
 
 /// After `fork`, in the child, where only the calling thread exists.
@@ -79,7 +79,7 @@ pub fn fork_child() {
         }
     }
     registry::creation().reset_after_fork();
-    ROUND.reset_after_fork();
+    MALLOC.helper.round.reset_after_fork();
 }
 
 fn is_own(heap: &Heap) -> bool {

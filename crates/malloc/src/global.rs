@@ -1,6 +1,7 @@
 //! Vellum as a Rust program's allocator.
 
 use crate::class::GRANULE;
+use crate::resize::move_to;
 use crate::{aligned, calloc, free, malloc, realloc};
 use core::alloc::{GlobalAlloc, Layout};
 
@@ -55,14 +56,8 @@ unsafe impl GlobalAlloc for Vellum {
             // SAFETY: passed on; a size of zero is excluded by the trait.
             return unsafe { realloc(block, bytes) };
         }
-        let new = aligned(layout.align(), bytes);
-        if !new.is_null() {
-            // SAFETY: two different blocks of at least the shorter length; the old one is given up then.
-            unsafe {
-                new.copy_from_nonoverlapping(block, layout.size().min(bytes));
-                free(block);
-            }
-        }
-        new
+        // SAFETY: the caller gives the block up; the new one, if there is one, is at least as long as is
+        // copied.
+        unsafe { move_to(aligned(layout.align(), bytes), block, layout.size().min(bytes)) }
     }
 }

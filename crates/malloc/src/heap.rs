@@ -443,7 +443,7 @@ impl Heap {
 
     /// Tells the process's counters what has been counted here. Inside the gate.
     pub(crate) fn flush_counts(&self) {
-        for (bin, shape) in self.bins.iter().zip(&SHAPES) {
+        for (bin, shape) in self.bins.iter().zip(SHAPES) {
             self.flush_count(bin, shape.bytes);
         }
     }

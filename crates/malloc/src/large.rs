@@ -14,7 +14,7 @@ use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_pages::{Extent, Misuse, PAGE, Pages, Request};
 
-pub(crate) fn pages_of(bytes: usize) -> usize {
+fn pages_of(bytes: usize) -> usize {
     bytes.div_ceil(PAGE)
 }
 

@@ -30,6 +30,7 @@
 mod alloc;
 mod arch;
 mod background;
+mod backoff;
 mod backtrace;
 mod batch;
 mod class;
@@ -85,9 +86,10 @@ pub use {
     global::Vellum,
     harden::{check_quarantine, harden},
     large::{relocate, swap},
-    mode::{door, is_passthrough},
+    mode::is_passthrough,
     passthrough::Next,
     resize::{realloc, reallocarray},
+    state::DOOR,
     threads::{pass_through, start},
     validate::validate,
 };

@@ -19,9 +19,10 @@
 //! and address space that Vellum has reserved is occupied. The calls the C library makes for itself are not
 //! seen; they concern memory of their own.
 
+use crate::state::MALLOC;
 use crate::{mode, paged, units};
 use core::ptr::{NonNull, null_mut, with_exposed_provenance_mut};
-use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use libc::{EEXIST, EFAULT, EINVAL, ENOMEM, c_int};
 use vellum_pages::{Owner, PAGE, Pages, Unclaimed};
 use vellum_sys::{Addr, Span, raw};
@@ -45,14 +46,13 @@ const HARMLESS: &[c_int] = &[
 const MAP_FIXED: c_int = libc::MAP_FIXED;
 const MAP_FIXED_NOREPLACE: c_int = libc::MAP_FIXED_NOREPLACE;
 
-static SERVING: AtomicBool = AtomicBool::new(false);
-
 /// The outcome of a call: a value, or an error number.
 pub type Outcome = Result<usize, c_int>;
 
 /// Serves mappings from now on, or no longer; mappings served before stay so.
+#[inline(never)]
 pub fn serve_mappings(on: bool) {
-    SERVING.store(on, Relaxed);
+    MALLOC.serves_mappings.store(on, Relaxed);
 }
 
 /// A mapping as asked for.
@@ -146,7 +146,7 @@ pub fn map(wanted: &Mapping) -> Outcome {
     let plain = wanted.addr.is_null()
         && wanted.prot == libc::PROT_READ | libc::PROT_WRITE
         && wanted.flags == libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    if plain && (SERVED_MIN..=SERVED_MAX).contains(&wanted.len) && SERVING.load(Relaxed) {
+    if plain && (SERVED_MIN..=SERVED_MAX).contains(&wanted.len) && MALLOC.serves_mappings.load(Relaxed) {
         let pages = Pages::global();
         let count = |bytes: usize| {
             let slot = pages.slot();
@@ -358,7 +358,7 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
                 None => Pages::global().unmaps_elsewhere(old - new),
             }
         }
-        if outcome != Err(EFAULT) || !DIVIDED.load(Relaxed) {
+        if outcome != Err(EFAULT) || !MALLOC.divided.load(Relaxed) {
             return outcome;
         }
         if flags & libc::MREMAP_MAYMOVE == 0 {
@@ -391,9 +391,6 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
     // SAFETY: as above.
     unsafe { resize(start, old, new, flags & libc::MREMAP_MAYMOVE != 0) }
 }
-
-/// Whether memory has left for the kernel's care, which may take it for several mappings.
-static DIVIDED: AtomicBool = AtomicBool::new(false);
 
 /// Moves what the kernel refused to move as a whole, in case it came from Vellum in pieces.
 ///
@@ -538,7 +535,7 @@ unsafe fn in_pieces(start: usize, old: usize, new: usize, flags: c_int, place: u
         kernel(libc::SYS_mremap, [from, old, new, flags as usize, to, 0])
     };
     // Newer kernels move several entries of one length in one call, and leave them divided.
-    DIVIDED.store(true, Relaxed);
+    MALLOC.divided.store(true, Relaxed);
     let whole = ask(start, old, new, flags, place);
     if whole != Err(EFAULT) || old == 0 {
         return whole;

@@ -14,12 +14,12 @@
 
 use crate::hooks::Hooks;
 use crate::passthrough::{self, Next};
-use crate::state::{MALLOC, UNDECIDED};
+use crate::state::{DOOR, MALLOC, UNDECIDED};
 use core::ptr::from_ref;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use vellum_pages::Pages;
 use vellum_sys::{Caps, caps};
-use vellum_wire::door::{HARDENED, HeapDoor, MODE_BITS, PROFILED, USUAL};
+use vellum_wire::door::{HARDENED, MODE_BITS, PROFILED, USUAL};
 
 // The other values of the word's lower half mean nothing to other processes.
 const PASSTHROUGH: u16 = UNDECIDED + 1;
@@ -39,7 +39,7 @@ pub(crate) enum Special {
 /// The mode, unless it is the usual one.
 #[inline(always)]
 pub(crate) fn special() -> Option<Special> {
-    match MALLOC.door.now.load(Relaxed) {
+    match DOOR.now.load(Relaxed) {
         USUAL => None,
         now => special_of(now),
     }
@@ -83,13 +83,13 @@ fn decide() -> Option<Special> {
 /// Changes the mode if it is `from`; whether it was.
 fn change(from: u16, to: u16) -> bool {
     let changed = |now: u16| (now & MODE == from).then_some(now & !MODE | to);
-    MALLOC.door.now.fetch_update(Release, Relaxed, changed).is_ok()
+    DOOR.now.fetch_update(Release, Relaxed, changed).is_ok()
 }
 
 /// Forwards every further request of threads that have no heap to `next`.
 pub(crate) fn pass_through(next: &'static Next) {
     MALLOC.next.store(from_ref(next).cast_mut(), Release);
-    let _ = MALLOC.door.now.fetch_update(Release, Relaxed, |now| Some(now & !MODE | PASSTHROUGH));
+    let _ = DOOR.now.fetch_update(Release, Relaxed, |now| Some(now & !MODE | PASSTHROUGH));
 }
 
 /// Whether Vellum passes requests through.
@@ -124,25 +124,25 @@ pub(crate) fn sample() -> bool {
 
 #[inline(always)]
 pub(crate) fn is_hardened() -> bool {
-    MALLOC.door.now.load(Relaxed) & MODE == HARDENED
+    DOOR.now.load(Relaxed) & MODE == HARDENED
 }
 
 /// Whether the mode is not the usual one, or there is a request.
 #[inline(always)]
 pub(crate) fn is_special() -> bool {
-    MALLOC.door.now.load(Relaxed) != USUAL
+    DOOR.now.load(Relaxed) != USUAL
 }
 
 /// Whether blocks are sampled, or have been.
 #[inline(always)]
 pub(crate) fn is_sampled() -> bool {
-    MALLOC.door.now.load(Relaxed) & MODE == PROFILED
+    DOOR.now.load(Relaxed) & MODE == PROFILED
 }
 
 /// The sampler, if blocks are sampled. Decides nothing.
 #[inline]
 pub(crate) fn sampler() -> Option<&'static Hooks> {
-    match MALLOC.door.now.load(Relaxed) {
+    match DOOR.now.load(Relaxed) {
         USUAL | PASSTHROUGH | UNDECIDED | DECIDING | HARDENED => None,
         now => sampler_of(now),
     }
@@ -177,27 +177,22 @@ pub(crate) fn sample_large(block: *mut u8, bytes: usize) -> *mut u8 {
     block
 }
 
-/// The word, for the exported symbol by which another process finds it.
-pub const fn door() -> &'static HeapDoor {
-    &MALLOC.door
-}
-
 /// Wakes the helper if there is a request, as a slow path may be in any state. A process that filters its
 /// system calls has no helper.
 #[inline(never)]
 fn wake_for_request() {
     if caps::has(Caps::HELPER) {
         Pages::global().wake_helper();
-    } else if door().asked().is_some() {
-        door().answer(libc::EPERM as u32);
+    } else if DOOR.asked().is_some() {
+        DOOR.answer(libc::EPERM as u32);
     }
 }
 
 /// Carries out another process's request, if there is one. The helper calls this under the lock of its round:
 /// no fork is under way.
 pub(crate) fn serve_request() {
-    if let Some(request) = door().asked() {
-        door().answer(hooks().map_or(libc::ENOSYS as u32, |hooks| (hooks.serve_request)(request)));
+    if let Some(request) = DOOR.asked() {
+        DOOR.answer(hooks().map_or(libc::ENOSYS as u32, |hooks| (hooks.serve_request)(request)));
     }
 }
 

@@ -4,8 +4,9 @@
 //! while one is under way is not lost: another follows, or, if that one is eager and the one under way is
 //! not, takes its place.
 
+use crate::state::MALLOC;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::AcqRel, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 use vellum_pages::Pages;
 
 /// Awake slabs of a heap from which the helper is started, if it was not.
@@ -15,17 +16,14 @@ pub(crate) const OWNERS_SLABS: usize = 4;
 /// Slabs that are visited while the thread of an idle heap may have to wait.
 pub(crate) const VISITORS_SLABS: usize = 64;
 
-/// Bytes that were given back out of slabs.
-static RETURNED: AtomicUsize = AtomicUsize::new(0);
-
 /// Bytes that were given back out of slabs so far.
 pub(crate) fn returned() -> usize {
-    RETURNED.load(Relaxed)
+    MALLOC.returned.load(Relaxed)
 }
 
 /// Some more were.
 pub(crate) fn note_returned(bytes: usize) {
-    RETURNED.fetch_add(bytes, Relaxed);
+    MALLOC.returned.fetch_add(bytes, Relaxed);
 }
 
 /// What a pass is, a bit each; in the upper half of [`Pass::state`] of the one under way, in the lower of the

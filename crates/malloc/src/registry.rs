@@ -7,27 +7,14 @@
 use crate::heap::{A_THREAD, A_VISITOR, HEAP_BYTES, Heap, NOBODY};
 use crate::slab::Slab;
 use crate::space::Space;
+use crate::state::{MALLOC, Nursery};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 use vellum_pages::{Pages, UNIT};
-use vellum_sys::lock::Guarded;
-
-static HEAPS: AtomicPtr<Heap> = AtomicPtr::new(null_mut());
-static ORPHANS: AtomicUsize = AtomicUsize::new(0);
-static NURSERY: Guarded<Nursery> = Guarded::new(Nursery { unit: null_mut(), used: UNIT });
-
-/// The unit new heaps are cut from.
-struct Nursery {
-    unit: *mut u8,
-    used: usize,
-}
-
-// SAFETY: the pointer is to memory of the whole process, reached under the lock.
-unsafe impl Send for Nursery {}
 
 /// An orphan, for the calling thread: that of a thread which ran on the same processor if there is one.
 pub(crate) fn adopt() -> Option<&'static Heap> {
-    if ORPHANS.load(Ordering::Relaxed) == 0 {
+    if MALLOC.heaps.orphans.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let is_free = |heap: &Heap| heap.tenant.load(Ordering::Relaxed) == NOBODY;
@@ -39,7 +26,7 @@ pub(crate) fn adopt() -> Option<&'static Heap> {
     let heap = all()
         .find(|heap| is_free(heap) && heap.home.get() == home && take(heap))
         .or_else(|| all().find(|heap| is_free(heap) && take(heap)))?;
-    ORPHANS.fetch_sub(1, Ordering::Relaxed);
+    MALLOC.heaps.orphans.fetch_sub(1, Ordering::Relaxed);
     Some(heap)
 }
 
@@ -51,7 +38,7 @@ pub(crate) fn processor() -> i32 {
 
 /// A heap that no thread has and no list: for who keeps it to himself.
 pub(crate) fn create_apart() -> Option<&'static Heap> {
-    let mut nursery = NURSERY.lock();
+    let mut nursery = MALLOC.heaps.nursery.lock();
     if nursery.used == UNIT {
         let mut unit = [null_mut()];
         if Pages::global().alloc_units(&mut unit) == 0 {
@@ -77,12 +64,12 @@ pub(crate) fn create_apart() -> Option<&'static Heap> {
 pub(crate) fn create() -> Option<&'static Heap> {
     let heap = create_apart()?;
     heap.tenant.store(A_THREAD, Ordering::Relaxed);
-    let mut head = HEAPS.load(Ordering::Relaxed);
+    let mut head = MALLOC.heaps.newest.load(Ordering::Relaxed);
     loop {
-        heap.next.store(head, Ordering::Relaxed);
-        match HEAPS.compare_exchange_weak(
+        heap.next.store(head.cast(), Ordering::Relaxed);
+        match MALLOC.heaps.newest.compare_exchange_weak(
             head,
-            core::ptr::from_ref(heap).cast_mut(),
+            core::ptr::from_ref(heap).cast_mut().cast(),
             Ordering::Release,
             Ordering::Relaxed,
         ) {
@@ -93,7 +80,7 @@ pub(crate) fn create() -> Option<&'static Heap> {
 }
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Heap> {
-    let mut next = HEAPS.load(Ordering::Acquire);
+    let mut next = MALLOC.heaps.newest.load(Ordering::Acquire).cast::<Heap>();
     core::iter::from_fn(move || {
         // SAFETY: heaps are never unmapped.
         let heap = unsafe { next.as_ref() }?;
@@ -105,7 +92,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Heap> {
 /// Makes `heap`, which no thread uses any more, one to adopt.
 pub(crate) fn orphan(heap: &Heap) {
     heap.tenant.store(NOBODY, Ordering::Release);
-    ORPHANS.fetch_add(1, Ordering::Relaxed);
+    MALLOC.heaps.orphans.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Runs `care` on `heap` as its tenant, if it is an orphan; the helper does, and who raids it.
@@ -124,7 +111,7 @@ const RAIDED_MAX: usize = 4;
 /// A slab of `class` with free blocks, or room for them if `uncarved` allows that, out of an orphan: memory
 /// that is touched already, and, where threads follow one another, the blocks that this one will free.
 pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
-    if ORPHANS.load(Ordering::Relaxed) == 0 {
+    if MALLOC.heaps.orphans.load(Ordering::Relaxed) == 0 {
         return None;
     }
     all().filter(|heap| heap.tenant.load(Ordering::Relaxed) == NOBODY).take(RAIDED_MAX).find_map(|heap| {
@@ -141,10 +128,10 @@ pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
 
 /// Forgets how many orphans there are, for a forked child that counts anew.
 pub(crate) fn forget_orphans() {
-    ORPHANS.store(0, Ordering::Relaxed);
+    MALLOC.heaps.orphans.store(0, Ordering::Relaxed);
 }
 
 /// The lock under which heaps are made, for holding it across a fork.
 pub(crate) fn creation() -> &'static vellum_sys::Lock {
-    NURSERY.raw()
+    MALLOC.heaps.nursery.raw()
 }

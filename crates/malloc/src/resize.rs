@@ -55,21 +55,48 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
             }
             return address;
         }
-        Holder::Extent(_) if bytes > SMALL_MAX => match large::pages_of(bytes) * PAGE {
-            _ if bytes > REQUEST_MAX => return out_of_memory(),
-            same if same == old => return address,
-            _ if paged::wants(bytes) => paged::alloc(bytes, PAGE, false),
-            // SAFETY: the block is large and in use.
-            _ => return unsafe { large::resize(address, bytes) },
-        },
+        // SAFETY: the block is large and in use.
+        Holder::Extent(_) if bytes > SMALL_MAX => return unsafe { resize_extent(address, old, bytes) },
         // SAFETY: the block is paged and in use.
         Holder::Paged if unsafe { paged::resize(address, bytes) } => return address,
         _ => malloc(bytes),
     };
+    // SAFETY: the block is in use; `new` is null or another block of at least `bytes` bytes.
+    unsafe { move_to(new, address, old.min(bytes)) }
+}
+
+/// Resizes a block of the page layer of `old` bytes, which stays one or becomes the pager's.
+///
+/// # Safety
+/// As for [`realloc`].
+#[inline(never)]
+unsafe fn resize_extent(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
+    if bytes > REQUEST_MAX {
+        return out_of_memory();
+    }
+    if bytes.next_multiple_of(PAGE) == old {
+        return address;
+    }
+    // SAFETY: the block is large and in use; a new one has at least `bytes` bytes.
+    unsafe {
+        match paged::wants(bytes) {
+            true => move_to(paged::alloc(bytes, PAGE, false), address, old.min(bytes)),
+            false => large::resize(address, bytes),
+        }
+    }
+}
+
+/// Moves `bytes` bytes to `new` and frees the block at `address`, unless `new` is null. Returns `new`.
+///
+/// # Safety
+/// `address` is a block in use that the caller gives up; `new` is null or another, and both have `bytes`
+/// bytes.
+#[inline(always)]
+pub(crate) unsafe fn move_to(new: *mut u8, address: *mut u8, bytes: usize) -> *mut u8 {
     if !new.is_null() {
-        // SAFETY: two different blocks, of at least the shorter length; the old one is given up then.
+        // SAFETY: by this function's condition.
         unsafe {
-            new.copy_from_nonoverlapping(address, old.min(bytes));
+            new.copy_from_nonoverlapping(address, bytes);
             free(address);
         }
     }

@@ -17,12 +17,14 @@ use crate::heap::{Heap, pop};
 use crate::lengths::{SAMPLED, length_of};
 use crate::small::{check_live, free_remote};
 use crate::space::Space;
+use crate::state::DOOR;
 use crate::{figures, mode, registry, threads, tls};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_pages::{Pages, UNIT};
 
 /// Installs the sampler's functions. They are called from [`begin`] on, except `serve_request`.
+#[inline(never)]
 pub fn install(hooks: &'static Hooks) {
     mode::install(hooks);
 }
@@ -38,13 +40,14 @@ pub fn has_begun() -> bool {
 }
 
 /// Makes every heap draw its next samples anew.
+#[inline(never)]
 pub fn redraw() {
     mode::next_epoch();
 }
 
 /// The path that came with another process's request.
 pub fn requested_path() -> Option<&'static CStr> {
-    mode::door().path()
+    DOOR.path()
 }
 
 /// A thread inside the gate of its heap, until the value is dropped: neither the helper nor a fork finds a

@@ -2,13 +2,10 @@
 
 use crate::mode;
 use crate::slab::{Block, Slab};
+use crate::state::MALLOC;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use vellum_pages::{ANNEX_BYTES, ANNEX_UNITS, Pages, UNIT, UNIT_SIDE};
-
-static BASE: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-static SIDE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
 /// `log2(UNIT) - log2(UNIT_SIDE)`: a byte offset in the span, shifted by this, is one in the side table.
 const SIDE_SHIFT: u32 = UNIT.ilog2() - UNIT_SIDE.ilog2();
@@ -28,9 +25,13 @@ impl Space {
     /// The span, placed now if it was not before and is needed: in passthrough, where nothing was ever
     /// served, it is empty.
     pub(crate) fn get() -> Space {
-        let bytes = BYTES.load(Acquire);
+        let bytes = MALLOC.space.bytes.load(Acquire);
         if bytes != 0 {
-            return Space { base: BASE.load(Relaxed), bytes, side: SIDE.load(Relaxed) };
+            return Space {
+                base: MALLOC.space.base.load(Relaxed),
+                bytes,
+                side: MALLOC.space.side.load(Relaxed),
+            };
         }
         let pages = Pages::global();
         if pages.placed().is_empty() && mode::is_passthrough() {
@@ -42,9 +43,9 @@ impl Space {
         let bytes = if span.is_empty() { 0 } else { span.bytes - ANNEX_BYTES + ANNEX_UNITS };
         let side = pages.side();
         crate::seal::draw_key();
-        BASE.store(base, Relaxed);
-        SIDE.store(side, Relaxed);
-        BYTES.store(bytes, Release);
+        MALLOC.space.base.store(base, Relaxed);
+        MALLOC.space.side.store(side, Relaxed);
+        MALLOC.space.bytes.store(bytes, Release);
         Space { base, bytes, side }
     }
 

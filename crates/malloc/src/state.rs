@@ -7,17 +7,18 @@
 //! The types here are plain words, as this file is below all others: the functions of each part are in its
 //! file.
 
+use crate::backoff::Backoff;
 use crate::hooks::Hooks;
 use crate::passthrough::Next;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU16, AtomicU32};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize};
+use vellum_pages::UNIT;
+use vellum_sys::Lock;
 use vellum_sys::lock::Guarded;
 use vellum_wire::door::{HeapDoor, PROFILED};
 
 /// See the head of this file.
 pub(crate) struct Malloc {
-    /// The mode of the process, and another process's request (`mode`).
-    pub(crate) door: HeapDoor,
     /// The sampler; null until it is installed.
     pub(crate) hooks: AtomicPtr<Hooks>,
     /// See `mode::epoch`.
@@ -26,19 +27,108 @@ pub(crate) struct Malloc {
     pub(crate) next: AtomicPtr<Next>,
     /// The next allocator as this crate found it.
     pub(crate) found: Guarded<Option<Next>>,
+    pub(crate) space: Space,
+    pub(crate) heaps: Heaps,
+    pub(crate) helper: Helper,
+    pub(crate) paging: Paging,
+    /// Whether the program's mappings are served (`mmap`).
+    pub(crate) serves_mappings: AtomicBool,
+    /// Whether the kernel may have divided mappings that left Vellum's memory (`mmap`).
+    pub(crate) divided: AtomicBool,
+    /// The key whose destructor runs when a thread ends, plus one; 0 before it is made (`threads`).
+    pub(crate) exit_key: AtomicU32,
+    /// Where the C library's heap begins (`foreign`).
+    pub(crate) break_start: AtomicUsize,
+    /// Bytes returned to the kernel out of slabs (`pass`).
+    pub(crate) returned: AtomicUsize,
+    /// When the figures are published next (`gauges`).
+    pub(crate) publishing: Guarded<Backoff>,
+}
+
+/// The span that all blocks lie in (`space`).
+pub(crate) struct Space {
+    pub(crate) base: AtomicUsize,
+    /// 0 before the span is placed.
+    pub(crate) bytes: AtomicUsize,
+    /// The side table.
+    pub(crate) side: AtomicPtr<u8>,
+}
+
+/// All heaps (`registry`).
+pub(crate) struct Heaps {
+    /// The newest `Heap`, which leads to the others.
+    pub(crate) newest: AtomicPtr<()>,
+    pub(crate) orphans: AtomicUsize,
+    pub(crate) nursery: Guarded<Nursery>,
+}
+
+/// The unit that new heaps are cut from.
+pub(crate) struct Nursery {
+    pub(crate) unit: *mut u8,
+    /// Bytes of it that are heaps.
+    pub(crate) used: usize,
+}
+
+// SAFETY: the unit is memory of the whole process, reached under the lock.
+unsafe impl Send for Nursery {}
+
+/// The background work (`background`).
+pub(crate) struct Helper {
+    /// One round of the helper, or one fork, at a time.
+    pub(crate) round: Lock,
+    /// A `fn()` that runs after each round, under its lock; or null.
+    pub(crate) after_round: AtomicPtr<()>,
+    pub(crate) ticks: AtomicU32,
+    /// Ticks until huge pages may be withdrawn again.
+    pub(crate) resting: AtomicU32,
+}
+
+/// Whose the units of small blocks are (`units`).
+pub(crate) struct Paging {
+    /// Bytes of units and mappings that are not paged.
+    pub(crate) unpaged: AtomicUsize,
+    /// Whether all further memory is paged.
+    pub(crate) whole: AtomicU32,
+    /// Whether any units were ever the pager's.
+    pub(crate) has_units: AtomicBool,
 }
 
 /// The first mode: see `mode`.
 pub(crate) const UNDECIDED: u16 = PROFILED + 2;
 
+/// The mode of the process, and another process's request (`mode`).
+pub static DOOR: HeapDoor = {
+    let mut door = HeapDoor::new();
+    door.now = AtomicU16::new(UNDECIDED);
+    door
+};
+
 pub(crate) static MALLOC: Malloc = Malloc {
-    door: {
-        let mut door = HeapDoor::new();
-        door.now = AtomicU16::new(UNDECIDED);
-        door
-    },
     hooks: AtomicPtr::new(null_mut()),
     epoch: AtomicU32::new(0),
     next: AtomicPtr::new(null_mut()),
     found: Guarded::new(None),
+    space: Space { base: AtomicUsize::new(0), bytes: AtomicUsize::new(0), side: AtomicPtr::new(null_mut()) },
+    heaps: Heaps {
+        newest: AtomicPtr::new(null_mut()),
+        orphans: AtomicUsize::new(0),
+        nursery: Guarded::new(Nursery { unit: null_mut(), used: UNIT }),
+    },
+    helper: Helper {
+        round: Lock::new(),
+        after_round: AtomicPtr::new(null_mut()),
+        ticks: AtomicU32::new(0),
+        resting: AtomicU32::new(0),
+    },
+    paging: Paging {
+        unpaged: AtomicUsize::new(0),
+        whole: AtomicU32::new(0),
+        has_units: AtomicBool::new(false),
+    },
+    serves_mappings: AtomicBool::new(false),
+    divided: AtomicBool::new(false),
+    exit_key: AtomicU32::new(0),
+    break_start: AtomicUsize::new(usize::MAX),
+    returned: AtomicUsize::new(0),
+    publishing: Guarded::new(Backoff::new()),
 };

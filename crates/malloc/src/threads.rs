@@ -5,8 +5,9 @@
 
 use crate::heap::Heap;
 use crate::passthrough::Next;
+use crate::state::MALLOC;
 use crate::{background, foreign, mode, modules, registry, tls};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
 use vellum_sys::barrier;
 
@@ -74,18 +75,15 @@ pub(crate) fn detach() {
 /// Units of an orphan from which the helper is started, if it was not, to look after it.
 const WORTH_A_HELPER: usize = 8;
 
-/// The key whose destructor tells that a thread ends, plus one; 0 before it is made.
-static KEY: AtomicU32 = AtomicU32::new(0);
-
 /// Makes the key, early, while keys are cheap: the C library allocates to store a value under a late one.
 fn make_key() {
-    if KEY.load(Ordering::Relaxed) != 0 {
+    if MALLOC.exit_key.load(Ordering::Relaxed) != 0 {
         return;
     }
     let mut key = 0;
     // SAFETY: plain call with a destructor that ignores its argument's target.
     if unsafe { libc::pthread_key_create(&raw mut key, Some(on_exit)) } == 0
-        && KEY.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        && MALLOC.exit_key.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err()
     {
         // SAFETY: the key was made above and nobody knows it.
         unsafe { libc::pthread_key_delete(key) };
@@ -94,7 +92,7 @@ fn make_key() {
 
 fn watch_exit(heap: &Heap) {
     make_key();
-    if let Some(key) = KEY.load(Ordering::Relaxed).checked_sub(1) {
+    if let Some(key) = MALLOC.exit_key.load(Ordering::Relaxed).checked_sub(1) {
         // SAFETY: the key exists. Failure only means that the heap is not adopted.
         unsafe { libc::pthread_setspecific(key, core::ptr::from_ref(heap).cast()) };
     }

@@ -8,17 +8,15 @@
 //!
 //! Which of the two a unit is, its address tells; who gives units back need not know.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use crate::state::MALLOC;
+use core::sync::atomic::Ordering::Relaxed;
 use vellum_pager::process::{self, Place};
 use vellum_pages::{ANNEX_BYTES, ANNEX_UNITS, HUGE, PAGE, Pages, UNIT};
 
 /// Bytes of units and mappings that a process has before any of them are paged.
 const UNPAGED_MAX: usize = 2 << 20;
-/// Those that it has.
-static UNPAGED: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether all of the process's memory is paged, once it has more than that.
-static WHOLE: AtomicU32 = AtomicU32::new(NO);
+// Values of `Paging::whole`.
 const NO: u32 = 0;
 /// If the pager can be started, which nobody has tried.
 const ASKED: u32 = 1;
@@ -27,7 +25,7 @@ const YES: u32 = 2;
 /// Has all memory paged, if the pager can be started.
 pub(crate) fn page_all() {
     process::place_by(place);
-    WHOLE.store(ASKED, Relaxed);
+    MALLOC.paging.whole.store(ASKED, Relaxed);
 }
 
 fn place() -> Option<Place> {
@@ -39,10 +37,10 @@ fn place() -> Option<Place> {
 /// Whether `bytes` bytes of units or mappings more are to be paged.
 #[inline]
 pub(crate) fn wants(bytes: usize) -> bool {
-    match WHOLE.load(Relaxed) {
+    match MALLOC.paging.whole.load(Relaxed) {
         NO => false,
-        YES => UNPAGED.load(Relaxed) + bytes > UNPAGED_MAX && process::is_paging(),
-        _ => UNPAGED.load(Relaxed) + bytes > UNPAGED_MAX && settle(),
+        YES => MALLOC.paging.unpaged.load(Relaxed) + bytes > UNPAGED_MAX && process::is_paging(),
+        _ => MALLOC.paging.unpaged.load(Relaxed) + bytes > UNPAGED_MAX && settle(),
     }
 }
 
@@ -50,28 +48,25 @@ pub(crate) fn wants(bytes: usize) -> bool {
 #[cold]
 fn settle() -> bool {
     let can = process::ready().is_some_and(|pager| pager.has_units());
-    WHOLE.store(if can { YES } else { NO }, Relaxed);
+    MALLOC.paging.whole.store(if can { YES } else { NO }, Relaxed);
     can
 }
 
 /// Notes memory that is not paged, though its kind is.
 pub(crate) fn note_unpaged(bytes: usize) {
-    if WHOLE.load(Relaxed) != NO {
-        UNPAGED.fetch_add(bytes, Relaxed);
+    if MALLOC.paging.whole.load(Relaxed) != NO {
+        MALLOC.paging.unpaged.fetch_add(bytes, Relaxed);
     }
 }
 
 /// Notes that such memory was given back.
 pub(crate) fn note_unpaged_gone(bytes: usize) {
-    let _ = UNPAGED.fetch_update(Relaxed, Relaxed, |before| Some(before.saturating_sub(bytes)));
+    let _ = MALLOC.paging.unpaged.fetch_update(Relaxed, Relaxed, |before| Some(before.saturating_sub(bytes)));
 }
-
-/// Whether any units were ever the pager's.
-static WERE_PAGED: AtomicBool = AtomicBool::new(false);
 
 /// Whether there are paged small blocks.
 pub(crate) fn were_paged() -> bool {
-    WERE_PAGED.load(Relaxed)
+    MALLOC.paging.has_units.load(Relaxed)
 }
 
 /// Whether a unit is the pager's, or the one around an address.
@@ -90,7 +85,7 @@ pub(crate) fn fetch(out: &mut [*mut u8]) -> usize {
             filled += 1;
         }
         if filled > 0 {
-            WERE_PAGED.store(true, Relaxed);
+            MALLOC.paging.has_units.store(true, Relaxed);
             return filled;
         }
         // No room in the store, or no more address space: a small block is no reason to refuse.

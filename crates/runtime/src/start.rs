@@ -57,7 +57,7 @@ extern "C" fn start() {
 /// The exported symbol of the interface through which samples are requested: see [`HeapDoor`].
 #[unsafe(no_mangle)]
 #[used]
-static vellum_heap_door: &HeapDoor = vellum_malloc::door();
+static vellum_heap_door: &HeapDoor = &vellum_malloc::DOOR;
 
 /// Samples blocks for the `vellum heap` that the environment names, if any.
 fn profile() {

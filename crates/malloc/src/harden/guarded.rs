@@ -12,6 +12,7 @@
 //! freed. One allocation in [`RARITY`] on average is such a one, so that in a fleet of processes every bug is
 //! met by some. This is the idea of GWP-ASan and of Electric Fence before it.
 
+use super::HARDEN;
 use super::quarantine::random;
 use crate::misuse;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -47,27 +48,43 @@ struct Pool {
     next: usize,
 }
 
-static POOL: Guarded<Pool> =
-    Guarded::new(Pool { slots: [Slot { state: State::Fresh, offset: 0, bytes: 0 }; SLOTS], next: 0 });
-static BASE: AtomicUsize = AtomicUsize::new(0);
-/// Allocations left until the next sample.
-static LEFT: AtomicUsize = AtomicUsize::new(RARITY / 2);
+/// All these blocks. All zero at first.
+pub(super) struct Guards {
+    pool: Guarded<Pool>,
+    /// Where the slots are; 0 before the first is used.
+    base: AtomicUsize,
+    /// Allocations left until the next sample.
+    left: AtomicUsize,
+}
+
+impl Guards {
+    pub(super) const fn new() -> Guards {
+        let fresh = Slot { state: State::Fresh, offset: 0, bytes: 0 };
+        let pool = Guarded::new(Pool { slots: [fresh; SLOTS], next: 0 });
+        Guards { pool, base: AtomicUsize::new(0), left: AtomicUsize::new(0) }
+    }
+}
+
+/// Sets the distance to the first sample.
+pub(super) fn begin() {
+    HARDEN.guards.left.store(RARITY / 2, Relaxed);
+}
 
 /// Whether `address` lies where these blocks do.
 pub(super) fn owns(address: *const u8) -> bool {
-    let base = BASE.load(Relaxed);
+    let base = HARDEN.guards.base.load(Relaxed);
     base != 0 && (address as usize).wrapping_sub(base) < BYTES
 }
 
 fn is_due() -> bool {
     // Not exact where threads meet, and need not be.
-    match LEFT.load(Relaxed) {
+    match HARDEN.guards.left.load(Relaxed) {
         0 => {
-            LEFT.store(random(2 * RARITY), Relaxed);
+            HARDEN.guards.left.store(random(2 * RARITY), Relaxed);
             true
         }
         left => {
-            LEFT.store(left - 1, Relaxed);
+            HARDEN.guards.left.store(left - 1, Relaxed);
             false
         }
     }
@@ -82,9 +99,9 @@ pub(super) fn allocate(align: usize, bytes: usize) -> Option<*mut u8> {
     if bytes == 0 || bytes > PAGE || align > PAGE || !is_due() {
         return None;
     }
-    let mut pool = POOL.lock();
-    if BASE.load(Relaxed) == 0 {
-        BASE.store(map::reserve_inaccessible(BYTES).ok()?.start.get(), Relaxed);
+    let mut pool = HARDEN.guards.pool.lock();
+    if HARDEN.guards.base.load(Relaxed) == 0 {
+        HARDEN.guards.base.store(map::reserve_inaccessible(BYTES).ok()?.start.get(), Relaxed);
     }
     let index = pool.next;
     if pool.slots[index].state == State::Used {
@@ -92,7 +109,7 @@ pub(super) fn allocate(align: usize, bytes: usize) -> Option<*mut u8> {
         pool.next = (index + 1) % SLOTS;
         return None;
     }
-    let page = page_of(BASE.load(Relaxed), index);
+    let page = page_of(HARDEN.guards.base.load(Relaxed), index);
     // SAFETY: a slot that is nobody's.
     unsafe { map::make_writable(Span::new(Addr::new(page), PAGE)) }.ok()?;
     pool.next = (index + 1) % SLOTS;
@@ -111,10 +128,10 @@ pub(super) fn allocate(align: usize, bytes: usize) -> Option<*mut u8> {
 
 /// The slot whose block starts at `address`, or the end of the process if there is none in use.
 fn find(function: &str, address: *mut u8) -> (usize, usize, Slot) {
-    let base = BASE.load(Relaxed);
+    let base = HARDEN.guards.base.load(Relaxed);
     let page = (address as usize - base) / PAGE;
     let index = (page.saturating_sub(1) / 2).min(SLOTS - 1);
-    let slot = POOL.lock().slots[index];
+    let slot = HARDEN.guards.pool.lock().slots[index];
     let start = page_of(base, index) + usize::from(slot.offset);
     match slot.state {
         State::Used if start == address as usize => (index, page_of(base, index), slot),
@@ -146,10 +163,10 @@ pub(super) unsafe fn free(address: *mut u8) {
     let span = Span::new(Addr::new(page), PAGE);
     // SAFETY: nobody uses the page until it is handed out again.
     let is_shut = unsafe { map::make_inaccessible(span).is_ok() && map::flush(span).is_ok() };
-    POOL.lock().slots[index].state = if is_shut { State::Freed } else { State::Used };
+    HARDEN.guards.pool.lock().slots[index].state = if is_shut { State::Freed } else { State::Used };
 }
 
 /// The lock, for holding it across a fork.
 pub(super) fn lock() -> &'static Lock {
-    POOL.raw()
+    HARDEN.guards.pool.raw()
 }

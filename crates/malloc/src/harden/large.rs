@@ -11,13 +11,13 @@
 //! block, and whether its last page is a guard. Guards cost map entries, of which a process has some 65,000:
 //! at most [`GUARDED_MAX`] blocks have one. The others have the page too, and it is not touched.
 
-use super::tail;
+use super::{HARDEN, tail};
 use crate::errno::out_of_memory;
 use crate::lengths::{length_in, length_of};
 use crate::misuse;
 use crate::slab::Slab;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_pages::{Misuse, PAGE, Pages, Request};
 use vellum_sys::{Span, map, round_up};
 
@@ -30,8 +30,6 @@ const GUARD: u32 = 1;
 /// Mark of a block that is in quarantine.
 const SHUT: u32 = 2;
 
-static GUARDED: AtomicUsize = AtomicUsize::new(0);
-
 /// A zeroed block of `bytes` bytes, or null.
 pub(super) fn allocate(align: usize, bytes: usize) -> *mut u8 {
     let whole = round_up(bytes + tail::BYTES, PAGE);
@@ -41,13 +39,13 @@ pub(super) fn allocate(align: usize, bytes: usize) -> *mut u8 {
     };
     let start = extent.addr.as_ptr();
     let mut word = HARDENED;
-    if GUARDED.fetch_add(1, Relaxed) < GUARDED_MAX
+    if HARDEN.guarded.fetch_add(1, Relaxed) < GUARDED_MAX
         // SAFETY: the last page of a block that was handed out a moment ago.
         && unsafe { map::make_inaccessible(Span::at(start.wrapping_add(whole), PAGE)) }.is_ok()
     {
         word |= GUARD;
     } else {
-        GUARDED.fetch_sub(1, Relaxed);
+        HARDEN.guarded.fetch_sub(1, Relaxed);
     }
     if let Some(length) = length_of(start) {
         length.store(word, Relaxed);
@@ -106,7 +104,7 @@ pub(super) unsafe fn give_back(address: *mut u8, whole: usize) {
             // No map entries left: the unusable part stays shut, for ever.
             return;
         }
-        GUARDED.fetch_sub(1, Relaxed);
+        HARDEN.guarded.fetch_sub(1, Relaxed);
     }
     if let Some(length) = length(address) {
         length.store(0, Relaxed);

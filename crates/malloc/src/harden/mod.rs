@@ -40,8 +40,28 @@ use crate::mode;
 use crate::small::check_live;
 use crate::space::Space;
 use crate::{foreign, paged, small as slabs, threads, tls};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use vellum_pages::PAGE;
+use vellum_sys::lock::Guarded;
+
+/// The state of the mode. A static of its own, as `state` says.
+struct Harden {
+    zeros: zero::Zeros,
+    guards: guarded::Guards,
+    quarantine: Guarded<quarantine::Quarantine>,
+    /// The state of the random numbers.
+    random: AtomicU64,
+    /// Large blocks with a guard page, or inaccessible.
+    guarded: AtomicUsize,
+}
+
+static HARDEN: Harden = Harden {
+    zeros: zero::Zeros::new(),
+    guards: guarded::Guards::new(),
+    quarantine: Guarded::new(quarantine::Quarantine::new()),
+    random: AtomicU64::new(0),
+    guarded: AtomicUsize::new(0),
+};
 
 /// Switches the mode on, for good. To be called while the process has one thread.
 pub fn harden() {
@@ -52,6 +72,7 @@ pub fn harden() {
     }
     Space::get();
     quarantine::begin();
+    guarded::begin();
     mode::harden();
 }
 

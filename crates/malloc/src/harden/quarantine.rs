@@ -10,10 +10,9 @@
 //!
 //! The lock is held for a few words only: blocks are looked at and given back outside it.
 
-use super::{dismiss, tail};
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use super::{HARDEN, dismiss, tail};
+use core::sync::atomic::Ordering::Relaxed;
 use vellum_sys::Lock;
-use vellum_sys::lock::Guarded;
 
 /// Small blocks in random places.
 const SHUFFLED: usize = 256;
@@ -82,31 +81,31 @@ impl<const LENGTH: usize> Queue<LENGTH> {
     }
 }
 
-struct Quarantine {
+pub(super) struct Quarantine {
     shuffled: [Entry; SHUFFLED],
     small: Queue<SMALL_MAX>,
     large: Queue<LARGE_MAX>,
 }
 
-static QUARANTINE: Guarded<Quarantine> =
-    Guarded::new(Quarantine { shuffled: [NONE; SHUFFLED], small: Queue::new(), large: Queue::new() });
-
-/// The state of the generator of places.
-static RANDOM: AtomicU64 = AtomicU64::new(1);
+impl Quarantine {
+    pub(super) const fn new() -> Quarantine {
+        Quarantine { shuffled: [NONE; SHUFFLED], small: Queue::new(), large: Queue::new() }
+    }
+}
 
 /// Seeds what is random.
 pub(super) fn begin() {
-    RANDOM.store(crate::seal::random() as u64 | 1, Relaxed);
+    HARDEN.random.store(crate::seal::random() as u64 | 1, Relaxed);
 }
 
 /// A random number below `bound`, good enough for places. Threads that draw at the same time may draw the
 /// same.
 pub(super) fn random(bound: usize) -> usize {
-    let mut state = RANDOM.load(Relaxed);
+    let mut state = HARDEN.random.load(Relaxed);
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    RANDOM.store(state, Relaxed);
+    HARDEN.random.store(state, Relaxed);
     (state >> 16) as usize % bound
 }
 
@@ -117,12 +116,12 @@ pub(super) fn random(bound: usize) -> usize {
 pub(super) unsafe fn push_small(address: *mut u8, whole: usize) {
     let place = random(SHUFFLED);
     let entry = Entry { address: address as usize, whole };
-    let entry = core::mem::replace(&mut QUARANTINE.lock().shuffled[place], entry);
+    let entry = core::mem::replace(&mut HARDEN.quarantine.lock().shuffled[place], entry);
     if entry.address == 0 {
         return;
     }
     loop {
-        let mut quarantine = QUARANTINE.lock();
+        let mut quarantine = HARDEN.quarantine.lock();
         let leaving = match quarantine.small.make_room(entry.whole, SMALL_BYTES_MAX) {
             Some(leaving) => leaving,
             None if quarantine.small.push(entry) => return,
@@ -141,7 +140,7 @@ pub(super) fn push_large(address: *mut u8, whole: usize) -> bool {
         return false;
     }
     loop {
-        let mut quarantine = QUARANTINE.lock();
+        let mut quarantine = HARDEN.quarantine.lock();
         match quarantine.large.make_room(whole, LARGE_BYTES_MAX) {
             Some(leaving) => {
                 drop(quarantine);
@@ -155,7 +154,7 @@ pub(super) fn push_large(address: *mut u8, whole: usize) -> bool {
 
 /// Looks whether blocks of slabs in quarantine are as they were left, and ends the process if one is not.
 pub(super) fn check() {
-    let quarantine = QUARANTINE.lock();
+    let quarantine = HARDEN.quarantine.lock();
     let waiting = quarantine.shuffled.iter().copied().chain(quarantine.small.iter());
     // SAFETY: the blocks are in quarantine, where the lock keeps them.
     let written = waiting
@@ -170,5 +169,5 @@ pub(super) fn check() {
 
 /// The lock, for holding it across a fork.
 pub(super) fn lock() -> &'static Lock {
-    QUARANTINE.raw()
+    HARDEN.quarantine.raw()
 }

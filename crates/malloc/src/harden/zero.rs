@@ -3,6 +3,7 @@
 //! They are [`SPACING`] bytes apart in a range that is never accessible; a bit each says which are out. When
 //! all are out, or one is wanted that is aligned more, an ordinary block with a tail serves.
 
+use super::HARDEN;
 use crate::misuse;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use vellum_pages::Misuse;
@@ -15,21 +16,32 @@ const SLOTS: usize = 1 << 16;
 const BYTES: usize = SLOTS * SPACING;
 const WORDS: usize = SLOTS / u64::BITS as usize;
 
-static BASE: AtomicUsize = AtomicUsize::new(0);
-static OUT: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
-/// The word to look for a free bit in first.
-static NEXT: AtomicUsize = AtomicUsize::new(0);
+/// The range, and which of its blocks are out. All zero: it is not reserved.
+pub(super) struct Zeros {
+    base: AtomicUsize,
+    out: [AtomicU64; WORDS],
+    /// The word to search for a free bit first.
+    next: AtomicUsize,
+}
+
+impl Zeros {
+    pub(super) const fn new() -> Zeros {
+        let out = [const { AtomicU64::new(0) }; WORDS];
+        Zeros { base: AtomicUsize::new(0), out, next: AtomicUsize::new(0) }
+    }
+}
+
 /// Words looked at before an ordinary block serves.
 const PATIENCE: usize = 64;
 
 fn base() -> Option<usize> {
-    match BASE.load(Relaxed) {
+    match HARDEN.zeros.base.load(Relaxed) {
         0 => {}
         base => return Some(base),
     }
     let span = map::reserve_inaccessible(BYTES).ok()?;
     let start = span.start.get();
-    match BASE.compare_exchange(0, start, Relaxed, Relaxed) {
+    match HARDEN.zeros.base.compare_exchange(0, start, Relaxed, Relaxed) {
         Ok(_) => Some(start),
         Err(theirs) => {
             // SAFETY: reserved a moment ago, and known to nobody.
@@ -41,7 +53,7 @@ fn base() -> Option<usize> {
 
 /// Whether `address` lies where these blocks do.
 pub(super) fn owns(address: *const u8) -> bool {
-    let base = BASE.load(Relaxed);
+    let base = HARDEN.zeros.base.load(Relaxed);
     base != 0 && (address as usize).wrapping_sub(base) < BYTES
 }
 
@@ -52,14 +64,14 @@ pub(super) fn allocate(align: usize) -> Option<*mut u8> {
     }
     let base = base()?;
     for _ in 0..PATIENCE {
-        let word = NEXT.load(Relaxed) % WORDS;
-        let taken = OUT[word].load(Relaxed);
+        let word = HARDEN.zeros.next.load(Relaxed) % WORDS;
+        let taken = HARDEN.zeros.out[word].load(Relaxed);
         if taken == u64::MAX {
-            NEXT.store(word + 1, Relaxed);
+            HARDEN.zeros.next.store(word + 1, Relaxed);
             continue;
         }
         let bit = taken.trailing_ones();
-        if OUT[word].fetch_or(1 << bit, Relaxed) & 1 << bit == 0 {
+        if HARDEN.zeros.out[word].fetch_or(1 << bit, Relaxed) & 1 << bit == 0 {
             let slot = word * u64::BITS as usize + bit as usize;
             return Some(core::ptr::without_provenance_mut(base + slot * SPACING));
         }
@@ -68,8 +80,8 @@ pub(super) fn allocate(align: usize) -> Option<*mut u8> {
 }
 
 fn bit(address: *const u8) -> (&'static AtomicU64, u64) {
-    let slot = (address as usize - BASE.load(Relaxed)) / SPACING;
-    (&OUT[slot / u64::BITS as usize], 1 << (slot % u64::BITS as usize))
+    let slot = (address as usize - HARDEN.zeros.base.load(Relaxed)) / SPACING;
+    (&HARDEN.zeros.out[slot / u64::BITS as usize], 1 << (slot % u64::BITS as usize))
 }
 
 /// Ends the process if no block at `address` is out.
