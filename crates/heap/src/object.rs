@@ -105,7 +105,7 @@ pub unsafe trait Object: Send + Sync + Sized + 'static {
 /// use vellum_heap::{Array, Field, object};
 /// use std::sync::atomic::AtomicU64;
 /// object! {
-///  An entry of a dictionary.
+///     /// An entry of a dictionary.
 ///     pub struct Entry {
 ///         pub next: Field<Entry>,
 ///         pub name: Field<Array<u8>>,

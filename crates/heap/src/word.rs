@@ -72,7 +72,7 @@ pub const fn are_disjoint(sets: &[u16]) -> bool {
 ///     struct Pair { head: Word<Lisp>, tail: Word<Lisp> }
 /// }
 /// family! {
-///  The types of a small Lisp.
+///     /// The types of a small Lisp.
 ///     Lisp { Pair: 0, Array<Word<Lisp>>: 1 | 2, Array<u8>: 3 }
 /// }
 /// Heap::get().scope(|scope| {
