@@ -3,8 +3,7 @@
 use crate::say::{bytes, line};
 use crate::variables;
 use core::ffi::{CStr, c_char, c_void};
-use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, Ordering::Release};
+use core::sync::atomic::AtomicPtr;
 
 /// `GC_abort_func`.
 pub type Abort = unsafe extern "C" fn(message: *const c_char);
@@ -13,18 +12,7 @@ pub type Abort = unsafe extern "C" fn(message: *const c_char);
 #[unsafe(no_mangle)]
 pub static GC_on_abort: AtomicPtr<c_void> = AtomicPtr::new(aborts as *mut c_void);
 
-/// Sets [`GC_on_abort`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_abort_func(procedure: Option<Abort>) {
-    GC_on_abort.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
-}
-
-/// The value of [`GC_on_abort`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_abort_func() -> Option<Abort> {
-    // SAFETY: gc.h gives the variable this type.
-    unsafe { variables::function::<Abort>(&GC_on_abort) }
-}
+variables::procedures! { Abort, GC_on_abort: GC_set_abort_func, GC_get_abort_func; }
 
 /// Ends the process, which would otherwise continue with lost or half-scanned objects.
 #[cold]

@@ -4,6 +4,7 @@
 //! a byte longer than requested while interior pointers count (`GC_all_interior_pointers`). In libgc, too, a
 //! request of 16 bytes takes 32.
 
+use crate::forms::{nothing, same};
 use crate::headers::unmarked;
 use crate::kinds::{NORMAL, POINTER_FREE};
 use crate::settings::out_of_memory;
@@ -52,31 +53,23 @@ pub extern "C" fn GC_malloc_atomic(bytes: usize) -> *mut c_void {
     or_out_of_memory(vel::alloc_atomic(with_end(bytes).max(1)), bytes)
 }
 
-/// Like [`GC_malloc`]: a pointer to the first bytes has no advantage here.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_malloc_ignore_off_page(bytes: usize) -> *mut c_void {
-    GC_malloc(bytes)
+same! {
+    /// Like [`GC_malloc`]: a pointer to the first bytes has no advantage here.
+    GC_malloc_ignore_off_page(bytes: usize) -> *mut c_void = GC_malloc;
+    /// Like [`GC_malloc_atomic`].
+    GC_malloc_atomic_ignore_off_page(bytes: usize) -> *mut c_void = GC_malloc_atomic;
+    /// Like [`GC_malloc`]: changes need no announcement.
+    GC_malloc_stubborn(bytes: usize) -> *mut c_void = GC_malloc;
 }
 
-/// Like [`GC_malloc_atomic`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_malloc_atomic_ignore_off_page(bytes: usize) -> *mut c_void {
-    GC_malloc_atomic(bytes)
+nothing! {
+    /// Has no effect: the collector detects writes.
+    GC_change_stubborn(*const c_void);
+    /// Has no effect: the collector detects writes.
+    GC_end_stubborn_change(*const c_void);
+    /// Has no effect: interior pointers with any displacement count.
+    GC_register_displacement(usize);
 }
-
-/// Like [`GC_malloc`]: changes need no announcement.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_malloc_stubborn(bytes: usize) -> *mut c_void {
-    GC_malloc(bytes)
-}
-
-/// Has no effect: the collector detects writes.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_change_stubborn(_object: *const c_void) {}
-
-/// Has no effect: the collector detects writes.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_end_stubborn_change(_object: *const c_void) {}
 
 /// Makes an object uncollectable. Without memory for that, the object is freed and the result is null.
 pub(crate) fn kept(object: *mut c_void, bytes: usize) -> *mut c_void {
@@ -396,10 +389,6 @@ pub extern "C" fn GC_is_heap_ptr(address: *const c_void) -> c_int {
     // SAFETY: the function accepts any address.
     c_int::from(!unsafe { vel::vel_gc_base(address) }.is_null())
 }
-
-/// Has no effect: interior pointers with any displacement count.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_register_displacement(_bytes: usize) {}
 
 /// Stores a pointer into an object.
 ///

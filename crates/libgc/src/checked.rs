@@ -3,6 +3,7 @@
 
 use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size, wipe};
 use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};
+use crate::forms::{nothing, same, values};
 use crate::headers::{ANY, END_MARK, HEADER, Header, MARK, header, look, whole};
 use crate::variables::finds_leaks;
 use crate::{finalize, kinds, say, state, vel};
@@ -48,10 +49,9 @@ fn base_of(seen: *mut c_void) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub static GC_debug_header_size: usize = HEADER;
 
-/// The value of [`GC_debug_header_size`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_debug_header_size() -> usize {
-    HEADER
+values! {
+    /// The value of [`GC_debug_header_size`].
+    GC_get_debug_header_size: usize = HEADER;
 }
 
 macro_rules! placed {
@@ -74,15 +74,11 @@ placed! {
     GC_debug_malloc_stubborn => GC_malloc;
 }
 
-/// Allocates a checked object of a kind.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_debug_generic_malloc(
-    bytes: usize,
-    kind: c_int,
-    file: *const c_char,
-    line: c_int,
-) -> *mut c_void {
-    GC_debug_generic_or_special_malloc(bytes, kind, file, line)
+same! {
+    /// Allocates a checked object of a kind.
+    GC_debug_generic_malloc(
+        bytes: usize, kind: c_int, file: *const c_char, line: c_int
+    ) -> *mut c_void = GC_debug_generic_or_special_malloc;
 }
 
 /// Allocates a checked object of a kind.
@@ -368,17 +364,14 @@ finalizers! {
     GC_debug_register_finalizer_unreachable => GC_register_finalizer_unreachable;
 }
 
-/// Has no effect: see [`GC_register_displacement`](crate::allocate::GC_register_displacement).
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_debug_register_displacement(_bytes: usize) {}
-
-/// Has no effect: the collector detects writes.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_debug_change_stubborn(_object: *const c_void) {}
-
-/// Has no effect: the collector detects writes.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_debug_end_stubborn_change(_object: *const c_void) {}
+nothing! {
+    /// Has no effect: see [`GC_register_displacement`](crate::allocate::GC_register_displacement).
+    GC_debug_register_displacement(usize);
+    /// Has no effect: the collector detects writes.
+    GC_debug_change_stubborn(*const c_void);
+    /// Has no effect: the collector detects writes.
+    GC_debug_end_stubborn_change(*const c_void);
+}
 
 /// Stores a pointer into an object.
 ///

@@ -1,6 +1,7 @@
 //! Functions that collect, hold collection off, or set the heap's size.
 
 use crate::collection::{self, collect, collect_if_welcome, is_disabled};
+use crate::forms::{same, values};
 use crate::state::{INCREMENTAL, MAX_HEAP};
 use crate::variables::GC_dont_gc;
 use crate::{hooks, start, state, vel};
@@ -68,10 +69,9 @@ pub extern "C" fn GC_disable() {
     unsafe { vel::vel_gc_due() };
 }
 
-/// [`GC_disable`], which already waits for a running collection.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_finish_and_disable() {
-    GC_disable();
+same! {
+    /// [`GC_disable`], which already waits for a running collection.
+    GC_finish_and_disable() = GC_disable;
 }
 
 /// Undoes one [`GC_disable`].
@@ -80,10 +80,11 @@ pub extern "C" fn GC_enable() {
     let _ = GC_dont_gc.fetch_update(Relaxed, Relaxed, |count| (count > 0).then(|| count - 1));
 }
 
-/// Returns 1 if collection is held off.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_is_disabled() -> c_int {
-    c_int::from(is_disabled())
+values! {
+    /// Returns 1 if collection is held off.
+    GC_is_disabled: c_int = c_int::from(is_disabled());
+    /// The number of collections.
+    GC_get_gc_no: usize = vel::stats().collections as usize;
 }
 
 /// Lets the heap grow by `bytes` beyond its size, or beyond an earlier request, before it collects. Memory is
@@ -103,10 +104,4 @@ pub extern "C" fn GC_set_max_heap_size(bytes: usize) {
         // SAFETY: the function accepts any limit.
         unsafe { vel::vel_gc_set_limit(bytes) };
     }
-}
-
-/// The number of collections.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_gc_no() -> usize {
-    vel::stats().collections as usize
 }

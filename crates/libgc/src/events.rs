@@ -1,31 +1,13 @@
 //! The setters of callbacks: for events of a collection, and before one, which may prevent it. `hooks` calls
 //! the callbacks.
 
+use crate::forms::{callbacks, values};
 use crate::hooks::{
     CollectionEvent, NOT_BY_ITSELF, ON_COLLECTION, ON_START, ON_THREAD, STOP, StartCallback, Stop,
     ThreadEvent,
 };
-use crate::{start, variables};
-use core::ffi::{c_int, c_void};
-use core::ptr::null_mut;
-use core::sync::atomic::Ordering::{Relaxed, Release};
-
-macro_rules! callbacks {
-    ($($(#[$doc:meta])* $type:ty, $cell:ident: $set:ident, $get:ident;)*) => { $(
-        $(#[$doc])*
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $set(callback: Option<$type>) {
-            start::ensure();
-            $cell.store(callback.map_or(null_mut(), |callback| callback as *mut c_void), Release);
-        }
-        /// The callback that was set.
-        #[unsafe(no_mangle)]
-        pub extern "C" fn $get() -> Option<$type> {
-            // SAFETY: the setter above alone stores here, null or a callback of this type.
-            unsafe { variables::function::<$type>(&$cell) }
-        }
-    )* };
-}
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
 
 callbacks! {
     /// Sets the callback for events of a collection (`GC_EventType`); for most, the world is stopped.
@@ -45,8 +27,7 @@ pub extern "C" fn GC_set_disable_automatic_collection(on: c_int) {
     NOT_BY_ITSELF.store(on, Relaxed);
 }
 
-/// The value of [`GC_set_disable_automatic_collection`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_disable_automatic_collection() -> c_int {
-    NOT_BY_ITSELF.load(Relaxed)
+values! {
+    /// The value of [`GC_set_disable_automatic_collection`].
+    GC_get_disable_automatic_collection: c_int = NOT_BY_ITSELF.load(Relaxed);
 }

@@ -5,54 +5,50 @@ use crate::allocate::with_end;
 use crate::collect::GC_get_gc_no;
 use crate::collection::{FREED, MARK};
 use crate::dump::GC_dump;
+use crate::forms::{nothing, same, values};
 use crate::variables::GC_non_gc_bytes;
 use crate::{lock, say, vel};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 
-/// Bytes of blocks and large objects.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_heap_size() -> usize {
-    vel::stats().heap_bytes as usize
-}
-
-/// Bytes of the heap that were free after the last collection, less the allocations since.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_free_bytes() -> usize {
-    let stats = vel::stats();
-    stats.heap_bytes.saturating_sub(stats.live_bytes) as usize
-}
-
-/// Returns 0: returned memory is not part of the heap.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_unmapped_bytes() -> usize {
-    0
-}
-
-/// Bytes allocated since the program's last requested collection.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_bytes_since_gc() -> usize {
-    (vel::stats().allocated_bytes as usize).saturating_sub(MARK.load(Relaxed))
-}
-
-/// Bytes allocated since the start.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_total_bytes() -> usize {
-    vel::stats().allocated_bytes as usize
-}
-
-/// Bytes in use: the heap without its free memory.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_memory_use() -> usize {
-    vel::stats().live_bytes as usize
-}
-
-/// Bytes from the kernel: the heap and its metadata.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_obtained_from_os_bytes() -> usize {
-    let stats = vel::stats();
-    (stats.heap_bytes + stats.metadata_bytes) as usize
+values! {
+    /// Bytes of blocks and large objects.
+    GC_get_heap_size: usize = vel::stats().heap_bytes as usize;
+    /// Bytes of the heap that were free after the last collection, less the allocations since.
+    GC_get_free_bytes: usize = {
+        let stats = vel::stats();
+        stats.heap_bytes.saturating_sub(stats.live_bytes) as usize
+    };
+    /// Returns 0: returned memory is not part of the heap.
+    GC_get_unmapped_bytes: usize = 0;
+    /// Bytes allocated since the program's last requested collection.
+    GC_get_bytes_since_gc: usize = (vel::stats().allocated_bytes as usize).saturating_sub(MARK.load(Relaxed));
+    /// Bytes allocated since the start.
+    GC_get_total_bytes: usize = vel::stats().allocated_bytes as usize;
+    /// Bytes in use: the heap without its free memory.
+    GC_get_memory_use: usize = vel::stats().live_bytes as usize;
+    /// Bytes from the kernel: the heap and its metadata.
+    GC_get_obtained_from_os_bytes: usize = {
+        let stats = vel::stats();
+        (stats.heap_bytes + stats.metadata_bytes) as usize
+    };
+    /// Milliseconds of all pauses.
+    GC_get_full_gc_total_time: c_ulong = (vel::stats().pause_ns_total / 1_000_000) as c_ulong;
+    /// The nanoseconds beyond the milliseconds of [`GC_get_full_gc_total_time`].
+    GC_get_full_gc_total_ns_frac: c_ulong = (vel::stats().pause_ns_total % 1_000_000) as c_ulong;
+    /// Milliseconds of marking in pauses.
+    GC_get_stopped_mark_total_time: c_ulong = (stopped_mark_ns(&vel::stats()) / 1_000_000) as c_ulong;
+    /// Nanoseconds of marking per pause.
+    GC_get_avg_stopped_mark_time_ns: c_ulong = {
+        let stats = vel::stats();
+        (stopped_mark_ns(&stats) / stats.pauses.max(1)) as c_ulong
+    };
+    /// The size of libgc's blocks in bytes, for programs that compute with it. The heap's own are larger.
+    GC_get_hblk_size: usize = 4096;
+    /// Bytes that the program freed since its last requested collection.
+    GC_get_expl_freed_bytes_since_gc: usize =
+        (vel::stats().freed_bytes as usize).saturating_sub(FREED.load(Relaxed));
 }
 
 /// Stores the five figures; null places are skipped.
@@ -80,39 +76,8 @@ pub unsafe extern "C" fn GC_get_heap_usage_safe(
     }
 }
 
-/// Milliseconds of all pauses.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_full_gc_total_time() -> c_ulong {
-    (vel::stats().pause_ns_total / 1_000_000) as c_ulong
-}
-
-/// The nanoseconds beyond the milliseconds of [`GC_get_full_gc_total_time`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_full_gc_total_ns_frac() -> c_ulong {
-    (vel::stats().pause_ns_total % 1_000_000) as c_ulong
-}
-
-/// Milliseconds of marking in pauses.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_stopped_mark_total_time() -> c_ulong {
-    (stopped_mark_ns(&vel::stats()) / 1_000_000) as c_ulong
-}
-
-/// Nanoseconds of marking per pause.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_avg_stopped_mark_time_ns() -> c_ulong {
-    let stats = vel::stats();
-    (stopped_mark_ns(&stats) / stats.pauses.max(1)) as c_ulong
-}
-
 fn stopped_mark_ns(stats: &vel::Stats) -> u64 {
     stats.root_ns_total + stats.mark_ns_total
-}
-
-/// The size of libgc's blocks in bytes, for programs that compute with it. The heap's own blocks are larger.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_hblk_size() -> usize {
-    4096
 }
 
 /// Counts the marked objects in the block that contains `address`.
@@ -129,9 +94,16 @@ pub extern "C" fn GC_count_set_marks_in_hblk(address: *const c_void) -> c_uint {
     places.filter(is_marked).count() as c_uint
 }
 
-/// Has no effect: times are always measured.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_start_performance_measurement() {}
+nothing! {
+    /// Has no effect: times are always measured.
+    GC_start_performance_measurement();
+    /// Has no effect: memory outside the heap is not counted.
+    GC_incr_bytes_allocd(usize);
+    /// Has no effect: see [`GC_incr_bytes_allocd`].
+    GC_incr_bytes_freed(usize);
+    /// Has no effect: data of finalizers is always scanned.
+    GC_push_finalizer_structures();
+}
 
 /// `struct GC_prof_stats_s`.
 #[repr(C)]
@@ -203,24 +175,9 @@ pub extern "C" fn GC_get_size_map_at(bytes: c_int) -> usize {
     }
 }
 
-/// Bytes that the program freed since its last requested collection.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_expl_freed_bytes_since_gc() -> usize {
-    (vel::stats().freed_bytes as usize).saturating_sub(FREED.load(Relaxed))
-}
-
-/// Has no effect: memory outside the heap is not counted.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_incr_bytes_allocd(_bytes: usize) {}
-
-/// Has no effect: see [`GC_incr_bytes_allocd`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_incr_bytes_freed(_bytes: usize) {}
-
-/// Prints the heap's figures, which stand for its regions.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_dump_regions() {
-    GC_dump();
+same! {
+    /// Prints the heap's figures, which stand for its regions.
+    GC_dump_regions() = GC_dump;
 }
 
 /// Prints the number of due finalizers.
@@ -299,10 +256,6 @@ pub extern "C" fn GC_enumerate_reachable_objects_inner(visit: Reachable, data: *
 pub extern "C" fn GC_clear_stack(argument: *mut c_void) -> *mut c_void {
     argument
 }
-
-/// Has no effect: data of finalizers is always scanned.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_push_finalizer_structures() {}
 
 /// Has no effect, but a compiler must compute the argument.
 #[unsafe(no_mangle)]

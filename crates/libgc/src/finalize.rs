@@ -3,12 +3,13 @@
 //! In libgc an ordered finalizer waits until nothing else that is dead refers to its object. Objects that
 //! refer to themselves or to each other are therefore never finalized by one.
 
+use crate::forms::same;
 use crate::hooks::{AWAIT, Await};
-use crate::variables::{self, GC_finalize_on_demand, GC_java_finalization, finds_leaks};
+use crate::variables::{self, GC_java_finalization, finds_leaks};
 use crate::{lock, start, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::Relaxed;
 
 /// `GC_finalization_proc`.
 pub type Procedure = vel::Finalizer;
@@ -110,30 +111,8 @@ pub extern "C" fn GC_finalize_all() {
     unsafe { vel::vel_gc_finalize_all() };
 }
 
-/// Chooses whether finalizers run on demand only.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_finalize_on_demand(on: c_int) {
-    GC_finalize_on_demand.store(on, Relaxed);
-}
-
-/// The value of [`GC_set_finalize_on_demand`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_finalize_on_demand() -> c_int {
-    GC_finalize_on_demand.load(Relaxed)
-}
-
-/// Sets the procedure called, with the world stopped, for each object whose finalizer is about to run.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_await_finalize_proc(procedure: Option<Await>) {
-    AWAIT.store(procedure.map_or(null_mut(), |procedure| procedure as *mut c_void), Release);
-}
-
-/// The value of [`GC_set_await_finalize_proc`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_await_finalize_proc() -> Option<Await> {
-    // SAFETY: `GC_set_await_finalize_proc` alone stores here, null or an `Await`.
-    unsafe { variables::function::<Await>(&AWAIT) }
-}
+// The procedure is called, with the world stopped, for each object whose finalizer is about to run.
+variables::procedures! { Await, AWAIT: GC_set_await_finalize_proc, GC_get_await_finalize_proc; }
 
 /// # Safety
 /// `link` may be written until the object dies.
@@ -200,10 +179,11 @@ pub extern "C" fn GC_unregister_disappearing_link(place: *mut *mut c_void) -> c_
     c_int::from(!unsafe { vel::vel_gc_unlink(place) }.is_null())
 }
 
-/// Removes a link; returns 1 if there was one.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_unregister_long_link(place: *mut *mut c_void) -> c_int {
-    GC_unregister_disappearing_link(place)
+same! {
+    /// Removes a link; returns 1 if there was one.
+    GC_unregister_long_link(place: *mut *mut c_void) -> c_int = GC_unregister_disappearing_link;
+    /// Moves the link at `from` to `to`; the program copies the pointer.
+    GC_move_long_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int = GC_move_disappearing_link;
 }
 
 /// Moves the link at `from` to `to`; the program copies the pointer.
@@ -224,10 +204,4 @@ pub extern "C" fn GC_move_disappearing_link(from: *mut *mut c_void, to: *mut *mu
     };
     lock::GC_alloc_unlock();
     moved
-}
-
-/// Moves the link at `from` to `to`; the program copies the pointer.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_move_long_link(from: *mut *mut c_void, to: *mut *mut c_void) -> c_int {
-    GC_move_disappearing_link(from, to)
 }

@@ -1,6 +1,7 @@
 //! `gc_gcj.h`: objects whose first word points to a structure with their mark descriptor, such as a class
 //! table.
 
+use crate::forms::same;
 use crate::kinds::{self, MarkProc};
 use crate::variables::{GC_gcj_debug_kind, GC_gcj_kind};
 use crate::{checked, start};
@@ -61,10 +62,9 @@ pub extern "C" fn GC_gcj_malloc(bytes: usize, class: *mut c_void) -> *mut c_void
     object
 }
 
-/// Like [`GC_gcj_malloc`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_gcj_malloc_ignore_off_page(bytes: usize, class: *mut c_void) -> *mut c_void {
-    GC_gcj_malloc(bytes, class)
+same! {
+    /// Like [`GC_gcj_malloc`].
+    GC_gcj_malloc_ignore_off_page(bytes: usize, class: *mut c_void) -> *mut c_void = GC_gcj_malloc;
 }
 
 /// Allocates a checked object. Its mark procedure is called with an environment of 1 and the object's base.

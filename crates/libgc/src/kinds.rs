@@ -9,6 +9,7 @@
 //! (`visitor`).
 
 use crate::abort::give_up;
+use crate::forms::same;
 use crate::visitor::{GC_push_other_roots, PushOther, VISITOR, nothing_more};
 use crate::{allocate, disclaim, leaks, settings, start, variables, vel};
 use core::ffi::{c_int, c_uint, c_void};
@@ -77,27 +78,27 @@ pub extern "C" fn GC_new_free_list() -> *mut *mut c_void {
     allocate::GC_malloc_uncollectable(WORD).cast()
 }
 
-/// Like [`GC_new_free_list`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_new_free_list_inner() -> *mut *mut c_void {
-    GC_new_free_list()
-}
-
-/// Like [`GC_new_kind`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_new_kind_inner(
-    free_list: *mut *mut c_void,
-    descriptor: usize,
-    adjust: c_int,
-    clear: c_int,
-) -> c_uint {
-    GC_new_kind(free_list, descriptor, adjust, clear)
-}
-
-/// Like [`GC_new_proc`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_new_proc_inner(procedure: MarkProc) -> c_uint {
-    GC_new_proc(procedure)
+same! {
+    /// Like [`GC_new_free_list`].
+    GC_new_free_list_inner() -> *mut *mut c_void = GC_new_free_list;
+    /// Like [`GC_new_kind`].
+    GC_new_kind_inner(
+        free_list: *mut *mut c_void, descriptor: usize, adjust: c_int, clear: c_int
+    ) -> c_uint = GC_new_kind;
+    /// Like [`GC_new_proc`].
+    GC_new_proc_inner(procedure: MarkProc) -> c_uint = GC_new_proc;
+    /// Like [`GC_generic_malloc`].
+    GC_generic_malloc_ignore_off_page(bytes: usize, kind: c_int) -> *mut c_void = GC_generic_malloc;
+    /// Like [`GC_generic_malloc`].
+    GC_generic_or_special_malloc(bytes: usize, kind: c_int) -> *mut c_void = GC_generic_malloc;
+    /// Like [`GC_generic_malloc`].
+    GC_malloc_kind(bytes: usize, kind: c_int) -> *mut c_void = GC_generic_malloc;
+    /// Like [`GC_generic_malloc`].
+    GC_malloc_kind_global(bytes: usize, kind: c_int) -> *mut c_void = GC_generic_malloc;
+    /// [`GC_mark_and_push`]: checked objects need no other treatment here.
+    GC_debug_mark_and_push(
+        object: *mut c_void, top: *mut Entry, limit: *mut Entry, source: *mut *mut c_void
+    ) -> *mut Entry = GC_mark_and_push;
 }
 
 /// Defines a kind of objects, which are always cleared. `adjust` adds the object's length to the descriptor.
@@ -194,30 +195,6 @@ pub extern "C" fn GC_generic_malloc(bytes: usize, kind: c_int) -> *mut c_void {
         return settings::out_of_memory(bytes);
     }
     disclaim::made(leaks::made(object), bytes, kind)
-}
-
-/// Like [`GC_generic_malloc`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_generic_malloc_ignore_off_page(bytes: usize, kind: c_int) -> *mut c_void {
-    GC_generic_malloc(bytes, kind)
-}
-
-/// Like [`GC_generic_malloc`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_generic_or_special_malloc(bytes: usize, kind: c_int) -> *mut c_void {
-    GC_generic_malloc(bytes, kind)
-}
-
-/// Like [`GC_generic_malloc`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_malloc_kind(bytes: usize, kind: c_int) -> *mut c_void {
-    GC_generic_malloc(bytes, kind)
-}
-
-/// Like [`GC_generic_malloc`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_malloc_kind_global(bytes: usize, kind: c_int) -> *mut c_void {
-    GC_generic_malloc(bytes, kind)
 }
 
 /// Allocates an object of a kind that stays until it is freed.
@@ -379,17 +356,6 @@ pub extern "C" fn GC_mark_and_push(
         unsafe { vel::vel_gc_visit(visitor, object) };
     }
     top
-}
-
-/// [`GC_mark_and_push`]: checked objects need no other treatment here.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_debug_mark_and_push(
-    object: *mut c_void,
-    top: *mut Entry,
-    limit: *mut Entry,
-    source: *mut *mut c_void,
-) -> *mut Entry {
-    GC_mark_and_push(object, top, limit, source)
 }
 
 /// Reports the pointers of `object` by the descriptor, in procedures for roots.

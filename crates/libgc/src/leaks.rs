@@ -6,6 +6,7 @@
 //! one line (`leak_round`). The program's finalizers and links have no effect in this mode, as with libgc.
 
 use crate::collection::watch_leaks;
+use crate::forms::values;
 use crate::variables::{GC_find_leak, finds_leaks};
 use crate::{headers, kinds, leak_round, say, state, vel};
 use core::ffi::{c_int, c_void};
@@ -83,8 +84,7 @@ pub extern "C" fn GC_set_find_leak(on: c_int) {
     }
 }
 
-/// The value of [`GC_set_find_leak`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_find_leak() -> c_int {
-    GC_find_leak.load(Relaxed)
+values! {
+    /// The value of [`GC_set_find_leak`].
+    GC_get_find_leak: c_int = GC_find_leak.load(Relaxed);
 }

@@ -72,6 +72,7 @@ pub mod events;
 pub mod figures;
 pub mod finalize;
 mod forks;
+mod forms;
 pub mod gcj;
 mod headers;
 pub mod hooks;

@@ -1,6 +1,7 @@
 //! Roots in static data. The collector finds those of the program and its libraries; others are registered.
 
 use crate::abort::give_up;
+use crate::forms::values;
 use crate::hooks::{FILTER, HasRoots, ask_of_images};
 use crate::variables::GC_no_dls;
 use crate::{say, start, state, vel};
@@ -72,10 +73,9 @@ pub extern "C" fn GC_set_no_dls(on: c_int) {
     }
 }
 
-/// The value of [`GC_set_no_dls`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_no_dls() -> c_int {
-    GC_no_dls.load(Relaxed)
+values! {
+    /// The value of [`GC_set_no_dls`].
+    GC_get_no_dls: c_int = GC_no_dls.load(Relaxed);
 }
 
 /// The query over the loader's segments.

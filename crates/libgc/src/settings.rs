@@ -4,6 +4,7 @@
 //! effect: see `docs/libgc.md`.
 
 use crate::abort::give_up;
+use crate::forms::{nothing, values};
 use crate::state::{INCREMENTAL, MARKERS, is_started};
 use crate::variables::{self, GC_oom_fn, GC_parallel, OomFunction};
 use crate::{say, start, vel};
@@ -27,10 +28,36 @@ pub extern "C" fn GC_abort_on_oom() {
     give_up(c"libgc: out of memory")
 }
 
-/// The interface's version.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_version() -> c_uint {
-    VERSION
+values! {
+    /// The interface's version.
+    GC_get_version: c_uint = VERSION;
+    /// Returns 1 if collections are incremental.
+    GC_is_incremental_mode: c_int = INCREMENTAL.load(Relaxed);
+    /// Returns 0: pages are not protected from system calls.
+    GC_incremental_protection_needs: c_int = 0;
+    /// Returns null: such procedures are unsupported.
+    GC_get_on_mark_stack_empty: Option<Unused> = None;
+    /// Returns all ones.
+    GC_get_pointer_mask: usize = usize::MAX;
+    /// Returns 0.
+    GC_get_pointer_shift: c_uint = 0;
+    /// Returns 0: a pointer just past an object keeps it while interior pointers do.
+    GC_get_dont_add_byte_at_end: c_int = 0;
+    /// The supported ways.
+    GC_get_supported_vdbs: c_uint = BY_PROTECTION | BY_KERNEL;
+    /// The way in use; 0 if collections are not incremental.
+    GC_get_actual_vdb: c_uint = match INCREMENTAL.load(Relaxed) {
+        0 => 0,
+        _ if vel::stats().protected != 0 => BY_PROTECTION,
+        _ => BY_KERNEL,
+    };
+    /// The stored limit.
+    GC_get_time_limit_tv: TimeLimit =
+        TimeLimit { tv_ms: variables::GC_get_time_limit(), tv_nsec: LIMIT_NS.load(Relaxed) as c_ulong };
+    /// Returns 0: objects are never executable.
+    GC_get_pages_executable: c_int = 0;
+    /// Returns 0: the collector chooses the number of marking threads.
+    GC_get_parallel: c_int = GC_parallel.load(Relaxed);
 }
 
 /// Makes collections incremental, if called before the heap starts.
@@ -47,18 +74,6 @@ pub extern "C" fn GC_enable_incremental() {
         INCREMENTAL.store(1, Relaxed);
     }
     start::ensure();
-}
-
-/// Returns 1 if collections are incremental.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_is_incremental_mode() -> c_int {
-    INCREMENTAL.load(Relaxed)
-}
-
-/// Returns 0: pages are not protected from system calls.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_incremental_protection_needs() -> c_int {
-    0
 }
 
 /// Settings that are stored and have no effect.
@@ -109,24 +124,12 @@ pub extern "C" fn GC_set_on_mark_stack_empty(procedure: Option<Unused>) {
     }
 }
 
-/// Returns null: such procedures are unsupported.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_on_mark_stack_empty() -> Option<Unused> {
-    None
-}
-
 /// Unsupported, as in most builds of libgc: pointers are used unmasked.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_pointer_mask(mask: usize) {
     if mask != usize::MAX {
         give_up(c"libgc: GC_set_pointer_mask: pointers are read as they are");
     }
-}
-
-/// Returns all ones.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_pointer_mask() -> usize {
-    usize::MAX
 }
 
 /// Unsupported: see [`GC_set_pointer_mask`].
@@ -137,38 +140,10 @@ pub extern "C" fn GC_set_pointer_shift(shift: c_uint) {
     }
 }
 
-/// Returns 0.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_pointer_shift() -> c_uint {
-    0
-}
-
-/// Returns 0: a pointer just past an object keeps it while interior pointers do.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_dont_add_byte_at_end() -> c_int {
-    0
-}
-
 /// Ways to detect writes: page protection, and the kernel's record of written pages (`GC_VDB_MPROTECT`,
 /// `GC_VDB_UFFDWP`).
 const BY_PROTECTION: c_uint = 1;
 const BY_KERNEL: c_uint = 0x80;
-
-/// The supported ways.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_supported_vdbs() -> c_uint {
-    BY_PROTECTION | BY_KERNEL
-}
-
-/// The way in use; 0 if collections are not incremental.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_actual_vdb() -> c_uint {
-    match INCREMENTAL.load(Relaxed) {
-        0 => 0,
-        _ if vel::stats().protected != 0 => BY_PROTECTION,
-        _ => BY_KERNEL,
-    }
-}
 
 /// `struct GC_timeval_s`: milliseconds, and nanoseconds beyond them.
 #[repr(C)]
@@ -189,12 +164,6 @@ pub extern "C" fn GC_set_time_limit_tv(limit: TimeLimit) {
     LIMIT_NS.store(limit.tv_nsec as usize, Relaxed);
 }
 
-/// The stored limit.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_time_limit_tv() -> TimeLimit {
-    TimeLimit { tv_ms: variables::GC_get_time_limit(), tv_nsec: LIMIT_NS.load(Relaxed) as c_ulong }
-}
-
 /// Objects are never executable: any value but 0 ends the process, which would otherwise fail later.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_pages_executable(on: c_int) {
@@ -203,32 +172,17 @@ pub extern "C" fn GC_set_pages_executable(on: c_int) {
     }
 }
 
-/// Returns 0: objects are never executable.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_pages_executable() -> c_int {
-    0
-}
-
-/// Returns 0: the collector chooses the number of marking threads.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_parallel() -> c_int {
-    GC_parallel.load(Relaxed)
-}
-
 /// Sets the number of marking threads, if called before the heap starts; 0 lets the collector choose.
 #[unsafe(no_mangle)]
 pub extern "C" fn GC_set_markers_count(count: c_uint) {
     MARKERS.store(count, Relaxed);
 }
 
-/// Has no effect: forks are handled automatically.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_atfork_prepare() {}
-
-/// Like [`GC_atfork_prepare`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_atfork_parent() {}
-
-/// Like [`GC_atfork_prepare`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_atfork_child() {}
+nothing! {
+    /// Has no effect: forks are handled automatically.
+    GC_atfork_prepare();
+    /// Like [`GC_atfork_prepare`].
+    GC_atfork_parent();
+    /// Like [`GC_atfork_prepare`].
+    GC_atfork_child();
+}

@@ -1,6 +1,7 @@
 //! Starting the heap, with the settings that the program made before and those of the environment.
 
 use crate::environment::{self, Wishes};
+use crate::forms::{nothing, values};
 use crate::state::{self, INCREMENTAL, MARKERS, MAX_HEAP};
 use crate::variables::GC_print_stats;
 use crate::{collection, dump, forks, hooks, records, stacks, variables, vel, visitor};
@@ -109,12 +110,12 @@ const MARKERS_MAX: c_uint = 16;
 /// Microseconds of a slice, if collections are incremental and no time is set.
 const SLICE_US: c_uint = 1000;
 
-/// Returns 1 if the heap's start has begun.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_is_init_called() -> c_int {
-    c_int::from(state::has_begun())
+values! {
+    /// Returns 1 if the heap's start has begun.
+    GC_is_init_called: c_int = c_int::from(state::has_begun());
 }
 
-/// Has no effect: libgc programs call it at their end.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_deinit() {}
+nothing! {
+    /// Has no effect: libgc programs call it at their end.
+    GC_deinit();
+}

@@ -3,6 +3,7 @@
 
 use crate::abort::give_up;
 use crate::allocate::GC_malloc_uncollectable;
+use crate::forms::{nothing, values};
 use crate::records::Record;
 use crate::stacks::{MAIN, handle, stack_end};
 use crate::variables::GC_stackbottom;
@@ -43,9 +44,10 @@ pub extern "C" fn GC_use_threads_discovery() {
     start::ensure();
 }
 
-/// Has no effect: the collector starts its marking threads.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_start_mark_threads() {}
+nothing! {
+    /// Has no effect: the collector starts its marking threads.
+    GC_start_mark_threads();
+}
 
 /// Registers the calling thread; returns 1 (`GC_DUPLICATE`) if it is registered.
 #[unsafe(no_mangle)]
@@ -69,10 +71,13 @@ pub extern "C" fn GC_unregister_my_thread() -> c_int {
     SUCCESS
 }
 
-/// Returns 1 if the calling thread has registered, or was started by [`GC_pthread_create`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_thread_is_registered() -> c_int {
-    c_int::from(records::is_registered())
+values! {
+    /// Returns 1 if the calling thread has registered, or was started by [`GC_pthread_create`].
+    GC_thread_is_registered: c_int = c_int::from(records::is_registered());
+    /// The signal that stops threads.
+    GC_get_suspend_signal: c_int = signal();
+    /// Like [`GC_get_suspend_signal`]: resuming threads needs no signal.
+    GC_get_thr_restart_signal: c_int = signal();
 }
 
 /// Stores the start of the calling thread's stack.
@@ -155,18 +160,6 @@ pub extern "C" fn GC_call_with_gc_active(function: vel::Body, argument: *mut c_v
     start::ensure();
     // SAFETY: the program passes a function that accepts the argument.
     unsafe { vel::vel_gc_active(function, argument) }
-}
-
-/// The signal that stops threads.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_suspend_signal() -> c_int {
-    signal()
-}
-
-/// Like [`GC_get_suspend_signal`]: resuming threads needs no signal.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_thr_restart_signal() -> c_int {
-    signal()
 }
 
 /// Starts a thread that is registered from its start. Its result is kept until it is joined.

@@ -1,24 +1,16 @@
 //! The functions for toggle references; `toggle_cells` holds the references.
 
 use crate::finalize::{NO_MEMORY, SUCCESS};
+use crate::forms::callbacks;
 use crate::toggle_cells::{CALLBACK, Toggle, empty_cell};
-use crate::{lock, start, variables, vel};
+use crate::{lock, start, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::Ordering::{Relaxed, Release};
+use core::sync::atomic::Ordering::Relaxed;
 
-/// Sets the procedure that decides which references are strong, at each collection, with the world stopped.
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_set_toggleref_func(callback: Option<Toggle>) {
-    start::ensure();
-    CALLBACK.store(callback.map_or(null_mut(), |callback| callback as *mut c_void), Release);
-}
-
-/// The value of [`GC_set_toggleref_func`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_get_toggleref_func() -> Option<Toggle> {
-    // SAFETY: `GC_set_toggleref_func` alone stores here, null or a `Toggle`.
-    unsafe { variables::function::<Toggle>(&CALLBACK) }
+callbacks! {
+    /// Sets the procedure that decides which references are strong, at each collection, with the world stopped.
+    Toggle, CALLBACK: GC_set_toggleref_func, GC_get_toggleref_func;
 }
 
 /// Adds a reference, strong or weak until the callback changes it. Returns a result of gc.h.

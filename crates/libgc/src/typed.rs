@@ -1,6 +1,7 @@
 //! `gc_typed.h`: objects whose pointers are located by a bitmap (`descriptors`).
 
 use crate::descriptors::{self, Descriptor, WORD, layout_of_elements, layout_of_objects};
+use crate::forms::same;
 use crate::variables::finds_leaks;
 use crate::{allocate, leaks, settings, start, vel};
 use core::ffi::{c_int, c_void};
@@ -48,13 +49,11 @@ fn elements(layout: &vel::Layout, bytes: usize) -> usize {
     bytes.div_ceil(each)
 }
 
-/// Like [`GC_malloc_explicitly_typed`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_malloc_explicitly_typed_ignore_off_page(
-    bytes: usize,
-    descriptor: Descriptor,
-) -> *mut c_void {
-    GC_malloc_explicitly_typed(bytes, descriptor)
+same! {
+    /// Like [`GC_malloc_explicitly_typed`].
+    GC_malloc_explicitly_typed_ignore_off_page(
+        bytes: usize, descriptor: Descriptor
+    ) -> *mut c_void = GC_malloc_explicitly_typed;
 }
 
 /// Allocates an array of `count` elements with a descriptor.

@@ -113,6 +113,7 @@ macro_rules! plain {
 
 plain! {
     c_int, GC_all_interior_pointers: GC_set_all_interior_pointers, GC_get_all_interior_pointers;
+    c_int, GC_finalize_on_demand: GC_set_finalize_on_demand, GC_get_finalize_on_demand;
     c_int, GC_java_finalization: GC_set_java_finalization, GC_get_java_finalization;
     usize, GC_free_space_divisor: GC_set_free_space_divisor, GC_get_free_space_divisor;
     c_int, GC_dont_expand: GC_set_dont_expand, GC_get_dont_expand;

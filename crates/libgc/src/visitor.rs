@@ -2,6 +2,7 @@
 //!
 //! Invariant: the visitor is set only while the world is stopped, so one static is enough.
 
+use crate::forms::same;
 use crate::{toggle_cells, vel};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -57,10 +58,9 @@ pub extern "C" fn GC_push_all(start: *mut c_void, end: *mut c_void) {
     }
 }
 
-/// Like [`GC_push_all`].
-#[unsafe(no_mangle)]
-pub extern "C" fn GC_push_all_eager(start: *mut c_void, end: *mut c_void) {
-    GC_push_all(start, end);
+same! {
+    /// Like [`GC_push_all`].
+    GC_push_all_eager(start: *mut c_void, end: *mut c_void) = GC_push_all;
 }
 
 /// Like [`GC_push_all`], whether the range has changed or not.
