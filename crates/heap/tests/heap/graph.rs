@@ -90,9 +90,7 @@ impl Program {
 
     fn make(&mut self, scope: &Scope<'_>) {
         let id = self.nodes.len();
-        let (links, text, table) = Default::default();
-        let twice = AtomicU64::new(id as u64 * 2);
-        let node = scope.alloc(Node { id, twice, links, text, table, wide: Plain((1, 2)) }).expect("memory");
+        let node = node(scope, id);
         let bytes: Vec<u8> = (0..self.below(300)).map(|index| (index ^ id) as u8).collect();
         scope.set(node, &node.text, scope.alloc_slice(&bytes).expect("memory"));
         let places = self.below(40);
@@ -235,15 +233,16 @@ impl Program {
     }
 }
 
+fn node<'s>(scope: &Scope<'s>, id: usize) -> Gc<'s, Node> {
+    let (links, text, table) = Default::default();
+    let twice = AtomicU64::new(id as u64 * 2);
+    scope.alloc(Node { id, twice, links, text, table, wide: Plain((1, 2)) }).expect("memory")
+}
+
 /// Keeps objects by handles in a `Vec`, which the collector does not scan: the objects must live and stay in
 /// place until the scope ends.
 fn hold_in_vectors(heap: Heap) {
     const HELD: usize = 300;
-    let node = |scope: &Scope<'_>, id: usize| {
-        let (links, text, table) = Default::default();
-        let twice = AtomicU64::new(id as u64 * 2);
-        scope.alloc(Node { id, twice, links, text, table, wide: Plain((1, 2)) }).map(Gc::as_ptr)
-    };
     let weak: Vec<Weak<Node>> = heap.scope(|scope| {
         let held: Vec<Gc<'_, Node>> = (0..HELD)
             .map(|id| {
@@ -253,14 +252,12 @@ fn hold_in_vectors(heap: Heap) {
                     let root = Root::new(inner.alloc(Note { id, about: Field::null() }).expect("memory"));
                     drop(root);
                 });
-                let (links, text, table) = Default::default();
-                let twice = AtomicU64::new(id as u64 * 2);
-                scope.alloc(Node { id, twice, links, text, table, wide: Plain((1, 2)) }).expect("memory")
+                node(scope, id)
             })
             .collect();
         let places: Vec<usize> = held.iter().map(|node| !node.as_ptr().addr()).collect();
         for id in 0..HELD {
-            assert!(node(scope, id).is_ok());
+            node(scope, id);
             assert!(id % 50 != 0 || heap.collect());
         }
         for (id, node) in held.iter().enumerate() {
