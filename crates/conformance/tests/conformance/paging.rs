@@ -70,17 +70,9 @@ fn full_store_fails_allocations_and_crash_leaves_no_store() {
     };
     let left = || std::fs::read_dir(directory.path()).expect("a directory").count();
     // A limit on file sizes simulates a full disk; requests beyond it are refused.
-    let full = "ulimit -f 16384; exec \"$1\" -c '
-import signal
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-kept = []
-try:
-    while len(kept) < 100: kept.append(bytearray(b\"x\") * 1000000)
-    print(\"no end\")
-except MemoryError: print(\"refused\", 5 < len(kept) < 20)
-print(all(block == b\"x\" * 1000000 for block in kept[:3]))
-'";
-    let refused = paged(full);
+    const SCRIPT: &str = include_str!("../../c/programs/full_store.py");
+    let full = format!("ulimit -f 16384; exec \"$1\" -c '{SCRIPT}'");
+    let refused = paged(&full);
     if refused.stderr.contains(NOTHING_IS_PAGED) {
         return skip("nothing can be paged here");
     }

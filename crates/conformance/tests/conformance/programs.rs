@@ -26,84 +26,7 @@ modes! { python: usual [], hardened [("VELLUM_HARDEN", "1")], without_its_own_po
 modes! { perl: usual [], hardened [("VELLUM_HARDEN", "1")] }
 modes! { sqlite: usual [], hardened [("VELLUM_HARDEN", "1")] }
 
-const PYTHON: &str = r#"
-import array, collections, ctypes, gc, hashlib, json, mmap, os, random, re, sqlite3, subprocess, sys, tempfile, threading, zlib
-
-random.seed(5)
-numbers = [random.random() for _ in range(400000)]
-numbers.sort()
-print(hashlib.sha256(array.array("d", numbers).tobytes()).hexdigest())
-
-words = collections.Counter(re.findall(r"\w+", ("to be or not to be " * 20000)))
-print(sorted(words.items()))
-
-table = {str(i): [i] * (i % 50) for i in range(60000)}
-print(sum(len(v) for v in table.values()), len(json.dumps(table)))
-del table
-gc.collect()
-
-results = []
-def work(n):
-    data = bytearray()
-    for i in range(400):
-        data += os.urandom(0) + bytes([i % 256]) * (n * 97 % 5000)
-    results.append((n, zlib.crc32(bytes(data))))
-threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
-[t.start() for t in threads]
-[t.join() for t in threads]
-print(sorted(results))
-
-with mmap.mmap(-1, 8 << 20) as area:
-    area[5 << 20:(5 << 20) + 5] = b"hello"
-    print(area.find(b"hello"), area[:4])
-    area.resize(16 << 20)
-    print(len(area), area.find(b"hello"))
-with mmap.mmap(-1, 1 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
-    area.write(b"x" * 1000)
-    if hasattr(area, "madvise"):
-        area.madvise(mmap.MADV_DONTNEED)
-        print(area[:10])
-
-libc = ctypes.CDLL(None)
-libc.malloc.restype = ctypes.c_void_p
-libc.malloc.argtypes = [ctypes.c_size_t]
-libc.free.argtypes = [ctypes.c_void_p]
-blocks = [libc.malloc(n * 1000) for n in range(1, 500)]
-for n, block in enumerate(blocks, 1):
-    ctypes.memset(block, n % 256, n * 1000)
-print(all(ctypes.string_at(b + n * 1000 - 1, 1)[0] == n % 256 for n, b in enumerate(blocks, 1)))
-[libc.free(b) for b in blocks]
-callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)(lambda x: x + 1)
-print(callback(41))
-
-print(subprocess.run([sys.executable, "-c", "print(sum(range(100000)))"], capture_output=True, text=True).stdout)
-print([subprocess.run(["sh", "-c", f"exit {n}"]).returncode for n in (0, 1, 7)])
-pids = []
-for n in range(8):
-    pid = os.fork()
-    if pid == 0:
-        x = ["child"] * 100000
-        os._exit(len(x) % 100 + n)
-    pids.append(pid)
-print([os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) for p in pids])
-
-db = sqlite3.connect(":memory:")
-db.execute("create table t(a integer, b text)")
-db.executemany("insert into t values (?, ?)", ((i, "x" * (i % 300)) for i in range(30000)))
-print(db.execute("select count(*), sum(length(b)) from t where a % 3 = 0").fetchone())
-
-grow = b""
-for i in range(200):
-    grow += b"y" * 20000
-print(len(grow))
-import multiprocessing
-if __name__ == "__main__":
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        print(sum(pool.map(abs, range(-1000, 1000))))
-import ctypes; libc = ctypes.CDLL("libc.so.6"); libc.strdup.restype = ctypes.c_void_p
-for size in range(1, 10000, 50): libc.free(ctypes.c_void_p(libc.strdup(b"x" * size)))
-sys.exit(3)
-"#;
+const PYTHON: &str = include_str!("../../c/programs/script.py");
 
 fn python(environment: &[(&str, &str)]) {
     let Some(python) = tool("python3") else { return };
@@ -123,45 +46,9 @@ fn python(environment: &[(&str, &str)]) {
     assert_eq!(with.attach(), Attach::Serving);
 }
 
-const C_SOURCE: &str = r#"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-struct node { struct node *left, *right; int key; };
-static struct node *insert(struct node *n, int key) {
-    if (!n) { n = calloc(1, sizeof *n); n->key = key; return n; }
-    if (key < n->key) n->left = insert(n->left, key); else n->right = insert(n->right, key);
-    return n;
-}
-static long sum(struct node *n) { return n ? n->key + sum(n->left) + sum(n->right) : 0; }
-int main(void) {
-    struct node *root = NULL; unsigned x = 1;
-    for (int i = 0; i < 20000; i++) { x = x * 1103515245 + 12345; root = insert(root, x >> 16 & 0x7fff); }
-    printf("%ld\n", sum(root)); return 5;
-}
-"#;
+const C_SOURCE: &str = include_str!("../../c/programs/tree.c");
 
-const CPP_SOURCE: &str = r#"
-#include <algorithm>
-#include <iostream>
-#include <map>
-#include <memory>
-#include <numeric>
-#include <sstream>
-#include <string>
-#include <unordered_map>
-#include <vector>
-template <int N> struct Fib { static constexpr long value = Fib<N - 1>::value + Fib<N - 2>::value; };
-template <> struct Fib<0> { static constexpr long value = 0; };
-template <> struct Fib<1> { static constexpr long value = 1; };
-int main() {
-    std::map<std::string, std::unique_ptr<std::vector<int>>> m;
-    for (int i = 0; i < 5000; ++i) { auto &v = m[std::to_string(i % 100)]; if (!v) v = std::make_unique<std::vector<int>>(); v->push_back(i); }
-    std::unordered_map<int, std::string> u;
-    for (auto &[k, v] : m) u[std::accumulate(v->begin(), v->end(), 0)] = k;
-    std::cout << m.size() << ' ' << u.size() << ' ' << Fib<60>::value << '\n';
-}
-"#;
+const CPP_SOURCE: &str = include_str!("../../c/programs/things.cc");
 
 /// Compiles with and without Vellum; the objects must be identical, and so must their programs' output.
 fn compiles(compiler: &str, name: &str, source: &str, flags: &[&str]) {
@@ -261,20 +148,7 @@ fn git() {
     assert!(with.seats.len() > 30 && with.seats.iter().all(|seat| seat.attach == Attach::Serving));
 }
 
-const SQL: &str = "
-create table t(id integer primary key, name text, value real);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 80000)
-insert into t select i, printf('name %d', i * 7919 % 10007), i * 0.5 from n;
-create index by_name on t(name);
-select count(*), count(distinct name), sum(value) from t;
-select name, sum(value) s from t group by name order by s desc limit 5;
-update t set value = value * 2 where id % 3 = 0;
-delete from t where id % 5 = 0;
-vacuum;
-pragma integrity_check;
-select a.id, b.id from t a join t b on a.name = b.name and a.id < b.id order by a.id, b.id limit 5;
-select length(group_concat(name)) from t;
-";
+const SQL: &str = include_str!("../../c/programs/script.sql");
 
 fn sqlite(environment: &[(&str, &str)]) {
     // sqlite3 has no `--version` like other tools, so `tool` does not find it.
@@ -295,20 +169,7 @@ fn sqlite(environment: &[(&str, &str)]) {
     assert!(outcome.text().contains("\nok\n"), "{outcome}");
 }
 
-const PERL: &str = r#"
-use strict; use warnings;
-my %h; my @a;
-for my $i (1 .. 150000) { $h{"key" . $i % 5000} .= chr(65 + $i % 26); push @a, $i * 3 % 1009; }
-my $text = join ",", map { "$_=" . length $h{$_} } sort keys %h;
-print length($text), " ", unpack("%32C*", $text), "\n";
-my @s = sort { $a <=> $b } @a; print "@s[0 .. 5] $#s\n";
-my $n = () = $text =~ /key(\d+)5=/g; print "$n\n";
-for my $i (1 .. 6) { my $pid = fork; if (!$pid) { my @x = (1) x 100000; exit $i; } waitpid $pid, 0; print $? >> 8, " "; }
-print "\n", `echo from a shell`;
-my $big = "x" x 30_000_000; substr($big, 10_000_000, 5) = "hello"; print index($big, "hello"), "\n";
-local $SIG{ALRM} = sub { die "alarm\n" };
-eval { alarm 1; select undef, undef, undef, 30; }; print $@;
-"#;
+const PERL: &str = include_str!("../../c/programs/script.pl");
 
 fn perl(environment: &[(&str, &str)]) {
     let Some(perl) = tool("perl") else { return };
@@ -319,14 +180,7 @@ fn perl(environment: &[(&str, &str)]) {
     });
 }
 
-const SHELL: &str = r#"
-i=0
-while [ $i -lt 200 ]; do echo "line $i $(echo nested $i)"; i=$((i + 1)); done | sort -r | awk '{ s += length($0); print } END { print s }' | sed -n 's/line/LINE/;1,5p;$p'
-find /usr/share/common-licenses -type f 2>/dev/null | sort | xargs cat 2>/dev/null | tr a-z A-Z | sort | uniq -c | sort -rn | head -20 | cksum
-seq 1 200000 | gzip -9 | gzip -d | sort -n -S 20M | md5sum
-tar cf - -C /usr/share/common-licenses . 2>/dev/null | tar tf - | sort | head -3
-kill -TERM $$
-"#;
+const SHELL: &str = include_str!("../../c/programs/pipeline.sh");
 
 #[test]
 fn a_pipeline_of_small_programs_and_a_signal() {
