@@ -5,7 +5,6 @@
 use serde::Serialize;
 use vellum_measure::{Attribution, CauseTotal, Spectrum, Unit};
 
-/// Periodic disturbances.
 #[derive(Debug, Serialize)]
 pub(crate) struct Beats {
     /// The lowest and highest detectable frequency, hertz.
@@ -13,7 +12,6 @@ pub(crate) struct Beats {
     pub(crate) found: Vec<Beat>,
 }
 
-/// A periodic disturbance.
 #[derive(Debug, Serialize)]
 pub(crate) struct Beat {
     pub(crate) hz: f64,

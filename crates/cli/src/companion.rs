@@ -5,9 +5,7 @@
 
 use crate::failure::Failure;
 use std::ffi::OsString;
-use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
 use std::process::Command;
 use vellum_process::library;
 
@@ -20,23 +18,6 @@ struct Companion {
 
 const FLEET: Companion = Companion { program: "vellum-fleet", build: "fleet/build" };
 const PAPERS: Companion = Companion { program: "vellum-papers", build: "lab/build" };
-
-#[derive(Debug, thiserror::Error)]
-#[error("cannot find {program} beside {} (build it with {build})", .command.display())]
-struct Missing {
-    program: &'static str,
-    command: PathBuf,
-    build: &'static str,
-}
-
-/// The program exists, but the system refuses to run it.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot start {}: {source} (build it again with {build})", .program.display())]
-struct NotStarted {
-    program: PathBuf,
-    source: io::Error,
-    build: &'static str,
-}
 
 /// The arguments of such a subcommand, for the help. The original ones are passed on, as clap drops a leading
 /// `--`.
@@ -64,9 +45,14 @@ impl Companion {
         let Companion { program, build } = *self;
         let Ok(path) = library::find_program(program, build) else {
             let command = std::env::current_exe().unwrap_or_else(|_| "vellum".into());
-            return Err(Failure::of(Missing { program, command, build }));
+            let command = command.display();
+            return Err(Failure::because(format!(
+                "cannot find {program} beside {command} (build it with {build})"
+            )));
         };
-        let source = Command::new(&path).args(std::env::args_os().skip(without)).exec();
-        Err(Failure::of(NotStarted { program: path, source, build }))
+        // The program exists, but the system refuses to run it.
+        let error = Command::new(&path).args(std::env::args_os().skip(without)).exec();
+        let path = path.display();
+        Err(Failure::because(format!("cannot start {path}: {error} (build it again with {build})")))
     }
 }

@@ -77,7 +77,7 @@ pub(crate) fn compare(args: &Run) -> Result<u8, Failure> {
     let complete = runs.len() / Arm::ALL.len();
     runs.truncate(complete * Arm::ALL.len());
     if let (Some(signal), 0) = (stopped, complete) {
-        return Err(Failure::Stopped { signal });
+        return Err(Failure::stopped(signal));
     }
 
     let extent = Extent { pairs: complete as u32, asked: pairs, stopped };
@@ -108,7 +108,7 @@ impl From<Broken> for Failure {
     fn from(broken: Broken) -> Failure {
         match broken {
             Broken::Failed(failure) => failure,
-            Broken::Asked(signal) => Failure::Stopped { signal },
+            Broken::Asked(signal) => Failure::stopped(signal),
         }
     }
 }
@@ -134,7 +134,11 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// One run that must succeed; `shown` leaves its output to the caller's terminal or file.
     fn once(&self, arm: Arm, occasion: &str, shown: bool) -> Result<Observed, Broken> {
-        let failed = |what| move |source| Failure::Open { what, source };
+        let failed = |what: &'static str| {
+            move |error: io::Error| {
+                Failure::because(format!("cannot open {what} for a run of the comparison: {error}"))
+            }
+        };
         let stdin = Some(self.stdin.open().map_err(failed("standard input"))?);
         let (mut said, mut stdio) = (None, [stdin, None, None]);
         if !shown {
@@ -157,12 +161,12 @@ impl Bench<'_> {
             return Ok(observed);
         }
         self.progress("");
-        Err(Broken::Failed(Failure::Command {
-            occasion: occasion.to_owned(),
-            how: text::ending(&gather::outcome(&observed)),
-            said: said.and_then(|said| tail(said).ok()).unwrap_or_default(),
-            status: observed.ended.outcome.shell_status(),
-        }))
+        let how = text::ending(&gather::outcome(&observed));
+        let said = said.and_then(|said| tail(said).ok()).unwrap_or_default();
+        let message = format!(
+            "the command failed {occasion} ({how}); a comparison needs a command that succeeds{said}"
+        );
+        Err(Failure::because(message).with_status(observed.ended.outcome.shell_status()).into())
     }
 
     /// Shows the progress on a terminal; nothing else is written there between the runs.

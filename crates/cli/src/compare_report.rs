@@ -14,7 +14,6 @@ use vellum_report::{Head, Report, Section, Table};
 const SCHEMA: &str = "vellum.compare/1";
 const RESAMPLES: usize = 2000;
 
-/// The kind of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Arm {
@@ -128,12 +127,9 @@ pub(crate) enum Verdict {
     NotMeasured,
 }
 
-/// The numbers of pairs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
-    /// Complete pairs.
     pub(crate) pairs: u32,
-    /// Requested pairs.
     pub(crate) asked: u32,
     /// The signal that ended the comparison early.
     pub(crate) stopped: Option<i32>,
@@ -226,7 +222,6 @@ fn row(metric: Metric, runs: &[Once], seed: u64) -> Row {
     }
 }
 
-/// The report for people.
 pub(crate) fn report(comparison: &Comparison) -> Report<'_> {
     let Comparison { pairs, pairs_asked, seed, .. } = comparison;
     let made = many((*pairs).into(), "pair");

@@ -1,10 +1,11 @@
 //! Parts shared by the JSON documents about one run of a program: the head, and the form of a place. Saved
 //! documents are read back here for comparison.
 
+use crate::failure::Failure;
 use crate::outcome::Outcome;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use vellum_cost::{Cause, Place};
 use vellum_process::Ended;
@@ -75,15 +76,6 @@ pub(crate) fn place(place: &Place) -> Value {
     }
 }
 
-/// The file is not a document of the expected schema.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: {what}; name two files that `{maker}` wrote", .path.display())]
-pub(crate) struct NoDocument {
-    path: PathBuf,
-    what: String,
-    maker: &'static str,
-}
-
 /// A saved document, and the command that writes such documents.
 #[derive(Debug)]
 pub(crate) struct Saved<'a> {
@@ -94,21 +86,21 @@ pub(crate) struct Saved<'a> {
 }
 
 impl Saved<'_> {
-    fn failed(&self, what: String) -> NoDocument {
-        NoDocument { path: self.path.to_path_buf(), what, maker: self.maker }
+    fn failed(&self, what: &str) -> Failure {
+        let (path, maker) = (self.path.display(), self.maker);
+        Failure::because(format!("{path}: {what}; name two files that `{maker}` wrote"))
     }
 
     /// The document.
     ///
     /// # Errors
-    /// [`NoDocument`] if the file cannot be read, or is of another schema.
-    pub(crate) fn document(&self) -> Result<Value, NoDocument> {
-        let text = std::fs::read(self.path).map_err(|error| self.failed(error.to_string()))?;
-        let document: Value =
-            serde_json::from_slice(&text).map_err(|_| self.failed("it is not JSON".to_owned()))?;
+    /// If the file cannot be read, or is of another schema.
+    pub(crate) fn document(&self) -> Result<Value, Failure> {
+        let text = std::fs::read(self.path).map_err(|error| self.failed(&error.to_string()))?;
+        let document: Value = serde_json::from_slice(&text).map_err(|_| self.failed("it is not JSON"))?;
         match document["schema"] == self.schema {
             true => Ok(document),
-            false => Err(self.failed(format!("its schema is not {}", self.schema))),
+            false => Err(self.failed(&format!("its schema is not {}", self.schema))),
         }
     }
 
@@ -120,11 +112,11 @@ impl Saved<'_> {
         &self,
         list: &str,
         read: impl Fn(&Value) -> Option<T>,
-    ) -> Result<Vec<T>, NoDocument> {
+    ) -> Result<Vec<T>, Failure> {
         let document = self.document()?;
-        let entries = document[list].as_array().ok_or_else(|| self.failed(format!("it has no {list}")))?;
+        let entries = document[list].as_array().ok_or_else(|| self.failed(&format!("it has no {list}")))?;
         let each =
-            |entry| read(entry).ok_or_else(|| self.failed(format!("one of its {list} is unknown: {entry}")));
+            |entry| read(entry).ok_or_else(|| self.failed(&format!("one of its {list} is unknown: {entry}")));
         entries.iter().map(each).collect()
     }
 }

@@ -10,10 +10,8 @@
 
 use vellum_measure::{Attribution, Column, Known, Layers, Series, Spectrum};
 
-/// The explanation of a series of times.
 #[derive(Debug)]
 pub(crate) struct Explained {
-    /// All layers of outliers.
     pub(crate) layers: Layers,
     /// Frequencies of the disturbances; `None` without starts, or with too few observations.
     pub(crate) spectrum: Option<Spectrum>,

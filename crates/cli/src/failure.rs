@@ -1,15 +1,12 @@
-//! The error type of all subcommands, and the exit status for each error.
-//!
-//! This file has the failures that several subcommands share. A failure of a single subcommand is a type in
-//! that subcommand's folder, and is wrapped in [`Failure::Subcommand`].
+//! The failure of a subcommand: a message, and the exit status for it.
 //!
 //! Every message names the operation, the value and the remedy.
 
 use std::error::Error;
+use std::fmt::{self, Display, Formatter};
 use std::io;
-use vellum_governor::StopError;
-use vellum_process::library::LibraryError;
-use vellum_process::{BoardError, LocateError, SignalError, SpawnError};
+use std::path::Path;
+use vellum_process::{LocateError, SpawnError};
 use vellum_report::OutputError;
 pub(crate) use vellum_report::exit::{FAILED, SIGNALLED};
 
@@ -18,73 +15,77 @@ const NOT_EXECUTABLE: u8 = 126;
 /// The exit status for a program that does not exist.
 const NOT_FOUND: u8 = 127;
 
-/// The error of a subcommand.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    /// The program was not found or cannot be run.
-    #[error(transparent)]
-    Locate(#[from] LocateError),
-    /// The program could not be started.
-    #[error(transparent)]
-    Spawn(#[from] SpawnError),
-    /// The board could not be created.
-    #[error(transparent)]
-    Board(#[from] BoardError),
-    /// Signal handlers could not be installed.
-    #[error(transparent)]
-    Signals(#[from] SignalError),
-    /// Handlers for stop signals could not be installed.
-    #[error(transparent)]
-    Stop(#[from] StopError),
-    /// A library that is preloaded, or a program that belongs to this command, is missing.
-    #[error(transparent)]
-    Library(#[from] LibraryError),
-    /// The path cannot be written in LD_PRELOAD, and the link to the library could not be created.
-    #[error(
-        "cannot link to the library, whose path has a blank or a colon ({0}); use --lib with a path that has none"
-    )]
-    Link(#[source] io::Error),
-    /// The program could not be waited for.
-    #[error("cannot wait for the program ({0}); its own exit status is lost")]
-    Wait(#[source] io::Error),
-    /// A report could not be written.
-    #[error(transparent)]
-    Output(#[from] OutputError),
-    /// A file that a run of a comparison needs could not be opened.
-    #[error("cannot open {what} for a run of the comparison: {source}")]
-    Open { what: &'static str, source: io::Error },
-    /// A run of a comparison failed.
-    #[error("the command failed {occasion} ({how}); a comparison needs a command that succeeds{said}")]
-    Command {
-        occasion: String,
-        how: String,
-        /// The end of its standard error, if that was not shown.
-        said: String,
-        status: u8,
-    },
-    /// A signal ended a comparison before the first complete round.
-    #[error("stopped by signal {signal} before the first pair was complete")]
-    Stopped { signal: i32 },
-    /// A failure of a single subcommand.
-    #[error("{0}")]
-    Subcommand(#[source] Box<dyn Error>),
+/// Any error of the libraries, or a message. Not an [`Error`] itself, so that every error converts to it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    why: Box<dyn Error>,
+    status: u8,
 }
 
 impl Failure {
-    /// Wraps a failure of a single subcommand.
-    pub(crate) fn of(error: impl Error + 'static) -> Failure {
-        Failure::Subcommand(Box::new(error))
+    pub(crate) fn because(message: impl Into<String>) -> Failure {
+        Failure { why: message.into().into(), status: FAILED }
+    }
+
+    pub(crate) fn with_status(self, status: u8) -> Failure {
+        Failure { status, ..self }
+    }
+
+    /// A signal ended a comparison before the first complete round.
+    pub(crate) fn stopped(signal: i32) -> Failure {
+        let message = format!("stopped by signal {signal} before the first pair was complete");
+        Failure::because(message).with_status(SIGNALLED + signal as u8)
+    }
+
+    /// The path cannot be written in LD_PRELOAD, and the link to the library could not be created.
+    pub(crate) fn link(error: io::Error) -> Failure {
+        Failure::because(format!(
+            "cannot link to the library, whose path has a blank or a colon ({error}); use --lib with a path that has none"
+        ))
+    }
+
+    pub(crate) fn wait(error: io::Error) -> Failure {
+        Failure::because(format!("cannot wait for the program ({error}); its own exit status is lost"))
+    }
+
+    /// The file of a profile was not created or cannot be read.
+    pub(crate) fn profile(error: io::Error) -> Failure {
+        Failure::because(format!("cannot make a file for the profile ({error}); make some room in /dev/shm"))
+    }
+
+    pub(crate) fn open(path: &Path, error: io::Error) -> Failure {
+        Failure::because(format!("cannot open {}: {error}", path.display()))
+    }
+
+    pub(crate) fn output(path: impl AsRef<Path>, source: io::Error) -> Failure {
+        OutputError { path: path.as_ref().into(), source }.into()
+    }
+
+    /// The error, if it is of this type.
+    pub(crate) fn error<E: Error + 'static>(&self) -> Option<&E> {
+        self.why.downcast_ref()
     }
 
     /// The exit status for this failure.
     pub(crate) fn status(&self) -> u8 {
-        match self {
-            Failure::Locate(LocateError::NotFound(_)) | Failure::Spawn(SpawnError::NotFound(_)) => NOT_FOUND,
-            Failure::Locate(LocateError::NotExecutable { .. })
-            | Failure::Spawn(SpawnError::NotExecutable { .. }) => NOT_EXECUTABLE,
-            Failure::Command { status, .. } => *status,
-            Failure::Stopped { signal } => SIGNALLED + *signal as u8,
-            _ => FAILED,
+        match (self.error(), self.error()) {
+            (Some(LocateError::NotFound(_)), _) | (_, Some(SpawnError::NotFound(_))) => NOT_FOUND,
+            (Some(LocateError::NotExecutable { .. }), _) | (_, Some(SpawnError::NotExecutable { .. })) => {
+                NOT_EXECUTABLE
+            }
+            _ => self.status,
         }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure { why: Box::new(error), status: FAILED }
     }
 }

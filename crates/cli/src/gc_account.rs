@@ -68,7 +68,6 @@ impl Account {
         }
     }
 
-    /// The summary.
     pub(crate) fn report(&self) -> Report<'_> {
         let mut report = Report::new(None);
         if self.pauses == 0 && self.heap_bytes == 0 {

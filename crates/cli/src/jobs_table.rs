@@ -33,7 +33,6 @@ pub(crate) fn summary(snapshot: &Snapshot, style: Style) -> String {
     word.map_or(text.clone(), |word| format!("{text}  {}", style.notice(word)))
 }
 
-/// A column of the table: one fact about each job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Job,

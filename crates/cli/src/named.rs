@@ -37,7 +37,6 @@ pub(crate) fn names(causes: &[&Cause], room: usize) -> Vec<String> {
     names
 }
 
-/// A change with its sign.
 pub(crate) fn signed(value: f64, shown: impl Fn(f64) -> String) -> String {
     format!("{}{}", if value < 0.0 { "-" } else { "+" }, shown(value.abs()))
 }
@@ -59,7 +58,6 @@ fn whole(cause: &Cause, parts: usize) -> String {
     }
 }
 
-/// The last parts of a path.
 fn tail(path: &str, parts: usize) -> &str {
     path.rmatch_indices('/').nth(parts - 1).map_or(path, |(at, _)| &path[at + 1..])
 }

@@ -12,11 +12,12 @@
 use crate::failure::Failure;
 use clap::ValueHint;
 use rustix::termios::isatty;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use vellum_measure::filter::Filter;
-use vellum_measure::json::{self, JsonError};
+use vellum_measure::json;
 use vellum_measure::line::{Entry, OnError, ReadError, Reader, Skipped};
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -52,25 +53,6 @@ pub(crate) struct Choice {
     pub(crate) select: Vec<String>,
 }
 
-/// A file of observations cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum InputError {
-    #[error("cannot open {}: {source}", .path.display())]
-    Open { path: PathBuf, source: io::Error },
-    /// The file could not be read, or a line was rejected.
-    #[error("{file}: {source}")]
-    Lines { file: String, source: ReadError },
-    /// The JSON is invalid or has another schema.
-    #[error("{file}: {source}")]
-    Json { file: String, source: JsonError },
-}
-
-impl From<InputError> for Failure {
-    fn from(failure: InputError) -> Failure {
-        Failure::of(failure)
-    }
-}
-
 impl Input {
     /// Passes every entry of every file to `take`, in order.
     pub(crate) fn each(&self, mut take: impl FnMut(Entry) -> Result<(), Failure>) -> Result<(), Failure> {
@@ -83,8 +65,7 @@ impl Input {
                 }
                 self.entries("standard input", io::stdin().lock(), &mut take)?;
             } else {
-                let open = |source| InputError::Open { path: path.clone(), source };
-                let file = File::open(path).map_err(open)?;
+                let file = File::open(path).map_err(|error| Failure::open(path, error))?;
                 let file = BufReader::with_capacity(BUFFER_BYTES, file);
                 self.entries(&path.display().to_string(), file, &mut take)?;
             }
@@ -98,17 +79,17 @@ impl Input {
         mut input: impl BufRead,
         take: &mut impl FnMut(Entry) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let file = || name.to_owned();
-        let unread = |source| InputError::Lines { file: file(), source: ReadError::Io { line: 0, source } };
-        let first = input.fill_buf().map_err(unread)?.iter().find(|byte| !byte.is_ascii_whitespace());
+        let unread = |error: &dyn Display| Failure::because(format!("{name}: {error}"));
+        let first = input.fill_buf().map_err(|source| unread(&ReadError::Io { line: 0, source }))?;
+        let first = first.iter().find(|byte| !byte.is_ascii_whitespace());
         if first == Some(&b'{') {
-            let all = json::read(input).map_err(|source| InputError::Json { file: file(), source })?;
+            let all = json::read(input).map_err(|error| unread(&error))?;
             return all.into_iter().map(Entry::Series).try_for_each(take);
         }
         let on_error = if self.strict { OnError::Refuse } else { OnError::Skip };
         let mut reader = Reader::new(input, on_error);
         for entry in reader.by_ref() {
-            take(entry.map_err(|source| InputError::Lines { file: file(), source })?)?;
+            take(entry.map_err(|error| unread(&error))?)?;
         }
         tell(name, reader.skipped());
         Ok(())
@@ -135,7 +116,6 @@ pub(crate) fn pattern(text: &str) -> Result<String, String> {
     Filter::default().grep(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// Reports the skipped lines.
 fn tell(file: &str, skipped: &Skipped) {
     for error in skipped.errors.iter().take(TOLD_MAX) {
         say!("vellum: {file}: {error}");

@@ -30,7 +30,6 @@ impl Outcome {
     }
 }
 
-/// The C library's name of a signal.
 fn signal_name(signal: i32) -> String {
     // SAFETY: strsignal returns a NUL-terminated string, valid until the next call; it is copied at once, and
     // no other thread of this command calls it.

@@ -4,7 +4,7 @@ use crate::args::Args;
 use crate::failure::Failure;
 use clap::CommandFactory;
 use std::path::Path;
-use vellum_report::{OutputError, stdout};
+use vellum_report::stdout;
 
 /// Prints the same as `--version`.
 pub(crate) fn version() -> Result<u8, Failure> {
@@ -22,8 +22,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
 
 /// Writes every manual page into `directory`, or the main one to standard output.
 pub(crate) fn man(directory: Option<&Path>) -> Result<u8, Failure> {
-    let failed =
-        |source| OutputError { path: directory.unwrap_or(Path::new("the manual page")).into(), source };
+    let failed = |error| Failure::output(directory.unwrap_or(Path::new("the manual page")), error);
     match directory {
         None => {
             let mut text = Vec::new();

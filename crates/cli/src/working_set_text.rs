@@ -120,12 +120,10 @@ fn delay_words(delay: &Delay) -> String {
     format!("{} a fault, measured on {place} ({faults}); {more}", nanos(delay.mean_ns as u64))
 }
 
-/// A time in words.
 fn nanos(ns: u64) -> String {
     time(Duration::from_nanos(ns))
 }
 
-/// The cost of the watch, in words.
 pub(crate) fn cost(frame: &Frame) -> String {
     let cost = &frame.cost;
     let mut text = format!(

@@ -1,15 +1,17 @@
 //! The part of a report that all timed programs share: the programs, the way they were timed, warnings.
 
 use super::args::{Bench, Metric, Order};
-use super::failure::BenchFailure;
 use super::programs::Chosen;
 use super::report::{How, Program, Start};
 use super::steps::Steps;
+use crate::failure::Failure;
 use crate::progress::Progress;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use vellum_experiment::ArmOrder;
-use vellum_experiment::process_duel::{Counter, ProcessDuel, ProcessMetric, ProcessOptions, process_duel};
+use vellum_experiment::process_duel::{
+    CountError, Counter, ProcessDuel, ProcessDuelError, ProcessMetric, ProcessOptions, process_duel,
+};
 use vellum_kernel::Pid;
 use vellum_measure::{Series, TELLING_FROM, median};
 use vellum_process::Command;
@@ -39,7 +41,6 @@ pub(super) struct Extent {
     pub(super) until: Option<f64>,
 }
 
-/// A completed duel.
 #[derive(Debug)]
 pub(super) struct Timed {
     pub(super) duel: ProcessDuel,
@@ -57,7 +58,7 @@ pub(super) fn duel(
     order: ArmOrder,
     seed: u64,
     what: &str,
-) -> Result<Timed, BenchFailure> {
+) -> Result<Timed, Failure> {
     let defaults = ProcessOptions::default();
     let counted = args.metric == Metric::Instructions;
     let until = extent.until.or((counted && extent.rounds.is_none()).then_some(COUNTED_WELL));
@@ -89,18 +90,36 @@ pub(super) fn duel(
     let duel = process_duel(&commands, &options);
     let (took, busy) = (began.elapsed(), before.and_then(Waited::share_since));
     drop(line);
-    Ok(Timed { duel: duel?, took, busy })
+    Ok(Timed { duel: duel.map_err(failed)?, took, busy })
 }
 
 /// The counter of the programs' instructions, if they are counted.
-fn counter(args: &Bench) -> Result<Option<Counter>, BenchFailure> {
+fn counter(args: &Bench) -> Result<Option<Counter>, Failure> {
     if args.metric != Metric::Instructions {
         return Ok(None);
     }
     if !args.under_valgrind() {
         return Ok(Some(Counter::Hardware));
     }
-    Counter::valgrind().map(Some).map_err(BenchFailure::Valgrind)
+    Counter::valgrind().map(Some).map_err(|error| {
+        Failure::because(format!(
+            "--counter valgrind: {error}; install valgrind, or use the processor's counter (--counter hardware)"
+        ))
+    })
+}
+
+/// The failure of a duel or of a step.
+pub(super) fn failed(error: ProcessDuelError) -> Failure {
+    match error {
+        // The exit status shows why a program could not be started.
+        ProcessDuelError::Spawn(error) => error.into(),
+        ProcessDuelError::Count(error @ (CountError::Hardware { .. } | CountError::Shared { .. })) => {
+            Failure::because(format!(
+                "{error}; --counter valgrind counts instructions wherever valgrind is installed, 4 to 30 times as slowly"
+            ))
+        }
+        other => other.into(),
+    }
 }
 
 impl Metric {
@@ -187,7 +206,6 @@ pub(super) fn program(
     }
 }
 
-/// Warnings about the runs.
 pub(super) fn warnings(programs: &[Program], args: &Bench, timed: &Timed) -> Vec<String> {
     let failed = programs.iter().filter(|program| program.failures > 0).map(|program| {
         let runs = many(program.runs as u64, "run");

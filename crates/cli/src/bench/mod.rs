@@ -18,7 +18,6 @@ mod args;
 mod causes;
 mod compared;
 mod duel;
-mod failure;
 mod junit;
 mod parameters;
 mod programs;
@@ -35,7 +34,6 @@ pub(crate) use args::Bench;
 
 use crate::failure::{FAILED, Failure, SIGNALLED};
 use crate::screen;
-use failure::BenchFailure;
 use report::Report;
 use vellum_measure::line::write_series;
 use vellum_process::Interrupt;
@@ -57,7 +55,7 @@ fn prepare(args: &Bench) -> Result<Files, Failure> {
     if to_stdout(&files) > 1 {
         const ONE: &str =
             "only one of --out, --json, --markdown and --junit can go to standard output (\"-\")";
-        return Err(BenchFailure::Options(ONE).into());
+        return Err(Failure::because(ONE));
     }
     Ok(files)
 }
@@ -72,7 +70,7 @@ fn write(files: Files, report: &Report) -> Result<(), Failure> {
     let lines = || {
         let mut lines = Vec::new();
         for series in &report.series {
-            write_series(&mut lines, series).map_err(BenchFailure::Lines)?;
+            write_series(&mut lines, series)?;
         }
         Ok(lines)
     };

@@ -3,10 +3,9 @@
 //! `-L n 1,2,4 -- ./prog --size {n}` makes three programs. Several parameters make every combination; the
 //! last parameter changes fastest. Only `{NAME}` with the name of a parameter is replaced; other braces stay.
 
-use super::failure::BenchFailure;
+use crate::failure::Failure;
 use std::ffi::{OsStr, OsString};
 
-/// One value for each parameter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Setting(Vec<(String, String)>);
 
@@ -28,11 +27,11 @@ fn place(name: &str) -> String {
 pub(super) fn settings<'a>(
     given: &[String],
     words: impl Iterator<Item = &'a OsStr> + Clone,
-) -> Result<Vec<Setting>, BenchFailure> {
+) -> Result<Vec<Setting>, Failure> {
     let mut all = vec![Setting::default()];
     for pair in given.chunks(2) {
         let [name, values] = pair else { unreachable!("the command line takes them in pairs") };
-        let wrong = |why| Err(BenchFailure::Parameter { name: name.clone(), why });
+        let wrong = |why| Err(Failure::because(format!("the parameter {name:?}: {why}")));
         if name.is_empty() || name.contains(['{', '}']) {
             return wrong("a name has at least one character, and no braces");
         }

@@ -1,7 +1,6 @@
 //! Finds the programs of a benchmark and times them, alone or by turns.
 
 use super::args::{Bench, Metric, Order, OutputArg};
-use super::failure::BenchFailure;
 use super::parameters::{Setting, settings};
 use super::report::Report;
 use super::revision::Revision;
@@ -31,7 +30,7 @@ pub(super) fn run(args: &Bench) -> Result<Report, Failure> {
         Some(name) => {
             let [here] = &programs[..] else {
                 const ONE: &str = "--vs-ref compares one program with itself; leave --vs and -L out";
-                return Err(BenchFailure::Options(ONE).into());
+                return Err(Failure::because(ONE));
             };
             let revision = Revision::build(name, args.build.as_deref())?;
             let there = revision.program(here)?;
@@ -50,7 +49,7 @@ pub(super) fn run(args: &Bench) -> Result<Report, Failure> {
 
 /// Rejects contradictory options before any program runs.
 fn allowed(args: &Bench, programs: &[Chosen]) -> Result<(), Failure> {
-    let refuse = |why| Err(BenchFailure::Options(why).into());
+    let refuse = |why: &str| Err(Failure::because(why));
     if args.counter.is_some() && args.metric != Metric::Instructions {
         return refuse("--counter is for --metric instructions; add that, or leave --counter out");
     }
@@ -78,38 +77,41 @@ fn allowed(args: &Bench, programs: &[Chosen]) -> Result<(), Failure> {
             refuse("--fail-above needs something to compare with: add another program behind --vs")
         }
         all if all.len() > PROGRAMS_MAX => {
-            Err(BenchFailure::Many { count: all.len(), most: PROGRAMS_MAX }.into())
+            let count = all.len();
+            refuse(&format!("{count} programs are too many to compare: {PROGRAMS_MAX} at most"))
         }
         _ => Ok(()),
     }
 }
 
-/// A program to be timed.
 #[derive(Debug)]
 pub(super) struct Chosen {
     pub(super) command: Command,
-    /// Its name in series and verdicts.
     pub(super) name: String,
 }
 
-/// The words of each program.
-pub(super) fn split<'a>(
-    words: &'a [OsString],
-    separator: &OsStr,
-) -> Result<Vec<&'a [OsString]>, BenchFailure> {
+pub(super) fn split<'a>(words: &'a [OsString], separator: &OsStr) -> Result<Vec<&'a [OsString]>, Failure> {
     let lines: Vec<&[OsString]> = words.split(|word| word == separator).collect();
     let missing = lines.iter().position(|line| line.is_empty());
     if let Some(at) = missing {
         let side = if at == 0 { "before" } else { "behind" };
-        return Err(BenchFailure::NoProgram { side, separator: separator.to_owned() });
+        let word = separator.display();
+        return Err(Failure::because(format!(
+            "there is no program {side} {separator:?}; write COMMAND {word} COMMAND"
+        )));
     }
     match lines[0].first().filter(|word| word.as_encoded_bytes().starts_with(b"-")) {
-        Some(option) => Err(BenchFailure::NoOption(option.clone())),
+        // An unknown or removed option, which the command line took for the program.
+        Some(option) => {
+            let name = option.display();
+            Err(Failure::because(format!(
+                "there is no option {option:?}; `vellum bench --help` lists the options (a program of that name: ./{name})"
+            )))
+        }
         None => Ok(lines),
     }
 }
 
-/// Finds the program of these words.
 pub(super) fn found(words: &[OsString], setting: &Setting) -> Result<Chosen, Failure> {
     let argv: Vec<OsString> = words.iter().map(|word| setting.fill(word)).collect();
     let program = locate(&argv[0], std::env::var_os("PATH").as_deref())?;

@@ -16,7 +16,6 @@ use vellum_timing::machine;
 /// The schema's name and version. A field's meaning never changes; new fields may be added.
 pub(super) const SCHEMA: &str = "vellum.bench/1";
 
-/// The whole result.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) schema: &'static str,
@@ -40,7 +39,6 @@ pub(super) struct Report {
     pub(super) gates: Vec<Held>,
     /// A hint about a longer run.
     pub(super) advice: Option<String>,
-    /// Warnings for the reader.
     pub(super) warnings: Vec<String>,
     /// Every observation, as in schema vellum.observations/1.
     pub(super) series: Vec<Series>,
@@ -58,7 +56,6 @@ pub(super) enum Kind {
 
 #[derive(Debug, Default, Serialize)]
 pub(super) struct How {
-    /// The clock of wall times.
     pub(super) clock: String,
     /// The step of the clock, nanoseconds.
     pub(super) step_ns: f64,
@@ -66,7 +63,6 @@ pub(super) struct How {
     pub(super) seed: Option<u64>,
     /// The order of the programs: `random` or `duet`; null for a suite.
     pub(super) order: Option<&'static str>,
-    /// The processors of a duet.
     pub(super) processors: Option<[usize; 2]>,
     /// The number of rounds; null for a suite.
     pub(super) rounds: Option<usize>,
@@ -74,9 +70,7 @@ pub(super) struct How {
     pub(super) took_ns: u64,
     /// The share of observations below an absolute figure.
     pub(super) low_share: f64,
-    /// The deciding metric, for programs.
     pub(super) metric: Option<&'static str>,
-    /// The unit of the deciding metric.
     pub(super) unit: Option<Unit>,
     /// The counter of the deciding metric, if it is instructions.
     pub(super) counter: Option<&'static str>,
@@ -89,10 +83,8 @@ pub(super) struct How {
 pub(super) struct Program {
     /// Its letter in this report: `A`, `B` and so on.
     pub(super) arm: String,
-    /// A short name for people.
     pub(super) name: String,
     pub(super) path: String,
-    /// The command as given by the user.
     pub(super) command: Vec<String>,
     /// Its peak resident memory, median over the rounds; null under valgrind, which would be included.
     pub(super) peak_bytes: Option<f64>,
@@ -148,7 +140,6 @@ pub(super) struct Subject {
     pub(super) steady: Option<Steady>,
     /// The levels around which it clusters; null with too few observations.
     pub(super) modality: Option<Modality>,
-    /// Periodic disturbances.
     pub(super) beats: Option<Beats>,
     /// The causes to which outliers lost time; null if none were recorded.
     pub(super) losses: Option<Losses>,
@@ -176,7 +167,6 @@ impl Held {
 }
 
 impl Report {
-    /// An empty result.
     pub(super) fn new(kind: Kind, how: How) -> Report {
         Report {
             schema: SCHEMA,
@@ -230,7 +220,6 @@ impl Metric {
         self.names()[2]
     }
 
-    /// The unit of the metric's figures.
     pub(super) fn unit(self) -> Unit {
         match self {
             Metric::Cpu | Metric::Wall => Unit::Nanoseconds,

@@ -5,8 +5,8 @@
 //! in the same way. The compared program is the file at the same path in the other tree. Both programs run
 //! in the folder in which this command runs, and so read the same data.
 
-use super::failure::BenchFailure;
 use super::programs::Chosen;
+use crate::failure::Failure;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command as System, Stdio};
@@ -26,8 +26,8 @@ pub(super) struct Revision {
 
 impl Revision {
     /// Checks `name` out, and builds it and the current tree with the line `build`.
-    pub(super) fn build(name: &str, build: Option<&OsStr>) -> Result<Revision, BenchFailure> {
-        let failed = |why: String| BenchFailure::Revision { name: name.to_owned(), why };
+    pub(super) fn build(name: &str, build: Option<&OsStr>) -> Result<Revision, Failure> {
+        let failed = |why: String| refused(name, &why);
         let here = git(None, &["rev-parse", "--show-toplevel"]).map_err(failed)?;
         let here = PathBuf::from(here);
         let commit = format!("{name}^{{commit}}");
@@ -48,8 +48,8 @@ impl Revision {
     }
 
     /// The same program of the other revision.
-    pub(super) fn program(&self, here: &Chosen) -> Result<Chosen, BenchFailure> {
-        let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
+    pub(super) fn program(&self, here: &Chosen) -> Result<Chosen, Failure> {
+        let failed = |why: String| refused(&self.name, &why);
         let file = &here.command.program;
         let path =
             std::fs::canonicalize(file).map_err(|error| failed(format!("{}: {error}", file.display())))?;
@@ -71,8 +71,8 @@ impl Revision {
         Ok(Chosen { command, name: format!("{} of {}", here.name, self.name) })
     }
 
-    fn run(&self, line: &OsStr, tree: &Path) -> Result<(), BenchFailure> {
-        let failed = |why: String| BenchFailure::Revision { name: self.name.clone(), why };
+    fn run(&self, line: &OsStr, tree: &Path) -> Result<(), Failure> {
+        let failed = |why: String| refused(&self.name, &why);
         let mut shell = System::new("/bin/sh");
         shell.arg("-c").arg(line).current_dir(tree).stdin(Stdio::null());
         // The messages of a build are no result: they go to standard error like this command's messages.
@@ -93,6 +93,10 @@ impl Drop for Revision {
         // If this fails, git itself prunes the entry later, as the tree is gone.
         let _ = git(Some(&self.here), &["worktree", "remove", "--force", &path]);
     }
+}
+
+fn refused(name: &str, why: &str) -> Failure {
+    Failure::because(format!("the revision {name:?}: {why}"))
 }
 
 /// The first line of git's output, or its error.

@@ -5,8 +5,9 @@
 //! even after a failure or a signal.
 
 use super::args::Bench;
-use super::failure::BenchFailure;
+use super::duel::failed;
 use super::parameters::Setting;
+use crate::failure::Failure;
 use std::ffi::OsStr;
 use vellum_experiment::process_duel::step;
 use vellum_process::Command;
@@ -24,13 +25,13 @@ pub(super) struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     /// Sets all programs up.
-    pub(super) fn begin(args: &'a Bench, settings: Vec<Setting>) -> Result<Steps<'a>, BenchFailure> {
+    pub(super) fn begin(args: &'a Bench, settings: Vec<Setting>) -> Result<Steps<'a>, Failure> {
         let mut steps = Steps { args, settings, set_up: 0 };
         for place in 0..steps.settings.len() {
             // Counted first: a set-up that fails half-way may leave files behind.
             steps.set_up += 1;
             if let Some(line) = &args.setup {
-                step("setup", &shell(line, &steps.settings[place])).map_err(BenchFailure::Duel)?;
+                step("setup", &shell(line, &steps.settings[place])).map_err(failed)?;
             }
         }
         Ok(steps)

@@ -2,7 +2,6 @@
 
 use super::args::{Bench, Metric};
 use super::causes::subject;
-use super::failure::BenchFailure;
 use super::report::{How, Kind, Report};
 use crate::failure::Failure;
 use std::time::{Duration, Instant};
@@ -10,17 +9,18 @@ use vellum_timing::bench::Options;
 use vellum_timing::record::Detail;
 use vellum_timing::suites;
 
-/// Times the suite of this name.
 pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
     let Some(mut suite) = suites::named(name) else {
         // Not reached: the command line accepts no other names.
-        return Err(BenchFailure::Options("there is no such suite").into());
+        return Err(Failure::because("there is no such suite"));
     };
     if let Some(only) = &args.only
         && !suite.names().iter().any(|case| case.contains(only.as_str()))
     {
-        let (suite, names) = (suite.name().to_owned(), suite.names().join(", "));
-        return Err(BenchFailure::NoCase { suite, only: only.clone(), names }.into());
+        let (suite, names) = (suite.name(), suite.names().join(", "));
+        return Err(Failure::because(format!(
+            "no case of the suite {suite} has {only:?} in its name; there are: {names}"
+        )));
     }
     let defaults = Options::default();
     let options = Options {
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Bench, name: &str) -> Result<Report, Failure> {
         hold_collectors: args.hold_collectors,
     };
     let began = Instant::now();
-    let ran = suite.run(&options).map_err(BenchFailure::Suite)?;
+    let ran = suite.run(&options)?;
     let base = ran.base.base.clone();
     let how = How {
         clock: ran.base.clock.clone().unwrap_or_default(),

@@ -14,7 +14,6 @@ const CAUSES_SHOWN: usize = 3;
 /// A cause with a smaller share of the lost time is left out of that line.
 const CAUSE_SHARE_MIN: f64 = 0.005;
 
-/// The report for people.
 pub(super) fn report<'a>(found: &'a Found, args: &Bench) -> Report<'a> {
     let mut report = Report::new(None);
     if !args.quiet {
@@ -126,7 +125,6 @@ fn levels(found: &Found) -> impl Iterator<Item = String> {
     })
 }
 
-/// The name of a subject in tables.
 fn called(found: &Found, subject: &Subject) -> String {
     if found.kind == Kind::Suite { case(subject) } else { subject.metric.short().to_owned() }
 }
@@ -208,7 +206,6 @@ fn beats(report: &mut Report<'_>, found: &Found) {
     }
 }
 
-/// The verdicts that follow from the comparisons.
 fn verdicts(found: &Found, args: &Bench) -> Vec<String> {
     let decisive = compared::decisive(found);
     let mut said: Vec<String> =

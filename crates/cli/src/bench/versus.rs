@@ -12,7 +12,6 @@
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;
 use super::duel::{Extent, ROUNDS_MIN, all_series, duel, how, program, start, warnings};
-use super::failure::BenchFailure;
 use super::programs::Chosen;
 use super::report::{Held, Kind, Report, Versus};
 use super::steps::Steps;
@@ -61,10 +60,10 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
             let what = format!("{what}, in a second order");
             match duel(args, &chosen, steps, extent, ArmOrder::Mirrored, seed, &what) {
                 Ok(second) => Ok(second.duel),
-                Err(BenchFailure::Duel(ProcessDuelError::Interrupted { .. })) => {
+                Err(failure) if matches!(failure.error(), Some(ProcessDuelError::Interrupted(_))) => {
                     Err("the order was not checked: it was stopped before".to_owned())
                 }
-                Err(failure) => return Err(failure.into()),
+                Err(failure) => return Err(failure),
             }
         }
         Err(why) => Err(why),
@@ -81,7 +80,7 @@ pub(super) fn run(args: &Bench, programs: &[Chosen], steps: &Steps) -> Result<Re
     for &metric in args.metrics() {
         for (arm, name) in (2..).zip(&names[1..]) {
             let compared = match (compare(args, first, metric, arm, seed), metric == args.metric) {
-                (Err(error), true) => return Err(BenchFailure::Compare(error).into()),
+                (Err(error), true) => return Err(error.into()),
                 // Metrics that decide nothing may be missing, as the CPU time of a program that uses none.
                 (Err(error), false) => {
                     report.warnings.push(error.to_string());

@@ -83,10 +83,8 @@ fn drift(changes: &[Change]) -> f64 {
 
 /// Shows the changes on standard output.
 pub(super) fn diff(old: &Path, new: &Path, top: usize) -> Result<u8, Failure> {
-    let [old, new] = [old, new].map(|path| {
-        let saved = Saved { path, schema: SCHEMA, maker: "vellum cost --json FILE" };
-        saved.entries("items", item).map_err(Failure::of)
-    });
+    let [old, new] = [old, new]
+        .map(|path| Saved { path, schema: SCHEMA, maker: "vellum cost --json FILE" }.entries("items", item));
     let look = Look::brief(Style::of_stdout()).wide(screen::columns());
     let section = section(&between(old?, new?), top, look.columns);
     let text = Report::new(None).sections([section]).text(look);

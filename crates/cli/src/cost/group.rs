@@ -5,10 +5,8 @@
 use vellum_cost::Item;
 use vellum_measure::Stat;
 
-/// A group of items.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Group {
-    /// The number of operations.
     pub(crate) count: u64,
     /// The sum of requested bytes, if any operation requested bytes.
     pub(crate) bytes: Option<u64>,
@@ -22,7 +20,6 @@ pub(crate) struct Group {
     max: f64,
     /// The cost of the operations in nanoseconds, including page faults.
     pub(crate) cost_ns: f64,
-    /// The number of disturbed timings.
     pub(crate) disturbed: u64,
     /// True if a part of the count is a share of a total.
     pub(crate) is_scaled: bool,

@@ -8,10 +8,8 @@ use serde_json::{Value, json};
 use vellum_cost::Item;
 use vellum_wire::operation::Operation;
 
-/// The schema's name and version.
 pub(super) const SCHEMA: &str = "vellum.cost/1";
 
-/// The document.
 pub(super) fn document(observed: &Observed) -> Document<'_> {
     let profile = &observed.profile;
     let faults = profile.faults.as_ref().map(|faults| {

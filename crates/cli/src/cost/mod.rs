@@ -42,11 +42,6 @@ const TICK: Duration = Duration::from_millis(100);
 /// A guess of the cycles in a microsecond, if they are unknown: it decides which operations are long.
 const CYCLES_A_US: f64 = 2000.0;
 
-/// The ledger could not be made.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot create the ledger in which operations are recorded ({0}); make some room in /dev/shm")]
-struct NoLedger(#[source] std::io::Error);
-
 /// Columns of a report in a file.
 const FILE_COLUMNS: usize = 160;
 
@@ -93,7 +88,12 @@ fn observe(
     let board = BoardFile::create()?;
     let directory = board.path().parent().unwrap_or(Path::new("/"));
     let ledger = LedgerFile::create(directory, args.folded.is_some(), cycles_a_us as u32)
-        .map_err(|source| Failure::of(NoLedger(vellum_process::named(source))))?;
+        .map_err(|error| {
+            let error = vellum_process::named(error);
+            Failure::because(format!(
+                "cannot create the ledger in which operations are recorded ({error}); make some room in /dev/shm"
+            ))
+        })?;
     let ledger = Arc::new(ledger);
     let preloads = !obstacle.is_some_and(Obstacle::forbids_preload);
     let env = if preloads {
@@ -123,7 +123,7 @@ fn observe(
     answers.stop();
     let faults = reader.map(vellum_cost::FaultReader::stop);
     drop(signals);
-    let ended = ended.map_err(Failure::Wait)?;
+    let ended = ended.map_err(Failure::wait)?;
     let mut symbols = symbols.lock().unwrap_or_else(PoisonError::into_inner);
     let sources = Sources {
         ledger: &ledger,
@@ -168,11 +168,11 @@ fn environment(
 ) -> Result<Vec<(OsString, OsString)>, Failure> {
     let mut env: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     if let Some(vellum) = vellum {
-        let vellum = board.preloadable(vellum).map_err(Failure::Link)?;
+        let vellum = board.preloadable(vellum).map_err(Failure::link)?;
         edit(&mut env, "LD_PRELOAD", |old| prepend(vellum.as_os_str(), old));
         edit(&mut env, BOARD_ENV, |_| board.path().into());
     }
-    let recorder = ledger.preloadable(recorder).map_err(Failure::Link)?;
+    let recorder = ledger.preloadable(recorder).map_err(Failure::link)?;
     edit(&mut env, "LD_PRELOAD", |old| move_to_front(recorder.as_os_str(), old));
     preload_companions(&mut env);
     edit(&mut env, LEDGER_ENV, |_| ledger.path().into());

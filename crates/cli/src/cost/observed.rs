@@ -7,22 +7,17 @@ use std::sync::{Arc, LazyLock};
 use vellum_cost::{ALLOCATOR, Item, Profile, Wrappers};
 use vellum_process::Ended;
 
-/// The observations of one run.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// The command as given by the user.
     pub(crate) command: Vec<String>,
-    /// The program's file.
     pub(crate) program: PathBuf,
     /// The exit status and the resource usage.
     pub(crate) ended: Ended,
-    /// The costs of its operations.
     pub(crate) profile: Profile,
     /// True if the program allocated from Vellum.
     pub(crate) on_vellum: bool,
     /// Source files that were changed after a module was compiled from them, and that module.
     pub(crate) newer: BTreeMap<Arc<str>, PathBuf>,
-    /// Notes on the report.
     pub(crate) notes: Vec<String>,
 }
 
@@ -44,7 +39,6 @@ impl Observed {
         self.profile.items.iter().map(|item| self.cost_ns(item)).sum()
     }
 
-    /// The outcome of the program.
     pub(crate) fn outcome(&self) -> Outcome {
         Outcome::of(self.ended.outcome)
     }

@@ -23,7 +23,6 @@ const FUNCTION_WIDTH: usize = 24;
 /// The smallest share of the total that is listed.
 const SHARE_MIN: f64 = 0.001;
 
-/// The summary.
 pub(super) fn report(observed: &Observed) -> Report<'static> {
     let mut report = Report::new(None);
     report.sections([dearest(observed, None)]);
@@ -104,7 +103,6 @@ fn sums(title: &str, observed: &Observed, name: &dyn Fn(&Item) -> Option<String>
     section
 }
 
-/// A group's name and its available figures.
 fn row(name: &str, group: &Group, share: f64) -> Vec<String> {
     let is_sampled = group.is_sampled();
     let cost = Unit::Nanoseconds.scaled(group.cost_ns);

@@ -43,7 +43,6 @@ const NUMBER_WIDTH: usize = 6;
 /// The largest width of an operation's name.
 const NAME_WIDTH: usize = 40;
 
-/// The whole report.
 pub(super) fn report(observed: &Observed, only: &[PathBuf]) -> Report<'static> {
     let mut files: BTreeMap<&Arc<str>, Source<'_>> = BTreeMap::new();
     let mut places: BTreeMap<String, Rows<'_>> = BTreeMap::new();
@@ -102,7 +101,6 @@ pub(super) fn report(observed: &Observed, only: &[PathBuf]) -> Report<'static> {
 /// The operations of a place, by the function it called.
 type Rows<'a> = BTreeMap<(Option<&'a str>, Operation), Group>;
 
-/// A source file with operations.
 #[derive(Default)]
 struct Source<'a> {
     text: Option<String>,
@@ -185,7 +183,6 @@ impl Listing {
         }
     }
 
-    /// Operations, one row each.
     fn rows(&mut self, rows: &Rows<'_>) {
         for ((via, operation), group) in rows {
             let via = via.map(|via| format!(" in {via}")).unwrap_or_default();

@@ -117,7 +117,6 @@ pub(super) fn rows(machine: &Machine) -> Vec<Row> {
     rows
 }
 
-/// An errno as an error with the system's message.
 fn said(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.raw_os_error())
 }
@@ -166,7 +165,7 @@ fn paging() -> Row {
             let instead = "pages in memory are counted by mincore, which takes longer";
             row.clone().falls_back(instead, format!("cachestat: {}", said(errno)), since("6.5"))
         }
-        Err(error) => absent().absent(State::Missing, instead, &error.to_string()),
+        Err(why) => absent().absent(State::Missing, instead, &why),
     }
 }
 

@@ -43,14 +43,6 @@ pub(crate) struct Doctor {
     check: Vec<String>,
 }
 
-/// No feature has this name.
-#[derive(Debug, thiserror::Error)]
-#[error("no feature is called {name:?}; there are {}", .known.join(", "))]
-struct Unknown {
-    name: String,
-    known: Vec<&'static str>,
-}
-
 /// Examines the machine, and reports the findings.
 pub(crate) fn doctor(args: &Doctor) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
@@ -77,8 +69,9 @@ fn examine(asked: &[String]) -> Result<Report, Failure> {
     features.extend(timings::profiling());
     features.extend(timings::benchmarks(&machine));
     if let Some(name) = asked.iter().find(|name| !features.iter().any(|row| row.name == **name)) {
-        let known = features.iter().map(|row| row.name).collect();
-        return Err(Failure::of(Unknown { name: name.clone(), known }));
+        let known: Vec<_> = features.iter().map(|row| row.name).collect();
+        let known = known.join(", ");
+        return Err(Failure::because(format!("no feature is called {name:?}; there are {known}")));
     }
     features.retain(|row| asked.is_empty() || asked.iter().any(|name| name == row.name));
     Ok(Report {

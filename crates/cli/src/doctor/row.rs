@@ -3,20 +3,16 @@
 
 use serde::Serialize;
 
-/// The schema's name and version.
 pub(super) const SCHEMA: &str = "vellum.doctor/1";
 
 /// The separator between the reason and the remedy in Vellum's messages.
 const CURE_FOLLOWS: &str = "; ";
 
-/// The state of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum State {
     Works,
-    /// A fallback is used.
     FallsBack,
-    /// There is no fallback.
     Missing,
     /// The state cannot be determined on this machine.
     NotShown,
@@ -78,11 +74,9 @@ pub(super) struct Row {
     pub(super) state: State,
     /// The use of the feature, or the finding.
     pub(super) what: String,
-    /// The fallback, or the consequence.
     pub(super) instead: Option<String>,
     /// The reason: errno, file or setting.
     pub(super) why: Option<String>,
-    /// The remedy.
     pub(super) cure: Option<String>,
 }
 
@@ -96,7 +90,6 @@ impl Row {
         Row { state: State::NotShown, why: Some(why.into()), ..self }
     }
 
-    /// This row, with a fallback in use.
     pub(super) fn falls_back(self, instead: &str, why: impl Into<String>, cure: impl Into<String>) -> Row {
         let (why, cure) = (Some(why.into()), Some(cure.into()));
         Row { state: State::FallsBack, instead: Some(instead.to_owned()), why, cure, ..self }
@@ -117,7 +110,6 @@ impl Row {
     }
 }
 
-/// The whole examination.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) schema: &'static str,

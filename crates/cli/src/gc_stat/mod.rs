@@ -21,9 +21,8 @@ use std::time::{Duration, Instant};
 use vellum_governor::Stop;
 use vellum_process::{BoardFile, Child, Command, Counters, DoorError, Signals};
 use vellum_report::units::{bytes, count, time};
-use vellum_report::{Look, OutputError, Style, Table, amount, stderr, stdout};
+use vellum_report::{Look, Style, Table, amount, stderr, stdout};
 
-/// The schema of the JSON and its version.
 const SCHEMA: &str = "vellum.gc-stat/1";
 /// The accepted intervals between samples.
 const INTERVALS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 3600);
@@ -101,7 +100,7 @@ pub(crate) fn gc_stat(args: &GcStat) -> Result<u8, Failure> {
 }
 
 fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
-    let counters = Counters::of(pid).map_err(Failure::of)?;
+    let counters = Counters::of(pid)?;
     let mut rows = Rows::new(args);
     let stop = Stop::hold()?;
     while let Some(slot) = counters.read() {
@@ -114,7 +113,7 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
     }
     if rows.last.is_none() {
         // The process has ended since it was found.
-        return Err(Failure::of(DoorError::NoProcess(pid)));
+        return Err(DoorError::NoProcess(pid).into());
     }
     let seen = rows.seen(pid, Vec::new());
     match &args.json {
@@ -144,7 +143,7 @@ fn of_command(args: &GcStat) -> Result<u8, Failure> {
         let _ = rows.look(Account::of(board.claimed().iter()), &mut std::io::stderr());
     });
     drop(signals);
-    let ended = ended.map_err(Failure::Wait)?;
+    let ended = ended.map_err(Failure::wait)?;
     rows.last(Account::of(board.claimed().iter()));
     let seen = rows.seen(pid, args.command.iter().map(|word| word.to_string_lossy().into_owned()).collect());
     match &args.json {
@@ -194,8 +193,7 @@ impl Rows {
             let lines = row(before, at_ns, &account);
             let lines =
                 if self.looks == 1 { lines } else { lines.lines().skip(1).collect::<String>() + "\n" };
-            out.write_all(lines.as_bytes())
-                .map_err(|source| Failure::Output(OutputError { path: "the table".into(), source }))?;
+            out.write_all(lines.as_bytes()).map_err(|error| Failure::output("the table", error))?;
         }
         self.note(Row { at_ns, account });
         Ok(())

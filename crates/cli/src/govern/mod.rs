@@ -77,7 +77,7 @@ pub(crate) struct Govern {
 /// Governs until all jobs have ended or a signal requests the end.
 pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
     let Some(table) = &args.table else { return recover(args.sockets.as_deref()) };
-    let config = Config::read(table).map_err(Failure::of)?;
+    let config = Config::read(table)?;
     if args.check {
         return say(&describe(&config)).map(|_| 0);
     }
@@ -89,7 +89,7 @@ pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
     let stop = Stop::hold()?;
     let device_delay =
         Delay::measure().ok().map(|delay| Duration::from_nanos(delay.mean_ns as u64).max(DELAY_MIN));
-    let mut governor = Governor::new(config, Setting { library, device_delay }).map_err(Failure::of)?;
+    let mut governor = Governor::new(config, Setting { library, device_delay })?;
     let mut teller = Teller::new(args);
     let mut heard = teller.greet(&governor, device_delay)?;
     while heard {
@@ -110,7 +110,7 @@ pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
 
 /// Undoes the effects of a killed governor.
 fn recover(sockets: Option<&Path>) -> Result<u8, Failure> {
-    let words = match vellum_governor::recover(sockets).map_err(Failure::of)? {
+    let words = match vellum_governor::recover(sockets)? {
         None => "nothing to undo: no governor has left a record there\n".to_owned(),
         Some(Recovered { processes, files, groups, groups_left }) => {
             let left = match groups_left {
@@ -149,7 +149,6 @@ struct Teller {
     state_at: f64,
 }
 
-/// A line of JSON.
 #[derive(Serialize)]
 struct Line<'a, T> {
     schema: &'static str,

@@ -10,7 +10,6 @@ use super::observed::{self, End, Named, Observed};
 use super::scope::Scope;
 use super::{lost, outputs, report};
 use crate::failure::Failure;
-use crate::run::launch::NoFile;
 use crate::screen;
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions, TryLockError};
@@ -31,20 +30,15 @@ const TICK: Duration = Duration::from_millis(100);
 /// The time that a process gets to answer the last requests.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Another command already samples the process.
-#[derive(Debug, thiserror::Error)]
-#[error("process {0} is sampled by another `vellum heap`; let that one end first")]
-struct Busy(u32);
-
 /// Observes process `pid` until it ends, the time is over, or a signal requests the end.
 pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let outputs = outputs(args)?;
-    let before = Counters::of(pid).map_err(Failure::of)?;
+    let before = Counters::of(pid)?;
     let before = before.read().map_or(0, |slot| slot.get(Counter::NowInUse));
     // Created for its directory, which is removed even if this command is killed.
     let place = BoardFile::create()?;
     let directory = place.path().parent().unwrap_or(Path::new("/")).to_path_buf();
-    let held = HeldFile::create(&directory, args.interval).map_err(|error| Failure::of(NoFile(error)))?;
+    let held = HeldFile::create(&directory, args.interval).map_err(Failure::profile)?;
     share(pid, &directory, held.path());
     let stop = Stop::hold()?;
     let mut group =
@@ -70,7 +64,7 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let wall = began.elapsed();
     group.all_do(Ask::Account);
     // Read before sampling stops, so that the amounts are those of the last account.
-    let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+    let mut holders = held.holders().map_err(Failure::profile)?;
     let mut notes = group.notes(before);
     notes.extend(lost(&holders));
     group.withdraw();
@@ -94,14 +88,12 @@ fn share(pid: u32, directory: &Path, file: &Path) {
     }
 }
 
-/// The words of a process's command.
 fn command_of(pid: u32) -> Vec<String> {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = words.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// A process and its descendants.
 struct Group {
     root: u32,
     path: PathBuf,
@@ -130,20 +122,24 @@ impl Group {
     }
 
     fn ask(&self, pid: u32) -> Result<Asked, Failure> {
-        let asked = Asked::of(pid).map_err(Failure::of)?;
-        if asked.mode().map_err(Failure::of)? == PROFILED as u8 {
+        let asked = Asked::of(pid)?;
+        if asked.mode()? == PROFILED as u8 {
             match asked.path() {
                 // A child of a sampling process.
                 Some(path) if path == self.path => return Ok(asked),
                 Some(path) if !is_in_use(&path) => {}
-                _ => return Err(Failure::of(Busy(pid))),
+                _ => {
+                    return Err(Failure::because(format!(
+                        "process {pid} is sampled by another `vellum heap`; let that one end first"
+                    )));
+                }
             }
         }
         // The request came from a command that was killed before the answer.
         if asked.path().is_some_and(|path| path != self.path && !is_in_use(&path)) {
-            asked.withdraw().map_err(Failure::of)?;
+            asked.withdraw()?;
         }
-        asked.ask(Ask::Begin, Some(&self.path)).map_err(Failure::of)?;
+        asked.ask(Ask::Begin, Some(&self.path))?;
         Ok(asked)
     }
 
@@ -153,7 +149,7 @@ impl Group {
             match asked.as_ref().map(Asked::answer) {
                 Some(Err(AskError::Door(_))) => *asked = None,
                 Some(Err(error)) if asked.as_ref().is_some_and(|asked| asked.pid() == self.root) => {
-                    return Err(Failure::of(error));
+                    return Err(error.into());
                 }
                 Some(Ok(true))
                     if !self.has_begun && asked.as_ref().is_some_and(|it| it.pid() == self.root) =>
@@ -185,14 +181,12 @@ impl Group {
         }
     }
 
-    /// Withdraws unanswered requests.
     fn withdraw(&self) {
         let silent = self.members.values().flatten().filter(|asked| matches!(asked.answer(), Ok(false)));
         // An ended process causes an error, which does not matter.
         silent.for_each(|asked| _ = asked.withdraw());
     }
 
-    /// Notes on the report.
     fn notes(&self, before: u64) -> Vec<String> {
         let mut notes = vec![format!(
             "process {} had {} in use when sampling began; its lines are unknown",
@@ -216,7 +210,6 @@ fn is_in_use(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
-/// The growth during the observation.
 struct Growth {
     scope: Scope,
     symbols: Symbols,
@@ -226,7 +219,7 @@ struct Growth {
 
 impl Growth {
     fn show(&mut self, held: &HeldFile, began: Instant, top: usize) -> Result<(), Failure> {
-        let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+        let mut holders = held.holders().map_err(Failure::profile)?;
         let Named { sites, .. } = observed::named(&mut holders, &mut self.symbols, &self.scope);
         let now = |sites: &[(Cause, Holding)]| {
             sites.iter().map(|(cause, holding)| (cause.clone(), holding.now)).collect()

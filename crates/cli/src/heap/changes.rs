@@ -87,7 +87,7 @@ pub(super) fn text(changes: &[Change], title: &str, top: usize, look: Look) -> S
 pub(super) fn diff(args: &Heap, paths: [&Path; 2]) -> Result<u8, Failure> {
     let outputs = outputs(args)?;
     let both = paths.map(|path| Saved { path, schema: SCHEMA, maker: "vellum heap -o FILE.json" });
-    let [old, new] = both.each_ref().map(|saved| saved.entries("sites", site).map_err(Failure::of));
+    let [old, new] = both.each_ref().map(|saved| saved.entries("sites", site));
     let sites = [old?, new?];
     let of = |sites: &[(Cause, Holding)]| {
         sites.iter().map(|(cause, holding)| (cause.clone(), args.of.of(holding))).collect()
@@ -98,8 +98,8 @@ pub(super) fn diff(args: &Heap, paths: [&Path; 2]) -> Result<u8, Failure> {
     if outputs.is_empty() {
         return Ok(0);
     }
-    let [old, new] = both.each_ref().map(|saved| saved.entries("stacks", stack).map_err(Failure::of));
-    let interval = both[1].document().map_err(Failure::of)?["interval_bytes"].as_u64();
+    let [old, new] = both.each_ref().map(|saved| saved.entries("stacks", stack));
+    let interval = both[1].document()?["interval_bytes"].as_u64();
     let observed = growth(paths, interval.unwrap_or(INTERVAL_USUAL), sites, [old?, new?]);
     write(outputs, |format| match format {
         Format::Text => Ok(shown(Style::plain(), screen::COLUMNS).into_bytes()),
@@ -166,7 +166,6 @@ fn growth(
     Observed { command, program, end, interval, holders, stacks, sites, pinned, notes, curve }
 }
 
-/// A site of a saved profile.
 fn site(entry: &Value) -> Option<(Cause, Holding)> {
     Some((cause(entry)?, holding(entry)?))
 }
@@ -181,7 +180,6 @@ fn holding(entry: &Value) -> Option<Holding> {
     Some(Holding { now: amount("end")?, peak: amount("peak")?, ever: amount("ever")? })
 }
 
-/// A stack of a saved profile.
 fn stack(entry: &Value) -> Option<Stacked> {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let frames = entry["frames"].as_array()?;

@@ -31,7 +31,6 @@ fn rows(node: &Node<'_>, scale: f64) -> usize {
     1 + drawn.map(|callee| rows(callee, scale)).max().unwrap_or(0)
 }
 
-/// A warm colour derived from a name.
 fn colour(name: &str) -> String {
     let hash = name.bytes().fold(0u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(u32::from(byte)));
     format!("hsl({},{}%,{}%)", 8 + hash % 42, 70 + hash / 64 % 20, 62 + hash / 4096 % 12)
@@ -95,7 +94,6 @@ fn boxes(observed: &Observed, when: When, heading: f64) -> (String, u64, f64) {
     (drawing.svg, root.amount.bytes, height)
 }
 
-/// The picture as a file.
 pub(crate) fn render(observed: &Observed, when: When) -> String {
     let (boxes, whole, height) = boxes(observed, when, HEADING);
     let heading = format!("{}: {}, {}", shown_command(&observed.command), when.words(), bytes(whole));

@@ -11,10 +11,8 @@ use std::collections::HashMap;
 use vellum_cost::{Cause, Holder, Holding, Resident};
 use vellum_wire::held::Amount;
 
-/// The schema's name and version.
 pub(super) const SCHEMA: &str = "vellum.heap/1";
 
-/// The document.
 pub(super) fn document(observed: &Observed) -> Document<'_> {
     let head = match &observed.end {
         End::Ended(ended) => Head::new(SCHEMA, &observed.command, &observed.program, ended),

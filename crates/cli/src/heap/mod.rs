@@ -24,17 +24,16 @@ pub(crate) use scope::Scope;
 
 use crate::failure::Failure;
 use crate::run::Run;
-use crate::run::launch::{NoFile, Observed as Seen, Occasion, Plan};
+use crate::run::launch::{Observed as Seen, Occasion, Plan};
 use crate::screen;
 use crate::text::some;
 use args::Format;
 use observed::{End, Named};
 use shown::Extent;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use vellum_cost::Holder;
-use vellum_process::{Pid, Symbols};
+use vellum_process::{LocateError, Pid, Symbols};
 use vellum_report::units::{bytes, many};
 use vellum_report::{Look, Output, Style};
 use vellum_wire::{Attach, Counter};
@@ -43,22 +42,6 @@ use vellum_wire::{Attach, Counter};
 const MAPPED_MIN: u64 = 16 << 20;
 /// The divisor that defines a small part for [`MAPPED_MIN`].
 const MAPPED_PART: u64 = 8;
-
-/// The format of a file is unknown.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "the name {} has no known ending; end it in .folded, .html, .json, .pb.gz, .svg or \
-     .txt, or use --format", .0.display()
-)]
-struct NoFormat(PathBuf);
-
-/// Options after a process id, which must come before it.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "there is no program {}; for the process of that number, put options before it: \
-     vellum heap {} {}", .0.display(), .1, .0.display()
-)]
-struct OptionsBehind(OsString, String);
 
 /// Runs the command once, reports, and returns the program's exit status.
 pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
@@ -71,12 +54,18 @@ pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
     let outputs = outputs(args)?;
     let (command, lib, heap) = (args.command.clone(), args.lib.clone(), Some(args.interval));
     let plan = Plan::new(&Run { command, lib, heap, ..Run::default() });
-    if let (Err(Failure::Locate(_)), [first, second, ..]) = (&plan, &args.command[..])
+    // Options after a process id, which must come before it.
+    if let (Err(failure), [first, second, ..]) = (&plan, &args.command[..])
+        && failure.error::<LocateError>().is_some()
         && first.to_str().is_some_and(|word| word.parse::<u32>().is_ok())
         && second.as_encoded_bytes().starts_with(b"-")
     {
         let options: Vec<_> = args.command[1..].iter().map(|word| word.to_string_lossy()).collect();
-        return Err(Failure::of(OptionsBehind(first.clone(), options.join(" "))));
+        let (first, options) = (first.display(), options.join(" "));
+        return Err(Failure::because(format!(
+            "there is no program {first}; for the process of that number, put options before it: \
+             vellum heap {options} {first}"
+        )));
     }
     let plan = plan?;
     let seen = plan.launch(Occasion { on_vellum: true, must_sample: true, ..Occasion::default() })?;
@@ -95,11 +84,15 @@ pub(crate) fn heap(args: &Heap) -> Result<u8, Failure> {
     Ok(report(args, &observed, outputs, status))
 }
 
-/// The files to write, and their formats.
 fn outputs(args: &Heap) -> Result<Vec<(Output, Format)>, Failure> {
     let output = |path: &PathBuf| {
-        let format = args.format.or_else(|| Format::of(path));
-        let format = format.ok_or_else(|| Failure::of(NoFormat(path.clone())))?;
+        let Some(format) = args.format.or_else(|| Format::of(path)) else {
+            return Err(Failure::because(format!(
+                "the name {} has no known ending; end it in .folded, .html, .json, .pb.gz, .svg or \
+                 .txt, or use --format",
+                path.display()
+            )));
+        };
         Ok((Output::prepare(path)?, format))
     };
     args.output.iter().map(output).collect()
@@ -131,7 +124,7 @@ fn content(format: Format, observed: &Observed, args: &Heap) -> Result<Vec<u8>, 
         Format::Folded => folded::render(&observed.stacks, args.of).into_bytes(),
         Format::Html => shown::report(observed, &Extent::PAGE).html().into_bytes(),
         Format::Json => vellum_report::json(&json::document(observed))?.into_bytes(),
-        Format::Pprof => pprof::render(observed).map_err(|error| Failure::of(NoFile(error)))?,
+        Format::Pprof => pprof::render(observed).map_err(Failure::profile)?,
         Format::Svg => flame::render(observed, args.of).into_bytes(),
     })
 }
@@ -139,7 +132,7 @@ fn content(format: Format, observed: &Observed, args: &Heap) -> Result<Vec<u8>, 
 /// The recorded profile of a run, with names; `None` if the run had no file for it.
 pub(crate) fn profile(plan: &Plan, seen: &Seen, scope: &Scope) -> Result<Option<Observed>, Failure> {
     let Some((held, interval)) = seen.held.as_ref().zip(plan.heap) else { return Ok(None) };
-    let mut holders = held.holders().map_err(|error| Failure::of(NoFile(error)))?;
+    let mut holders = held.holders().map_err(Failure::profile)?;
     let mut notes = notes(&holders, plan, seen);
     let Named { stacks, sites, pinned } = observed::named(&mut holders, &mut Symbols::default(), scope);
     notes.extend(scope.note(&holders));
@@ -170,7 +163,6 @@ fn left(holders: &[Holder], survivors: &[(Pid, String)]) -> Option<String> {
     })
 }
 
-/// Notes on the report.
 fn notes(holders: &[Holder], plan: &Plan, seen: &Seen) -> Vec<String> {
     let slots = seen.board.as_deref().map(|board| board.claimed()).unwrap_or_default();
     let serving = slots.iter().any(|slot| slot.attach() == Attach::Serving);
@@ -210,7 +202,6 @@ fn notes(holders: &[Holder], plan: &Plan, seen: &Seen) -> Vec<String> {
     notes
 }
 
-/// A note on missing samples.
 fn lost(holders: &[Holder]) -> Option<String> {
     let lost: u64 = holders.iter().map(|holder| holder.lost).sum();
     let why = "too many at a time, or no room; use a longer --interval";

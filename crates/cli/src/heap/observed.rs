@@ -13,12 +13,9 @@ use vellum_cost::{
 use vellum_process::{Ended, Function, Symbols, is_own_library};
 use vellum_wire::held::{Amount, BLOCK};
 
-/// The observations of one run.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// The command as given by the user.
     pub(crate) command: Vec<String>,
-    /// The program's file.
     pub(crate) program: PathBuf,
     /// The time at which the final figures were taken.
     pub(crate) end: End,
@@ -26,26 +23,21 @@ pub(crate) struct Observed {
     pub(crate) interval: u64,
     /// Its processes; their stacks are in `stacks`.
     pub(crate) holders: Vec<Holder>,
-    /// All processes' stacks.
     pub(crate) stacks: Vec<Stacked>,
-    /// The memory that each cause holds.
     pub(crate) sites: Vec<(Cause, Holding)>,
     /// Free memory that each cause's blocks in use keep resident, most first.
     pub(crate) pinned: Vec<(Cause, u64)>,
-    /// Notes on the report.
     pub(crate) notes: Vec<String>,
     /// Nanoseconds since the start, and the resident bytes of all processes at that time.
     pub(crate) curve: Vec<(u64, u64)>,
 }
 
-/// The end of the observation.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The process had ended, with this resource usage.
     Ended(Ended),
     /// A process that this command did not start was observed for a time.
     Looked {
-        /// The length of the observation.
         wall: Duration,
         /// True if the process still ran.
         is_running: bool,
@@ -57,7 +49,6 @@ pub(crate) enum End {
 pub(crate) struct Level {
     /// The file that contains the instruction.
     pub(crate) module: Option<Arc<Path>>,
-    /// Its address as in the file.
     pub(crate) address: u64,
     /// The innermost function first, then those it is inlined into. Not empty; each has a name.
     pub(crate) functions: Vec<Function>,
@@ -68,7 +59,6 @@ pub(crate) struct Level {
 pub(crate) struct Stacked {
     pub(crate) levels: Vec<Level>,
     pub(crate) holding: Holding,
-    /// The index of its site.
     pub(crate) site: usize,
     /// The callers of the site's function, innermost first, up to `main`: each with its line, and its name's
     /// length.
@@ -76,7 +66,6 @@ pub(crate) struct Stacked {
 }
 
 impl Observed {
-    /// The outcome of the program.
     pub(crate) fn outcome(&self) -> Outcome {
         match &self.end {
             End::Ended(ended) => Outcome::of(ended.outcome),
@@ -85,7 +74,6 @@ impl Observed {
         }
     }
 
-    /// The length of the observation.
     pub(crate) fn wall(&self) -> Duration {
         match &self.end {
             End::Ended(ended) => ended.wall,
@@ -121,7 +109,6 @@ impl Observed {
     }
 }
 
-/// The number of blocks, rounded.
 pub(crate) fn blocks(amount: Amount) -> u64 {
     (amount.blocks + BLOCK / 2) / BLOCK
 }

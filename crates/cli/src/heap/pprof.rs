@@ -25,7 +25,6 @@ const VALUES: [(&str, &str); 6] = [
 /// The value that is shown first.
 const FIRST_SHOWN: &str = "peak_space";
 
-/// A message under construction.
 #[derive(Default)]
 struct Message(Vec<u8>);
 
@@ -58,7 +57,6 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
-    /// A packed field of numbers.
     fn numbers(self, field: u64, values: impl IntoIterator<Item = u64>) -> Message {
         let mut packed = Message::default();
         values.into_iter().for_each(|value| packed.varint(value));
@@ -150,7 +148,6 @@ impl Tables {
     }
 }
 
-/// The profile.
 fn encode(observed: &Observed) -> Vec<u8> {
     let mut tables = Tables::default();
     tables.text("");

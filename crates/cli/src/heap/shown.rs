@@ -15,12 +15,10 @@ use vellum_report::units::{bytes, count, many, size, time};
 use vellum_report::{Head, Report, Row, Section, WORDS_MAX};
 use vellum_wire::held::Amount;
 
-/// The extent of a report.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// The most lines of a table.
     top: usize,
-    /// The most columns of a table.
     columns: usize,
     /// The table with call trees below its lines, and their direction; `None`: all tables, callers.
     tree: Option<(When, Tree)>,
@@ -42,7 +40,6 @@ impl Extent {
     }
 }
 
-/// The report.
 pub(super) fn report<'a>(observed: &'a Observed, extent: &Extent) -> Report<'a> {
     let mut report = Report::new(Head {
         name: "vellum heap",

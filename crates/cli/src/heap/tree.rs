@@ -65,7 +65,6 @@ impl<'a> Node<'a> {
         (names, at)
     }
 
-    /// The lines below the line of this function.
     pub(super) fn below(&self, depth: usize, least: u64, lines: &mut Vec<Line<'a>>) {
         let (names, end) = self.chain(least);
         let is_sole = !names.is_empty();

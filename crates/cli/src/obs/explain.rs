@@ -39,12 +39,10 @@ pub(crate) struct Explain {
     input: Input,
 }
 
-/// The explanation of a series.
 #[derive(Debug, Serialize)]
 struct Told {
     name: String,
     labels: Vec<String>,
-    /// The number of observations.
     n: usize,
     /// The number of outlier layers, and the share of observations outside of all layers.
     layers: usize,

@@ -81,7 +81,6 @@ pub(crate) struct Part {
     input: Input,
 }
 
-/// The output formats of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Lines, in the format of the input.
@@ -111,14 +110,13 @@ pub(crate) fn obs(args: &Obs) -> Result<u8, Failure> {
     }
 }
 
-/// Writes the entries that pass the filter.
 fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
     let written = stdout::write_with::<_, Failure>(|out| match to {
         Format::Lines => {
             let mut written = 0usize;
             input.each(|entry| {
                 for entry in filter.apply(entry) {
-                    write_entry(out, &entry).map_err(Failure::of)?;
+                    write_entry(out, &entry)?;
                     written += 1;
                 }
                 Ok(())
@@ -127,7 +125,7 @@ fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
         }
         Format::Json => {
             let series = all_series(input, filter)?;
-            json::write(out, &series).map_err(Failure::of)?;
+            json::write(out, &series)?;
             Ok(series.len())
         }
     })?;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use vellum_measure::line::{Entry, write_summary};
 use vellum_measure::{Layers, Summary, Unit, quantile};
-use vellum_report::{OutputError, Style, Table, stdout};
+use vellum_report::{Style, Table, stdout};
 
 const SCHEMA: &str = "vellum.obs.stat/1";
 /// The quantile used as the undisturbed time of an operation.
@@ -48,7 +48,6 @@ pub(crate) struct Stat {
     input: Input,
 }
 
-/// The output formats of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
     /// A table for people.
@@ -79,7 +78,6 @@ impl Row {
     }
 }
 
-/// Shows the figures.
 pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
     let on_terminal = if isatty(rustix::stdio::stdout()) { Format::Table } else { Format::Lines };
     let format = args.to.unwrap_or(on_terminal);
@@ -88,7 +86,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
         each(args, |row| {
             written += 1;
             match format {
-                Format::Lines => write_summary(out, &row.summary).map_err(Failure::of)?,
+                Format::Lines => write_summary(out, &row.summary)?,
                 Format::Table | Format::Json => rows.push(row),
             }
             Ok(())
@@ -102,8 +100,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
             }
             Format::Lines => String::new(),
         };
-        let failed = |source| Failure::Output(OutputError { path: "standard output".into(), source });
-        out.write_all(text.as_bytes()).map_err(failed)?;
+        out.write_all(text.as_bytes()).map_err(|error| Failure::output("standard output", error))?;
         Ok(written)
     })?;
     if written == Some(0) {

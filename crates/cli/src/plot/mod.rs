@@ -86,7 +86,6 @@ pub(crate) struct PlotArgs {
     colour: Colour,
 }
 
-/// When to use colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Colour {
     /// On terminals, unless NO_COLOR is set.
@@ -102,29 +101,9 @@ fn bin(text: &str) -> Result<f64, String> {
     width.ok_or_else(|| "the width of a bin is a number above zero".to_owned())
 }
 
-#[derive(Debug, thiserror::Error)]
-enum PlotFailure {
-    #[error("there are no observations to plot{0}")]
-    Nothing(&'static str),
-    #[error(
-        "{count} series do not fit into one plot; choose at most {SERIES_MAX} by --grep or --label. There are: {names}"
-    )]
-    TooMany { count: usize, names: String },
-    /// The series cannot be drawn together, or not in this kind of plot.
-    #[error(transparent)]
-    Plot(#[from] PlotError),
-}
-
-impl From<PlotFailure> for Failure {
-    fn from(failure: PlotFailure) -> Failure {
-        Failure::of(failure)
-    }
-}
-
 /// Names shown when there are too many series.
 const NAMES_MAX: usize = 20;
 
-/// Draws the requested plot.
 pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
     let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
     let plot = drawn(args, &chosen(args)?)?;
@@ -163,7 +142,7 @@ fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
             (_, 0) => ": no entry of the input has that name, label or quantity",
             _ => ": the input holds only summaries; plot a file with the observations themselves",
         };
-        return Err(PlotFailure::Nothing(why).into());
+        return Err(Failure::because(format!("there are no observations to plot{why}")));
     }
     if found.len() > SERIES_MAX {
         let count = found.len();
@@ -173,12 +152,15 @@ fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
                 names.push(&series.name);
             }
         }
-        return Err(PlotFailure::TooMany { count, names: names.join(", ") }.into());
+        let names = names.join(", ");
+        return Err(Failure::because(format!(
+            "{count} series do not fit into one plot; choose at most {SERIES_MAX} by --grep or --label. There are: {names}"
+        )));
     }
     Ok(found)
 }
 
-fn drawn(args: &PlotArgs, series: &[Series]) -> Result<Plot, PlotFailure> {
+fn drawn(args: &PlotArgs, series: &[Series]) -> Result<Plot, PlotError> {
     let mut plot = Plot::of(args.kind, series)?.layers(args.outliers).zero(args.zero);
     if let Some(title) = &args.title {
         plot = plot.title(title);

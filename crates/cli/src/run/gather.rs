@@ -68,7 +68,6 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
     })
 }
 
-/// The outcome of the program.
 pub(crate) fn outcome(observed: &Observed) -> Outcome {
     Outcome::of(observed.ended.outcome)
 }

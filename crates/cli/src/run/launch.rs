@@ -30,7 +30,6 @@ const LIVE_TICK: Duration = Duration::from_millis(100);
 /// The program to run, and the settings for it.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The program's file.
     pub(crate) program: PathBuf,
     /// The command as given by the user.
     pub(crate) argv: Vec<OsString>,
@@ -46,10 +45,8 @@ pub(crate) struct Plan {
     pub(crate) heap: Option<u64>,
 }
 
-/// The settings of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Occasion {
-    /// The program runs on Vellum.
     pub(crate) on_vellum: bool,
     /// A live line may be shown.
     pub(crate) live: bool,
@@ -63,15 +60,12 @@ pub(crate) struct Occasion {
     pub(crate) stdio: [Option<OwnedFd>; 3],
 }
 
-/// The observations of one run.
 #[derive(Debug)]
 pub(crate) struct Observed {
-    /// The program's process.
     pub(crate) pid: Pid,
     pub(crate) started: SystemTime,
     /// The exit status and the resource usage.
     pub(crate) ended: Ended,
-    /// The samples of its memory.
     pub(crate) sampled: Sampled,
     /// The counters, if it ran on Vellum.
     pub(crate) board: Option<Arc<BoardFile>>,
@@ -81,20 +75,10 @@ pub(crate) struct Observed {
     pub(crate) held: Option<HeldFile>,
 }
 
-/// The file of a profile was not created or cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot make a file for the profile ({0}); make some room in /dev/shm")]
-pub(crate) struct NoFile(#[source] pub(crate) std::io::Error);
-
-/// The directory or file of `--store` is unsuitable.
-#[derive(Debug, thiserror::Error)]
-#[error("--store {0}")]
-struct NoStore(#[source] store::StoreError);
-
 /// Creates the profile's file beside the board; the processes receive its path.
 fn held_file(board: &BoardFile, interval: u64) -> Result<HeldFile, Failure> {
     let directory = board.path().parent().unwrap_or(Path::new("/"));
-    HeldFile::create(directory, interval).map_err(|error| Failure::of(NoFile(vellum_process::named(error))))
+    HeldFile::create(directory, interval).map_err(|error| Failure::profile(vellum_process::named(error)))
 }
 
 /// `made`, or `None` with a message that the program runs without `what`; an error if `must` is set.
@@ -127,7 +111,7 @@ impl Plan {
             knobs.push(("VELLUM_FRAMES", frames.to_string().into()));
         }
         if let Some(path) = &run.store {
-            store::check(path).map_err(|error| Failure::of(NoStore(error)))?;
+            store::check(path).map_err(|why| Failure::because(format!("--store {why}")))?;
             // The program may have changed its directory before it opens the store.
             knobs.push(("VELLUM_STORE", std::path::absolute(path).unwrap_or_else(|_| path.clone()).into()));
         }
@@ -188,7 +172,7 @@ impl Plan {
         let mut sampled = sampler.stop();
         drop(signals);
         let working_set = references.map(References::stop);
-        let mut ended = ended.map_err(Failure::Wait)?;
+        let mut ended = ended.map_err(Failure::wait)?;
         ended.usage += sampled.strays.1;
         sampled.series.finish(ended.wall, ended.usage.minor_faults, ended.usage.major_faults);
         Ok(Observed { pid, started, ended, sampled, board, working_set, held })
@@ -204,7 +188,7 @@ impl Plan {
         if !self.preloads() {
             return Ok(env);
         }
-        let library = board.preloadable(&self.library).map_err(Failure::Link)?;
+        let library = board.preloadable(&self.library).map_err(Failure::link)?;
         edit(&mut env, "LD_PRELOAD", |old| prepend(library.as_os_str(), old));
         preload_companions(&mut env);
         edit(&mut env, BOARD_ENV, |_| board.path().into());

@@ -41,7 +41,6 @@ const BACK: &str = "\x1b[K\x1b8";
 /// Clears from the cursor to the end of the screen.
 const ERASE: &str = "\x1b[J";
 
-/// The live line of one run.
 #[derive(Debug)]
 pub(crate) struct Live {
     shared: bool,

@@ -15,7 +15,6 @@ const LINE_POINTS_MAX: usize = 1200;
 const SAMPLES_MIN: usize = 3;
 const PAGE_BYTES: f64 = 4096.0;
 
-/// Adds the plots.
 pub(super) fn add(section: &mut Section, report: &Report) {
     let samples = &report.samples;
     section.page(|section| {

@@ -10,7 +10,6 @@ use crate::outcome::Outcome;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The schema's name and version.
 pub(crate) const SCHEMA: &str = "vellum.run/1";
 
 /// The page size of "faults avoided": Vellum's page, whatever size the kernel maps.
@@ -101,7 +100,6 @@ pub(crate) struct Faults {
 #[derive(Debug, Serialize)]
 pub(crate) struct Attachment {
     pub(crate) library: String,
-    /// The state of the program itself.
     pub(crate) program: Standing,
     /// The reason why it does not run on Vellum, in words.
     pub(crate) reason: Option<String>,
@@ -122,7 +120,6 @@ pub(crate) enum Standing {
     OwnAllocator,
     /// The library is loaded and forwards calls: a memory checker is active.
     MemoryChecker,
-    /// The library is loaded and disabled.
     Disabled,
     /// The library is loaded and forwards calls: it does not support this kernel.
     Unsuited,
@@ -153,7 +150,6 @@ pub(crate) struct Pages {
 }
 
 impl Pages {
-    /// The value of a counter.
     pub(crate) fn get(&self, counter: vellum_wire::Counter) -> u64 {
         self.counters.get(counter.name()).copied().unwrap_or(0)
     }
@@ -166,7 +162,6 @@ pub(crate) struct SizeBucket {
     pub(crate) blocks: u64,
 }
 
-/// One process that took a slot.
 #[derive(Debug, Serialize)]
 pub(crate) struct Process {
     pub(crate) pid: u32,

@@ -104,7 +104,6 @@ fn slowed_by_paging(document: &Document) -> Option<String> {
     ))
 }
 
-/// All counters of the processes.
 fn counted(document: &Document) -> Table {
     let mut table = Table::plain(&["", ""], 0).with_words_last();
     for counter in Counter::ALL {
@@ -200,7 +199,6 @@ fn unpaged(section: &mut Section, document: &Document) {
     }
 }
 
-/// The working set, and the recommended memory.
 fn working_set(section: &mut Section, set: &WorkingSet) {
     let curve = &set.frame.curve;
     // Only the ends and the middle of the curve; the JSON and the page have all of it.

@@ -30,7 +30,6 @@ pub(crate) struct WorkingSet {
     pub(crate) frame: Frame,
 }
 
-/// The thread that watches.
 #[derive(Debug)]
 pub(crate) struct References {
     shared: Arc<Shared>,
@@ -53,7 +52,6 @@ impl Shared {
 }
 
 impl References {
-    /// Starts to watch the program and its descendants.
     pub(crate) fn start(program: Pid) -> References {
         let shared = Arc::new(Shared::default());
         let theirs = shared.clone();

@@ -41,7 +41,6 @@ const STALL_STEPS: f64 = 1000.0;
 /// The smallest top of the sparkline, so that small stalls look small.
 const STALLS_LEAST: u64 = 200;
 
-/// A line of the chart.
 struct Plotted {
     name: &'static str,
     colour: Colour,

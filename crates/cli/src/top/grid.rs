@@ -151,7 +151,6 @@ impl Grid {
         }
     }
 
-    /// The characters of each line.
     #[cfg(test)]
     pub(super) fn lines(&self) -> Vec<String> {
         let line =

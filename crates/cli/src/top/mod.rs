@@ -27,7 +27,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use terminal::Terminal;
 use vellum_governor::{Snapshot, Stop, state_socket, usual_place};
-use vellum_report::{OutputError, Style, json, stdout};
+use vellum_report::{Style, json, stdout};
 use view::View;
 
 /// The longest time between checks of keys and the terminal's size.
@@ -61,17 +61,15 @@ pub(crate) struct Top {
     sockets: Option<PathBuf>,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("{}: no governor answers there ({source}); start one with `vellum govern`, or name its directory with --sockets", .path.display())]
-struct NoGovernor {
-    path: PathBuf,
-    source: io::Error,
-}
-
 /// Shows states until the governor or the user ends it.
 pub(crate) fn top(args: &Top) -> Result<u8, Failure> {
     let path = state_socket(&args.sockets.clone().unwrap_or_else(usual_place));
-    let failed = |source| Failure::of(NoGovernor { path: path.clone(), source });
+    let failed = |error| {
+        let path = path.display();
+        Failure::because(format!(
+            "{path}: no governor answers there ({error}); start one with `vellum govern`, or name its directory with --sockets"
+        ))
+    };
     let stream = UnixStream::connect(&path).map_err(failed)?;
     let stop = Stop::hold()?;
     let mut screen = match !(args.once || args.json) && io::stdout().is_terminal() {
@@ -121,8 +119,7 @@ fn write(out: &mut stdout::Out, state: &Snapshot, as_json: bool) -> Result<(), F
             jobs_table::jobs(state, screen::columns(), style)
         ),
     };
-    out.write_all(text.as_bytes())
-        .map_err(|source| Failure::Output(OutputError { path: "standard output".into(), source }))
+    out.write_all(text.as_bytes()).map_err(|error| Failure::output("standard output", error))
 }
 
 /// The terminal while this command uses it.

@@ -1,6 +1,5 @@
 //! Decodes key presses from the bytes that a terminal sends.
 
-/// A key with a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Press {
     Up,
@@ -12,7 +11,6 @@ pub(super) enum Press {
     Home,
     End,
     Escape,
-    /// Ctrl-C or Ctrl-D.
     Interrupt,
     Char(char),
 }

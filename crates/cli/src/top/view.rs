@@ -13,7 +13,6 @@ use vellum_governor::{JobSnapshot, Snapshot};
 /// The number of jobs that page up and page down move.
 const PAGE: usize = 10;
 
-/// The order of the jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) column: Column,

@@ -8,7 +8,6 @@
 //! The file is read once, as a stream. Memory holds a table of the followed pages, never the trace.
 
 mod args;
-mod failure;
 mod read;
 mod report;
 mod text;
@@ -17,7 +16,6 @@ pub(crate) use args::TraceArgs;
 
 use crate::failure::Failure;
 use crate::screen;
-use failure::TraceFailure;
 use vellum_report::{Look, Output, Style, stdout};
 
 /// The default height of the plot, in lines.
@@ -35,7 +33,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<u8, Failure> {
         output.write(vellum_report::json(&report)?)?;
     }
     if let Some(output) = svg {
-        output.write(report.chart().map_err(TraceFailure::Plot)?.svg())?;
+        output.write(report.chart()?.svg())?;
     }
     if told {
         let style = Style::of_stdout();
@@ -44,7 +42,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<u8, Failure> {
             let width = args.width.map_or_else(screen::columns, usize::from);
             let lines = screen::lines().saturating_sub(PROMPT).min(HEIGHT);
             let height = args.height.map_or(lines, usize::from);
-            let chart = report.chart().map_err(TraceFailure::Plot)?;
+            let chart = report.chart()?;
             words += &format!("\n{}", chart.terminal(width, height, style.is_coloured()));
         }
         stdout::write_all(words.as_bytes())?;

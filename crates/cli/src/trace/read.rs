@@ -4,12 +4,11 @@
 //! counted. A page trace that is cut off, as when its writer was killed, is used up to there, with a note.
 
 use super::args::TraceArgs;
-use super::failure::TraceFailure;
 use crate::failure::Failure;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use vellum_report::{Output, OutputError};
+use vellum_report::Output;
 use vellum_workset::trace::{PageSize, PageTraceWriter, Reference, TimeUnit, Trace, TraceError};
 use vellum_workset::{Intervals, Ticks};
 
@@ -19,7 +18,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 const TOLD_MAX: u64 = 5;
 
 pub(super) struct Read {
-    /// The name of the file.
     pub(super) name: String,
     /// `lackey` or `pages`.
     pub(super) format: &'static str,
@@ -36,14 +34,14 @@ pub(super) fn read(args: &TraceArgs) -> Result<Read, Failure> {
     if args.file == Path::new("-") {
         return from(args, "standard input".to_owned(), io::stdin().lock());
     }
-    let open = |source| TraceFailure::Open { path: args.file.clone(), source };
-    let file = File::open(&args.file).map_err(open)?;
     let name = args.file.display().to_string();
+    let open = |error| Failure::because(format!("trace: cannot open {name}: {error}"));
+    let file = File::open(&args.file).map_err(open)?;
     from(args, name, BufReader::with_capacity(BUFFER_BYTES, file))
 }
 
 fn from(args: &TraceArgs, name: String, source: impl BufRead) -> Result<Read, Failure> {
-    let failed = |source| TraceFailure::Read { file: name.clone(), source };
+    let failed = |error: TraceError| Failure::because(format!("trace: {name}: {error}"));
     let mut trace = Trace::open(source, args.page_size).map_err(failed)?;
     let mut save = args.save.as_deref().map(|path| Save::new(path, &trace)).transpose()?;
     let mut intervals = Intervals::new(args.follow, Ticks(0));
@@ -61,7 +59,7 @@ fn from(args: &TraceArgs, name: String, source: impl BufRead) -> Result<Read, Fa
                 bad += 1;
                 tell(&name, &error, bad);
             }
-            Err(error) => return Err(failed(error).into()),
+            Err(error) => return Err(failed(error)),
         }
     }
     if bad > TOLD_MAX {
@@ -100,19 +98,16 @@ impl Save {
         let path = path.to_path_buf();
         match writer {
             Ok(writer) => Ok(Save { writer, output, path }),
-            Err(source) => Err(Failure::Output(OutputError { path, source })),
+            Err(error) => Err(Failure::output(path, error)),
         }
     }
 
     fn write(&mut self, reference: Reference) -> Result<(), Failure> {
-        let written = self.writer.write(reference);
-        written.map_err(|source| Failure::Output(OutputError { path: self.path.clone(), source }))
+        self.writer.write(reference).map_err(|error| Failure::output(&self.path, error))
     }
 
     fn finish(self) -> Result<(), Failure> {
-        let path = self.path;
-        let flushed = self.writer.into_inner().flush();
-        flushed.map_err(|source| Failure::Output(OutputError { path, source }))?;
+        self.writer.into_inner().flush().map_err(|error| Failure::output(&self.path, error))?;
         Ok(self.output.place()?)
     }
 }

@@ -1,8 +1,8 @@
 //! The results of a trace as numbers, from which the text, the JSON and the picture are made.
 
 use super::args::TraceArgs;
-use super::failure::TraceFailure;
 use super::read::Read;
+use crate::failure::Failure;
 use serde::Serialize;
 use vellum_measure::Unit;
 use vellum_report::plot::{Chart, PlotError, Quantity, Scaling};
@@ -15,7 +15,6 @@ const SCHEMA: &str = "vellum.trace/1";
 const PARTS: [f64; 7] = [1.25, 1.0, 0.9, 0.8, 2.0 / 3.0, 0.5, 1.0 / 3.0];
 const NANOS: f64 = 1e9;
 
-/// The results of a trace.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     schema: &'static str,
@@ -52,7 +51,6 @@ pub(super) struct Report {
     curve: Curve,
 }
 
-/// A limit and its cost.
 #[derive(Debug, Serialize)]
 pub(super) struct Limit {
     pub(super) pages: f64,
@@ -63,11 +61,16 @@ pub(super) struct Limit {
 }
 
 impl Report {
-    pub(super) fn new(args: &TraceArgs, read: &Read) -> Result<Report, TraceFailure> {
+    pub(super) fn new(args: &TraceArgs, read: &Read) -> Result<Report, Failure> {
         let (intervals, end) = (&read.intervals, read.end);
         let ticks = intervals.passed(end).0;
-        let nothing =
-            || TraceFailure::Nothing { file: read.name.clone(), references: intervals.references(), ticks };
+        let nothing = || {
+            let (file, references) = (&read.name, intervals.references());
+            Failure::because(format!(
+                "trace: {file} holds no reference string ({references} references in {ticks} ticks); record one with \
+                `valgrind --tool=lackey --trace-mem=yes --log-file=FILE PROGRAM`"
+            ))
+        };
         let curve = intervals.curve(end).ok_or_else(nothing)?;
         let history = intervals.history(end).ok_or_else(nothing)?;
         let rate = (read.unit != TimeUnit::Nanoseconds).then_some(args.rate);

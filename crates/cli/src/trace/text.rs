@@ -10,7 +10,6 @@ use vellum_workset::{Answer, CONFIDENCE};
 /// From this factor on, a slowdown is shown as a multiple.
 const TIMES_FROM: f64 = 10.0;
 
-/// The report for people.
 pub(super) fn report(found: &Found) -> Report<'_> {
     let format = match found.format {
         "lackey" => "valgrind lackey",
@@ -135,7 +134,6 @@ fn percent(part: f64) -> String {
     }
 }
 
-/// A slowdown in words.
 fn slowdown(part: f64, at_least: bool) -> String {
     let least = if at_least { "at least " } else { "" };
     match part {

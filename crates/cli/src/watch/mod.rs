@@ -19,7 +19,7 @@ pub(crate) use args::Watch;
 
 use crate::failure::Failure;
 use crate::screen;
-use prove::{Proof, Prover, SqueezeError};
+use prove::{Proof, Prover};
 use record::{Header, Record, Recorded};
 use std::io::IsTerminal;
 use std::path::Path;
@@ -35,35 +35,16 @@ const LISTED_MAX: usize = 24;
 /// The most names of a subject in a list.
 const NAMES_MAX: usize = 3;
 
-/// An error of `vellum watch`.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WatchFailure {
-    #[error(transparent)]
-    Prove(#[from] SqueezeError),
-    #[error("cannot catch signals: {0}")]
-    Signals(#[from] std::io::Error),
-    #[error("--period {0:?} is too short; the shortest is {PERIOD_MIN:?}")]
-    Period(Duration),
-    #[error(
-        "--json cannot be used with a recorded watch: the file itself is JSON, an object a line; read it instead"
-    )]
-    JsonOfRecord,
-}
-
-impl From<WatchFailure> for Failure {
-    fn from(failure: WatchFailure) -> Failure {
-        Failure::of(failure)
-    }
-}
-
-/// Watches the subject of the arguments.
 pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
     if args.sources {
         stdout::write_all(sources().as_bytes())?;
         return Ok(0);
     }
     if args.period < PERIOD_MIN {
-        return Err(WatchFailure::Period(args.period).into());
+        let period = args.period;
+        return Err(Failure::because(format!(
+            "--period {period:?} is too short; the shortest is {PERIOD_MIN:?}"
+        )));
     }
     let target = match (&args.cgroup, &args.subject) {
         (Some(path), _) => Target::cgroup(path),
@@ -74,15 +55,15 @@ pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
         },
         (None, None) => return Ok(0),
     };
-    let target = target.map_err(Failure::of)?;
-    let watcher = Watcher::new(target, args.options()).map_err(Failure::of)?;
+    let watcher = Watcher::new(target?, args.options())?;
     // Measured before the watch, so that the device is not busy with it during the watch.
     let delay = match args.delay {
         Some(delay) => Some(Delay::given(delay)),
         None => Delay::measure().inspect_err(|why| say!("vellum: {why}")).ok(),
     };
     // A signal must end a proof in an orderly way; a watch needs no such care.
-    let caught = args.prove.then(Interrupt::catch).transpose().map_err(WatchFailure::from)?;
+    let caught = args.prove.then(Interrupt::catch).transpose();
+    let caught = caught.map_err(|error| Failure::because(format!("cannot catch signals: {error}")))?;
     let done = Session::new(args, watcher, delay)?.run();
     drop(caught);
     match Interrupt::last().filter(|_| args.prove) {
@@ -91,7 +72,6 @@ pub(crate) fn watch(args: &Watch) -> Result<u8, Failure> {
     }
 }
 
-/// A running watch.
 struct Session<'a> {
     args: &'a Watch,
     watcher: Watcher,
@@ -105,10 +85,9 @@ struct Session<'a> {
 
 impl<'a> Session<'a> {
     fn new(args: &'a Watch, mut watcher: Watcher, delay: Option<Delay>) -> Result<Session<'a>, Failure> {
-        watcher.step().map_err(Failure::of)?;
+        watcher.step()?;
         let header = Header::new(subject(args, &watcher), watcher.options(), watcher.source(), delay);
-        let record = args.record.as_deref().map(|path| Record::create(path, &header));
-        let record = record.transpose().map_err(Failure::of)?;
+        let record = args.record.as_deref().map(|path| Record::create(path, &header)).transpose()?;
         let drawn = (!args.json && std::io::stdout().is_terminal()).then(Drawing::default);
         let session = Session {
             args,
@@ -121,7 +100,12 @@ impl<'a> Session<'a> {
             began: Instant::now(),
         };
         if args.prove {
-            session.check_proof()?;
+            if session.header.delay.is_none() {
+                return Err(Failure::because(
+                    "--prove: the delay of a page fault is unknown here; set it with --delay, as in --delay 100us",
+                ));
+            }
+            prove::check(session.watcher.target(), &session.watcher)?;
         }
         Ok(session)
     }
@@ -132,7 +116,7 @@ impl<'a> Session<'a> {
         }
         let mut next = self.began;
         loop {
-            let step = self.watcher.step().map_err(Failure::of)?;
+            let step = self.watcher.step()?;
             self.report(&step.events);
             let whole_cycle = self.watcher.history().samples() > 0;
             let timed_out = self.args.time.is_some_and(|time| self.began.elapsed() >= time);
@@ -153,15 +137,6 @@ impl<'a> Session<'a> {
             let wait = wait.min(next.saturating_duration_since(Instant::now())).min(proving);
             std::thread::sleep(until_end.map_or(wait, |end| wait.min(end)));
         }
-    }
-
-    /// Checks at the start that a proof is possible.
-    fn check_proof(&self) -> Result<(), Failure> {
-        if self.header.delay.is_none() {
-            return Err(WatchFailure::from(SqueezeError::NoDelay).into());
-        }
-        prove::check(self.watcher.target(), &self.watcher).map_err(WatchFailure::from)?;
-        Ok(())
     }
 
     /// Continues the proof, if one was requested and there is a recommendation. Returns the time until the
@@ -185,12 +160,11 @@ impl<'a> Session<'a> {
         let Some(prover) = &mut self.prover else {
             // After one cycle the recommendation is all of the job's memory: there is nothing to prove.
             if self.watcher.history().samples() >= CYCLES_MIN {
-                let begun = Prover::begin(self.watcher.target(), &self.watcher, delay);
-                self.prover = Some(begun.map_err(WatchFailure::from)?);
+                self.prover = Some(Prover::begin(self.watcher.target(), &self.watcher, delay)?);
             }
             return Ok(Duration::from_millis(500));
         };
-        match prover.step(&mut self.watcher, delay).map_err(WatchFailure::from)? {
+        match prover.step(&mut self.watcher, delay)? {
             Ok(proof) => self.proof = Some(proof),
             Err(wait) => return Ok(wait),
         }
@@ -201,7 +175,7 @@ impl<'a> Session<'a> {
     fn show(&mut self, last: bool) -> Result<bool, Failure> {
         let frame = self.watcher.frame(self.header.delay.as_ref());
         if let Some(record) = &mut self.record {
-            record.frame(&frame).map_err(Failure::of)?;
+            record.put(&frame)?;
         }
         if self.args.json {
             let proof = self.proof.as_ref().filter(|_| last);
@@ -263,7 +237,6 @@ impl Drawing {
     }
 }
 
-/// The subject of the watch, in words.
 fn subject(args: &Watch, watcher: &Watcher) -> String {
     if let Some(path) = &args.cgroup {
         return format!("control group {}", path.display());
@@ -278,12 +251,13 @@ fn subject(args: &Watch, watcher: &Watcher) -> String {
     }
 }
 
-/// Shows a recorded watch.
 fn show(args: &Watch, path: &Path) -> Result<u8, Failure> {
     if args.json {
-        return Err(WatchFailure::JsonOfRecord.into());
+        return Err(Failure::because(
+            "--json cannot be used with a recorded watch: the file itself is JSON, an object a line; read it instead",
+        ));
     }
-    let recorded = Recorded::read(path).map_err(Failure::of)?;
+    let recorded = Recorded::read(path)?;
     let Some(last) = recorded.frames.last() else { return Ok(0) };
     let mut text = String::new();
     for frame in thinned(&recorded.frames) {
@@ -312,7 +286,6 @@ fn thinned(frames: &[Frame]) -> impl Iterator<Item = &Frame> {
     frames.iter().skip(from).step_by(step)
 }
 
-/// Lists the sources.
 fn sources() -> String {
     let mut section = Section::new();
     for kind in SourceKind::ALL {

@@ -3,13 +3,13 @@
 //! Each line is written with one call, so a record is readable up to a crash or a full disk. An incomplete
 //! last line is skipped by the reader, and reported.
 
+use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use vellum_reference::{Availability, Delay, Frame, Options, SourceKind};
 
-/// The schema's name and version.
 const SCHEMA: &str = "vellum.watch/1";
 /// The most frames that are read from a file.
 const FRAMES_MAX: usize = 1 << 20;
@@ -21,7 +21,6 @@ const LINE_MAX: u64 = 1 << 20;
 pub(crate) struct Header {
     pub(super) schema: String,
     pub(super) vellum_version: String,
-    /// The subject of the watch, in words.
     pub(super) subject: String,
     pub(super) source: SourceKind,
     /// The sources that this machine, or this process's privilege, lacks.
@@ -80,20 +79,6 @@ fn absent(used: SourceKind) -> Vec<Absent> {
     others.filter_map(|source| Some(Absent { source: source.to_string(), why: why(source)? })).collect()
 }
 
-/// A recorded watch cannot be read, or cannot be written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum RecordError {
-    #[error("{}: cannot be opened: {source}", .path.display())]
-    Open { path: PathBuf, source: std::io::Error },
-    #[error("{}: not a recorded watch ({why}); `vellum watch --record FILE` writes one", .path.display())]
-    Other { path: PathBuf, why: String },
-    #[error("{}: line {line} is not a measurement; the lines before it can be read: cut the file there", .path.display())]
-    Line { path: PathBuf, line: usize },
-    #[error("{}: cannot be written: {source}; the lines recorded before are complete", .path.display())]
-    Write { path: PathBuf, source: std::io::Error },
-}
-
-/// A watch being recorded.
 #[derive(Debug)]
 pub(super) struct Record {
     path: PathBuf,
@@ -101,25 +86,29 @@ pub(super) struct Record {
 }
 
 impl Record {
-    pub(super) fn create(path: &Path, header: &Header) -> Result<Record, RecordError> {
-        let failed = |source| RecordError::Open { path: path.to_owned(), source };
-        let mut record = Record { path: path.to_owned(), file: File::create(path).map_err(failed)? };
+    pub(super) fn create(path: &Path, header: &Header) -> Result<Record, Failure> {
+        let file = File::create(path).map_err(|error| unopened(path, error))?;
+        let mut record = Record { path: path.to_owned(), file };
         record.put(header)?;
         Ok(record)
     }
 
-    pub(super) fn frame(&mut self, frame: &Frame) -> Result<(), RecordError> {
-        self.put(frame)
-    }
-
-    fn put(&mut self, line: &impl Serialize) -> Result<(), RecordError> {
+    pub(super) fn put(&mut self, line: &impl Serialize) -> Result<(), Failure> {
         let line = vellum_report::json(line).map_err(|error| error.source);
         let written = line.and_then(|line| self.file.write_all(line.as_bytes()));
-        written.map_err(|source| RecordError::Write { path: self.path.clone(), source })
+        written.map_err(|error| {
+            let path = self.path.display();
+            Failure::because(format!(
+                "{path}: cannot be written: {error}; the lines recorded before are complete"
+            ))
+        })
     }
 }
 
-/// A recorded watch.
+fn unopened(path: &Path, error: std::io::Error) -> Failure {
+    Failure::because(format!("{}: cannot be opened: {error}", path.display()))
+}
+
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) header: Header,
@@ -129,9 +118,14 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn read(path: &Path) -> Result<Recorded, RecordError> {
-        let other = |why: String| RecordError::Other { path: path.to_owned(), why };
-        let failed = |source| RecordError::Open { path: path.to_owned(), source };
+    pub(super) fn read(path: &Path) -> Result<Recorded, Failure> {
+        let name = path.display();
+        let other = |why: &str| {
+            Failure::because(format!(
+                "{name}: not a recorded watch ({why}); `vellum watch --record FILE` writes one"
+            ))
+        };
+        let failed = |error| unopened(path, error);
         let mut text = BufReader::new(File::open(path).map_err(failed)?);
         let mut line = Vec::new();
         let mut next = |line: &mut Vec<u8>| {
@@ -139,10 +133,10 @@ impl Recorded {
             text.by_ref().take(LINE_MAX).read_until(b'\n', line).map_err(failed)
         };
         next(&mut line)?;
-        let header: Header = serde_json::from_slice(&line)
-            .map_err(|_| other("its first line is not the header of one".to_owned()))?;
+        let header: Header =
+            serde_json::from_slice(&line).map_err(|_| other("its first line is not the header of one"))?;
         if header.schema != SCHEMA {
-            return Err(other(format!("its schema is \"{}\", not \"{SCHEMA}\"", header.schema)));
+            return Err(other(&format!("its schema is \"{}\", not \"{SCHEMA}\"", header.schema)));
         }
         let mut recorded = Recorded { header, frames: Vec::new(), cut: false };
         while recorded.frames.len() < FRAMES_MAX && next(&mut line)? > 0 {
@@ -150,12 +144,15 @@ impl Recorded {
                 Ok(frame) => recorded.frames.push(frame),
                 Err(_) if line.last() != Some(&b'\n') => recorded.cut = true,
                 Err(_) => {
-                    return Err(RecordError::Line { path: path.to_owned(), line: recorded.frames.len() + 2 });
+                    let line = recorded.frames.len() + 2;
+                    return Err(Failure::because(format!(
+                        "{name}: line {line} is not a measurement; the lines before it can be read: cut the file there"
+                    )));
                 }
             }
         }
         if recorded.frames.is_empty() {
-            return Err(other("the file holds a header and no measurement".to_owned()));
+            return Err(other("the file holds a header and no measurement"));
         }
         Ok(recorded)
     }

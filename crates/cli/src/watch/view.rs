@@ -35,7 +35,6 @@ pub(super) fn whole(header: &Header, frame: &Frame, proof: Option<&Proof>) -> Re
     report
 }
 
-/// One moment on one line.
 pub(super) fn line(frame: &Frame) -> String {
     let mut cells = vec![
         time(Duration::from_nanos(frame.at_ns)),

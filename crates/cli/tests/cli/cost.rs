@@ -12,7 +12,6 @@ use std::process::Command;
 /// Operations by line, file name and kind.
 type Counts = BTreeMap<(String, u64, String), u64>;
 
-/// The expected counts in the source of that name.
 fn expected(source: &str) -> Counts {
     said_by(source, |words| words.split(':').next())
 }
@@ -69,7 +68,6 @@ fn renamed(counts: Counts, prefix: &str) -> Counts {
     renamed
 }
 
-/// The items of one line.
 fn at_line<'a>(report: &'a Value, source: &str, contains: &str) -> Vec<&'a Value> {
     let contents = std::fs::read_to_string(Path::new(SOURCES).join(source)).unwrap();
     let line =

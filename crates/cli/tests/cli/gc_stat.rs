@@ -50,7 +50,6 @@ impl Running {
         running
     }
 
-    /// Waits for the program's answer.
     fn wait(&mut self) {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("a line");

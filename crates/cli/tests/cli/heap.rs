@@ -25,7 +25,6 @@ fn line_in(source: &str, mark: &str) -> u64 {
     source.lines().position(is_marked).expect("marked") as u64 + 1
 }
 
-/// The site of the line with this mark in a source.
 fn site_of<'a>(document: &'a Value, source: &str, mark: &str) -> Option<&'a Value> {
     let line = line_in(source, mark);
     document["sites"].as_array().unwrap().iter().find(|site| {

@@ -22,7 +22,6 @@ const INTERFACES: [(&str, &str, &str); 4] = [
 /// Prints the number of executable mappings of Vellum's library.
 const COPIES: &str = include_str!("../heap/copies.c");
 
-/// A command in a plain environment.
 fn plain(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -59,10 +58,8 @@ fn script(name: &str) -> Option<Command> {
     Some(plain(Path::new(REPOSITORY).join(name)))
 }
 
-/// An installation in a separate folder.
 struct Installed {
     place: TempDir,
-    /// The root of the installation.
     root: PathBuf,
 }
 
@@ -145,7 +142,6 @@ fn in_namespace(script: &str) -> Option<Command> {
     Some(command)
 }
 
-/// All files below a folder, relative to it.
 fn below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

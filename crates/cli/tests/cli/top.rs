@@ -185,7 +185,6 @@ fn user_views_sorts_and_quits() {
 }
 
 impl Person {
-    /// Draws the screen as a picture.
     fn picture(&self, file: &Path) {
         let Some(browser) = browser() else { return };
         /// The size of a letter in the browser's monospaced font, in points.

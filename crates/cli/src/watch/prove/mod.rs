@@ -16,9 +16,9 @@
 mod search;
 mod squeeze;
 
+use crate::failure::Failure;
 use search::Search;
 use serde::Serialize;
-pub(crate) use squeeze::SqueezeError;
 use squeeze::{Counts, Squeeze};
 use std::time::{Duration, Instant};
 use vellum_reference::{Delay, Target, Watcher};
@@ -48,7 +48,6 @@ const STEP_PART: u64 = 32;
 const AGREES: f64 = 2.0;
 const AGREES_PART: f64 = 0.01;
 
-/// The cost of one size.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Held {
     pub(super) bytes: u64,
@@ -65,21 +64,17 @@ pub(super) struct Held {
     pub(super) cut: bool,
 }
 
-/// The end of a proof.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Proof {
     /// The smallest size with an acceptable observed cost; `None` without one.
     pub(super) settled: Option<Held>,
     /// True if the cost of the recommendation was as predicted.
     pub(super) agrees: bool,
-    /// The factor by which the curve was corrected.
     pub(super) correction: f64,
     pub(super) held: Vec<Held>,
-    /// The reason for an early end.
     pub(super) ended: Option<String>,
 }
 
-/// The phase of a proof.
 enum Phase {
     /// Memory is reclaimed until the group holds at most the size.
     Reach { since: Instant, near: Option<Instant> },
@@ -87,7 +82,6 @@ enum Phase {
     Hold { since: Instant, clock: Duration, counts: Counts },
 }
 
-/// A running proof.
 pub(super) struct Prover {
     squeeze: Squeeze,
     /// Memory in the recommendation that is charged to other groups, such as shared libraries.
@@ -99,7 +93,7 @@ pub(super) struct Prover {
 
 impl Prover {
     /// Begins a proof of the current recommendation.
-    pub(super) fn begin(target: &Target, watcher: &Watcher, delay: &Delay) -> Result<Prover, SqueezeError> {
+    pub(super) fn begin(target: &Target, watcher: &Watcher, delay: &Delay) -> Result<Prover, Failure> {
         let squeeze = Squeeze::of(target, watcher)?;
         let usage = squeeze.counts()?.usage;
         let elsewhere = watcher.all(delay).map_or(0, |all| all.saturating_sub(usage));
@@ -114,7 +108,7 @@ impl Prover {
         &mut self,
         watcher: &mut Watcher,
         delay: &Delay,
-    ) -> Result<Result<Proof, Duration>, SqueezeError> {
+    ) -> Result<Result<Proof, Duration>, Failure> {
         let (now, size) = (Instant::now(), self.search.size());
         let counts = self.squeeze.counts()?;
         if counts.usage > size {
@@ -173,7 +167,6 @@ impl Prover {
         Ok(Err(TICK))
     }
 
-    /// Ends the proof early.
     pub(super) fn stop(&mut self, watcher: &mut Watcher, delay: &Delay, why: &str) -> Proof {
         self.proof(watcher, delay, Some(why.to_owned()))
     }
@@ -196,8 +189,7 @@ impl Prover {
     }
 }
 
-/// Checks that the watched group can be squeezed.
-pub(super) fn check(target: &Target, watcher: &Watcher) -> Result<(), SqueezeError> {
+pub(super) fn check(target: &Target, watcher: &Watcher) -> Result<(), Failure> {
     Squeeze::of(target, watcher)?.counts().map(|_| ())
 }
 
@@ -219,7 +211,6 @@ fn correct(watcher: &mut Watcher, delay: &Delay, settled: u64) {
     watcher.correct(low);
 }
 
-/// The proof in words, by labels.
 pub(super) fn words(proof: &Proof) -> Vec<(&'static str, String)> {
     let percent = |part: f64| format!("{:.1} %", part * 100.0);
     let mut lines = Vec::new();

@@ -10,7 +10,6 @@ const SIZES_MAX: u32 = 8;
 /// The divisor of a size that gives the step down or up.
 const STEP: u64 = 8;
 
-/// A running search.
 #[derive(Debug)]
 pub(super) struct Search {
     cap: f64,
@@ -29,7 +28,6 @@ impl Search {
         Search { cap, all, size: from.min(all), sizes: 0, dear: None, kept: None }
     }
 
-    /// The size to try now.
     pub(super) fn size(&self) -> u64 {
         self.size
     }

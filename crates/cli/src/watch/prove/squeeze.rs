@@ -10,30 +10,15 @@
 //! the limit is needed for a moment only. If this command is killed in that moment, a guardian restores the
 //! limit and enables the killer (`memory.oom_control`; [`Keeper`]).
 
+use crate::failure::Failure;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vellum_governor::{GuardianError, Keeper};
+use vellum_governor::Keeper;
 use vellum_kernel::{Cgroup, Control, Pid, Unreadable, Version};
 use vellum_reference::{Target, Watcher};
 
-/// The job cannot be squeezed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SqueezeError {
-    #[error(
-        "--prove: {0}: no memory control group; start the program in one (systemd-run --scope), and watch the group with --cgroup DIR"
-    )]
-    NoGroup(String),
-    #[error("--prove: {}: cannot {what}: {source}; it needs the right to write there, as root has", .path.display())]
-    File { path: PathBuf, what: &'static str, source: io::Error },
-    #[error("--prove: {0}")]
-    Guardian(#[from] GuardianError),
-    #[error("--prove: the delay of a page fault is unknown here; set it with --delay, as in --delay 100us")]
-    NoDelay,
-}
-
-/// The counters of a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counts {
     pub(super) usage: u64,
@@ -55,7 +40,6 @@ enum Means {
     },
 }
 
-/// A group that can be squeezed.
 #[derive(Debug)]
 pub(super) struct Squeeze {
     group: Cgroup,
@@ -63,30 +47,30 @@ pub(super) struct Squeeze {
 }
 
 impl Squeeze {
-    /// The group of the watched processes.
-    pub(super) fn of(target: &Target, watcher: &Watcher) -> Result<Squeeze, SqueezeError> {
+    pub(super) fn of(target: &Target, watcher: &Watcher) -> Result<Squeeze, Failure> {
         let group = match target {
             Target::Cgroup(path) => Cgroup::at(path),
-            _ => own_group(watcher).ok_or_else(|| SqueezeError::NoGroup("this job".to_owned()))?,
+            _ => own_group(watcher).ok_or_else(|| no_group("this job"))?,
         };
         let file = |control| Some(group.control(control)).filter(|file| file.exists());
         let limit = if group.version() == Version::V1 { Control::Limit } else { Control::High };
         let means = if let Some(reclaim) = file(Control::Reclaim) {
             Means::Reclaim(reclaim)
         } else if let Some(limit) = file(limit) {
-            Means::Moment { limit, killer: file(Control::Killer), keeper: Keeper::start()? }
+            let keeper = Keeper::start().map_err(|error| Failure::because(format!("--prove: {error}")))?;
+            Means::Moment { limit, killer: file(Control::Killer), keeper }
         } else {
-            return Err(SqueezeError::NoGroup(group.path().display().to_string()));
+            return Err(no_group(&group.path().display().to_string()));
         };
         Ok(Squeeze { group, means })
     }
 
     /// Reclaims about `bytes` bytes. The kernel may reclaim less.
-    pub(super) fn take(&self, bytes: u64) -> Result<(), SqueezeError> {
+    pub(super) fn take(&self, bytes: u64) -> Result<(), Failure> {
         // The kernel reports EAGAIN or EBUSY if it reclaimed less.
         let tolerant = |path: &Path, done: io::Result<()>| match done {
             Err(error) if !matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EBUSY | libc::EINTR)) => {
-                Err(SqueezeError::File { path: path.to_path_buf(), what: "take memory by it", source: error })
+                Err(refused(path, "take memory by it", &error))
             }
             _ => Ok(()),
         };
@@ -109,13 +93,8 @@ impl Squeeze {
         }
     }
 
-    /// The group's current counters.
-    pub(super) fn counts(&self) -> Result<Counts, SqueezeError> {
-        let failed = |error: Unreadable| SqueezeError::File {
-            path: error.path,
-            what: "read it",
-            source: error.source,
-        };
+    pub(super) fn counts(&self) -> Result<Counts, Failure> {
+        let failed = |error: Unreadable| refused(&error.path, "read it", &error.source);
         let usage = self.group.charged().map_err(failed)?;
         let found = self.group.statistics().map_err(failed)?;
         let number = |name| found.get(name).unwrap_or(0);
@@ -126,6 +105,19 @@ impl Squeeze {
             stalled: self.group.pressure().map(|stalls| stalls.some.total),
         })
     }
+}
+
+fn no_group(of: &str) -> Failure {
+    Failure::because(format!(
+        "--prove: {of}: no memory control group; start the program in one (systemd-run --scope), and watch the group with --cgroup DIR"
+    ))
+}
+
+fn refused(path: &Path, what: &str, error: &io::Error) -> Failure {
+    let path = path.display();
+    Failure::because(format!(
+        "--prove: {path}: cannot {what}: {error}; it needs the right to write there, as root has"
+    ))
 }
 
 /// The group that the job has to itself: all of the job's processes are in it and no others.

@@ -56,7 +56,6 @@ pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Standard output as text.
 pub(crate) fn out(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
