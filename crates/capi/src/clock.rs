@@ -1,6 +1,6 @@
 //! Opening, describing and closing clocks. Reading a clock is inline in the header.
 
-use crate::error::{failed, object};
+use crate::error::{object, put};
 use std::ffi::c_int;
 use vellum_timing::clock::{Clock, ClockError, ClockKind, read};
 
@@ -14,7 +14,7 @@ pub struct VelClock {
     ns_per_tick: f64,
     ppm: f64,
     step_ns: f64,
-    kind: c_int,
+    pub kind: c_int,
     reserved: c_int,
 }
 
@@ -41,36 +41,24 @@ fn number(kind: ClockKind) -> c_int {
 pub unsafe extern "C" fn vel_clock_open(clock: *mut VelClock, kind: c_int) -> c_int {
     // SAFETY: by the header, `clock` is null or a live object that no other thread uses.
     let Some(place) = (unsafe { object(clock) }) else { return -1 };
-    match open(kind) {
-        Ok(opened) => {
-            *place = VelClock {
-                ns_per_tick: opened.ns_per_tick(),
-                ppm: opened.ppm(),
-                step_ns: opened.step_ns(),
-                kind: number(opened.kind()),
-                reserved: 0,
-            };
-            0
-        }
-        Err(why) => failed(why),
-    }
+    let opened = open(kind).map(|opened| VelClock {
+        ns_per_tick: opened.ns_per_tick(),
+        ppm: opened.ppm(),
+        step_ns: opened.step_ns(),
+        kind: number(opened.kind()),
+        reserved: 0,
+    });
+    put(place, opened)
 }
 
 /// Reads one of the kernel's clocks, in its ticks.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_stamp_call(clock: *const VelClock) -> u64 {
     // SAFETY: by the header, `clock` is null or a live object that no other thread uses.
-    let number = unsafe { clock.as_ref() }.map_or(BEST, VelClock::number);
+    let number = unsafe { clock.as_ref() }.map_or(BEST, |clock| clock.kind);
     let kind = kind(number).ok().flatten().unwrap_or(ClockKind::MonotonicRaw);
     // The counter is read inline in the header only, so a counter clock falls back to a kernel clock here.
     kind.id().or(ClockKind::MonotonicRaw.id()).and_then(|id| read(id).ok()).unwrap_or(0)
-}
-
-impl VelClock {
-    /// The kind it was opened with.
-    pub(crate) fn number(&self) -> c_int {
-        self.kind
-    }
 }
 
 #[cfg(test)]

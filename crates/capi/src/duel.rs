@@ -1,7 +1,7 @@
 //! Duels: two operations of the calling program, compared by turns.
 
 use crate::clock;
-use crate::error::{failed, handed_out, none, object, shared, taken_back};
+use crate::error::{handed_out, none, object, put, shared};
 use crate::recorder::{NO_OPERATION, Operation};
 use crate::series::VelSeries;
 use crate::suite::{batching, seconds};
@@ -88,25 +88,13 @@ pub unsafe extern "C" fn vel_duel_run(
     held.map_or_else(none, handed_out)
 }
 
-/// The number of rounds.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_duel_rounds(duel: *const Duel) -> usize {
-    // SAFETY: by the header, `duel` is null or a live object that no other thread uses.
-    unsafe { shared(duel) }.map_or(0, Duel::len)
-}
-
 /// The times of one round.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_duel_round(duel: *const Duel, index: usize, times_ns: *mut [f64; 3]) -> c_int {
     // SAFETY: by the header, `duel` and `times_ns` are null or live objects that no other thread uses.
     let (Some(duel), Some(place)) = (unsafe { (shared(duel), object(times_ns)) }) else { return -1 };
-    match duel.round(index) {
-        Some(times) => {
-            *place = times;
-            0
-        }
-        None => failed(format!("round {index}: there are {}, counted from 0", duel.len())),
-    }
+    let none = || format!("round {index}: there are {}, counted from 0", duel.len());
+    put(place, duel.round(index).ok_or_else(none))
 }
 
 /// Compares B with A, with the control.
@@ -114,25 +102,20 @@ pub unsafe extern "C" fn vel_duel_round(duel: *const Duel, index: usize, times_n
 pub unsafe extern "C" fn vel_duel_compare(duel: *const Duel, comparison: *mut VelComparison) -> c_int {
     // SAFETY: by the header, `duel` and `comparison` are null or live objects that no other thread uses.
     let (Some(duel), Some(place)) = (unsafe { (shared(duel), object(comparison)) }) else { return -1 };
-    match duel.compare(&Options::default()) {
-        Ok(found) => {
-            *place = VelComparison {
-                rounds: found.rounds as u64,
-                ratio: found.headline.ratio.into(),
-                control: found.headline.control.into(),
-                direction: match found.direction() {
-                    Direction::Less => -1,
-                    Direction::NotShown => 0,
-                    Direction::More => 1,
-                },
-                a: found.a.into(),
-                b: found.b.into(),
-                reserved: 0,
-            };
-            0
-        }
-        Err(why) => failed(why),
-    }
+    let compared = duel.compare(&Options::default()).map(|found| VelComparison {
+        rounds: found.rounds as u64,
+        ratio: found.headline.ratio.into(),
+        control: found.headline.control.into(),
+        direction: match found.direction() {
+            Direction::Less => -1,
+            Direction::NotShown => 0,
+            Direction::More => 1,
+        },
+        a: found.a.into(),
+        b: found.b.into(),
+        reserved: 0,
+    });
+    put(place, compared)
 }
 
 /// The observations of one arm.
@@ -150,9 +133,12 @@ pub unsafe extern "C" fn vel_duel_series(
     }
 }
 
-/// Frees the duel.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_duel_free(duel: *mut Duel) {
-    // SAFETY: by the header, `duel` is null, or was made by this library and not freed before.
-    drop(unsafe { taken_back(duel) });
+reads! {
+    /// The number of rounds.
+    vel_duel_rounds(Duel) -> usize: 0, Duel::len;
+}
+
+frees! {
+    /// Frees the duel.
+    vel_duel_free(Duel);
 }

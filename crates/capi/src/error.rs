@@ -26,6 +26,17 @@ pub(crate) fn none<T>(why: impl Display) -> *mut T {
     std::ptr::null_mut()
 }
 
+/// Writes the found value to its place and returns 0; stores the reason without a value.
+pub(crate) fn put<T>(place: &mut T, found: Result<T, impl Display>) -> c_int {
+    match found {
+        Ok(value) => {
+            *place = value;
+            0
+        }
+        Err(why) => failed(why),
+    }
+}
+
 /// The object at `pointer`. Null is stored as the thread's last error.
 ///
 /// # Safety

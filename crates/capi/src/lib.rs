@@ -25,6 +25,30 @@
     reason = "the header says what each function may be given; C has no other place"
 )]
 
+/// Functions that read one object: a result for null, and the function that reads it.
+macro_rules! reads {
+    ($($(#[$doc:meta])* $name:ident($object:ty) -> $result:ty: $null:expr, $read:expr;)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(object: *const $object) -> $result {
+            // SAFETY: by the header, `object` is null or a live object that no other thread uses.
+            unsafe { $crate::error::shared(object) }.map_or($null, $read)
+        }
+    )*};
+}
+
+/// Functions that free an object.
+macro_rules! frees {
+    ($($(#[$doc:meta])* $name:ident($object:ty);)*) => {$(
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(object: *mut $object) {
+            // SAFETY: by the header, `object` is null, or was made by this library and not freed before.
+            drop(unsafe { $crate::error::taken_back(object) });
+        }
+    )*};
+}
+
 pub mod clock;
 pub mod duel;
 pub mod error;

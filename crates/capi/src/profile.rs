@@ -1,6 +1,6 @@
 //! Profiles: times by the part of the program in which they were spent.
 
-use crate::error::{failed, handed_out, none, object, shared, taken_back};
+use crate::error::{handed_out, none, object, put, shared, taken_back};
 use std::ffi::{CString, c_char, c_int};
 use std::ptr::{null, null_mut};
 use vellum_timing::profile::{self, HZ, Profile, ProfileOptions, Profiler, Scope};
@@ -82,13 +82,6 @@ pub unsafe extern "C" fn vel_profile_totals(
     }
 }
 
-/// The number of symbols.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_profile_count(profile: *const VelProfile) -> usize {
-    // SAFETY: by the header, `profile` is null or a live object that no other thread uses.
-    unsafe { shared(profile) }.map_or(0, |profile| profile.names.len())
-}
-
 /// The row with this index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_profile_get(
@@ -101,33 +94,26 @@ pub unsafe extern "C" fn vel_profile_get(
     else {
         return -1;
     };
-    match profile.rows.get(index).zip(names.get(index)) {
-        Some((row, [symbol, module])) => {
-            *place = VelProfileRow {
-                symbol: symbol.as_ptr(),
-                module: module.as_ptr(),
-                in_kernel: c_int::from(row.in_kernel),
-                reserved: 0,
-                samples: row.samples,
-                ms: row.ms,
-                percent: row.percent,
-            };
-            0
-        }
-        None => failed(format!("row {index}: there are {}, counted from 0", names.len())),
-    }
+    let found = profile.rows.get(index).zip(names.get(index)).map(|(row, [symbol, module])| VelProfileRow {
+        symbol: symbol.as_ptr(),
+        module: module.as_ptr(),
+        in_kernel: c_int::from(row.in_kernel),
+        reserved: 0,
+        samples: row.samples,
+        ms: row.ms,
+        percent: row.percent,
+    });
+    put(place, found.ok_or_else(|| format!("row {index}: there are {}, counted from 0", names.len())))
 }
 
-/// The table as text.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_profile_text(profile: *const VelProfile) -> *const c_char {
-    // SAFETY: by the header, `profile` is null or a live object that no other thread uses.
-    unsafe { shared(profile) }.map_or(null(), |profile| profile.text.as_ptr())
+reads! {
+    /// The number of symbols.
+    vel_profile_count(VelProfile) -> usize: 0, |profile| profile.names.len();
+    /// The table as text.
+    vel_profile_text(VelProfile) -> *const c_char: null(), |profile| profile.text.as_ptr();
 }
 
-/// Frees the profile.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_profile_free(profile: *mut VelProfile) {
-    // SAFETY: by the header, `profile` is null, or was made by this library and not freed before.
-    drop(unsafe { taken_back(profile) });
+frees! {
+    /// Frees the profile.
+    vel_profile_free(VelProfile);
 }

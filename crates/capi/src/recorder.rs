@@ -77,20 +77,6 @@ pub unsafe extern "C" fn vel_recorder_repeat(
     0
 }
 
-/// The number of observations so far.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_recorder_count(recorder: *const Recorder) -> usize {
-    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
-    unsafe { shared(recorder) }.map_or(0, Recorder::count)
-}
-
-/// The number of observations lost for lack of room.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_recorder_lost(recorder: *const Recorder) -> u64 {
-    // SAFETY: by the header, `recorder` is null or a live object that no other thread uses.
-    unsafe { shared(recorder) }.map_or(0, Recorder::lost)
-}
-
 /// Turns the observations into a series, and frees the recorder.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_recorder_finish(recorder: *mut Recorder, name: *const c_char) -> *mut VelSeries {
@@ -105,9 +91,14 @@ pub unsafe extern "C" fn vel_recorder_finish(recorder: *mut Recorder, name: *con
     }
 }
 
-/// Frees the recorder.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_recorder_free(recorder: *mut Recorder) {
-    // SAFETY: by the header, `recorder` is null, or was made by this library and not freed before.
-    drop(unsafe { taken_back(recorder) });
+reads! {
+    /// The number of observations so far.
+    vel_recorder_count(Recorder) -> usize: 0, Recorder::count;
+    /// The number of observations lost for lack of room.
+    vel_recorder_lost(Recorder) -> u64: 0, Recorder::lost;
+}
+
+frees! {
+    /// Frees the recorder.
+    vel_recorder_free(Recorder);
 }

@@ -1,7 +1,7 @@
 //! Samples: lists of numbers, their statistics, and the base that is subtracted from timings.
 
 use crate::clock::{VelClock, open};
-use crate::error::{failed, handed_out, object, shared, taken_back};
+use crate::error::{failed, handed_out, none, object, put, shared};
 use std::ffi::c_int;
 use std::ptr::null;
 use vellum_measure::{Base, Sample, Stat};
@@ -55,13 +55,8 @@ const CAPACITY_MAX: usize = 1 << 24;
 
 /// Writes `stat` to `place`; an error without it.
 pub(crate) fn put_stat(stat: Option<Stat>, place: &mut VelStat) -> c_int {
-    match stat {
-        Some(stat) => {
-            *place = stat.into();
-            0
-        }
-        None => failed("no figures: there are no values, or one of them is not a finite number"),
-    }
+    let why = "no figures: there are no values, or one of them is not a finite number";
+    put(place, stat.map(VelStat::from).ok_or(why))
 }
 
 /// An empty sample. At most room for 16,777,216 values is reserved at once; more is allocated as needed.
@@ -69,8 +64,7 @@ pub(crate) fn put_stat(stat: Option<Stat>, place: &mut VelStat) -> c_int {
 pub extern "C" fn vel_sample_new(capacity: usize) -> *mut Sample {
     // Reserved first as a test: a failed allocation inside `Sample` would end the program.
     if Vec::<f64>::new().try_reserve_exact(capacity.min(CAPACITY_MAX)).is_err() {
-        failed("no memory for a sample: make it smaller, or raise the limit on memory (ulimit -v)");
-        return std::ptr::null_mut();
+        return none("no memory for a sample: make it smaller, or raise the limit on memory (ulimit -v)");
     }
     handed_out(Sample::new(capacity.min(CAPACITY_MAX)))
 }
@@ -101,13 +95,6 @@ pub unsafe extern "C" fn vel_sample_stat(sample: *const Sample, stat: *mut VelSt
     put_stat(sample.stat(), place)
 }
 
-/// Frees the sample.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_sample_free(sample: *mut Sample) {
-    // SAFETY: by the header, `sample` is null, or was made by this library and not freed before.
-    drop(unsafe { taken_back(sample) });
-}
-
 /// Measures the base: times an empty operation.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_measure_base(
@@ -121,7 +108,7 @@ pub unsafe extern "C" fn vel_measure_base(
     else {
         return -1;
     };
-    let measured = open(clock.number()).and_then(|clock| measure_base_on(&clock, n));
+    let measured = open(clock.kind).and_then(|clock| measure_base_on(&clock, n));
     let series = match measured {
         Ok(series) => series,
         Err(why) => return failed(why),
@@ -141,4 +128,9 @@ pub unsafe extern "C" fn vel_batch_for(base: *const VelBase, operation_ns: f64) 
     // SAFETY: by the header, `base` is null or a live object that no other thread uses.
     let Some(base) = (unsafe { shared(base) }) else { return 1 };
     Base::from(base).batch_for(operation_ns).unwrap_or(1)
+}
+
+frees! {
+    /// Frees the sample.
+    vel_sample_free(Sample);
 }

@@ -1,6 +1,6 @@
 //! Series: the observations of one operation, in order.
 
-use crate::error::{failed, object, shared, taken_back};
+use crate::error::{failed, object, put, shared};
 use crate::sample::{VelBase, VelStat, put_stat};
 use std::ffi::{CString, c_char, c_int};
 use std::fs::File;
@@ -50,20 +50,6 @@ impl From<&Observation> for VelObservation {
     }
 }
 
-/// The name of a series.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_series_name(series: *const VelSeries) -> *const c_char {
-    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
-    unsafe { shared(series) }.map_or(null(), |series| series.name.as_ptr())
-}
-
-/// The number of observations.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_series_count(series: *const VelSeries) -> usize {
-    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
-    unsafe { shared(series) }.map_or(0, |series| series.series.observations.len())
-}
-
 /// The observation with this index.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_series_get(
@@ -74,20 +60,8 @@ pub unsafe extern "C" fn vel_series_get(
     // SAFETY: by the header, `series` and `observation` are null or live objects that no other thread uses.
     let (Some(series), Some(place)) = (unsafe { (shared(series), object(observation)) }) else { return -1 };
     let observations = &series.series.observations;
-    match observations.get(index) {
-        Some(one) => {
-            *place = one.into();
-            0
-        }
-        None => failed(format!("observation {index}: there are {}, counted from 0", observations.len())),
-    }
-}
-
-/// The number of operations per observation.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_series_batch(series: *const VelSeries) -> u64 {
-    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
-    unsafe { shared(series) }.map_or(0, |series| series.series.batch)
+    let none = || format!("observation {index}: there are {}, counted from 0", observations.len());
+    put(place, observations.get(index).map(VelObservation::from).ok_or_else(none))
 }
 
 /// The base: the time of an empty operation.
@@ -95,13 +69,7 @@ pub unsafe extern "C" fn vel_series_batch(series: *const VelSeries) -> u64 {
 pub unsafe extern "C" fn vel_series_base(series: *const VelSeries, base: *mut VelBase) -> c_int {
     // SAFETY: by the header, `series` and `base` are null or live objects that no other thread uses.
     let (Some(series), Some(place)) = (unsafe { (shared(series), object(base)) }) else { return -1 };
-    match &series.series.base {
-        Some(base) => {
-            *place = base.into();
-            0
-        }
-        None => failed("this series has no base"),
-    }
+    put(place, series.series.base.as_ref().map(VelBase::from).ok_or("this series has no base"))
 }
 
 /// The statistics per operation.
@@ -110,13 +78,6 @@ pub unsafe extern "C" fn vel_series_stat(series: *const VelSeries, stat: *mut Ve
     // SAFETY: by the header, `series` and `stat` are null or live objects that no other thread uses.
     let (Some(series), Some(place)) = (unsafe { (shared(series), object(stat)) }) else { return -1 };
     put_stat(series.series.stat(), place)
-}
-
-/// The number of marks during the observations.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_series_mark_count(series: *const VelSeries) -> usize {
-    // SAFETY: by the header, `series` is null or a live object that no other thread uses.
-    unsafe { shared(series) }.map_or(0, |series| series.series.marks.len())
 }
 
 /// Writes the series to a file or to standard output.
@@ -173,9 +134,18 @@ fn write(series: &Series, format: Format, out: impl Write) -> Result<(), String>
     written.and_then(|()| out.flush().map_err(|why| why.to_string()))
 }
 
-/// Frees the series.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_series_free(series: *mut VelSeries) {
-    // SAFETY: by the header, `series` is null, or was made by this library and not freed before.
-    drop(unsafe { taken_back(series) });
+reads! {
+    /// The name of a series.
+    vel_series_name(VelSeries) -> *const c_char: null(), |series| series.name.as_ptr();
+    /// The number of observations.
+    vel_series_count(VelSeries) -> usize: 0, |series| series.series.observations.len();
+    /// The number of operations per observation.
+    vel_series_batch(VelSeries) -> u64: 0, |series| series.series.batch;
+    /// The number of marks during the observations.
+    vel_series_mark_count(VelSeries) -> usize: 0, |series| series.series.marks.len();
+}
+
+frees! {
+    /// Frees the series.
+    vel_series_free(VelSeries);
 }

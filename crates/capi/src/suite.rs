@@ -1,7 +1,7 @@
 //! Suites: several operations, timed together and reported together.
 
 use crate::clock;
-use crate::error::{failed, handed_out, none, object, shared, taken_back};
+use crate::error::{failed, handed_out, none, object, shared};
 use crate::recorder::{NO_OPERATION, Operation, detail};
 use crate::series::VelSeries;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -115,27 +115,6 @@ pub unsafe extern "C" fn vel_suite_run(
     }
 }
 
-/// Frees the suite.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_suite_free(suite: *mut Suite<'static>) {
-    // SAFETY: by the header, `suite` is null, or was made by this library and not freed before.
-    drop(unsafe { taken_back(suite) });
-}
-
-/// The timings of an empty operation.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_ran_base(ran: *const VelRan) -> *const VelSeries {
-    // SAFETY: by the header, `ran` is null or a live object that no other thread uses.
-    unsafe { shared(ran) }.map_or(null(), |ran| &raw const ran.base)
-}
-
-/// The number of cases that ran.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_ran_count(ran: *const VelRan) -> usize {
-    // SAFETY: by the header, `ran` is null or a live object that no other thread uses.
-    unsafe { shared(ran) }.map_or(0, |ran| ran.outcomes.len())
-}
-
 /// The series of a case; null if the case was refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_ran_series(ran: *const VelRan, index: usize) -> *const VelSeries {
@@ -152,9 +131,16 @@ pub unsafe extern "C" fn vel_ran_refusal(ran: *const VelRan, index: usize) -> *c
     outcome.and_then(|outcome| outcome.as_ref().err()).map_or(null(), |why| why.as_ptr())
 }
 
-/// Frees the results of a suite.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn vel_ran_free(ran: *mut VelRan) {
-    // SAFETY: by the header, `ran` is null, or was made by this library and not freed before.
-    drop(unsafe { taken_back(ran) });
+reads! {
+    /// The timings of an empty operation.
+    vel_ran_base(VelRan) -> *const VelSeries: null(), |ran| &raw const ran.base;
+    /// The number of cases that ran.
+    vel_ran_count(VelRan) -> usize: 0, |ran| ran.outcomes.len();
+}
+
+frees! {
+    /// Frees the suite.
+    vel_suite_free(Suite<'static>);
+    /// Frees the results of a suite.
+    vel_ran_free(VelRan);
 }
