@@ -45,7 +45,7 @@ struct Options {
     /// Write every run and every line to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Only this section (large, growth, relocate, batch, idle, small), or the cells whose names contain
+    /// Only this section (large, growth, idle, small), or the cells whose names contain
     /// this. These sections run only if named: timing, watch, govern, pager, numpy, lent, hardened, gc, heap,
     /// programs, advice
     #[arg(long, value_name = "NAME")]

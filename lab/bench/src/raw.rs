@@ -24,13 +24,6 @@ pub(crate) fn malloc(bytes: usize) -> *mut u8 {
     given("malloc", bytes, unsafe { libc::malloc(bytes) })
 }
 
-/// A block of `bytes` at a multiple of `align`.
-#[inline(always)]
-pub(crate) fn aligned(align: usize, bytes: usize) -> *mut u8 {
-    // SAFETY: memalign has no precondition beyond a power of two, which all callers pass as a constant.
-    given("memalign", bytes, unsafe { libc::memalign(align, bytes) })
-}
-
 /// The block `p`, with its contents, at the new size.
 ///
 /// # Safety

@@ -5,7 +5,7 @@
 //! [`Failure::Lacks`].
 
 use crate::work::Failure;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_void};
 
 /// Finds a function of the preloaded library, by the program's search order.
 fn find(name: &'static CStr) -> Result<*mut c_void, Failure> {
@@ -15,55 +15,6 @@ fn find(name: &'static CStr) -> Result<*mut c_void, Failure> {
         return Err(Failure::Lacks(name.to_str().unwrap_or("such function")));
     }
     Ok(symbol)
-}
-
-pub(crate) fn has_collector() -> Result<(), Failure> {
-    find(c"vel_gc_init").map(drop)
-}
-
-type RelocateFn = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
-type SwapFn = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
-
-/// `vel_relocate`: moves a block to another address.
-#[derive(Clone, Copy)]
-pub(crate) struct Relocate(RelocateFn);
-
-impl Relocate {
-    pub(crate) fn find() -> Result<Self, Failure> {
-        // SAFETY: vellum.h declares this function with this type.
-        find(c"vel_relocate")
-            .map(|symbol| Self(unsafe { std::mem::transmute::<*mut c_void, RelocateFn>(symbol) }))
-    }
-
-    /// The block's new address, a multiple of `align`; null if it was not moved.
-    ///
-    /// # Safety
-    /// `block` is a live block; the old address is dead afterwards, unless null is returned.
-    pub(crate) unsafe fn call(self, block: *mut u8, align: usize) -> *mut u8 {
-        // SAFETY: `find` checked the function's address; `block` is live by this function's `# Safety`.
-        unsafe { (self.0)(block.cast(), align).cast() }
-    }
-}
-
-/// `vel_swap`: exchanges the contents of two blocks of the same length.
-#[derive(Clone, Copy)]
-pub(crate) struct Swap(SwapFn);
-
-impl Swap {
-    pub(crate) fn find() -> Result<Self, Failure> {
-        // SAFETY: vellum.h declares this function with this type.
-        find(c"vel_swap").map(|symbol| Self(unsafe { std::mem::transmute::<*mut c_void, SwapFn>(symbol) }))
-    }
-
-    /// Whether the contents were exchanged.
-    ///
-    /// # Safety
-    /// Both are live blocks of the same length.
-    pub(crate) unsafe fn call(self, one: *mut u8, other: *mut u8) -> bool {
-        // SAFETY: `find` checked the function's address; both blocks are live and of one length by this
-        // function's `# Safety`.
-        unsafe { (self.0)(one.cast(), other.cast()) == 0 }
-    }
 }
 
 type MallocBatch = unsafe extern "C" fn(usize, usize, *mut *mut c_void) -> usize;

@@ -1,12 +1,11 @@
 //! Section `gc`: Vellum's collector against libgc, in the programs of `lab/papers/clients/`.
 //!
 //! The other sections measure malloc; this section measures garbage collection. The programs are those of
-//! `vellum papers smith`, built by the same [`Workshop`], and three small ones. Each cell is one program in
-//! one heap. Its arms are the collectors: libgc and each of Vellum's plans, all of them twice for the
-//! controls.
+//! `vellum papers smith`, which measures the larger ones, built by the same [`Workshop`]. Each cell is one
+//! program. Its arms are the collectors: libgc and each of Vellum's plans, all of them twice for the controls.
 //!
 //! ```text
-//! Workshop ──▶ cells: short, trees, lists, whole heaps, the drop-in library, the eight clients
+//! Workshop ──▶ cells: short, trees, lists, whole heaps, slices, markers
 //!    ──▶ Campaign ──▶ sheets ──▶ tables, with a target for each judged plan
 //! ```
 //!
@@ -14,7 +13,6 @@
 //! marker. Most users of libgc call `GC_MALLOC` instead; libgc called that way has its own column, which is
 //! not judged. The section runs only if named (`--only gc`, or a cell of it).
 
-mod drop_in;
 mod parallel;
 mod slices;
 mod ways;
@@ -24,7 +22,7 @@ use crate::target::{Against, twin};
 use crate::{Arm, Cell, Line, Table, Target, Unit};
 use std::path::Path;
 use vellum_campaign::Missing;
-use vellum_papers::smith::{self, Build, CLIENTS, Collector, Workshop, WorkshopError};
+use vellum_papers::smith::{self, Build, Collector, Workshop, WorkshopError};
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "gc";
@@ -45,15 +43,14 @@ const LIVE_OBJECT: &str = "live_object_ns";
 const OBJECTS_MAX: f64 = 0.5;
 /// … time of small programs, …
 const SMALL_MAX: f64 = 0.65;
-/// … memory, and time of each client.
+/// … and memory.
 const LEVEL: f64 = 1.0;
 /// After nine tenths of the heap have died: bound of resident memory, as a multiple of the live bytes, and …
 const RESIDENT_MAX: f64 = 1.2;
 /// … the additional bytes of every process.
 const RESIDENT_PLUS: f64 = 4.0 * 1048576.0;
-/// The judged plans, with the bound of their time over libgc's for all clients together. The generational
-/// plan is measured where memory is short (`vellum papers cooper`).
-const JUDGED: [(smith::Plan, f64); 2] = [(smith::Plan::MarkSweep, 0.75), (smith::Plan::MostlyCopying, 0.6)];
+/// The judged plans. The generational plan is measured where memory is short (`vellum papers cooper`).
+const JUDGED: [smith::Plan; 2] = [smith::Plan::MarkSweep, smith::Plan::MostlyCopying];
 
 /// A small program: its cell, its file, its words, and whether the arm [`CALLED`] is of interest.
 struct Small {
@@ -112,15 +109,6 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     if wanted(parallel::CELL) {
         cells.push(parallel::prepare(&mut workshop, &here, &scale, plan.rounds));
     }
-    for (name, client, words) in drop_in::CELLS.into_iter().filter(|(name, ..)| wanted(name)) {
-        let words: Vec<&str> = words.iter().copied().chain([scale.as_str()]).collect();
-        cells.push(drop_in::prepare(name, client, &words, &mut workshop, library, plan.rounds));
-    }
-    for client in CLIENTS.iter().filter(|client| wanted(client.name)) {
-        let heap = format!("heap={}", client.heap_mib);
-        let arms = arms(&mut workshop, &here, client.name, &[&scale, &heap]);
-        cells.push(cell(client.name, arms, plan.rounds));
-    }
     Ok(Prepared { section: Section { name: SECTION, cells, tables: tables() }, missing, _workshop: workshop })
 }
 
@@ -128,7 +116,7 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
 fn tables() -> Vec<Table> {
     let against = || Against::Arm(Collector::Libgc.name());
     let each = |cell: &str, what: &str, target: Target| -> Vec<Line> {
-        let line = |(plan, _)| {
+        let line = |plan| {
             let own = Collector::Vellum(plan).name();
             Line { label: format!("{what}, {own}"), cell: name(cell), target: Some(target.clone().of(own)) }
         };
@@ -138,13 +126,6 @@ fn tables() -> Vec<Table> {
         let lines = rows.iter().flat_map(|(cell, what)| each(cell, what, Target::at_most(most, against())));
         table(&format!("Collectors: {title}"), metric, unit, lines.collect())
     };
-    let clients = CLIENTS.iter().flat_map(|client| {
-        let what = format!("{}, {} MiB", client.title, client.heap_mib);
-        each(client.name, &what, Target::at_most(LEVEL, against()))
-    });
-    let mut clients = table("Collectors: clients, CPU time", CPU, Unit::Millis, clients.collect());
-    let mean = |(plan, most)| Target::at_most(most, against()).of(Collector::Vellum(plan).name());
-    clients.means = JUDGED.map(mean).to_vec();
     let fallen = Target::at_most(RESIDENT_MAX, Against::Figure("live_bytes", RESIDENT_PLUS / RESIDENT_MAX));
     let fallen = each("fall", "nine tenths of the heap died", fallen);
     let (short_16, short_64) =
@@ -157,24 +138,15 @@ fn tables() -> Vec<Table> {
         of("CPU time", CPU, Unit::Millis, SMALL_MAX, &[trees, lists]),
         of("peak memory", PEAK, Unit::Mebibytes, LEVEL, &[short_16, short_64, trees, lists]),
         table("Collectors: resident memory", "resident_bytes", Unit::Mebibytes, fallen),
-        clients,
     ];
-    tables.extend(slices::tables().into_iter().chain(parallel::tables()).chain(drop_in::tables()));
+    tables.extend(slices::tables().into_iter().chain(parallel::tables()));
     tables
 }
 
 /// The names of all cells, for `--list`.
 #[must_use]
 pub fn names() -> Vec<String> {
-    let clients = CLIENTS.iter().map(|client| client.name);
-    SMALL
-        .iter()
-        .map(|small| small.cell)
-        .chain([slices::CELL, parallel::CELL])
-        .chain(drop_in::CELLS.iter().map(|(name, ..)| *name))
-        .chain(clients)
-        .map(name)
-        .collect()
+    SMALL.iter().map(|small| small.cell).chain([slices::CELL, parallel::CELL]).map(name).collect()
 }
 
 fn name(cell: &str) -> String {

@@ -4,7 +4,6 @@
 //! second arm of glibc and one of Vellum, the controls. `quick` has the same lines with fewer sizes and
 //! shorter runs.
 
-mod batch;
 pub mod govern;
 mod growth;
 pub mod hardened;
@@ -13,7 +12,6 @@ mod large;
 pub mod lent;
 pub mod numpy;
 pub mod pager;
-mod relocate;
 pub mod small;
 pub mod watch;
 
@@ -78,14 +76,7 @@ const GIB: usize = 1 << 30;
 /// All sections, in the order of the tables.
 #[must_use]
 pub fn suite(plan: &Plan) -> Vec<Section> {
-    vec![
-        large::section(plan),
-        growth::section(plan),
-        relocate::section(plan),
-        batch::section(plan),
-        idle::section(plan),
-        small::section(plan),
-    ]
+    vec![large::section(plan), growth::section(plan), idle::section(plan), small::section(plan)]
 }
 
 impl Plan {
@@ -177,6 +168,11 @@ pub(crate) fn table(title: &str, metric: &'static str, unit: Unit, lines: Vec<Li
 /// The target for peak memory of programs with large blocks.
 fn large_peak() -> Target {
     Target::at_most(LARGE_PEAK, Against::Arm(peer::GLIBC)).or_within(LARGE_PEAK_PLUS)
+}
+
+/// The target for peak memory of programs with small blocks.
+fn leaner() -> Target {
+    Target::at_most(1.0, Against::Least(&[peer::MIMALLOC3, peer::JEMALLOC]))
 }
 
 /// `256K`, `1G`: a size in a cell's name.

@@ -5,11 +5,8 @@
 //! (root). In *vellum* the block has as many bytes of frames, and a store on the same file system. Each
 //! column has a second arm as its control.
 //!
-//! - A second cell measures the cost of paging while there are enough frames. Both columns are Vellum's
-//!   library, without frames in *glibc* and with frames in *vellum*.
-//! - Two cells run collected programs, the compiler and the sort of the paper of 1992 (Cooper et al.), with
-//!   live data of nine tenths of the memory. Both columns use Vellum's collector, paged by the kernel in
-//!   *glibc* and by Vellum in *vellum*.
+//! A second cell measures the cost of paging while there are enough frames. Both columns are Vellum's
+//! library, without frames in *glibc* and with frames in *vellum*.
 
 use super::{MIB, Plan, Section, line, size, table, tag};
 use crate::target::{Against, Target, twin};
@@ -33,12 +30,6 @@ const SCAN: f64 = 0.5;
 const FITS: f64 = 1.02;
 /// The part of the frames that the program needs, in quarters.
 const FITS_QUARTERS: usize = 3;
-/// Goal: with the same device and memory, a collected program on Vellum's pager at least 1.5 times as fast as
-/// on the kernel's swap.
-const COLLECTED: f64 = 1.0 / 1.5;
-/// Its memory in MiB, and its share of the full work, in percent.
-const COLLECTED_MIB: usize = 24;
-const COLLECTED_SCALE: (usize, usize) = (50, 10);
 /// Goal: no slower than the kernel.
 const KERNEL: f64 = 1.0;
 
@@ -80,47 +71,7 @@ pub fn section(plan: &Plan) -> Section {
         one("the same, wall time", "write_ns", KERNEL),
     ];
     let (fits, more) = fits(plan);
-    let (collected, last) = collected(plan);
-    Section {
-        name: PAGER,
-        cells: [cell, fits].into_iter().chain(collected).collect(),
-        tables: tables.into_iter().chain(more).chain(last).collect(),
-    }
-}
-
-/// Collected programs, paged by the kernel and by Vellum.
-fn collected(plan: &Plan) -> ([Cell; 2], [Table; 2]) {
-    let cell = |client: usize, name: &str| {
-        let mut arms = Vec::new();
-        if let Some(vellum) = plan.roster.get(peer::VELLUM) {
-            let scale = plan.pick(COLLECTED_SCALE.0, COLLECTED_SCALE.1);
-            for (column, kernel) in [(peer::GLIBC, 1), (peer::VELLUM, 0)] {
-                let params =
-                    [("client", client), ("memory", COLLECTED_MIB), ("scale", scale), ("kernel", kernel)];
-                for label in [column.to_owned(), twin(column)] {
-                    arms.push(Arm { label, launch: plan.launch(vellum, "collected", &params) });
-                }
-            }
-        }
-        Cell {
-            name: format!("{PAGER}-{name}"),
-            prepare: None,
-            arms,
-            rounds: plan.few_rounds(),
-            together: false,
-        }
-    };
-    let cells = [cell(0, "compiler"), cell(1, "sort")];
-    let one = |title: &str, metric, target: Option<f64>| {
-        let target = || target.map(|most| Target::at_most(most, Against::Arm(peer::GLIBC)));
-        let lines = cells.iter().map(|cell| line(cell.name.clone(), cell, target()));
-        table(&format!("Paging: {title}"), metric, Unit::Millis, lines.collect())
-    };
-    let tables = [
-        one("a collected program, beside the kernel's swap (glibc), wall time", "wall_ns", Some(COLLECTED)),
-        one("the same, CPU time", "cpu_ns", None),
-    ];
-    (cells, tables)
+    Section { name: PAGER, cells: vec![cell, fits], tables: tables.into_iter().chain(more).collect() }
 }
 
 /// The cost of paging while there are enough frames.

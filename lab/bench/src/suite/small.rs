@@ -5,8 +5,7 @@
 //! so that CPU times compare. Departure: larson, xmalloc-test, rptest and glibc-thread run for a fixed time
 //! and are left out.
 
-use super::batch::leaner;
-use super::{NO_SLOWER, Plan, Section, large_peak, line, table};
+use super::{NO_SLOWER, Plan, Section, large_peak, leaner, line, table};
 use crate::target::{Against, Target};
 use crate::{Cell, Launch, Missing, Peer, Unit, peer};
 use std::path::{Path, PathBuf};

@@ -3,16 +3,13 @@
 //! Each is a function from parameters to figures that checks its own results: blocks keep their stamps, pages
 //! their contents. Each can be made as small as a few milliseconds; the tests run them in this size.
 
-mod batch;
 mod cold;
-mod collected;
 mod fits;
 mod govern;
 mod growth;
 mod idle;
 mod large;
 mod paged;
-mod relocate;
 mod watch;
 
 use crate::Metrics;
@@ -100,17 +97,11 @@ pub const WORKLOADS: &[Workload] = &[
     workload("doubling", &["bytes=1048576", "loops=2"], growth::doubling),
     workload("steps", &["bytes=1048576", "loops=2"], growth::steps),
     workload("interleaved", &["bytes=1048576", "loops=2"], growth::interleaved),
-    workload("relocate", &["bytes=2097152", "moves=2"], relocate::relocate),
-    workload("swap", &["bytes=2097152", "moves=2"], relocate::swap),
-    workload("copy", &["bytes=2097152", "moves=2"], relocate::copy),
-    workload("nodes", &["nodes=5000", "loops=2"], batch::one_by_one),
-    workload("nodes-batch", &["nodes=5000", "loops=2", "chunk=700"], batch::batched),
     workload("idle-small", &["bytes=1048576", "live=262144", "idle_ms=5"], idle::small),
     workload("idle-large", &["bytes=4194304", "live=1048576", "idle_ms=5"], idle::large),
     workload("idle-sparse", &["bytes=1048576", "idle_ms=5"], idle::sparse),
     workload("idle-nodes", &["bytes=1048576", "live=262144", "idle_ms=5"], idle::nodes),
     workload("paged", &["frames=1048576", "times=2", "touches=50"], paged::run),
-    workload("collected", &["memory=3", "scale=5"], collected::run),
     workload("fits", &["bytes=1048576"], fits::run),
     workload("watched", &["bytes=1048576", "touches=100000", "watch=1"], watch::run),
     workload("governed", &["bytes=1048576", "touches=100000", "govern=1"], watch::run),
