@@ -39,9 +39,6 @@
  *     slice=US          collect in slices of US microseconds, 0: in one pause. Given either way, the CPU time of every pause
  *                       is measured, which costs some time of its own
  *
- *     shallow=0|1       1: collects where the stack is shallow, before the heap is full if need be; only Vellum. Given either way, it is looked
- *                       at how deep the stack is at each collection and what lives after it
- *
  *     markers=N         threads that mark at once (default 1: collectors are compared by what one thread does)
  *
  * Objects may move: no client keeps an address anywhere but in pointers, or computes with one.
@@ -73,9 +70,6 @@ static unsigned heap_markers = 1;
 /* The length of a slice in microseconds, and whether pauses are looked at. */
 static unsigned heap_slice_us;
 static int heap_watches;
-/* Whether to collect where the stack is shallow, and whether the stack is looked at. */
-static unsigned heap_shallow;
-static int heap_watches_stack;
 
 /* Says what is wrong and ends the program: a client that goes on after that proves nothing. */
 static inline void heap_fail(const char *what) {
@@ -240,14 +234,12 @@ static inline void heap_begin(int argc, char **argv) {
             heap_demand(heap_markers > 0, "markers=N is at least one");
         else if (sscanf(argv[i], "slice=%u", &heap_slice_us) == 1)
             heap_watches = 1;
-        else if (sscanf(argv[i], "shallow=%u", &heap_shallow) == 1)
-            heap_watches_stack = 1;
 #ifdef HEAP_PROFILE
         else if (!strncmp(argv[i], "live=", 5))
             heap_live_every = strtoull(argv[i] + 5, NULL, 10) << 10;
 #endif
         else if (!strchr(argv[i], '='))
-            heap_fail("words are scale=PERCENT heap=MIB plan=NAME after=WHAT slice=US shallow=0|1 markers=N");
+            heap_fail("words are scale=PERCENT heap=MIB plan=NAME after=WHAT slice=US markers=N");
     }
     heap_open();
     heap_begun_cpu = heap_now(CLOCK_PROCESS_CPUTIME_ID);

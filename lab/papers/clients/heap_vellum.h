@@ -24,7 +24,7 @@ static uint64_t heap_paused(void) {
 
 /* After each collection, what it found alive. Looked at as a new object is made: collections run in the middle of that. */
 static heap_figures heap_is;
-static uint64_t heap_collections_seen, heap_allocated_before;
+static uint64_t heap_collections_seen;
 
 static inline void heap_look(void) {
     struct vel_gc_stats stats;
@@ -32,7 +32,6 @@ static inline void heap_look(void) {
     if (stats.collections == heap_collections_seen)
         return;
     heap_collections_seen = stats.collections;
-    heap_allocated_before = stats.allocated_bytes;
     heap_is.live_samples++;
     heap_is.live_objects += stats.marked_objects_last;
     heap_is.live_bytes += stats.live_bytes;
@@ -40,10 +39,7 @@ static inline void heap_look(void) {
         heap_is.live_bytes_max = stats.live_bytes;
 }
 
-#include "heap_shallow.h"
-
 #define HEAP_TIMED(call)                                                    \
-    heap_look_at_stack();                                                   \
     uint64_t cpu = heap_pause_begin();                                      \
     void *object;                                                           \
     if (heap_is_sample()) {                                                 \
@@ -165,7 +161,6 @@ static inline void heap_open(void) {
     config.limit_bytes = config.fixed_bytes = (size_t)heap_mib << 20;
     heap_demand(vel_gc_init(&config) == 0, "vellum: the heap cannot be made: has this library the plan?");
     vel_gc_on_full(heap_exhausted);
-    heap_begin_at_stack();
     for (heap_type *type = heap_types; type; type = type->next) {
         *type->made = vel_gc_type_of(type->bytes, &type->pointers);
         heap_demand(*type->made != NULL, "vellum: a type cannot be made");
@@ -190,8 +185,6 @@ static inline void heap_print_more(void) {
     printf(", \"roots_found\": %llu, \"rooted_blocks\": %llu, \"promoted_blocks\": %llu, \"promoted_free_bytes\": %llu",
            (unsigned long long)heap_stats.roots_found, (unsigned long long)heap_stats.rooted_blocks,
            (unsigned long long)heap_stats.promoted_blocks, (unsigned long long)heap_stats.promoted_free_bytes);
-    if (heap_watches_stack)
-        heap_print_stack(&heap_is);
 }
 
 static inline void heap_collect(void) {

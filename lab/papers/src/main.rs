@@ -70,7 +70,7 @@ fn papers(which: &Papers) -> Result<u8, Failure> {
 }
 
 fn worker(name: &str, words: &[String]) -> u8 {
-    match nishigaki::work(name, words).unwrap_or_else(|| work(name, words)) {
+    match work(name, words) {
         Ok(line) => {
             println!("{line}");
             0
@@ -123,10 +123,8 @@ fn smith(options: &smith::Options) -> Result<u8, Failure> {
 }
 
 fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
-    // No thread redraws the bar, since this process measures itself.
-    reported(&options.common, bar(), |progress, found| {
-        let worker = nishigaki::Worker { program: own()?, words: worker_words() };
-        Ok(nishigaki::run(options, options.common.scale(), &worker, progress, found))
+    reported(&options.common, clocked_bar(), |progress, found| {
+        Ok(nishigaki::run(options, options.common.scale(), progress, found))
     })
 }
 

@@ -13,6 +13,7 @@
 //! A missing heap (no `libgc-dev`, a library without the collector, a plan it lacks) is detected by building
 //! and running the smallest client once. The report lists it with the remedy, and its columns stay empty.
 
+use clap::ValueEnum;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
@@ -34,7 +35,6 @@ const SOURCES: &[(&str, &str)] = sources!(
     "heap.h",
     "heap_bdw.h",
     "heap_malloc.h",
-    "heap_shallow.h",
     "heap_vellum.h",
     "checksum.c",
     "kb.c",
@@ -79,14 +79,16 @@ pub enum Collector {
 }
 
 /// A plan of Vellum's collector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub enum Plan {
+    /// Generations: old, new and free regions, as in the paper of 1992.
+    #[default]
+    Appel,
+    /// Objects in sparse blocks move, if only typed objects refer to them.
+    MostlyCopying,
     /// Objects never move.
     MarkSweep,
-    /// Objects that only typed objects refer to are copied.
-    MostlyCopying,
-    /// Generations; the old one is copied now and then.
-    Appel,
 }
 
 impl Collector {
@@ -282,11 +284,6 @@ impl Workshop {
             }
         }
         quietly(command.arg("-lm")).map(|()| out)
-    }
-
-    /// A path in the folder, for the output of a tool.
-    pub(crate) fn scratch(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
     }
 }
 

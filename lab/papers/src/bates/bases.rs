@@ -87,12 +87,7 @@ impl Bases {
             Ok(stamp) => makers.push((Path::Slow, Maker::Slow(stamp, best))),
             Err(error) => missing.push(format!("the slow stamp, {FILE}: {error}")),
         }
-        for kind in ClockKind::ALL {
-            match Clock::open(kind) {
-                Ok(clock) => makers.push((Path::Builtin(kind), Maker::Builtin(clock))),
-                Err(error) => missing.push(format!("{kind}: {error}")),
-            }
-        }
+        makers.push((Path::Builtin(best.kind()), Maker::Builtin(best)));
         makers.push((Path::Held, Maker::Held(best)));
         let mut rounds: Vec<Rounds> =
             makers.iter().map(|(path, _)| Rounds { path: *path, series: Vec::new() }).collect();

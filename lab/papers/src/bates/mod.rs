@@ -9,12 +9,11 @@
 //! | `slow` | Figures 1 to 4: a stamp that is a system call and a text to be converted | `slow.rs` |
 //! | `builtin` | Figures 10 to 12: a stamp of a few instructions | `builtin.rs` |
 //! | `collector` | Figures 5 to 9, and 12: slices, epochs in idle time, yielding, held off | `collector.rs` |
-//! | `clocks` | BASE again, under each reliable clock of this machine | `clocks.rs` |
 //!
 //! ```text
 //!   options ─▶ campaign (bases.rs): each kind of stamp, N rounds, in random order ─▶ Bases
 //!                                                                                     │
-//!                      Finding, drawings ◀── slow · builtin · clocks ◀────────────────┘
+//!                      Finding, drawings ◀── slow · builtin ◀─────────────────────────┘
 //!                            │
 //!                            └──▶ text, JSON, SVG, lines of observations (report.rs)
 //! ```
@@ -26,7 +25,6 @@
 
 mod bases;
 mod builtin;
-mod clocks;
 mod collector;
 mod report;
 mod slow;
@@ -76,7 +74,6 @@ pub fn run(
         let one = match experiment {
             Experiment::Slow => slow::run(&bases, scale, progress),
             Experiment::Builtin => builtin::run(&bases),
-            Experiment::Clocks => clocks::run(&bases),
             Experiment::Collector => collector::run(&bases, scale, progress),
         };
         found(&one);

@@ -40,10 +40,6 @@ impl Size {
 }
 
 impl Client {
-    pub(super) fn of(name: &str) -> Option<&'static Self> {
-        CLIENTS.iter().find(|client| client.name == name)
-    }
-
     pub(super) fn words(&self, size: Size) -> Vec<String> {
         let work = if self.scales { size.work } else { 100 };
         vec![format!("memory={}", size.memory_mib), format!("scale={work}")]

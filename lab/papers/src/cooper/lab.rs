@@ -1,10 +1,10 @@
 //! The common parts of the experiments of Cooper et al. 1992: the clients as programs, the capabilities of
 //! this library, the memory, and how runs are made.
 
+use super::Options;
 use super::client::{CLIENTS, Client, Size};
 use super::place::{Place, Ready, Swap};
 use super::setting::{After, Mode, Setting, Sizing, Strategy};
-use super::{Options, PlanName};
 use crate::finding::Finding;
 use crate::workshop::{Build, Collector, Plan, Workshop};
 use crate::{Progress, Scale};
@@ -127,7 +127,7 @@ impl<'a> Lab<'a> {
     pub(super) fn missing(&self) -> Vec<String> {
         let mut out = Vec::new();
         if let Err(why) = &self.has.plan {
-            out.push(format!("the plan {} is not here: {why}", self.options.plan.name()));
+            out.push(format!("the plan {} is not here: {why}", Collector::Vellum(self.options.plan).name()));
         }
         if !self.has.sizing {
             out.push("strategies cannot be chosen: this library does not know VELLUM_GC_SIZING".to_owned());
@@ -171,22 +171,22 @@ impl<'a> Lab<'a> {
     /// All treatments of vacated regions that this plan supports.
     pub(super) fn afters(&self) -> &'static [After] {
         match self.options.plan {
-            PlanName::Appel => &[After::CopyBack, After::Drift, After::Reuse, After::Stay],
-            PlanName::MostlyCopying | PlanName::MarkSweep => &[After::InPlace],
+            Plan::Appel => &[After::CopyBack, After::Drift, After::Reuse, After::Stay],
+            Plan::MostlyCopying | Plan::MarkSweep => &[After::InPlace],
         }
     }
 
     /// The treatment of vacated regions in a strategy of the paper, if this plan supports it.
     pub(super) fn usually(&self, strategy: Strategy) -> After {
         match self.options.plan {
-            PlanName::Appel => strategy.usually(),
-            PlanName::MostlyCopying | PlanName::MarkSweep => After::InPlace,
+            Plan::Appel => strategy.usually(),
+            Plan::MostlyCopying | Plan::MarkSweep => After::InPlace,
         }
     }
 
     /// The best treatment of this plan, for settings that choose none.
     pub(super) fn usual(&self) -> After {
-        if self.options.plan == PlanName::Appel { After::Stay } else { After::InPlace }
+        if self.options.plan == Plan::Appel { After::Stay } else { After::InPlace }
     }
 
     /// The modes of `of` that this library supports.
@@ -217,12 +217,7 @@ impl<'a> Lab<'a> {
 
     /// A client's program with words and the plan.
     pub(super) fn launch(&mut self, client: &str, build: Build, words: &[&str]) -> Result<Launch, String> {
-        let plan = match self.options.plan {
-            PlanName::Appel => Plan::Appel,
-            PlanName::MostlyCopying => Plan::MostlyCopying,
-            PlanName::MarkSweep => Plan::MarkSweep,
-        };
-        self.workshop.launch(client, Collector::Vellum(plan), build, words)
+        self.workshop.launch(client, Collector::Vellum(self.options.plan), build, words)
     }
 
     fn ready_with(&self, launch: Launch, place: Place, limit: u64) -> Ready {
@@ -355,7 +350,7 @@ impl<'a> Lab<'a> {
             "{} MiB stand for the source's 11 MB, beside {:.1} MiB that a process without a heap is charged; the plan is {}; clients do {} % of their work",
             self.size.memory_mib,
             self.besides as f64 / f64::from(1 << 20),
-            self.options.plan.name(),
+            Collector::Vellum(self.options.plan).name(),
             self.size.work
         ));
         Finding::new(self.experiment.as_str(), title, source, published, notes)

@@ -10,7 +10,6 @@
 //! | `live` | Figures 1, 5 and 9 | `live.rs` |
 //! | `kernel`, `pager` | Figures 2 to 4, 6 to 8, 10 to 12, and the appendix, 13 to 24 | `results.rs` |
 //! | `knee` | sections 5 and 7: parameters without tuning | `knee.rs` |
-//! | `sort` | section 5.2: the result that the paper cannot explain | `sort_pager.rs` |
 //!
 //! ```text
 //!   clients/*.c ─▶ Workshop ─▶ Setting (strategy × mode × vacated regions)
@@ -37,9 +36,9 @@ mod report;
 mod results;
 mod search;
 mod setting;
-mod sort_pager;
 
-pub use crate::options::cooper::{Experiment, Options, PlanName};
+pub use crate::options::cooper::{Experiment, Options};
+pub use crate::workshop::Plan;
 pub use report::{Report, SCHEMA};
 
 use crate::workshop::{Workshop, WorkshopError};
@@ -80,7 +79,6 @@ pub fn run(
             Experiment::Kernel => results::run(&mut lab, &mut journal, &built, Place::Kernel),
             Experiment::Pager => results::run(&mut lab, &mut journal, &built, Place::Pager),
             Experiment::Knee => knee::run(&mut lab, &mut journal, &built),
-            Experiment::Sort => sort_pager::run(&mut lab),
         };
         found(&finding);
         findings.push(finding);

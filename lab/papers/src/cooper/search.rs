@@ -14,6 +14,7 @@ use super::client::Client;
 use super::lab::{ALLOWED, Lab, search_key};
 use super::place::{Place, Ready, asked};
 use super::setting::{After, Mode, Setting, Sizing, Strategy};
+use crate::workshop::Collector;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -154,7 +155,7 @@ fn key(
         search_key(client, strategy, (mode, after), place),
         lab.size.work,
         lab.memory(client),
-        lab.options.plan.name(),
+        Collector::Vellum(lab.options.plan).name(),
         lab.jobs(),
     )
 }

@@ -2,9 +2,8 @@
 //!
 //! | purpose | see |
 //! | --- | --- |
-//! | programs with the published knees | [`published`], made by [`fit`] |
+//! | programs with the published knees | [`published`] |
 //! | an estimator on a string of references | [`trial`], [`table1`] |
-//! | programs under which the published estimator behaves as published | [`family`] |
 //! | the exact references and working sets of a synthetic program | [`Slrum`], [`Turner`] |
 //! | jobs on the published machine | [`sim`] |
 //!
@@ -12,9 +11,6 @@
 //! `vellum-workset`.
 
 mod estimation;
-pub mod family;
-pub mod fit;
-mod least_squares;
 pub mod published;
 pub mod sim;
 mod slrum;
@@ -23,5 +19,5 @@ pub mod trial;
 mod turner;
 
 pub use estimation::Estimation;
-pub use slrum::{Run, SLRUM_PAGES_MAX, Slrum, SlrumError, SlrumRuns};
-pub use turner::{TURNER_PAGES_MAX, Turner};
+pub use slrum::{Run, Slrum, SlrumError, SlrumRuns};
+pub use turner::Turner;

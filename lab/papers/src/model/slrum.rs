@@ -23,10 +23,7 @@ use vellum_random::Rng;
 use vellum_workset::Page;
 
 /// The most pages of a program: bringing a page to the top moves all pages above it.
-pub const SLRUM_PAGES_MAX: usize = 1 << 22;
-
-/// The error of the sum of q that counts as rounding.
-const SUM_ERROR_MAX: f64 = 1e-9;
+const SLRUM_PAGES_MAX: usize = 1 << 22;
 
 /// A program of the simple LRU stack model: q(k), by its tails.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,23 +32,12 @@ pub struct Slrum {
     tails: Vec<f64>,
 }
 
-/// Why numbers are no distribution of stack depths.
+/// Why tails are no distribution of stack depths.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum SlrumError {
-    /// There is no page, or more than [`SLRUM_PAGES_MAX`].
-    #[error("a program of {0} pages: give it 1 to {SLRUM_PAGES_MAX}")]
+    /// There are more than `SLRUM_PAGES_MAX` pages.
+    #[error("a program of {0} pages: give it at most {SLRUM_PAGES_MAX}")]
     Pages(usize),
-    /// A probability is negative or no number.
-    #[error("q({depth}) = {value}: a probability lies between 0 and 1")]
-    Probability {
-        /// The stack depth, from 1.
-        depth: usize,
-        /// The given value.
-        value: f64,
-    },
-    /// The probabilities do not add up to 1.
-    #[error("the q(k) add up to {0}, not to 1: divide each by that")]
-    Sum(f64),
     /// The chance of going deeper than h grows with h, or is not below 1.
     #[error("tail({depth}) = {value}: tails fall from at most 1 towards 0")]
     Tail {
@@ -63,36 +49,15 @@ pub enum SlrumError {
 }
 
 impl Slrum {
-    /// The program that references stack depth k with probability `q[k − 1]`.
-    ///
-    /// # Errors
-    /// [`SlrumError`] if the values are no probabilities, or do not add up to 1 within 10⁻⁹.
-    pub fn new(q: &[f64]) -> Result<Self, SlrumError> {
-        check_pages(q.len())?;
-        for (at, &value) in q.iter().enumerate() {
-            if !(0.0..=1.0 + SUM_ERROR_MAX).contains(&value) {
-                return Err(SlrumError::Probability { depth: at + 1, value });
-            }
-        }
-        // Summed from the deep end, so that small probabilities are not lost beside large ones.
-        let mut tails = vec![0.0; q.len() + 1];
-        for h in (0..q.len()).rev() {
-            tails[h] = tails[h + 1] + q[h];
-        }
-        if (tails[0] - 1.0).abs() > SUM_ERROR_MAX {
-            return Err(SlrumError::Sum(tails[0]));
-        }
-        tails.iter_mut().for_each(|tail| *tail = tail.min(1.0));
-        tails[0] = 1.0;
-        Ok(Self { tails })
-    }
-
     /// The program of `tails.len() + 1` pages that goes deeper than h with probability `tails[h − 1]`.
     ///
     /// # Errors
     /// [`SlrumError::Tail`] if a tail exceeds the tail before it, or is no probability.
     pub fn from_tails(tails: &[f64]) -> Result<Self, SlrumError> {
-        check_pages(tails.len() + 1)?;
+        let pages = tails.len() + 1;
+        if pages > SLRUM_PAGES_MAX {
+            return Err(SlrumError::Pages(pages));
+        }
         let mut all = Vec::with_capacity(tails.len() + 2);
         all.push(1.0);
         for (at, &value) in tails.iter().enumerate() {
@@ -109,12 +74,6 @@ impl Slrum {
     #[must_use]
     pub fn pages(&self) -> usize {
         self.tails.len() - 1
-    }
-
-    /// q(k): the probability of stack depth `depth`, from 1; 0 beyond the program's pages and for depth 0.
-    #[must_use]
-    pub fn q(&self, depth: usize) -> f64 {
-        if depth == 0 { 0.0 } else { self.tail(depth - 1) - self.tail(depth) }
     }
 
     /// The probability that a reference goes deeper than `depth`; 0 from the program's size on.
@@ -193,10 +152,6 @@ impl SlrumRuns {
     }
 }
 
-fn check_pages(pages: usize) -> Result<(), SlrumError> {
-    if (1..=SLRUM_PAGES_MAX).contains(&pages) { Ok(()) } else { Err(SlrumError::Pages(pages)) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,7 +160,7 @@ mod tests {
     #[test]
     fn depths_follow_the_distribution_q() {
         let q = [0.5, 0.2, 0.15, 0.1, 0.05];
-        let program = Slrum::new(&q).unwrap();
+        let program = Slrum::from_tails(&[0.5, 0.3, 0.15, 0.05]).unwrap();
         let (mut oracle, mut seen, count) = (StackDistances::new(), [0u32; 5], 200_000);
         for page in program.references(23).take(count) {
             if let Some(depth) = oracle.reference(page) {
@@ -220,7 +175,7 @@ mod tests {
 
     #[test]
     fn runs_and_references_are_one_string() {
-        let program = Slrum::new(&[0.9, 0.06, 0.04]).unwrap();
+        let program = Slrum::from_tails(&[0.1, 0.04]).unwrap();
         let runs: u64 = program.runs(5).take(100).map(|run| run.length).sum();
         let changes = program
             .references(5)
@@ -233,25 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn tails_and_q_are_the_same_program() {
-        let by_tails = Slrum::from_tails(&[0.5, 0.25, 0.125]).unwrap();
-        assert_eq!(by_tails, Slrum::new(&[0.5, 0.25, 0.125, 0.125]).unwrap());
-        assert_eq!((by_tails.pages(), by_tails.q(4), by_tails.q(5), by_tails.q(0)), (4, 0.125, 0.0, 0.0));
-        assert_eq!((by_tails.tail(0), by_tails.tail(4)), (1.0, 0.0));
-    }
-
-    #[test]
     fn one_page_is_a_program_too() {
-        let run = Slrum::new(&[1.0]).unwrap().runs(1).next().unwrap();
+        let run = Slrum::from_tails(&[]).unwrap().runs(1).next().unwrap();
         assert_eq!(run, Run { page: Page(0), length: u64::MAX });
     }
 
     #[test]
     fn invalid_distributions_are_refused() {
-        assert_eq!(Slrum::new(&[]), Err(SlrumError::Pages(0)));
-        assert_eq!(Slrum::new(&[0.5, 0.25]), Err(SlrumError::Sum(0.75)));
-        assert_eq!(Slrum::new(&[1.5, -0.5]), Err(SlrumError::Probability { depth: 1, value: 1.5 }));
-        assert_eq!(Slrum::from_tails(&[0.1, 0.2]), Err(SlrumError::Tail { depth: 2, value: 0.2 }));
-        assert!(matches!(Slrum::new(&[f64::NAN]), Err(SlrumError::Probability { .. })));
+        for tails in [&[0.1, 0.2][..], &[0.1, -0.1], &[0.1, f64::NAN]] {
+            assert!(matches!(Slrum::from_tails(tails), Err(SlrumError::Tail { depth: 2, .. })), "{tails:?}");
+        }
     }
 }

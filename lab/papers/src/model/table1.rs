@@ -13,8 +13,7 @@
 //! has been referenced, since the optimum is that of the stationary program.
 
 use crate::model::estimation::Estimation;
-use crate::model::fit::{Fit, Optimum};
-use crate::model::published::{DELAY, DELTA, RANGE, Synthetic};
+use crate::model::published::{DELAY, DELTA, Fit, Optimum, RANGE, Synthetic};
 use crate::model::trial::{Manager, Outcome, Trial, run};
 use vellum_workset::{Criterion, Quanta, Ticks};
 

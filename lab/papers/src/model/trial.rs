@@ -213,10 +213,10 @@ mod tests {
 
     #[test]
     fn a_trial_without_time_has_zero_figures() {
-        let program = Slrum::new(&[1.0]).unwrap();
+        let program = Slrum::from_tails(&[]).unwrap();
         let trial =
             Trial { delta: Ticks(10), warm_up: Ticks(0), length: Ticks(0), horizon: Quanta(2), seed: 1 };
-        let outcome = run(&Slrum::new(&[0.5, 0.5]).unwrap(), trial, &mut Manager::Fixed(Quanta(1)));
+        let outcome = run(&Slrum::from_tails(&[0.5]).unwrap(), trial, &mut Manager::Fixed(Quanta(1)));
         assert_eq!(outcome.window, 0.0);
         // A program that never leaves its page has one fault, and one endless run.
         let outcome = run(&program, Trial { length: Ticks(1000), ..trial }, &mut Manager::Fixed(Quanta(1)));

@@ -13,18 +13,17 @@
 //! - f(T) = z(T + 1) − z(T) = Σ P(h, T) · tail(h): the slope of equation (3.4), and exactly the fault rate,
 //!   since a reference at h faults with probability tail(h).
 //!
-//! [`Turner::step`] is the recurrence itself; [`Turner::sampled`] reaches windows of millions of references.
-//! One reference is a matrix with only the diagonal and the line beside it, and its powers are found by
-//! squaring. All entries are probabilities and nothing is subtracted, so no precision is lost.
+//! [`Turner::sampled`] reaches windows of millions of references. One reference is a matrix with only the
+//! diagonal and the line beside it, and its powers are found by squaring. All entries are probabilities and
+//! nothing is subtracted, so no precision is lost.
 //!
-//! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977. Squaring, and the slopes of f,
-//! are ours.
+//! Source: Nishigaki, equations 4.1 to 4.3, after Turner and Strecker 1977. Squaring is ours.
 
 use super::slrum::Slrum;
 use vellum_workset::Ticks;
 
 /// The most pages for which powers are computed: squaring costs their cube.
-pub const TURNER_PAGES_MAX: usize = 512;
+const TURNER_PAGES_MAX: usize = 512;
 
 /// The distribution P(h, T) of a program's working-set size at one window.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,25 +37,16 @@ pub struct Turner {
 
 impl Turner {
     /// The distribution at a window of one reference: exactly one page (4.2).
-    #[must_use]
-    pub fn new(program: &Slrum) -> Self {
+    fn new(program: &Slrum) -> Self {
         let tails: Vec<f64> = (0..=program.pages()).map(|h| program.tail(h)).collect();
         let mut sizes = vec![0.0; tails.len()];
         sizes[1] = 1.0;
         Self { tails, sizes, window: 1 }
     }
 
-    /// Enlarges the window by one reference (4.1).
-    pub fn step(&mut self) {
-        for h in (1..self.sizes.len()).rev() {
-            self.sizes[h] = self.sizes[h - 1] * self.tails[h - 1] + self.sizes[h] * (1.0 - self.tails[h]);
-        }
-        self.window += 1;
-    }
-
     /// The distributions at the windows `step`, 2 · `step`, … , `count` · `step`, in order.
     ///
-    /// `None` if the program has more than [`TURNER_PAGES_MAX`] pages or the step is zero.
+    /// `None` if the program has more than `TURNER_PAGES_MAX` pages or the step is zero.
     #[must_use]
     pub fn sampled(program: &Slrum, step: Ticks, count: usize) -> Option<Vec<Self>> {
         if program.pages() > TURNER_PAGES_MAX || step.0 == 0 {
@@ -87,36 +77,16 @@ impl Turner {
         Ticks(self.window)
     }
 
-    /// P(h, T): the probability that the window holds `h` different pages.
-    #[must_use]
-    pub fn probability(&self, h: usize) -> f64 {
-        self.sizes.get(h).copied().unwrap_or(0.0)
-    }
-
     /// z(T), in pages (4.3).
     #[must_use]
     pub fn pages(&self) -> f64 {
         self.sizes.iter().enumerate().map(|(h, p)| h as f64 * p).sum()
     }
 
-    /// The variance of the working-set size, in pages squared.
-    #[must_use]
-    pub fn variance(&self) -> f64 {
-        let mean = self.pages();
-        self.sizes.iter().enumerate().map(|(h, p)| (h as f64 - mean).powi(2) * p).sum()
-    }
-
     /// f(T), faults a reference (3.4).
     #[must_use]
     pub fn faults(&self) -> f64 {
         self.sizes.iter().zip(&self.tails).map(|(p, tail)| p * tail).sum()
-    }
-
-    /// f(T + 1) − f(T): the slope of the fault rate, per reference squared; never positive.
-    #[must_use]
-    pub fn faults_slope(&self) -> f64 {
-        let steps = self.tails.windows(2).map(|pair| pair[0] * (pair[1] - pair[0]));
-        self.sizes.iter().zip(steps).map(|(p, step)| p * step).sum()
     }
 }
 
@@ -192,45 +162,41 @@ impl Climb {
 mod tests {
     use super::*;
 
-    #[test]
-    fn three_pages_match_a_hand_calculation() {
-        // Two references: the second stays on the page with 1/2, else there are two pages. Three references:
-        // P(1) = 1/4; P(2) = 1/2 · 1/2 + 1/2 · 3/4 = 5/8; P(3) = 1/2 · 1/4 = 1/8.
-        let program = Slrum::new(&[0.5, 0.25, 0.25]).unwrap();
-        let mut turner = Turner::new(&program);
-        assert_eq!((turner.pages(), turner.faults()), (1.0, 0.5));
-        turner.step();
-        assert_eq!([1, 2, 3].map(|h| turner.probability(h)), [0.5, 0.5, 0.0]);
-        assert_eq!((turner.pages(), turner.faults()), (1.5, 0.375));
-        turner.step();
-        assert_eq!([1, 2, 3].map(|h| turner.probability(h)), [0.25, 0.625, 0.125]);
-        assert_eq!((turner.window(), turner.pages()), (Ticks(3), 1.875));
-    }
-
-    #[test]
-    fn the_fault_rate_is_the_slope() {
-        let program = Slrum::from_tails(&[0.3, 0.1, 0.05, 0.01, 0.002]).unwrap();
-        let mut turner = Turner::new(&program);
-        for _ in 0..300 {
-            let (z, f, slope) = (turner.pages(), turner.faults(), turner.faults_slope());
-            turner.step();
-            assert!((turner.pages() - z - f).abs() < 1e-13);
-            assert!((turner.faults() - f - slope).abs() < 1e-15);
+    impl Turner {
+        /// Enlarges the window by one reference (4.1).
+        fn step(&mut self) {
+            for h in (1..self.sizes.len()).rev() {
+                self.sizes[h] = self.sizes[h - 1] * self.tails[h - 1] + self.sizes[h] * (1.0 - self.tails[h]);
+            }
+            self.window += 1;
         }
     }
 
     #[test]
-    fn squaring_matches_stepping() {
+    fn three_pages_match_a_hand_calculation() {
+        // Two references: the second stays on the page with 1/2, else there are two pages. Three references:
+        // P(1) = 1/4; P(2) = 1/2 · 1/2 + 1/2 · 3/4 = 5/8; P(3) = 1/2 · 1/4 = 1/8.
+        let mut turner = Turner::new(&Slrum::from_tails(&[0.5, 0.25]).unwrap());
+        assert_eq!((turner.pages(), turner.faults()), (1.0, 0.5));
+        turner.step();
+        assert_eq!((&turner.sizes[1..], turner.pages(), turner.faults()), (&[0.5, 0.5, 0.0][..], 1.5, 0.375));
+        turner.step();
+        assert_eq!((&turner.sizes[1..], turner.pages()), (&[0.25, 0.625, 0.125][..], 1.875));
+    }
+
+    #[test]
+    fn squaring_matches_stepping_and_the_fault_rate_is_the_slope() {
         let tails: Vec<f64> = (1..30).map(|h| 0.2 * 0.8f64.powi(h)).collect();
         let program = Slrum::from_tails(&tails).unwrap();
         let sampled = Turner::sampled(&program, Ticks(37), 20).unwrap();
         let mut turner = Turner::new(&program);
         for expected in &sampled {
             while turner.window() < expected.window() {
+                let (z, f) = (turner.pages(), turner.faults());
                 turner.step();
+                assert!((turner.pages() - z - f).abs() < 1e-13);
             }
-            for h in 0..=30 {
-                let (a, b) = (turner.probability(h), expected.probability(h));
+            for (h, (a, b)) in turner.sizes.iter().zip(&expected.sizes).enumerate() {
                 assert!((a - b).abs() < 1e-12 * b + 1e-300, "P({h}, {:?}): {a} and {b}", turner.window());
             }
         }
@@ -242,16 +208,10 @@ mod tests {
         let tails: Vec<f64> = (1..50).map(|h| 1e-3 * 0.85f64.powi(h)).collect();
         let program = Slrum::from_tails(&tails).unwrap();
         for turner in Turner::sampled(&program, Ticks(1_000_000), 8).unwrap() {
-            let sum: f64 = (0..=50).map(|h| turner.probability(h)).sum();
-            assert!((sum - 1.0).abs() < 1e-9, "{sum}");
-            assert!(turner.variance() >= 0.0);
+            assert!((turner.sizes.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{turner:?}");
         }
-    }
-
-    #[test]
-    fn too_large_programs_give_none() {
-        let program = Slrum::from_tails(&[1e-9; TURNER_PAGES_MAX]).unwrap();
-        assert_eq!(Turner::sampled(&program, Ticks(10), 1), None);
-        assert_eq!(Turner::sampled(&Slrum::new(&[1.0]).unwrap(), Ticks(0), 1), None);
+        let large = Slrum::from_tails(&[1e-9; TURNER_PAGES_MAX]).unwrap();
+        assert_eq!(Turner::sampled(&large, Ticks(10), 1), None);
+        assert_eq!(Turner::sampled(&program, Ticks(0), 1), None);
     }
 }

@@ -8,32 +8,23 @@
 //! | --- | --- | --- |
 //! | `curves` | Figure 2: z, X and Y of the synthetic programs | `curves.rs` |
 //! | `table1` | Table 1: estimated windows beside the optimal ones | `table1.rs` |
-//! | `family` | Table 1, the measured rows: how near programs and tolerances come to them | `family.rs` |
-//! | `overhead` | section 4: the cost of the estimation, for all jobs and for stationary ones | `overhead.rs` |
 //! | `throughput` | Figures 4 and 5, equation 2.7: six jobs, one of them of king size, under two memory sizes | `throughput.rs` |
-//! | `real` (with `--real`) | the same as real processes, against the kernel's reclaim | `real/` |
-//! | `lengths` | open questions of section 5: how long until it pays, and PE against LT | `lengths.rs` |
 //!
 //! ```text
 //!  vellum-workset: Slrum, Turner, Owe, Control, sim ─▶ experiment ─▶ Finding ─▶ text, JSON, SVG
 //!                                       seeds ───────────┘
 //! ```
 //!
-//! Only `overhead` and `real` measure this machine. The other results are computed from seeds and are the
-//! same everywhere. The paper's machine is simulated; `crate::model::sim` lists the assumptions.
+//! All results are computed from seeds and are the same everywhere. The paper's machine is simulated;
+//! `crate::model::sim` lists the assumptions.
 
 mod curves;
-mod family;
-mod lengths;
 mod machine;
-mod overhead;
-mod real;
 mod report;
 mod table1;
 mod throughput;
 
 pub use crate::options::nishigaki::{Experiment, Options};
-pub use real::{Worker, work};
 pub use report::{Report, SCHEMA};
 
 use crate::Finding;
@@ -61,12 +52,10 @@ impl Run<'_> {
 const SEEDS: usize = 13;
 const SEEDS_QUICK: usize = 3;
 
-/// Runs the experiments of the options, in the paper's order; `found` is called after each. `worker` starts
-/// the jobs of `--real`.
+/// Runs the experiments of the options, in the paper's order; `found` is called after each.
 pub fn run(
     options: &Options,
     scale: Scale,
-    worker: &Worker,
     progress: &mut dyn FnMut(Progress<'_>),
     mut found: impl FnMut(&Finding),
 ) -> Report {
@@ -78,11 +67,7 @@ pub fn run(
         let finding = match experiment {
             Experiment::Curves => curves::run(&mut run),
             Experiment::Table1 => table1::run(&mut run),
-            Experiment::Family => family::run(&mut run),
-            Experiment::Overhead => overhead::run(&mut run),
             Experiment::Throughput => throughput::run(&mut run),
-            Experiment::Lengths => lengths::run(&mut run),
-            Experiment::Real => real::run(&mut run, worker),
         };
         found(&finding);
         findings.push(finding);

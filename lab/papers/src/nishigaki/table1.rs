@@ -46,7 +46,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
     let rows = 2 + 1 + BY.len();
     let total = Synthetic::ALL.len() * CRITERIA.len() * BY.len();
     for synthetic in Synthetic::ALL {
-        run.tell(table.rows.len() / rows * BY.len(), total, &format!("fitting {}", synthetic.name()));
+        run.tell(table.rows.len() / rows * BY.len(), total, synthetic.name());
         let fit = synthetic.fitted();
         for criterion in CRITERIA {
             let place = || [Value::text(synthetic.name()), Value::text(criterion.short())];
@@ -151,8 +151,7 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
             DELTA_FINE.0
         ),
         format!(
-            "the source's estimator takes a window within {TOLERANCE} pages of the least product for optimal (see the experiment \
-             `family`); without that it is off by more than {} % of X in {missed} of 6 cells: its memory is some three intervals long, \
+            "the source's estimator takes a window within {TOLERANCE} pages of the least product for optimal; without that it is off by more than {} % of X in {missed} of 6 cells: its memory is some three intervals long, \
              in which a program has a fault or none, so that the window that was lucky looks best",
             GOAL * PERCENT
         ),

@@ -146,7 +146,7 @@ fn notes(run: &Run<'_>, length: u64) -> Vec<String> {
             run.seed,
             length / 1_000_000
         ),
-        "windows are estimated by Vellum unless \"(source's)\" says that its estimator did, within a tolerance of ours (see `family`)".to_owned(),
+        "windows are estimated by Vellum unless \"(source's)\" says that its estimator did, within a tolerance of ours".to_owned(),
         "at once: pages leave at the first sample point at which they lie outside their window, as in the source. Where memory is not \
          short that leaves frames empty and costs faults that LRU does not have: against LRU it loses some 2 % under 3 MB. When short: the \
          same, but only while fewer than 32 frames are free, as a governor does that takes nothing while all fit; and when needed"

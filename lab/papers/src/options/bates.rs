@@ -30,8 +30,6 @@ pub enum Experiment {
     Slow,
     /// Figures 10 to 12: a stamp of a few instructions.
     Builtin,
-    /// BASE again, under each reliable clock of this machine.
-    Clocks,
     /// Figures 5 to 9, and 12: a collector's slices, idle collection, yielding, held off.
     Collector,
 }

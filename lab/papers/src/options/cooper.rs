@@ -1,6 +1,7 @@
 //! The command line of `vellum papers cooper`.
 
 use super::{Common, Scale, asked};
+use crate::workshop::Plan;
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
@@ -48,8 +49,8 @@ pub struct Options {
     pub store: Option<PathBuf>,
 
     /// The collector's plan. Only appel has regions that are vacated and may be copied back.
-    #[arg(long, value_enum, default_value_t = PlanName::Appel)]
-    pub plan: PlanName,
+    #[arg(long, value_enum, default_value_t = Plan::Appel)]
+    pub plan: Plan,
 
     /// The memory that replaces the paper's 11 MB, in MiB (default: 24; --quick: 5; --full: 64).
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(2..=4096))]
@@ -67,34 +68,6 @@ pub enum Experiment {
     Pager,
     /// Sizing without tuning, compared with the optimum found by search.
     Knee,
-    /// The reason why the pager made the new strategy slower for Sort.
-    Sort,
-}
-
-/// The plans of Vellum's collector.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum PlanName {
-    /// Generations: old, new and free regions, as in the paper.
-    #[default]
-    Appel,
-    /// Objects in sparse blocks move.
-    #[value(name = "mostly_copying")]
-    MostlyCopying,
-    /// Objects never move.
-    #[value(name = "mark_sweep")]
-    MarkSweep,
-}
-
-impl PlanName {
-    /// Its name in clients and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Appel => "appel",
-            Self::MostlyCopying => "mostly_copying",
-            Self::MarkSweep => "mark_sweep",
-        }
-    }
 }
 
 impl Options {

@@ -1,24 +1,18 @@
 //! The command line of `vellum papers nishigaki`.
 
-use super::Common;
+use super::{Common, asked};
 use clap::{Args, ValueEnum};
 
 /// Run the experiments of Nishigaki 1981 ("Experiments on the Knee Criterion in a Multiprogrammed Computer
 /// System").
 ///
 /// Prints each published table or figure beside ours, and reports for each whether Vellum's goal is met. The
-/// machine of the paper is simulated from seeds: all results but the overhead are the same everywhere. Takes
-/// about three minutes.
+/// machine of the paper is simulated from seeds: all results are the same everywhere. Takes about two minutes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
     /// The options of all papers.
     #[command(flatten)]
     pub common: Common,
-
-    /// Also run the throughput experiment as real processes, against the kernel's own reclaim: needs root;
-    /// makes (and removes) a zram disk to swap to and a memory cgroup; takes some minutes.
-    #[arg(long)]
-    pub real: bool,
 
     /// Run only this experiment; can be given several times.
     #[arg(long, value_name = "EXPERIMENT")]
@@ -32,43 +26,14 @@ pub enum Experiment {
     Curves,
     /// Table 1: estimated windows beside the optimal ones.
     Table1,
-    /// Table 1: how near programs and tolerances come to the measured results.
-    Family,
-    /// Section 4: the cost of the estimation.
-    Overhead,
     /// Figures 4 and 5: six jobs under two memory sizes.
     Throughput,
-    /// The time until a window for each job pays, and PE against LT.
-    Lengths,
-    /// Real processes against the kernel's own reclaim; the same as --real.
-    Real,
 }
 
 impl Options {
     /// The chosen experiments, in the paper's order.
     #[must_use]
     pub fn experiments(&self) -> Vec<Experiment> {
-        let asked = |experiment: &&Experiment| match experiment {
-            Experiment::Real => self.real || self.only.contains(experiment),
-            _ => self.only.is_empty() || self.only.contains(experiment),
-        };
-        Experiment::value_variants().iter().filter(asked).copied().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_real_experiment_runs_only_if_chosen() {
-        let all = Experiment::value_variants().to_vec();
-        let computed: Vec<_> = all.iter().copied().filter(|one| *one != Experiment::Real).collect();
-        assert_eq!(Options::default().experiments(), computed);
-        assert_eq!(Options { real: true, ..Options::default() }.experiments(), all);
-        assert_eq!(
-            Options { only: vec![Experiment::Real], ..Options::default() }.experiments(),
-            [Experiment::Real]
-        );
+        asked(&self.only)
     }
 }

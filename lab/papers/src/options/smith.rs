@@ -35,10 +35,6 @@ pub enum Experiment {
     Headers,
     /// Tables 3 and 4, Figure 4: the time of each phase of a collection.
     Phases,
-    /// Section 3.3: collecting where the stack is shallow.
-    Shallow,
-    /// Cache misses by simulation, instead of the counters that the paper did not have.
-    Cache,
     /// Programs written for libgc, with Vellum's library in its place; the same as --libgc.
     Libgc,
 }

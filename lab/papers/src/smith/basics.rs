@@ -64,7 +64,7 @@ fn table_2(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
         ],
     );
     for client in &CLIENTS {
-        let (basics, ours) = (client.published.basics, |metric: &str| figure(sheets, client.name, metric));
+        let (basics, ours) = (client.published().basics, |metric: &str| figure(sheets, client.name, metric));
         let words =
             |metric: &str, unit: f64| Value::of(ours(metric).map(|bytes| bytes / OUR_WORD_BYTES / unit));
         table.rows.push(vec![
@@ -123,7 +123,7 @@ fn table_5(sheets: &[Sheet]) -> Table {
     for client in &CLIENTS {
         let ours = shares(sheets, client.name);
         let mut row = vec![Value::text(client.title)];
-        for (at, published) in client.published.sizes.into_iter().enumerate() {
+        for (at, published) in client.published().sizes.into_iter().enumerate() {
             row.extend([Value::Number(published), Value::of(ours.map(|ours| ours[at]))]);
         }
         table.rows.push(row);

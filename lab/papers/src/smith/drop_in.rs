@@ -104,7 +104,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
 ///
 /// # Errors
 /// The reason why the loader does not load it, for the user.
-pub fn with_library(mut arm: Arm, folder: &Path) -> Result<Arm, String> {
+fn with_library(mut arm: Arm, folder: &Path) -> Result<Arm, String> {
     let wanted = folder.join(SONAME);
     let found = loaded(&arm.launch.program, folder)?;
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());

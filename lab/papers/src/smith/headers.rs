@@ -80,7 +80,7 @@ fn table_6(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
         columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
     let mut table = Table::new("Table 6: client time over libgc's (then BDW's), percent", &columns);
     for client in &CLIENTS {
-        let (mcc, header) = client.published.slowdown;
+        let (mcc, header) = client.published().slowdown;
         let mut row = vec![Value::text(client.title), Value::Percent(mcc), Value::Percent(header)];
         let found = |arm: &String| slowdown(sheet(sheets, client.name)?, arm, libgc, lab.seed);
         row.extend(arms.iter().map(|arm| percent(found(arm))));
@@ -124,8 +124,8 @@ fn figure_2(lab: &Lab<'_>, sheets: &[Sheet]) -> Figure {
         Series::bars(label, CLIENTS.iter().enumerate().map(|(at, client)| (at as f64, of(client))).collect())
     };
     let published = [
-        published("MCC, 1998", |client| client.published.slowdown.0),
-        published("BDW + word, 1998", |client| client.published.slowdown.1),
+        published("MCC, 1998", |client| client.published().slowdown.0),
+        published("BDW + word, 1998", |client| client.published().slowdown.1),
     ];
     Figure {
         name: "smith-figure2",

@@ -64,32 +64,13 @@ impl<'a> Lab<'a> {
         build: Build,
         mib: u64,
     ) -> Option<Arm> {
-        self.arm_with(label, client, collector, build, mib, &[])
-    }
-
-    /// The same with additional words.
-    pub(super) fn arm_with(
-        &mut self,
-        label: &str,
-        client: &Client,
-        collector: Collector,
-        build: Build,
-        mib: u64,
-        words: &[&str],
-    ) -> Option<Arm> {
         if Interrupt::arrived().is_some() {
             // Compiling would be a waste of time.
             return None;
         }
         let (work, heap) = (format!("scale={}", self.work(client)), format!("heap={mib}"));
         (self.progress)(Progress { experiment: &self.experiment, done: 0, total: 1, what: "compiling" });
-        let words: Vec<&str> = [&*work, &*heap].into_iter().chain(words.iter().copied()).collect();
-        self.workshop.arm(label, client.name, collector, build, &words)
-    }
-
-    /// Reports progress outside a campaign.
-    pub(super) fn tell(&mut self, done: usize, total: usize, what: &str) {
-        (self.progress)(Progress { experiment: &self.experiment, done, total, what });
+        self.workshop.arm(label, client.name, collector, build, &[&work, &heap])
     }
 
     pub(super) fn campaign(&mut self, cells: &[Cell]) -> Vec<Sheet> {

@@ -11,8 +11,6 @@
 //! | `times` | Table 7, Figure 1: client and collector time by heap size | `times.rs` |
 //! | `headers` | Table 6, Figure 2: one more word in each object; objects with and without types | `headers.rs` |
 //! | `phases` | Tables 3 and 4, Figure 4: the time of each phase, the objects that roots lead to and keep | `phases.rs` |
-//! | `shallow` | section 3.3: collecting where the stack is shallow | `shallow.rs` |
-//! | `cache` | proposed in sections 3.1.1 and 4: cache misses | `cache.rs` |
 //! | `libgc` | only with `--libgc`: programs written for libgc, with Vellum's library in its place | `drop_in.rs` |
 //!
 //! ```text
@@ -24,7 +22,6 @@
 //! inlined path of an allocation.
 
 mod basics;
-mod cache;
 mod client;
 mod drop_in;
 mod headers;
@@ -32,13 +29,11 @@ mod lab;
 mod phases;
 mod published;
 mod report;
-mod shallow;
 mod times;
 
 pub use crate::options::smith::{Experiment, Options};
 pub use crate::workshop::{Build, Collector, Plan, Workshop, WorkshopError};
 pub use client::{CLIENTS, Client};
-pub use drop_in::with_library;
 pub use report::{Report, SCHEMA};
 
 use crate::Finding;
@@ -85,8 +80,6 @@ pub fn run(
             Experiment::Times => times::run(&mut lab),
             Experiment::Headers => headers::run(&mut lab),
             Experiment::Phases => phases::run(&mut lab),
-            Experiment::Shallow => shallow::run(&mut lab),
-            Experiment::Cache => cache::run(&mut lab),
             Experiment::Libgc => drop_in::run(&mut lab),
         };
         found(&finding);

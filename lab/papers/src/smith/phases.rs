@@ -48,7 +48,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
 }
 
 fn published(client: &super::Client, parts: &[usize]) -> f64 {
-    parts.iter().map(|part| client.published.phases[*part]).sum()
+    parts.iter().map(|part| client.published().phases[*part]).sum()
 }
 
 /// A phase's time in percent of the collections' time.
@@ -112,7 +112,7 @@ fn table_3(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
         columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
     let mut table = Table::new("Table 3: averages a collection", &columns);
     for client in &CLIENTS {
-        let then = client.published.roots;
+        let then = client.published().roots;
         let mut row = vec![Value::text(client.title)];
         row.extend([then.roots, then.pages, then.a_page, then.lost_kb].map(Value::Number));
         for plan in lab.plans() {

@@ -146,7 +146,7 @@ impl View<'_> {
             parts.map_or(Value::Nothing, |(c, g)| Value::text(format!("{c:.digits$} + {g:.digits$}")))
         };
         for mib in sizes {
-            let published = client.published.times.iter().find(|row| row.0 == *mib);
+            let published = client.published().times.iter().find(|row| row.0 == *mib);
             let (bdw, mcc) = published.map_or((None, None), |row| (row.1, row.2));
             let split = |arm: &str| {
                 let cpu = self.figure_of(client, *mib, arm, CPU)? / NANOS;
@@ -167,7 +167,7 @@ impl View<'_> {
 
     fn figure(&self, client: &Client, sizes: &[u64]) -> Figure {
         let bytes = |mib: u64| (mib << 20) as f64;
-        let published = client.published.times.iter();
+        let published = client.published().times.iter();
         let published =
             published.filter_map(|(mib, bdw, mcc)| Some((bytes(*mib), over(*mcc, *bdw)?))).collect();
         let mut series = vec![Series::published("MCC / BDW, 1998", published)];

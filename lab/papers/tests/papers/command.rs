@@ -43,13 +43,13 @@ fn bates_writes_complete_json_and_lines() {
     let place = tempfile::tempdir().expect("a temporary directory");
     let lines = place.path().join("b.obs");
     let path = lines.to_str().expect("a plain path");
-    let ended = papers(&["bates", "--quick", "--only", "clocks", "--json", "-", "--out", path]);
+    let ended = papers(&["bates", "--quick", "--only", "builtin", "--json", "-", "--out", path]);
     assert!(ended.status.success(), "{ended:?}");
     let value: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("nothing but JSON");
     assert_eq!(value["schema"], "vellum.papers.bates/1");
-    assert_eq!(value["experiments"][0]["name"], "clocks");
+    assert_eq!(value["experiments"][0]["name"], "builtin");
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("BASE under each clock") && said.contains("Goal"), "{said}");
+    assert!(said.contains("BASE with a stamp of a few instructions") && said.contains("Goal"), "{said}");
     assert!(
         std::fs::read_to_string(&lines)
             .expect("lines")

@@ -1,12 +1,7 @@
 //! The experiments of Nishigaki in a tiny size, from seeds to SVG. No goal is checked.
 
-use vellum_papers::nishigaki::{Experiment, Options, SCHEMA, Worker, run};
+use vellum_papers::nishigaki::{Experiment, Options, SCHEMA, run};
 use vellum_papers::{Common, Scale, write_figures};
-
-/// No test here starts a job, so the worker need not exist.
-fn worker() -> Worker {
-    Worker { program: "/no/such/worker".into(), words: Vec::new() }
-}
 
 fn seeded(seed: u64) -> Common {
     Common { seed: Some(seed), ..Common::default() }
@@ -16,7 +11,7 @@ fn seeded(seed: u64) -> Common {
 fn every_experiment_runs() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let (mut told, mut names, mut figures) = (0, Vec::new(), Vec::new());
-    let report = run(&Options::default(), Scale::Tiny, &worker(), &mut |_| told += 1, |finding| {
+    let report = run(&Options::default(), Scale::Tiny, &mut |_| told += 1, |finding| {
         let text = finding.text();
         assert!(text.contains("Goal"), "no closing line:\n{text}");
         assert!(!finding.goals.is_empty() && !finding.runs.is_empty(), "{} found nothing", finding.name);
@@ -31,8 +26,8 @@ fn every_experiment_runs() {
         }
         names.push(finding.name.clone());
     });
-    assert_eq!(names, ["curves", "table1", "family", "overhead", "throughput", "lengths"]);
-    assert!(told > 20, "progress was reported {told} times");
+    assert_eq!(names, ["curves", "table1", "throughput"]);
+    assert!(told > 15, "progress was reported {told} times");
     for figure in ["figure2-s1", "figure2-s3", "figure4", "figure5-jobs", "figure5-ready", "figure5-king"] {
         assert!(figures.contains(&format!("nishigaki-{figure}")), "{figure} is missing: {figures:?}");
     }
@@ -45,8 +40,8 @@ fn every_experiment_runs() {
 fn simulations_repeat_and_depend_on_the_seed() {
     let found = |seed| {
         let only = vec![Experiment::Throughput];
-        let options = Options { only, common: seeded(seed), ..Options::default() };
-        let report = run(&options, Scale::Tiny, &worker(), &mut |_| (), |_| ());
+        let options = Options { only, common: seeded(seed) };
+        let report = run(&options, Scale::Tiny, &mut |_| (), |_| ());
         serde_json::to_value(&report.experiments).expect("JSON")
     };
     assert_eq!(found(5), found(5));

@@ -1,4 +1,4 @@
-//! The paging device: requests are served first come, first served, by one server or several.
+//! The paging device: requests are served one at a time, first come, first served.
 
 use std::collections::VecDeque;
 
@@ -18,49 +18,38 @@ pub(super) enum Request {
     BlockOut,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Device {
-    /// Each server's request with the time of its end; `None` for free servers.
-    servers: Vec<Option<(u64, Request)>>,
+    /// The request in service, with the time of its end.
+    served: Option<(u64, Request)>,
     waiting: VecDeque<(Request, u64)>,
     /// Total service time, for the load.
     pub(super) busy: u64,
 }
 
 impl Device {
-    pub(super) fn new(servers: usize) -> Self {
-        Self { servers: vec![None; servers.max(1)], waiting: VecDeque::new(), busy: 0 }
-    }
-
     pub(super) fn ask(&mut self, now: u64, request: Request, service: u64) {
-        match self.servers.iter_mut().find(|server| server.is_none()) {
-            Some(server) => {
-                *server = Some((now + service, request));
-                self.busy += service;
-            }
-            None => self.waiting.push_back((request, service)),
+        if self.served.is_none() {
+            self.served = Some((now + service, request));
+            self.busy += service;
+        } else {
+            self.waiting.push_back((request, service));
         }
     }
 
     /// The time when the next request is done.
     pub(super) fn next(&self) -> Option<u64> {
-        self.servers.iter().flatten().map(|(done, _)| *done).min()
+        self.served.map(|(done, _)| done)
     }
 
-    /// The next request done by `now`, with its time; its server then serves the next waiting request.
+    /// The next request done by `now`, with its time; the next waiting request is then served.
     pub(super) fn done(&mut self, now: u64) -> Option<(u64, Request)> {
-        let due = |server: &&mut Option<(u64, Request)>| server.is_some_and(|(done, _)| done <= now);
-        let server = self.servers.iter_mut().filter(due).min_by_key(|server| server.map(|(done, _)| done))?;
-        let (done, request) = server.take()?;
-        if let Some((next, service)) = self.waiting.pop_front() {
-            *server = Some((done + service, next));
+        let (done, request) = self.served.filter(|(done, _)| *done <= now)?;
+        self.served = self.waiting.pop_front().map(|(next, service)| {
             self.busy += service;
-        }
+            (done + service, next)
+        });
         Some((done, request))
-    }
-
-    pub(super) fn servers(&self) -> usize {
-        self.servers.len()
     }
 }
 
@@ -70,7 +59,7 @@ mod tests {
 
     #[test]
     fn requests_are_served_in_order_without_gaps() {
-        let mut device = Device::new(1);
+        let mut device = Device::default();
         let page = |job| Request::Page { job, at: 0, activation: 0 };
         device.ask(0, page(1), 10);
         device.ask(3, page(2), 10);
@@ -81,14 +70,5 @@ mod tests {
         // The third request was queued before the device was read, so it starts at 20, when the second ends.
         assert_eq!(device.done(100), Some((30, page(3))));
         assert_eq!((device.done(100), device.busy), (None, 30));
-    }
-
-    #[test]
-    fn two_servers_work_side_by_side() {
-        let mut device = Device::new(2);
-        device.ask(0, Request::BlockOut, 50);
-        device.ask(0, Request::BlockIn { job: 1, activation: 3 }, 10);
-        assert_eq!(device.done(50), Some((10, Request::BlockIn { job: 1, activation: 3 })));
-        assert_eq!(device.done(50), Some((50, Request::BlockOut)));
     }
 }

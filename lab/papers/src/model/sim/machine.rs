@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::device::{Device, Request};
 use super::job::{Job, State, Stop, Totals};
 use super::report::{JobReport, Report};
-use super::settings::{Settings, SettingsError};
+use super::settings::Settings;
 use super::windows::{Chooser, Eviction, Windows, adjusted};
 use vellum_random::Rng;
 use vellum_workset::{Page, Quanta};
@@ -30,16 +30,13 @@ const NEED_FIRST: usize = 24;
 const DELAY_ALPHA: f64 = 0.9;
 
 /// Runs the machine and reports the figures after its warm-up.
-///
-/// # Errors
-/// [`SettingsError`] for invalid settings.
-pub fn simulate(settings: &Settings) -> Result<Report, SettingsError> {
-    settings.check()?;
+#[must_use]
+pub fn simulate(settings: &Settings) -> Report {
     let mut machine = Machine::new(settings);
     machine.run_until(settings.warm_up);
     machine.count_from_here();
     machine.run_until(settings.warm_up + settings.length);
-    Ok(machine.report())
+    machine.report()
 }
 
 struct Machine<'a> {
@@ -87,7 +84,7 @@ impl<'a> Machine<'a> {
             .map(|programs| Job::new(programs.clone(), random.index(usize::MAX) as u64, horizon, delay))
             .collect();
         let common = match settings.windows {
-            Windows::Fixed(window) | Windows::Adaptive(window) | Windows::PerJob(_, _, window) => window,
+            Windows::Adaptive(window) | Windows::PerJob(_, _, window) => window,
             Windows::GlobalLru => settings.window_max,
         };
         let mut machine = Self {
@@ -96,7 +93,7 @@ impl<'a> Machine<'a> {
             suspended: (0..jobs.len()).collect(),
             jobs,
             ready: VecDeque::new(),
-            device: Device::new(settings.servers),
+            device: Device::default(),
             operations: BinaryHeap::new(),
             free: settings.frames,
             stamp: 0,
@@ -338,7 +335,7 @@ impl<'a> Machine<'a> {
             self.make_room_for_suspended();
         }
         let busy = self.device.busy - self.period_busy;
-        let load = busy as f64 / (PERIOD * self.device.servers() as u64) as f64;
+        let load = busy as f64 / PERIOD as f64;
         if let Windows::Adaptive(_) = self.settings.windows {
             self.common = adjusted(self.common, load, self.settings.window_max);
         }
@@ -405,10 +402,9 @@ impl<'a> Machine<'a> {
         Report {
             passed: self.now - self.sums.start,
             delay: self.settings.delay as f64,
-            servers: self.device.servers(),
             cpu: self.sums.cpu as f64 / passed,
             overhead: self.sums.overhead as f64 / passed,
-            paging: busy / passed / self.device.servers() as f64,
+            paging: busy / passed,
             multiprogramming: self.sums.in_memory / passed,
             ready: self.sums.ready / passed,
             frames: self.sums.frames / passed,

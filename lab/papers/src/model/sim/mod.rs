@@ -46,9 +46,6 @@ mod settings;
 mod windows;
 
 pub use machine::simulate;
-pub use program::{Behaviour, Program, ProgramPhase, benchmark_programs, king_size_program};
 pub use report::{JobReport, Report};
-pub use settings::{
-    FRAMES_2M, FRAMES_3M, FRAMES_MIN, KING_PAGES, KING_STAY, Settings, SettingsError, WINDOW_START,
-};
+pub use settings::{FRAMES_2M, FRAMES_3M, Settings, WINDOW_START};
 pub use windows::{Eviction, Windows};

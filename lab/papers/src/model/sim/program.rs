@@ -8,12 +8,12 @@
 //! with more than 25 s of CPU time; B4 is only executed. The King Size Program references its pages one
 //! after the other at a constant rate and begins again after the last. The sizes are ours.
 
-use crate::model::{Slrum, SlrumRuns, Turner};
-use vellum_workset::{Page, Ticks};
+use crate::model::{Slrum, SlrumRuns};
+use vellum_workset::Page;
 
 /// The way a phase references its pages.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Behaviour {
+pub(super) enum Behaviour {
     /// By the stack model.
     Stack(Slrum),
     /// One page after the other, each for `stay` instructions, and again from the first.
@@ -27,22 +27,22 @@ pub enum Behaviour {
 
 /// A part of a program with one behaviour.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProgramPhase {
+pub(super) struct ProgramPhase {
     /// The way it references its pages, which no other phase uses.
-    pub behaviour: Behaviour,
+    pub(super) behaviour: Behaviour,
     /// Instructions.
-    pub length: u64,
+    pub(super) length: u64,
     /// Mean instructions between file operations; 0 for none.
-    pub io_every: u64,
+    pub(super) io_every: u64,
 }
 
 /// A program.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Program {
+pub(super) struct Program {
     /// Its name.
-    pub name: &'static str,
+    pub(super) name: &'static str,
     /// Its phases, in order; at least one.
-    pub phases: Vec<ProgramPhase>,
+    pub(super) phases: Vec<ProgramPhase>,
 }
 
 /// A stretch of references to one page.
@@ -59,35 +59,6 @@ impl Behaviour {
             Self::Walk { pages, stay } => {
                 Stretches::Walk { pages: (*pages).max(1), stay: (*stay).max(1), next: 0 }
             }
-        }
-    }
-
-    /// z at the windows `step`, 2 · `step`, … , `count` · `step`, for a figure.
-    ///
-    /// `None` for a stack-model program of more than
-    /// [`TURNER_PAGES_MAX`](crate::model::TURNER_PAGES_MAX) pages, or a step of 0.
-    #[must_use]
-    pub fn curve(&self, step: Ticks, count: usize) -> Option<Vec<(Ticks, f64)>> {
-        match self {
-            Self::Stack(program) => {
-                let windows = Turner::sampled(program, step, count)?;
-                Some(windows.iter().map(|turner| (turner.window(), turner.pages())).collect())
-            }
-            Self::Walk { pages, stay } if step.0 > 0 && *stay > 0 => {
-                // A window of T contains the page it begins on and the pages begun in the rest of it.
-                let held = |window: u64| (1.0 + (window - 1) as f64 / *stay as f64).min(*pages as f64);
-                Some((1..=count as u64).map(|at| (Ticks(at * step.0), held(at * step.0))).collect())
-            }
-            Self::Walk { .. } => None,
-        }
-    }
-
-    /// Its number of pages.
-    #[must_use]
-    pub fn pages(&self) -> u64 {
-        match self {
-            Self::Stack(program) => program.pages() as u64,
-            Self::Walk { pages, .. } => *pages,
         }
     }
 }
@@ -137,8 +108,7 @@ fn phase(groups: &[(usize, f64)], millions: u64, io_every: u64) -> ProgramPhase 
 ///
 /// Each needs some tens of pages always, as many more within a second of CPU time, and the rest seldom. Their
 /// knees lie at different windows: no single window suits every program.
-#[must_use]
-pub fn benchmark_programs() -> Vec<Program> {
+pub(super) fn benchmark_programs() -> Vec<Program> {
     let compile = |size: usize| phase(&[(size, 2e-5), (24, 1.5e-6), (40, 3e-7)], 20, 60_000);
     let link = phase(&[(30, 2e-5), (24, 3e-6), (30, 4e-7)], 10, 40_000);
     vec![
@@ -172,8 +142,7 @@ pub fn benchmark_programs() -> Vec<Program> {
 }
 
 /// The King Size Program: more pages than frames, one after the other, each for `stay` instructions.
-#[must_use]
-pub fn king_size_program(pages: u64, stay: u64) -> Program {
+pub(super) fn king_size_program(pages: u64, stay: u64) -> Program {
     Program {
         name: "King",
         phases: vec![ProgramPhase {
@@ -193,15 +162,6 @@ mod tests {
         let walk = Behaviour::Walk { pages: 3, stay: 7 };
         let pages: Vec<_> = walk.stretches(1).take(4).collect();
         assert_eq!(pages, [(Page(0), 7), (Page(1), 7), (Page(2), 7), (Page(0), 7)]);
-    }
-
-    #[test]
-    fn a_walks_window_holds_the_pages_it_visited() {
-        let walk = Behaviour::Walk { pages: 5, stay: 10 };
-        let held: Vec<f64> = walk.curve(Ticks(1), 100).unwrap().iter().map(|(_, pages)| *pages).collect();
-        // In a window of 11 references the page always changes; in a window of 2, in one case of ten.
-        assert_eq!((held[0], held[1], held[10], held[99]), (1.0, 1.1, 2.0, 5.0));
-        assert_eq!(walk.curve(Ticks(0), 1), None);
     }
 
     #[test]

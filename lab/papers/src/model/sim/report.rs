@@ -28,13 +28,11 @@ pub struct Report {
     pub passed: u64,
     /// S, the service time of a fault, in instructions.
     pub delay: f64,
-    /// Servers of the paging device.
-    pub servers: usize,
     /// The share of the time for which the CPU executed programs.
     pub cpu: f64,
     /// The share of the time for which it handled faults.
     pub overhead: f64,
-    /// The share of the time for which the paging device was busy, for each server.
+    /// The share of the time for which the paging device was busy.
     pub paging: f64,
     /// Jobs in memory, on average: the degree of multiprogramming.
     pub multiprogramming: f64,
@@ -72,7 +70,7 @@ impl Report {
         self.jobs.iter().map(|job| job.cpu as f64).sum::<f64>() / self.faults() as f64
     }
 
-    /// The bound of the CPU's use: min(1, Σ e/(e + S), L/S) (2.7), with L/S for each server.
+    /// The bound of the CPU's use: min(1, Σ e/(e + S), L/S) (2.7).
     #[must_use]
     pub fn bound(&self) -> f64 {
         let efficiency = |job: &JobReport| {
@@ -80,7 +78,7 @@ impl Report {
             if job.faults == 0 { 1.0 } else { lifetime / (lifetime + self.delay) }
         };
         let alone: f64 = self.jobs.iter().map(efficiency).sum();
-        alone.min(self.servers as f64 * self.system_lifetime() / self.delay).min(1.0)
+        alone.min(self.system_lifetime() / self.delay).min(1.0)
     }
 }
 
@@ -100,10 +98,9 @@ mod tests {
             window: 0.0,
             suspended: 0.0,
         };
-        let mut report = Report {
+        let report = Report {
             passed: 1_000_000,
             delay: 1000.0,
-            servers: 1,
             cpu: 0.0,
             overhead: 0.0,
             paging: 0.0,
@@ -117,7 +114,5 @@ mod tests {
         assert_eq!(report.service(), 220.0);
         // e/(e + S): 250/1250 + 1000/2000 = 0.7; L/S = 400/1000.
         assert_eq!((report.system_lifetime(), report.bound()), (400.0, 0.4));
-        report.servers = 2;
-        assert_eq!(report.bound(), 0.7);
     }
 }

@@ -11,51 +11,32 @@ use vellum_workset::{Quanta, Ticks};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Page frames for programs.
-    pub frames: usize,
+    pub(super) frames: usize,
     /// The programs of each initiator, one after the other, and again from the first.
-    pub initiators: Vec<Vec<Program>>,
+    pub(super) initiators: Vec<Vec<Program>>,
     /// The choice of the windows.
-    pub windows: Windows,
+    pub(super) windows: Windows,
     /// The time when pages outside of windows are evicted.
-    pub eviction: Eviction,
+    pub(super) eviction: Eviction,
     /// Δ.
-    pub delta: Ticks,
+    pub(super) delta: Ticks,
     /// The largest window.
-    pub window_max: Quanta,
+    pub(super) window_max: Quanta,
     /// S: the paging device's time for a page.
-    pub delay: u64,
+    pub(super) delay: u64,
     /// Its time for each page of a block, when a job is suspended or activated.
-    pub block_page: u64,
-    /// The number of requests that it serves at once.
-    pub servers: usize,
+    pub(super) block_page: u64,
     /// Mean time of a file operation.
-    pub operation: u64,
+    pub(super) operation: u64,
     /// CPU time of the system for a fault.
-    pub fault_cpu: u64,
+    pub(super) fault_cpu: u64,
     /// Time before counting begins.
-    pub warm_up: u64,
+    pub(super) warm_up: u64,
     /// Time that is counted.
-    pub length: u64,
+    pub(super) length: u64,
     /// Seed of all random choices.
-    pub seed: u64,
+    pub(super) seed: u64,
 }
-
-/// Why settings are invalid.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SettingsError {
-    /// No initiator, or one without a program or a program without a phase.
-    #[error("initiator {0} has no program with a phase: give each at least one")]
-    Programs(usize),
-    /// Too few frames for a job to make progress.
-    #[error("{0} frames are too few: at least {FRAMES_MIN} are needed")]
-    Frames(usize),
-    /// A time that must not be zero.
-    #[error("{0} is 0: it must be at least 1 instruction")]
-    Zero(&'static str),
-}
-
-/// The fewest frames.
-pub const FRAMES_MIN: usize = 32;
 
 /// Frames for programs in the paper's 2 MB machine, of which we assume half for the system. Memory is short.
 pub const FRAMES_2M: usize = 256;
@@ -64,9 +45,9 @@ pub const FRAMES_3M: usize = 512;
 /// Initiators of the paper's machine, one of which has the King Size Program.
 const INITIATORS: usize = 6;
 /// Pages of the King Size Program: more than there are frames.
-pub const KING_PAGES: u64 = 2000;
+const KING_PAGES: u64 = 2000;
 /// Its instructions on each page.
-pub const KING_STAY: u64 = 25_000;
+const KING_STAY: u64 = 25_000;
 /// The first window of all jobs, in intervals Δ.
 pub const WINDOW_START: Quanta = Quanta(10);
 /// Δ, half of that in the paper's section 4; the largest window is the paper's 4.0·10⁶.
@@ -78,15 +59,14 @@ const OPERATION: u64 = 250_000;
 const BLOCK_PART: u64 = 20;
 /// Instructions that the system executes for a fault.
 const FAULT_CPU: u64 = 2_000;
-/// The warm-up and the counted time: minutes of a machine of some million instructions a second.
+/// The warm-up: minutes of a machine of some million instructions a second.
 const WARM_UP: u64 = 100_000_000;
-const LENGTH: u64 = 1_000_000_000;
 
 impl Settings {
-    /// The paper's experiment on a machine with `frames` frames for programs. One initiator has the King Size
+    /// The paper's experiment on a machine with `frames` frames for programs, for `length` instructions. One initiator has the King Size
     /// Program, the five others have B1 to B4, each beginning with a different one.
     #[must_use]
-    pub fn source(frames: usize, windows: Windows, eviction: Eviction, seed: u64) -> Self {
+    pub fn source(frames: usize, windows: Windows, eviction: Eviction, seed: u64, length: u64) -> Self {
         let mut initiators = vec![vec![king_size_program(KING_PAGES, KING_STAY)]];
         let mut programs = benchmark_programs();
         for _ in 1..INITIATORS {
@@ -103,38 +83,11 @@ impl Settings {
             window_max: WINDOW_MAX,
             delay,
             block_page: delay / BLOCK_PART,
-            servers: 1,
             operation: OPERATION,
             fault_cpu: FAULT_CPU,
             warm_up: WARM_UP,
-            length: LENGTH,
+            length,
             seed,
-        }
-    }
-
-    pub(super) fn check(&self) -> Result<(), SettingsError> {
-        let empty = |programs: &Vec<Program>| {
-            programs.is_empty()
-                || programs.iter().any(|program| program.phases.iter().all(|phase| phase.length == 0))
-        };
-        if let Some(at) = self.initiators.iter().position(empty) {
-            return Err(SettingsError::Programs(at));
-        }
-        if self.initiators.is_empty() {
-            return Err(SettingsError::Programs(0));
-        }
-        if self.frames < FRAMES_MIN {
-            return Err(SettingsError::Frames(self.frames));
-        }
-        let times = [
-            (self.delta.0, "the sampling interval"),
-            (self.delay, "the paging delay"),
-            (self.length, "the length"),
-            (u64::from(self.window_max.0), "the largest window"),
-        ];
-        match times.iter().find(|(time, _)| *time == 0) {
-            Some((_, name)) => Err(SettingsError::Zero(name)),
-            None => Ok(()),
         }
     }
 }

@@ -7,8 +7,6 @@ use vellum_workset::{Counters, Criterion, Quanta, Step, Ticks};
 /// One window for all jobs, one each, or none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Windows {
-    /// One constant window for all jobs.
-    Fixed(Quanta),
     /// One for all jobs, wider if the paging device is overloaded and narrower if it is underloaded.
     Adaptive(Quanta),
     /// One for each job, by its own knee; the given window is used until there is an estimate.
