@@ -22,24 +22,19 @@
 //! - **Every run reported.** `--json` has every run in its order, failed runs with the reason.
 
 pub mod advice;
-mod area;
 mod confined;
 pub mod gc;
 pub mod heap;
-mod meter;
 mod only;
 /// The allocators to compare.
 pub mod peer;
 pub mod programs;
-mod raw;
 mod report;
 mod suite;
 mod table;
 mod target;
 pub mod timing;
-mod vellum;
 mod work;
-mod worker;
 
 pub use confined::{Asked, Unmeasured};
 pub use only::{chooses, names_section, only};
@@ -49,5 +44,4 @@ pub use suite::{Plan, Section, govern, hardened, lent, numpy, pager, small, suit
 pub use table::{Judged, Line, Table, Unit};
 pub use target::{Against, Judgement, Target, control, judge, twin};
 pub use vellum_campaign::{Arm, Campaign, Cell, EXPECT, Ended, Launch, Metrics, Missing, Peer, Run, Sheet};
-pub use work::{Failure, Params, WORKLOADS, Workload, run};
-pub use worker::{COMMAND, WorkerError, work};
+pub use work::{COMMAND, WORKLOADS, Workload, work};

@@ -91,8 +91,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
     if let Some(command) = &options.command {
-        // Panics print one line, which the campaign repeats as the reason for a missing figure.
-        std::panic::set_hook(Box::new(|panic| eprintln!("{}", panic.payload_as_str().unwrap_or("panicked"))));
+        vellum_campaign::worker::say_panics_in_a_line();
         match command {
             Command::Work { name, parameters } => println!("{}", vellum_bench::work(name, parameters)?),
             Command::Time { name, parameters } => println!("{}", timing::run(name, parameters)?),

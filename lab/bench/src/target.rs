@@ -5,10 +5,10 @@
 //! the ratios of two arms that run the *same* allocator in the same run; a smaller difference is no result.
 
 use crate::{Sheet, peer};
+pub use vellum_campaign::cells::twin;
+use vellum_campaign::cells::{paired, ratio};
 use vellum_campaign::{Bound, Verdict};
-use vellum_measure::{Interval, median, paired_ratio};
-
-const RESAMPLES: usize = 1000;
+use vellum_measure::{Interval, median};
 
 /// With fewer rounds than this, intervals and controls are unreliable, …
 const TELLING_ROUNDS: usize = 3;
@@ -89,21 +89,10 @@ pub struct Judgement {
     pub verdict: Verdict,
 }
 
-/// The label of the second arm of a peer.
-#[must_use]
-pub fn twin(label: &str) -> String {
-    format!("{label}'")
-}
-
 /// The difference of two arms of the same allocator: the paired ratio of the second to the first.
 #[must_use]
 pub fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<Interval> {
-    pairs_ratio(&sheet.by_round(&twin(arm), metric), &sheet.by_round(arm, metric), seed)
-}
-
-fn pairs_ratio(above: &[Option<f64>], below: &[Option<f64>], seed: u64) -> Option<Interval> {
-    let pairs: Vec<(f64, f64)> = above.iter().zip(below).filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
-    paired_ratio(&pairs, RESAMPLES, seed)
+    ratio(sheet, (&twin(arm), metric), (arm, metric), seed)
 }
 
 /// Compares the judged arm's `metric` in `sheet` with `target`. `other` finds the sheet of another cell.
@@ -124,11 +113,11 @@ pub fn judge<'a>(
         Bound::AtMost(times) => {
             let slack = base.filter(|_| target.plus > 0.0).map_or(0.0, |base| (base + target.plus) / base);
             let ratio = mine.zip(base).map(|(mine, base)| mine / base);
-            (ratio, pairs_ratio(&own, &theirs, seed), Bound::AtMost(times.max(slack)))
+            (ratio, paired(&own, &theirs, seed), Bound::AtMost(times.max(slack)))
         }
         Bound::AtLeast(_) => {
             let ratio = mine.zip(base).map(|(mine, base)| base / mine);
-            (ratio, pairs_ratio(&theirs, &own, seed), target.bound)
+            (ratio, paired(&theirs, &own, seed), target.bound)
         }
     };
     let noise = [peer::GLIBC, peer::VELLUM, name.as_str(), target.own]

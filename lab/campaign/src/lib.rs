@@ -10,6 +10,7 @@
 //! agree on the figures that the worker reports. The driver adds the figures measured from outside (times,
 //! faults, peak memory).
 
+pub mod cells;
 pub mod confine;
 mod driver;
 mod expect;
@@ -17,6 +18,7 @@ mod goal;
 mod launch;
 mod metrics;
 mod peer;
+pub mod worker;
 
 pub use driver::{Arm, Campaign, Cell, Run, Sheet};
 pub use expect::{EXPECT, OtherMalloc, check_malloc};

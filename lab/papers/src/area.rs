@@ -1,14 +1,9 @@
-//! Memory mapped directly from the kernel, for blocks and tables of the experiments.
-//!
-//! The published experiments measure the system's page allocator, so some blocks must come directly from
-//! it. The tables of a worker must not come from the allocator it measures, nor cause page faults in a
-//! timed part.
+//! Memory mapped directly from the kernel, for blocks of the experiments: the published ones measure the
+//! system's page allocator.
 
-use crate::params::WorkError;
-use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use vellum_campaign::worker::WorkError;
 
-pub(crate) const PAGE: usize = vellum_pages::PAGE;
 /// Bytes of a huge page.
 pub(crate) const HUGE: usize = vellum_pages::HUGE;
 
@@ -88,69 +83,10 @@ impl Drop for Mapping {
     }
 }
 
-/// Writes one byte of every page, as the papers' experiments do.
-///
-/// # Safety
-/// The caller may write `bytes` bytes from `start`.
-#[inline(always)]
-pub(crate) unsafe fn touch(start: *mut u8, bytes: usize) {
-    let mut at = 0;
-    while at < bytes {
-        // SAFETY: within the bytes that the caller may write, by this function's `# Safety`. The write is
-        // volatile since the compiler would otherwise remove it.
-        unsafe { start.add(at).write_volatile(1) };
-        at += PAGE;
-    }
-}
-
-/// A zeroed table of numbers or addresses outside every malloc, its frames present.
-pub(crate) struct Slots<T> {
-    mapping: Mapping,
-    len: usize,
-    kind: std::marker::PhantomData<T>,
-}
-
-/// Types for which all-zero bytes are a valid value.
-///
-/// # Safety
-/// Zero bytes must be a valid value, which needs no drop.
-pub(crate) unsafe trait Zero: Copy {}
-// SAFETY: an integer is valid when all bytes are zero.
-unsafe impl Zero for u64 {}
-// SAFETY: all-zero bytes are a null pointer.
-unsafe impl Zero for *mut u8 {}
-// SAFETY: both parts are valid when all bytes are zero.
-unsafe impl<A: Zero, B: Zero> Zero for (A, B) {}
-// SAFETY: an integer is valid when all bytes are zero.
-unsafe impl Zero for usize {}
-
-impl<T: Zero> Slots<T> {
-    pub(crate) fn new(len: usize) -> Result<Self, WorkError> {
-        let bytes = (len * size_of::<T>()).max(1);
-        Ok(Self { mapping: Mapping::new(bytes, Frames::Populated)?, len, kind: std::marker::PhantomData })
-    }
-}
-
-impl<T: Zero> Deref for Slots<T> {
-    type Target = [T];
-    fn deref(&self) -> &[T] {
-        // SAFETY: the mapping contains `len` values, zero at first, page-aligned, and lives as long as
-        // `self`.
-        unsafe { std::slice::from_raw_parts(self.mapping.start().cast(), self.len) }
-    }
-}
-
-impl<T: Zero> DerefMut for Slots<T> {
-    fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: the mapping contains `len` valid values and lives as long as `self`, which is borrowed
-        // exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.mapping.start().cast(), self.len) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use vellum_campaign::worker::area::{PAGE, touch};
 
     #[test]
     fn mappings_are_aligned_and_keep_contents_when_resized() {

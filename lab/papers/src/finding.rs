@@ -4,10 +4,10 @@ use crate::report::{FigureError, write_svgs};
 use crate::{Figure, Table};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use vellum_campaign::{Goal, Sheet, Verdict};
 
-pub(crate) const RESAMPLES: usize = 1000;
 /// Characters of a line of text.
 const LINE: usize = 110;
 
@@ -89,7 +89,8 @@ impl Finding {
         out + &format!("\n{}\n", self.closing())
     }
 
-    /// Adds every run of these sheets, and notes why figures are missing.
+    /// Adds every run of these sheets, and notes why figures are missing. Different results of one cell are
+    /// also noted, since at least one is wrong.
     pub fn keep(&mut self, sheets: &[Sheet]) {
         for sheet in sheets {
             for (arm, runs) in &sheet.arms {
@@ -104,6 +105,11 @@ impl Finding {
                 if let Some(failure) = sheet.failure(arm) {
                     self.notes.push(format!("no figure of {arm} in {}: {failure}", sheet.cell));
                 }
+            }
+            let sums = sheet.arms.iter().flat_map(|(arm, _)| sheet.values(arm, "checksum"));
+            let sums: BTreeSet<u64> = sums.map(f64::to_bits).collect();
+            if sums.len() > 1 {
+                self.notes.push(format!("WRONG RESULT: in {} the arms' checksums differ", sheet.cell));
             }
         }
     }

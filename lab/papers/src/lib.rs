@@ -31,7 +31,6 @@
 
 mod area;
 pub mod bates;
-mod cells;
 mod clock;
 pub mod cooper;
 pub mod douglas;
@@ -40,7 +39,6 @@ mod finding;
 pub mod model;
 pub mod nishigaki;
 pub mod options;
-mod params;
 mod progress;
 mod report;
 pub mod smith;
@@ -49,7 +47,6 @@ mod workshop;
 pub use figure::{Axis, Figure, Series};
 pub use finding::{Finding, write_figures};
 pub use options::{Common, Scale};
-pub use params::{Params, WorkError};
 pub use progress::Progress;
 pub use report::{FigureError, Report};
 pub use vellum_campaign::{Bound, Goal, Verdict};

@@ -21,7 +21,7 @@ use crate::suite::{Plan, Section, table};
 use crate::target::{Against, twin};
 use crate::{Arm, Cell, Line, Table, Target, Unit};
 use std::path::Path;
-use vellum_campaign::Missing;
+use vellum_campaign::{Missing, cells};
 use vellum_papers::smith::{self, Build, Collector, Workshop, WorkshopError};
 
 /// The section's name, with which all its cells begin.
@@ -154,7 +154,7 @@ fn name(cell: &str) -> String {
 }
 
 fn cell(cell: &str, arms: Vec<Arm>, rounds: usize) -> Cell {
-    Cell { name: name(cell), prepare: None, arms, rounds, together: false }
+    cells::cell(name(cell), rounds, arms)
 }
 
 fn arms(workshop: &mut Workshop, here: &[Collector], client: &str, words: &[&str]) -> Vec<Arm> {

@@ -26,6 +26,7 @@ use crate::{Arm, Cell, Launch, Missing, Target, Unit, peer};
 use std::io;
 use std::path::{Path, PathBuf};
 use vellum_campaign::Goal;
+use vellum_campaign::cells::cell;
 use vellum_cost::HeldFile;
 use vellum_report::Table;
 use vellum_wire::held::HELD_ENV;
@@ -138,8 +139,7 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
     }
     for program in ready.iter().filter(|ready| wanted(ready.program.name)) {
         let arms = arms(program, library, folder.path(), &mut held).map_err(failed)?;
-        let cell = name(program.program.name);
-        cells.push(Cell { name: cell, prepare: None, arms, rounds: plan.rounds, together: false });
+        cells.push(cell(name(program.program.name), plan.rounds, arms));
     }
     let tables = shown(&cells);
     let section = Section { name: SECTION, cells, tables };

@@ -4,9 +4,9 @@
 //! figure is the ratio of their CPU times. In column *glibc* neither job is governed, in *vellum* the first
 //! one is. Each column has a second arm as its control.
 
-use super::{MIB, Plan, Section, line, table};
-use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, Unit, peer};
+use super::{MIB, Plan, Section, jobs_beside, line, table};
+use crate::target::{Against, Target};
+use crate::{Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const GOVERN: &str = "govern";
@@ -19,48 +19,21 @@ const JOBS: [(usize, usize); 2] = [(8 * MIB, 40_000_000), (64 * MIB, 30_000_000)
 /// The cells. They run only if named, since they take minutes.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
-    let mut cells = Vec::new();
-    let (mut all, mut slowdown, mut own) = (Vec::new(), Vec::new(), Vec::new());
-    for (bytes, touches) in JOBS {
-        let Some(glibc) = plan.roster.get(peer::GLIBC) else { continue };
-        let arm = |label: String, govern: usize| {
-            let params = [("bytes", bytes), ("touches", touches), ("govern", govern)];
-            Arm { label, launch: plan.launch(glibc, "governed", &params) }
-        };
-        let arms = vec![
-            arm(peer::GLIBC.to_owned(), 0),
-            arm(twin(peer::GLIBC), 0),
-            arm(peer::VELLUM.to_owned(), 1),
-            arm(twin(peer::VELLUM), 1),
-        ];
-        let name = format!("{GOVERN}-{}", super::tag(bytes));
-        let cell = Cell { name, prepare: None, arms, rounds: plan.rounds, together: false };
-        let label = format!("{} of memory", super::size(bytes));
-        let target = || Some(Target::at_most(OVERHEAD, Against::Arm(peer::GLIBC)));
-        all.push(line(label.clone(), &cell, target()));
-        slowdown.push(line(label.clone(), &cell, target()));
-        own.push(line(label, &cell, None));
-        cells.push(cell);
-    }
+    let cells = jobs_beside(plan, GOVERN, "governed", "govern", &JOBS);
+    let of = |title: &str, metric, unit, target: Option<Target>| {
+        let lines = cells.iter().map(|(label, cell)| line(label.clone(), cell, target.clone()));
+        table(&format!("Governing: CPU time of {title}"), metric, unit, lines.collect())
+    };
+    let glibc = Target::at_most(OVERHEAD, Against::Arm(peer::GLIBC));
     let tables = vec![
-        table(
-            "Governing: CPU time of a job and its governor over that of a job beside it, not governed (glibc) and governed (vellum)",
+        of(
+            "a job and its governor over that of a job beside it, not governed (glibc) and governed (vellum)",
             "ratio",
             Unit::Ratio,
-            all,
+            Some(glibc.clone()),
         ),
-        table(
-            "Governing: CPU time of the job alone over that of the job beside it",
-            "job_ratio",
-            Unit::Ratio,
-            slowdown,
-        ),
-        table(
-            "Governing: CPU time of the governor for one job, in an hour",
-            "governor_hour_ns",
-            Unit::Millis,
-            own,
-        ),
+        of("the job alone over that of the job beside it", "job_ratio", Unit::Ratio, Some(glibc)),
+        of("the governor for one job, in an hour", "governor_hour_ns", Unit::Millis, None),
     ];
-    Section { name: GOVERN, cells, tables }
+    Section { name: GOVERN, cells: cells.into_iter().map(|(_, cell)| cell).collect(), tables }
 }

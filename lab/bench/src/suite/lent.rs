@@ -6,8 +6,8 @@
 //! cells with a pause and gains in the others.
 
 use super::{Plan, Section, line, python, table};
-use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, Unit, peer};
+use crate::target::{Against, Target};
+use crate::{Arm, Cell, Peer, Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const LENT: &str = "lent";
@@ -56,20 +56,13 @@ pub fn section(plan: &Plan) -> Section {
 }
 
 fn cell(plan: &Plan, pause: u32, rows: usize) -> Cell {
-    let mut arms = Vec::new();
-    for peer in &plan.roster.peers {
-        let launch = python(peer, SCRIPT, [pause.to_string(), rows.to_string()]);
-        if peer.name == peer::VELLUM {
-            for policy in ["never", "always"] {
-                let mut launch = launch.clone();
-                launch.env.push((HUGE.into(), policy.into()));
-                arms.push(Arm { label: policy.to_owned(), launch });
-            }
+    let launch = |peer: &Peer| python(peer, SCRIPT, [pause.to_string(), rows.to_string()]);
+    let mut cell = plan.cell_of(&format!("{LENT}-{pause}s"), |peer| Some(launch(peer)));
+    for policy in ["never", "always"] {
+        if let Some(mut launch) = plan.roster.get(peer::VELLUM).map(launch) {
+            launch.env.push((HUGE.into(), policy.into()));
+            cell.arms.push(Arm { label: policy.to_owned(), launch });
         }
-        if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
-            arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
-        }
-        arms.push(Arm { label: peer.name.to_owned(), launch });
     }
-    Cell { name: format!("{LENT}-{pause}s"), prepare: None, arms, rounds: plan.rounds, together: false }
+    cell
 }

@@ -16,9 +16,10 @@ pub mod small;
 pub mod watch;
 
 use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer, worker};
+use crate::{Arm, COMMAND, Cell, EXPECT, Launch, Line, Peer, Roster, Table, Unit, peer};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use vellum_campaign::cells::cell;
 use vellum_report::units::size;
 
 /// One topic.
@@ -35,7 +36,7 @@ pub struct Section {
 /// The options of the suite.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The executable that implements [`worker::COMMAND`].
+    /// The executable that implements [`COMMAND`].
     pub worker: PathBuf,
     /// The peers to compare.
     pub roster: Roster,
@@ -93,7 +94,7 @@ impl Plan {
     /// A worker under `peer`.
     fn launch(&self, peer: &Peer, workload: &str, params: &[(&str, usize)]) -> Launch {
         let words = params.iter().map(|(name, value)| format!("{name}={value}").into());
-        let args = [worker::COMMAND.into(), workload.into(), format!("seed={}", self.seed).into()];
+        let args = [COMMAND.into(), workload.into(), format!("seed={}", self.seed).into()];
         let expect = peer.library.iter().map(|library| (EXPECT.into(), library.into()));
         Launch {
             program: self.worker.clone(),
@@ -122,7 +123,7 @@ impl Plan {
             }
             arms.push(Arm { label: peer.name.to_owned(), launch });
         }
-        Cell { name: name.to_owned(), prepare: None, arms, rounds: self.rounds, together: false }
+        cell(name.to_owned(), self.rounds, arms)
     }
 
     /// A cell with an arm for every peer for which `work` returns a workload, and controls.
@@ -141,6 +142,35 @@ impl Plan {
     fn cell(&self, name: &str, workload: &str, params: &[(&str, usize)]) -> Cell {
         self.cell_by(name, |_| Some((workload, params.to_vec())))
     }
+}
+
+/// A cell with the columns *glibc* and *vellum*, each with its control.
+fn columns(plan: &Plan, name: String, launches: [Option<Launch>; 2]) -> Cell {
+    let columns = [peer::GLIBC, peer::VELLUM].into_iter().zip(launches);
+    let arms = columns.filter_map(|(label, launch)| Some((label, launch?))).flat_map(|(label, launch)| {
+        [label.to_owned(), twin(label)].map(|label| Arm { label, launch: launch.clone() })
+    });
+    cell(name, plan.rounds, arms.collect())
+}
+
+/// Two jobs of the same work side by side on one processor, for each amount of memory: in the column *vellum*
+/// the parameter `on` of the workload is 1. Returns the cells with their labels.
+fn jobs_beside(
+    plan: &Plan,
+    section: &str,
+    workload: &str,
+    on: &str,
+    jobs: &[(usize, usize)],
+) -> Vec<(String, Cell)> {
+    let Some(glibc) = plan.roster.get(peer::GLIBC) else { return Vec::new() };
+    let one = |&(bytes, touches): &(usize, usize)| {
+        let launches = [0, 1].map(|value| {
+            Some(plan.launch(glibc, workload, &[("bytes", bytes), ("touches", touches), (on, value)]))
+        });
+        let cell = columns(plan, format!("{section}-{}", tag(bytes)), launches);
+        (format!("{} of memory", size(bytes)), cell)
+    };
+    jobs.iter().map(one).collect()
 }
 
 /// Runs a script in Debian's Python under `peer`. The script reports its own figures, without the start-up.

@@ -5,8 +5,8 @@
 //! program is a real interpreter with Debian's numpy. It reports its own figures, without its start-up.
 
 use super::{MIB, Plan, Section, line, python, table};
-use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, Unit, peer};
+use crate::target::{Against, Target};
+use crate::{Arm, Cell, Peer, Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const NUMPY: &str = "numpy";
@@ -70,19 +70,12 @@ fn cell(plan: &Plan, bytes: usize) -> Cell {
     // The same number of bytes for each size, but at least a few rounds of the largest arrays.
     let all = plan.pick(960 * MIB, 480 * MIB);
     let rounds = (all / bytes).max(6);
-    let mut arms = Vec::new();
-    for peer in &plan.roster.peers {
-        let launch = python(peer, SCRIPT, [bytes.to_string(), rounds.to_string()]);
-        if peer.name == peer::VELLUM {
-            let mut unadvised = launch.clone();
-            unadvised.env.push((ADVICE.into(), "0".into()));
-            arms.push(Arm { label: UNADVISED.to_owned(), launch: unadvised });
-        }
-        if [peer::GLIBC, peer::VELLUM].contains(&peer.name) {
-            arms.push(Arm { label: twin(peer.name), launch: launch.clone() });
-        }
-        arms.push(Arm { label: peer.name.to_owned(), launch });
-    }
+    let launch = |peer: &Peer| python(peer, SCRIPT, [bytes.to_string(), rounds.to_string()]);
     let name = format!("{NUMPY}-{}", super::tag(bytes));
-    Cell { name, prepare: None, arms, rounds: plan.rounds, together: false }
+    let mut cell = plan.cell_of(&name, |peer| Some(launch(peer)));
+    if let Some(mut unadvised) = plan.roster.get(peer::VELLUM).map(launch) {
+        unadvised.env.push((ADVICE.into(), "0".into()));
+        cell.arms.push(Arm { label: UNADVISED.to_owned(), launch: unadvised });
+    }
+    cell
 }

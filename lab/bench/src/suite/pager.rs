@@ -8,9 +8,9 @@
 //! A second cell measures the cost of paging while there are enough frames. Both columns are Vellum's
 //! library, without frames in *glibc* and with frames in *vellum*.
 
-use super::{MIB, Plan, Section, line, size, table, tag};
-use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, Table, Unit, peer};
+use super::{MIB, Plan, Section, columns, line, size, table, tag};
+use crate::target::{Against, Target};
+use crate::{Cell, Launch, Table, Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const PAGER: &str = "pager";
@@ -37,23 +37,12 @@ const KERNEL: f64 = 1.0;
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
     let params = [("frames", FRAMES), ("times", TIMES), ("touches", plan.pick(TOUCHES.0, TOUCHES.1))];
-    let mut arms = Vec::new();
-    if let Some(glibc) = plan.roster.get(peer::GLIBC) {
-        let mut params = params.to_vec();
-        params.push(("kernel", 1));
-        for label in [peer::GLIBC.to_owned(), twin(peer::GLIBC)] {
-            arms.push(Arm { label, launch: plan.launch(glibc, "paged", &params) });
-        }
-    }
-    if let Some(vellum) = plan.roster.get(peer::VELLUM) {
-        for label in [peer::VELLUM.to_owned(), twin(peer::VELLUM)] {
-            let mut launch = plan.launch(vellum, "paged", &params);
-            launch.env.push(("VELLUM_FRAMES".into(), FRAMES.to_string().into()));
-            arms.push(Arm { label, launch });
-        }
-    }
-    let name = format!("{PAGER}-{}", tag(FRAMES));
-    let cell = Cell { name, prepare: None, arms, rounds: plan.rounds, together: false };
+    let kernel = [&params[..], &[("kernel", 1)]].concat();
+    let launches = [
+        plan.roster.get(peer::GLIBC).map(|glibc| plan.launch(glibc, "paged", &kernel)),
+        plan.roster.get(peer::VELLUM).map(|vellum| framed(plan.launch(vellum, "paged", &params))),
+    ];
+    let cell = columns(plan, format!("{PAGER}-{}", tag(FRAMES)), launches);
     let of = size(FRAMES);
     let one = |title: &str, metric, most: f64| {
         let target = Target::at_most(most, Against::Arm(peer::GLIBC));
@@ -74,25 +63,20 @@ pub fn section(plan: &Plan) -> Section {
     Section { name: PAGER, cells: vec![cell, fits], tables: tables.into_iter().chain(more).collect() }
 }
 
+/// The same process with [`FRAMES`] bytes of frames.
+fn framed(mut launch: Launch) -> Launch {
+    launch.env.push(("VELLUM_FRAMES".into(), FRAMES.to_string().into()));
+    launch
+}
+
 /// The cost of paging while there are enough frames.
 fn fits(plan: &Plan) -> (Cell, [Table; 2]) {
-    let mut arms = Vec::new();
-    if let Some(vellum) = plan.roster.get(peer::VELLUM) {
-        for (column, frames) in [(peer::GLIBC, None), (peer::VELLUM, Some(FRAMES))] {
-            for label in [column.to_owned(), twin(column)] {
-                let mut launch = plan.launch(vellum, "fits", &[("bytes", FRAMES / 4 * FITS_QUARTERS)]);
-                if let Some(frames) = frames {
-                    launch.env.push(("VELLUM_FRAMES".into(), frames.to_string().into()));
-                }
-                arms.push(Arm { label, launch });
-            }
-        }
-    }
-    let name = format!("{PAGER}-fits");
-    let cell = Cell { name, prepare: None, arms, rounds: plan.rounds, together: false };
+    let bytes = FRAMES / 4 * FITS_QUARTERS;
+    let launch = plan.roster.get(peer::VELLUM).map(|vellum| plan.launch(vellum, "fits", &[("bytes", bytes)]));
+    let cell = columns(plan, format!("{PAGER}-fits"), [launch.clone(), launch.map(framed)]);
     let one = |title: &str, metric| {
         let target = Target::at_most(FITS, Against::Arm(peer::GLIBC));
-        let label = format!("{} in {}", size(FRAMES / 4 * FITS_QUARTERS), size(FRAMES));
+        let label = format!("{} in {}", size(bytes), size(FRAMES));
         table(&format!("Paging: {title}"), metric, Unit::Millis, vec![line(label, &cell, Some(target))])
     };
     let tables = [

@@ -4,9 +4,9 @@
 //! allocators are compared, so the columns have another meaning: in *glibc* neither job is watched, in
 //! *vellum* the first one is. Each column has a second arm as its control.
 
-use super::{MIB, Plan, Section, line, table};
-use crate::target::{Against, Target, twin};
-use crate::{Arm, Cell, Unit, peer};
+use super::{MIB, Plan, Section, jobs_beside, line, table};
+use crate::target::{Against, Target};
+use crate::{Unit, peer};
 
 /// The section's name, with which all its cells begin.
 pub const WATCH: &str = "watch";
@@ -26,30 +26,17 @@ const JOBS: [(usize, usize); 3] = [(8 * MIB, 20_000_000), (64 * MIB, 20_000_000)
 /// The cells. They run only if named, since they take minutes.
 #[must_use]
 pub fn section(plan: &Plan) -> Section {
-    let mut cells = Vec::new();
-    let (mut lines, mut said) = (Vec::new(), Vec::new());
-    for (bytes, touches) in JOBS {
-        let Some(glibc) = plan.roster.get(peer::GLIBC) else { continue };
-        let arm = |label: String, watch: usize| {
-            let params = [("bytes", bytes), ("touches", touches), ("watch", watch)];
-            Arm { label, launch: plan.launch(glibc, "watched", &params) }
-        };
-        let arms = vec![
-            arm(peer::GLIBC.to_owned(), 0),
-            arm(twin(peer::GLIBC), 0),
-            arm(peer::VELLUM.to_owned(), 1),
-            arm(twin(peer::VELLUM), 1),
-        ];
-        let name = format!("{WATCH}-{}", super::tag(bytes));
-        let cell = Cell { name, prepare: None, arms, rounds: plan.rounds, together: false };
-        let target = Target::at_most(OVERHEAD, Against::Arm(peer::GLIBC));
-        let label = format!("{} of memory", super::size(bytes));
-        lines.push(line(label.clone(), &cell, Some(target)));
-        said.push(line(label, &cell, Some(Target::at_most(SAID, Against::Itself))));
-        cells.push(cell);
-    }
+    let cells = jobs_beside(plan, WATCH, "watched", "watch", &JOBS);
+    let lines = |target: Target| {
+        cells.iter().map(|(label, cell)| line(label.clone(), cell, Some(target.clone()))).collect()
+    };
+    let glibc = Target::at_most(OVERHEAD, Against::Arm(peer::GLIBC));
+    let itself = Target::at_most(SAID, Against::Itself);
     let title = "Watching: CPU time of a job and its watcher over that of a job beside it, unwatched (glibc) and watched (vellum)";
     let own = "Watching: what the watch itself says that it cost, as a part of the job's CPU time";
-    let tables = vec![table(title, "ratio", Unit::Ratio, lines), table(own, "said_share", Unit::Ratio, said)];
-    Section { name: WATCH, cells, tables }
+    let tables = vec![
+        table(title, "ratio", Unit::Ratio, lines(glibc)),
+        table(own, "said_share", Unit::Ratio, lines(itself)),
+    ];
+    Section { name: WATCH, cells: cells.into_iter().map(|(_, cell)| cell).collect(), tables }
 }

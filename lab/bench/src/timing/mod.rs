@@ -29,6 +29,7 @@ use crate::suite::{Plan, Section};
 use crate::{Arm, Cell, Launch};
 use std::path::{Path, PathBuf};
 use vellum_campaign::Missing;
+use vellum_campaign::cells::cell;
 use vellum_timing::clock::ClockKind;
 
 /// The section's name, with which all its cells begin.
@@ -176,7 +177,7 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn cell(&self, name: &str, arms: Vec<Arm>) -> Cell {
         let name = format!("{SECTION}-{name}");
-        Cell { name, prepare: None, arms, rounds: self.plan.rounds, together: false }
+        cell(name, self.plan.rounds, arms)
     }
 
     fn arm(&self, label: &str, task: &str, words: &[(&'static str, String)]) -> Arm {

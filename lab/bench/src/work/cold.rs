@@ -8,22 +8,25 @@
 //! `sparse` measures the opposite case. Huge pages make first touches cheap, but make the whole block
 //! resident if a program touches only a little of it.
 
-use super::large::{PAGE, touch};
-use super::{Failure, Params, with_memory};
-use crate::area::Area;
-use crate::meter::Meter;
-use crate::{Metrics, raw};
+use super::with_memory;
+use crate::Metrics;
+use vellum_campaign::worker::area::Area;
+use vellum_campaign::worker::area::{PAGE, touch};
+use vellum_campaign::worker::meter::Meter;
+use vellum_campaign::worker::raw;
+use vellum_campaign::worker::{Params, WorkError};
 
 /// `sparse` touches one page in this many.
 const SPARSE_PAGES: usize = 32;
 
 /// `ns_per_page` of `count` blocks of `bytes`, each allocated, touched once and kept.
-pub(super) fn blocks(params: &Params) -> Result<Metrics, Failure> {
-    keep(params, touch)
+pub(super) fn blocks(params: &Params) -> Result<Metrics, WorkError> {
+    // SAFETY: `keep` passes a live block and its size.
+    keep(params, |block, bytes| unsafe { touch(block, bytes) })
 }
 
 /// The same with few of the pages touched; the result is `peak_bytes`.
-pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn sparse(params: &Params) -> Result<Metrics, WorkError> {
     keep(params, |block, bytes| {
         for at in (0..bytes).step_by(SPARSE_PAGES * PAGE) {
             // SAFETY: inside the block, which is live and `bytes` long.
@@ -32,21 +35,7 @@ pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
     })
 }
 
-/// Makes the host back memory by touching and freeing it: `bytes` in small and `huge_bytes` in huge frames.
-pub(super) fn back(params: &Params) -> Result<Metrics, Failure> {
-    let mut metrics = Metrics::new();
-    for (name, advice) in [("bytes", libc::MADV_NOHUGEPAGE), ("huge_bytes", libc::MADV_HUGEPAGE)] {
-        let bytes = params.size(name, 0);
-        let mut area = Area::<u8>::untouched(bytes);
-        // SAFETY: advice about the area's own mapping. If the kernel refuses it, all frames are small.
-        unsafe { libc::madvise(area.as_mut_ptr().cast(), bytes, advice) };
-        touch(area.as_mut_ptr(), bytes);
-        metrics.set(name, bytes as f64);
-    }
-    Ok(metrics)
-}
-
-fn keep(params: &Params, use_it: impl Fn(*mut u8, usize)) -> Result<Metrics, Failure> {
+fn keep(params: &Params, use_it: impl Fn(*mut u8, usize)) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 4 << 20);
     let count = params.size("count", 16);
     let mut blocks = Area::<*mut u8>::new(count);

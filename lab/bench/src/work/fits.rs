@@ -5,9 +5,9 @@
 //! touches itself, and any unneeded work of the pager.
 
 use super::paged::Block;
-use super::{Failure, Params};
 use crate::Metrics;
-use crate::meter::Meter;
+use vellum_campaign::worker::meter::Meter;
+use vellum_campaign::worker::{Params, WorkError};
 use vellum_measure::Rng;
 
 /// Bytes of a page, and of a number.
@@ -15,9 +15,9 @@ const PAGE: usize = 4096;
 const NUMBER: usize = size_of::<u64>();
 
 /// Sorts `bytes` bytes of numbers.
-pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn run(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 48 << 20) / PAGE * PAGE;
-    let wrong = |what: &str| Failure::Wrong { workload: "fits", what: what.to_owned() };
+    let wrong = |what: &str| WorkError::Wrong { workload: "fits", what: what.to_owned() };
     let mut rng = Rng::new(params.seed());
     let meter = Meter::start();
     let mut block = Block::new(bytes)?;

@@ -4,16 +4,17 @@
 //! not served before (`cold_*`), the others their reuse (`warm_*`, the median). New pages are touched as
 //! they come and hold their number, so that contents lost in a move are detected.
 
-use super::large::{PAGE, middle};
-use super::{Failure, Params, with_memory};
-use crate::area::Area;
-use crate::{Metrics, meter, raw};
+use super::with_memory;
+use crate::Metrics;
 use std::time::Instant;
+use vellum_campaign::worker::area::{Area, PAGE};
+use vellum_campaign::worker::{Params, WorkError};
+use vellum_campaign::worker::{meter, middle, raw};
 
 const KIB: usize = 1 << 10;
 
 /// `realloc_ns`: the realloc alone of a touched block from 128 to 256 KiB, whose new part is then touched.
-pub(super) fn once(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn once(params: &Params) -> Result<Metrics, WorkError> {
     let loops = params.size("loops", 2000);
     let mut spent = Area::<u64>::new(loops);
     let begun = Instant::now();
@@ -30,7 +31,7 @@ pub(super) fn once(params: &Params) -> Result<Metrics, Failure> {
 }
 
 /// Grows a block from 4 KiB by doubling until `bytes`.
-pub(super) fn doubling(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn doubling(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 1 << 30);
     looped(params, bytes, || {
         let mut buffer = Buffer::new(4 * KIB);
@@ -43,7 +44,7 @@ pub(super) fn doubling(params: &Params) -> Result<Metrics, Failure> {
 }
 
 /// Grows a block from 64 KiB in steps of 64 KiB until `bytes`.
-pub(super) fn steps(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn steps(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 256 << 20);
     looped(params, bytes, || {
         let mut buffer = Buffer::new(64 * KIB);
@@ -57,7 +58,7 @@ pub(super) fn steps(params: &Params) -> Result<Metrics, Failure> {
 
 /// Grows two blocks by turns in steps of 64 KiB until each has `bytes`. They compete for the free space
 /// behind them.
-pub(super) fn interleaved(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn interleaved(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 128 << 20);
     looped(params, 2 * bytes, || {
         let (mut one, mut other) = (Buffer::new(64 * KIB), Buffer::new(64 * KIB));
@@ -77,8 +78,8 @@ pub(super) fn interleaved(params: &Params) -> Result<Metrics, Failure> {
 fn looped(
     params: &Params,
     final_bytes: usize,
-    mut grow: impl FnMut() -> Result<u64, Failure>,
-) -> Result<Metrics, Failure> {
+    mut grow: impl FnMut() -> Result<u64, WorkError>,
+) -> Result<Metrics, WorkError> {
     let loops = params.size("loops", 7).max(2);
     let (mut total, mut inside) = (Area::<u64>::new(loops), Area::<u64>::new(loops));
     let before = meter::resident_bytes();
@@ -129,13 +130,13 @@ impl Buffer {
     }
 
     /// Checks some pages, spread over the whole block, and frees it.
-    fn finish(self, workload: &'static str) -> Result<(), Failure> {
+    fn finish(self, workload: &'static str) -> Result<(), WorkError> {
         let stride = (self.bytes / 64).next_multiple_of(PAGE).max(PAGE);
         for at in (0..self.bytes).step_by(stride) {
             // SAFETY: `at` and the eight bytes after it lie in the block: sizes are multiples of a page.
             let found = unsafe { self.at.add(at).cast::<u64>().read() };
             if found != at as u64 {
-                return Err(Failure::Wrong {
+                return Err(WorkError::Wrong {
                     workload,
                     what: format!("byte {at} holds {found:#x} after growth"),
                 });

@@ -5,22 +5,23 @@
 //! memory. With `other=1` the burst happens on a second thread, which then sleeps: the memory in its caches
 //! must be returned too.
 
-use super::{Failure, Params};
-use crate::area::Area;
-use crate::raw::Block;
-use crate::vellum::Batch;
-use crate::{Metrics, meter, raw};
+use crate::Metrics;
 use std::sync::mpsc;
 use std::time::Duration;
+use vellum_campaign::worker::area::{Area, touch};
+use vellum_campaign::worker::batch::Batch;
+use vellum_campaign::worker::raw::Block;
+use vellum_campaign::worker::{Params, WorkError};
+use vellum_campaign::worker::{meter, raw};
 use vellum_measure::Rng;
 
 /// Blocks of 16 to 512 bytes.
-pub(super) fn small(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn small(params: &Params) -> Result<Metrics, WorkError> {
     burst(params, |bytes, seed| fill(bytes, seed, |rng| 16 + rng.below(497) as usize), release)
 }
 
 /// Blocks of 256 KiB to 8 MiB, equally many of each power of two.
-pub(super) fn large(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn large(params: &Params) -> Result<Metrics, WorkError> {
     let size = |rng: &mut Rng| {
         let octave = (256 << 10) << rng.below(5);
         octave + rng.below(octave as u64) as usize
@@ -29,7 +30,7 @@ pub(super) fn large(params: &Params) -> Result<Metrics, Failure> {
 }
 
 /// Blocks of 16 bytes, by the batch calls if the allocator has them.
-pub(super) fn nodes(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn nodes(params: &Params) -> Result<Metrics, WorkError> {
     let Ok(batch) = Batch::find() else {
         return burst(params, |bytes, seed| fill(bytes, seed, |_| NODE), release);
     };
@@ -49,7 +50,7 @@ pub(super) fn nodes(params: &Params) -> Result<Metrics, Failure> {
 /// Blocks of `least` to `most` bytes, equally many of each power of two. One in [`SURVIVORS`] stays, so
 /// that hardly any slab becomes empty. `end_bytes` is the resident memory after `idle_ms`, or with `trim=1`
 /// after `malloc_trim`.
-pub(super) fn sparse(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn sparse(params: &Params) -> Result<Metrics, WorkError> {
     let (least, most) = (params.size("least", 256), params.size("most", 4096));
     let octaves = u64::from((most / least).ilog2().max(1));
     let blocks = fill(params.size("bytes", 256 << 20), params.seed(), |rng| {
@@ -87,7 +88,7 @@ fn burst<T>(
     params: &Params,
     make: impl Fn(usize, u64) -> T + Sync,
     forget: impl Fn(T) + Sync,
-) -> Result<Metrics, Failure> {
+) -> Result<Metrics, WorkError> {
     let (live, bytes) = (params.size("live", 32 << 20), params.size("bytes", 256 << 20));
     let idle = Duration::from_millis(params.get("idle_ms", 3000));
     let seed = params.seed();
@@ -146,7 +147,8 @@ fn fill(bytes: usize, seed: u64, size: impl Fn(&mut Rng) -> usize) -> Area<Block
     let mut blocks = Area::<Block>::new(sizes().count());
     for (slot, bytes) in blocks.iter_mut().zip(sizes()) {
         let block = Block { at: raw::malloc(bytes), bytes };
-        super::large::touch(block.at, bytes);
+        // SAFETY: allocated above with `bytes` bytes.
+        unsafe { touch(block.at, bytes) };
         block.stamp();
         *slot = block;
     }

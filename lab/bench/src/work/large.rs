@@ -6,44 +6,48 @@
 //! Figures 3 to 5 of Douglas 2011 plot this: cost a page against block size. In that paper the allocation
 //! alone costs the same at every size; `pair` measures this part.
 
-use super::{Failure, Params, with_memory};
-use crate::area::Area;
-use crate::{Metrics, raw};
+use super::with_memory;
+use crate::Metrics;
 use std::time::Instant;
-
-/// Distance between touched bytes.
-pub(super) const PAGE: usize = 4096;
+use vellum_campaign::worker::area::{Area, PAGE, touch};
+use vellum_campaign::worker::raw;
+use vellum_campaign::worker::{Params, WorkError, middle};
 
 /// `ns_per_page` of allocating, touching and freeing a block of `bytes`; `cold_ns_per_page` of the first
 /// time.
-pub(super) fn blocks(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn blocks(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 1 << 20);
     let mut metrics = timed(params, bytes, || {
         let block = raw::malloc(bytes);
-        touch(block, bytes);
-        // SAFETY: allocated above, freed once.
-        unsafe { raw::free(block) };
+        // SAFETY: allocated above with `bytes` bytes, freed once.
+        unsafe {
+            touch(block, bytes);
+            raw::free(block);
+        }
     });
     metrics.set("block_bytes", bytes as f64);
     Ok(with_memory(metrics))
 }
 
 /// The floor: touching a mapping that stays mapped.
-pub(super) fn floor(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn floor(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 1 << 20);
     let mut area = Area::<u8>::new(bytes);
     let at = area.as_mut_ptr();
-    Ok(with_memory(timed(params, bytes, || touch(raw::opaque(at), bytes))))
+    // SAFETY: the area has `bytes` bytes.
+    Ok(with_memory(timed(params, bytes, || unsafe { touch(raw::opaque(at), bytes) })))
 }
 
 /// `pair_ns`: one malloc and free of a block that was touched once before and is not touched again.
-pub(super) fn pair(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn pair(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 1 << 20);
     let pairs = params.get("pairs", 2000);
     let block = raw::malloc(bytes);
-    touch(block, bytes);
-    // SAFETY: allocated above, freed once.
-    unsafe { raw::free(block) };
+    // SAFETY: allocated above with `bytes` bytes, freed once.
+    unsafe {
+        touch(block, bytes);
+        raw::free(block);
+    }
 
     let groups = params.size("groups", 21);
     let mut spent = Area::<u64>::new(groups);
@@ -59,23 +63,6 @@ pub(super) fn pair(params: &Params) -> Result<Metrics, Failure> {
     let mut metrics = Metrics::new();
     metrics.set("pair_ns", middle(&mut spent) / pairs as f64);
     Ok(with_memory(metrics))
-}
-
-/// Writes one byte in every page of the block.
-#[inline(always)]
-pub(super) fn touch(block: *mut u8, bytes: usize) {
-    for at in (0..bytes).step_by(PAGE) {
-        // SAFETY: inside the block, which is live and `bytes` long. The write is volatile since the
-        // compiler would otherwise remove a write that is never read.
-        unsafe { block.add(at).write_volatile(1) };
-    }
-}
-
-/// The median of durations, which are sorted in place.
-pub(super) fn middle(spent: &mut [u64]) -> f64 {
-    spent.sort_unstable();
-    let (low, high) = (spent[(spent.len() - 1) / 2], spent[spent.len() / 2]);
-    (low as f64 + high as f64) / 2.0
 }
 
 /// One cold round of `step`, then `groups` timed groups.

@@ -11,13 +11,13 @@
 //! | `scan` | every page, read in order, twice |
 //! | `read`, `write` | pages at random |
 
-use super::{Failure, Params};
 use crate::Metrics;
-use crate::meter::Meter;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::time::Duration;
 use vellum_campaign::confine::{Group, SwapFile};
+use vellum_campaign::worker::meter::Meter;
+use vellum_campaign::worker::{Params, WorkError};
 use vellum_measure::Rng;
 use vellum_process::Interrupt;
 
@@ -29,7 +29,7 @@ const BESIDES: usize = 6 << 20;
 const PHASES: [&str; 5] = ["zero", "new", "scan", "read", "write"];
 
 /// Touches a block of `times` times `frames` bytes in `frames` bytes, with `touches` of each random kind.
-pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn run(params: &Params) -> Result<Metrics, WorkError> {
     let (frames, times) = (params.size("frames", 64 << 20), params.size("times", 4));
     let bytes = frames * times;
     let results = if params.get("kernel", 0) == 0 {
@@ -45,14 +45,14 @@ pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
     Ok(metrics)
 }
 
-fn wrong(what: &str) -> Failure {
-    Failure::Wrong { workload: "paged", what: what.to_owned() }
+fn wrong(what: &str) -> WorkError {
+    WorkError::Wrong { workload: "paged", what: what.to_owned() }
 }
 
 /// CPU and wall nanoseconds a page, for each phase.
 type Results = [[f64; 2]; PHASES.len()];
 
-fn phases(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
+fn phases(params: &Params, frames: usize, bytes: usize) -> Result<Results, WorkError> {
     let mut rng = Rng::new(params.seed());
     let mut results = Results::default();
     let touches = params.size("touches", 20_000);
@@ -93,7 +93,7 @@ pub(super) struct Block {
 }
 
 impl Block {
-    pub(super) fn new(bytes: usize) -> Result<Self, Failure> {
+    pub(super) fn new(bytes: usize) -> Result<Self, WorkError> {
         let mut whole: Vec<u8> = Vec::new();
         whole.try_reserve_exact(bytes + PAGE).map_err(|error| wrong(&error.to_string()))?;
         let start = whole.as_ptr().addr();
@@ -128,7 +128,7 @@ impl Block {
 }
 
 /// Runs the phases in a child in its own group, over a swap file.
-fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, Failure> {
+fn confined(params: &Params, frames: usize, bytes: usize) -> Result<Results, WorkError> {
     // Declared first, so that it is dropped last: everything made below must be removed, also after a signal.
     let _caught = Interrupt::catch().map_err(|error| wrong(&error.to_string()))?;
     let _swap =

@@ -15,12 +15,12 @@
 //! their memory before either begins, so that the host need not provide any during the measurement.
 
 use super::govern::govern;
-use super::{Failure, Params};
 use crate::Metrics;
-use crate::meter::Meter;
 use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
+use vellum_campaign::worker::meter::Meter;
+use vellum_campaign::worker::{Params, WorkError};
 use vellum_kernel::Pid;
 use vellum_measure::Rng;
 use vellum_reference::{Options, Target, Watcher};
@@ -33,12 +33,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 const COME_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs two children with `bytes` of memory each, which they touch `touches` times.
-pub(super) fn run(params: &Params) -> Result<Metrics, Failure> {
+pub(super) fn run(params: &Params) -> Result<Metrics, WorkError> {
     let (bytes, touches) = (params.size("bytes", 16 << 20), params.get("touches", 1 << 24));
     let seed = params.seed();
     let processor = processor().ok_or_else(|| wrong("no processor to run on was found"))?;
     let gate = Gate::new().ok_or_else(|| wrong("no memory for the children to meet in"))?;
-    let fork = || -> Result<libc::pid_t, Failure> {
+    let fork = || -> Result<libc::pid_t, WorkError> {
         // SAFETY: the child sets its processor, makes one mapping, touches it and ends without unwinding,
         // locks or allocation.
         match unsafe { libc::fork() } {
@@ -102,8 +102,8 @@ fn processor() -> Option<libc::cpu_set_t> {
     }
 }
 
-fn wrong(what: &str) -> Failure {
-    Failure::Wrong { workload: "watched", what: what.to_owned() }
+fn wrong(what: &str) -> WorkError {
+    WorkError::Wrong { workload: "watched", what: what.to_owned() }
 }
 
 /// The work of a child, which never returns.

@@ -9,11 +9,11 @@
 use super::client::{CLIENTS, Client};
 use super::lab::Lab;
 use super::place::Place;
-use super::results::{SQUARE_ROOT_C, check_results};
+use super::results::SQUARE_ROOT_C;
 use super::search::{Journal, search};
 use super::setting::{Mode, Setting, Sizing, Strategy};
-use crate::cells::{control, middle, ratio, twin};
 use crate::{Bound, Finding, Goal, Scale, Table, Value};
+use vellum_campaign::cells::{control, middle, ratio, twin};
 
 /// Goal: `knee`, untuned, within 10 % of the brute-force optimum.
 const OVER_MAX: f64 = 1.1;
@@ -121,7 +121,6 @@ fn one(
     let sheets = lab.campaign(name, arms, lab.scale.pick(ROUNDS, 1, 1));
     finding.keep(&sheets);
     let Some(sheet) = sheets.first() else { return };
-    check_results(sheet, finding);
     let seconds = |arm: &str| Value::of(middle(sheet, arm, clock.metric).map(|ns| ns / 1e9));
     let over = |arm: &str| ratio(sheet, (arm, clock.metric), ("optimum", clock.metric), lab.seed);
     table.rows.push(vec![

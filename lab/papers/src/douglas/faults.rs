@@ -6,10 +6,10 @@
 //! worker's own process, with its cache full ("warm") and empty ("cold").
 
 use super::bench::Bench;
-use crate::area::PAGE;
-use crate::cells::{cell, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
+use vellum_campaign::cells::{cell, middle, ratio, sheet};
+use vellum_campaign::worker::area::PAGE;
 use vellum_campaign::{Cell, Sheet};
 use vellum_report::units::size;
 

@@ -6,9 +6,9 @@
 
 use super::bench::Bench;
 use super::work::{BIN_FIRST, BIN_LAST};
-use crate::cells::{cell, middle, ratio, twin};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
+use vellum_campaign::cells::{cell, middle, ratio, twin};
 use vellum_campaign::{Arm, GLIBC, VELLUM};
 use vellum_report::units::size;
 

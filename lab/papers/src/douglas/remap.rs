@@ -4,8 +4,8 @@
 //! swapped; a list of four million items built in one call.
 
 use super::bench::Bench;
-use crate::cells::{cell, control, middle, ratio, sheet, twin};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
+use vellum_campaign::cells::{cell, control, middle, ratio, sheet, twin};
 use vellum_campaign::{Arm, Cell, GLIBC, Sheet, VELLUM};
 use vellum_report::units::size;
 

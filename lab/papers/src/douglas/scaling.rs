@@ -6,10 +6,10 @@
 //! between, show the bookkeeping without the stores left in the processor's queues.
 
 use super::bench::Bench;
-use crate::cells::{cell, middle, ratio, sheet};
 use crate::clock::UNIT;
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_campaign::Sheet;
+use vellum_campaign::cells::{cell, middle, ratio, sheet};
 use vellum_measure::Interval;
 use vellum_report::units::size;
 

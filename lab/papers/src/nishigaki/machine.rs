@@ -2,10 +2,10 @@
 //! comparison.
 
 use super::Run;
-use crate::finding::RESAMPLES;
 use crate::model::Estimation;
 use crate::model::sim::{Eviction, FRAMES_2M, FRAMES_3M, Report, Settings, WINDOW_START, Windows, simulate};
 use serde_json::{Value as Json, json};
+use vellum_campaign::cells::RESAMPLES;
 use vellum_measure::{Interval, paired_ratio};
 use vellum_workset::Criterion;
 

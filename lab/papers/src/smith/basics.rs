@@ -7,10 +7,10 @@
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
 use super::published::WORD_BYTES;
-use crate::cells::{cell, middle, sheet};
 use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_campaign::Sheet;
+use vellum_campaign::cells::{cell, middle, sheet};
 
 /// Bytes of a word here.
 const OUR_WORD_BYTES: f64 = 8.0;

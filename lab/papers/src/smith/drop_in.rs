@@ -12,11 +12,11 @@
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};
-use crate::cells::{cell, geomean, middle, ratio, sheet, twin};
 use crate::workshop::{Build, Collector};
 use crate::{Bound, Finding, Goal, Table, Value};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use vellum_campaign::cells::{cell, geomean, middle, ratio, sheet, twin};
 use vellum_campaign::{Arm, Sheet};
 use vellum_measure::Interval;
 

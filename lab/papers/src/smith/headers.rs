@@ -8,11 +8,11 @@
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
-use crate::cells::{cell, ratio, sheet};
-use crate::finding::RESAMPLES;
 use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_campaign::Sheet;
+use vellum_campaign::cells::RESAMPLES;
+use vellum_campaign::cells::{cell, ratio, sheet};
 use vellum_measure::{Interval, paired_ratio};
 
 /// The builds beside the plain one, and their suffixes to a collector's name.

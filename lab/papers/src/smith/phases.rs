@@ -9,10 +9,10 @@
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
-use crate::cells::{cell, middle, sheet};
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_campaign::Sheet;
+use vellum_campaign::cells::{cell, middle, sheet};
 
 /// The phases: name, metric, and the paper's phases that they contain.
 const PHASES: [(&str, &str, &[usize]); 3] =

@@ -6,10 +6,10 @@
 
 use super::client::{CLIENTS, Client};
 use super::lab::{Lab, keep};
-use crate::cells::{cell, geomean, middle, ratio, sheet, twin};
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_campaign::Sheet;
+use vellum_campaign::cells::{cell, geomean, middle, ratio, sheet, twin};
 use vellum_measure::Interval;
 
 /// Heap sizes of the paper, MiB.

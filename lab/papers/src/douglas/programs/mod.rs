@@ -15,9 +15,9 @@ mod rows;
 mod sources;
 
 use super::bench::Bench;
-use crate::cells::{cell, middle, ratio, sheet, twin};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use rows::Row;
+use vellum_campaign::cells::{cell, middle, ratio, sheet, twin};
 use vellum_campaign::{Arm, Cell, GLIBC, Launch, Sheet, VELLUM};
 use vellum_measure::Interval;
 

@@ -13,12 +13,12 @@
 //! | `warm` | Vellum's page layer, frames in its cache | the user mode page allocator |
 //! | `cold` | Vellum's page layer, its cache emptied before each block | |
 
-use super::middle;
-use crate::area::{Frames, Mapping, PAGE, Slots, touch};
+use crate::area::{Frames, Mapping};
 use crate::clock;
-use crate::params::{Params, WorkError};
 use std::ptr::NonNull;
 use vellum_campaign::Metrics;
+use vellum_campaign::worker::area::{Area, PAGE, touch};
+use vellum_campaign::worker::{Params, WorkError, middle};
 use vellum_pages::{Pages, Request, Severity};
 
 /// First uses of a block, which do not count: they find the kernel and the caches cold. This holds for cold
@@ -81,7 +81,7 @@ pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
     };
     // Small blocks are timed in groups, since a single one costs less than reading the counter.
     let group = if cold { 1 } else { (GROUP_BYTES / bytes).clamp(1, GROUP_MAX) };
-    let (mut touching, mut spent) = (Slots::<u64>::new(times)?, Slots::<u64>::new(times)?);
+    let (mut touching, mut spent) = (Area::<u64>::new(times), Area::<u64>::new(times));
     for time in 0..WARMING + times {
         if cold {
             Pages::global().trim(Severity::Everything);
@@ -113,12 +113,12 @@ pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
     let base = clock::base() as f64;
     let each = |spent: f64| (spent - base).max(0.0) / group as f64;
     let mut metrics = Metrics::new();
-    metrics.set("touch_cycles", middle(&touching));
-    metrics.set("total_cycles", each(middle(&spent)));
+    metrics.set("touch_cycles", middle(&mut touching));
+    metrics.set("total_cycles", each(middle(&mut spent)));
     metrics.set("best_cycles", each(spent.iter().min().map_or(f64::NAN, |least| *least as f64)));
     // The cost of populating includes the writing; that of calls with empty caches is in the total.
     if !cold && params.word("method") != "populated" {
-        let mut spent = Slots::<u64>::new(times)?;
+        let mut spent = Area::<u64>::new(times);
         for slot in spent.iter_mut() {
             let start = clock::now();
             for _ in 0..GROUP_MAX {
@@ -127,7 +127,7 @@ pub(super) fn block(params: &Params) -> Result<Metrics, WorkError> {
             }
             *slot = clock::now() - start;
         }
-        metrics.set("call_cycles", (middle(&spent) - base).max(0.0) / GROUP_MAX as f64);
+        metrics.set("call_cycles", (middle(&mut spent) - base).max(0.0) / GROUP_MAX as f64);
     }
     Ok(metrics)
 }

@@ -3,11 +3,11 @@
 //! `source=malloc` is the preloaded allocator. `source=system` is the kernel's own page allocator, with
 //! which the paper compares. Every page is touched, also the new ones after a resize.
 
-use super::{free, malloc, middle};
-use crate::area::{Frames, Mapping, Slots, touch};
+use crate::area::{Frames, Mapping};
 use crate::clock;
-use crate::params::{Params, WorkError};
 use vellum_campaign::Metrics;
+use vellum_campaign::worker::area::{Area, touch};
+use vellum_campaign::worker::{Params, WorkError, middle, raw};
 
 const KIB: usize = 1 << 10;
 
@@ -23,7 +23,7 @@ impl Block {
         Ok(if system {
             Self::System(Mapping::new(bytes, Frames::Faults)?)
         } else {
-            Self::Malloc(malloc(bytes)?)
+            Self::Malloc(raw::malloc(bytes))
         })
     }
 
@@ -40,11 +40,7 @@ impl Block {
             Self::System(mapping) => mapping.resize(bytes),
             Self::Malloc(start) => {
                 // SAFETY: `self` owns the live block; the new address replaces the old one.
-                let moved = unsafe { libc::realloc(std::hint::black_box(*start).cast(), bytes) };
-                if moved.is_null() {
-                    return Err(WorkError::Memory { call: "realloc", bytes });
-                }
-                *start = moved.cast();
+                *start = unsafe { raw::realloc(*start, bytes) };
                 Ok(())
             }
         }
@@ -54,7 +50,7 @@ impl Block {
     fn give(self) {
         match self {
             // SAFETY: `self` owns the live block and is consumed here.
-            Self::Malloc(start) => unsafe { free(start) },
+            Self::Malloc(start) => unsafe { raw::free(start) },
             Self::System(mapping) => drop(mapping),
         }
     }
@@ -75,7 +71,7 @@ pub(super) fn claim(params: &Params) -> Result<Metrics, WorkError> {
         "resize" => resize,
         _ => return Err(params.refused("op")),
     };
-    let (mut call, mut used) = (Slots::<u64>::new(times)?, Slots::<u64>::new(times)?);
+    let (mut call, mut used) = (Area::<u64>::new(times), Area::<u64>::new(times));
     let base = clock::base();
     for time in 0..times {
         let spent = once(system)?;
@@ -83,8 +79,8 @@ pub(super) fn claim(params: &Params) -> Result<Metrics, WorkError> {
     }
     let mut metrics = Metrics::new();
     metrics.set("first_cycles", used[0] as f64);
-    metrics.set("call_cycles", middle(&call[1..]));
-    metrics.set("used_cycles", middle(&used[1..]));
+    metrics.set("call_cycles", middle(&mut call[1..]));
+    metrics.set("used_cycles", middle(&mut used[1..]));
     Ok(metrics)
 }
 

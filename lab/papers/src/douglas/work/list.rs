@@ -3,12 +3,11 @@
 //! Nodes are 16 bytes (a link and a value) and all are written. `method=single` calls malloc and free for
 //! each; `method=batch` makes one call for all of them, and one to free them.
 
-use super::{free, malloc, symbol};
-use crate::area::Slots;
-use crate::params::{Params, WorkError};
-use std::ffi::c_void;
 use std::time::Instant;
 use vellum_campaign::Metrics;
+use vellum_campaign::worker::area::Area;
+use vellum_campaign::worker::batch::Batch;
+use vellum_campaign::worker::{Params, WorkError, raw};
 
 #[repr(C)]
 struct Node {
@@ -16,37 +15,21 @@ struct Node {
     value: u64,
 }
 
-type MallocBatch = unsafe extern "C" fn(usize, usize, *mut *mut c_void) -> usize;
-type FreeBatch = unsafe extern "C" fn(*const *mut c_void, usize);
-
 /// `alloc_ns`: allocating the nodes; `build_ns`: also writing them all into a list; `free_ns`; `total_ns`.
 pub(super) fn list(params: &Params) -> Result<Metrics, WorkError> {
-    let mut nodes = Slots::<*mut u8>::new(params.number("nodes")?.max(1))?;
+    let mut nodes = Area::<*mut u8>::new(params.number("nodes")?.max(1));
     let batch = match params.word("method") {
         "single" => None,
-        "batch" => {
-            let (malloc, free) = (symbol(c"vel_malloc_batch")?, symbol(c"vel_free_batch")?);
-            // SAFETY: vellum.h declares these functions with these types.
-            Some(unsafe {
-                (
-                    std::mem::transmute::<*mut c_void, MallocBatch>(malloc),
-                    std::mem::transmute::<*mut c_void, FreeBatch>(free),
-                )
-            })
-        }
+        "batch" => Some(Batch::find()?),
         _ => return Err(params.refused("method")),
     };
     let bytes = size_of::<Node>();
     let start = Instant::now();
-    if let Some((malloc_batch, _)) = batch {
-        // SAFETY: `nodes` has as many places as addresses are requested.
-        let got = unsafe { malloc_batch(bytes, nodes.len(), nodes.as_mut_ptr().cast()) };
-        if got < nodes.len() {
-            return Err(WorkError::Memory { call: "vel_malloc_batch", bytes: bytes * nodes.len() });
-        }
+    if let Some(batch) = batch {
+        batch.malloc(bytes, &mut nodes);
     } else {
         for node in nodes.iter_mut() {
-            *node = malloc(bytes)?;
+            *node = raw::malloc(bytes);
         }
     }
     let allocated = start.elapsed();
@@ -62,9 +45,9 @@ pub(super) fn list(params: &Params) -> Result<Metrics, WorkError> {
     let freeing = Instant::now();
     match batch {
         // SAFETY: every node is live, listed once, and not used again.
-        Some((_, free_batch)) => unsafe { free_batch(nodes.as_ptr().cast(), nodes.len()) },
+        Some(batch) => unsafe { batch.free(&nodes) },
         // SAFETY: every node is live, freed once, and not used again.
-        None => nodes.iter().for_each(|node| unsafe { free(*node) }),
+        None => nodes.iter().for_each(|node| unsafe { raw::free(*node) }),
     }
     let freed = freeing.elapsed();
     let mut metrics = Metrics::new();

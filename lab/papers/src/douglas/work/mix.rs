@@ -5,11 +5,10 @@
 //! pages is written, and it is freed later. Both costs are recorded by the power of two of its size. They
 //! include the effect of the other blocks' sizes, as in the paper.
 
-use super::{free, malloc};
-use crate::area::{Slots, touch};
 use crate::clock;
-use crate::params::{Params, WorkError};
 use vellum_campaign::Metrics;
+use vellum_campaign::worker::area::{Area, touch};
+use vellum_campaign::worker::{Params, WorkError, raw};
 use vellum_measure::Rng;
 
 /// The smallest bin: blocks from `2^BIN_FIRST` bytes.
@@ -25,8 +24,8 @@ pub(super) fn mix(params: &Params) -> Result<Metrics, WorkError> {
     let (steps, seed) = (params.number("steps")?, params.number("seed")?);
     let mut rng = Rng::new(seed as u64);
     let bins = BIN_LAST as usize + 1;
-    let (mut spent, mut count) = (Slots::<u64>::new(bins)?, Slots::<u64>::new(bins)?);
-    let mut places = Slots::<(*mut u8, usize)>::new(PLACES)?;
+    let (mut spent, mut count) = (Area::<u64>::new(bins), Area::<u64>::new(bins));
+    let mut places = Area::<(*mut u8, usize)>::new(PLACES);
     let base = clock::base();
     let begun = clock::cpu();
     // The first round fills the table; it is not counted.
@@ -38,11 +37,11 @@ pub(super) fn mix(params: &Params) -> Result<Metrics, WorkError> {
         if !old.is_null() {
             let start = clock::now();
             // SAFETY: a live block of this table, which is replaced by another one.
-            unsafe { free(old) };
+            unsafe { raw::free(old) };
             spent[old_bin] += (clock::now() - start).saturating_sub(base);
         }
         let start = clock::now();
-        let block = malloc(bytes)?;
+        let block = raw::malloc(bytes);
         // SAFETY: the block was just allocated with `bytes` bytes.
         unsafe { touch(block, bytes) };
         let end = clock::now();
@@ -55,7 +54,7 @@ pub(super) fn mix(params: &Params) -> Result<Metrics, WorkError> {
     let cpu = clock::cpu() - begun;
     for (block, _) in places.iter() {
         // SAFETY: after the first round every place holds a live block, and none is used again.
-        unsafe { free(*block) };
+        unsafe { raw::free(*block) };
     }
     let mut metrics = Metrics::new();
     metrics.set("cpu_ns", cpu.as_nanos() as f64);

@@ -4,13 +4,13 @@
 //! `copy` is memcpy from one such block to another, both warm. With `beside=1` a second thread runs all the
 //! time: moving page tables must then interrupt the other processor, copying need not.
 
-use super::middle;
-use crate::area::{HUGE, PAGE, Slots};
-use crate::params::{Params, WorkError};
+use crate::area::HUGE;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use vellum_campaign::Metrics;
+use vellum_campaign::worker::area::{Area, PAGE};
+use vellum_campaign::worker::{Params, WorkError, middle};
 use vellum_pages::{Pages, Request};
 
 type Blocks = [NonNull<u8>; 2];
@@ -20,7 +20,7 @@ type Step = fn(&mut Blocks, usize) -> bool;
 /// `move_ns`: the median of `times` moves of `bytes`.
 pub(super) fn moves(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.number("bytes")?;
-    let mut spent = Slots::<u64>::new(params.number("times")?.max(1))?;
+    let mut spent = Area::<u64>::new(params.number("times")?.max(1));
     let beside = params.number("beside")? != 0;
     // The marks in the two blocks at the end, after `times` moves.
     let (step, marks): (Step, [u64; 2]) = match params.word("method") {
@@ -59,7 +59,7 @@ pub(super) fn moves(params: &Params) -> Result<Metrics, WorkError> {
         debug_assert!(freed.is_ok(), "{freed:?}");
     }
     let mut metrics = Metrics::new();
-    metrics.set("move_ns", middle(&spent));
+    metrics.set("move_ns", middle(&mut spent));
     Ok(metrics)
 }
 

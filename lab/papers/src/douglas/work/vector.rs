@@ -6,11 +6,11 @@
 //! - `buffer` is Vellum's growable buffer: exactly the pages needed, address space behind them, nothing
 //!   copied.
 
-use super::{free, malloc, middle, peak_bytes};
-use crate::area::Slots;
-use crate::params::{Params, WorkError};
 use std::time::Instant;
 use vellum_campaign::Metrics;
+use vellum_campaign::worker::area::Area;
+use vellum_campaign::worker::meter::peak_bytes;
+use vellum_campaign::worker::{Params, WorkError, middle, raw};
 use vellum_pages::Buffer;
 
 /// Number of values in a vector's first storage.
@@ -22,13 +22,13 @@ pub(super) fn vector(params: &Params) -> Result<Metrics, WorkError> {
     let (bytes, times) = (params.number("bytes")?, params.number("times")?.max(2));
     let values = bytes / size_of::<u64>();
     let grow: fn(usize) -> Result<u64, WorkError> = match params.word("method") {
-        "copy" => |values| plain(values, larger_by_copy),
-        "realloc" => |values| plain(values, larger_by_realloc),
+        "copy" => |values| Ok(plain(values, larger_by_copy)),
+        "realloc" => |values| Ok(plain(values, larger_by_realloc)),
         "buffer" => buffer,
         _ => return Err(params.refused("method")),
     };
     let before = peak_bytes();
-    let mut spent = Slots::<u64>::new(times)?;
+    let mut spent = Area::<u64>::new(times);
     for slot in spent.iter_mut() {
         let start = Instant::now();
         let last = grow(values)?;
@@ -43,22 +43,19 @@ pub(super) fn vector(params: &Params) -> Result<Metrics, WorkError> {
     }
     let mut metrics = Metrics::new();
     metrics.set("first_ns", spent[0] as f64);
-    metrics.set("warm_ns", middle(&spent[1..]));
+    metrics.set("warm_ns", middle(&mut spent[1..]));
     metrics.set("peak_bytes", peak_bytes() - before);
     Ok(metrics)
 }
 
 /// A vector over malloc; `larger` makes its storage twice as large. Returns the last value.
-fn plain(
-    values: usize,
-    larger: unsafe fn(*mut u64, usize) -> Result<*mut u64, WorkError>,
-) -> Result<u64, WorkError> {
+fn plain(values: usize, larger: unsafe fn(*mut u64, usize) -> *mut u64) -> u64 {
     let (mut room, mut len) = (FIRST, 0);
-    let mut storage = malloc(room * size_of::<u64>())?.cast::<u64>();
+    let mut storage = raw::malloc(room * size_of::<u64>()).cast::<u64>();
     while len < values {
         if len == room {
             // SAFETY: `storage` is live and holds `room` values; the new address replaces it.
-            storage = unsafe { larger(storage, room)? };
+            storage = unsafe { larger(storage, room) };
             room *= 2;
         }
         // SAFETY: `len < room`, so the value lies in the storage.
@@ -68,32 +65,30 @@ fn plain(
     // SAFETY: the last value was written; the storage is not used after it is freed.
     unsafe {
         let last = storage.add(len - 1).read_volatile();
-        free(storage.cast());
-        Ok(last)
+        raw::free(storage.cast());
+        last
     }
 }
 
 /// # Safety
 /// `old` is live storage of `room` values, dead afterwards.
-unsafe fn larger_by_copy(old: *mut u64, room: usize) -> Result<*mut u64, WorkError> {
-    let new = malloc(2 * room * size_of::<u64>())?.cast::<u64>();
+unsafe fn larger_by_copy(old: *mut u64, room: usize) -> *mut u64 {
+    let new = raw::malloc(2 * room * size_of::<u64>()).cast::<u64>();
     // SAFETY: both blocks hold `room` values and differ; `old` is live by this function's `# Safety` and not
     // used again.
     unsafe {
         new.copy_from_nonoverlapping(old, room);
-        free(old.cast());
+        raw::free(old.cast());
     }
-    Ok(new)
+    new
 }
 
 /// # Safety
 /// `old` is live storage of `room` values, dead afterwards.
-unsafe fn larger_by_realloc(old: *mut u64, room: usize) -> Result<*mut u64, WorkError> {
-    let bytes = 2 * room * size_of::<u64>();
+unsafe fn larger_by_realloc(old: *mut u64, room: usize) -> *mut u64 {
     // SAFETY: `old` is a live block of malloc's by this function's `# Safety`; the caller replaces its
     // address.
-    let new = unsafe { libc::realloc(std::hint::black_box(old).cast(), bytes) };
-    if new.is_null() { Err(WorkError::Memory { call: "realloc", bytes }) } else { Ok(new.cast()) }
+    unsafe { raw::realloc(old.cast(), 2 * room * size_of::<u64>()).cast() }
 }
 
 fn buffer(values: usize) -> Result<u64, WorkError> {

@@ -11,21 +11,24 @@ use std::ffi::CStr;
 use std::time::Instant;
 
 /// A stopwatch, started before and stopped after the work to measure.
-pub(crate) struct Meter {
+#[derive(Debug)]
+pub struct Meter {
     clock: Instant,
     usage: libc::rusage,
 }
 
 impl Meter {
     /// Starts all clocks; the time is read last.
-    pub(crate) fn start() -> Self {
+    #[must_use]
+    pub fn start() -> Self {
         let usage = usage();
         Self { clock: Instant::now(), usage }
     }
 
     /// `wall_ns`, `cpu_ns` (user and system, all threads), `user_ns`, `sys_ns` and `minor_faults` since the
     /// start.
-    pub(crate) fn stop(self) -> Metrics {
+    #[must_use]
+    pub fn stop(self) -> Metrics {
         let wall = self.clock.elapsed();
         let now = usage();
         let user = nanos(now.ru_utime) - nanos(self.usage.ru_utime);
@@ -54,12 +57,14 @@ fn nanos(t: libc::timeval) -> f64 {
 }
 
 /// Highest resident memory of this process so far, bytes.
-pub(crate) fn peak_bytes() -> f64 {
+#[must_use]
+pub fn peak_bytes() -> f64 {
     field(c"/proc/self/status", b"VmHWM:")
 }
 
 /// Resident memory of this process now, bytes.
-pub(crate) fn resident_bytes() -> f64 {
+#[must_use]
+pub fn resident_bytes() -> f64 {
     field(c"/proc/self/smaps_rollup", b"Rss:")
 }
 
@@ -103,7 +108,7 @@ mod tests {
     fn held_memory_is_resident_and_raises_the_peak() {
         // Other tests share the process, so only lower bounds hold.
         const HELD: usize = 48 << 20;
-        let area = crate::area::Area::<u8>::new(HELD);
+        let area = crate::worker::area::Area::<u8>::new(HELD);
         assert!(resident_bytes() >= HELD as f64);
         drop(area);
         assert!(peak_bytes() >= HELD as f64);

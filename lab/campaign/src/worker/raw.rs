@@ -11,15 +11,18 @@ use std::arch::asm;
 
 /// Hides the origin of `p` from the compiler. No instruction is emitted.
 #[inline(always)]
-pub(crate) fn opaque<T>(mut p: *mut T) -> *mut T {
+#[must_use]
+pub fn opaque<T>(mut p: *mut T) -> *mut T {
     // SAFETY: the block holds no instruction; it claims to read and write memory and the register, which only
     // restrains the compiler.
     unsafe { asm!("/* {0} */", inout(reg) p, options(nostack, preserves_flags)) };
     p
 }
 
+/// A block of `bytes`.
 #[inline(always)]
-pub(crate) fn malloc(bytes: usize) -> *mut u8 {
+#[must_use]
+pub fn malloc(bytes: usize) -> *mut u8 {
     // SAFETY: malloc has no precondition.
     given("malloc", bytes, unsafe { libc::malloc(bytes) })
 }
@@ -29,7 +32,8 @@ pub(crate) fn malloc(bytes: usize) -> *mut u8 {
 /// # Safety
 /// `p` is null or a live block of this interface; the old pointer is dead afterwards.
 #[inline(always)]
-pub(crate) unsafe fn realloc(p: *mut u8, bytes: usize) -> *mut u8 {
+#[must_use]
+pub unsafe fn realloc(p: *mut u8, bytes: usize) -> *mut u8 {
     // SAFETY: `p` is null or a live block, by this function's `# Safety`; the assembly block returns it
     // unchanged.
     given("realloc", bytes, unsafe { libc::realloc(opaque(p).cast(), bytes) })
@@ -40,7 +44,7 @@ pub(crate) unsafe fn realloc(p: *mut u8, bytes: usize) -> *mut u8 {
 /// # Safety
 /// `p` is null or a live block of this interface, dead afterwards.
 #[inline(always)]
-pub(crate) unsafe fn free(p: *mut u8) {
+pub unsafe fn free(p: *mut u8) {
     // SAFETY: `p` is null or a live block, by this function's `# Safety`; the assembly block returns it
     // unchanged.
     unsafe { libc::free(opaque(p).cast()) };
@@ -66,24 +70,27 @@ fn exhausted(call: &str, bytes: usize) -> ! {
 /// A live block and its requested size.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
-pub(crate) struct Block {
+pub struct Block {
     /// Null without a block.
-    pub(crate) at: *mut u8,
-    pub(crate) bytes: usize,
+    pub at: *mut u8,
+    /// Its size.
+    pub bytes: usize,
 }
 
 // SAFETY: a block is plain memory; workloads move it between threads, and one thread owns it at a time.
 unsafe impl Send for Block {}
 
 impl Block {
+    /// Whether there is a block.
     #[inline(always)]
-    pub(crate) fn is_some(&self) -> bool {
+    #[must_use]
+    pub fn is_some(&self) -> bool {
         !self.at.is_null()
     }
 
     /// Writes a word (a byte in a smaller block) that depends on the block's address and size.
     #[inline(always)]
-    pub(crate) fn stamp(&self) {
+    pub fn stamp(&self) {
         // SAFETY: the block is live and holds at least the bytes written.
         unsafe {
             if self.bytes >= 8 {
@@ -97,7 +104,7 @@ impl Block {
     /// Whether the stamp is intact: no other block has overlapped this one.
     #[inline(always)]
     #[must_use]
-    pub(crate) fn intact(&self) -> bool {
+    pub fn intact(&self) -> bool {
         // SAFETY: the block is live and holds at least the bytes read.
         unsafe {
             if self.bytes >= 8 {
@@ -110,7 +117,7 @@ impl Block {
 
     /// Checks the stamp and frees the block, if there is one.
     #[inline(always)]
-    pub(crate) fn release(self) {
+    pub fn release(self) {
         if self.is_some() {
             if !self.intact() {
                 corrupted(self);
@@ -149,6 +156,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "returned null")]
     fn impossible_sizes_end_the_worker() {
-        malloc(usize::MAX / 2);
+        let _ = malloc(usize::MAX / 2);
     }
 }

@@ -1,18 +1,17 @@
-//! The functions that only Vellum has, looked up at run time.
+//! `vel_malloc_batch` and `vel_free_batch`, which only Vellum has, looked up at run time.
 //!
 //! The worker is the same program under every allocator, so it must not need symbols that most allocators
-//! lack. It looks up the functions of `vellum.h`. Without such a function, its workload fails with
-//! [`Failure::Lacks`].
+//! lack.
 
-use crate::work::Failure;
+use super::WorkError;
 use std::ffi::{CStr, c_void};
 
 /// Finds a function of the preloaded library, by the program's search order.
-fn find(name: &'static CStr) -> Result<*mut c_void, Failure> {
+fn find(name: &'static CStr) -> Result<*mut c_void, WorkError> {
     // SAFETY: `dlsym` gets a C string and the pseudo-handle for the program's own search order.
     let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
     if symbol.is_null() {
-        return Err(Failure::Lacks(name.to_str().unwrap_or("such function")));
+        return Err(WorkError::Lacks(name.to_str().unwrap_or("such function")));
     }
     Ok(symbol)
 }
@@ -21,14 +20,18 @@ type MallocBatch = unsafe extern "C" fn(usize, usize, *mut *mut c_void) -> usize
 type FreeBatch = unsafe extern "C" fn(*const *mut c_void, usize);
 
 /// `vel_malloc_batch` and `vel_free_batch`: many blocks in one call.
-#[derive(Clone, Copy)]
-pub(crate) struct Batch {
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
     malloc: MallocBatch,
     free: FreeBatch,
 }
 
 impl Batch {
-    pub(crate) fn find() -> Result<Self, Failure> {
+    /// The calls of the preloaded library.
+    ///
+    /// # Errors
+    /// [`WorkError::Lacks`] if it does not have them.
+    pub fn find() -> Result<Self, WorkError> {
         let (malloc, free) = (find(c"vel_malloc_batch")?, find(c"vel_free_batch")?);
         // SAFETY: vellum.h declares these functions with these types.
         unsafe {
@@ -40,7 +43,10 @@ impl Batch {
     }
 
     /// Fills `out` with blocks of `bytes`; ends the worker if there are not enough.
-    pub(crate) fn malloc(self, bytes: usize, out: &mut [*mut u8]) {
+    ///
+    /// # Panics
+    /// If there are not enough.
+    pub fn malloc(self, bytes: usize, out: &mut [*mut u8]) {
         // SAFETY: `out` has as many places as pointers are requested.
         let got = unsafe { (self.malloc)(bytes, out.len(), out.as_mut_ptr().cast()) };
         assert!(got == out.len(), "vel_malloc_batch gave {got} of {} blocks of {bytes} bytes", out.len());
@@ -50,7 +56,7 @@ impl Batch {
     ///
     /// # Safety
     /// Each is live, there once, and dead afterwards.
-    pub(crate) unsafe fn free(self, blocks: &[*mut u8]) {
+    pub unsafe fn free(self, blocks: &[*mut u8]) {
         // SAFETY: `find` checked the function's address; every block is live and listed once by this
         // function's `# Safety`.
         unsafe { (self.free)(blocks.as_ptr().cast(), blocks.len()) };

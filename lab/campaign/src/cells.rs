@@ -1,39 +1,51 @@
 //! Helpers to make the cells of a campaign and to read its sheets.
 
-use crate::finding::RESAMPLES;
-use vellum_campaign::{Arm, Cell, Sheet};
+use crate::{Arm, Cell, Sheet};
 use vellum_measure::{Interval, median, paired_ratio, short};
 
-/// The label of the second arm of an allocator.
-pub(crate) fn twin(label: &str) -> String {
+/// Samples drawn for the interval of a ratio.
+pub const RESAMPLES: usize = 1000;
+
+/// The label of the second arm of the same thing, for the control.
+#[must_use]
+pub fn twin(label: &str) -> String {
     format!("{label}'")
 }
 
 /// A cell whose arms run one after the other.
-pub(crate) fn cell(name: impl Into<String>, rounds: usize, arms: Vec<Arm>) -> Cell {
+pub fn cell(name: impl Into<String>, rounds: usize, arms: Vec<Arm>) -> Cell {
     Cell { name: name.into(), prepare: None, arms, rounds, together: false }
 }
 
-pub(crate) fn sheet<'s>(sheets: &'s [Sheet], cell: &str) -> Option<&'s Sheet> {
+/// The sheet of a cell.
+#[must_use]
+pub fn sheet<'s>(sheets: &'s [Sheet], cell: &str) -> Option<&'s Sheet> {
     sheets.iter().find(|sheet| sheet.cell == cell)
 }
 
 /// The median of a figure.
-pub(crate) fn middle(sheet: &Sheet, arm: &str, metric: &str) -> Option<f64> {
+#[must_use]
+pub fn middle(sheet: &Sheet, arm: &str, metric: &str) -> Option<f64> {
     median(&sheet.values(arm, metric))
 }
 
 /// The median ratio of one arm's figure to another's, over the pairs of each round.
-pub(crate) fn ratio(sheet: &Sheet, above: (&str, &str), below: (&str, &str), seed: u64) -> Option<Interval> {
-    let rounds = |(arm, metric): (&str, &str)| sheet.by_round(arm, metric);
-    let pairs: Vec<(f64, f64)> =
-        rounds(above).into_iter().zip(rounds(below)).filter_map(|(a, b)| Some((a?, b?))).collect();
+#[must_use]
+pub fn ratio(sheet: &Sheet, above: (&str, &str), below: (&str, &str), seed: u64) -> Option<Interval> {
+    paired(&sheet.by_round(above.0, above.1), &sheet.by_round(below.0, below.1), seed)
+}
+
+/// The median ratio of two figures by round, over the rounds that have both.
+#[must_use]
+pub fn paired(above: &[Option<f64>], below: &[Option<f64>], seed: u64) -> Option<Interval> {
+    let pairs: Vec<(f64, f64)> = above.iter().zip(below).filter_map(|(a, b)| Some(((*a)?, (*b)?))).collect();
     paired_ratio(&pairs, RESAMPLES, seed)
 }
 
 /// The geometric mean over cells of one arm's figure over another's, round by round. `None` if a cell lacks
 /// figures.
-pub(crate) fn geomean(
+#[must_use]
+pub fn geomean(
     sheets: &[Sheet],
     cells: impl Iterator<Item = String>,
     above: (&str, &str),
@@ -53,7 +65,8 @@ pub(crate) fn geomean(
 }
 
 /// The difference of two arms of the same kind, as text.
-pub(crate) fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<String> {
+#[must_use]
+pub fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<String> {
     let control = ratio(sheet, (&twin(arm), metric), (arm, metric), seed)?;
     let [low, high] = [control.low, control.high].map(short);
     Some(format!(

@@ -5,11 +5,27 @@
 
 use std::ops::{Deref, DerefMut};
 
+/// Distance between touched bytes.
+pub const PAGE: usize = 4096;
+
+/// Writes one byte in every page of a block.
+///
+/// # Safety
+/// The caller may write `bytes` bytes from `block`.
+#[inline(always)]
+pub unsafe fn touch(block: *mut u8, bytes: usize) {
+    for at in (0..bytes).step_by(PAGE) {
+        // SAFETY: within the bytes that the caller may write, by this function's `# Safety`. The write is
+        // volatile since the compiler would otherwise remove it.
+        unsafe { block.add(at).write_volatile(1) };
+    }
+}
+
 /// Types for which all-zero bytes are a valid value and that need no drop.
 ///
 /// # Safety
 /// The implementor must be valid when every byte of it is zero.
-pub(crate) unsafe trait Zeroed: Copy {}
+pub unsafe trait Zeroed: Copy {}
 
 // SAFETY: an integer is valid when all bytes are zero.
 unsafe impl Zeroed for u8 {}
@@ -22,10 +38,14 @@ unsafe impl Zeroed for usize {}
 // SAFETY: all-zero bytes are a null pointer.
 unsafe impl<T> Zeroed for *mut T {}
 // SAFETY: all-zero bytes are a block with a null pointer and a size of zero.
-unsafe impl Zeroed for crate::raw::Block {}
+unsafe impl Zeroed for super::raw::Block {}
+
+// SAFETY: both parts are valid when all bytes are zero.
+unsafe impl<A: Zeroed, B: Zeroed> Zeroed for (A, B) {}
 
 /// A zeroed slice in its own mapping.
-pub(crate) struct Area<T: Zeroed> {
+#[derive(Debug)]
+pub struct Area<T: Zeroed> {
     at: *mut T,
     len: usize,
 }
@@ -37,12 +57,17 @@ unsafe impl<T: Zeroed + Sync> Sync for Area<T> {}
 
 impl<T: Zeroed> Area<T> {
     /// `len` zeroed items, their frames present.
-    pub(crate) fn new(len: usize) -> Self {
+    ///
+    /// # Panics
+    /// Without memory: that ends the worker.
+    #[must_use]
+    pub fn new(len: usize) -> Self {
         Self::mapped(len, libc::MAP_POPULATE)
     }
 
     /// `len` zeroed items, whose pages fault in at the first touch.
-    pub(crate) fn untouched(len: usize) -> Self {
+    #[must_use]
+    pub fn untouched(len: usize) -> Self {
         Self::mapped(len, 0)
     }
 
