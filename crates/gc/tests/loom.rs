@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering};
 use loom::thread;
 
-#[path = "../src/trace/work_packets.rs"]
+#[path = "../src/process/work_packets.rs"]
 #[allow(dead_code, unreachable_pub)]
 mod crew;
 use crew::Crew;

@@ -9,7 +9,8 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 
 callbacks! {
-    /// Sets the procedure that decides which references are strong, at each collection, with the world stopped.
+    /// Sets the procedure that decides which references are strong, at each collection, with the world
+    /// stopped.
     Toggle, CALLBACK: GC_set_toggleref_func, GC_get_toggleref_func;
 }
 

@@ -110,8 +110,8 @@ fn from_crate(path: &[String], module: &[String]) -> Option<Names> {
     }
 }
 
-/// The most files of the crate in `source` that lie on one circle; 1 if there is no circle.
-pub(crate) fn longest(source: &Path) -> usize {
+/// The files of the crate in `source`, by their modules, and for each the files that it names.
+fn arrows(source: &Path) -> (Vec<Names>, Vec<Vec<bool>>) {
     let mut all = Vec::new();
     files(source, &[], &mut all);
     let used = Regex::new(r"\buse ([^;]*);").expect("a pattern");
@@ -159,6 +159,28 @@ pub(crate) fn longest(source: &Path) -> usize {
             reaches[at][to] |= to != at;
         }
     }
+    (all.into_iter().map(|file| file.module).collect(), reaches)
+}
+
+/// The files of the crate in `source` that name a file of a folder above their own, by `order`, lowest first.
+/// Files that are in no folder of these may name all.
+pub(crate) fn upward(source: &Path, order: &[String]) -> Vec<String> {
+    let (modules, names) = arrows(source);
+    let rank = |file: usize| order.iter().position(|folder| modules[file].first() == Some(folder));
+    let mut found = Vec::new();
+    for (from, named) in names.iter().enumerate() {
+        let Some(own) = rank(from) else { continue };
+        for to in (0..modules.len()).filter(|&to| named[to] && rank(to).is_none_or(|other| other > own)) {
+            found.push(format!("{} names {}", modules[from].join("/"), modules[to].join("/")));
+        }
+    }
+    found
+}
+
+/// The most files of the crate in `source` that lie on one circle; 1 if there is no circle.
+pub(crate) fn longest(source: &Path) -> usize {
+    let (modules, mut reaches) = arrows(source);
+    let count = modules.len();
     for middle in 0..count {
         let onward = reaches[middle].clone();
         for from in reaches.iter_mut().filter(|from| from[middle]) {
@@ -184,4 +206,6 @@ fn circles_are_found() {
     assert_eq!(longest(place.path()), 3);
     write("a.rs", "use crate::c::d;\n");
     assert_eq!(longest(place.path()), 2);
+    let order = ["c", "a", "b"].map(str::to_owned);
+    assert_eq!(upward(place.path(), &order), ["c names a"]);
 }

@@ -1,9 +1,9 @@
 //! Disclaimers: callbacks that decide, when an object was found dead, whether it goes.
 //!
-//! A finalizer runs once, on demand, and nothing can be taken back. A *disclaimer* is asked each time its
-//! object is found dead, right after the collection: it lets the object go, or keeps it until the next one.
-//! It serves to write a table of weak references: the disclaimer takes the object's entry out, unless
-//! somebody has found it there meanwhile.
+//! A finalizer runs once, on demand, and nothing can be taken back. A *disclaimer* is called each time its
+//! object is found dead, right after the collection: it lets the object go, or keeps the object until the
+//! next collection. Disclaimers serve tables of weak references. The disclaimer takes the object's entry out,
+//! unless a thread has used the entry since.
 //!
 //! ```text
 //! alive ──▶ found dead: due ──▶ asked ──▶ 0: disclaimer dropped; garbage at the next collection
@@ -12,25 +12,23 @@
 //! ```
 //!
 //! # Invariants
-//! * An object that is due is a root until its disclaimer was asked: until then it is found whole.
-//! * If its disclaimer `follows`, objects that a dead object refers to stay until it has gone. Of a chain the
-//!   first is asked first; objects in a ring are never asked.
-//!   the first is asked first, and what is in a ring never is.
+//! * An object that is due is a root until its disclaimer has returned.
+//! * If its disclaimer `follows`, objects that a dead object refers to stay until it has gone. The first
+//!   object of a chain comes first; objects in a ring never come.
 //! * Disclaimers run with the world going on and no lock held.
-//! * Objects with disclaimers do not move: the table knows them by their addresses.
+//! * Objects with disclaimers do not move: the table has their addresses.
 //!
 //! Source: the disclaim notifiers of the Boehm-Demers-Weiser collector. There they run while memory is swept,
 //! with the allocation lock held; here after the collection, so that they may allocate and wait.
 
 use crate::death::table::{Step, Table};
-use crate::space::block::Address;
+use crate::space::block::{Address, Block};
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use core::ffi::{c_int, c_void};
-use vellum_pages::OutOfMemory;
-use vellum_pages::Plain;
+use vellum_pages::{OutOfMemory, Plain};
 
-/// Whether an object that was found dead stays: 0 lets it go.
+/// True if an object that was found dead stays: 0 lets it go.
 pub type DisclaimFn = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void) -> c_int;
 
 #[derive(Clone, Copy)]
@@ -39,23 +37,23 @@ pub(crate) struct Disclaimer {
     pub data: Address,
     /// Objects that the object refers to stay for it, even from finalizers.
     follows: bool,
-    /// The object was found dead, and is to be asked.
+    /// The object was found dead, and its disclaimer is to be called.
     due: bool,
-    /// It is being asked.
+    /// The disclaimer is being called.
     asked: bool,
-    /// The program has wanted it since.
+    /// The program has revived the object since.
     wanted: bool,
 }
 
 // SAFETY: numbers, flags and a pointer to code, which own nothing; a filler is a copy of a value.
 unsafe impl Plain for Disclaimer {}
 
-/// All of them, by their objects.
+/// The disclaimers of a heap, by their objects.
 pub(crate) struct Disclaimers {
     table: Table<Disclaimer>,
-    /// Those that are due and not being asked yet.
+    /// Disclaimers that are due and not called yet.
     due: usize,
-    /// The place in the table from which the next of them is searched.
+    /// The place in the table from which the next due one is searched.
     from: usize,
 }
 
@@ -94,12 +92,12 @@ impl Disclaimers {
         self.table.insert(object, new)
     }
 
-    /// Whether the object was not found dead, or is wanted since.
+    /// Returns whether the object was not found dead, or was revived since.
     pub(crate) fn is_marked(&self, object: Address) -> bool {
         self.table.get(object).is_none_or(|this| !this.due || this.wanted)
     }
 
-    /// Records whether an object that was found dead is wanted.
+    /// Sets whether an object that was found dead is to stay.
     pub(crate) fn want(&mut self, object: Address, wanted: bool) {
         if let Some(this) = self.table.get(object).filter(|this| this.due) {
             // It is in the table already, so there is room.
@@ -107,7 +105,7 @@ impl Disclaimers {
         }
     }
 
-    /// Whether any is to be asked.
+    /// Returns whether any is to be called.
     pub(crate) fn any_due(&self) -> bool {
         self.due > 0
     }
@@ -124,7 +122,7 @@ impl Disclaimers {
         }
     }
 
-    /// Whether as many are due as are counted.
+    /// Returns whether as many are due as are counted.
     pub(crate) fn is_counted(&self) -> bool {
         let mut due = 0;
         self.table.each(|_, this| due += usize::from(this.due && !this.asked));
@@ -142,7 +140,7 @@ impl Disclaimers {
     }
 
     /// Marks what dead objects with `follows` refer to. Everything that is reachable is marked already.
-    pub(crate) fn follow(&self, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+    pub(crate) fn follow(&self, marker: &mut Marker<'_, impl Movement>, blocks: &[&'static Block]) {
         self.table.each(|object, this| {
             if this.follows && !marker.is_marked(object) {
                 marker.contents(object);
@@ -151,8 +149,8 @@ impl Disclaimers {
         });
     }
 
-    /// Finds those that are due, and keeps their objects. Objects that finalizers may see are marked already.
-    pub(crate) fn find_due(&mut self, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+    /// Finds the disclaimers that are due, and keeps their objects. Finalizers' objects are marked already.
+    pub(crate) fn find_due(&mut self, marker: &mut Marker<'_, impl Movement>, blocks: &[&'static Block]) {
         let mut found = 0;
         self.table.retain(|object, this| {
             if !this.due && !marker.is_marked(object) {
@@ -173,14 +171,13 @@ impl Disclaimers {
         marker.drain(blocks);
     }
 
-    /// Takes those to be asked next; returns how many.
+    /// Takes the disclaimers to be called next; returns how many.
     pub(crate) fn take(&mut self, taken: &mut [(Address, Option<Disclaimer>)]) -> usize {
         let mut count = 0;
         if self.due == 0 {
             return 0;
         }
-        // Twice at most: the table may have been made anew since the last step, so that the rest lies before
-        // `from`.
+        // Twice at most: a table made anew since the last step may have the rest before `from`.
         for _ in 0..2 {
             self.from = self.table.step(self.from, |object, this| {
                 if !this.due || this.asked {
@@ -205,7 +202,7 @@ impl Disclaimers {
         self.table.get(object).is_some_and(|this| this.asked)
     }
 
-    /// Records the answers: these objects were asked, each with whether it stays.
+    /// Records the results: objects, each with whether it stays.
     pub(crate) fn settle(&mut self, answers: &[(Address, bool)]) {
         for &(object, stays) in answers {
             let Some(this) = self.table.get(object).filter(|this| this.asked) else { continue };

@@ -1,16 +1,16 @@
 //! Ephemerons: a value that lives as long as its key, an object, and does not keep the key alive.
 //!
-//! An ordinary table from objects to values would keep both for ever. One with weak keys keeps a key whose
-//! value refers to it. An ephemeron's value is alive if something else refers to it, or if its key is alive;
-//! whether the key is alive is decided without it (Hayes 1997).
+//! An ordinary table from objects to values would keep both for ever. A table with weak keys keeps a key
+//! whose value refers to it. An ephemeron's value is alive if something else refers to it, or if its key is
+//! alive. The value does not keep its key alive (Hayes 1997).
 //!
 //! Tracing may take several rounds: a value that is kept may lead to further keys. Each round reads the whole
 //! table, and marks at least one object.
 //!
-//! A key is known by its address, and does not move. A value may move; its address is changed then.
+//! The table has the address of a key, which does not move. A value may move; its address is changed then.
 
 use crate::death::table::Table;
-use crate::space::block::Address;
+use crate::space::block::{Address, Block};
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 
@@ -18,7 +18,7 @@ use crate::trace::movement::Movement;
 pub(crate) fn follow(
     ephemerons: &mut Table<Address>,
     marker: &mut Marker<'_, impl Movement>,
-    blocks: &[usize],
+    blocks: &[&'static Block],
 ) {
     loop {
         let mut found = false;

@@ -12,20 +12,21 @@
 //! Objects that find no room on that list are ordinary garbage, which nothing should refer to.
 //!
 //! # Invariants
-//! * An object on a thread's list reads zero except for its first two words (if it has pointers at all): the
-//!   next one's address, and its *seal*. The seal shows a second free of it by the thread at once. A seal on
-//!   an object that is not on the list is an accident.
+//! * An object on a thread's list begins with the next one's address and its *seal*. The other words are zero
+//!   if the object has pointers. The seal shows a second free of it by the thread at once. A seal on an
+//!   object that is not on the list is an accident.
 //! * Objects on threads' lists have no finalizer, link, disclaimer or ephemeron. All lists end when a trace
 //!   begins, with the world stopped: their objects are free then.
 
-use crate::heap::{HEAP, Heap};
-use crate::mutator::thread::{self, Thread};
+use crate::process::hooks::IMAGE;
 use crate::space::address_table::AddressTable;
 use crate::space::block::{Address, Block, Scan};
 use crate::space::size_class::{GRANULE, TYPED_FIRST, WORD};
+use crate::world::World;
+use crate::world::thread::Thread;
 
-/// Objects that are remembered at most: 64 KiB of addresses. Kept ones are always remembered, as they would
-/// stay otherwise.
+/// Objects that are remembered at most: 64 KiB of addresses. Kept ones are always remembered: else they would
+/// stay.
 pub(crate) const REMEMBERED_MAX: usize = 8192;
 
 /// A word that a program writes by accident only, mixed with the addresses of the library and the object.
@@ -45,10 +46,10 @@ fn words(object: Address) -> *mut Freed {
 }
 
 fn seal(object: Address) -> usize {
-    (&raw const HEAP).addr().wrapping_mul(SEAL) ^ object
+    (&raw const IMAGE).addr().wrapping_mul(SEAL) ^ object
 }
 
-/// Whether the thread, which is the caller, has freed the object already, and still has it on its list.
+/// Returns whether the thread, which is the caller, has freed the object and has it on its list.
 pub(crate) fn is_listed(thread: &Thread, block: &Block, object: Address) -> bool {
     // SAFETY: a small object has two words, which may be read.
     let may_be = unsafe { (*words(object)).seal } == seal(object);
@@ -90,7 +91,7 @@ pub(crate) fn again(thread: &Thread, slot: usize) -> Option<Address> {
 }
 
 /// Calls `visit` with the objects on the list that begins with `first`.
-fn each(first: Address, mut visit: impl FnMut(Address)) {
+pub(crate) fn each(first: Address, mut visit: impl FnMut(Address)) {
     let mut object = first;
     while object != 0 {
         // SAFETY: the object is on the list: `put` has written its two words, and nobody else uses it.
@@ -101,8 +102,8 @@ fn each(first: Address, mut visit: impl FnMut(Address)) {
 }
 
 /// Ends all threads' lists: their objects are free. The world stands still, or nobody else allocates.
-pub(crate) fn end_lists(space: &AddressTable, slots: usize) {
-    for thread in thread::known() {
+pub(crate) fn end_lists(world: &World, space: &AddressTable, slots: usize) {
+    for thread in world.known() {
         for cursor in thread.cursors.iter().take(slots) {
             each(cursor.freed.replace(0), |object| {
                 if let Some(block) = space.block_of(object) {
@@ -111,50 +112,5 @@ pub(crate) fn end_lists(space: &AddressTable, slots: usize) {
                 }
             });
         }
-    }
-}
-
-impl Heap {
-    /// Whether a freed object of the block may be the thread's next one. Not where links may lead to it or
-    /// lie in it, where errors are searched for, or where the program reports its writes; nor an old object
-    /// where old marks stay, as a new one has none.
-    pub(crate) fn reuses(&self, block: &Block, object: Address) -> bool {
-        let config = &self.config;
-        block.slot.get() != 0
-            && block.scan.get() != Scan::Procedure
-            && config.plan.constraints().reuses_freed
-            && !(config.eager != 0 || config.poison || config.tells_writes)
-            && self.incremental.cycle.is_none()
-            && (self.tracking.account.is_none()
-                || !block.is_marked(block.index_at(object - block.base.get())))
-            && self.deaths.links.len() == 0
-    }
-
-    /// The thread, which is the caller, ends: the objects that it has freed are remembered, and those that it
-    /// has not used in kept blocks.
-    pub(crate) fn remember_freed(&mut self, thread: &Thread) {
-        thread.each_left(self.slots_in_use(), |object| {
-            let _ = self.deaths.freed.push(object);
-        });
-        for cursor in thread.cursors.iter().take(self.slots_in_use()) {
-            each(cursor.freed.replace(0), |object| {
-                let is_kept = self.space.table.block_of(object).is_some_and(|block| block.is_kept());
-                if self.deaths.freed.len() < REMEMBERED_MAX || is_kept {
-                    let _ = self.deaths.freed.push(object);
-                }
-            });
-        }
-    }
-
-    /// Takes back freed objects. The world stands still, or nobody else allocates.
-    pub(crate) fn take_back_freed(&mut self) {
-        end_lists(&self.space.table, self.slots_in_use());
-        for &object in self.deaths.freed.iter() {
-            if let Some(block) = self.block_starting(object) {
-                let index = block.index_at(object - block.base.get()).0;
-                block.clear_allocated(index, index + 1);
-            }
-        }
-        self.deaths.freed.truncate(0);
     }
 }

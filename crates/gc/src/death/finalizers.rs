@@ -4,19 +4,19 @@
 //!
 //! 1. early links to unmarked objects become null, the others follow their objects;
 //! 2. dead objects with unordered finalizers are due;
-//! 3. objects that those with ordered finalizers refer to are traced, and those still unmarked are due: no
-//!    other object that is to be finalized refers to them; the due ones are traced;
-//! 4. of the rest, those that wait for all others ([`Order::Last`]) are due;
+//! 3. the referents of objects with ordered finalizers are traced; objects with finalizers that are still
+//!    unmarked are due, as no other such object refers to them, and are traced;
+//! 4. the remaining objects of [`Order::Last`] are due;
 //! 5. due objects are traced: they stay until their finalizers have run;
 //! 6. late links to unmarked objects become null.
 //!
-//! The table knows an object by its address, which the finalizer gets: objects with finalizers do not move.
+//! The table has the address of each object, which the finalizer gets: objects with finalizers do not move.
 
 use crate::death::table::Table;
-use crate::event::{self, Event};
-use crate::space::block::Address;
+use crate::space::block::{Address, Block};
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
+use crate::world::event::{self, Event};
 use vellum_pages::Plain;
 
 /// A finalizer: it runs when an object has died, with the object and the argument given with it.
@@ -26,7 +26,7 @@ pub type Function = unsafe extern "C" fn(object: *mut core::ffi::c_void, data: *
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Order {
-    /// An object comes before those that it refers to; objects in a ring never come.
+    /// An object comes before the objects that it refers to; objects in a ring never come.
     Ordered = 0,
     /// All at once.
     Unordered = 1,
@@ -37,7 +37,7 @@ pub enum Order {
 }
 
 impl From<bool> for Order {
-    /// Whether unordered.
+    /// Returns whether unordered.
     fn from(unordered: bool) -> Order {
         if unordered { Order::Unordered } else { Order::Ordered }
     }
@@ -69,7 +69,7 @@ pub(crate) fn mark_roots(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, 
 pub(crate) fn find_due<M: Movement>(
     finalizers: &mut Table<Finalizer>,
     marker: &mut Marker<'_, M>,
-    blocks: &[Address],
+    blocks: &[&'static Block],
 ) -> usize {
     let mut found = 0;
     let mut last = false;
@@ -106,7 +106,11 @@ pub(crate) fn find_due<M: Movement>(
 }
 
 /// Traces the objects that are due.
-fn keep_due(finalizers: &Table<Finalizer>, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+fn keep_due(
+    finalizers: &Table<Finalizer>,
+    marker: &mut Marker<'_, impl Movement>,
+    blocks: &[&'static Block],
+) {
     finalizers.each(|object, finalizer| {
         if finalizer.due {
             marker.root(object);

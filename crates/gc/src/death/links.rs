@@ -1,16 +1,15 @@
 //! Links: pointers that become null when their object dies (BDW's disappearing links).
 //!
-//! A link is known by its own address. It lies where the collector does not scan, or it would keep its object
-//! alive itself.
+//! The table has the address of each link. The link lies in memory that the collector does not scan, or it
+//! would keep its object alive.
 //!
 //! The object of a link may move. The link is changed then, if it holds the object's address when a
 //! collection begins. If it holds anything else (some programs hide such pointers by inverting their bits),
-//! the object stays where it is. An object that has a link *in* it stays, too, as the link is known by its
-//! address.
+//! the object stays where it is. An object that has a link *in* it does not move either, as the table has the
+//! link's address.
 //!
 //! # Invariants
-//! * A link that is not null leads to an object that is alive, or to one whose death no collection has seen
-//!   yet.
+//! * A link that is not null leads to a live object, or to one whose death no collection has seen yet.
 //! * A link within a dead object is dropped and not written: the memory will soon be another object's.
 
 use crate::death::table::Table;
@@ -21,20 +20,19 @@ use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use vellum_pages::Plain;
 
-/// A pointer, known by its own address, that becomes null when its object dies.
+/// A pointer that becomes null when its object dies. The key is the pointer's own address.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
     /// The first byte of its object.
     pub object: Address,
-    /// It stays until the object's finalizer has run and the object is dead once more.
+    /// The link stays until the object's finalizer has run and the object is dead once more.
     pub late: bool,
 }
 
 // SAFETY: a number and a flag, which own nothing; a filler is a copy of a value.
 unsafe impl Plain for Link {}
 
-/// The most links that are scanned when a large object is freed; with more, the object waits for the next
-/// collection.
+/// The most links that are scanned for a freed large object; with more, it waits for the next collection.
 const FEW: usize = 1024;
 
 pub(crate) fn read(link: Address) -> usize {
@@ -73,7 +71,8 @@ pub(crate) fn settle(links: &mut Table<Link>, late: bool, marker: &Marker<'_, im
     });
 }
 
-/// Whether the link at `link` can be changed when its object, of `bytes` bytes from `object` on, moves.
+/// Returns whether the link at `link` can be changed when its object, of `bytes` bytes from `object` on,
+/// moves.
 pub(crate) fn can_follow(link: Address, object: Address, bytes: usize) -> bool {
     link.is_multiple_of(WORD) && (object..object + bytes).contains(&read(link))
 }

@@ -2,28 +2,71 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `finalizers`, `run` | functions that run when an object has died |
+//! | `finalizers` | functions that run when an object has died |
 //! | `disclaim` | callbacks that decide whether a dead object goes |
 //! | `links` | pointers that become null |
 //! | `ephemerons` | values that live as long as their keys |
 //! | `uncollectable` | objects that stay until they are freed |
 //! | `explicit_free` | objects that their users free |
-//! | `samples` | objects that a profile of the heap knows |
-//! | `table`, `deaths` | tables by address, and all of them together |
+//! | `samples` | objects of a profile of the heap |
+//! | `table` | a table by address |
 //!
 //! # Invariants
-//! * Objects that a table knows by their addresses do not move; but for samples, whose table follows them.
+//! * Objects in these tables do not move, except for samples, whose table follows them.
 //! * The program's functions run with the world going on and no lock held.
 //!
 //! Source: the interfaces of the Boehm-Demers-Weiser collector; Hayes 1997 (ephemerons).
 
-pub(crate) mod deaths;
 pub(crate) mod disclaim;
 pub(crate) mod ephemerons;
 pub(crate) mod explicit_free;
 pub(crate) mod finalizers;
 pub(crate) mod links;
-pub(crate) mod run;
 pub(crate) mod samples;
 pub(crate) mod table;
 pub(crate) mod uncollectable;
+
+use crate::death::disclaim::Disclaimers;
+use crate::death::finalizers::Finalizer;
+use crate::death::links::Link;
+use crate::death::samples::Samples;
+use crate::death::table::Table;
+use crate::death::uncollectable::Kept;
+use crate::space::block::Address;
+use vellum_pages::Buffer;
+
+/// Every such table of a heap.
+pub(crate) struct Deaths {
+    pub finalizers: Table<Finalizer>,
+    pub disclaimers: Disclaimers,
+    pub links: Table<Link>,
+    pub kept: Kept,
+    /// Values by their keys.
+    pub ephemerons: Table<Address>,
+    /// Objects freed by their users, until the next collection.
+    pub freed: Buffer<Address>,
+    /// Objects of a profile.
+    pub samples: Samples,
+    /// Finalizers that are due.
+    pub due: usize,
+    /// The place in their table from which the next is searched.
+    pub due_from: usize,
+    pub on_demand: bool,
+}
+
+impl Deaths {
+    pub(crate) const fn new() -> Deaths {
+        Deaths {
+            finalizers: Table::new(),
+            disclaimers: Disclaimers::new(),
+            links: Table::new(),
+            kept: Kept::new(),
+            ephemerons: Table::new(),
+            freed: Buffer::new(),
+            samples: Samples::new(),
+            due: 0,
+            due_from: 0,
+            on_demand: false,
+        }
+    }
+}

@@ -1,7 +1,7 @@
-//! A hash table from addresses to plain values, in pages of its own.
+//! A hash table from addresses to plain values, in pages of the page layer.
 //!
-//! Open addressing with linear probing. Removing a key leaves a mark. So a collection, which may not
-//! allocate, can remove keys while it reads the table.
+//! Open addressing with linear probing. Removing a key leaves a mark. A collection, which may not allocate,
+//! can therefore remove keys while it reads the table.
 
 use vellum_pages::{Buffer, OutOfMemory, Plain};
 
@@ -26,11 +26,11 @@ pub(crate) struct Entry<V> {
 // SAFETY: a number and a plain value: it owns nothing, as neither of them does.
 unsafe impl<V: Plain> Plain for Entry<V> {}
 
-/// What to do with an entry that [`Table::step`] has come to.
+/// The fate of an entry that [`Table::step`] has come to.
 pub(crate) enum Step {
     Keep,
     Remove,
-    /// It stays, and is the first of the next step.
+    /// The entry stays, and is the first of the next step.
     Stop,
 }
 
@@ -59,8 +59,7 @@ impl<V: Plain> Table<V> {
         self.places.capacity() * size_of::<Entry<V>>()
     }
 
-    /// Bytes that [`Table::insert`] takes before it gives back the old places, if it has to grow now; 0 if it
-    /// need not.
+    /// Bytes that [`Table::insert`] takes before it gives back the old places; 0 if it need not grow.
     pub(crate) fn bytes_to_grow(&self) -> usize {
         if self.is_full() { room_for(self.len) * size_of::<Entry<V>>() } else { 0 }
     }
@@ -129,8 +128,7 @@ impl<V: Plain> Table<V> {
         Ok(())
     }
 
-    /// Makes a nearly empty table smaller, as every collection reads all its places. Without memory it stays
-    /// as it is.
+    /// Makes a nearly empty table smaller, as collections read all places. Without memory it keeps its size.
     pub(crate) fn shrink(&mut self) {
         if self.places.len() > room_for(self.len) * NEARLY_EMPTY {
             let filler = self.places[0].value;

@@ -6,16 +6,14 @@
 //! ```
 //!
 //! A program that frees every object itself (C++ with a global `operator new` that the collector scans) has
-//! hundreds of thousands of them: an entry each would cost more than the object.
+//! hundreds of thousands of kept objects. An entry for each would cost more than the object.
 //!
 //! # Invariants
-//! * Every allocated object of a kept block stays. One that is freed is always remembered until it is taken
-//!   back (`explicit_free`).
-//! * Unused objects of a thread's run in such a block read zero, and are freed when the thread ends or
-//!   collects.
+//! * Every allocated object of a kept block stays. A freed object is always listed until it is taken back
+//!   (`explicit_free`).
+//! * Unused objects of a run in such a block read zero, and are freed when the thread ends or collects.
 //!
-//! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots in the same
-//! way.
+//! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots, too.
 
 use crate::death::table::Table;
 use crate::space::block::{Address, Block};
@@ -24,7 +22,7 @@ use crate::trace::movement::Movement;
 
 /// The kept objects.
 pub(crate) struct Kept {
-    /// Those that do not lie in blocks of their own.
+    /// Kept objects outside of kept blocks.
     pub table: Table<u8>,
     /// There are such blocks.
     pub any_blocks: bool,
@@ -58,12 +56,10 @@ impl Kept {
     }
 
     /// Marks them all. `blocks` is all blocks there are.
-    pub(crate) fn mark(&self, marker: &mut Marker<'_, impl Movement>, blocks: &[Address]) {
+    pub(crate) fn mark(&self, marker: &mut Marker<'_, impl Movement>, blocks: &[&'static Block]) {
         self.table.each(|object, _| marker.root(object));
         if self.any_blocks {
             for &block in blocks {
-                // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-                let block: &'static Block = unsafe { &*(block as *const Block) };
                 if block.is_kept() {
                     marker.whole(block);
                 }

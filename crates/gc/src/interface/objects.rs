@@ -1,20 +1,18 @@
 //! The interface of single objects: where one starts, its size and sort, resizing; and walking over all.
 
-use crate::event;
 use crate::heap::Heap;
-use crate::interface::explicit_free::free;
-use crate::interface::uncollectable::{alloc_kept, keep};
-use crate::mutator::access::{address, holding, look};
-use crate::mutator::thread::{self, Thread};
-use crate::mutator::{alloc, stop, tls};
+use crate::heap::statistics::Stats;
+use crate::instance::{INSTANCE, world};
+use crate::interface::kept::{alloc_kept, free, keep};
+use crate::mutator::access::{address, holding, look, look_at_all};
+use crate::mutator::alloc;
 use crate::plan::collection;
-use crate::space::block::{Block, Scan};
+use crate::space::block::Scan;
 use crate::space::size_class::{ATOMIC_FIRST, WORD};
-use crate::statistics::Stats;
-use crate::trace::frames;
+use crate::world::thread::{Thread, current};
 use core::ptr::null_mut;
 
-/// The start of the object that holds the byte at `pointer`; null if there is none.
+/// The start of the object that holds the byte at `pointer`, or null.
 pub fn base(pointer: *const u8) -> *mut u8 {
     let at = address(pointer);
     let found = holding(&[at], || look(|heap| heap.find(at).map(|(block, index)| block.address(index))));
@@ -34,9 +32,9 @@ pub enum Sort {
     Untyped,
     /// Nothing.
     Atomic,
-    /// Those that a bitmap names.
+    /// The words that a bitmap names.
     Typed,
-    /// Those that a callback names, which gets this argument.
+    /// The words that a callback names, which gets this argument.
     Procedure(usize),
 }
 
@@ -61,20 +59,20 @@ pub fn sort(pointer: *const u8) -> Option<(Sort, bool)> {
     holding(&[at], || look(work)).flatten()
 }
 
-/// Changes an object's size, moving it if it must. Null: there is no memory or no such object; nothing has
-/// changed then.
+/// Changes an object's size; the object may move. Null, with nothing changed, without memory or such an
+/// object.
 ///
 /// # Safety
-/// Nobody uses the old object any more if it has moved.
+/// The old object is not used again if the object has moved.
 pub unsafe fn realloc(pointer: *mut u8, bytes: usize) -> *mut u8 {
     if pointer.is_null() {
         return alloc::alloc(bytes);
     }
-    // SAFETY: by this function's condition.
+    // SAFETY: the caller gives up the old object if it moves; `holding` keeps it in place until then.
     holding(&[address(pointer)], || unsafe { resize(pointer, bytes) })
 }
 
-/// [`realloc`] of an object that is pinned meanwhile.
+/// [`realloc`] of a pinned object.
 ///
 /// # Safety
 /// As there.
@@ -122,8 +120,8 @@ unsafe fn resize(pointer: *mut u8, bytes: usize) -> *mut u8 {
             // It was found a moment ago, and is the caller's alone.
             let _ = free(pointer);
         }
-        if let Some(thread) = tls::current() {
-            frames::hand_over(thread, address(new));
+        if let Some(thread) = current() {
+            thread.hand_over(address(new));
         }
         new
     })
@@ -133,11 +131,11 @@ unsafe fn resize(pointer: *mut u8, bytes: usize) -> *mut u8 {
 ///
 /// A callback that the collector runs gets them as they were at the last event.
 pub fn stats() -> Stats {
-    if tls::current().is_some_and(Thread::is_collecting) {
-        return event::stats_at_last();
+    if current().is_some_and(Thread::is_collecting) {
+        return INSTANCE.shared.seen.stats();
     }
     let stats = look(|heap| {
-        if let Some(thread) = tls::current() {
+        if let Some(thread) = current() {
             heap.count_taken(thread);
         }
         heap.stats_now()
@@ -146,24 +144,22 @@ pub fn stats() -> Stats {
 }
 
 /// Calls `visit` with the address and size of every object that is alive or may be, with the world stopped.
-/// It calls nothing of the collector's.
+/// `visit` must not call the collector.
 pub fn walk(mut visit: impl FnMut(*mut u8, usize)) {
     let _ = look(|heap| {
-        stop::world();
+        world().stop();
         let slots = heap.slots_in_use();
-        let others = || thread::known().filter(|thread| !thread.is_current());
+        let others = || world().known().filter(|thread| !thread.is_current());
         // Unused objects of runs are no objects; an atomic one would read as the dead one before it.
-        thread::known().for_each(|thread| thread.count_runs(slots, false));
+        world().known().for_each(|thread| thread.count_runs(slots, false));
         collection::retire(heap);
         for &block in heap.space.blocks.iter() {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block: &Block = unsafe { &*(block as *const Block) };
             block.each(false, |index| {
                 visit(core::ptr::with_exposed_provenance_mut(block.address(index)), block.size.get());
             });
         }
         others().for_each(|other| other.count_runs(slots, true));
-        stop::go_on();
+        world().go_on();
     });
 }
 
@@ -172,10 +168,10 @@ pub fn walk(mut visit: impl FnMut(*mut u8, usize)) {
 /// # Errors
 /// Names the first that is broken.
 pub fn validate() -> Result<(), &'static str> {
-    look(|heap| {
-        stop::world();
-        let result = heap.validate();
-        stop::go_on();
+    look_at_all(|collector| {
+        world().stop();
+        let result = collector.plan.validate(&collector.heap);
+        world().go_on();
         result
     })
     .unwrap_or(Ok(()))

@@ -3,8 +3,9 @@
 use crate::mutator::access::{Refused, address, look};
 use crate::mutator::attach;
 use crate::mutator::collect::look_with_room;
+use crate::process::hooks::ImageFn;
 use crate::space::size_class::WORD;
-use crate::trace::roots::{ImageFn, Range};
+use crate::trace::roots::Range;
 use vellum_pages::PAGE;
 
 /// Adds the words from `start` up to `end` to the roots: they are scanned, as static data is.
@@ -30,8 +31,8 @@ fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
     look_with_room(|_| PAGE, |heap| heap.roots.add(range, precise).map_err(|_| Refused::OutOfMemory))
 }
 
-/// Adds the words from `start` up to `end` to the roots as long as the calling thread lives: its thread-local
-/// data in a library that was loaded late, or other memory of its own.
+/// Adds the words from `start` up to `end` to the roots until the calling thread ends. They are thread-local
+/// data of a library that was loaded late, or other memory of the thread's.
 ///
 /// # Safety
 /// The range may be read until it is removed or the thread ends.
@@ -45,7 +46,7 @@ pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), R
 /// next collection on.
 ///
 /// # Safety
-/// No word there is the only one that leads to a live object, until [`include_roots`].
+/// Until [`include_roots`], every live object is reachable without these words.
 pub unsafe fn exclude_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
     let range = whole_words(start, end);
     look_with_room(|_| PAGE, |heap| heap.roots.exclude(range).map_err(|_| Refused::OutOfMemory))
@@ -56,7 +57,7 @@ pub fn include_roots(start: *const u8, end: *const u8) -> usize {
     look(|heap| heap.roots.include(whole_words(start, end))).unwrap_or(0)
 }
 
-/// Sets the function that is asked which libraries' static data is scanned; returns the previous one.
+/// Sets the function that decides which libraries' static data is scanned; returns the previous one.
 pub fn on_image(hook: Option<ImageFn>) -> Option<ImageFn> {
     look(|heap| heap.roots.on_image(hook)).flatten()
 }

@@ -1,21 +1,20 @@
 //! The settings that a program may change while the heap is in use.
 
-use crate::mutator::access::look;
-use crate::mutator::collect::ensure_started;
-use crate::plan;
-use crate::plan::mark_sweep::incremental;
+use crate::config::Config;
+use crate::instance::{Collector, INSTANCE};
+use crate::mutator::access::{look, look_at_all};
 use vellum_sys::caps::{self, Caps};
 
 /// Tracks no writes from now on, which takes system calls that few programs allow themselves: for a process
 /// that is about to set a filter. Collections are whole ones, made at one go.
 pub fn forgo_tracking() {
-    if !incremental::is_white() {
+    if !INSTANCE.shared.is_white() {
         return caps::drop(Caps::TRACK | Caps::PROTECT);
     }
-    let _ = look(|heap| {
+    let _ = look_at_all(|Collector { heap, plan }| {
         caps::drop(Caps::TRACK | Caps::PROTECT);
-        heap.drop_cycle();
-        heap.end_account();
+        plan.drop_cycle(heap);
+        plan.end_account(heap);
     });
 }
 
@@ -26,31 +25,31 @@ pub fn hold(off: bool) {
 
 /// Sets the heap's limit in bytes; `usize::MAX` for none.
 pub fn set_limit(bytes: usize) {
-    let _ = look(|heap| {
-        if ensure_started(heap) {
-            heap.config.limit_bytes = bytes;
-            heap.note_limits();
+    let _ = look_at_all(|collector| {
+        if collector.start(Config::DEFAULT) {
+            collector.heap.config.limit_bytes = bytes;
+            collector.heap.note_limits();
         }
     });
 }
 
-/// Sets the size in bytes below which the heap does not collect, as if it had been made of that size; 0: it
-/// collects when that is best.
+/// Sets the size in bytes below which the heap does not collect; 0: collections follow from the live bytes.
 pub fn set_least(bytes: usize) {
-    let _ = look(|heap| {
-        if ensure_started(heap) {
-            heap.config.least_bytes = bytes;
-            plan::of(heap).least_changed(heap);
+    let _ = look_at_all(|collector| {
+        if collector.start(Config::DEFAULT) {
+            collector.heap.config.least_bytes = bytes;
+            collector.plan.least_changed(&mut collector.heap);
         }
     });
 }
 
-/// Sets the maximum of the heap with everything that the collector keeps beside it, in bytes; `usize::MAX`
-/// for none.
+/// Sets the maximum of the heap with the collector's other memory, in bytes; `usize::MAX` for none.
 pub fn set_max(bytes: usize) {
-    let _ = look(|heap| {
-        if ensure_started(heap) {
-            heap.set_max(bytes);
+    let _ = look_at_all(|collector| {
+        if collector.start(Config::DEFAULT) {
+            // The entries on the mark stack may be more than its new room.
+            collector.plan.drop_cycle(&mut collector.heap);
+            collector.heap.set_max(bytes);
         }
     });
 }

@@ -1,20 +1,21 @@
-//! Starting the heap, making types and threads known, and forks.
+//! Starting the heap, types, threads, blocking regions, and forks.
 
 use crate::config::Config;
-use crate::debug::checks::Strict;
-use crate::heap::HEAP;
-use crate::mutator::access::with_heap;
-use crate::mutator::{attach, budget, idle_signal, idle_thread, stop, thread, tls};
-use crate::sizing::choice::Sizing;
+use crate::config::sizing::Sizing;
+use crate::config::strict::Strict;
+use crate::instance::{Collector, INSTANCE, world};
+use crate::mutator::access::with_collector;
+use crate::mutator::{attach, idle_thread};
+use crate::process::visitor::TraceFn;
+use crate::process::{helpers, loader};
 use crate::space::layout::{Layout, Shape};
 use crate::space::size_class::WORD;
-use crate::trace::visitor::TraceFn;
-use crate::trace::{loader, parallel};
+use crate::world::thread::current;
 
 /// Why the heap was not started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Already {
-    /// It has started.
+    /// The heap has started.
     Started,
     /// There is no memory.
     OutOfMemory,
@@ -22,16 +23,16 @@ pub enum Already {
     NotServed(&'static str),
 }
 
-/// Sizes the heap by `sizing`, whatever the program asks for: the user has asked for it. Called before the
-/// heap starts.
+/// Sizes the heap by `sizing`, the user's choice, which overrides the program's. Called before the heap
+/// starts.
 pub fn ask_sizing(sizing: Sizing) {
-    HEAP.lock().sizing_asked = Some(sizing);
+    INSTANCE.collector.lock().heap.sizing_asked = Some(sizing);
 }
 
-/// Searches the heap for errors, whatever the program asks for: the user has asked for it. Called before the
-/// heap starts.
+/// Checks the heap by `strict`, the user's choice, which overrides the program's. Called before the heap
+/// starts.
 pub fn ask_strict(strict: Strict) {
-    HEAP.lock().strict_asked = Some(strict);
+    INSTANCE.collector.lock().heap.strict_asked = Some(strict);
 }
 
 /// Starts the heap with `config`.
@@ -41,11 +42,11 @@ pub fn ask_strict(strict: Strict) {
 pub fn init(config: Config) -> Result<(), Already> {
     config.sizing.check().map_err(Already::NotServed)?;
     let thread = attach::attached().ok_or(Already::OutOfMemory)?;
-    with_heap(thread, |heap| {
-        if heap.started {
+    with_collector(thread, |collector| {
+        if collector.heap.started {
             return Err(Already::Started);
         }
-        if heap.start(config) { Ok(()) } else { Err(Already::OutOfMemory) }
+        if collector.start(config) { Ok(()) } else { Err(Already::OutOfMemory) }
     })
 }
 
@@ -55,11 +56,11 @@ pub fn init(config: Config) -> Result<(), Already> {
 pub fn type_of(bytes: usize, bitmap: impl Fn(usize) -> u64) -> Option<&'static Layout> {
     let shape = Shape::new(bytes, bitmap)?;
     let thread = attach::attached()?;
-    with_heap(thread, |heap| {
-        if !heap.started && !heap.start(Config::DEFAULT) {
+    with_collector(thread, |collector| {
+        if !collector.start(Config::DEFAULT) {
             return None;
         }
-        heap.layout(shape, None)
+        collector.layout(shape, None)
     })
 }
 
@@ -72,19 +73,16 @@ pub fn type_of(bytes: usize, bitmap: impl Fn(usize) -> u64) -> Option<&'static L
 pub unsafe fn type_by(procedure: TraceFn, data: usize) -> Option<&'static Layout> {
     let shape = Shape { procedure: Some((procedure as usize, data)), ..Shape::new(WORD, |_| 1)? };
     let thread = attach::attached()?;
-    with_heap(thread, |heap| {
-        if !heap.started && !heap.start(Config::DEFAULT) {
+    with_collector(thread, |collector| {
+        if !collector.start(Config::DEFAULT) || collector.heap.moves {
             return None;
         }
-        if heap.config.plan.moves() {
-            return None;
-        }
-        heap.layout(shape, Some((procedure, data)))
+        collector.layout(shape, Some((procedure, data)))
     })
 }
 
-/// Calls `body` from within a blocking region as if it were outside: it may touch the heap, and collections
-/// stop it. Outside such a region, it is just called.
+/// Calls `body` from within a blocking region, and suspends the region for it: `body` may touch the heap, and
+/// collections stop it. Outside such a region, it is just called.
 pub fn active<R>(body: impl FnOnce() -> R) -> R {
     match attach::attached() {
         Some(thread) => attach::active(thread, body),
@@ -92,7 +90,7 @@ pub fn active<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Makes the calling thread known; false if there is no memory.
+/// Registers the calling thread; false if there is no memory.
 pub fn enter() -> bool {
     attach::attached().is_some()
 }
@@ -100,7 +98,7 @@ pub fn enter() -> bool {
 /// Stops here if a collection waits for this thread: with [`Config::safepoints`] that is how it stops.
 #[inline]
 pub fn safepoint() {
-    if let Some(thread) = tls::current() {
+    if let Some(thread) = current() {
         thread.stop_if_asked();
     }
 }
@@ -111,7 +109,7 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
         Some(thread) => {
             idle_thread::ensure();
             attach::parked(thread, || {
-                idle_signal::poke();
+                world().idle.poke();
                 body()
             })
         }
@@ -121,57 +119,58 @@ pub fn blocking<R>(body: impl FnOnce() -> R) -> R {
 
 /// Before a fork: nobody changes the heap until [`fork_parent`] or [`fork_child`].
 pub fn fork_prepare() {
-    let _waiting = budget::Waiting::new();
-    let mut heap = match tls::current() {
+    let _waiting = world().waiters.wait();
+    let mut collector = match current() {
         // It waits as every thread does, blocked: under safepoints no signal would stop it.
         Some(thread) if thread.is_running() => {
             thread.enter();
             thread.lock()
         }
-        _ => HEAP.lock(),
+        _ => INSTANCE.collector.lock(),
     };
     // The child may not be able to read the list again (`loader`).
-    if heap.started && loader::is_free_before_fork() {
-        let _ = heap.roots.refresh();
+    if collector.heap.started && loader::is_free_before_fork() {
+        let _ = collector.heap.roots.refresh();
     }
-    core::mem::forget(heap);
+    core::mem::forget(collector);
 }
 
 /// Ends the state in which [`fork_prepare`] has put the calling thread.
 fn fork_ended() {
-    if let Some(thread) = tls::current().filter(|thread| thread.is_inside()) {
+    if let Some(thread) = current().filter(|thread| thread.is_inside()) {
         thread.leave();
     }
 }
 
 /// After a fork, in the parent.
 pub fn fork_parent() {
-    HEAP.raw().unlock();
+    INSTANCE.collector.raw().unlock();
     fork_ended();
 }
 
 /// After a fork, in the child, which has one thread.
 pub fn fork_child() {
-    HEAP.raw().reset_after_fork();
+    INSTANCE.collector.raw().reset_after_fork();
     vellum_sys::segv::fork_child();
-    budget::forget();
-    idle_signal::forget();
+    world().waiters.forget();
+    world().idle.forget();
     // The account of writes is the parent's.
-    let mut heap = HEAP.lock();
+    let mut collector = INSTANCE.collector.lock();
+    let Collector { heap, plan } = &mut *collector;
     loader::look_after_fork();
     if loader::is_stuck() {
         heap.roots.keep_readable();
     }
-    heap.drop_cycle();
-    heap.end_account();
-    parallel::forget();
+    plan.drop_cycle(heap);
+    plan.end_account(heap);
+    helpers::forget();
     heap.publish_anew();
     heap.sizing.watch.forget();
-    if let Some(thread) = tls::current() {
+    if let Some(thread) = current() {
         heap.roots.other_threads_end(thread.key());
     }
-    drop(heap);
-    stop::forget();
-    thread::forget_others();
+    drop(collector);
+    world().forget_stop();
+    world().forget_others();
     fork_ended();
 }

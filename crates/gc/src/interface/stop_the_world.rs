@@ -1,35 +1,34 @@
-//! The world in a program's own hands: stopping it, suspending single threads, and where a thread's stack
-//! ends.
+//! The world in a program's own hands: stopping all threads or single ones, and the ends of stacks.
 //!
 //! A program whose threads change stacks must report that. The collector scans a thread's stack from the
-//! stack pointer to the stack's *end*, which the C library knows only for the stack that the thread was
+//! stack pointer to the stack's *end*. The C library reports that end only for the stack that the thread was
 //! started with.
 //!
 //! # Invariants
 //! * Between [`stop`](fn@stop) and [`start`](fn@start) the caller is inside and holds the heap's lock.
 //! * A suspended thread is stopped, or stops when it next comes out of the collector or of a blocking region.
 
-use crate::heap::HEAP;
-use crate::mutator::thread::{self, Thread};
-use crate::mutator::{attach, stop, tls};
+use crate::instance::{INSTANCE, world};
+use crate::mutator::attach;
+use crate::world::thread::{Thread, current};
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
-/// Stops every known thread but the caller, until [`start`](fn@start). In between the caller calls nothing
-/// else of the collector. False if memory for its record is out.
+/// Stops every registered thread but the caller, until [`start`](fn@start). In between the caller calls
+/// nothing else of the collector. False if memory for its record is out.
 pub fn stop() -> bool {
     let Some(thread) = attach::attached() else { return false };
     thread.enter();
     core::mem::forget(thread.lock());
-    stop::world();
+    world().stop();
     true
 }
 
 /// Undoes [`stop`](fn@stop), on the same thread.
 pub fn start() {
-    let Some(thread) = tls::current() else { return };
-    stop::go_on();
-    HEAP.raw().unlock();
+    let Some(thread) = current() else { return };
+    world().go_on();
+    INSTANCE.collector.raw().unlock();
     thread.leave();
 }
 
@@ -39,11 +38,11 @@ pub fn handle() -> *mut c_void {
 }
 
 fn of(handle: *const c_void) -> Option<&'static Thread> {
-    thread::known().find(|thread| core::ptr::addr_eq(core::ptr::from_ref(*thread), handle))
+    world().known().find(|thread| core::ptr::addr_eq(core::ptr::from_ref(*thread), handle))
 }
 
 /// Sets where the stack ends (one beyond its highest byte) on which a thread runs. The thread is the caller
-/// or is stopped, or does not change stacks meanwhile. False if there is no such thread.
+/// or is stopped, or does not change stacks during the call. False if there is no such thread.
 ///
 /// # Safety
 /// The stack can be read from the thread's stack pointer up to `end`. A handle is good for as long as its
@@ -54,11 +53,11 @@ pub unsafe fn set_stack_end(handle: *const c_void, end: usize) -> bool {
     true
 }
 
-/// Makes the collector read at `place` where the calling thread's stack ends, from now on; null: the end is
-/// known. False if memory for its record is out.
+/// Makes the collector read at `place` where the calling thread's stack ends, from now on; null: the end
+/// stays as it was set. False if memory for its record is out.
 ///
 /// # Safety
-/// `place` can be read as long as the thread lives, and holds the `end` that [`set_stack_end`] asks for
+/// `place` can be read as long as the thread lives, and holds the stack's end, as in [`set_stack_end`],
 /// whenever the thread can be stopped.
 pub unsafe fn stack_end_at(place: *const usize) -> bool {
     attach::attached().is_some_and(|thread| {
@@ -67,39 +66,39 @@ pub unsafe fn stack_end_at(place: *const usize) -> bool {
     })
 }
 
-/// Suspends the known thread of this number, as `pthread_self` gives it, until [`resume`]; false if there is
-/// none.
+/// Suspends the thread of this number, as `pthread_self` gives it, until [`resume`]; false if no such thread
+/// is registered.
 pub fn suspend(number: usize) -> bool {
     let Some(this) = attach::attached() else { return false };
     if this.number.get() == number {
         this.suspended.store(true, Ordering::SeqCst);
-        stop::stop_here(this);
+        this.stop_here();
         return true;
     }
     this.enter();
     let held = this.lock();
-    let found = thread::known().find(|thread| thread.number.get() == number);
+    let found = world().known().find(|thread| thread.number.get() == number);
     if let Some(thread) = found {
         thread.suspended.store(true, Ordering::SeqCst);
         // It may be blocked now: it tests the flag when it comes out.
         thread.stop_asked.store(true, Ordering::SeqCst);
-        stop::world();
-        stop::go_on();
+        world().stop();
+        world().go_on();
     }
     drop(held);
     this.leave();
     found.is_some()
 }
 
-/// Lets the known thread of this number go on; false if there is none.
+/// Lets the thread of this number go on; false if no such thread is registered.
 pub fn resume(number: usize) -> bool {
     let Some(this) = attach::attached() else { return false };
     this.enter();
     let held = this.lock();
-    let found = thread::known().find(|thread| thread.number.get() == number);
+    let found = world().known().find(|thread| thread.number.get() == number);
     if let Some(thread) = found {
         thread.suspended.store(false, Ordering::SeqCst);
-        stop::look_again();
+        world().look_again();
     }
     drop(held);
     this.leave();

@@ -1,10 +1,9 @@
-//! How the program's threads reach the heap: under its lock, and with the objects that the caller holds kept
-//! in place.
+//! Access to the heap for the program's threads: under its lock, with the caller's objects kept in place.
 
 use crate::heap::Heap;
+use crate::instance::Collector;
 use crate::mutator::attach;
-use crate::mutator::thread::Thread;
-use crate::trace::frames::InHand;
+use crate::world::thread::{InHand, Thread};
 use core::cell::Cell;
 use core::sync::atomic::{Ordering, compiler_fence};
 
@@ -17,15 +16,20 @@ pub enum Refused {
     OutOfMemory,
 }
 
-/// Runs `work` inside the collector, with the heap's lock.
-pub(crate) fn with_heap<R>(thread: &'static Thread, work: impl FnOnce(&mut Heap) -> R) -> R {
+/// Runs `work` inside the collector, with its lock.
+pub(crate) fn with_collector<R>(thread: &'static Thread, work: impl FnOnce(&mut Collector) -> R) -> R {
     thread.expect_not_collecting();
     thread.enter();
-    let mut heap = thread.lock();
-    let result = work(&mut heap);
-    drop(heap);
+    let mut collector = thread.lock();
+    let result = work(&mut collector);
+    drop(collector);
     thread.leave();
     result
+}
+
+/// [`with_collector`] for work on the heap alone.
+pub(crate) fn with_heap<R>(thread: &'static Thread, work: impl FnOnce(&mut Heap) -> R) -> R {
+    with_collector(thread, |collector| work(&mut collector.heap))
 }
 
 pub(crate) fn address(pointer: *const u8) -> usize {
@@ -37,12 +41,17 @@ pub(crate) fn look<R>(work: impl FnOnce(&mut Heap) -> R) -> Option<R> {
     attach::attached().map(|thread| with_heap(thread, work))
 }
 
+/// [`look`] for work on the whole collector.
+pub(crate) fn look_at_all<R>(work: impl FnOnce(&mut Collector) -> R) -> Option<R> {
+    attach::attached().map(|thread| with_collector(thread, work))
+}
+
 /// Runs `work` while the objects that `words` lead to are pinned.
 pub(crate) fn holding<R>(words: &[usize], work: impl FnOnce() -> R) -> R {
     hold(words.as_ptr(), words.len(), work)
 }
 
-/// The same for words that change meanwhile.
+/// [`holding`] for words that `work` changes.
 pub(crate) fn holding_cells<R>(words: &[Cell<usize>], work: impl FnOnce() -> R) -> R {
     hold(words.as_ptr().cast(), words.len(), work)
 }

@@ -1,34 +1,24 @@
 //! Allocation beyond the inline functions: the next run, the next block, a collection, large objects.
 
+use crate::config::Config;
 use crate::death::explicit_free;
-use crate::death::run::run_after_collection;
-use crate::death::samples;
-use crate::debug::checks;
-use crate::hook::Hook;
-use crate::mutator::access::{holding, with_heap};
-use crate::mutator::collect::{self, collect_in_need, ensure_started, slice_if_due};
+use crate::instance::INSTANCE;
+use crate::mutator::access::{holding, with_collector, with_heap};
+use crate::mutator::collect::{self, collect_in_need, slice_if_due};
+use crate::mutator::run::run_after_collection;
 use crate::mutator::supply::Supply;
-use crate::mutator::thread::Thread;
-use crate::mutator::{attach, tls};
-use crate::plan::mark_sweep::incremental;
+use crate::mutator::{attach, sampling};
+use crate::observer::Observer;
+use crate::process::hooks::full;
+use crate::process::local;
 use crate::space::block::{Block, Scan};
 use crate::space::layout::Layout;
 use crate::space::size_class::{
     ALIGN_MAX, ATOMIC_FIRST, BLOCK, CLASS_LAST, GRANULE, SMALL_MAX, TYPED_FIRST, WORD, bytes_of, class_of,
 };
-use crate::trace::frames;
+use crate::world::thread::Thread;
 use core::ptr::null;
 use vellum_pages::{BLOCK_MAX, PAGE, round_up};
-
-/// The function that is called when there is no memory: `vel_gc_full_fn` of the header.
-pub type FullFn = unsafe extern "C" fn(bytes: usize) -> *mut core::ffi::c_void;
-
-static ON_FULL: Hook<FullFn> = Hook::none();
-
-/// Sets the function that is called when there is no memory; returns the previous one.
-pub fn on_full(hook: Option<FullFn>) -> Option<FullFn> {
-    ON_FULL.set(hook)
-}
 
 /// An untyped object of `bytes` bytes, reading zero; null if there is no memory.
 pub fn alloc(bytes: usize) -> *mut u8 {
@@ -49,10 +39,10 @@ pub fn alloc_typed(layout: &'static Layout) -> *mut u8 {
     small(layout.slot.get() as usize, layout.bytes.get() as usize)
 }
 
-/// The same, with the ordinary case inlined: `vel_gc_new` of the header.
+/// [`alloc_typed`] with the ordinary case inlined: `vel_gc_new` of the header.
 #[inline]
 pub fn alloc_typed_inline(layout: &'static Layout) -> *mut u8 {
-    let run = tls::run(layout.slot.get() as usize);
+    let run = local::run(layout.slot.get() as usize);
     let bytes = layout.bytes.get() as usize;
     // Read and written once and in order: a collection may stop the thread in between, and relies on it.
     // SAFETY: the thread's own run, or one that is empty and so is not written.
@@ -90,8 +80,7 @@ pub fn alloc_array(layout: &'static Layout, count: usize) -> *mut u8 {
         slot => usize::from(slot),
     };
     if slot < TYPED_FIRST && layout.scan() == Scan::Procedure {
-        // There are no more slots, and an untyped one would not call the callback: a large object knows its
-        // type itself.
+        // There are no more slots, and an untyped one would not call the callback: a large object has a type.
         return large(bytes, Scan::Procedure, layout);
     }
     small(slot, bytes)
@@ -124,32 +113,32 @@ pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
     thread.expect_not_collecting();
     thread.enter();
     let before = collections(thread);
-    if checks::is_on() && checks::is_time(thread, Some(slot)) {
+    let observer = INSTANCE.shared.observer.if_on();
+    if observer.is_some_and(|observer| observer.collects(thread, Some(slot))) {
         collect::collect_eagerly(&mut thread.lock(), thread);
     }
     let object = match take(thread, slot) {
         Some(object) => Some(object),
         None if let Some(object) = explicit_free::again(thread, slot) => {
-            if samples::is_on() {
-                let size = thread.cursors[slot].freed_size.get() as usize;
-                samples::objects_before(thread, slot, size, 1);
+            if let Some(observer) = observer {
+                observer.reused(thread, slot);
             }
             Some(object)
         }
-        None if refill(thread, slot) => take(thread, slot),
+        None if refill(thread, slot, observer) => take(thread, slot),
         None => None,
     };
     let collected = collections(thread) != before;
-    frames::hand_over(thread, object.unwrap_or(0));
-    let is_sample = thread.cursors[slot].sampled.take();
+    thread.hand_over(object.unwrap_or(0));
+    let is_sample = observer.is_some() && thread.cursors[slot].sampled.take();
     thread.leave();
     if is_sample && let Some(object) = object {
-        holding(&[object], || samples::record(thread, object, bytes));
+        holding(&[object], || sampling::record(thread, object, bytes));
     }
     finish(object, bytes, collected)
 }
 
-/// How often this thread has collected.
+/// The number of collections that this thread has made.
 fn collections(thread: &Thread) -> u32 {
     thread.collections.get()
 }
@@ -166,12 +155,6 @@ fn finish(object: Option<usize>, bytes: usize, collected: bool) -> *mut u8 {
     }
 }
 
-#[cold]
-fn full(bytes: usize) -> *mut u8 {
-    // SAFETY: the program vouched that it may be called when it set the hook.
-    ON_FULL.get().map_or(core::ptr::null_mut(), |hook| unsafe { hook(bytes).cast() })
-}
-
 /// The next object of the thread's run of `slot`. The size is the block's, as the slot's is behind the lock.
 #[inline]
 fn take(thread: &Thread, slot: usize) -> Option<usize> {
@@ -180,29 +163,26 @@ fn take(thread: &Thread, slot: usize) -> Option<usize> {
     if object == run.end.get() {
         return None;
     }
-    // SAFETY: a run that is not empty has a block; descriptors are never unmapped.
-    let size = unsafe { (*cursor.block.get()).size.get() };
-    run.next.set(object + size);
+    run.next.set(object + cursor.block.get()?.size.get());
     Some(object)
 }
 
 /// Gets the thread a run of `slot`; false if there is no memory.
-fn refill(thread: &'static Thread, slot: usize) -> bool {
+fn refill(thread: &'static Thread, slot: usize, observer: Option<&Observer>) -> bool {
     let cursor = &thread.cursors[slot];
-    // SAFETY: null, or a descriptor.
-    if let Some(block) = unsafe { cursor.block.get().as_ref() }
-        && next_run(thread, slot, block)
+    if let Some(block) = cursor.block.get()
+        && next_run(thread, slot, block, observer)
     {
         return true;
     }
-    cursor.block.set(null());
+    cursor.block.set(None);
     let mut collected = false;
     loop {
         let Some(block) = next_block(thread, slot, &mut collected) else { return false };
-        cursor.block.set(block);
+        cursor.block.set(Some(block));
         cursor.index.set(0);
         // Without the lock: its release would wait until the cleared memory has left the store buffer.
-        if next_run(thread, slot, block) {
+        if next_run(thread, slot, block, observer) {
             return true;
         }
     }
@@ -210,16 +190,16 @@ fn refill(thread: &'static Thread, slot: usize) -> bool {
 
 /// A block with room for `slot`, after a collection if one is due; `None` if there is no memory.
 fn next_block(thread: &'static Thread, slot: usize, collected: &mut bool) -> Option<&'static Block> {
-    let mut heap = thread.lock();
-    if !ensure_started(&mut heap) {
+    let mut collector = thread.lock();
+    if !collector.start(Config::DEFAULT) {
         return None;
     }
-    heap.count_taken(thread);
+    collector.heap.count_taken(thread);
     loop {
-        slice_if_due(&mut heap, thread);
-        match heap.supply(slot, *collected) {
+        slice_if_due(&mut collector, thread);
+        match collector.supply(slot, *collected) {
             Supply::Block(block) => return Some(block),
-            Supply::Collect => *collected |= collect_in_need(&mut heap, thread),
+            Supply::Collect => *collected |= collect_in_need(&mut collector, thread),
             Supply::Full => return None,
         }
     }
@@ -227,26 +207,17 @@ fn next_block(thread: &'static Thread, slot: usize, collected: &mut bool) -> Opt
 
 /// Makes the block's next free objects the thread's run, cleared if they must be; false if there are none.
 #[inline]
-fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
+fn next_run(thread: &Thread, slot: usize, block: &Block, observer: Option<&Observer>) -> bool {
     let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
     let size = block.size.get();
     let Some((from, mut to)) = block.take_run(cursor.index.get(), RUN_MAX) else { return false };
-    if checks::is_on() || samples::is_on() {
-        let mut count = to - from;
-        if checks::is_on() {
-            count = checks::objects_until_time(thread, slot, count);
-        }
-        if samples::is_on() {
-            let before = samples::objects_before(thread, slot, size, count);
-            // Whether the next allocation collects is drawn anew if it comes sooner.
-            cursor.cut.set(cursor.cut.get() && before == count);
-            count = before;
-        }
+    if let Some(observer) = observer {
+        let count = observer.objects(thread, slot, size, to - from);
         block.clear_allocated(from + count, to);
         to = from + count;
     }
     cursor.index.set(to);
-    if incremental::is_white() {
+    if INSTANCE.shared.is_white() {
         block.clear_marks(from, to);
     }
     let start = block.base.get() + from as usize * size;
@@ -261,21 +232,21 @@ fn next_run(thread: &Thread, slot: usize, block: &Block) -> bool {
     true
 }
 
-/// Bytes of a run at most. So a block of a size that is seldom asked for is touched only as far as it is
-/// used, and cleared memory is still in the nearest cache when it is used.
+/// Bytes of a run at most. The limit keeps a seldom used block untouched beyond its used part; and cleared
+/// memory is still in the nearest cache at its use.
 const RUN_MAX: usize = PAGE;
 
 /// Clears `bytes` bytes from `start`, whole granules.
 ///
 /// # Safety
-/// Nobody else uses them.
+/// The bytes are in use by the caller alone.
 #[inline(always)]
 unsafe fn clear(start: usize, bytes: usize) {
     /// Holes up to this many bytes are cleared before a call would have begun to.
     const FEW: usize = 8 * GRANULE;
     let start = core::ptr::with_exposed_provenance_mut::<u128>(start);
     if bytes > FEW {
-        // SAFETY: by this function's condition.
+        // SAFETY: the caller owns the `bytes` bytes from `start`.
         return unsafe { start.cast::<u8>().write_bytes(0, bytes) };
     }
     for granule in 0..bytes / GRANULE {
@@ -285,37 +256,38 @@ unsafe fn clear(start: usize, bytes: usize) {
     }
 }
 
-/// An object with pages of its own.
+/// A large object.
 fn large(bytes: usize, scan: Scan, layout: *const Layout) -> *mut u8 {
     if bytes > BLOCK_MAX {
         return full(bytes);
     }
     let Some(thread) = attach::attached() else { return full(bytes) };
     let mut collected = false;
-    let is_sample = samples::is_due(round_up(bytes, PAGE));
-    let object = with_heap(thread, |heap| {
-        if !ensure_started(heap) {
+    let observer = INSTANCE.shared.observer.if_on();
+    let is_sample = observer.is_some_and(|observer| observer.is_due(round_up(bytes, PAGE)));
+    let object = with_collector(thread, |collector| {
+        if !collector.start(Config::DEFAULT) {
             return None;
         }
-        if checks::is_on() && checks::is_time(thread, None) {
-            collect::collect_eagerly(heap, thread);
+        if observer.is_some_and(|observer| observer.collects(thread, None)) {
+            collect::collect_eagerly(collector, thread);
         }
-        heap.count_taken(thread);
+        collector.heap.count_taken(thread);
         loop {
-            slice_if_due(heap, thread);
-            match heap.large(bytes, scan, layout, collected) {
+            slice_if_due(collector, thread);
+            match collector.large(bytes, scan, layout, collected) {
                 Supply::Block(block) => {
-                    thread.large.set(block);
-                    frames::hand_over(thread, block.base.get());
+                    thread.large.set(Some(block));
+                    thread.hand_over(block.base.get());
                     return Some(block.base.get());
                 }
-                Supply::Collect => collected |= collect_in_need(heap, thread),
+                Supply::Collect => collected |= collect_in_need(collector, thread),
                 Supply::Full => return None,
             }
         }
     });
     if is_sample && let Some(object) = object {
-        holding(&[object], || samples::record(thread, object, bytes));
+        holding(&[object], || sampling::record(thread, object, bytes));
     }
     finish(object, bytes, collected)
 }

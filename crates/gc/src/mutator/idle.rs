@@ -1,73 +1,69 @@
 //! Slices while the program has nothing else to do.
 //!
 //! A program that waits for input, or for the next frame, can spend that time on the collection that is
-//! coming anyway. It offers an amount of time ([`idle`]). It gets the processor back sooner when another
-//! thread wants to go on: a slice yields within some ten microseconds. While another thread runs the time is
-//! not idle: a slice would stop that thread.
+//! coming anyway. Such a program offers an amount of time ([`idle`]). A slice yields within about ten
+//! microseconds when another thread is ready. While another thread runs the time is not idle: a slice would
+//! stop that thread.
 //!
 //! Source: Bates, section "Improving the Results": there the scheduler runs slices while no thread is ready.
 //! Yielding to threads that become ready kept slices out of the distributions.
 
-use crate::death::run;
 use crate::heap::Heap;
-use crate::mutator::access::with_heap;
-use crate::mutator::budget::Budget;
+use crate::instance::{Collector, world};
+use crate::mutator::access::with_collector;
 use crate::mutator::collect::note;
-use crate::mutator::{attach, thread};
-use crate::plan::mark_sweep::cycle::Progress;
-use crate::plan::mark_sweep::incremental;
+use crate::mutator::{attach, run};
+use crate::plan::PlanState;
+use crate::plan::contract::{Plan, Progress};
+use crate::plan::mark_sweep::{MarkSweep, incremental};
+use crate::world::budget::Budget;
 use vellum_sys::clock;
 
 /// A collection begins in idle time only if one part in this many of the allocation budget was used.
 const WORTH_PART: usize = 8;
 
-/// Goes on with the collection in slices that is on, or begins one if enough was allocated. It runs for `ns`
-/// nanoseconds at most, or until another thread wants to go on; not at all while one is running. Returns
+/// Goes on with the collection in slices that is on, or begins one if enough was allocated. Runs for `ns`
+/// nanoseconds at most, or until another thread is ready; returns at once while another thread runs. Returns
 /// whether there may be more to do.
 pub fn idle(ns: u64) -> bool {
     let deadline = clock::now_ns().saturating_add(ns);
-    if thread::others_run() {
-        return true;
-    }
-    slices(false, |heap| {
-        if heap.incremental.cycle.is_none() && heap.sizing.used < heap.sizing.room / WORTH_PART {
-            return Next::Nothing;
-        }
+    // The end is a stop that cannot be cut short: it is left to a caller that has time for it.
+    slices_in_idle_time(WORTH_PART, |end_ns| {
         let left = deadline.saturating_sub(clock::now_ns());
-        // The end is a stop that cannot be cut short: it is left to a caller that has time for it.
-        if left == 0 || left < heap.incremental.end_ns && heap.is_cycle_ready() {
-            return Next::Later;
-        }
-        let mut budget = Budget::new(left, true);
-        if budget.look() { Next::Slice(budget) } else { Next::Later }
+        (left > 0 && left >= end_ns).then_some(left)
     })
 }
 
-/// The same without a deadline, for the collector's own thread: all threads have waited for `waited_ns`
+/// [`idle`] without a deadline, for the collector's own thread: all threads have waited for `waited_ns`
 /// nanoseconds. The end, which cannot be cut short, is made only if they have waited longer than it takes:
 /// they should wait as long again. A collection begins only if one part in `worth_part` of the budget was
 /// used.
 pub(crate) fn unasked(waited_ns: u64, worth_part: usize) -> bool {
-    if thread::others_run() {
+    slices_in_idle_time(worth_part, |end_ns| (waited_ns >= end_ns).then_some(u64::MAX))
+}
+
+/// Makes slices while no other thread runs. A collection begins only if one part in `worth_part` of the
+/// budget was used. `left_ns` returns how long the next slice may last, if there is to be one, which takes
+/// some time if it is the end.
+fn slices_in_idle_time(worth_part: usize, mut left_ns: impl FnMut(u64) -> Option<u64>) -> bool {
+    if world().others_run() {
         return true;
     }
-    slices(false, |heap| {
-        if heap.incremental.cycle.is_none() && heap.sizing.used < heap.sizing.room / worth_part {
+    slices(false, |plan, heap| {
+        if !plan.is_in_cycle() && heap.sizing.used < heap.sizing.room / worth_part {
             return Next::Nothing;
         }
-        if waited_ns < heap.incremental.end_ns && heap.is_cycle_ready() {
-            return Next::Later;
-        }
-        let mut budget = Budget::new(u64::MAX, true);
+        let Some(left) = left_ns(plan.end_ns_expected()) else { return Next::Later };
+        let mut budget = Budget::new(left, Some(&world().waiters));
         if budget.look() { Next::Slice(budget) } else { Next::Later }
     })
 }
 
-/// One slice that scans at most `objects` objects, of the collection that is on or of a new one, which is a
-/// whole one. Returns whether there is more to do.
+/// Makes one slice of at most `objects` objects. A collection that begins with it is a whole one. Returns
+/// whether there is more to do.
 pub fn step(objects: u32) -> bool {
     let mut made = false;
-    slices(true, |_| match core::mem::replace(&mut made, true) {
+    slices(true, |_, _| match core::mem::replace(&mut made, true) {
         false => Next::Slice(Budget::of_objects(objects)),
         true => Next::Later,
     })
@@ -82,21 +78,24 @@ enum Next {
     Nothing,
 }
 
-/// Makes slices as `next` says, until the collection ends; one that begins is whole if `whole` says so.
-fn slices(whole: bool, mut next: impl FnMut(&Heap) -> Next) -> bool {
+/// Makes slices by the decisions of `next`, until the collection ends. `whole`: a new collection is a whole
+/// one.
+fn slices(whole: bool, mut next: impl FnMut(&MarkSweep, &Heap) -> Next) -> bool {
     let Some(thread) = attach::attached() else { return false };
-    let (more, ended) = with_heap(thread, |heap| {
-        if !heap.started || heap.held != 0 || !heap.may_slice() {
+    let (more, ended) = with_collector(thread, |collector| {
+        let heap = &mut collector.heap;
+        let PlanState::MarkSweep(plan) = &mut collector.plan else { return (false, false) };
+        if !heap.started || heap.held != 0 || !plan.may_slice(heap) {
             return (false, false);
         }
-        heap.incremental.is_idle = true;
+        plan.is_idle = true;
         let result = loop {
-            let budget = match next(heap) {
+            let budget = match next(plan, heap) {
                 Next::Slice(budget) => budget,
                 Next::Later => break (true, false),
                 Next::Nothing => break (false, false),
             };
-            let progress = thread.standing_here(|| incremental::step(heap, thread, budget, whole));
+            let progress = thread.collecting(|| incremental::step(plan, heap, thread, budget, whole));
             note(thread, progress);
             match progress {
                 Progress::More => {}
@@ -104,7 +103,7 @@ fn slices(whole: bool, mut next: impl FnMut(&Heap) -> Next) -> bool {
                 Progress::Nothing => break (false, false),
             }
         };
-        heap.incremental.is_idle = false;
+        plan.is_idle = false;
         result
     });
     if ended {
@@ -113,8 +112,17 @@ fn slices(whole: bool, mut next: impl FnMut(&Heap) -> Next) -> bool {
     more
 }
 
-/// Whether collections can be made in slices here: the kernel or the program tracks writes.
+/// Sets whether slices in idle time yield to threads that are ready. They do by default; `false` is for
+/// experiments on what that is worth.
+pub fn give_way(on: bool) {
+    world().waiters.give_way(on);
+}
+
+/// Returns whether collections can be made in slices here: the kernel or the program tracks writes.
 pub fn can_slice() -> bool {
     let Some(thread) = attach::attached() else { return false };
-    with_heap(thread, |heap| heap.started && heap.may_slice())
+    with_collector(
+        thread,
+        |Collector { heap, plan }| matches!(plan, PlanState::MarkSweep(plan) if heap.started && plan.may_slice(heap)),
+    )
 }

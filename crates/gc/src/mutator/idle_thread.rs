@@ -7,55 +7,54 @@
 //! ```
 //!
 //! A program that waits in blocking regions need not call [`idle`](fn@crate::mutator::idle::idle) itself:
-//! this thread does. It is made when a thread first enters such a region, and only where the heap's settings
-//! ask for it; a forked child makes its own. It runs the finalizers of objects that its collections find
-//! dead.
+//! this thread does. The thread is made, if the settings enable it, when a thread first enters such a region;
+//! a forked child makes another. The thread runs the finalizers of objects that its collections find dead.
 //!
 //! # Invariants
 //! * While it is parked it is blocked: nobody waits for it, and it is no mutator that runs.
-//! * It begins no slice while another known thread runs. A thread that comes out of its region does not wait
-//!   long: the slice yields to it ([`Waiting`](crate::mutator::budget::Waiting)).
-//! * The end of a collection, which cannot be cut short, is made when all threads have waited for as long as
-//!   it should take.
+//! * The thread begins no slice while another registered thread runs. A thread that comes out of its region
+//!   does not wait long: the slice yields to it ([`Waiting`](crate::world::budget::Waiting)).
+//! * A collection's end, which cannot be cut short, is made when all threads have waited for as long.
 //! * Every thread that could be the last to run pokes it: on entering a blocking region, and on ending.
 //!
 //! Source: Bates, section "Improving the Results": slices while no thread is ready. There the scheduler runs
 //! them; a library has no scheduler, and this thread stands in for it.
 
-use crate::mutator::idle_signal::{self, WORTH_PART};
-use crate::mutator::thread::others_run;
-use crate::mutator::{attach, idle, stop};
+use crate::instance::world;
+use crate::mutator::{attach, idle};
+use crate::process::signal::signal;
+use crate::world::idle_signal::WORTH_PART;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use vellum_sys::clock;
 
-/// How long it sleeps, if nobody pokes it.
+/// The thread's longest sleep without a poke.
 const PARKED_MAX_NS: u64 = 3_600_000_000_000;
 /// … and while all threads wait and there is something left to do.
 const SOON_NS: u64 = 1_000_000;
 
-/// Makes it if it is wanted. Before the caller enters a blocking region.
+/// Makes the thread if it was requested. Before the caller enters a blocking region.
 #[inline]
 pub(crate) fn ensure() {
-    if idle_signal::is_wanted() {
+    if world().idle.is_wanted() {
         make();
     }
 }
 
 #[cold]
 fn make() {
-    if !idle_signal::is_claimed() {
+    if !world().idle.is_claimed() {
         return;
     }
     // The new thread inherits a mask in which every signal is blocked, so that the program's signals go to
     // the program's threads. The exception is the signal that stops threads: `pthread_create` takes locks of
     // the C library's, which a thread that is stopped already may hold.
-    // SAFETY: plain calls; the sets and attributes live here.
+    // SAFETY: the sets and the thread's number live until the calls return, and `run` is a thread's function.
     let made = unsafe {
         let mut all = MaybeUninit::<libc::sigset_t>::uninit();
         let mut before = MaybeUninit::<libc::sigset_t>::uninit();
         libc::sigfillset(all.as_mut_ptr());
-        libc::sigdelset(all.as_mut_ptr(), stop::signal());
+        libc::sigdelset(all.as_mut_ptr(), signal());
         libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
         let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
         let made = libc::pthread_create(thread.as_mut_ptr(), core::ptr::null(), run, core::ptr::null_mut());
@@ -67,26 +66,26 @@ fn make() {
     };
     if made != 0 {
         // The next region tries again: the lack of threads may pass.
-        idle_signal::want();
+        world().idle.want();
     }
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     let Some(thread) = attach::attached() else {
-        idle_signal::want();
+        world().idle.want();
         return core::ptr::null_mut();
     };
-    let mut seen = idle_signal::pokes();
+    let mut seen = world().idle.pokes();
     let mut since = clock::now_ns();
     loop {
         let is_left = idle::unasked(clock::now_ns() - since, WORTH_PART);
-        let is_quiet = !others_run();
+        let is_quiet = !world().others_run();
         if !is_left && is_quiet {
-            idle_signal::no_work();
+            world().idle.no_work();
         }
         let sleep_ns = if is_left && is_quiet { SOON_NS } else { PARKED_MAX_NS };
-        attach::parked(thread, || idle_signal::wait(seen, sleep_ns));
-        let now = idle_signal::pokes();
+        attach::parked(thread, || world().idle.wait(seen, sleep_ns));
+        let now = world().idle.pokes();
         if now != seen {
             // Another thread has run since, and waits now.
             (seen, since) = (now, clock::now_ns());

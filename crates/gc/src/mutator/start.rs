@@ -1,10 +1,10 @@
 //! The start of a heap.
 
 use crate::config::{Config, STACK_WORDS};
-use crate::debug::checks;
 use crate::heap::Heap;
-use crate::mutator::{idle_signal, stop};
-use crate::plan;
+use crate::instance::{Collector, world};
+use crate::plan::PlanState;
+use crate::process::cards;
 use crate::sizing::growth::cache_bytes;
 use crate::sizing::policy::Found;
 use crate::space::address_table::AddressTable;
@@ -12,17 +12,19 @@ use crate::space::block::Scan;
 use crate::space::size_class::{ATOMIC_FIRST, CLASS_LAST, TYPED_FIRST, WORD, bytes_of};
 use crate::space::slot::{NO_SLOT, Slot};
 use crate::trace::mark::StackMemory;
-use crate::write_tracking::cards;
 use vellum_pages::OutOfMemory;
 use vellum_sys::map;
 
-impl Heap {
+impl Collector {
     /// Starts the heap with `config`, if it has not started. False if memory is out.
     pub(crate) fn start(&mut self, config: Config) -> bool {
-        if self.started {
-            return true;
-        }
-        if !vellum_pages::is_suited() || self.begin_slots().is_err() {
+        self.heap.started || self.start_anew(config)
+    }
+
+    #[cold]
+    fn start_anew(&mut self, config: Config) -> bool {
+        let Collector { heap, plan } = self;
+        if !vellum_pages::is_suited() || heap.begin_slots().is_err() {
             return false;
         }
         let Some(space) = AddressTable::new() else { return false };
@@ -30,7 +32,7 @@ impl Heap {
             space.give_back();
             return false;
         };
-        if config.tells_writes && !cards::make(&space) {
+        if config.tells_writes && !cards::make(space.span().0, space.span().1) {
             // SAFETY: the range was reserved a moment ago, and nobody knows of it.
             let _ = unsafe { map::release(stack) };
             space.give_back();
@@ -38,26 +40,31 @@ impl Heap {
         }
         // From here on nothing fails.
         if config.safepoints || config.precise_stacks {
-            stop::at_safepoints();
+            world().at_safepoints();
         }
         if config.idle_thread {
-            idle_signal::want();
+            world().idle.want();
         }
-        let config = self.strict_asked.map_or(config, |strict| strict.put_on(config));
-        checks::begin(config);
-        self.stack = StackMemory { start: stack.start.ptr(), room: STACK_WORDS };
-        self.space.table = space;
-        self.config = Config { sizing: self.sizing_asked.unwrap_or(config.sizing), ..config };
-        if config.plan.moves() {
-            self.space.descriptors.with_pins();
+        let config = heap.strict_asked.map_or(config, |strict| strict.put_on(config));
+        heap.shared.observer.begin(&config);
+        heap.stack = StackMemory { start: stack.start.ptr(), room: STACK_WORDS };
+        heap.space.table = space;
+        *plan = PlanState::new(config.plan);
+        heap.config = Config { sizing: heap.sizing_asked.unwrap_or(config.sizing), ..config };
+        heap.moves = plan.copies().is_some();
+        heap.counts_blocks = plan.counts_blocks();
+        if heap.moves {
+            heap.space.descriptors.with_pins();
         }
-        self.started = true;
-        self.sizing.cache_bytes = cache_bytes();
-        self.set_max(config.max_bytes);
-        plan::of(self).size(self, Found::NOTHING, true);
+        heap.started = true;
+        heap.sizing.cache_bytes = cache_bytes();
+        heap.set_max(config.max_bytes);
+        plan.size(heap, Found::NOTHING, true);
         true
     }
+}
 
+impl Heap {
     /// The slots of untyped objects.
     fn begin_slots(&mut self) -> Result<(), OutOfMemory> {
         self.space.slots.truncate(0);

@@ -1,53 +1,49 @@
 //! Supply: where a thread's next block comes from: one with room, a free one, or a collection first.
 
-use crate::heap::Heap;
-use crate::plan;
-use crate::space::block::{Address, Block, Region, Scan, count_of, pairs_of};
+use crate::instance::Collector;
+use crate::space::block::{Block, Region, Scan, count_of, pairs_of};
 use crate::space::block_source;
 use crate::space::layout::Layout;
 use crate::space::size_class::BLOCK;
 use crate::space::slot::Slot;
-use core::ptr::null;
-use vellum_pages::PAGE;
-use vellum_pages::round_up;
+use vellum_pages::{PAGE, round_up};
 
 /// The answer to a thread that needs a block.
 pub(crate) enum Supply {
     Block(&'static Block),
-    /// It is time to collect.
+    /// A collection is due.
     Collect,
     /// There is no memory.
     Full,
 }
 
-impl Heap {
+impl Collector {
     fn may_collect(&self, collected: bool) -> bool {
-        self.held == 0 && !collected && self.is_welcome()
+        self.heap.held == 0 && !collected && self.heap.is_welcome()
     }
 
     /// A block for `slot`; `collected`: a collection was already made for it.
     pub(crate) fn supply(&mut self, slot: usize, collected: bool) -> Supply {
-        let plan = plan::of(self);
         self.check_room();
-        if self.sizing.used >= self.room_now() && self.may_collect(collected) {
+        if self.heap.sizing.used >= self.plan.most_to_hand_out(&self.heap) && self.may_collect(collected) {
             return Supply::Collect;
         }
-        // SAFETY: null, or a descriptor.
-        if let Some(block) = unsafe { self.space.slots[slot].roomy.as_ref() }
-            && plan.may_fill_holes(self)
+        let Collector { heap, plan } = self;
+        if let Some(block) = heap.space.slots[slot].roomy
+            && plan.may_fill_holes(heap)
         {
-            self.space.slots[slot].roomy = block.next.get();
-            plan.block_goes_out(self, block);
-            block.next.set(null());
-            if self.counts_blocks() {
-                self.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
+            heap.space.slots[slot].roomy = block.next.get();
+            plan.block_goes_out(heap, block);
+            block.next.set(None);
+            if heap.counts_blocks {
+                heap.hand_out((block.count.get() - block.allocated_count()) as usize * block.size.get());
             }
             return Supply::Block(block);
         }
-        if !self.may_have_block() && self.may_collect(collected) {
+        if !self.heap.may_have_block() && self.may_collect(collected) {
             return Supply::Collect;
         }
-        if self.space.bytes + BLOCK > self.limit() {
+        if self.heap.space.bytes + BLOCK > self.heap.limit() {
             return Supply::Full;
         }
         match self.new_block(slot) {
@@ -60,7 +56,7 @@ impl Heap {
     /// Makes sure that a large budget is checked again before it is used up.
     #[inline]
     fn check_room(&mut self) {
-        if self.sizing.used >= self.sizing.watch.check_at() {
+        if self.heap.sizing.used >= self.heap.sizing.watch.check_at() {
             self.look_again();
         }
     }
@@ -69,10 +65,11 @@ impl Heap {
     /// the collection comes sooner if not.
     #[cold]
     fn look_again(&mut self) {
-        let used = self.sizing.used;
-        let room = plan::of(self).room_now(self);
-        self.sizing.room = self.sizing.room.min(room.max(used));
-        self.sizing.watch.check_after(used);
+        let Collector { heap, plan } = self;
+        let used = heap.sizing.used;
+        let room = plan.room_now(heap);
+        heap.sizing.room = heap.sizing.room.min(room.max(used));
+        heap.sizing.watch.check_after(used);
     }
 
     /// A large object; `Supply::Block` has it as its only one.
@@ -85,23 +82,24 @@ impl Heap {
     ) -> Supply {
         let extent_bytes = round_up(bytes, PAGE);
         self.check_room();
-        let limit = self.limit();
-        let over = self.space.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > limit);
-        let is_due = self.sizing.used > 0
-            && (self.sizing.used.saturating_add(extent_bytes) > self.room_now()
-                || self.is_large_enough(extent_bytes));
+        let Collector { heap, plan } = self;
+        let limit = heap.limit();
+        let over = heap.space.bytes.checked_add(extent_bytes).is_none_or(|bytes| bytes > limit);
+        let is_due = heap.sizing.used > 0
+            && (heap.sizing.used.saturating_add(extent_bytes) > plan.most_to_hand_out(heap)
+                || heap.is_large_enough(extent_bytes));
         if (over || is_due) && self.may_collect(collected) {
             return Supply::Collect;
         }
-        // The pool's blocks are resident. With them, too, the limit holds, and the heap does not exceed its
-        // budget.
-        let most = plan::of(self).most_with_pool(self, limit);
+        let Collector { heap, plan } = self;
+        // The pool's blocks are resident, and count for the limit and the budget.
+        let most = plan.most_with_pool(heap, limit);
         while !over
-            && let Some(&unit) = self.space.pool.last()
-            && self.space.bytes + self.space.pool.len() * BLOCK + extent_bytes > most
+            && let Some(&unit) = heap.space.pool.last()
+            && heap.space.bytes + heap.space.pool.len() * BLOCK + extent_bytes > most
         {
-            self.space.pool.truncate(self.space.pool.len() - 1);
-            block_source::give_back(unit);
+            heap.space.pool.truncate(heap.space.pool.len() - 1);
+            heap.space.source.give_back(unit);
         }
         let block = if over { None } else { self.new_large(bytes, extent_bytes, scan, layout) };
         match block {
@@ -118,39 +116,41 @@ impl Heap {
         scan: Scan,
         layout: *const Layout,
     ) -> Option<&'static Block> {
-        self.space.blocks.reserve(1).ok()?;
-        let block = self.space.descriptors.take(pairs_of(1))?;
+        let Collector { heap, plan } = self;
+        heap.space.blocks.reserve(1).ok()?;
+        let block = heap.space.descriptors.take(pairs_of(1))?;
         let zero = scan != Scan::Nothing;
         let Some(base) = block_source::take(extent_bytes, zero) else {
-            self.space.descriptors.put(block);
+            heap.space.descriptors.put(block);
             return None;
         };
-        if !self.space.table.enter(block, base, extent_bytes) {
-            self.space.descriptors.put(block);
-            block_source::give_back(base);
+        if !heap.space.table.enter(block, base, extent_bytes) {
+            heap.space.descriptors.put(block);
+            heap.space.source.give_back(base);
             return None;
         }
         block.begin(base, round_up(bytes, size_of::<usize>()), 1, 0, scan, layout);
         block.extent.set(extent_bytes);
         block.take_run(0, extent_bytes);
-        self.space.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
-        plan::of(self).block_came(self, block);
-        self.grew(extent_bytes);
-        self.hand_out(extent_bytes);
+        heap.space.blocks.push(block).ok()?;
+        plan.block_came(heap, block);
+        heap.grew(extent_bytes);
+        heap.hand_out(extent_bytes);
         Some(block)
     }
 
     fn new_block(&mut self, slot: usize) -> Option<&'static Block> {
-        let Slot { size, scan, layout, kept, .. } = self.space.slots[slot];
+        let Collector { heap, plan } = self;
+        let Slot { size, scan, layout, kept, .. } = heap.space.slots[slot];
         let count = count_of(size);
-        self.space.blocks.reserve(1).ok()?;
-        let block = self.space.descriptors.take(pairs_of(count))?;
-        let unit = self.take_unit();
-        let entered = unit.filter(|&unit| self.space.table.enter(block, unit, BLOCK));
+        heap.space.blocks.reserve(1).ok()?;
+        let block = heap.space.descriptors.take(pairs_of(count))?;
+        let unit = heap.take_unit();
+        let entered = unit.filter(|&unit| heap.space.table.enter(block, unit, BLOCK));
         let Some(unit) = entered else {
-            self.space.descriptors.put(block);
+            heap.space.descriptors.put(block);
             if let Some(unit) = unit {
-                block_source::give_back(unit);
+                heap.space.source.give_back(unit);
             }
             return None;
         };
@@ -158,11 +158,11 @@ impl Heap {
         if kept {
             block.region.set(Region::Kept);
         }
-        self.space.blocks.push(core::ptr::from_ref(block) as Address).ok()?;
-        plan::of(self).block_came(self, block);
-        self.grew(BLOCK);
-        if self.counts_blocks() {
-            self.hand_out(BLOCK);
+        heap.space.blocks.push(block).ok()?;
+        plan.block_came(heap, block);
+        heap.grew(BLOCK);
+        if heap.counts_blocks {
+            heap.hand_out(BLOCK);
         }
         Some(block)
     }

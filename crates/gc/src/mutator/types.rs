@@ -1,23 +1,24 @@
 //! Types and slots, made when a program first names them.
 
 use crate::heap::Heap;
+use crate::instance::Collector;
+use crate::process::visitor::TraceFn;
 use crate::space::block::Scan;
 use crate::space::layout::{Layout, Shape};
 use crate::space::size_class::{SLOTS_MAX, bytes_of};
 use crate::space::slot::{NO_SLOT, Slot};
-use crate::trace::visitor::TraceFn;
 use core::cell::Cell;
 use vellum_pages::PAGE;
 
-impl Heap {
-    /// The layout of `shape`, made if there is none; `None` if memory is out. `procedure` is the callback
+impl Collector {
+    /// The layout of `shape`, made at its first use; `None` if memory is out. `procedure` is the callback
     /// whose address the shape has.
     pub(crate) fn layout(
         &mut self,
         shape: Shape,
         procedure: Option<(TraceFn, usize)>,
     ) -> Option<&'static Layout> {
-        let mut next = self.space.layouts;
+        let mut next = self.heap.space.layouts;
         // SAFETY: null, or a layout, which lives for ever.
         while let Some(layout) = unsafe { next.as_ref() } {
             if layout.shape() == shape {
@@ -25,30 +26,33 @@ impl Heap {
             }
             next = layout.next.get();
         }
-        let is_there = self.space.layout_room.any() || (self.may_take(PAGE) && self.space.layout_room.fill());
+        let is_there = self.heap.space.layout_room.any()
+            || (self.heap.may_take(PAGE) && self.heap.space.layout_room.fill());
         if !is_there {
             return None;
         }
-        let layout = self.space.layout_room.take()?;
+        let layout = self.heap.space.layout_room.take()?;
         layout.words.set(shape.words);
         layout.has_pointers.set(shape.has_pointers());
         layout.pointers.set(shape.pointers);
         layout.procedure.set(procedure);
-        if procedure.is_some() && !self.has_procedures {
-            self.has_procedures = true;
-            self.drop_cycle();
-            self.end_account();
+        if procedure.is_some() && !self.heap.has_procedures {
+            self.heap.has_procedures = true;
+            self.plan.drop_cycle(&mut self.heap);
+            self.plan.end_account(&mut self.heap);
         }
-        layout.next.set(self.space.layouts);
-        self.space.layouts = layout;
+        layout.next.set(self.heap.space.layouts);
+        self.heap.space.layouts = layout;
         let class = crate::space::size_class::class_of(shape.bytes());
         layout.bytes.set(shape.bytes() as u32);
-        layout.slot.set(u32::from(self.slot_of(layout, class)));
+        layout.slot.set(u32::from(self.heap.slot_of(layout, class)));
         Some(layout)
     }
+}
 
-    /// The slot of objects of `class` made of elements of `layout`, made if there is none. Where slots have
-    /// run out it is the untyped one.
+impl Heap {
+    /// The slot of objects of `class` made of elements of `layout`, made at its first use; the untyped slot
+    /// if slots have run out.
     pub(crate) fn slot_of(&mut self, layout: &'static Layout, class: usize) -> u16 {
         let known: &Cell<u16> = &layout.array_slots[class];
         if known.get() != 0 {

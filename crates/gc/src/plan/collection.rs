@@ -1,4 +1,4 @@
-//! A whole collection, from its preparation to what it gives back.
+//! A whole collection, from its preparation to the return of memory.
 //!
 //! ```text
 //! prepare   loader's list, room in the lists      (locks may be taken: the world still runs)
@@ -12,91 +12,86 @@
 //! return    the pool's surplus blocks
 //! ```
 //!
-//! Nothing in between takes a lock: a thread may have been stopped while it held the page layer's or
-//! `malloc`'s.
+//! No step in between takes a lock: a stopped thread may hold the page layer's or `malloc`'s.
 
-use crate::death::deaths::Deaths;
-use crate::death::ephemerons;
-use crate::death::finalizers;
-use crate::death::links;
-use crate::event::{self, Event};
+use crate::config::sizing::Sizing;
+use crate::death::{Deaths, ephemerons, finalizers, links};
 use crate::heap::Heap;
-use crate::mutator::thread::{self, Thread};
-use crate::mutator::{stop, tls};
 use crate::plan::contract::Plan;
-use crate::plan::evacuation::Evacuation;
-use crate::plan::pause::Pause;
+use crate::plan::evacuation::{Copies, Evacuation};
+use crate::plan::pause::{Kind, Pause};
 use crate::plan::sweep::{give_back, sweep};
-use crate::sizing::choice::Sizing;
+use crate::process::{hooks, local};
 use crate::sizing::limits::cost_ns;
 use crate::sizing::policy::Found;
 use crate::sizing::watch::Spent;
 use crate::space::address_table::AddressTable;
-use crate::space::block::Block;
+use crate::space::block::{Block, Scan};
 use crate::space::block_source;
 use crate::space::heap_space::HeapSpace;
 use crate::trace::mark::{Marker, Paused, StackMemory, give_back_stack};
+use crate::trace::mark_bytes::Bytes;
 use crate::trace::movement::{InPlace, Movement};
 use crate::trace::root_statistics::Rooted;
 use crate::trace::roots::Roots;
-use crate::trace::{callbacks, frames, loader, parallel};
+use crate::trace::{frames, parallel, roots};
+use crate::world::World;
+use crate::world::event::{self, Event};
+use crate::world::thread::Thread;
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
 use vellum_sys::clock;
 
-/// Collects, for `thread`, which is inside and holds the lock. False, and nothing was done, if memory for the
-/// lists is out.
-pub(crate) fn collect(plan: &dyn Plan, heap: &mut Heap, thread: &'static Thread) -> bool {
-    loader::still(|| collect_with_libraries(plan, heap, thread))
-}
-
-fn collect_with_libraries(plan: &dyn Plan, heap: &mut Heap, thread: &'static Thread) -> bool {
-    heap.drop_cycle();
+/// Collects, for `thread`, which is inside and holds the lock. False, with nothing done, without memory for
+/// lists.
+pub(crate) fn collect(plan: &mut dyn Plan, heap: &mut Heap, thread: &'static Thread) -> bool {
+    plan.drop_cycle(heap);
     if !prepare(heap) || !plan.prepare(heap) {
         return false;
     }
     heap.tell(Event::Begin);
-    callbacks::tell_begin();
+    hooks::tell_begin();
     plan.choose(heap);
     heap.vacate_free();
-    let markers =
-        parallel::markers_ready(&heap.config, heap.stats.live_bytes, heap.has_procedures, &heap.space.table);
+    let markers = parallel::markers_ready(
+        &heap.config,
+        heap.stats.live_bytes,
+        heap.has_procedures,
+        &heap.space.table,
+        &mut heap.mark_bytes,
+    );
     let pause = Pause::begin();
     let met_before = heap.sizing.watch.is_short().then(block_source::thread_met);
     let sweep = with_world_stopped(heap, thread, |heap| {
         let before = clock::now_ns();
-        heap.check_after("the program ran", Heap::validate);
+        heap.check_after("the program ran", |heap| plan.validate(heap));
         retire(heap);
-        for &block in heap.space.blocks.iter() {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block = unsafe { &*(block as *const Block) };
-            block.begin_trace();
-            if heap.is_sparse(block) {
-                block.begin_evacuation();
-            }
+        let copies = plan.copies();
+        begin_trace(heap, 0, copies);
+        if let Some(copies) = copies {
+            copies.pin(heap, 0);
         }
-        for other in thread::known().filter(|other| !other.is_current()) {
-            other.keep_runs(heap.slots_in_use());
-        }
-        heap.pin();
         heap.tell(Event::MarkBegin);
-        let (rooted, marked) = trace(heap, markers);
-        heap.check_after("tracing", Heap::check_traced);
-        heap.finish_copies();
+        let (rooted, marked) = trace(plan, heap, markers);
+        heap.check_after("tracing", |heap| plan.check_traced(heap));
+        if let Some(copies) = plan.copies_mut() {
+            copies.finish(heap);
+        }
         let free_before = heap.space.pool.len();
-        let sweep = told(heap, sweep);
+        let stays = plan.copies().is_some_and(|copies| copies.what.whole_slots);
+        let sweep = told(heap, |heap| sweep(heap, stays));
         plan.settle(heap, free_before);
         heap.stats.root_ns_total += rooted - before;
         heap.stats.mark_ns_total += marked - rooted;
         heap.stats.sweep_ns_total += clock::now_ns() - marked;
         sweep
     });
-    let spent_ns = pause.end(heap);
+    let spent_ns = pause.end(heap, Kind::Major);
     if let Some(before) = met_before {
         let met = block_source::thread_met().since(before);
         heap.sizing.watch.met(met, spent_ns, heap.stats.pause_ns_last, sweep.live);
     }
-    end(plan, heap, sweep, Some(spent_ns));
+    end(plan, heap, sweep, Some(spent_ns), true);
     plan.ended(heap, spent_ns);
     true
 }
@@ -118,47 +113,40 @@ pub(crate) fn prepare(heap: &mut Heap) -> bool {
         && heap.space.doomed.reserve(blocks).is_ok()
 }
 
-/// Runs `work` with the world stopped and the stack of the caller, who is inside and holds the lock, known.
+/// Runs `work` with the world stopped. The caller is inside and holds the lock; its stack is recorded.
 #[inline(never)]
 pub(crate) fn with_world_stopped<R>(
     heap: &mut Heap,
     thread: &Thread,
     work: impl FnOnce(&mut Heap) -> R,
 ) -> R {
-    let mut registers = tls::NO_REGISTERS;
-    let low = tls::spill(&mut registers).min(registers.as_ptr() as usize);
-    thread.stack_low.store(thread.in_use_from(low), Ordering::Relaxed);
-    heap.tell(Event::StopBegin);
-    stop::world();
-    event::tell_of_threads(Event::Stopped);
-    heap.tell(Event::StopEnd);
-    let result = work(heap);
-    heap.tell(Event::GoOnBegin);
-    event::tell_of_threads(Event::GoesOn);
-    stop::go_on();
-    heap.tell(Event::GoOnEnd);
-    core::hint::black_box(&registers);
-    result
+    local::spilled(|low| {
+        thread.stack_low.store(thread.in_use_from(low), Ordering::Relaxed);
+        heap.tell(Event::StopBegin);
+        heap.shared.world.stop();
+        heap.tell_of_threads(Event::Stopped);
+        heap.tell(Event::StopEnd);
+        let result = work(heap);
+        heap.tell(Event::GoOnBegin);
+        heap.tell_of_threads(Event::GoesOn);
+        heap.shared.world.go_on();
+        heap.tell(Event::GoOnEnd);
+        result
+    })
 }
 
 /// Ends a collection, with the world going on: sets when the next one is due, and gives memory back. If the
-/// collection was a whole one, it took `spent_ns` nanoseconds of CPU time.
-pub(crate) fn end(plan: &dyn Plan, heap: &mut Heap, found: Found, spent_ns: Option<u64>) {
-    end_as(plan, heap, found, spent_ns, true);
-}
-
-/// The same of a minor collection.
-pub(crate) fn end_minor(plan: &dyn Plan, heap: &mut Heap, found: Found) {
-    end_as(plan, heap, found, None, false);
-}
-
-fn end_as(plan: &dyn Plan, heap: &mut Heap, mut found: Found, spent_ns: Option<u64>, is_major: bool) {
+/// collection was a whole one, it took `spent_ns` nanoseconds of CPU time. `is_major`: it was not a minor
+/// collection of `appel`.
+pub(crate) fn end(
+    plan: &mut dyn Plan,
+    heap: &mut Heap,
+    mut found: Found,
+    spent_ns: Option<u64>,
+    is_major: bool,
+) {
     heap.stats.collections += 1;
     heap.stats.live_bytes = found.live as u64;
-    if let Some(spent_ns) = spent_ns {
-        heap.incremental.ns_a_kib = spent_ns / (heap.space.bytes as u64 >> 10).max(1);
-    }
-    heap.incremental.slicing_failed = false;
     if let Some(cpu_ns) = spent_ns {
         let spent = Spent { cpu_ns, live: found.live, allocated: heap.sizing.used };
         let always = matches!(heap.config.sizing, Sizing::SquareRoot { .. });
@@ -169,43 +157,64 @@ fn end_as(plan: &dyn Plan, heap: &mut Heap, mut found: Found, spent_ns: Option<u
     found.cost_ns =
         cost_ns(heap.sizing.root_words, heap.stats.marked_objects_last as usize, heap.space.blocks.len());
     plan.size(heap, found, is_major);
-    give_back(heap, plan.kept(heap), is_major);
+    give_back(plan, heap, is_major);
     heap.shrink_tables();
     if spent_ns.is_some() {
         Pages::global().collected(heap.sizing.watch.is_short());
     }
     heap.publish();
-    heap.check_after("a collection", Heap::validate);
+    heap.check_after("a collection", |heap| plan.validate(heap));
     heap.tell(Event::End);
 }
 
 /// Takes back the unused objects of the caller's runs, and freed objects. Other threads may have
 /// been stopped in the middle of an allocation, and keep theirs
-/// ([`Thread::keep_runs`](crate::mutator::thread::Thread::keep_runs)).
+/// ([`Thread::keep_runs`](crate::world::thread::Thread::keep_runs)).
 pub(crate) fn retire(heap: &mut Heap) {
-    for thread in thread::known() {
+    for thread in heap.shared.world.known() {
         heap.count_taken(thread);
     }
-    if let Some(thread) = thread::known().find(|thread| thread.is_current()) {
+    if let Some(thread) = heap.shared.world.known().find(|thread| thread.is_current()) {
         thread.retire_runs(heap.slots_in_use(), true);
     }
     heap.take_back_freed();
 }
 
-/// Marks every live object, moving those that may move. Returns two times: when the roots were scanned, and
+/// All threads but the caller keep their runs.
+pub(crate) fn keep_runs(heap: &Heap) {
+    for other in heap.shared.world.known().filter(|other| !other.is_current()) {
+        other.keep_runs(heap.slots_in_use());
+    }
+}
+
+/// Blocks from the `first`th on begin a trace. `copies` begins to empty the sparse ones, except those of a
+/// stopped thread's runs.
+pub(crate) fn begin_trace(heap: &Heap, first: usize, copies: Option<&Copies>) {
+    for &block in &heap.space.blocks[first..] {
+        block.begin_trace();
+        if copies.is_some_and(|copies| copies.is_sparse(heap, block)) {
+            block.begin_evacuation();
+        }
+    }
+    keep_runs(heap);
+}
+
+/// Marks every live object, and moves the movable ones. Returns two times: when the roots were scanned, and
 /// when everything was.
-fn trace(heap: &mut Heap, markers: u32) -> (u64, u64) {
-    let Heap { space, roots, stack, deaths, config, copies, .. } = heap;
+fn trace(plan: &mut dyn Plan, heap: &mut Heap, markers: u32) -> (u64, u64) {
+    let Heap { space, roots, stack, deaths, config, .. } = heap;
     let HeapSpace { table, slots, descriptors, blocks, .. } = space;
     let precise_stacks = config.precise_stacks;
-    let reached = Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks };
+    let reached =
+        Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks, world: &heap.shared.world };
     // Objects alive the last time were in use since: they fit the cache, or the trace goes through memory.
     let near = heap.stats.live_bytes <= heap.sizing.cache_bytes as u64;
-    let traced = if copies.any() {
+    let copies = plan.copies_mut().filter(|copies| copies.any());
+    let traced = if let Some(copies) = copies {
         let movement = Evacuation { space: table, slots, copies, descriptors };
         follow(Marker::new(table, *stack, config.only_starts, movement).when_near(near), reached)
     } else if markers > 1 {
-        follow_together(table, *stack, config.only_starts, reached)
+        follow_together(table, *stack, config.only_starts, heap.mark_bytes, reached)
     } else {
         follow(Marker::new(table, *stack, config.only_starts, InPlace).when_near(near), reached)
     };
@@ -219,13 +228,18 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused, mut rooted: Rooted) {
     let Heap { space, roots, stack, deaths, config, .. } = heap;
     let HeapSpace { table, slots, blocks, .. } = space;
     let precise_stacks = config.precise_stacks;
-    let reached = Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks };
+    let reached =
+        Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks, world: &heap.shared.world };
     let marker = Marker::resume(table, *stack, config.only_starts, InPlace, left);
     // The cost of roots is measured by collections at one go only.
     rooted.searched = 0;
     let traced = Traced { rooted, ..conclude(marker, reached) };
     account(heap, &traced);
-    heap.check_after("a trace in slices", Heap::check_traced_in_slices);
+    // A word that was scanned, and not written since, may seem to lead to an object that came later
+    // (`checksums`).
+    heap.check_after("a trace in slices", |heap| {
+        heap.check_reach(&[], |block| block.scan.get() == Scan::Words)
+    });
 }
 
 pub(crate) fn account(heap: &mut Heap, traced: &Traced) {
@@ -248,16 +262,17 @@ pub(crate) fn account(heap: &mut Heap, traced: &Traced) {
 pub(crate) struct Reached<'h> {
     pub roots: &'h Roots,
     pub deaths: &'h mut Deaths,
-    pub blocks: &'h [usize],
+    pub blocks: &'h [&'static Block],
     pub slots_used: usize,
     pub precise_stacks: bool,
+    pub world: &'h World,
 }
 
 impl Reached<'_> {
     /// [`mark_roots`] of these.
     pub(crate) fn mark_roots<M: Movement>(&self, marker: &mut Marker<'_, M>) -> Rooted {
         self.deaths.kept.mark(marker, self.blocks);
-        mark_roots(marker, self.roots, self.deaths, self.slots_used, self.precise_stacks)
+        mark_roots(marker, self.roots, self.deaths, self.slots_used, self.precise_stacks, self.world)
     }
 }
 
@@ -282,24 +297,31 @@ fn follow<M: Movement>(mut marker: Marker<'_, M>, from: Reached<'_>) -> Traced {
     Traced { rooted, ..conclude(marker, from) }
 }
 
-/// The same with helpers, for as long as there is something to share.
-fn follow_together(space: &AddressTable, stack: StackMemory, only_starts: bool, from: Reached<'_>) -> Traced {
+/// [`follow`] with helpers, as long as there is work to share.
+fn follow_together(
+    space: &AddressTable,
+    stack: StackMemory,
+    only_starts: bool,
+    bytes: Bytes,
+    from: Reached<'_>,
+) -> Traced {
     let mut marker = Marker::new(space, stack, only_starts, InPlace);
     let rooted = from.mark_roots(&mut marker);
     let rooted_ns = clock::now_ns();
-    let (left, helped) = parallel::trace(space, from.blocks, stack, only_starts, marker.pause());
+    let (left, helped) = parallel::trace(space, from.blocks, stack, only_starts, bytes, marker.pause());
     let marker = Marker::resume(space, stack, only_starts, InPlace, left);
     Traced { rooted, rooted_ns, helped: Some(helped), ..conclude(marker, from) }
 }
 
 /// Marks what the roots lead to, except for objects kept until freed, and counts ambiguous roots that do. The
-/// world is stopped, and the caller's stack known.
+/// world is stopped, and the caller's stack recorded.
 pub(crate) fn mark_roots<M: Movement>(
     marker: &mut Marker<'_, M>,
     roots: &Roots,
     deaths: &Deaths,
     slots_used: usize,
     precise_stacks: bool,
+    world: &World,
 ) -> Rooted {
     let mut bytes = 0;
     marker.rooted = roots.looks.begin();
@@ -310,7 +332,7 @@ pub(crate) fn mark_roots<M: Movement>(
         // added.
         unsafe { marker.root_words(range.start, range.end) };
     }
-    for thread in thread::known() {
+    for thread in world.known() {
         if !precise_stacks {
             let (start, end) = thread.data.get();
             let low = thread.stack_low.load(Ordering::Acquire) & !7;
@@ -331,15 +353,15 @@ pub(crate) fn mark_roots<M: Movement>(
     }
     finalizers::mark_roots(&deaths.finalizers, marker);
     deaths.disclaimers.mark_roots(marker);
-    callbacks::mark_roots(marker);
+    roots::mark_named(marker);
     if precise_stacks {
-        frames::mark_held(marker);
+        frames::mark_held(marker, world);
     }
     for range in roots.precise() {
         // SAFETY: the program vouched for these ranges when it added them.
         unsafe { marker.fields(range.start, range.end) };
     }
-    marker.rooted.searched = bytes / size_of::<usize>() + frames::mark(marker);
+    marker.rooted.searched = bytes / size_of::<usize>() + frames::mark(marker, world);
     marker.in_roots = false;
     marker.rooted
 }

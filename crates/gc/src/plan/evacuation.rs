@@ -15,18 +15,18 @@
 //! * Everything an ambiguous pointer may lead to is pinned before the first object moves.
 //! * A copy goes to a block of the same slot: size, sort and alignment are the same there.
 //! * No room for a copy is no failure: the object stays where it is.
-//! * Nothing here takes a lock or asks the page layer for anything while the world stands still.
+//! * The code here takes no lock and does not use the page layer while the world stands still.
 //!
 //! # Source
 //! Smith and Morrisett 1998, section 2.2.1: pin, root, graph, free and sweep in one traversal, typed and
 //! untyped objects in one heap. As there, *all* untyped objects are searched for pointers first, the dead
-//! among them too: which are alive is known only when it is too late. Departures:
+//! ones too: the trace finds the live ones only later. Departures:
 //! * Objects are pinned, not pages, and the holes around them are used again (the source wasted them).
 //! * Only blocks that should be sparse, by the survivors of the last collections, are emptied
 //!   ([`Young`](crate::space::survivor_statistics::Young)). Dense ones, and those whose survivors lie
-//!   together, are marked in place, which costs less. So the reserve is the bytes to copy and not half of the
-//!   heap (the source ran in 4.5 times its live data).
-//! * Blocks with a stopped thread's run stay. So do objects that tables know by their addresses: those with
+//!   together, are marked in place, which costs less. The reserve is therefore the bytes to copy and not half
+//!   of the heap (the source ran in 4.5 times its live data).
+//! * Blocks with a stopped thread's run stay. Objects whose addresses are in tables stay, too: objects with
 //!   finalizers, keys of ephemerons, and objects that links lie in.
 
 use crate::death::disclaim::Disclaimers;
@@ -34,27 +34,101 @@ use crate::death::finalizers::Finalizer;
 use crate::death::links::{self, Link};
 use crate::death::table::Table;
 use crate::heap::Heap;
-use crate::plan::copies::{Copies, Copying, NO_RUN, Run};
 use crate::space::address_table::AddressTable;
 use crate::space::block::{Address, Block, Index, PAIRS_MAX, Scan};
-use crate::space::block_source;
 use crate::space::descriptors::Descriptors;
 use crate::space::size_class::{BLOCK, GRANULE, SLOTS_MAX, WORD};
 use crate::space::slot::Slot;
-use crate::space::survivor_statistics::{ALL, STEPS, STEPS_ALL};
+use crate::space::survivor_statistics::{ALL, STEP_DENSE, STEPS, STEPS_ALL};
 use crate::trace::mark::find;
 use crate::trace::movement::Movement;
 use core::ptr::null;
-use vellum_pages::{PAGE, round_up};
+use vellum_pages::{Buffer, PAGE, Plain, round_up};
 
 /// Room for copies is the bytes that should be copied and, for surprises, one part in this many more.
 pub(crate) const SURPRISE: usize = 4;
 /// Untyped objects are searched for what must be pinned if they take at most one part in this many of the
-/// blocks that are emptied. Reading one of their words costs about as much as one word of emptied blocks
-/// saves later.
+/// blocks that are emptied. To read a word of them costs about what a word of emptied blocks saves.
 const SEARCH_PART: usize = 4;
 
 const _: () = assert!(PAIRS_MAX * 64 <= u16::MAX as usize);
+
+/// The place of a slot's next copies.
+#[derive(Clone, Copy)]
+pub(crate) struct Run {
+    pub next: usize,
+    pub end: usize,
+    pub block: Option<&'static Block>,
+}
+
+// SAFETY: numbers, and a reference to a descriptor: a copy of the bits is the same value.
+unsafe impl Plain for Run {}
+
+pub(crate) const NO_RUN: Run = Run { next: 0, end: 0, block: None };
+
+/// A plan's choice of the objects to copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copying {
+    /// Blocks are emptied whether it is worth it or not.
+    pub all: bool,
+    /// Blocks of this step of density and above are not emptied, unless all are.
+    pub dense: usize,
+    /// The survivors expected in a block decide for every slot, not only where survivors lie scattered.
+    pub whole_slots: bool,
+    /// Copies are to lie apart from new objects, at the cold end of the pool. The bytes to copy are exact
+    /// then.
+    pub beside_new: bool,
+}
+
+pub(crate) struct Copies {
+    /// The choice of the current collection, or else of the last one.
+    pub what: Copying,
+    /// Blocks below this step are emptied; 0: none.
+    pub step: usize,
+    /// Copies go to holes of old blocks first: the collection is a minor one.
+    pub fills: bool,
+    /// Nothing is emptied, as too many untyped objects would have to be searched.
+    pub too_dear: bool,
+    /// Free blocks, which have entries in the address table, and no descriptor yet.
+    pub ready: Buffer<Address>,
+    /// The blocks that copies went to.
+    pub targets: Buffer<&'static Block>,
+    /// Where copies of each slot go: as many as there were slots when room for copies was made last.
+    pub runs: Buffer<Run>,
+    /// Fields in the heap that lead to objects which a minor collection left where they were.
+    pub holders: Buffer<Address>,
+    /// There was no room in `holders` for some fields.
+    pub lost_holders: bool,
+    /// Bytes that the current collection, or else the last one, has copied.
+    pub copied: usize,
+}
+
+impl Copies {
+    pub(super) const fn new() -> Copies {
+        Copies {
+            what: Copying { all: false, dense: STEP_DENSE, whole_slots: false, beside_new: false },
+            step: 0,
+            fills: false,
+            too_dear: false,
+            ready: Buffer::new(),
+            targets: Buffer::new(),
+            runs: Buffer::new(),
+            holders: Buffer::new(),
+            lost_holders: false,
+            copied: 0,
+        }
+    }
+
+    /// Bytes the lists take.
+    pub(crate) fn taken(&self) -> usize {
+        (self.ready.capacity() + self.targets.capacity() + self.holders.capacity()) * size_of::<Address>()
+    }
+
+    /// Returns whether the collection under way moves anything.
+    pub(crate) fn any(&self) -> bool {
+        self.step > 0
+    }
+}
 
 /// Copies objects to blocks of their slots.
 pub(crate) struct Evacuation<'h> {
@@ -79,20 +153,26 @@ impl Heap {
     fn step_of(&self, block: &Block) -> usize {
         self.expected(block) * STEPS / (block.count.get() as usize).max(1)
     }
+}
 
+impl Copies {
     /// Chooses the blocks to empty, and gets room for the copies. The world still runs: locks may be taken.
-    pub(crate) fn plan_copies(&mut self, what: Copying) {
-        self.copies.what = what;
-        self.copies.step = 0;
-        self.copies.before = self.copies.bytes;
+    pub(super) fn plan(
+        &mut self,
+        heap: &mut Heap,
+        what: Copying,
+        is_worth_it: bool,
+        left: &[Address],
+    ) -> usize {
+        self.what = what;
+        self.step = 0;
+        self.copied = 0;
         let (mut blocks, mut bytes) = ([0usize; STEPS_ALL], [0usize; STEPS_ALL]);
         let mut slots = [[0u64; SLOTS_MAX / 64]; STEPS_ALL];
         let restless = what.all;
         let dense = if restless { STEPS_ALL } else { what.dense };
         let mut untyped = 0;
-        for &address in self.space.blocks.iter() {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block = unsafe { &*(address as *const Block) };
+        for &block in heap.space.blocks.iter() {
             if block.scan.get() == Scan::Words {
                 untyped += block.extent.get();
             }
@@ -100,14 +180,14 @@ impl Heap {
             if slot == 0 || block.extent.get() == 0 {
                 continue;
             }
-            let step = self.step_of(block);
-            if step < dense && self.may_be_sparse(block) {
+            let step = heap.step_of(block);
+            if step < dense && self.may_be_sparse(heap, block) {
                 blocks[step] += 1;
-                bytes[step] += self.expected(block) * block.size.get();
+                bytes[step] += heap.expected(block) * block.size.get();
                 slots[step][slot / 64] |= 1 << (slot % 64);
             }
         }
-        let headroom = self.headroom_blocks();
+        let headroom = heap.headroom_blocks();
         let (mut step, mut wanted) = (0, 0);
         let (mut emptied, mut copied, mut of) = (0, 0, [0u64; SLOTS_MAX / 64]);
         for next in 0..dense {
@@ -123,79 +203,82 @@ impl Heap {
                 (step, wanted) = (next + 1, needed);
             }
         }
-        // With generations, everything is moved as long as that brings live objects together.
-        let is_worth_it = restless && !self.appel.is_pinned;
-        self.copies.too_dear = untyped * SEARCH_PART > emptied * BLOCK && !is_worth_it;
-        if step != 0 && !self.copies.too_dear && self.make_ready(wanted) {
-            self.copies.step = step;
+        self.too_dear = untyped * SEARCH_PART > emptied * BLOCK && !is_worth_it;
+        if step == 0 || self.too_dear {
+            return 0;
         }
+        let used = self.make_ready(heap, wanted, left);
+        self.step = if used.is_some() { step } else { 0 };
+        used.unwrap_or(0)
     }
 
-    /// Whether the survivors expected in a block say enough to empty it. Where survivors lie together, some
-    /// blocks of a slot are wholly alive and others dead. Only of old blocks it is known which.
-    fn may_be_sparse(&self, block: &Block) -> bool {
-        let what = self.copies.what;
-        what.all || what.whole_slots || self.space.slots[usize::from(block.slot.get())].scattered
+    /// Returns whether the survivors expected in a block justify emptying it. Where survivors lie together,
+    /// some blocks of a slot are wholly alive and others dead. Only for old blocks the last collection has
+    /// found which.
+    fn may_be_sparse(&self, heap: &Heap, block: &Block) -> bool {
+        let what = self.what;
+        what.all || what.whole_slots || heap.space.slots[usize::from(block.slot.get())].scattered
     }
 
     /// Gets room for copies, `wanted` blocks or as many as there are; false if there is not even memory for
     /// the lists. The world still runs.
-    pub(crate) fn make_ready(&mut self, wanted: usize) -> bool {
-        let lists = self.copies.ready.reserve(wanted).is_ok()
-            && self.copies.targets.reserve(wanted).is_ok()
-            && self.space.blocks.reserve(wanted).is_ok()
-            && self.space.pool.reserve(self.space.blocks.len() + wanted).is_ok()
-            && self.space.descriptors.reserve(wanted).is_ok();
+    pub(super) fn make_ready(&mut self, heap: &mut Heap, wanted: usize, left: &[Address]) -> Option<usize> {
+        let lists = self.ready.reserve(wanted).is_ok()
+            && self.targets.reserve(wanted).is_ok()
+            && heap.space.blocks.reserve(wanted).is_ok()
+            && heap.space.pool.reserve(heap.space.blocks.len() + wanted).is_ok()
+            && heap.space.descriptors.reserve(wanted).is_ok();
+        heap.plan_bytes.lists = self.taken();
         if !lists {
-            return false;
+            return None;
         }
-        let more = self.space.slots.len().saturating_sub(self.copies.runs.capacity()) * size_of::<Run>();
-        if more > 0 && !self.may_take(round_up(more, PAGE)) {
-            return false;
+        let more = heap.space.slots.len().saturating_sub(self.runs.capacity()) * size_of::<Run>();
+        if more > 0 && !heap.may_take(round_up(more, PAGE)) {
+            return None;
         }
-        while self.copies.runs.len() < self.space.slots.len() {
-            if self.copies.runs.push(NO_RUN).is_err() {
-                return false;
-            }
+        while self.runs.len() < heap.space.slots.len() {
+            self.runs.push(NO_RUN).ok()?;
         }
+        heap.plan_bytes.runs = self.runs.capacity() * size_of::<Run>();
         // New objects use the warm end of the pool again and again. The old region grows from the other end,
         // and lies apart from them.
-        let cold = if self.copies.what.beside_new { wanted.min(self.space.pool.len()) } else { 0 };
-        let units: usize = (0..cold).take_while(|&index| self.is_ready(self.space.pool[index])).count();
-        self.space.pool.copy_within(units.., 0);
-        let left = self.space.pool.len() - units;
-        self.space.pool.truncate(left);
-        let left = self.blocks_to_return_to().min(wanted - units);
-        let units: usize = (0..left).take_while(|&index| self.is_ready(self.appel.left[index])).count();
-        self.forget_left(units);
-        while self.copies.ready.len() < wanted {
-            let Some(unit) = self.take_unit() else { break };
-            if !self.is_ready(unit) {
-                block_source::give_back(unit);
+        let cold = if self.what.beside_new { wanted.min(heap.space.pool.len()) } else { 0 };
+        let mut units = 0;
+        while units < cold && self.is_ready(heap, heap.space.pool[units]) {
+            units += 1;
+        }
+        heap.space.pool.copy_within(units.., 0);
+        let rest = heap.space.pool.len() - units;
+        heap.space.pool.truncate(rest);
+        let left = left.iter().take(wanted - units);
+        let used = left.take_while(|&&unit| self.is_ready(heap, unit)).count();
+        while self.ready.len() < wanted {
+            let Some(unit) = heap.take_unit() else { break };
+            if !self.is_ready(heap, unit) {
+                heap.space.source.give_back(unit);
                 break;
             }
         }
         // The first is taken first.
-        self.copies.ready.reverse();
-        self.expect_copies();
-        true
+        self.ready.reverse();
+        self.expect_copies(heap);
+        Some(used)
     }
 
     /// Makes a free block room for copies; false, and it is not, if memory for the address table is out.
-    fn is_ready(&mut self, unit: Address) -> bool {
-        block_source::occupy(unit);
-        self.space.table.enter(null(), unit, BLOCK) && self.copies.ready.push(unit).is_ok()
+    fn is_ready(&mut self, heap: &mut Heap, unit: Address) -> bool {
+        heap.space.source.occupy(unit);
+        heap.space.table.enter(null(), unit, BLOCK) && self.ready.push(unit).is_ok()
     }
 
     /// Reports to the account of writes, if there is one, where copies may go: neighbours at a time.
-    fn expect_copies(&mut self) {
-        let Some(dirty) = &mut self.tracking.account else { return };
+    fn expect_copies(&self, heap: &mut Heap) {
+        let Some(dirty) = &mut heap.tracking.account else { return };
         let mut at = 0;
-        while let Some(&unit) = self.copies.ready.get(at) {
+        while let Some(&unit) = self.ready.get(at) {
             let (mut low, mut high) = (unit, unit + BLOCK);
             at += 1;
-            while let Some(&beside) =
-                self.copies.ready.get(at).filter(|&&unit| unit + BLOCK == low || unit == high)
+            while let Some(&beside) = self.ready.get(at).filter(|&&unit| unit + BLOCK == low || unit == high)
             {
                 (low, high) = (low.min(beside), high.max(beside + BLOCK));
                 at += 1;
@@ -204,82 +287,72 @@ impl Heap {
         }
     }
 
-    /// Bytes that the current collection, or else the last one, has copied.
-    pub(crate) fn copied_last(&self) -> usize {
-        (self.copies.bytes - self.copies.before) as usize
-    }
-
-    /// Whether a block is to be emptied by the collection that begins.
-    pub(crate) fn is_sparse(&self, block: &Block) -> bool {
+    /// Returns whether a block is to be emptied by the collection that begins.
+    pub(super) fn is_sparse(&self, heap: &Heap, block: &Block) -> bool {
         let slot = usize::from(block.slot.get());
         slot != 0
             && block.extent.get() != 0
-            && self.may_be_sparse(block)
-            && self.step_of(block) < self.copies.step
+            && self.may_be_sparse(heap, block)
+            && heap.step_of(block) < self.step
     }
 
-    /// Pins what must stay in blocks that are emptied, except for what roots lead to. The world stands still.
-    pub(crate) fn pin(&self) {
-        if !self.copies.any() || self.copies.fills && !self.has_fields() {
+    /// Pins what must stay in blocks that are emptied, except for what roots lead to. The untyped objects of
+    /// the blocks before the `first`th are not searched. The world stands still.
+    pub(super) fn pin(&self, heap: &Heap, first: usize) {
+        if !self.any() {
             return;
         }
-        // Of old untyped objects a minor collection scans the written parts only, before this (`appel`).
-        let first = if self.copies.fills { self.appel.old_count } else { 0 };
-        for &address in &self.space.blocks[first..] {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block = unsafe { &*(address as *const Block) };
+        for &block in &heap.space.blocks[first..] {
             if block.scan.get() == Scan::Words && block.extent.get() != 0 {
                 let (base, size) = (block.base.get(), block.size.get());
                 block.each_run(|from, to| {
-                    self.pin_targets(base + from as usize * size, base + to as usize * size);
+                    pin_targets(heap, base + from as usize * size, base + to as usize * size);
                 });
             }
         }
-        pin_tables(&self.space.table, &self.deaths.finalizers, &self.deaths.disclaimers, &self.deaths.links);
-        self.deaths.ephemerons.each(|key, _| pin_target(&self.space.table, key, false));
+        pin_tables(&heap.space.table, &heap.deaths.finalizers, &heap.deaths.disclaimers, &heap.deaths.links);
+        heap.deaths.ephemerons.each(|key, _| pin_target(&heap.space.table, key, false));
     }
 
-    /// Pins the objects that the words of untyped ones from `start` up to `end` may lead to.
-    fn pin_targets(&self, start: usize, end: usize) {
-        let (low, high) = self.space.table.bounds();
-        let span = high.saturating_sub(low);
-        // SAFETY: an allocated object's words may be read.
-        let read = |at: usize| unsafe { (at as *const usize).read_volatile() };
-        let mut at = start;
-        while at < end {
-            // Most are no addresses in the heap: a whole granule is tested at a time.
-            let words: [usize; GRANULE / WORD] = core::array::from_fn(|index| read(at + index * WORD));
-            if words.iter().fold(false, |any, word| any | (word.wrapping_sub(low) < span)) {
-                words.iter().for_each(|&word| pin_target(&self.space.table, word, self.config.only_starts));
-            }
-            at += GRANULE;
-        }
-    }
-
-    /// Puts the blocks that copies went to among the others, and the room that was not needed back. Before
-    /// the sweep.
-    pub(crate) fn finish_copies(&mut self) {
-        for index in 0..self.copies.targets.len() {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let target = unsafe { &*(self.copies.targets[index] as *const Block) };
+    /// Puts the targets of copies among the other blocks, and the unused room back. Before the sweep.
+    pub(super) fn finish(&mut self, heap: &mut Heap) {
+        for &target in self.targets.iter() {
             // Copied objects are not young.
             target.survivors.set(target.allocated_count() as u16);
-            let pushed = self.space.blocks.push(self.copies.targets[index]);
+            let pushed = heap.space.blocks.push(target);
             debug_assert!(pushed.is_ok(), "room was made before the world stopped");
         }
-        self.copies.targets.truncate(0);
-        for index in 0..self.copies.ready.len() {
-            let pushed = self.space.pool.push(self.copies.ready[index]);
+        self.targets.truncate(0);
+        for index in 0..self.ready.len() {
+            let pushed = heap.space.pool.push(self.ready[index]);
             debug_assert!(pushed.is_ok(), "room was made before the world stopped");
         }
-        self.copies.ready.truncate(0);
-        if self.copies.any() {
-            if core::mem::take(&mut self.copies.fills) {
-                self.keep_holes();
+        self.ready.truncate(0);
+        if self.any() {
+            if core::mem::take(&mut self.fills) {
+                self.keep_holes(heap);
             }
-            self.copies.runs.fill(NO_RUN);
+            self.runs.fill(NO_RUN);
         }
-        self.copies.step = 0;
+        self.step = 0;
+        heap.stats.copied_bytes += self.copied as u64;
+    }
+}
+
+/// Pins the objects that the words of untyped ones from `start` up to `end` may lead to.
+fn pin_targets(heap: &Heap, start: usize, end: usize) {
+    let (low, high) = heap.space.table.bounds();
+    let span = high.saturating_sub(low);
+    // SAFETY: an allocated object's words may be read.
+    let read = |at: usize| unsafe { (at as *const usize).read_volatile() };
+    let mut at = start;
+    while at < end {
+        // Most are no addresses in the heap: a whole granule is tested at a time.
+        let words: [usize; GRANULE / WORD] = core::array::from_fn(|index| read(at + index * WORD));
+        if words.iter().fold(false, |any, word| any | (word.wrapping_sub(low) < span)) {
+            words.iter().for_each(|&word| pin_target(&heap.space.table, word, heap.config.only_starts));
+        }
+        at += GRANULE;
     }
 }
 
@@ -292,7 +365,7 @@ fn pin_target(space: &AddressTable, word: usize, only_starts: bool) {
     }
 }
 
-/// Pins objects that tables know by their addresses, and those that their links cannot follow.
+/// Pins the objects of tables by address, and objects with links inside.
 fn pin_tables(
     space: &AddressTable,
     finalizers: &Table<Finalizer>,
@@ -316,9 +389,8 @@ impl Movement for Evacuation<'_> {
         let run = &mut self.copies.runs[slot];
         let (from, to, bytes) = (block.address(index), run.next, block.size.get());
         run.next += bytes;
-        self.copies.bytes += bytes as u64;
-        // SAFETY: only `new_run` makes a run that is not empty, and gives it a descriptor, never unmapped.
-        let target = unsafe { &*run.block };
+        self.copies.copied += bytes;
+        let target = run.block?;
         let place = target.index_at(to - target.base.get());
         target.settle_copy(place);
         if target.is_old() {
@@ -337,7 +409,7 @@ impl Movement for Evacuation<'_> {
         self.remember(at);
     }
 
-    fn target(&self, index: usize) -> Option<usize> {
+    fn target(&self, index: usize) -> Option<&'static Block> {
         self.copies.targets.get(index).copied()
     }
 }
@@ -357,7 +429,7 @@ unsafe fn copy_granules(from: *const u128, to: *mut u128, bytes: usize) {
 const _: () = assert!(crate::space::size_class::GRANULE == size_of::<u128>());
 
 impl Evacuation<'_> {
-    /// A block for the copies of a slot; false if there is none left.
+    /// Takes a block for the copies of a slot; false if none is left.
     #[cold]
     fn new_run(&mut self, slot: usize) -> bool {
         (self.copies.fills && self.next_hole(slot)) || self.new_target(slot)
@@ -372,10 +444,10 @@ impl Evacuation<'_> {
         target.begin(unit, size, count, slot as u16, scan, layout);
         target.begin_trace();
         self.space.assign(target, unit);
-        let pushed = self.copies.targets.push(core::ptr::from_ref(target).expose_provenance());
+        let pushed = self.copies.targets.push(target);
         debug_assert!(pushed.is_ok(), "room was made before the world stopped");
         let end = unit + count as usize * size;
-        self.copies.runs[slot] = Run { next: unit, end, block: target };
+        self.copies.runs[slot] = Run { next: unit, end, block: Some(target) };
         true
     }
 }

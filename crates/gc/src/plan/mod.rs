@@ -5,8 +5,7 @@
 //! trace, and `pause`, the account of stops. The plans that move share `evacuation`.
 //!
 //! # Invariants
-//! * The heap's lock is held throughout a collection, and nothing takes a lock or allocates while the world
-//!   stands still.
+//! * The heap's lock is held throughout a collection. No code takes a lock or allocates in a stopped world.
 //! * Everything an ambiguous pointer may lead to is pinned before the first object moves.
 //!
 //! Source: Smith and Morrisett 1998 (`mostly_copying`); Cooper, Nettles and Subramanian 1992, after Appel
@@ -14,9 +13,7 @@
 
 pub(crate) mod appel;
 pub(crate) mod collection;
-pub(crate) mod constraints;
 pub(crate) mod contract;
-pub(crate) mod copies;
 pub(crate) mod evacuation;
 pub(crate) mod mark_sweep;
 pub(crate) mod mostly_copying;
@@ -24,14 +21,50 @@ pub(crate) mod pause;
 pub(crate) mod sweep;
 
 use crate::config::PlanName;
-use crate::heap::Heap;
+use crate::plan::appel::Appel;
 use crate::plan::contract::Plan;
+use crate::plan::mark_sweep::MarkSweep;
+use crate::plan::mostly_copying::MostlyCopying;
+use core::ops::{Deref, DerefMut};
 
-#[inline]
-pub(crate) fn of(heap: &Heap) -> &'static dyn Plan {
-    match heap.config.plan {
-        PlanName::MarkSweep => &mark_sweep::MarkSweep,
-        PlanName::MostlyCopying => &mostly_copying::MostlyCopying,
-        PlanName::Appel => &appel::Generations,
+/// A heap's plan, with the plan's state.
+#[expect(clippy::large_enum_variant, reason = "a process has one, and it is static")]
+pub(crate) enum PlanState {
+    MarkSweep(MarkSweep),
+    MostlyCopying(MostlyCopying),
+    Appel(Appel),
+}
+
+impl PlanState {
+    pub(crate) const fn new(name: PlanName) -> PlanState {
+        match name {
+            PlanName::MarkSweep => PlanState::MarkSweep(MarkSweep::new()),
+            PlanName::MostlyCopying => PlanState::MostlyCopying(MostlyCopying::new()),
+            PlanName::Appel => PlanState::Appel(Appel::new()),
+        }
+    }
+}
+
+impl Deref for PlanState {
+    type Target = dyn Plan;
+
+    #[inline]
+    fn deref(&self) -> &(dyn Plan + 'static) {
+        match self {
+            PlanState::MarkSweep(plan) => plan,
+            PlanState::MostlyCopying(plan) => plan,
+            PlanState::Appel(plan) => plan,
+        }
+    }
+}
+
+impl DerefMut for PlanState {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut (dyn Plan + 'static) {
+        match self {
+            PlanState::MarkSweep(plan) => plan,
+            PlanState::MostlyCopying(plan) => plan,
+            PlanState::Appel(plan) => plan,
+        }
     }
 }

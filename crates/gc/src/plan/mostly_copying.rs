@@ -1,27 +1,50 @@
-//! The plan `mostly_copying`: objects in sparse blocks move, but for those that something ambiguous leads to.
+//! The plan `mostly_copying`: objects in sparse blocks move, unless an ambiguous pointer leads to them.
 //!
 //! # Invariants
 //! * No more is kept free for copies than emptying frees, unless all is to move (`restless`).
 //!
-//! Source: Smith and Morrisett 1998; [`evacuation`](crate::plan::evacuation) says where this departs from it.
+//! Source: Smith and Morrisett 1998; [`evacuation`](crate::plan::evacuation) has the departures.
 
 use crate::heap::Heap;
-use crate::mutator::thread::Thread;
 use crate::plan::collection;
 use crate::plan::contract::Plan;
-use crate::plan::copies::Copying;
+use crate::plan::evacuation::{Copies, Copying};
+use crate::sizing::policy::Found;
 use crate::space::survivor_statistics::STEP_DENSE;
+use crate::world::thread::Thread;
+pub(crate) struct MostlyCopying {
+    copies: Copies,
+}
 
-/// See the head of this file.
-pub(crate) struct MostlyCopying;
+impl MostlyCopying {
+    pub(super) const fn new() -> MostlyCopying {
+        MostlyCopying { copies: Copies::new() }
+    }
+}
 
 impl Plan for MostlyCopying {
-    fn choose(&self, heap: &mut Heap) {
-        let all = heap.config.restless;
-        heap.plan_copies(Copying { all, dense: STEP_DENSE, whole_slots: false, beside_new: false });
+    fn copies(&self) -> Option<&Copies> {
+        Some(&self.copies)
     }
 
-    fn collect(&self, heap: &mut Heap, thread: &'static Thread) -> bool {
+    fn copies_mut(&mut self) -> Option<&mut Copies> {
+        Some(&mut self.copies)
+    }
+
+    fn choose(&mut self, heap: &mut Heap) {
+        let all = heap.config.restless;
+        let what = Copying { all, dense: STEP_DENSE, whole_slots: false, beside_new: false };
+        self.copies.plan(heap, what, all, &[]);
+    }
+
+    /// Nothing is copied by the findings of a collection that could not afford to.
+    fn size(&mut self, heap: &mut Heap, found: Found, _is_major: bool) {
+        let copied =
+            if self.copies.too_dear { Found { sparse: 0, young_to_copy: 0, ..found } } else { found };
+        heap.set_room(copied);
+    }
+
+    fn collect(&mut self, heap: &mut Heap, thread: &'static Thread) -> bool {
         collection::collect(self, heap, thread)
     }
 }

@@ -5,38 +5,33 @@
 //! allocating threads find runs of free objects in them. Free memory is not touched before it is used again.
 
 use crate::heap::Heap;
+use crate::plan::contract::Plan;
 use crate::sizing::policy::Found;
 use crate::space::block::{Address, Block, Scan};
-use crate::space::block_source;
 use crate::space::size_class::BLOCK;
 use crate::space::survivor_statistics::{Census, STEP_FULL, STEPS};
-use crate::trace::mark_bytes;
-use core::ptr::null;
 use vellum_pages::{Discard, Pages, Severity};
 
 /// Poison mode overwrites dead objects with this: no address, as none has these upper bits.
 const POISON: u8 = 0xdb;
-/// Free blocks kept beyond those that will be used before the next collection.
+/// Spare free blocks that are kept besides the needed ones.
 const SPARE_BLOCKS: usize = 8;
-/// Bytes given back from which, if they are also more than half of what stays, the page layer's cache is
-/// flushed.
+/// The page layer's cache is flushed if this many bytes are given back, and more than half of the rest.
 const FLUSH_MIN: usize = 8 << 20;
 
 /// Turns marks into allocation bits, sorts blocks by whether they have room, and frees empty ones.
-pub(crate) fn sweep(heap: &mut Heap) -> Found {
+/// Dense blocks `stay` under a plan that moves.
+pub(crate) fn sweep(heap: &mut Heap, stays: bool) -> Found {
     for slot in &mut heap.space.slots[..] {
-        slot.roomy = null();
+        slot.roomy = None;
     }
-    let stays = heap.copies.what.whole_slots;
     let mut found = Found::default();
-    let mut kept = 0;
+    let mut kept = heap.space.blocks.len();
     // From the last to the first, so that each slot's list begins with its oldest block.
     for index in (0..heap.space.blocks.len()).rev() {
-        // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-        let block: &'static Block = unsafe { &*(heap.space.blocks[index] as *const Block) };
+        let block = heap.space.blocks[index];
         if block.extent.get() == 0 {
             heap.space.descriptors.put(block);
-            heap.space.blocks[index] = 0;
             continue;
         }
         let was_evacuated = block.evacuating.get();
@@ -50,11 +45,12 @@ pub(crate) fn sweep(heap: &mut Heap) -> Found {
         slot.count_young(block, census);
         let live = census.live;
         if live == 0 {
-            heap.space.blocks[index] = 0;
             drop_block(heap, block);
             continue;
         }
-        kept += 1;
+        // They move to the end of the list.
+        kept -= 1;
+        heap.space.blocks[kept] = block;
         found.live += live as usize * size;
         if block.scan.get() != Scan::Nothing {
             found.scanned += live as usize * size;
@@ -66,19 +62,12 @@ pub(crate) fn sweep(heap: &mut Heap) -> Found {
         }
         found.bytes += block.extent.get();
         if live < block.count.get() {
-            block.next.set(slot.roomy);
-            slot.roomy = block;
+            slot.put_roomy(block);
         }
     }
-    let mut to = 0;
-    for index in 0..heap.space.blocks.len() {
-        if heap.space.blocks[index] != 0 {
-            heap.space.blocks[to] = heap.space.blocks[index];
-            to += 1;
-        }
-    }
-    debug_assert_eq!(to, kept);
-    heap.space.blocks.truncate(to);
+    heap.space.blocks.copy_within(kept.., 0);
+    let left = heap.space.blocks.len() - kept;
+    heap.space.blocks.truncate(left);
     for slot in &mut heap.space.slots[..] {
         let (met, to_copy) = slot.learn();
         found.young += met;
@@ -87,7 +76,7 @@ pub(crate) fn sweep(heap: &mut Heap) -> Found {
     found
 }
 
-/// Whether the next major collection empties a block of `live` live objects, where dense ones stay.
+/// Returns whether the next major collection empties a block of `live` live objects, where dense ones stay.
 fn is_thin(block: &Block, live: u32) -> bool {
     block.slot.get() != 0 && live as usize * STEPS < STEP_FULL * block.count.get() as usize
 }
@@ -137,19 +126,11 @@ pub(crate) fn drop_block(heap: &mut Heap, block: &'static Block) {
     debug_assert!(pushed.is_ok());
 }
 
-/// Which free blocks are kept.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct KeptBlocks {
-    /// Free blocks that will be used before the end of the next collection.
-    pub needed: usize,
-    /// Bytes that may turn out unneeded without the heap counting as shrunk.
-    pub swings: usize,
-}
-
 /// Gives back memory not needed before the next collection; `is_major`: the last one was a major one.
-pub(crate) fn give_back(heap: &mut Heap, keep: KeptBlocks, is_major: bool) {
+pub(crate) fn give_back(plan: &mut dyn Plan, heap: &mut Heap, is_major: bool) {
+    let keep = plan.kept(heap);
     for &extent in heap.space.doomed.iter() {
-        block_source::give_back(extent);
+        heap.space.source.give_back(extent);
     }
     heap.space.doomed.truncate(0);
     let needed = (keep.needed + SPARE_BLOCKS).min(heap.space.pool.len());
@@ -169,16 +150,16 @@ pub(crate) fn give_back(heap: &mut Heap, keep: KeptBlocks, is_major: bool) {
     }
     // The oldest are given back: the newest are the warmest.
     for index in 0..given {
-        block_source::give_back(heap.space.pool[index]);
+        heap.space.source.give_back(heap.space.pool[index]);
     }
     heap.space.pool.copy_within(given.., 0);
     let kept = heap.space.pool.len() - given;
     heap.space.pool.truncate(kept);
     heap.vacate_unused(is_major);
-    heap.tell_left();
+    plan.gave_back(heap);
     if has_shrunk && mode == Discard::Auto {
         Pages::global().trim(Severity::Flush);
-        mark_bytes::flush(&heap.space.table);
+        heap.mark_bytes.flush(&heap.space.table);
     }
 }
 
@@ -191,5 +172,5 @@ pub(crate) fn free_large(heap: &mut Heap, block: &'static Block) {
     block.extent.set(0);
     block.clear_allocated(0, 1);
     block.scan.set(Scan::Nothing);
-    block_source::give_back(base);
+    heap.space.source.give_back(base);
 }

@@ -6,41 +6,39 @@
 //! ```
 //!
 //! A program that was written for another collector may have that one's rule (`divisor`). The
-//! Boehm-Demers-Weiser collector lets enough be allocated to pay for the bytes that each collection scans,
-//! and that has been these programs' compromise of time and memory ever since. It also lets a heap fill all
-//! of its free memory first. So a heap uses all that it has reached ([`Paid`]): it collects when it would
-//! have to grow beyond that, and enough was allocated to pay for it. It has less where the program collects
-//! before, as it knows that memory was released.
+//! Boehm-Demers-Weiser collector collects when enough was allocated to pay for the bytes that a collection
+//! scans, and after the heap has filled all of its free memory. Here a heap with a divisor uses the size that
+//! it has reached ([`Paid`]). It collects instead of growing when enough was allocated to pay for that. A
+//! program that collects by itself has released memory: its heap becomes smaller.
 //!
 //! Else, without a size given, the best budget grows with the square root of the live bytes (Kirisame, Shenoy
-//! and Panchekha 2022). With a size, memory is there to be used, but not at any cost. Where little is alive,
-//! a collection costs less than the cache misses of using all of the memory. Then the budget is limited to
-//! the second-level cache. (Table 7 of Smith and Morrisett 1998 shows the same: its client times grow with
-//! the heap.)
+//! and Panchekha 2022). With a size, memory is there to be used, but not at any cost. With few live bytes, a
+//! collection costs less than the cache misses of using all of the memory. Then the budget is limited to the
+//! second-level cache. (Smith and Morrisett 1998, Table 7: client times grow with the heap.)
 
 use super::limits::for_copies;
 use crate::config::{Config, ROOM_MEAN, ROOM_MIN, ROOM_PART};
 use crate::sizing::policy::Found;
 
 /// Nanoseconds saved for each KiB allocated by staying in the cache. Measured as 160 (clearing, and the first
-/// use of each object), and halved, so that a wrong guess costs no more than is gained.
+/// use of each object), and halved to bound the cost of a wrong guess.
 const SAVED_NS_PER_KIB: usize = 80;
-/// One part in this many of the second-level cache is budget; the rest is for live objects, and for the
+/// The budget's part of the second-level cache: one part in this many. The rest is for live objects and the
 /// program.
 const CACHE_PART: usize = 2;
 
-/// Bytes of the second-level cache; 0 where the C library does not know them.
+/// Bytes of the second-level cache; 0 if the C library does not report them.
 pub(crate) fn cache_bytes() -> usize {
     #[cfg(target_env = "gnu")]
-    // SAFETY: plain call.
+    // SAFETY: `sysconf` takes a number and touches no memory of ours.
     let cache = unsafe { libc::sysconf(libc::_SC_LEVEL2_CACHE_SIZE) };
     #[cfg(not(target_env = "gnu"))]
     let cache = 0;
     usize::try_from(cache).unwrap_or(0)
 }
 
-/// libgc's heaps grow by their size divided by the divisor, 16 MiB at most (MAXHINCR), and so are larger than
-/// they must be by half of that, on average. A heap with a divisor here is as much larger.
+/// libgc's heaps grow by their size divided by the divisor, 16 MiB at most (MAXHINCR). They are larger than
+/// necessary by half of that, on average. A heap with a divisor here is as much larger.
 const STEP_MAX: usize = 16 << 20;
 /// Descriptors and tables take about one part in this many of a heap. They count as parts of it, since a
 /// program is to take no more memory than with libgc.
@@ -48,8 +46,8 @@ const BESIDE_PART: usize = 32;
 /// The budget of a heap that has become far too large is twice what pays for a collection, or this many
 /// bytes.
 const ROOM_OVER: usize = 1 << 20;
-/// A collection before one part in this many of what pays for it was allocated was the program's wish: it
-/// knows that memory was released.
+/// A collection before one part in this many of the paying bytes was allocated is the program's own: memory
+/// was released.
 const EARLY_PART: usize = 2;
 
 /// The size of the heap of a collector with a divisor.
@@ -65,7 +63,7 @@ impl Paid {
     pub(crate) const NOTHING: Paid = Paid { bytes: 0, pays: 0 };
 
     /// A collection has found `found`, after `used` bytes were allocated in a heap of `reached` bytes.
-    pub(super) fn collected(&mut self, divisor: usize, found: Found, used: usize, reached: usize) {
+    pub(crate) fn collected(&mut self, divisor: usize, found: Found, used: usize, reached: usize) {
         let is_early = used < self.pays / EARLY_PART;
         self.pays = (looked_through(found) / divisor).max(ROOM_MIN);
         self.bytes = self.bytes.max(reached);
@@ -80,7 +78,7 @@ impl Paid {
     }
 
     /// The allocation budget: all that is free in the heap, as if it could be used to the last hole.
-    pub(super) fn room(&self, cache_bytes: usize, found: Found) -> usize {
+    pub(crate) fn room(&self, cache_bytes: usize, found: Found) -> usize {
         let free = self.bytes.saturating_sub(found.live).max(self.pays);
         match room_in_cache(cache_bytes, found) {
             Some(room) => free.min(room.max(self.pays)),
@@ -88,15 +86,15 @@ impl Paid {
         }
     }
 
-    /// Whether a heap of `bytes` bytes, of which `used` were allocated since the last collection, should
-    /// collect rather than grow.
-    pub(super) fn is_enough(&self, bytes: usize, used: usize) -> bool {
+    /// Returns whether a heap of `bytes` bytes, of which `used` were allocated since the last collection,
+    /// should collect rather than grow.
+    pub(crate) fn is_enough(&self, bytes: usize, used: usize) -> bool {
         bytes > self.bytes && used >= self.pays
     }
 }
 
 /// The allocation budget without a divisor.
-pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
+pub(crate) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
     if config.fixed_bytes == 0 {
         let mean = (found.live as u128 * ROOM_MEAN as u128).isqrt() as usize;
         let part = (found.live / 100).saturating_mul(config.percent as usize);
@@ -105,15 +103,15 @@ pub(super) fn room(config: &Config, cache_bytes: usize, found: Found) -> usize {
     room_in(config.fixed_bytes, config, cache_bytes, found)
 }
 
-/// The same for a heap that has a least size (`Config::least_bytes`): as if it had been made of that size.
-pub(super) fn room_told(config: &Config, cache_bytes: usize, found: Found) -> usize {
+/// [`room`] of a heap with a least size (`Config::least_bytes`): as if the heap had been made of that size.
+pub(crate) fn room_told(config: &Config, cache_bytes: usize, found: Found) -> usize {
     match config.least_bytes {
         0 => 0,
         least => room_in(least, config, cache_bytes, found),
     }
 }
 
-/// The same in a heap of `bytes` bytes.
+/// [`room`] in a heap of `bytes` bytes.
 fn room_in(bytes: usize, config: &Config, cache_bytes: usize, found: Found) -> usize {
     let taken = found.live + for_copies(config, found);
     let room = bytes.saturating_sub(taken).max(bytes / ROOM_PART);

@@ -31,10 +31,8 @@
 use crate::config::ROOM_MIN;
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 use vellum_pages::PAGE;
-
-/// See the head of this file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Knee;
+pub(crate) struct Knee;
 
 /// A heap that could do with less takes up to this many quarters of the given memory that fits: there are
 /// other processes in the job.
@@ -56,7 +54,7 @@ const FAR_TIMES: u128 = 2;
 const FREE_PART: usize = 16;
 
 /// Bytes that are resident beside the budget, or become so. Half of the holes between live objects count as
-/// budget: the other half is of sizes that nobody asks for.
+/// budget: the other half is of sizes that are not requested.
 fn looked_through(seen: &Seen) -> usize {
     match seen.shape {
         Shape::InPlace { copies } => seen.live.midpoint(seen.spread).saturating_add(copies),
@@ -65,13 +63,13 @@ fn looked_through(seen: &Seen) -> usize {
 }
 
 /// Bytes of a heap with a budget of `room`.
-pub(super) fn footprint(seen: &Seen, room: usize) -> usize {
+pub(crate) fn footprint(seen: &Seen, room: usize) -> usize {
     looked_through(seen).saturating_add(room)
 }
 
 /// The regions of a heap that has `room` bytes beside the live ones. The old region may grow by half of it,
 /// and the part that it has not grown to is free.
-pub(super) fn share(live: usize, old: usize, room: usize) -> Sizes {
+pub(crate) fn share(live: usize, old: usize, room: usize) -> Sizes {
     let heap = live.saturating_add(room);
     Sizes { free: heap.saturating_sub(old).max(room / 4), old_max: live.saturating_add(room / 2) }
 }
@@ -81,8 +79,7 @@ fn dear(ns: u128, room: usize) -> u128 {
     (ns << 20) / room.max(1) as u128
 }
 
-/// The most that is taken of given memory: beyond, where little is alive, caches lose more than collections
-/// gain.
+/// The most that is taken of given memory. Beyond, a small heap loses more by caches than it gains.
 fn given_most(seen: &Seen) -> usize {
     seen.live.saturating_mul(GIVEN_TIMES).max(GIVEN_LEAST)
 }
@@ -155,7 +152,7 @@ impl Policy for Knee {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sizing::memory::Memory;
+    use crate::sizing::policy::Memory;
     use crate::sizing::rates::Rates;
 
     const MIB: usize = 1 << 20;

@@ -5,16 +5,16 @@
 //! ```
 //!
 //! The *reserve* is memory that one slot may not take from the others, or from copies. Blocks belong to
-//! slots: after a while nearly each has a survivor, and a slot that comes late finds none. It may have the
-//! reserve.
+//! slots: after a while nearly each has a survivor, and a slot that comes late finds none. Such a slot may
+//! have the reserve.
 
-use crate::config::{Config, PlanName};
+use crate::config::Config;
 use crate::sizing::policy::Found;
 
 /// The reserve is at least one part in this many of the limit …
 const RESERVE_PART: usize = 16;
 /// … and at most one part in this many of the bytes that are not alive.
-pub(super) const RESERVE_MOST: usize = 3;
+pub(crate) const RESERVE_MOST: usize = 3;
 
 /// A collection's cost in nanoseconds: a fixed part, words of roots (two a nanosecond), objects, blocks.
 pub(crate) fn cost_ns(root_words: usize, objects: usize, blocks: usize) -> usize {
@@ -24,32 +24,29 @@ pub(crate) fn cost_ns(root_words: usize, objects: usize, blocks: usize) -> usize
     ALWAYS_NS + root_words / 2 + objects * OBJECT_NS + blocks * BLOCK_NS
 }
 
-/// The settings with the limit as it is now.
+/// The settings with the present limit.
 pub(crate) fn under(config: Config, limit_bytes: usize) -> Config {
     Config { limit_bytes, ..config }
 }
 
 /// Bytes that the next collection should copy under a limit, and a quarter more; 0 without a limit, as
 /// nothing is kept back then.
-pub(super) fn for_copies(config: &Config, found: Found) -> usize {
+pub(crate) fn for_copies(config: &Config, found: Found) -> usize {
     match config.limit_bytes {
         usize::MAX => 0,
-        limit => copies(config.plan, found, limit.saturating_sub(found.live)),
+        limit => copies(found, limit.saturating_sub(found.live)),
     }
 }
 
 /// Bytes that the next collection should copy if `free` bytes are handed out before it, and a quarter more;
 /// at most a third of `free`.
-pub(super) fn copies(plan: PlanName, found: Found, free: usize) -> usize {
-    if !plan.constraints().reserves_copies {
-        return 0;
-    }
+pub(crate) fn copies(found: Found, free: usize) -> usize {
     let young = (free as u128 * found.young_to_copy as u128 / found.young.max(1) as u128) as usize;
     ((found.sparse + young) / 4 * 5).min(free / RESERVE_MOST)
 }
 
 /// Bytes below the limit that no slot takes from the others.
-pub(super) fn reserve(config: &Config, found: Found) -> usize {
+pub(crate) fn reserve(config: &Config, found: Found) -> usize {
     match config.limit_bytes {
         usize::MAX => 0,
         limit => {
@@ -75,13 +72,13 @@ mod tests {
             young_to_copy: MIB / 2,
             ..Found::default()
         };
-        assert_eq!(reserve(&fixed, found), MIB / 2, "where nothing moves, a part of the limit");
-        let copying = Config { plan: PlanName::MostlyCopying, ..fixed };
+        let still = Found { sparse: 0, young_to_copy: 0, ..found };
+        assert_eq!(reserve(&fixed, still), MIB / 2, "where nothing moves, a part of the limit");
         // Half a MiB that is sparse, an eighth of the six that are free, and a quarter more.
         let copies = (MIB / 2 + 6 * MIB / 8) / 4 * 5;
-        assert_eq!(reserve(&copying, found), copies);
+        assert_eq!(reserve(&fixed, found), copies);
         let tight = Found { live: 7 * MIB, sparse: 4 * MIB, ..found };
-        assert_eq!(reserve(&copying, tight), MIB / RESERVE_MOST, "never more than a third of what is free");
-        assert_eq!(reserve(&Config { plan: PlanName::MostlyCopying, ..Config::DEFAULT }, found), 0);
+        assert_eq!(reserve(&fixed, tight), MIB / RESERVE_MOST, "never more than a third of what is free");
+        assert_eq!(reserve(&Config::DEFAULT, found), 0);
     }
 }

@@ -1,5 +1,4 @@
-//! The strategy of section 3 of Cooper, Nettles and Subramanian 1992: the heap's working set stays within a
-//! target.
+//! The strategy of section 3 of Cooper, Nettles and Subramanian 1992: a target for the working set.
 //!
 //! ```text
 //! after a major collection   new_heap_size = max(mem_limit - live, min_new_size)
@@ -15,10 +14,10 @@ use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 
 /// See the head of this file; the parameters as there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Modified {
-    pub(super) mem_limit: usize,
-    pub(super) min_new_size: usize,
-    pub(super) min_old_incr: usize,
+pub(crate) struct Modified {
+    pub(crate) mem_limit: usize,
+    pub(crate) min_new_size: usize,
+    pub(crate) min_old_incr: usize,
 }
 
 impl Policy for Modified {
@@ -44,40 +43,34 @@ impl Policy for Modified {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sizing::memory::Memory;
-    use crate::sizing::rates::Rates;
 
     const K: usize = 1 << 10;
-
-    fn seen(live: usize, old: usize, shape: Shape) -> Seen {
-        Seen { live, old, spread: live, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
-    }
 
     /// The parameters that the source's appendix has for its compiler (Figure 19), by hand.
     #[test]
     fn the_formulas_of_section_3() {
         let pager_flushes =
             Modified { mem_limit: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
-        let sizes = pager_flushes.major(&seen(2000 * K, 2000 * K, Shape::COPIED));
+        let sizes = pager_flushes.major(&Seen::plain(2000 * K, 2000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 8000 * K, old_max: 7500 * K });
         // Half of the target, where the live bytes and the increment are less.
         let small = Modified { min_old_incr: 500 * K, ..pager_flushes };
-        assert_eq!(small.major(&seen(2000 * K, 2000 * K, Shape::COPIED)).old_max, 5000 * K);
+        assert_eq!(small.major(&Seen::plain(2000 * K, 2000 * K, Shape::COPIED)).old_max, 5000 * K);
         // Much is alive: the lower bound on the working set is live + min_new_size.
-        let sizes = pager_flushes.major(&seen(9500 * K, 9500 * K, Shape::COPIED));
+        let sizes = pager_flushes.major(&Seen::plain(9500 * K, 9500 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 1000 * K, old_max: 15_000 * K });
         // User-initiated flushing was best with a target of 0.
         let user_flushes = Modified { mem_limit: 0, min_new_size: 500 * K, min_old_incr: 5000 * K };
-        let sizes = user_flushes.major(&seen(3000 * K, 3000 * K, Shape::COPIED));
+        let sizes = user_flushes.major(&Seen::plain(3000 * K, 3000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 500 * K, old_max: 8000 * K });
     }
 
     #[test]
     fn what_the_old_heap_grows_the_new_one_loses() {
         let policy = Modified { mem_limit: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
-        let sizes = policy.major(&seen(2000 * K, 2000 * K, Shape::COPIED));
+        let sizes = policy.major(&Seen::plain(2000 * K, 2000 * K, Shape::COPIED));
         let last = Major { live: 2000 * K, sizes };
-        let minor = |old| policy.minor(&seen(2000 * K, old, Shape::COPIED), &last);
+        let minor = |old| policy.minor(&Seen::plain(2000 * K, old, Shape::COPIED), &last);
         assert_eq!(minor(3500 * K), Sizes { free: 6500 * K, old_max: 7500 * K });
         assert_eq!(minor(9800 * K).free, 1000 * K, "but not below its minimum");
     }
@@ -85,7 +78,7 @@ mod tests {
     #[test]
     fn a_heap_that_copies_nothing_takes_the_new_heap_for_its_room() {
         let policy = Modified { mem_limit: 10_000 * K, min_new_size: 1000 * K, min_old_incr: 5500 * K };
-        let free = |live, copies| policy.major(&seen(live, live, Shape::InPlace { copies })).free;
+        let free = |live, copies| policy.major(&Seen::plain(live, live, Shape::InPlace { copies })).free;
         assert_eq!(
             [free(2000 * K, 0), free(2000 * K, 700 * K), free(9500 * K, 0)],
             [8000 * K, 7300 * K, 1000 * K]

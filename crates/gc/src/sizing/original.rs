@@ -1,5 +1,4 @@
-//! The strategy of Standard ML of New Jersey: section 2 of Cooper, Nettles and Subramanian 1992, after Appel
-//! 1989.
+//! The strategy of Standard ML of New Jersey (Cooper, Nettles and Subramanian 1992, section 2).
 //!
 //! ```text
 //! heap size   = ratio * live      while that is below mem_limit,
@@ -15,9 +14,9 @@ use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 
 /// See the head of this file; the parameters as there.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Original {
-    pub(super) mem_limit: usize,
-    pub(super) ratio: u32,
+pub(crate) struct Original {
+    pub(crate) mem_limit: usize,
+    pub(crate) ratio: u32,
 }
 
 /// Beyond the limit the heap is this many times the live bytes.
@@ -58,14 +57,8 @@ impl Policy for Original {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sizing::memory::Memory;
-    use crate::sizing::rates::Rates;
 
     const K: usize = 1 << 10;
-
-    fn seen(live: usize, old: usize, shape: Shape) -> Seen {
-        Seen { live, old, spread: live, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
-    }
 
     /// The parameters that the source's appendix has for its benchmarks (Figures 13 to 15), by hand.
     #[test]
@@ -73,24 +66,24 @@ mod tests {
         // Compiler, no pager: 14000 KB and a ratio of 1000. With 4000 KB alive 1000 times that is too much,
         // three times is not.
         let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
-        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::COPIED));
+        let sizes = compiler.major(&Seen::plain(4000 * K, 4000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7000 * K });
         // With 5000 KB alive three times that is beyond the limit: the free region is as large as what is
         // alive.
-        let sizes = compiler.major(&seen(5000 * K, 5000 * K, Shape::COPIED));
+        let sizes = compiler.major(&Seen::plain(5000 * K, 5000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 5000 * K, old_max: 7500 * K });
         // Compiler, pager only: 9000 KB and 7. With 1000 KB alive seven times that fits.
         let pager_only = Original { mem_limit: 9000 * K, ratio: 7 };
-        let sizes = pager_only.major(&seen(1000 * K, 1000 * K, Shape::COPIED));
+        let sizes = pager_only.major(&Seen::plain(1000 * K, 1000 * K, Shape::COPIED));
         assert_eq!(sizes, Sizes { free: 3000 * K, old_max: 3500 * K });
     }
 
     #[test]
     fn the_free_region_is_recalculated_after_a_minor_collection() {
         let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
-        let sizes = compiler.major(&seen(4000 * K, 4000 * K, Shape::COPIED));
+        let sizes = compiler.major(&Seen::plain(4000 * K, 4000 * K, Shape::COPIED));
         let last = Major { live: 4000 * K, sizes };
-        let minor = |old| compiler.minor(&seen(4000 * K, old, Shape::COPIED), &last);
+        let minor = |old| compiler.minor(&Seen::plain(4000 * K, old, Shape::COPIED), &last);
         assert_eq!(minor(5000 * K), Sizes { free: 4500 * K, old_max: 7000 * K });
         assert_eq!(minor(6800 * K).free, 3600 * K);
     }
@@ -98,7 +91,7 @@ mod tests {
     #[test]
     fn a_heap_that_copies_nothing_has_no_half_for_copies() {
         let compiler = Original { mem_limit: 14_000 * K, ratio: 1000 };
-        let free = |live, copies| compiler.major(&seen(live, live, Shape::InPlace { copies })).free;
+        let free = |live, copies| compiler.major(&Seen::plain(live, live, Shape::InPlace { copies })).free;
         assert_eq!(
             [free(4000 * K, 0), free(4000 * K, 500 * K), free(5000 * K, 0)],
             [10_000 * K, 9500 * K, 10_000 * K]

@@ -1,9 +1,27 @@
 //! The interface of a policy for the size of a heap: its inputs and its outputs.
 
-use crate::sizing::memory::Memory;
 use crate::sizing::rates::Rates;
 
-/// The findings of a collection, as far as the next one depends on them.
+/// The memory available to the heap, for the policy `knee`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// Bytes of the heap that may be resident; `usize::MAX` while memory is plenty.
+    pub target: usize,
+    /// True if these were given to the heap's job to be used, by a control group's limit or a governor.
+    pub is_given: bool,
+    /// Bytes that may be paged out beyond these; 0 where there is nowhere to page to, so that too large a
+    /// heap would be killed.
+    pub paged: usize,
+    /// The cost of having a page back, in nanoseconds.
+    pub refault_ns: u64,
+}
+
+impl Memory {
+    /// There is enough.
+    pub(crate) const PLENTY: Memory = Memory { target: usize::MAX, is_given: false, paged: 0, refault_ns: 0 };
+}
+
+/// The findings of a collection that the next one depends on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Found {
     /// Bytes of blocks and large objects.
@@ -18,7 +36,7 @@ pub(crate) struct Found {
     pub sparse: usize,
     /// Bytes of young objects that it met …
     pub young: usize,
-    /// … and the bytes of them to be copied, if as many of the next survive.
+    /// … and the part of them to be copied, at the same rate of survival.
     pub young_to_copy: usize,
     /// The expected cost of the next one: [`cost_ns`](crate::sizing::limits::cost_ns).
     pub cost_ns: usize,
@@ -91,6 +109,14 @@ pub(crate) trait Policy {
     /// The sizes after a collection that has traced the whole heap.
     fn major(&self, seen: &Seen) -> Sizes;
 
-    /// The sizes after one that has traced new objects only; `last` is the major one before.
+    /// The sizes after a collection of new objects only; `last` is the major one before.
     fn minor(&self, seen: &Seen, last: &Major) -> Sizes;
+}
+
+#[cfg(test)]
+impl Seen {
+    /// A heap of `live` and `old` bytes while memory is plenty.
+    pub(crate) fn plain(live: usize, old: usize, shape: Shape) -> Seen {
+        Seen { live, old, spread: live, shape, plenty: 0, rates: Rates::UNKNOWN, memory: Memory::PLENTY }
+    }
 }

@@ -7,12 +7,10 @@
 const NS_A_MIB_MOST: u64 = 1 << 40;
 /// The mean is over about this many observations.
 const SMOOTH: u64 = 4;
-/// The cost of tracing a MiB of objects until it is known: 10 ns for each of 32 bytes.
+/// The cost of tracing a MiB of objects before the first measurement: 10 ns for each of 32 bytes.
 const TRACE_NS_A_MIB: u64 = 330_000;
 /// The same for allocating a MiB, in a program that does little else.
 const ALLOCATE_NS_A_MIB: u64 = 1_000_000;
-
-/// See the head of this file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rates {
     /// 0 until known.

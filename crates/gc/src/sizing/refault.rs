@@ -1,11 +1,11 @@
 //! S: the cost of having a page brought back, measured while the heap is collected.
 //!
-//! A collection's time without faults is known (`rates`). The time beyond that, divided by the faults that
-//! had to wait for a device, is the cost of one: the device's time, the kernel's, and the losses in the
+//! A collection's time without faults is estimated (`rates`). The time beyond that, divided by the faults
+//! that had to wait for a device, is the cost of one: the device's time, the kernel's, and the losses in the
 //! caches. Compressed memory and disks differ a thousandfold, so nothing is assumed for long. The source for
 //! S as the price of a fault is Nishigaki 1981.
 
-/// Until it is known: a fast disk.
+/// The initial value: a fast disk.
 const S_NS: u64 = 100_000;
 /// The least and the most that is believed: below, no page comes; above, something else was waited for.
 const S_LEAST_NS: u64 = 2_000;
@@ -14,8 +14,6 @@ const S_MOST_NS: u64 = 50_000_000;
 const FAULTS_MIN: u64 = 16;
 /// The mean is over about this many collections.
 const SMOOTH: u64 = 4;
-
-/// See the head of this file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refault {
     /// 0 until known.

@@ -1,16 +1,16 @@
 //! A simulation, page by page, of a program, its heap and a memory that replaces the least recently used
 //! page: the cost of a sizing policy, beside the best that trying every size finds.
 //!
-//! The program hands out pages in order, and a part of them survives as long as the simulated source says.
-//! Now and then it reads a live page. The heap is collected in place when the budget is used up: every live
-//! page is scanned, and dead pages are free to be handed out again, the lowest first.
+//! The program hands out pages in order, and a part survives for a time drawn by the simulated source. Now
+//! and then it reads a live page. The heap is collected in place when the budget is used up: every live page
+//! is scanned, and dead pages are free to be handed out again, the lowest first.
 //!
-//! Time is the program's own, that of collections, and S for each page that is not resident when it is used.
-//! (A dead page that was paged out comes back, too: nothing reported it as not needed.)
+//! The total time has three parts: the program, the collections, and S for each use of a page that is not
+//! resident. (A dead page that was paged out comes back, too: nothing reported it as not needed.)
 
-use super::memory::Memory;
+use super::policy::Memory;
 use super::rates::Rates;
-use crate::sizing::choice::Sizing;
+use crate::config::sizing::Sizing;
 use crate::sizing::policy::{Seen, Shape};
 use std::collections::BTreeSet;
 use std::vec::Vec;
@@ -26,7 +26,7 @@ struct World {
     trace_ns: u64,
     /// The program's own time for each page that it is handed.
     program_ns: u64,
-    /// Pages handed out in all.
+    /// Pages handed out in total.
     pages: usize,
     /// The live pages swing between these …
     live: (usize, usize),

@@ -13,8 +13,8 @@ use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 
 /// c, in thousandths per MiB.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SquareRoot {
-    pub(super) c: u32,
+pub(crate) struct SquareRoot {
+    pub(crate) c: u32,
 }
 
 impl SquareRoot {
@@ -45,7 +45,6 @@ impl Policy for SquareRoot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sizing::memory::Memory;
     use crate::sizing::rates::Rates;
 
     const MIB: usize = 1 << 20;
@@ -55,7 +54,7 @@ mod tests {
         let mut rates = Rates::UNKNOWN;
         rates.learn(0, 1000 * MIB, 0, 1000 << 20);
         rates.learn(1000 * MIB, 0, 400 << 20, 0);
-        Seen { live, old: live, spread: live, shape, plenty: 0, rates, memory: Memory::PLENTY }
+        Seen { rates, ..Seen::plain(live, live, shape) }
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //!          times what experience says: less while a heap that should fit is paged all the same
 //! ```
 
-use super::memory::Memory;
+use super::policy::Memory;
 use super::rates::Rates;
 use super::refault::Refault;
 use crate::space::block_source;
@@ -25,8 +25,8 @@ const MARGIN_PART: u64 = 16;
 /// Faults count as waited for if one in this many makes a thread give up its processor.
 const WAITS_PART: u64 = 8;
 /// All of the target, in parts of it.
-pub(super) const TRUST_ALL: u64 = 256;
-/// At least this many of them are the heap's, whatever faults it has met.
+pub(crate) const TRUST_ALL: u64 = 256;
+/// At least this many parts are the heap's, after any number of faults.
 const TRUST_LEAST: u64 = 64;
 /// A heap that should fit is paged too much if faults take one part in this many of the time.
 const FAULTS_PART: u64 = 8;
@@ -36,38 +36,36 @@ const LESS_PART: u64 = 16;
 /// [`FEW_FAULTS_PART`] of the time.
 const MORE: u64 = 8;
 const FEW_FAULTS_PART: u64 = 64;
-
-/// See the head of this file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
-    pub(super) looked_ms: u64,
-    pub(super) outlook: AvailableMemory,
+    pub(crate) looked_ms: u64,
+    pub(crate) outlook: AvailableMemory,
     /// Bytes that the heap held at the last sample.
-    pub(super) held: u64,
+    pub(crate) held: u64,
     /// Bytes of the process that were paged out then, and whether the machine's tasks were waiting for
-    /// memory: known where it was short.
-    pub(super) swapped: u64,
-    pub(super) is_stalled: bool,
-    pub(super) rates: Rates,
-    pub(super) refault: Refault,
+    /// memory; set only if memory was short.
+    pub(crate) swapped: u64,
+    pub(crate) is_stalled: bool,
+    pub(crate) rates: Rates,
+    pub(crate) refault: Refault,
     /// The last sample found memory short.
-    pub(super) is_short: bool,
+    pub(crate) is_short: bool,
     /// The program's time and faults are counted: sizes depend on them.
-    pub(super) counts: bool,
+    pub(crate) counts: bool,
     /// The last sizes were to keep the heap from being paged.
-    pub(super) should_fit: bool,
+    pub(crate) should_fit: bool,
     /// Parts of [`TRUST_ALL`] of the target that have proved to be the heap's.
-    pub(super) trust: u64,
-    /// The process's CPU time at the end of the last collection, and faults by then; 0 if not known.
-    pub(super) ended_cpu_ns: u64,
-    pub(super) faults: u64,
+    pub(crate) trust: u64,
+    /// The process's CPU time at the end of the last collection, and faults by then; 0 before the first.
+    pub(crate) ended_cpu_ns: u64,
+    pub(crate) faults: u64,
     /// The value of `used` at which memory is sampled again.
-    pub(super) check_at: usize,
+    pub(crate) check_at: usize,
     /// The distance from each sample to the next.
-    pub(super) check_every: usize,
+    pub(crate) check_every: usize,
 }
 
-/// The cost of a collection, as far as it is known at its end.
+/// The cost of a collection, measured at its end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spent {
     /// CPU time of the thread that collected, in nanoseconds.
@@ -103,7 +101,7 @@ impl Watch {
         self.rates
     }
 
-    /// Whether memory was short at the last sample.
+    /// Returns whether memory was short at the last sample.
     pub(crate) fn is_short(&self) -> bool {
         self.is_short
     }
@@ -125,7 +123,7 @@ impl Watch {
     }
 
     /// Records whether the heap's whole footprint with the last sizes fits.
-    pub(super) fn decided(&mut self, fits: bool) {
+    pub(crate) fn decided(&mut self, fits: bool) {
         self.should_fit = self.is_short && fits;
     }
 
@@ -169,14 +167,13 @@ impl Watch {
         }
     }
 
-    /// Bytes that were available at the last sample, less what the heap has taken since and more what it has
-    /// given back.
-    pub(super) fn available(&self, held: u64) -> u64 {
+    /// Bytes that were available at the last sample, less the heap's growth since.
+    pub(crate) fn available(&self, held: u64) -> u64 {
         self.outlook.available.saturating_add(self.held).saturating_sub(held)
     }
 
     /// The memory for a heap that holds `held` bytes; the governor allows it `advised`.
-    pub(super) fn memory(&self, held: u64, advised: Option<u64>) -> Memory {
+    pub(crate) fn memory(&self, held: u64, advised: Option<u64>) -> Memory {
         let swapped = self.swapped.min(held);
         let resident = held - swapped;
         let mut target = resident.saturating_add(self.available(held));

@@ -1,8 +1,8 @@
 //! From an address to its block: one subtraction, one shift, one load.
 //!
-//! Every block and large object starts at a multiple of [`BLOCK`] in the page layer's span; a table has one
-//! pointer for each such step of the span. The table is address space; only the parts that describe blocks
-//! are ever written, and only those count as memory.
+//! Every block and large object starts at a multiple of [`BLOCK`] in the page layer's span. The table has one
+//! pointer for each such multiple. The table is address space; only the parts that describe blocks are ever
+//! written, and only those count as memory.
 
 use crate::space::block::Block;
 use crate::space::block_source;
@@ -10,7 +10,7 @@ use crate::space::size_class::{BLOCK, BLOCK_SHIFT};
 use core::ptr::null;
 use vellum_sys::{Span, map};
 
-/// Entries between a descriptor that is prefetched and the one that is returned.
+/// The distance of prefetched descriptors from the returned one, in entries.
 const AHEAD: usize = 8;
 const ENTRY: usize = size_of::<*const Block>();
 /// Entries of the table made writable at a time: 64 KiB.
@@ -65,7 +65,7 @@ impl AddressTable {
         })
     }
 
-    /// Gives the table's address space back if the heap does not start. Nothing was entered.
+    /// Gives the table's address space back if the heap does not start. The table is still empty.
     pub(crate) fn give_back(self) {
         let entries = (self.bytes >> BLOCK_SHIFT).next_multiple_of(PART);
         // SAFETY: `new` reserved exactly these bytes, and `self` goes: nothing refers to the table any more.

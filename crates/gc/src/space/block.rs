@@ -1,7 +1,7 @@
 //! Block descriptors: where a block lies, how it is cut, and which of its objects are allocated and marked.
 //!
-//! Descriptors lie apart from the blocks they describe: headers inside the blocks would all fall on the same
-//! few cache sets, and a mark would touch the object's page.
+//! Descriptors lie apart from the blocks they describe. Headers inside the blocks would share a few cache
+//! sets, and a mark would touch the object's page.
 //!
 //! ```text
 //! Block | marks 0, 1, ... | allocated 0, 1, ... | pins 0, 1, ...      one bit an object, 64 objects a word
@@ -10,8 +10,8 @@
 //! Only a heap whose objects may move has pins.
 //!
 //! A trace touches marks only: when it begins, everything that is *not* allocated is marked, so that
-//! "allocated, and not marked yet" is one test of one bit. What a trace reads of a descriptor lies together,
-//! beside the marks.
+//! "allocated, and not marked yet" is one test of one bit. The fields that a trace reads lie together, beside
+//! the marks.
 //!
 //! # Invariants
 //! * Marks mean something during a collection only, or where they stay (`sticky`).
@@ -20,8 +20,8 @@
 //! * Pins mean something in blocks that are being evacuated only. An allocated object of such a block that is
 //!   marked and not pinned has moved: its first word is its new address.
 //! * Bits beyond `count` are never set, so that an address in the tail of a block is no object.
-//! * Where there are generations (`appel`), everything in an old block is marked between collections, so that
-//!   a minor one need not touch it.
+//! * With generations (`appel`), every object in an old block is marked between collections, so that a minor
+//!   collection need not touch the block.
 //!
 //! Objects are found by multiplication: `index = offset * reciprocal / 2^32` is exact for all offsets in a
 //! block, whatever the size (the source took some 100 instructions, section 2.2.2).
@@ -29,8 +29,8 @@
 use crate::space::layout::Layout;
 use crate::space::size_class::{BLOCK, GRANULE, WORD};
 use core::cell::Cell;
-use core::ptr::null;
 use core::sync::atomic::{AtomicBool, Ordering};
+use vellum_pages::Plain;
 
 /// An address, as a table or a list holds it.
 pub(crate) type Address = usize;
@@ -39,7 +39,7 @@ pub(crate) type Address = usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Scan {
-    /// Nothing: there are no pointers.
+    /// No word: there are no pointers.
     Nothing,
     /// Every word.
     Words,
@@ -55,14 +55,13 @@ pub(crate) enum Scan {
 pub(crate) enum Region {
     /// Its objects were allocated since the last collection, or were pinned then.
     New,
-    /// The same. Within a minor collection: an untyped object leads into it, so that it must be old
-    /// afterwards.
+    /// The same, within a minor collection: an untyped object leads into it, and it must be old afterwards.
     NewAndHeld,
     /// Its objects have survived a collection.
     Old,
     /// Writes to it are tracked until the next partial collection (`mark_sweep::partial`).
     Tracked,
-    /// All objects in it stay until they are freed (`uncollectable`). Where there are no generations.
+    /// All objects in it stay until they are freed (`uncollectable`). The only region without generations.
     Kept,
 }
 
@@ -71,7 +70,7 @@ pub(crate) enum Region {
 #[repr(C)]
 pub(crate) struct Block {
     /// The next block of the slot with room, or of the descriptors not in use.
-    pub next: Cell<*const Block>,
+    pub next: Cell<Option<&'static Block>>,
     /// Bytes of pages it takes; 0 when these are given back and only the descriptor is left.
     pub extent: Cell<usize>,
     /// Objects in the block.
@@ -136,6 +135,9 @@ pub(crate) const fn descriptor_bytes(words: u32, bitmaps: u32) -> usize {
     (size_of::<Block>() + (words * bitmaps) as usize * size_of::<u64>()).next_multiple_of(LINE)
 }
 
+// SAFETY: a reference to a descriptor, which is never unmapped: any copy of its bits is the same reference.
+unsafe impl Plain for &'static Block {}
+
 impl Block {
     /// Makes a zeroed or used descriptor with room for the bitmaps one for `count` objects of `size` bytes
     /// from `base`.
@@ -162,7 +164,7 @@ impl Block {
         self.region.set(Region::New);
         self.survivors.set(0);
         self.rooted_at.set(0);
-        self.next.set(null());
+        self.next.set(None);
         self.extent.set(BLOCK);
         for pair in 0..self.pairs.get() {
             self.marks(pair).set(0);
@@ -209,13 +211,13 @@ impl Block {
         self.base.get() + index.0 as usize * self.size.get()
     }
 
-    /// Whether an object is allocated, or is part of a run in a thread's hands.
+    /// Returns whether an object is allocated, or is part of a run in a thread's hands.
     #[inline]
     pub(crate) fn is_allocated(&self, index: Index) -> bool {
         self.allocated(index.0 / 64).get() >> (index.0 % 64) & 1 != 0
     }
 
-    /// Whether an object is allocated and marked.
+    /// Returns whether an object is allocated and marked.
     #[inline]
     pub(crate) fn is_marked(&self, index: Index) -> bool {
         self.is_allocated(index) && self.marks(index.0 / 64).get() >> (index.0 % 64) & 1 != 0
@@ -235,13 +237,13 @@ impl Block {
         }
     }
 
-    /// Whether all objects in it stay until they are freed.
+    /// Returns whether all objects in it stay until they are freed.
     #[inline(always)]
     pub(crate) fn is_kept(&self) -> bool {
         self.region.get() == Region::Kept
     }
 
-    /// Whether it is of the old region.
+    /// Returns whether it is of the old region.
     #[inline(always)]
     pub(crate) fn is_old(&self) -> bool {
         self.region.get() == Region::Old
@@ -251,7 +253,7 @@ impl Block {
         self.region.get() == Region::Tracked
     }
 
-    /// It is of the old region from now on: everything in it counts as marked.
+    /// The block is part of the old region from now on: all its objects count as marked.
     pub(crate) fn become_old(&self) {
         self.region.set(Region::Old);
         for pair in 0..self.pairs.get() {
@@ -294,13 +296,13 @@ impl Block {
         pins.set(pins.get() | 1 << (index.0 % 64));
     }
 
-    /// Whether an object has a pin. In a block that is being evacuated.
+    /// Returns whether an object has a pin. In a block that is being evacuated.
     #[inline(always)]
     pub(crate) fn is_pinned(&self, index: Index) -> bool {
         self.pins(index.0 / 64).get() >> (index.0 % 64) & 1 != 0
     }
 
-    /// Whether an object has left its block.
+    /// Returns whether an object has left its block.
     #[inline]
     pub(crate) fn has_moved(&self, index: Index) -> bool {
         self.evacuating.get() && self.is_marked(index) && !self.is_pinned(index)
@@ -313,15 +315,15 @@ impl Block {
         allocated.set(allocated.get() | 1 << (index.0 % 64));
     }
 
-    /// Copies are about to fill holes in it; none of them is recorded yet.
+    /// Copies are about to fill the block's holes; none is recorded yet.
     pub(crate) fn begin_filling(&self) {
         for pair in 0..self.pairs.get() {
             self.pins(pair).set(0);
         }
     }
 
-    /// Records that a copy has come to a block that was there before. That is the meaning of pins in blocks
-    /// that are not being evacuated.
+    /// Records that a copy has come to a block that was there before. Pins have this meaning in blocks that
+    /// are not being evacuated.
     #[inline(always)]
     pub(crate) fn note_copy(&self, index: Index) {
         let pins = self.pins(index.0 / 64);
@@ -443,7 +445,7 @@ impl Block {
         }
     }
 
-    /// Calls `visit` for those of objects `from..to` that are allocated and marked. Nothing has moved.
+    /// Calls `visit` for those of objects `from..to` that are allocated and marked. No object has moved.
     pub(crate) fn each_marked(&self, from: u32, to: u32, mut visit: impl FnMut(Index)) {
         for_bits(from, to, |pair, bits| {
             let mut word = self.allocated(pair).get() & self.marks(pair).get() & bits;
@@ -498,7 +500,7 @@ mod tests {
     fn block(room: &Room, size: usize) -> &Block {
         // SAFETY: the room is zeroed, aligned, and as large as the largest descriptor.
         let block = unsafe { &*room.0.get().cast::<Block>() };
-        block.begin(BLOCK, size, count_of(size), 1, Scan::Words, null());
+        block.begin(BLOCK, size, count_of(size), 1, Scan::Words, core::ptr::null());
         block
     }
 

@@ -1,13 +1,12 @@
 //! Memory for descriptors: cut from units of the page layer, used again by length, never given back.
 
 use crate::space::block::{BITMAPS, BITMAPS_MAX, Block, PAIRS_MAX, descriptor_bytes};
-use core::ptr::null;
 use vellum_pages::{Buffer, OutOfMemory, Pages, UNIT};
 
 /// Descriptors not in use, and the unit new ones are cut from.
 pub(crate) struct Descriptors {
     /// Free descriptors, by the pairs of bitmap words that they have room for.
-    free: [*const Block; PAIRS_MAX + 1],
+    free: [Option<&'static Block>; PAIRS_MAX + 1],
     unit: *mut u8,
     used: usize,
     /// Units that wait for their turn: addresses.
@@ -20,7 +19,7 @@ pub(crate) struct Descriptors {
 impl Descriptors {
     pub(crate) const fn new() -> Descriptors {
         Descriptors {
-            free: [null(); PAIRS_MAX + 1],
+            free: [None; PAIRS_MAX + 1],
             unit: core::ptr::null_mut(),
             used: UNIT,
             spare: Buffer::new(),
@@ -59,9 +58,7 @@ impl Descriptors {
 
     /// A descriptor with room for `pairs` pairs; `None` if memory is out.
     pub(crate) fn take(&mut self, pairs: u32) -> Option<&'static Block> {
-        let head = self.free[pairs as usize];
-        // SAFETY: null, or a descriptor that nobody uses.
-        if let Some(block) = unsafe { head.as_ref() } {
+        if let Some(block) = self.free[pairs as usize] {
             self.free[pairs as usize] = block.next.get();
             return Some(block);
         }
@@ -91,7 +88,7 @@ impl Descriptors {
     pub(crate) fn put(&mut self, block: &'static Block) {
         let head = &mut self.free[block.pairs.get() as usize];
         block.next.set(*head);
-        *head = block;
+        *head = Some(block);
     }
 
     /// Bytes taken from the page layer.

@@ -6,15 +6,15 @@
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
 use crate::space::address_table::AddressTable;
-use crate::space::block::Address;
+use crate::space::block::{Address, Block};
+use crate::space::block_source::BlockSource;
 use crate::space::descriptors::Descriptors;
 use crate::space::layout::{Layout, LayoutRoom};
 use crate::space::slot::Slot;
 use core::ptr::null;
 use vellum_pages::Buffer;
-
-/// See the head of this file.
 pub(crate) struct HeapSpace {
+    pub source: BlockSource,
     /// Which address belongs to which block.
     pub table: AddressTable,
     /// The kinds of objects, [`SLOTS_MAX`](crate::SLOTS_MAX) at most. The first ones are those of untyped
@@ -22,8 +22,8 @@ pub(crate) struct HeapSpace {
     pub slots: Buffer<Slot>,
     pub layouts: *const Layout,
     pub layout_room: LayoutRoom,
-    /// Descriptors' addresses.
-    pub blocks: Buffer<Address>,
+    /// Blocks and large objects.
+    pub blocks: Buffer<&'static Block>,
     /// Free blocks' addresses.
     pub pool: Buffer<Address>,
     /// Blocks of the pool that were not needed at the last collection.
@@ -40,6 +40,7 @@ pub(crate) struct HeapSpace {
 impl HeapSpace {
     pub(crate) const fn new() -> HeapSpace {
         HeapSpace {
+            source: BlockSource::new(),
             table: AddressTable::none(),
             slots: Buffer::new(),
             layouts: null(),

@@ -1,12 +1,12 @@
 //! Layouts: which words of a typed object may hold pointers.
 //!
 //! A layout is an element's length in words and a bitmap over them. An object is scanned element by element
-//! up to its end. So an array and a single object whose size was rounded up are the same thing; the words
+//! up to its end. An array and a single object of a rounded size are therefore scanned alike; the words
 //! behind the last element are zero.
 
+use crate::process::visitor::TraceFn;
 use crate::space::block::Scan;
 use crate::space::size_class::{BLOCK, CLASS_LAST, WORD, bytes_of, class_of};
-use crate::trace::visitor::TraceFn;
 use core::cell::Cell;
 use core::ptr::null_mut;
 use vellum_pages::{PAGE, Pages, Request};
@@ -25,12 +25,12 @@ pub struct Layout {
     pub(crate) bytes: Cell<u32>,
     /// Words of an element.
     pub(crate) words: Cell<u32>,
-    /// Whether any word may hold a pointer.
+    /// True if any word may hold a pointer.
     pub(crate) has_pointers: Cell<bool>,
     pub(crate) pointers: Cell<[u64; BITMAP]>,
     /// The callback that names what objects refer to, in place of the bitmap, and its argument.
     pub(crate) procedure: Cell<Option<(TraceFn, usize)>>,
-    /// The slots of arrays by class; 0 where there is none yet.
+    /// The slots of arrays by class; 0 until a slot is made.
     pub(crate) array_slots: [Cell<u16>; CLASS_LAST + 1],
     pub(crate) next: Cell<*const Layout>,
 }
@@ -79,7 +79,7 @@ impl Layout {
         }
     }
 
-    /// How such objects are scanned.
+    /// The scan of such objects.
     pub(crate) fn scan(&self) -> Scan {
         match (self.procedure.get(), self.has_pointers.get()) {
             (Some(_), _) => Scan::Procedure,
@@ -115,7 +115,7 @@ impl Layout {
     }
 }
 
-/// Where layouts are made: in pages that are never given back.
+/// Memory for layouts: pages that are never given back.
 pub(crate) struct LayoutRoom {
     next: *mut Layout,
     left: usize,
@@ -128,7 +128,7 @@ impl LayoutRoom {
         LayoutRoom { next: null_mut(), left: 0, taken: 0 }
     }
 
-    /// Whether there is room for a layout.
+    /// Returns whether there is room for a layout.
     pub(crate) fn any(&self) -> bool {
         self.left > 0
     }

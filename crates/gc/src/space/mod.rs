@@ -1,5 +1,4 @@
-//! The heap's memory: blocks of 16 KiB and large objects, their descriptors, and which address belongs to
-//! which.
+//! The heap's memory: blocks of 16 KiB and large objects, their descriptors, and the address table.
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -9,7 +8,7 @@
 //! | `address_table` | address to block |
 //! | `layout` | types |
 //! | `block_source` | where pages come from |
-//! | `survivor_statistics` | how many young objects of a slot survive |
+//! | `survivor_statistics` | the survivors among a slot's young objects |
 //! | `vacancy` | when free blocks are discardable |
 //!
 //! # Invariants
@@ -27,4 +26,3 @@ pub(crate) mod layout;
 pub(crate) mod size_class;
 pub(crate) mod slot;
 pub(crate) mod survivor_statistics;
-pub(crate) mod vacancy;

@@ -1,16 +1,18 @@
 //! Sizes: granules, size classes and the slots that objects of one size and sort share.
 //!
-//! A *slot* is all objects of one size whose pointers lie alike. Blocks belong to slots. So an object's kind
-//! follows from its address and costs no word in the object (the source measured up to 20 % of client time
-//! for header words, its Figure 2).
+//! A *slot* is all objects of one size whose pointers lie alike. Blocks belong to slots. An object's kind
+//! therefore follows from its address and costs no header word. The source measured up to 20 % of client time
+//! for header words (its Figure 2).
 //!
 //! ```text
 //! slot     0   1 ..= 48          64 + (1 ..= 48)     128 ..
 //!          -   untyped, by class  atomic, by class    typed, one for each size and layout, as they come
 //! ```
 //!
-//! Classes 1 to 32 are multiples of a granule up to 512 bytes, so that the inline functions of `vellum_gc.h`
-//! need no table; above there are four to a doubling.
+//! Classes 1 to 32 are multiples of a granule, up to 512 bytes: the inline functions of `vellum_gc.h` need no
+//! table. Above 512 bytes there are four classes to a doubling.
+
+pub use crate::process::local::SLOTS_MAX;
 
 /// Bytes of a granule: sizes and alignments of small objects are multiples of it.
 pub const GRANULE: usize = 16;
@@ -28,8 +30,6 @@ pub const EXACT_MAX: usize = 512;
 pub const ATOMIC_FIRST: usize = 64;
 /// The first slot of typed objects.
 pub const TYPED_FIRST: usize = 128;
-/// Slots there can be; types beyond are treated as untyped.
-pub const SLOTS_MAX: usize = 1024;
 /// The largest alignment served.
 pub const ALIGN_MAX: usize = BLOCK;
 

@@ -15,8 +15,8 @@ pub(crate) struct Slot {
     /// Its objects stay until they are freed.
     pub kept: bool,
     /// Blocks with room.
-    pub roomy: *const Block,
-    /// How many of [`ALL`] young objects survived the last time.
+    pub roomy: Option<&'static Block>,
+    /// Survivors among [`ALL`] young objects, by the last collection.
     pub survival: u32,
     /// Survivors lie apart from each other.
     pub scattered: bool,
@@ -26,13 +26,21 @@ pub(crate) struct Slot {
 // SAFETY: a record of numbers and of pointers that own nothing.
 unsafe impl Plain for Slot {}
 
+impl Slot {
+    /// Puts a block among those with room, as the first.
+    pub(crate) fn put_roomy(&mut self, block: &'static Block) {
+        block.next.set(self.roomy);
+        self.roomy = Some(block);
+    }
+}
+
 /// A slot that is not in use.
 pub(crate) const NO_SLOT: Slot = Slot {
     size: 0,
     scan: Scan::Nothing,
     layout: null(),
     kept: false,
-    roomy: null(),
+    roomy: None,
     survival: ALL,
     scattered: false,
     young: Young { met: 0, left: 0, reached: 0, runs: 0 },

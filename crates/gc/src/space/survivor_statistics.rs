@@ -2,26 +2,25 @@
 //! which blocks will be sparse, whether emptying them is worth it, and how much there will be to copy.
 //!
 //! An object is young until its first collection. A sweep counts, block by block, the objects it met and
-//! those it left. Those that the last sweep left already are counted as alive, so that the share of young
+//! those it left. Objects that the last sweep had left are counted as alive, so that the share of young
 //! survivors is never overestimated.
 //!
 //! Survivors often lie together: a list that was made at a stroke leaves whole blocks alive and others dead.
-//! Nothing is gained by copying it. Copying scattered survivors pays, as allocation need not go from hole to
-//! hole then. So the holes are counted, as the runs of live objects between them.
+//! To copy such a list gains nothing. Copying scattered survivors pays, as allocation need not go from hole
+//! to hole then. The statistics therefore count the holes, by the runs of live objects between them.
 
 use crate::space::block::Block;
 use crate::space::slot::Slot;
 
 /// Steps of density: a block is of step `n` if `n` to `n + 1` of this many parts of it should be alive.
 pub(crate) const STEPS: usize = 16;
-/// … and a step for those that should be alive whole.
+/// … and a step for blocks that should be wholly alive.
 pub(crate) const STEPS_ALL: usize = STEPS + 1;
 /// Blocks of this step and above are never emptied: copying half a block costs more than its holes do.
 pub(crate) const STEP_DENSE: usize = 8;
-/// The same where copies fill holes and new objects do not (`appel`): there an uncopied block wastes its
-/// holes.
+/// The same step under `appel`, where only copies fill holes: an uncopied block wastes its holes.
 pub(crate) const STEP_FULL: usize = 14;
-/// The share that means: all of them.
+/// The share of survivors if all survive.
 pub(crate) const ALL: u32 = 256;
 /// With fewer young objects, nothing is learnt.
 const YOUNG_MIN: u32 = 64;
@@ -33,7 +32,7 @@ const HOLE_OBJECTS: u32 = 8;
 pub(crate) struct Census {
     /// Objects that were allocated.
     pub allocated: u32,
-    /// Of these, reached by the trace, here or on their way elsewhere.
+    /// Allocated objects that the trace reached, here or before they moved.
     pub reached: u32,
     /// Runs of reached objects.
     pub runs: u32,
@@ -44,9 +43,9 @@ pub(crate) struct Census {
 /// Young objects of a slot.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Young {
-    /// Those that the last collection met …
+    /// Young objects that the last collection met …
     pub met: u32,
-    /// … and those of them it left alive.
+    /// … and the survivors among them.
     pub left: u32,
     /// In blocks with young objects, all that were reached …
     pub reached: u32,
@@ -65,8 +64,8 @@ impl Slot {
         }
     }
 
-    /// Learns from the counts. Returns two sums: the bytes of young objects that were met, and of those left
-    /// alive the bytes that the next collection would have to copy.
+    /// Learns from the counts. Returns the bytes of the young objects that were met, and of the survivors the
+    /// bytes that the next collection would copy.
     pub(crate) fn learn(&mut self) -> (usize, usize) {
         let Young { met, left, reached, runs } = core::mem::take(&mut self.young);
         if met >= YOUNG_MIN {
@@ -77,13 +76,13 @@ impl Slot {
         (met as usize * self.size, to_copy as usize * self.size)
     }
 
-    /// The same for a plan that copies every survivor.
+    /// [`Slot::learn`] for a plan that copies every survivor.
     pub(crate) fn learn_all(&mut self) -> (usize, usize) {
         let left = self.young.left;
         (self.learn().0, left as usize * self.size)
     }
 
-    /// Whether `live` live objects out of `of` make a block of this slot worth emptying.
+    /// Returns whether `live` live objects out of `of` make a block of this slot worth emptying.
     pub(crate) fn is_sparse(&self, live: usize, of: usize) -> bool {
         self.scattered && live * STEPS < STEP_DENSE * of
     }

@@ -3,14 +3,13 @@
 //! Threads that share a word of mark bits must set a bit by an atomic operation, which waits for everything
 //! before it. The misses of prefetched objects no longer overlap then, and marking takes twice as long
 //! (measured: 7 and 15 ns an object). A byte needs a plain store only. Two threads that store the same byte
-//! at the same time have both marked the object, and both scan it: that takes a little longer, and no more.
+//! at the same time have both marked the object, and both scan it. The second scan only takes time.
 //!
 //! ```text
 //! address - base  >> 4  ──▶  region of a block: 1024 bytes, of which as many are used as it has objects
 //! ```
 //!
-//! The table is address space. Touched pages, at most a sixteenth of the heap, stay until the heap has
-//! shrunk.
+//! The table is address space. Touched pages, at most a sixteenth of the heap, stay until it has shrunk.
 //!
 //! # Invariants
 //! * Between traces of several threads every byte is zero.
@@ -20,47 +19,41 @@
 use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Index};
 use crate::space::size_class::GRANULE;
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering};
 use vellum_sys::{Addr, PAGE, Span, map, round_down, round_up};
 
-/// The byte of the granule at address 0, by arithmetic: 0 while there is no table.
-static BIASED: AtomicUsize = AtomicUsize::new(0);
-
-/// Makes the table for the addresses of `space`, once; false if there is no address space for it.
-pub(crate) fn make(space: &AddressTable) -> bool {
-    if BIASED.load(Ordering::Relaxed) != 0 {
-        return true;
-    }
-    let (base, bytes) = space.span();
-    let Ok(table) = map::reserve_writable(bytes / GRANULE) else { return false };
-    BIASED.store(table.start.get().wrapping_sub(base / GRANULE), Ordering::Release);
-    true
-}
-
-/// Gives the table's frames back: the heap has shrunk, and most of them belong to memory that is no block's.
-/// Between traces, when every byte is zero: so it stays.
-pub(crate) fn flush(space: &AddressTable) {
-    let biased = BIASED.load(Ordering::Acquire);
-    let (low, high) = space.bounds();
-    if biased == 0 || low >= high {
-        return;
-    }
-    let start = round_down(biased.wrapping_add(low / GRANULE), PAGE);
-    let end = round_up(biased.wrapping_add(high / GRANULE), PAGE);
-    // SAFETY: within the table, which is this module's own, as the span begins and ends at whole pages of it;
-    // nobody marks, and the frames that come next read zero.
-    let flushed = unsafe { map::flush(Span::new(Addr::new(start), end - start)) };
-    debug_assert!(flushed.is_ok());
-}
-
-/// Where the bytes are, for a marker.
+/// The table: the byte of the granule at address 0, by arithmetic; 0 while there is no table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes(usize);
 
 impl Bytes {
-    /// The table that [`make`] has made; useless before.
-    pub(crate) fn get() -> Bytes {
-        Bytes(BIASED.load(Ordering::Acquire))
+    pub(crate) const NONE: Bytes = Bytes(0);
+
+    /// Makes the table for the addresses of `space`, once; false if there is no address space for it.
+    pub(crate) fn make(&mut self, space: &AddressTable) -> bool {
+        if self.0 != 0 {
+            return true;
+        }
+        let (base, bytes) = space.span();
+        let Ok(table) = map::reserve_writable(bytes / GRANULE) else { return false };
+        self.0 = table.start.get().wrapping_sub(base / GRANULE);
+        true
+    }
+
+    /// Gives the table's frames back after the heap has shrunk: most belong to memory without blocks. Between
+    /// traces, when every byte is zero: so it stays.
+    pub(crate) fn flush(self, space: &AddressTable) {
+        let biased = self.0;
+        let (low, high) = space.bounds();
+        if biased == 0 || low >= high {
+            return;
+        }
+        let start = round_down(biased.wrapping_add(low / GRANULE), PAGE);
+        let end = round_up(biased.wrapping_add(high / GRANULE), PAGE);
+        // SAFETY: within the table, which is this module's own, as the span begins and ends at whole pages of
+        // it; nobody marks, and the frames that come next read zero.
+        let flushed = unsafe { map::flush(Span::new(Addr::new(start), end - start)) };
+        debug_assert!(flushed.is_ok());
     }
 
     /// The byte of an object.
@@ -72,8 +65,7 @@ impl Bytes {
         unsafe { &*core::ptr::with_exposed_provenance::<AtomicU8>(place) }
     }
 
-    /// Marks an object; false if it was marked already or is not allocated. Two threads at once may both get
-    /// true.
+    /// Marks an object; false if it was marked or is not allocated. Two threads at once may both get true.
     #[inline(always)]
     pub(crate) fn mark(self, block: &Block, index: Index) -> bool {
         if block.marks(index.0 / 64).get() >> (index.0 % 64) & 1 != 0 {
@@ -104,7 +96,8 @@ impl Bytes {
                 let bytes = unsafe { first.read() };
                 if bytes != 0 {
                     bits |= (bytes.wrapping_mul(GATHER) >> (u64::BITS - WORD)) << part;
-                    // SAFETY: the same eight bytes; no other thread marks now.
+                    // SAFETY: `first` leads to eight bytes of the region; the other threads have ended their
+                    // part of the trace.
                     unsafe { first.write(0) };
                 }
             }

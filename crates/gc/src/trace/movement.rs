@@ -1,15 +1,18 @@
-//! Whether a trace may move objects: the part in which plans differ while they trace.
+//! The moves of objects during a trace: the part in which plans differ.
 
 use crate::space::block::{Block, Index};
+use crate::trace::mark_bytes::Bytes;
 
-/// How a trace treats an object that it reaches for the first time, by a pointer that may be changed.
+/// The treatment of an object that a trace reaches for the first time, by a pointer that may be changed.
 pub(crate) trait Movement {
-    /// Whether anything moves. Where nothing does, a trace has no code for it.
+    /// Objects may move. If not, a trace has no code for moves.
     const MOVES: bool;
 
-    /// Whether several threads trace at once, so that marks are set in
-    /// [`mark_bytes`](crate::trace::mark_bytes).
-    const SHARES: bool = false;
+    /// Marks an object; false if it was marked already or is not allocated.
+    #[inline(always)]
+    fn mark(&self, block: &Block, index: Index) -> bool {
+        block.mark(index)
+    }
 
     /// Copies an object of a block that is being evacuated, and leaves its new address behind. `None` if
     /// there is no room: it must stay.
@@ -18,22 +21,26 @@ pub(crate) trait Movement {
     /// A field at `at` leads to an object that stays where it is, in a block that is being emptied.
     fn note_pinned(&mut self, _at: usize) {}
 
-    /// Address of the `index`th descriptor of a block that copies went to, if there is one.
-    fn target(&self, index: usize) -> Option<usize>;
+    /// The `index`th block that copies went to, if there is one.
+    fn target(&self, index: usize) -> Option<&'static Block>;
 }
 
-/// Nothing moves, and several threads trace (`parallel`).
-pub(crate) struct Together;
+/// No object moves, and several threads trace (`parallel`): marks are set in these bytes.
+pub(crate) struct Together(pub Bytes);
 
 impl Movement for Together {
     const MOVES: bool = false;
-    const SHARES: bool = true;
+
+    #[inline(always)]
+    fn mark(&self, block: &Block, index: Index) -> bool {
+        self.0.mark(block, index)
+    }
 
     fn copy(&mut self, _block: &Block, _index: Index) -> Option<usize> {
         None
     }
 
-    fn target(&self, _index: usize) -> Option<usize> {
+    fn target(&self, _index: usize) -> Option<&'static Block> {
         None
     }
 }
@@ -48,7 +55,7 @@ impl Movement for InPlace {
         None
     }
 
-    fn target(&self, _index: usize) -> Option<usize> {
+    fn target(&self, _index: usize) -> Option<&'static Block> {
         None
     }
 }

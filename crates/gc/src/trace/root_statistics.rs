@@ -2,20 +2,19 @@
 //! object.
 //!
 //! Each such word costs the search for its object, and pins that. Their number, and the number of their
-//! blocks, shows what a program's stacks cost a plan that moves. It also shows what could be saved by
+//! blocks, shows what a program's stacks cost a plan that moves. The count also shows the savings possible by
 //! treating words of the same block together.
 //!
 //! # Invariants
-//! * Only words of stacks, thread-local and static data are counted: neither those of tables, nor frames, nor
-//!   objects.
+//! * Only words of stacks, thread-local and static data are counted: not tables, frames or objects.
 //! * A block is counted once per scan of the roots. Scans have numbers of 16 bits, and a block keeps the
 //!   number of the last scan that counted it. A block that no scan counts for 65,536 scans is missed once.
 //!
 //! # Source
 //! Smith and Morrisett 1998, Table 3: roots, promoted pages, roots a promoted page. There every page that a
 //! root led into was promoted. Here only blocks that were to be emptied are
-//! ([`Stats::note_promoted`](crate::statistics::Stats::note_promoted)), and the room around pinned objects in
-//! them is used again.
+//! ([`Stats::note_promoted`](crate::heap::statistics::Stats::note_promoted)), and the room around pinned
+//! objects in them is used again.
 
 use crate::space::block::{Block, Index};
 use core::cell::Cell;

@@ -1,21 +1,19 @@
 //! Static data: the writable segments of the program and its libraries.
 //!
-//! The loader's list of objects names these segments. It is read before the world is stopped, as reading
-//! takes the loader's lock, and only when the loader's counters show a change. The list does not change until
-//! the collection is over (`loader`). Ranges that the program excludes are cut out of the segments then:
-//! tables of numbers that look like pointers, and caches that are to keep nothing alive.
+//! The loader's list of objects names these segments. The list is read before the world is stopped, as
+//! reading takes the loader's lock, and only if the loader's counters show a change. The list does not change
+//! until the collection is over (`loader`). The ranges that the program excludes are cut out of the segments
+//! then. Examples are tables of numbers that look like pointers, and caches that should not keep objects
+//! alive.
 
-use crate::hook::Hook;
-use crate::trace::loader;
+use crate::process::hooks::{IMAGE, ImageFn, ROOTS};
+use crate::process::loader;
+use crate::trace::mark::Marker;
+use crate::trace::movement::Movement;
 use crate::trace::root_statistics::Looks;
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::c_void;
 use vellum_pages::{Buffer, OutOfMemory, Plain};
 use vellum_sys::{Addr, Span};
-
-/// `vel_gc_image_fn` of the header: whether a writable segment of a library is scanned.
-pub type ImageFn = unsafe extern "C" fn(library: *const c_char, start: *const c_void, bytes: usize) -> c_int;
-
-static IMAGE: Hook<ImageFn> = Hook::none();
 
 /// A range of addresses, from `start` up to `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +88,7 @@ impl Roots {
         result
     }
 
-    /// Keeps only readable ranges, where the list cannot be read again: a library may have been about to be
-    /// unloaded.
+    /// Keeps only readable ranges, if the list cannot be read again: a library may have gone.
     pub(crate) fn keep_readable(&mut self) {
         remove(&mut self.images, |range: Range| {
             let span = Span::between(Addr::new(range.start), Addr::new(range.end));
@@ -124,8 +121,8 @@ impl Roots {
         remove(&mut self.excluded, |this: Range| this.start >= range.start && this.end <= range.end)
     }
 
-    /// Sets the function that is asked about libraries' segments, and asks it about all; returns the previous
-    /// one.
+    /// Sets the function that decides about libraries' segments, and has the list read again; returns the
+    /// previous one.
     pub(crate) fn on_image(&mut self, hook: Option<ImageFn>) -> Option<ImageFn> {
         self.read_at = None;
         IMAGE.set(hook)
@@ -157,10 +154,20 @@ impl Roots {
         self.precise.iter().copied()
     }
 
-    /// Every range of words that may be pointers, as far as they are aligned.
+    /// Every range whose aligned words may be pointers.
     pub(crate) fn each(&self) -> impl Iterator<Item = Range> {
         let owned = self.owned.iter().map(|owned| owned.range);
         self.images.iter().chain(self.added.iter()).copied().chain(owned)
+    }
+}
+
+/// Marks what the roots callback names.
+pub(crate) fn mark_named<M: Movement>(marker: &mut Marker<'_, M>) {
+    if let Some(hook) = ROOTS.get() {
+        let visitor = marker.visitor();
+        // SAFETY: the program vouched when it set the hook that it may be called with the world stopped; the
+        // visitor lives.
+        unsafe { hook(&raw const visitor) };
     }
 }
 
@@ -222,7 +229,7 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let own = (&raw const IMAGE) as usize;
     // musl gives the program's name, and not none; but the kernel says where its headers are.
-    // SAFETY: plain call.
+    // SAFETY: `getauxval` takes a number and touches no memory of ours.
     let headers_at = unsafe { libc::getauxval(libc::AT_PHDR) };
     let is_program = info.dlpi_name.is_null() || info.dlpi_phdr as u64 == headers_at || {
         // SAFETY: the loader's name of the object: a C string, and not null.

@@ -7,45 +7,44 @@
 //! ```
 //!
 //! A trace in slices is right if the account is, and if every scanned pointer is followed. The second is
-//! checked for objects whose words are all pointers. A word of an untyped object may be a leftover from
-//! before the object: it seems to lead there, and was scanned when it led nowhere. For such objects only the
-//! first can be checked, here.
+//! checked for objects whose words are all pointers. A word of an untyped object may be a leftover that seems
+//! to lead to a newer object: it was scanned when it led nowhere. For such objects only the first can be
+//! checked, here.
 //!
 //! # Invariants
-//! * The sum of a page of zeros is 0, as is that of an unknown page: the kernel reports nothing of pages
-//!   without frames.
-//! * Nothing here takes a lock: other threads may have been stopped anywhere.
+//! * The sum of a page of zeros is 0, and so is the sum of an unknown page: the kernel reports nothing of
+//!   pages without frames.
+//! * The code here takes no lock: other threads may have been stopped anywhere.
 
 use crate::space::address_table::AddressTable;
-use core::ptr::{null_mut, with_exposed_provenance};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::ptr::with_exposed_provenance;
 use vellum_sys::{PAGE, Span, map};
 
 /// The factor that mixes words: odd, with bits all over (2⁶⁴ divided by the golden ratio).
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The sum of the page at address 0, were it in the span; null while there are none.
-static SUMS: AtomicPtr<u64> = AtomicPtr::new(null_mut());
-
-/// Sums of the pages of a space.
-#[derive(Debug)]
-pub(crate) struct Sums(());
+/// Sums of the pages of a space: the sum of the page at address 0, were it in the span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sums(*mut u64);
 
 impl Sums {
-    /// Sums of no page yet; `None` if there is no address space for them. One account has them at a time.
-    pub(crate) fn new(space: &AddressTable) -> Option<Sums> {
+    /// Sums of no page yet; `None` if there is no address space for them. One account has sums at a time, and
+    /// takes over `known`, the table of the account before.
+    pub(crate) fn new(space: &AddressTable, known: Option<Sums>) -> Option<Sums> {
         let (base, bytes) = space.span();
         let table_bytes = bytes / PAGE * size_of::<u64>();
-        let known = SUMS.load(Ordering::Relaxed);
-        if !known.is_null() {
+        if let Some(Sums(first)) = known {
             // SAFETY: the table has `table_bytes` bytes, and the sums of the previous account are not needed.
-            return unsafe { map::flush(Span::at(known.wrapping_add(base / PAGE), table_bytes)) }
+            return unsafe { map::flush(Span::at(first.wrapping_add(base / PAGE), table_bytes)) }
                 .is_ok()
-                .then_some(Sums(()));
+                .then_some(Sums(first));
         }
         let table = map::reserve_writable(table_bytes).ok()?;
-        SUMS.store(table.start.ptr::<u64>().wrapping_sub(base / PAGE), Ordering::Relaxed);
-        Some(Sums(()))
+        Some(Sums(table.start.ptr::<u64>().wrapping_sub(base / PAGE)))
+    }
+
+    fn entry(&self, page: usize) -> *mut u64 {
+        self.0.wrapping_add(page / PAGE)
     }
 
     /// Records the contents of the pages from `start` up to `end`.
@@ -53,25 +52,21 @@ impl Sums {
         for page in (start..end).step_by(PAGE) {
             // SAFETY: the table has an entry for each page of the span; blocks lie in it, and their pages may
             // be read.
-            unsafe { entry(page).write(sum(page)) };
+            unsafe { self.entry(page).write(sum(page)) };
         }
     }
 
     /// Drops the sums of the pages from `start` up to `end`: their contents are unknown.
     pub(crate) fn forget(&self, start: usize, end: usize) {
         // SAFETY: the table has an entry for each page of the span, and blocks lie in it.
-        (start..end).step_by(PAGE).for_each(|page| unsafe { entry(page).write(0) });
+        (start..end).step_by(PAGE).for_each(|page| unsafe { self.entry(page).write(0) });
     }
 
-    /// Whether the contents of the pages from `start` up to `end` are those recorded.
+    /// Returns whether the contents of the pages from `start` up to `end` are those recorded.
     pub(crate) fn agrees(&self, start: usize, end: usize) -> bool {
         // SAFETY: the table has an entry for each page of the span; blocks lie in it, and may be read.
-        (start..end).step_by(PAGE).all(|page| unsafe { entry(page).read() == sum(page) })
+        (start..end).step_by(PAGE).all(|page| unsafe { self.entry(page).read() == sum(page) })
     }
-}
-
-fn entry(page: usize) -> *mut u64 {
-    SUMS.load(Ordering::Relaxed).wrapping_add(page / PAGE)
 }
 
 /// # Safety
@@ -98,7 +93,7 @@ mod tests {
         let write = |page: usize, to: u8| unsafe {
             (memory.start + page * PAGE + 77).ptr::<u8>().write_volatile(to);
         };
-        let sums = Sums::new(&AddressTable::over(&[null(); 2], start)).expect("address space");
+        let sums = Sums::new(&AddressTable::over(&[null(); 2], start), None).expect("address space");
         assert!(sums.agrees(start, end), "of pages without frames nothing is known");
         write(3, 1);
         assert!(!sums.agrees(start, end) && sums.agrees(start, start + 3 * PAGE));

@@ -1,13 +1,14 @@
 //! Write tracking: which parts of the heap were written to since their last scan. A trace in slices has to
 //! scan these again.
 //!
-//! There are three sources, one of them for a cycle:
+//! There are three sources; a cycle uses one:
 //!
 //! * *cards*, one byte a page, which the program sets itself at each store of a pointer (`vel_gc_write` of
-//!   the header), if it has promised to;
+//!   the header), if its settings say that it does;
 //! * [the kernel's account](vellum_sys::track) of written pages, which needs nothing of the program;
-//! * [page protection](vellum_sys::guard) where the kernel has none. The program meets it. So it never lasts
-//!   beyond a cycle, and covers exactly the blocks with pointers: reading into atomic objects works.
+//! * [page protection](vellum_sys::guard) where the kernel has none. The program meets it. This source never
+//!   lasts beyond a cycle, and covers exactly the blocks with pointers: system calls that read into atomic
+//!   objects work.
 //!
 //! ```text
 //! begin, arm ──▶ nothing is written    enter: a block or large object came to the heap meanwhile
@@ -15,8 +16,8 @@
 //! ```
 //!
 //! Arming, and letting go, cost some 60 ns a page and are made in pieces, too. The first write to an armed
-//! page costs ten times that. So pages that are about to be written, because a thread is to allocate there,
-//! count as written beforehand ([`Dirty::expect`]).
+//! page costs ten times that. Pages in which a thread is about to allocate therefore count as written
+//! beforehand ([`Dirty::expect`]).
 //!
 //! # Invariants
 //! * A write after `arm` has reached its end, or after `look` has taken its page, is reported by a later
@@ -32,25 +33,24 @@ pub(crate) mod checksums;
 pub(crate) mod rescan;
 pub(crate) mod tracking;
 
-use crate::mutator::thread;
+use crate::process::cards as all_cards;
+use crate::process::ground::is_paged;
 use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Scan};
-use crate::space::block_source;
 use crate::space::size_class::BLOCK;
+use crate::world::World;
 use crate::write_tracking::checksums::Sums;
 use vellum_pages::{Buffer, HUGE, PAGE, Plain};
 use vellum_sys::caps::{self, Caps};
-use vellum_sys::guard;
 use vellum_sys::track::{Tracker, Written};
-use vellum_sys::{Addr, Span, round_down, round_up};
+use vellum_sys::{Addr, Span, guard, round_down, round_up};
 
-/// Bytes that one call reads, or arms, at most. Whole huge pages where possible: a huge page that is armed in
-/// part is split.
+/// The most bytes that one call reads or arms: whole huge pages, as a huge page armed in part is split.
 const STEP: usize = 2 * HUGE;
 /// Bytes of a written part that are reported at a time: how far a slice can overshoot.
 const PIECE: usize = 16 * PAGE;
-/// Bytes marked as written at a time, where blocks follow each other that will be allocated from: a call
-/// costs as much as fifty pages of it.
+/// Bytes of neighbouring blocks that are marked as written by one call, before threads allocate there: a call
+/// costs as much as fifty of its pages.
 pub(crate) const EXPECT_MAX: usize = 1 << 20;
 /// Bytes whose tracking ends at a time: whole huge pages, in which tracking began.
 const LET_GO: usize = 4 * HUGE;
@@ -64,9 +64,9 @@ const GAP_BLOCKS: usize = 4;
 pub(crate) enum Which {
     /// All that have pointers.
     All,
-    /// Those that are to be tracked (`mark_sweep::partial`).
+    /// Blocks that are to be tracked (`mark_sweep::partial`).
     Tracked,
-    /// Those of the old region (`appel`) that have pointers …
+    /// Blocks of the old region (`appel`) that have pointers …
     Old,
     /// … of untyped objects …
     OldUntyped,
@@ -97,7 +97,7 @@ struct Covered {
 // SAFETY: two addresses: any bits are a valid value, and it owns nothing.
 unsafe impl Plain for Covered {}
 
-/// Who tracks writes.
+/// The source of an account.
 enum Source {
     /// The kernel, in these parts of the address space.
     Kernel(Tracker, Buffer<Covered>),
@@ -106,8 +106,6 @@ enum Source {
     /// The program.
     Cards,
 }
-
-/// See the head of this file.
 pub(crate) struct Dirty {
     source: Source,
     lost: bool,
@@ -129,37 +127,39 @@ pub(crate) struct Dirty {
 pub(crate) enum Look {
     /// This part was written.
     Written(usize, usize),
-    /// Nothing so far; there is more to read.
+    /// No written part so far; there is more to read.
     On,
     End,
 }
 
 impl Dirty {
-    /// Whether [`Dirty::begin`] is worth trying.
+    /// Returns whether [`Dirty::begin`] is worth trying.
     pub(crate) fn is_available() -> bool {
-        cards::are_there()
-            || !block_source::is_paged() && (caps::has(Caps::TRACK) || caps::has(Caps::PROTECT))
+        all_cards::are_there() || !is_paged() && (caps::has(Caps::TRACK) || caps::has(Caps::PROTECT))
     }
 
-    /// Whether the program's writes must be let through: see [`guard::let_through`].
+    /// Returns whether the program's writes must be let through: see [`guard::let_through`].
     pub(crate) fn may_protect() -> bool {
-        Dirty::is_available() && !caps::has(Caps::TRACK) && caps::has(Caps::PROTECT) && !cards::are_there()
+        Dirty::is_available()
+            && !caps::has(Caps::TRACK)
+            && caps::has(Caps::PROTECT)
+            && !all_cards::are_there()
     }
 
-    /// Whether [`Dirty::begin_lasting`] is worth trying.
+    /// Returns whether [`Dirty::begin_lasting`] is worth trying.
     pub(crate) fn is_lasting() -> bool {
-        cards::are_there() || !block_source::is_paged() && caps::has(Caps::TRACK)
+        all_cards::are_there() || !is_paged() && caps::has(Caps::TRACK)
     }
 
-    /// Whether [`Dirty::begin_lasting`] uses the kernel, which costs some of its calls at each collection.
+    /// Returns whether [`Dirty::begin_lasting`] uses the kernel, at some calls for each collection.
     pub(crate) fn asks_the_kernel() -> bool {
-        !cards::are_there()
+        !all_cards::are_there()
     }
 
     /// Begins, for objects in `space`: nothing is armed yet. `None`: writes cannot be tracked here and now.
     pub(crate) fn begin(space: &AddressTable) -> Option<Dirty> {
         Dirty::begin_lasting().or_else(|| {
-            if block_source::is_paged() {
+            if is_paged() {
                 return None;
             }
             let (base, bytes) = space.span();
@@ -168,12 +168,12 @@ impl Dirty {
         })
     }
 
-    /// The same for an account that goes on between collections.
+    /// [`Dirty::begin`] for an account that goes on between collections.
     pub(crate) fn begin_lasting() -> Option<Dirty> {
-        if cards::are_there() {
+        if all_cards::are_there() {
             return Some(Dirty::of(Source::Cards));
         }
-        if block_source::is_paged() {
+        if is_paged() {
             return None;
         }
         let tracker = Tracker::new().ok()?;
@@ -186,18 +186,19 @@ impl Dirty {
         Dirty { source, lost, found, waiting: 0, expected: (0, 0), handed_out: 0, sums: None, has_missed }
     }
 
-    /// Checks the account from now on; called before anything is armed. Cards are not checked: the program is
-    /// trusted to set them.
-    pub(crate) fn check(&mut self, space: &AddressTable) {
+    /// Checks the account from now on; called before anything is armed. `sums` is the table of earlier
+    /// accounts. Cards are not checked: the program is trusted to set them.
+    pub(crate) fn check(&mut self, space: &AddressTable, sums: &mut Option<Sums>) {
         if !matches!(self.source, Source::Cards) {
-            self.sums = Sums::new(space);
+            self.sums = Sums::new(space, *sums);
+            *sums = self.sums.or(*sums);
         }
     }
 
     /// Checks that no page was found written that counted as unwritten.
     ///
     /// # Errors
-    /// Names what is broken.
+    /// The broken invariant.
     pub(crate) fn check_told(&self) -> Result<(), &'static str> {
         if self.has_missed { Err("whatever is written is accounted for") } else { Ok(()) }
     }
@@ -228,8 +229,16 @@ impl Dirty {
         (!self.lost).then_some(end)
     }
 
-    /// Makes the kernel track all blocks there are, so that [`Dirty::arm`] of any of them takes no memory.
-    /// The world still runs.
+    /// [`Dirty::arm`] for all such blocks.
+    pub(crate) fn arm_all(&mut self, space: &AddressTable, which: Which) {
+        let mut from = 0;
+        while let Some(next) = self.arm(space, from, which) {
+            from = next;
+        }
+    }
+
+    /// Makes the kernel track all present blocks, so that [`Dirty::arm`] of a block takes no memory. The
+    /// world still runs.
     pub(crate) fn cover_all(&mut self, space: &AddressTable) {
         let mut from = 0;
         while let Some((start, end)) = run(space, from, usize::MAX, false, Which::All) {
@@ -266,8 +275,7 @@ impl Dirty {
         }
     }
 
-    /// Writes from `start` up to `end` do not matter any more, and are to cost nothing. The world may stand
-    /// still.
+    /// Writes from `start` up to `end` do not matter any more. The world may stand still.
     pub(crate) fn release(&mut self, start: usize, end: usize) {
         if let Source::Kernel(tracker, _) = &self.source {
             // A refusal costs the program a fault for each page, once.
@@ -295,7 +303,7 @@ impl Dirty {
         }
     }
 
-    /// `bytes` bytes are not armed, beside what is said to be written from now on.
+    /// Adds `bytes` bytes to those that count as handed out: they are not armed.
     pub(crate) fn note_unarmed(&mut self, bytes: usize) {
         self.handed_out += bytes;
     }
@@ -355,12 +363,12 @@ impl Dirty {
         }
     }
 
-    /// Whether it can go on between cycles.
+    /// Returns whether it can go on between cycles.
     pub(crate) fn can_go_on(&self) -> bool {
         !self.lost && !matches!(self.source, Source::Guard(_))
     }
 
-    /// Whether the source is page protection.
+    /// Returns whether the source is page protection.
     pub(crate) fn is_exact(&self) -> bool {
         matches!(self.source, Source::Guard(_))
     }
@@ -374,9 +382,9 @@ impl Dirty {
 
     /// A slice ends. New objects are filled in without cards being set, so that the blocks that threads
     /// allocate from count as written.
-    pub(crate) fn rest(&mut self, slots: usize) {
+    pub(crate) fn rest(&mut self, world: &World, slots: usize) {
         if let Source::Cards = self.source {
-            for thread in thread::known() {
+            for thread in world.known() {
                 thread.blocks(slots).for_each(|block| {
                     let base = block.base.get();
                     cards::set_cards(base, base + block.extent.get());
@@ -460,9 +468,9 @@ fn add(parts: &mut Buffer<Covered>, start: usize, end: usize) -> bool {
     true
 }
 
-/// Makes the kernel track the untracked parts of `start..end`: whole huge pages around it, which the page
-/// layer maps whole, so that few map entries are spent. Returns whether nothing of it was tracked before;
-/// `None` if it fails.
+/// Makes the kernel track the untracked parts of `start..end`, rounded to huge pages. The page layer maps
+/// these whole, so that few map entries are spent. Returns whether nothing of it was tracked before; `None`
+/// if it fails.
 fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: usize) -> Option<bool> {
     let (start, end) = (round_down(start, HUGE), round_up(end, HUGE));
     let (mut at, mut is_new) = (start, true);
@@ -486,7 +494,7 @@ fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: us
 }
 
 /// The first run of neighbouring blocks of kind `which` that ends above `from`; it may begin within a block.
-/// It may hold a few blocks without pointers, unless it is to be `exact` or `which` is not all. At most
+/// The run may hold a few blocks without pointers, unless `exact` is set or `which` is not all. At most
 /// `bytes` bytes of it are returned, up to the end of a huge page.
 fn run(space: &AddressTable, from: usize, bytes: usize, exact: bool, which: Which) -> Option<(usize, usize)> {
     let exact = exact || which != Which::All;

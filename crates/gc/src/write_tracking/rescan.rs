@@ -5,11 +5,10 @@
 //! account was lost on the way, everything counts as written.
 //!
 //! # Invariants
-//! * Where the caller [drains](Written::drains), the mark stack holds objects found in one part only: it is
-//!   emptied after each part.
+//! * If the caller [drains](Written::drains), the mark stack is emptied after each part.
 
 use crate::space::address_table::AddressTable;
-use crate::space::block::{Address, Block};
+use crate::space::block::Block;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use crate::write_tracking::{Dirty, Look, Which};
@@ -18,42 +17,45 @@ use crate::write_tracking::{Dirty, Look, Which};
 pub(crate) struct Written {
     /// Blocks of this kind.
     pub which: Which,
-    /// Objects found are traced at once. Not where nothing may move yet.
+    /// Objects found are traced at once. False as long as no object may move.
     pub drains: bool,
 }
 
 impl Written {
-    /// Scans the written parts of `blocks`, which are all of the heap's.
+    /// Scans the written parts of `blocks`, which are all of the heap's. Returns the written bytes that the
+    /// account had.
     pub(crate) fn look_through<M: Movement>(
         &self,
         marker: &mut Marker<'_, M>,
         dirty: &mut Dirty,
         space: &AddressTable,
-        blocks: &[Address],
-    ) {
+        blocks: &[&'static Block],
+    ) -> usize {
         let mut again = |start, end| {
             marker.again(start, end);
             if self.drains {
                 marker.drain(blocks);
             }
         };
-        let mut from = 0;
+        let (mut from, mut written) = (0, 0);
         loop {
             match dirty.look(space, &mut from, false, self.which) {
-                Look::Written(start, end) => again(start, end),
+                Look::Written(start, end) => {
+                    written += end - start;
+                    again(start, end);
+                }
                 Look::On => {}
                 Look::End => break,
             }
         }
         if !dirty.is_lost() {
-            return;
+            return written;
         }
-        for &address in blocks {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block = unsafe { &*(address as *const Block) };
+        for &block in blocks {
             if self.which.is(block) && block.extent.get() != 0 {
                 again(block.base.get(), block.base.get() + block.extent.get());
             }
         }
+        written
     }
 }

@@ -1,17 +1,53 @@
 //! The heap's account of writes, between the collections that use it.
 
-use crate::write_tracking::Dirty;
-
-/// See the head of this file.
+use crate::space::block::{Block, Region};
+use crate::write_tracking::checksums::Sums;
+use crate::write_tracking::{Dirty, EXPECT_MAX};
 pub(crate) struct Tracking {
     /// The account of writes, between cycles.
     pub account: Option<Dirty>,
     /// Its tracking ends piece by piece.
     pub is_leaving: bool,
+    /// The table of earlier accounts' checksums.
+    pub sums: Option<Sums>,
 }
 
 impl Tracking {
     pub(crate) const fn new() -> Tracking {
-        Tracking { account: None, is_leaving: false }
+        Tracking { account: None, is_leaving: false, sums: None }
+    }
+}
+
+/// The block counts as written from now on.
+pub(crate) fn untrack(block: &Block) {
+    if block.is_tracked() {
+        block.region.set(Region::New);
+    }
+}
+
+impl Dirty {
+    /// A thread is to allocate from a block that was there before; `next` leads to the next one with room.
+    pub(crate) fn block_goes_out(&mut self, block: &Block, by_block: bool) {
+        if by_block && !block.is_tracked() {
+            return;
+        }
+        let (start, mut end) = (block.base.get(), block.base.get() + block.extent.get());
+        let (own, mut next) = ((start, end), block.next.get());
+        while let Some(beside) = next.filter(|next| next.base.get() == end) {
+            if end - start >= EXPECT_MAX {
+                break;
+            }
+            end += beside.extent.get();
+            next = beside.next.get();
+            if by_block {
+                untrack(beside);
+            }
+        }
+        if by_block {
+            untrack(block);
+            self.expect(start, end, (start, end));
+        } else {
+            self.expect(own.0, own.1, (start, end));
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! nowhere to page to: it collects more often, and is not killed. Needs root, to make the group.
 
 use crate::heap::begin_with;
+use crate::nodes::{NODE, check, layout, list, push};
 use std::io::{Read, Write};
 use std::process::Command;
 use vellum_gc as gc;
@@ -10,25 +11,14 @@ use vellum_skip::Group;
 const MIB: usize = 1 << 20;
 /// What the group may hold.
 const LIMIT: usize = 64 * MIB;
-/// Live bytes: by itself the heap would take twice as much, and a little more.
+/// Live bytes: without a limit the heap would take a little more than twice as much.
 const LIVE: usize = 28 * MIB;
-/// Read and kept by the kernel, which gives it up when asked.
+/// Bytes of a file in the page cache, which the kernel can drop.
 const FILE: usize = 48 * MIB;
 /// Taken by the process beside the heap.
 const BESIDE: usize = 18 * MIB;
-const NODE: usize = 64;
-/// Nodes made while so much is alive: twenty times.
+/// Nodes made beside the live ones: twenty times as many.
 const CHURN: usize = 20 * LIVE / NODE;
-
-type Node = [usize; NODE / 8];
-
-fn make(layout: &'static gc::Layout, next: *mut Node, number: usize) -> *mut Node {
-    let node = gc::alloc_typed(layout).cast::<Node>();
-    assert!(!node.is_null(), "no memory for node {number}: {:?}", gc::stats());
-    // SAFETY: a new object of a node's size.
-    unsafe { node.write([number, next.expose_provenance(), 0, 0, 0, 0, 0, 0]) };
-    node
-}
 
 /// The process that is to survive in the group.
 fn inside(plan: gc::Plan) {
@@ -45,22 +35,12 @@ fn inside(plan: gc::Plan) {
     let beside = vec![1_u8; BESIDE];
 
     begin_with(plan, gc::Config::DEFAULT);
-    let layout = gc::type_of(NODE, |_| 0b10).expect("a type");
-    let mut head = std::ptr::null_mut();
-    for number in 0..LIVE / NODE {
-        head = make(layout, head, number);
-    }
+    let layout = layout();
+    let head = list(layout, LIVE / NODE);
     for number in 0..CHURN {
-        std::hint::black_box(make(layout, std::ptr::null_mut(), number));
+        std::hint::black_box(push(layout, std::ptr::null_mut(), number));
     }
-    let (mut at, mut count) = (head, 0);
-    // SAFETY: null, or a node that the list holds.
-    while let Some(node) = unsafe { at.as_ref() } {
-        count += 1;
-        assert_eq!(node[0], LIVE / NODE - count);
-        at = std::ptr::with_exposed_provenance_mut(node[1]);
-    }
-    assert_eq!(count, LIVE / NODE);
+    check(head, LIVE / NODE, &plan);
     let stats = gc::stats();
     assert!(stats.heap_peak_bytes < LIMIT as u64, "{stats:?}");
     assert!(stats.collections > 20, "{stats:?}");

@@ -1,7 +1,8 @@
-//! What becomes of the dead: finalizers, kept and freed objects, limits, deep lists, a full mark stack. Links
-//! are checked by the random program.
+//! Dead objects: finalizers, kept and freed objects, limits, deep lists, a full mark stack. Links are checked
+//! by the random program.
 
 use crate::heap::{begin, wipe};
+use crate::words::{at, free, read, write};
 use std::cell::RefCell;
 use std::ffi::c_void;
 use vellum_gc as gc;
@@ -29,7 +30,7 @@ impl Hidden {
     }
 }
 
-/// Runs `make` deep in the stack and clears what it leaves there.
+/// Runs `make` deep in the stack, and clears that part of the stack.
 #[inline(never)]
 fn apart<R>(make: impl FnOnce() -> R) -> R {
     #[inline(never)]
@@ -61,9 +62,7 @@ thread_local! {
 }
 
 unsafe extern "C" fn note(object: *mut c_void, data: *mut c_void) {
-    // SAFETY: the object is kept until this returns.
-    let number = unsafe { object.cast::<usize>().read() };
-    RAN.with_borrow_mut(|ran| ran.push((number, data.addr())));
+    RAN.with_borrow_mut(|ran| ran.push((read(object.cast()), data.addr())));
 }
 
 fn ran() -> Vec<(usize, usize)> {
@@ -72,14 +71,12 @@ fn ran() -> Vec<(usize, usize)> {
 
 fn numbered(number: usize) -> *mut u8 {
     let object = gc::alloc(32);
-    // SAFETY: a new object of four words.
-    unsafe { object.cast::<usize>().write(number) };
+    write(object.cast(), number);
     object
 }
 
 fn point(from: *mut u8, to: *mut u8) {
-    // SAFETY: an object of four words.
-    unsafe { from.cast::<usize>().add(1).write(to.expose_provenance()) };
+    write(from.cast::<usize>().wrapping_add(1), to.expose_provenance());
 }
 
 fn finalize(object: *mut u8, data: usize, unordered: bool) {
@@ -153,14 +150,9 @@ fn kept_objects_stay_until_freed(plan: gc::Plan) {
         collect();
     }
     let object = hidden.get();
-    // SAFETY: the object is kept, and so is what it points to.
-    let (number, inner) = unsafe {
-        let words = object.cast::<[usize; 2]>().read();
-        (words[0], std::ptr::with_exposed_provenance::<usize>(words[1]).read())
-    };
-    assert_eq!((number, inner), (77, 78));
-    // SAFETY: nobody uses it any more.
-    unsafe { gc::free(object) }.expect("a live object");
+    let words = object.cast::<usize>();
+    assert_eq!((read(words), read(at(read(words.wrapping_add(1))))), (77, 78));
+    free(object);
     collect();
     assert!(gc::base(object).is_null());
     // SAFETY: refused, so nothing happens.
@@ -182,8 +174,7 @@ fn large_objects_come_and_go(plan: gc::Plan) {
             let inside = object.wrapping_add(700_000);
             assert_eq!(gc::base(inside), object);
             if round % 2 == 0 {
-                // SAFETY: nobody uses it any more.
-                unsafe { gc::free(object) }.expect("a live object");
+                free(object);
             }
         });
     }
@@ -214,8 +205,7 @@ fn resizing_keeps_contents(plan: gc::Plan) {
     }
 }
 
-/// A list of a million cells and an array of as many pointers: neither recursion nor the mark stack's end may
-/// matter.
+/// A list of a million cells and an array of as many pointers, beyond any recursion and the mark stack.
 fn deep_and_wide(plan: gc::Plan) {
     begin(plan);
     const CELLS: usize = 1_000_000;
@@ -228,27 +218,20 @@ fn deep_and_wide(plan: gc::Plan) {
     }
     let array = gc::alloc(WIDTH * 8).cast::<usize>();
     for index in 0..WIDTH {
-        // SAFETY: within the array; the object is new.
-        unsafe {
-            let object = gc::alloc(16).cast::<usize>();
-            object.write(index);
-            array.add(index).write(object.expose_provenance());
-        }
+        let object = gc::alloc(16).cast::<usize>();
+        write(object, index);
+        write(array.wrapping_add(index), object.expose_provenance());
     }
     collect();
-    let (mut at, mut count) = (list, 0);
-    while !at.is_null() {
-        // SAFETY: the list holds its cells.
-        let words = unsafe { at.cast::<[usize; 2]>().read() };
+    let (mut cell, mut count) = (list.cast::<usize>(), 0);
+    while !cell.is_null() {
         count += 1;
-        assert_eq!(words[0], CELLS - count);
-        at = std::ptr::with_exposed_provenance_mut(words[1]);
+        assert_eq!(read(cell), CELLS - count);
+        cell = at(read(cell.wrapping_add(1)));
     }
     assert_eq!(count, CELLS);
     for index in 0..WIDTH {
-        // SAFETY: the array holds its objects.
-        let found = unsafe { std::ptr::with_exposed_provenance::<usize>(array.add(index).read()).read() };
-        assert_eq!(found, index);
+        assert_eq!(read(at(read(array.wrapping_add(index)))), index);
     }
     gc::validate().expect("the heap's invariants hold");
 }
@@ -276,8 +259,7 @@ fn fill_to(limit: usize) {
         if cell.is_null() {
             break;
         }
-        // SAFETY: within the table.
-        unsafe { table.add(cells).write_volatile(cell) };
+        write(table.cast::<usize>().wrapping_add(cells), cell.expose_provenance());
         cells += 1;
         assert!(cells < CELLS, "the limit is not noticed");
     }
@@ -299,4 +281,98 @@ fn held_off_nothing_dies(plan: gc::Plan) {
     assert_eq!(gc::stats().collections, before);
     gc::hold(false);
     assert!(gc::collect());
+}
+
+/// Keys of a chain, and chains: an old address on the stack may hold some.
+const LINKS: usize = 20;
+const CHAINS: usize = 100;
+const CHAINS_MOST: usize = CHAINS * 9 / 10;
+
+/// A chain: the value of each key is the next one, and refers to the first. Only the first is returned,
+/// hidden.
+#[inline(never)]
+fn chain(number: usize) -> usize {
+    let first = gc::alloc(32).cast::<usize>();
+    write(first, number);
+    let mut key = first;
+    for link in 1..LINKS {
+        let value = gc::alloc(32).cast::<usize>();
+        write(value, number * LINKS + link);
+        write(value.wrapping_add(1), first.expose_provenance());
+        gc::set_ephemeron(key.cast(), value.cast()).expect("a live object");
+        key = value;
+    }
+    !first.expose_provenance()
+}
+
+#[test]
+fn values_live_with_their_keys() {
+    vellum_skip::alone(|| {
+        gc::init(gc::Config { poison: true, ..gc::Config::DEFAULT }).expect("the heap starts");
+        let hidden: Vec<usize> = (0..CHAINS).map(chain).collect();
+        let mut held = vec![0usize; CHAINS].into_boxed_slice();
+        for index in (0..CHAINS).step_by(2) {
+            held[index] = !hidden[index];
+        }
+        let range = held.as_ptr_range();
+        // SAFETY: the box outlives this test's collections.
+        unsafe { gc::add_roots(range.start.cast(), range.end.cast()) }.expect("room for a range");
+        for _ in 0..3 {
+            wipe();
+            assert!(gc::collect());
+        }
+        let mut gone = 0;
+        for (index, hidden) in hidden.iter().enumerate() {
+            let mut key = std::ptr::with_exposed_provenance_mut::<u8>(!hidden);
+            if index % 2 == 1 {
+                gone += usize::from(gc::ephemeron(key).is_null());
+                continue;
+            }
+            for link in 1..LINKS {
+                key = gc::ephemeron(key);
+                assert!(!key.is_null(), "link {link} of chain {index}");
+                assert_eq!(read(key.cast()), index * LINKS + link);
+            }
+            assert!(gc::ephemeron(key).is_null());
+        }
+        assert!(gone * 2 > CHAINS_MOST, "{gone} of {} keys are gone, and their values with them", CHAINS / 2);
+        let first = std::ptr::with_exposed_provenance_mut::<u8>(!hidden[0]);
+        gc::set_ephemeron(first, std::ptr::null_mut()).expect("a live object");
+        assert!(gc::ephemeron(first).is_null());
+        assert_eq!(gc::set_ephemeron(first.wrapping_add(8), first), Err(gc::Refused::NoObject));
+        gc::remove_roots(range.start.cast(), range.end.cast());
+        roots_go_with_their_thread();
+    });
+}
+
+/// What only a range of a thread holds lives as long as that does.
+fn roots_go_with_their_thread() {
+    const OBJECTS: usize = 100;
+    let places: &'static mut [usize; OBJECTS] = Box::leak(Box::new([0; OBJECTS]));
+    let hidden = std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let range = places.as_ptr_range();
+            // SAFETY: the places are never freed.
+            unsafe { gc::add_thread_roots(range.start.cast(), range.end.cast()) }.expect("room for a range");
+            for place in places.iter_mut() {
+                let object = gc::alloc_atomic(48);
+                write(place, object.expose_provenance());
+            }
+            wipe();
+            assert!(gc::collect());
+            let hidden: Vec<usize> = places.iter().map(|place| !place).collect();
+            let alive = hidden.iter().filter(|hidden| size(**hidden) > 0).count();
+            assert_eq!(alive, OBJECTS, "the thread's range holds them");
+            hidden
+        });
+        thread.join().expect("the thread ends")
+    });
+    wipe();
+    assert!(gc::collect());
+    let left = hidden.iter().filter(|hidden| size(**hidden) > 0).count();
+    assert!(left < OBJECTS / 10, "{left} of {OBJECTS} are left without their thread");
+}
+
+fn size(hidden: usize) -> usize {
+    gc::size(std::ptr::with_exposed_provenance(!hidden))
 }

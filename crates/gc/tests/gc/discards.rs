@@ -17,7 +17,7 @@ const MODES: [(Discard, bool, bool); 5] = [
     (Discard::User, true, true),
     (Discard::FlushOnly, false, true),
 ];
-/// `VEL_GC_EVENT_MARK_BEGIN`: when all that comes before a collection has been said.
+/// `VEL_GC_EVENT_MARK_BEGIN`: after all reports that precede a collection.
 const MARK_BEGIN: i32 = 1;
 
 /// Bytes marked and flushed by the time that the last major collection looked for what lives.
@@ -38,7 +38,7 @@ unsafe extern "C" fn watch(event: i32, _value: usize) {
     }
 }
 
-/// Before a major collection the free region's blocks are reported; after it, those that only copies go to.
+/// Before a major collection the free region's blocks are reported; after it, the blocks for copies.
 #[test]
 fn free_blocks_go_at_the_sources_moments() {
     vellum_skip::alone(|| {
@@ -80,12 +80,12 @@ fn free_blocks_go_at_the_sources_moments() {
     });
 }
 
-/// Blocks that a heap has left behind by drifting go as the mode says, and none that it uses.
+/// Blocks that a heap has left behind by drifting are marked or flushed by the mode; blocks in use are not.
 #[test]
 fn blocks_left_behind_go_as_the_mode_says() {
     vellum_skip::alone(|| {
         const NODES: usize = (4 << 20) / NODE;
-        /// Major collections in each mode: enough to come round to what was left behind first.
+        /// Major collections in each mode: enough to reach the first blocks left behind again.
         const MAJORS: usize = 12;
         begin_with(gc::Plan::Appel, gc::Config { after_major: gc::AfterMajor::Drift, ..gc::Config::DEFAULT });
         let layout = layout();
@@ -111,7 +111,7 @@ fn blocks_left_behind_go_as_the_mode_says() {
 #[test]
 fn blocks_used_again_stay() {
     vellum_skip::alone(|| {
-        /// Given back by each major collection, at least; some 40 blocks go without being told.
+        /// Given back by each major collection, at least; about 40 blocks go without a report.
         const BLOCKS_LEFT: u64 = 64;
         Pages::global().configure(Config { discard: Discard::User, ..Config::DEFAULT });
         let config = gc::Config {

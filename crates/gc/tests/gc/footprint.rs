@@ -19,7 +19,7 @@ const BESIDE: usize = 3 * MIB;
 enum Load {
     /// Lists of the smallest objects: the most bitmaps.
     Small,
-    /// Arrays of some hundred KiB that come and go.
+    /// Arrays of a few hundred KiB that come and go.
     Large,
     /// Objects with finalizers, links and ephemerons each: the largest tables.
     Tables,
@@ -140,7 +140,7 @@ struct List {
 }
 
 impl List {
-    /// Takes a new object; false if there is none.
+    /// Takes a new object; false if it is null.
     fn push(&mut self, object: *mut u8) -> bool {
         if object.is_null() {
             return false;

@@ -173,8 +173,8 @@ fn kept_objects_stay_until_they_are_freed() {
     });
 }
 
-/// The heap has no finalizers and links: what a thread frees it has again when its run of that size ends, as
-/// a new object.
+/// The heap has no finalizers and links: a thread gets its freed object again, as a new one, when its run of
+/// that size ends.
 fn a_freed_object_is_had_again() {
     /// Bytes of a run at most.
     const RUN: usize = 4096;

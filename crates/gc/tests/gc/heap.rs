@@ -30,8 +30,7 @@ pub(crate) fn paged(frames: Option<u64>, body: impl FnOnce()) {
     assert!(pager.owns(gc::alloc(16)), "the heap was not on paged blocks");
 }
 
-/// Tests of these names, each in a process of its own: on paged blocks with `frames` bytes of frames, if `in`
-/// gives them.
+/// Tests of these names, one a process: on paged blocks with `frames` bytes of frames, if `in` gives them.
 macro_rules! rows {
     ($($(#[$about:meta])* $name:ident $(in $frames:expr)? => $body:expr;)*) => {
         $(

@@ -1,12 +1,16 @@
-//! The collector's own thread: it collects while every other one waits, gives way, and is there in a forked
-//! child, too.
+//! The collector's own thread: it collects while every other one waits, gives way, and runs in a forked
+//! child.
 
 use crate::heap::forked;
+use crate::nodes::{Node, check, layout, list};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use vellum_gc as gc;
 
 /// Pauses in idle time, counted by the hook.
 static IDLE: AtomicUsize = AtomicUsize::new(0);
+
+/// Nodes of a list that stays.
+const LONG: usize = 150_000;
 
 /// The kind of a pause in idle time.
 const KIND_IDLE: i32 = 2;
@@ -15,34 +19,9 @@ unsafe extern "C" fn count(kind: i32, _: u64, _: u64) {
     IDLE.fetch_add(usize::from(kind == KIND_IDLE), Ordering::Relaxed);
 }
 
-/// A list of `cells` cells of four words, each with its number.
-struct List {
-    head: *mut [usize; 4],
-    cells: usize,
-}
-
-impl List {
-    fn new(cells: usize) -> List {
-        let mut head = std::ptr::null_mut::<[usize; 4]>();
-        for number in 0..cells {
-            let cell = gc::alloc(32).cast::<[usize; 4]>();
-            // SAFETY: a new object of four words.
-            unsafe { cell.write([number, head.expose_provenance(), 0, 0]) };
-            head = cell;
-        }
-        List { head, cells }
-    }
-
-    fn check(&self) {
-        let (mut at, mut left) = (self.head, self.cells);
-        // SAFETY: null, or a cell that the list holds.
-        while let Some([number, next, ..]) = unsafe { at.as_ref() } {
-            left -= 1;
-            assert_eq!(*number, left);
-            at = std::ptr::with_exposed_provenance_mut(*next);
-        }
-        assert_eq!(left, 0);
-    }
+/// Makes a list that dies at once.
+fn work() {
+    check(list(layout(), 5000), 5000, &());
 }
 
 /// Allocates and waits until the collector's thread has made a pause. How much it takes depends on measured
@@ -50,19 +29,19 @@ impl List {
 fn work_until_idle() {
     let before = IDLE.load(Ordering::Relaxed);
     while IDLE.load(Ordering::Relaxed) == before {
-        List::new(10_000).check();
+        work();
         gc::blocking(|| std::thread::sleep(std::time::Duration::from_millis(1)));
     }
 }
 
 /// Allocates until there was a collection.
-fn work_until_collected(list: &List) {
+fn work_until_collected(head: *mut Node) {
     let before = gc::stats();
     while gc::stats().collections == before.collections {
-        List::new(10_000).check();
+        work();
         gc::blocking(std::thread::yield_now);
     }
-    list.check();
+    check(head, LONG, &());
 }
 
 #[test]
@@ -75,10 +54,10 @@ fn collects_while_everybody_waits() {
             return;
         }
         gc::on_pause(Some(count));
-        let list = List::new(300_000);
+        let head = list(layout(), LONG);
         gc::collect();
         work_until_idle();
-        list.check();
+        check(head, LONG, &());
         assert!(gc::stats().slices > 0);
 
         // Two threads that wait most of the time, and this one, which works: the end of each wait has the
@@ -87,15 +66,15 @@ fn collects_while_everybody_waits() {
         let waiting: Vec<_> = (0..2)
             .map(|_| {
                 std::thread::spawn(|| {
-                    let list = List::new(1000);
+                    let head = list(layout(), 1000);
                     while !OVER.load(Ordering::Acquire) {
                         gc::blocking(std::thread::yield_now);
-                        list.check();
+                        check(head, 1000, &());
                     }
                 })
             })
             .collect();
-        work_until_collected(&list);
+        work_until_collected(head);
         OVER.store(true, Ordering::Release);
         for thread in waiting {
             thread.join().expect("no thread fails");
@@ -104,7 +83,7 @@ fn collects_while_everybody_waits() {
         let status = forked(|| {
             assert!(gc::collect());
             work_until_idle();
-            list.check();
+            check(head, LONG, &());
         });
         assert_eq!(status, 0, "the child");
         gc::validate().expect("the heap's invariants hold");

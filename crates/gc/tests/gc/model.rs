@@ -1,5 +1,4 @@
-//! The random program of `program` under every plan and every way to collect, each in a process of its own: a
-//! table of heaps.
+//! The random program of `program` under every plan and every way to collect: a table of heaps.
 
 use crate::heap::FEW;
 use crate::program;
@@ -56,7 +55,7 @@ rows! {
         run(SLICED, 4);
         expect(|stats| stats.protected > 3 && stats.partial == 0 && stats.unsliced == 0);
     };
-    /// Nobody tells what is written: collections are made at one go, and counted as such.
+    /// Writes cannot be tracked: collections are made at one go, and counted as such.
     sliced_untold => {
         caps::drop(Caps::TRACK | Caps::PROTECT);
         run(SLICED, 4);
@@ -89,7 +88,8 @@ rows! {
         expect(|stats| stats.partial * 2 > stats.collections);
     };
     eager_sliced => _ = program::run_steps(strict(Config { eager: 1, ..SLICED }), 4, EAGER);
-    /// Mostly new objects only. The program says what it writes: nothing stands in the way of that.
+    /// Mostly new objects only. The program reports its writes, so that minor collections are always
+    /// possible.
     eager_appel => {
         moving_for(EAGER, strict(Config { eager: 1, tells_writes: true, ..APPEL }));
         expect(|stats| stats.partial * 2 > stats.collections && stats.unsliced == 0);

@@ -13,20 +13,21 @@ pub(crate) fn layout() -> &'static gc::Layout {
     gc::type_of(NODE, |_| 0b10).expect("a type")
 }
 
-/// A list of `count` nodes, the last number first.
-pub(crate) fn list(layout: &'static gc::Layout, count: usize) -> *mut Node {
-    let mut head = std::ptr::null_mut::<Node>();
-    for number in 0..count {
-        let node = gc::alloc_typed(layout).cast::<Node>();
-        assert!(!node.is_null(), "no memory for node {number}");
-        // SAFETY: a new object of a node's size.
-        unsafe { node.write([number, head.expose_provenance(), 1, 2, 3, 4, 5, !number]) };
-        head = node;
-    }
-    head
+/// A new node that leads to `next`.
+pub(crate) fn push(layout: &'static gc::Layout, next: *mut Node, number: usize) -> *mut Node {
+    let node = gc::alloc_typed(layout).cast::<Node>();
+    assert!(!node.is_null(), "no memory for node {number}: {:?}", gc::stats());
+    // SAFETY: a new object of a node's size.
+    unsafe { node.write([number, next.expose_provenance(), 1, 2, 3, 4, 5, !number]) };
+    node
 }
 
-/// Whether the list is whole.
+/// A list of `count` nodes, the last number first.
+pub(crate) fn list(layout: &'static gc::Layout, count: usize) -> *mut Node {
+    (0..count).fold(std::ptr::null_mut(), |head, number| push(layout, head, number))
+}
+
+/// Returns whether the list is whole.
 pub(crate) fn check(head: *mut Node, count: usize, what: &dyn std::fmt::Debug) {
     let (mut at, mut met) = (head, 0);
     // SAFETY: null, or a node that the list holds.

@@ -1,7 +1,8 @@
-//! Marking by several threads of what is large, wide, deep and long, while other threads hold objects, and in
-//! forked children.
+//! Marking by several threads of large, wide, deep and long structures, while other threads hold objects, and
+//! in forked children.
 
 use crate::heap::forked;
+use crate::words::{at, free, read, write};
 use std::collections::HashSet;
 use vellum_gc as gc;
 
@@ -96,17 +97,12 @@ fn several_threads_mark_what_one_would() {
 fn check(root: usize, wide: *mut usize, list: usize) {
     assert_eq!(check_tree(root, DEPTH, 1), (2 << DEPTH) - 1);
     let mut seen = HashSet::new();
-    let mut at = list;
+    let mut cell = list;
     for index in (0..100_000).rev() {
-        // SAFETY: the table and the list keep their objects.
-        unsafe {
-            let leaf = std::ptr::with_exposed_provenance::<[usize; 4]>(wide.add(index).read());
-            assert_eq!((*leaf)[2], index);
-            let [next, _, found, _] = std::ptr::with_exposed_provenance::<[usize; 4]>(at).read();
-            assert_eq!(found, index);
-            assert!(seen.insert(at));
-            at = next;
-        }
+        assert_eq!(read(at(read(wide.wrapping_add(index))).wrapping_add(2)), index);
+        assert_eq!(read(at(cell).wrapping_add(2)), index);
+        assert!(seen.insert(cell));
+        cell = read(at(cell));
     }
 }
 
@@ -124,26 +120,19 @@ fn what_lies_where_a_large_object_was_freed_stays() {
             gc::hold(true);
             let large: Vec<_> = (0..20).map(|_| gc::alloc_atomic(gc::BLOCK)).collect();
             for object in large {
-                // SAFETY: allocated above, and used by nobody.
-                unsafe { gc::free(object) }.expect("a live object");
+                free(object);
             }
             // Blocks for these are taken where the large objects were.
             let table = gc::alloc(LED_TO * 8).cast::<usize>();
             for index in 0..LED_TO {
                 let object = gc::alloc(64).cast::<usize>();
-                // SAFETY: a new object, and a word of the table.
-                unsafe {
-                    object.write(index);
-                    table.add(index).write(object.expose_provenance());
-                }
+                write(object, index);
+                write(table.wrapping_add(index), object.expose_provenance());
             }
             gc::hold(false);
             assert!(gc::collect());
             for index in 0..LED_TO {
-                // SAFETY: the table keeps its objects.
-                let found =
-                    unsafe { std::ptr::with_exposed_provenance::<usize>(table.add(index).read()).read() };
-                assert_eq!(found, index);
+                assert_eq!(read(at(read(table.wrapping_add(index)))), index);
             }
         }
     });

@@ -1,5 +1,4 @@
-//! Stacks that are scanned precisely: objects that frames lead to live and move; other words on a stack mean
-//! nothing.
+//! Precisely scanned stacks: objects that frames lead to live and move; other words on a stack do not count.
 
 use crate::words::{at, read, write};
 use vellum_gc as gc;
@@ -28,21 +27,16 @@ fn lists(thread: usize) -> usize {
         for number in 0..NODES {
             let new = gc::alloc_typed(layout).expose_provenance();
             write(at(new), first + number);
-            // SAFETY: the frame's words, which a collection may have changed.
-            unsafe {
-                write(at(new).wrapping_add(1), mine.read_volatile());
-                mine.write_volatile(new);
-            }
+            write(at(new).wrapping_add(1), read(mine));
+            write(mine, new);
             if number == NODES / 2 {
                 seen = new;
-                // SAFETY: the frame's words, which a collection may have changed.
-                unsafe { mine.add(1).write_volatile(new) };
+                write(mine.wrapping_add(1), new);
                 (0..2000).for_each(|_| _ = std::hint::black_box(gc::alloc_typed(layout)));
             }
             gc::safepoint();
         }
-        // SAFETY: the frame's words, which a collection may have changed.
-        let (mut node, middle) = unsafe { (mine.read_volatile(), mine.add(1).read_volatile()) };
+        let (mut node, middle) = (read(mine), read(mine.wrapping_add(1)));
         moved += usize::from(middle != seen);
         for number in (0..NODES).rev() {
             assert_eq!(read(at(node)), first + number, "thread {thread} round {round}");
@@ -50,11 +44,8 @@ fn lists(thread: usize) -> usize {
             node = read(at(node).wrapping_add(1));
         }
         assert_eq!(node, 0);
-        // SAFETY: the frame's words, which a collection may have changed.
-        unsafe {
-            mine.write_volatile(0);
-            mine.add(1).write_volatile(0);
-        }
+        write(mine, 0);
+        write(mine.wrapping_add(1), 0);
     }
     // SAFETY: linked above.
     unsafe { frame.pop() };
@@ -89,11 +80,7 @@ fn frames_hold_what_lives_and_nothing_else_does() {
         // What the collector's own functions have returned last is the one exception.
         std::hint::black_box(gc::alloc_typed(layout));
         assert!(gc::collect());
-        let is_null = {
-            let link = &raw const link;
-            // SAFETY: the collector writes it.
-            unsafe { link.read_volatile() }.is_null()
-        };
+        let is_null = read((&raw mut link).cast()) == 0;
         assert!(is_null, "the object at {lost:p} lives, although only the stack says so: {dead:?}");
 
         // What a function was given stays where it is, and what it returns.

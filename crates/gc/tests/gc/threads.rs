@@ -107,3 +107,45 @@ fn a_blocked_thread_holds_what_it_has(plan: gc::Plan) {
     thread.join().expect("the thread ends");
     assert_eq!(SEEN.load(Ordering::Acquire), 500_500);
 }
+
+/// Threads that stop at safepoints only: at allocations, and at calls of `safepoint`.
+const THREADS: usize = 3;
+const COLLECTIONS: usize = 200;
+
+#[test]
+fn threads_stop_where_they_say() {
+    vellum_skip::alone(|| {
+        gc::init(gc::Config { safepoints: true, poison: true, ..gc::Config::DEFAULT })
+            .expect("the heap starts");
+        static OVER: AtomicBool = AtomicBool::new(false);
+        static ROUNDS: AtomicUsize = AtomicUsize::new(0);
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                std::thread::spawn(move || {
+                    while !OVER.load(Ordering::Acquire) {
+                        let mut list = List(std::ptr::null_mut());
+                        (0..1000).for_each(|number| list.push(number));
+                        // No allocation: only this lets a collection pass.
+                        for _ in 0..1000 * thread {
+                            gc::safepoint();
+                        }
+                        assert_eq!(list.sum(), 499_500, "thread {thread}");
+                        ROUNDS.fetch_add(1, Ordering::Relaxed);
+                    }
+                })
+            })
+            .collect();
+        for _ in 0..COLLECTIONS {
+            assert!(gc::collect());
+            std::thread::yield_now();
+        }
+        while ROUNDS.load(Ordering::Relaxed) < THREADS {
+            gc::safepoint();
+            std::thread::yield_now();
+        }
+        OVER.store(true, Ordering::Release);
+        gc::blocking(|| threads.into_iter().for_each(|thread| thread.join().expect("no thread fails")));
+        gc::validate().expect("the heap's invariants hold");
+        assert!(gc::stats().collections >= COLLECTIONS as u64);
+    });
+}

@@ -11,7 +11,13 @@ pub(crate) fn read(place: *mut usize) -> usize {
     unsafe { place.read_volatile() }
 }
 
-/// Stores into a word of a live object, and tells the collector.
+/// The object at `pointer`, freed: its user has given it up.
+pub(crate) fn free(pointer: *mut u8) {
+    // SAFETY: tests free objects that they do not use any more.
+    unsafe { vellum_gc::free(pointer) }.expect("a live object");
+}
+
+/// Stores into a word of a live object, and reports the write to the collector.
 pub(crate) fn write(place: *mut usize, value: usize) {
     // SAFETY: a word of a live object.
     unsafe { vellum_gc::write(place, value) };

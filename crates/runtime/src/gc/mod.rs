@@ -42,8 +42,6 @@ fn sizing(config: &Config) -> Option<gc::Sizing> {
     (is_clean && sizing.check().is_ok()).then_some(sizing)
 }
 
-/// The plans, indexed by their numbers in the header.
-const PLANS: [gc::Plan; 3] = [gc::Plan::MarkSweep, gc::Plan::MostlyCopying, gc::Plan::Appel];
 /// The treatments of vacated regions, indexed by their numbers in the header.
 const AFTER_MAJOR: [gc::AfterMajor; 4] =
     [gc::AfterMajor::Stay, gc::AfterMajor::Drift, gc::AfterMajor::CopyBack, gc::AfterMajor::Reuse];
@@ -93,7 +91,7 @@ pub unsafe extern "C" fn vel_gc_init(settings: *const Config) -> c_int {
             known.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(settings.cast(), bytes);
             known.assume_init()
         };
-        let plan = usize::try_from(settings.plan).ok().and_then(|plan| PLANS.get(plan));
+        let plan = usize::try_from(settings.plan).ok().and_then(|plan| gc::Plan::ALL.get(plan));
         let is_served = settings.percent <= gc::Config::PERCENT_MAX
             && (settings.max_bytes == 0 || settings.max_bytes >= gc::Config::MAX_LEAST);
         let Some(&plan) = plan.filter(|_| is_served) else { return refuse(libc::EINVAL) };

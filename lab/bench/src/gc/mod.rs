@@ -2,7 +2,8 @@
 //!
 //! The other sections measure malloc; this section measures garbage collection. The programs are those of
 //! `vellum papers smith`, which measures the larger ones, built by the same [`Workshop`]. Each cell is one
-//! program. Its arms are the collectors: libgc and each of Vellum's plans, all of them twice for the controls.
+//! program. Its arms are the collectors: libgc and each of Vellum's plans, all of them twice for the
+//! controls.
 //!
 //! ```text
 //! Workshop ──▶ cells: short, trees, lists, whole heaps, slices, markers

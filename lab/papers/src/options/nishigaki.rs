@@ -7,7 +7,8 @@ use clap::{Args, ValueEnum};
 /// System").
 ///
 /// Prints each published table or figure beside ours, and reports for each whether Vellum's goal is met. The
-/// machine of the paper is simulated from seeds: all results are the same everywhere. Takes about two minutes.
+/// machine of the paper is simulated from seeds: all results are the same everywhere. Takes about two
+/// minutes.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Options {
     /// The options of all papers.

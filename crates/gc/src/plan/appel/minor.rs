@@ -12,36 +12,37 @@
 //! account  nothing old is written: survivors are old, so that written fields lead to old objects only
 //! ```
 //!
-//! The work is in proportion to the survivors, to the blocks that were allocated from, and to the roots. One
-//! step covers the whole old region: asking the account for written pages, a few nanoseconds a page.
+//! The work is in proportion to the survivors, to the blocks that were allocated from, and to the roots. Only
+//! one step covers the whole old region: reading the account of written pages, a few nanoseconds a page.
 //!
 //! # What is pinned
 //! A stack mostly pins the object that was made last, and not for long. If its block were promoted, each
-//! minor collection would leave a block with one dead object behind. So a block with few live objects that is
-//! pinned for the first time stays *new* once more.
+//! minor collection would leave a block with one dead object behind. A block with few live objects that is
+//! pinned for the first time therefore stays *new* once more.
 //!
 //! The next minor collection must scan the old fields that lead into such a block, written or not. They are
 //! remembered as they are met (*holders*, at most [`HOLDERS_MAX`](super::promote::HOLDERS_MAX)). If there are
 //! more, everything pinned is promoted. A block that an untyped object leads into is promoted.
 //!
 //! # Invariants
-//! * Nothing moves before the old untyped objects and the ambiguous roots are done.
+//! * No object moves before the old untyped objects and the ambiguous roots are done.
 //! * If the account fails on the way, every old object counts as written.
 
-use crate::event::Event;
 use crate::heap::Heap;
-use crate::mutator::thread::{self, Thread};
-use crate::plan::appel::Generations;
+use crate::plan::appel::Appel;
 use crate::plan::collection::{self, Reached, Traced};
+use crate::plan::contract::Plan;
 use crate::plan::evacuation::Evacuation;
 use crate::plan::pause::{Kind, Pause};
 use crate::plan::sweep::{drop_block, settle};
+use crate::process::hooks;
 use crate::sizing::policy::Found;
-use crate::space::block::{Block, Region};
+use crate::space::block::Region;
 use crate::space::heap_space::HeapSpace;
 use crate::space::size_class::{BLOCK, WORD};
 use crate::trace::mark::Marker;
-use crate::trace::{callbacks, loader};
+use crate::world::event::Event;
+use crate::world::thread::Thread;
 use crate::write_tracking::Which;
 use crate::write_tracking::rescan::Written;
 use vellum_sys::clock;
@@ -51,81 +52,66 @@ const RETAINED_PART: u32 = 8;
 
 /// Makes a minor collection, for `thread`, which is inside and holds the lock. False, and nothing was done,
 /// if memory for the lists is out.
-pub(crate) fn collect(heap: &mut Heap, thread: &'static Thread) -> bool {
-    loader::still(|| collect_with_libraries(heap, thread))
-}
-
-fn collect_with_libraries(heap: &mut Heap, thread: &'static Thread) -> bool {
+pub(super) fn collect(plan: &mut Appel, heap: &mut Heap, thread: &'static Thread) -> bool {
     if !collection::prepare(heap) {
         return false;
     }
     heap.tell(Event::Begin);
-    callbacks::tell_begin();
-    heap.plan_promotion();
+    hooks::tell_begin();
+    plan.plan_promotion(heap);
     let pause = Pause::begin();
     let found = collection::with_world_stopped(heap, thread, |heap| {
         let before = clock::now_ns();
-        heap.check_after("the program ran", Heap::validate);
-        heap.appel.is_minor = true;
+        heap.check_after("the program ran", |heap| (plan as &dyn Plan).validate(heap));
+        plan.is_minor = true;
         collection::retire(heap);
-        begin(heap);
-        heap.pin();
+        collection::begin_trace(heap, plan.old_count, Some(&plan.copies));
+        // Of old untyped objects only the written parts are scanned, below.
+        if plan.copies.any() && plan.has_fields(heap) {
+            plan.copies.pin(heap, plan.old_count);
+        }
         heap.tell(Event::MarkBegin);
-        let (rooted, marked) = trace(heap);
-        heap.check_after("tracing", Heap::check_traced);
+        let (rooted, marked) = trace(plan, heap);
+        heap.check_after("tracing", |heap| (plan as &dyn Plan).check_traced(heap));
         let met = heap.space.blocks.len();
-        heap.finish_copies();
-        let found = collection::told(heap, |heap| sweep(heap, met));
-        heap.take_for_unwritten();
-        heap.appel.is_minor = false;
+        plan.copies.finish(heap);
+        let found = collection::told(heap, |heap| sweep(plan, heap, met));
+        plan.take_for_unwritten(heap);
+        plan.is_minor = false;
         heap.stats.root_ns_total += rooted - before;
         heap.stats.mark_ns_total += marked - rooted;
         heap.stats.sweep_ns_total += clock::now_ns() - marked;
         found
     });
-    pause.end_as(heap, Kind::Minor);
+    pause.end(heap, Kind::Minor);
     heap.stats.partial += 1;
-    heap.appel.minors += 1;
-    collection::end_minor(&Generations, heap, found);
+    plan.minors += 1;
+    collection::end(plan, heap, found, None, false);
     true
 }
 
-/// New blocks begin to be emptied, but those that a stopped thread allocates from.
-fn begin(heap: &Heap) {
-    for &address in &heap.space.blocks[heap.appel.old_count..] {
-        // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-        let block = unsafe { &*(address as *const Block) };
-        block.begin_trace();
-        if heap.is_sparse(block) {
-            block.begin_evacuation();
-        }
-    }
-    for other in thread::known().filter(|other| !other.is_current()) {
-        other.keep_runs(heap.slots_in_use());
-    }
-}
-
-/// Marks every live new object, moving those that may move. Returns two times: when the roots were scanned,
+/// Marks every live new object, and moves the movable ones. Returns two times: when the roots were scanned,
 /// and when everything was.
-fn trace(heap: &mut Heap) -> (u64, u64) {
+fn trace(plan: &mut Appel, heap: &mut Heap) -> (u64, u64) {
     let Some(mut dirty) = heap.tracking.account.take() else {
         unreachable!("a minor collection without an account")
     };
-    let (has_untyped, has_typed) = (heap.appel.old_untyped > 0, heap.appel.old_typed > 0);
+    let (has_untyped, has_typed) = (plan.old_untyped > 0, plan.old_typed > 0);
     // New objects were in use a moment ago.
     let near = heap.stats.live_bytes <= heap.sizing.cache_bytes as u64;
-    let Heap { space, roots, stack, deaths, config, copies, appel, .. } = heap;
+    let Heap { space, roots, stack, deaths, config, .. } = heap;
     let HeapSpace { table, slots, descriptors, blocks, .. } = space;
     let precise_stacks = config.precise_stacks;
-    let reached = Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks };
-    let movement = Evacuation { space: table, slots, copies, descriptors };
+    let reached =
+        Reached { roots, deaths, blocks, slots_used: slots.len(), precise_stacks, world: &heap.shared.world };
+    let movement = Evacuation { space: table, slots, copies: &mut plan.copies, descriptors };
     let mut marker = Marker::new(table, *stack, config.only_starts, movement).when_near(near);
     if has_untyped {
         let untyped = Written { which: Which::OldUntyped, drains: false };
         untyped.look_through(&mut marker, &mut dirty, table, reached.blocks);
     }
     let rooted = reached.mark_roots(&mut marker);
-    for &at in appel.holders.iter() {
+    for &at in plan.holders.iter() {
         if table.block_of(at).is_some_and(|block| block.is_old() && block.extent.get() != 0) {
             // SAFETY: a word of an old block may be read and written, and was a field when it was noted.
             unsafe { marker.fields(at, at + WORD) };
@@ -142,18 +128,16 @@ fn trace(heap: &mut Heap) -> (u64, u64) {
     (rooted_ns, clock::now_ns())
 }
 
-/// Sorts the new blocks, which are those of the heap's list before the `met`th, by whether something in them
-/// is alive; behind them are those that copies went to.
-fn sweep(heap: &mut Heap, met: usize) -> Found {
-    let first = heap.appel.old_count;
-    let may_retain = !core::mem::take(&mut heap.copies.lost_holders);
-    let mut found = Found { live: heap.appel.old_live + heap.copied_last(), ..Found::default() };
+/// Sorts the new blocks by whether they have live objects. They lie before the `met`th of the heap's list;
+/// behind them are the targets of copies.
+fn sweep(plan: &mut Appel, heap: &mut Heap, met: usize) -> Found {
+    let first = plan.old_count;
+    let may_retain = !core::mem::take(&mut plan.copies.lost_holders);
+    let mut found = Found { live: plan.old_live + plan.copies.copied, ..Found::default() };
     found.bytes = heap.space.bytes + (heap.space.blocks.len() - met) * BLOCK;
     let mut to = first;
     for index in first..heap.space.blocks.len() {
-        let address = heap.space.blocks[index];
-        // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-        let block: &'static Block = unsafe { &*(address as *const Block) };
+        let block = heap.space.blocks[index];
         if block.extent.get() == 0 {
             heap.space.descriptors.put(block);
             continue;
@@ -177,30 +161,29 @@ fn sweep(heap: &mut Heap, met: usize) -> Found {
             }
             found.live += census.live as usize * block.size.get();
             if may_retain && census.live * RETAINED_PART <= block.count.get() {
-                let pushed = heap.appel.retained.push(address);
+                let pushed = plan.retained.push(block);
                 debug_assert!(pushed.is_ok(), "room was made before the world stopped");
                 continue;
             }
             if census.live < block.count.get() {
-                block.next.set(slot.roomy);
-                slot.roomy = block;
+                slot.put_roomy(block);
             }
         }
-        heap.appel.adopt(block);
-        heap.space.blocks[to] = address;
+        plan.adopt(block);
+        heap.space.blocks[to] = block;
         to += 1;
     }
     heap.space.blocks.truncate(to);
-    heap.appel.old_count = to;
-    for index in 0..heap.appel.retained.len() {
-        let pushed = heap.space.blocks.push(heap.appel.retained[index]);
+    plan.old_count = to;
+    for &block in plan.retained.iter() {
+        let pushed = heap.space.blocks.push(block);
         debug_assert!(pushed.is_ok(), "the list had them before");
     }
-    heap.appel.retained.truncate(0);
-    heap.appel.holders.swap(&mut heap.copies.holders);
-    heap.copies.holders.truncate(0);
+    plan.retained.truncate(0);
+    plan.holders.swap(&mut plan.copies.holders);
+    plan.copies.holders.truncate(0);
     if !may_retain {
-        heap.appel.holders.truncate(0);
+        plan.holders.truncate(0);
     }
     for slot in &mut heap.space.slots[..] {
         let (met, to_copy) = slot.learn_all();

@@ -1,4 +1,4 @@
-//! Where a minor collection copies to, and the fields that it remembers as their objects stay.
+//! The targets of a minor collection's copies, and the fields that it records as their objects stay.
 //!
 //! ```text
 //! room     by how many of each slot's young objects survived the last time (the world still runs)
@@ -7,78 +7,79 @@
 //! ```
 //!
 //! Pinned objects stay new for one more collection, and fields of old objects that lead there are
-//! *remembered*, [`HOLDERS_MAX`] at most: the next minor collection must scan them even if nobody writes to
-//! them. If there are more, all pinned objects are promoted (`minor`).
+//! *remembered*, [`HOLDERS_MAX`] at most. The next minor collection scans these, written or not. If there are
+//! more, all pinned objects are promoted (`minor`).
 //!
 //! # Invariants
 //! * Memory for remembered fields is there before the world stops.
 //! * A block whose holes are being filled is on no list.
 
 use crate::heap::Heap;
-use crate::plan::copies::Run;
-use crate::plan::evacuation::{Evacuation, SURPRISE};
-use crate::space::block::{Address, Block};
+use crate::plan::appel::Appel;
+use crate::plan::evacuation::{Copies, Evacuation, Run, SURPRISE};
+use crate::space::block::Address;
 use crate::space::size_class::{BLOCK, SLOTS_MAX};
 use crate::space::survivor_statistics::{ALL, STEPS, STEPS_ALL};
-use core::ptr::null;
 
-/// Fields that a minor collection remembers at most.
+/// The limit of remembered fields.
 pub(crate) const HOLDERS_MAX: usize = 4096;
 
-impl Heap {
+impl Appel {
     /// Gets room for the copies that a minor collection should make, by how many young objects survived the
     /// last time. The world still runs.
-    pub(crate) fn plan_promotion(&mut self) {
-        let what = self.what_to_copy();
+    pub(super) fn plan_promotion(&mut self, heap: &mut Heap) {
+        let what = heap.what_to_copy();
         self.copies.what = what;
         self.copies.step = 0;
-        self.copies.before = self.copies.bytes;
+        self.copies.copied = 0;
         self.copies.too_dear = false;
         let mut bytes = [0usize; SLOTS_MAX];
-        for &address in &self.space.blocks[self.appel.old_count..] {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block = unsafe { &*(address as *const Block) };
+        for &block in &heap.space.blocks[self.old_count..] {
             bytes[usize::from(block.slot.get())] += BLOCK;
         }
         let mut wanted = 0;
-        for (slot, &bytes) in self.space.slots.iter().zip(&bytes).skip(1) {
+        for (slot, &bytes) in heap.space.slots.iter().zip(&bytes).skip(1) {
             let moves = what.all || (slot.survival as usize) * STEPS < what.dense * ALL as usize;
             let bytes = if moves { bytes } else { 0 };
             let expected = bytes * slot.survival as usize / ALL as usize;
             // Each slot's last block is seldom full.
             wanted += if bytes == 0 { 0 } else { (expected + expected / SURPRISE).div_ceil(BLOCK) + 1 };
         }
-        let wanted = wanted.min(self.headroom_blocks());
-        let new = self.space.blocks.len() - self.appel.old_count;
+        let wanted = wanted.min(heap.headroom_blocks());
+        let new = heap.space.blocks.len() - self.old_count;
         let needed = 2 * HOLDERS_MAX + new;
-        let more = needed.saturating_sub(self.copies.holders.capacity() + self.appel.room_for_pinned());
-        let has_room = self.may_take(more * size_of::<Address>())
+        let more = needed.saturating_sub(self.copies.holders.capacity() + self.room_for_pinned());
+        let has_room = heap.may_take(more * size_of::<Address>())
             && self.copies.holders.reserve(HOLDERS_MAX).is_ok()
-            && self.appel.holders.reserve(HOLDERS_MAX).is_ok()
-            && self.appel.retained.reserve(new).is_ok();
-        if has_room && self.make_ready(wanted) {
+            && self.holders.reserve(HOLDERS_MAX).is_ok()
+            && self.retained.reserve(new).is_ok();
+        heap.plan_bytes.own = self.taken();
+        let beyond = self.blocks_to_return_to();
+        let used = has_room.then(|| self.copies.make_ready(heap, wanted, &self.left[..beyond])).flatten();
+        if let Some(used) = used {
+            self.forget_left(used);
             self.copies.step = if what.all { STEPS_ALL } else { what.dense };
             self.copies.fills = true;
         }
     }
+}
 
+impl Copies {
     /// Lets the next minor collection fill holes from where this one ended.
-    pub(crate) fn keep_holes(&mut self) {
-        for slot in 1..self.copies.runs.len() {
-            // SAFETY: null, or a descriptor, which is never unmapped.
-            let Some(block) = (unsafe { self.copies.runs[slot].block.as_ref() }) else { continue };
+    pub(in crate::plan) fn keep_holes(&self, heap: &mut Heap) {
+        for slot in 1..self.runs.len() {
+            let Some(block) = self.runs[slot].block else { continue };
             let count = block.allocated_count();
             block.survivors.set(count as u16);
             if count < block.count.get() {
-                block.next.set(self.space.slots[slot].roomy);
-                self.space.slots[slot].roomy = block;
+                heap.space.slots[slot].put_roomy(block);
             }
         }
     }
 }
 
 impl Evacuation<'_> {
-    /// Remembers the field at `at`, whose object stays where it is, if the collection is a minor one and the
+    /// Records the field at `at`, whose object stays where it is, if the collection is a minor one and the
     /// field is an object's.
     pub(crate) fn remember(&mut self, at: usize) {
         if self.copies.fills && self.space.block_of(at).is_some() {
@@ -90,27 +91,25 @@ impl Evacuation<'_> {
     /// The next hole in the slot's old blocks.
     pub(crate) fn next_hole(&mut self, slot: usize) -> bool {
         let run = &mut self.copies.runs[slot];
-        // SAFETY: null, or a descriptor, which is never unmapped.
-        let mut at = unsafe { run.block.as_ref() };
+        let mut at = run.block;
         let mut from = at.map_or(0, |block| block.index_at(run.end - block.base.get()).0);
         loop {
             let Some(block) = at.filter(|block| block.is_old()) else {
-                // SAFETY: null, or a descriptor, which is never unmapped.
-                let Some(block) = (unsafe { self.slots[slot].roomy.as_ref() }) else { return false };
+                let Some(block) = self.slots[slot].roomy else { return false };
                 self.slots[slot].roomy = block.next.get();
-                block.next.set(null());
+                block.next.set(None);
                 block.begin_filling();
                 (at, from) = (Some(block), 0);
                 continue;
             };
             if let Some((start, end)) = block.find_run(from) {
                 let size = block.size.get();
-                let base = block.base.get();
-                *run = Run { next: base + start as usize * size, end: base + end as usize * size, block };
+                let at = |index: u32| block.base.get() + index as usize * size;
+                *run = Run { next: at(start), end: at(end), block: Some(block) };
                 return true;
             }
             block.survivors.set(block.allocated_count() as u16);
-            (at, run.block) = (None, null());
+            (at, run.block) = (None, None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Vacated blocks: what becomes of them after a major collection.
+//! Vacated blocks: their use after a major collection.
 //!
 //! ```text
 //!                cold end: copies                             warm end: new objects
@@ -9,8 +9,8 @@
 //!
 //! *Stay* vacates sparse blocks only, and *reuse* all. Both put the free region where the old one was a
 //! moment ago: its pages are resident. *Drift* leaves those pages to be replaced, and copies to memory that
-//! was never used or was left longest ago. So the heap goes through a span of [`SPAN`] times its old region
-//! (the source's went through a sparse address space of 4 GiB; here there must be a limit). Under a maximum
+//! was never used or was left longest ago. The heap thus goes through a span of [`SPAN`] times its old
+//! region. The source's went through a sparse address space of 4 GiB; here a limit is needed. Under a maximum
 //! (`max_bytes`) nothing is left behind.
 //!
 //! Source: Cooper, Nettles and Subramanian 1992, sections 2 (copying back), 3 (drift) and 6 ("if we had
@@ -18,8 +18,8 @@
 
 use crate::config::{AfterMajor, Config};
 use crate::heap::Heap;
-use crate::plan::copies::Copying;
-use crate::space::block_source;
+use crate::plan::appel::Appel;
+use crate::plan::evacuation::Copying;
 use crate::space::size_class::BLOCK;
 use crate::space::survivor_statistics::{STEP_DENSE, STEP_FULL};
 
@@ -27,24 +27,6 @@ use crate::space::survivor_statistics::{STEP_DENSE, STEP_FULL};
 const SPAN: usize = 4;
 
 impl Heap {
-    /// Puts the vacated blocks, which are the pool's from `first` on, where they belong. The world stands
-    /// still: room was made before.
-    pub(crate) fn place_vacated(&mut self, first: usize) {
-        self.space.pool[first..].sort_unstable();
-        self.release_vacated(first);
-        match self.after_major() {
-            AfterMajor::Reuse | AfterMajor::Stay => self.space.pool[first..].reverse(),
-            AfterMajor::CopyBack => self.space.pool.sort_unstable(),
-            AfterMajor::Drift => {
-                for index in first..self.space.pool.len() {
-                    let pushed = self.appel.left.push(self.space.pool[index]);
-                    debug_assert!(pushed.is_ok(), "room was made before the world stopped");
-                }
-                self.space.pool.truncate(first);
-            }
-        }
-    }
-
     /// Stops tracking writes to the blocks of the pool from `first` on, which are sorted by address: writing
     /// there costs no faults then.
     fn release_vacated(&mut self, first: usize) {
@@ -61,15 +43,15 @@ impl Heap {
         }
     }
 
-    /// Whether dense blocks stay where they are. Not under a limit: a block that stays by a wrong prediction
-    /// would leave no room for copies there.
-    pub(crate) fn stays(&self) -> bool {
+    /// Returns whether dense blocks stay where they are. Not under a limit: a block that stays by a wrong
+    /// prediction would leave no room for copies there.
+    pub(super) fn stays(&self) -> bool {
         let Config { after_major, limit_bytes, max_bytes, .. } = self.config;
         (after_major, limit_bytes, max_bytes) == (AfterMajor::Stay, usize::MAX, usize::MAX)
     }
 
-    /// What to copy: everything, or only sparse blocks if dense ones stay.
-    pub(crate) fn what_to_copy(&self) -> Copying {
+    /// The objects to copy: all, or only sparse blocks if dense ones stay.
+    pub(super) fn what_to_copy(&self) -> Copying {
         let stays = self.stays();
         Copying {
             all: self.config.restless || !stays,
@@ -87,41 +69,63 @@ impl Heap {
         }
     }
 
-    /// Makes room for the blocks that a major collection will vacate; false if memory for the list is out.
-    pub(crate) fn prepare_vacated(&mut self) -> bool {
-        self.config.after_major != AfterMajor::Drift
-            || self.appel.left.reserve(self.space.blocks.len()).is_ok()
-    }
-
-    /// Whether a major collection is to be followed by a second pass that copies back.
-    pub(crate) fn copies_back(&self) -> bool {
+    /// Returns whether a major collection is to be followed by a second pass that copies back.
+    pub(super) fn copies_back(&self) -> bool {
         self.config.after_major == AfterMajor::CopyBack
     }
+}
 
-    /// How many of the blocks left behind lie beyond the span; they are the oldest.
-    pub(crate) fn blocks_to_return_to(&self) -> usize {
-        self.appel.left.len().saturating_sub(SPAN * self.appel.old_count)
+impl Appel {
+    /// Puts the vacated blocks, which are the pool's from `first` on, where they belong. The world stands
+    /// still: room was made before.
+    pub(super) fn place_vacated(&mut self, heap: &mut Heap, first: usize) {
+        heap.space.pool[first..].sort_unstable();
+        heap.release_vacated(first);
+        match heap.after_major() {
+            AfterMajor::Reuse | AfterMajor::Stay => heap.space.pool[first..].reverse(),
+            AfterMajor::CopyBack => heap.space.pool.sort_unstable(),
+            AfterMajor::Drift => {
+                for index in first..heap.space.pool.len() {
+                    let pushed = self.left.push(heap.space.pool[index]);
+                    debug_assert!(pushed.is_ok(), "room was made before the world stopped");
+                }
+                heap.space.pool.truncate(first);
+            }
+        }
+    }
+
+    /// Makes room for the blocks that a major collection will vacate; false if memory for the list is out.
+    pub(super) fn prepare_vacated(&mut self, heap: &mut Heap) -> bool {
+        let is_ready = heap.config.after_major != AfterMajor::Drift
+            || self.left.reserve(heap.space.blocks.len()).is_ok();
+        heap.plan_bytes.own = self.taken();
+        is_ready
+    }
+
+    /// The number of blocks left behind that lie beyond the span; they are the oldest.
+    pub(super) fn blocks_to_return_to(&self) -> usize {
+        self.left.len().saturating_sub(SPAN * self.old_count)
     }
 
     /// Drops the first `count` of the blocks left behind: they are in use again.
-    pub(crate) fn forget_left(&mut self, count: usize) {
-        self.appel.left.copy_within(count.., 0);
-        let left = self.appel.left.len() - count;
-        self.appel.left.truncate(left);
-        self.appel.left_told = self.appel.left_told.saturating_sub(count);
+    pub(super) fn forget_left(&mut self, count: usize) {
+        self.left.copy_within(count.., 0);
+        let left = self.left.len() - count;
+        self.left.truncate(left);
+        self.left_told = self.left_told.saturating_sub(count);
     }
 
-    /// Gives back the blocks left behind that lie beyond the span, and reports those that were left last as
+    /// Gives back the blocks left behind that lie beyond the span, and reports the newly left ones as
     /// unneeded (section 4.1 of the source). Not while the world is stopped.
-    pub(crate) fn tell_left(&mut self) {
+    pub(super) fn report_left(&mut self, heap: &Heap) {
         let beyond = self.blocks_to_return_to();
-        for &unit in &self.appel.left[..beyond] {
+        for &unit in &self.left[..beyond] {
             // These were reported as unneeded: that is taken back first.
-            block_source::occupy(unit);
-            block_source::give_back(unit);
+            heap.space.source.occupy(unit);
+            heap.space.source.give_back(unit);
         }
         self.forget_left(beyond);
-        block_source::leave(&self.appel.left[self.appel.left_told..]);
-        self.appel.left_told = self.appel.left.len();
+        heap.space.source.leave(&self.left[self.left_told..]);
+        self.left_told = self.left.len();
     }
 }

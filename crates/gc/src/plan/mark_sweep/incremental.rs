@@ -9,166 +9,169 @@
 //! finish  world stopped: roots and written parts once more, trace, links, sweep
 //! ```
 //!
-//! The program may change the heap between slices: it may hide an object behind one that was already scanned.
-//! So every written part is scanned again, until no marked object was written since its scan. That is certain
-//! only while the world stands still, but by then little is left (Boehm, Demers and Shenker 1991).
+//! The program may change the heap between slices: it may hide an object behind an object that was already
+//! scanned. Every written part is therefore scanned again, until no marked object was written since its scan.
+//! Only a stop of the world makes this certain, but by then little is left (Boehm, Demers and Shenker 1991).
 //!
-//! New objects are unmarked (*white*): those that die before the end are free at the end, and those that live
-//! are found by the passes.
+//! New objects are unmarked (*white*): dead ones are free at the end, and the passes find the live ones.
 //!
 //! # Invariants
 //! * The heap's lock is held and the world stands still in every slice; no thread is inside then.
-//! * Between slices, objects to be scanned are on the mark stack. None of them is unmapped before the end:
-//!   large objects that are freed wait.
+//! * Between slices, objects to be scanned are on the mark stack. No such object is unmapped before the end:
+//!   freed large objects wait.
 //! * A block that comes to the heap during a cycle has its free objects marked, as [`Block::begin_trace`]
 //!   leaves those of the others.
 //! * A cycle that cannot go on (no memory for lists, a forked child) is dropped: its marks mean nothing then.
 //! * While writes are tracked, new objects are unmarked, whether a cycle is under way or not.
 //!
-//! Source: Bates asks of a collector for slices that are bounded, driven by allocation and by idleness, and
-//! that yield at once (section "Improving the Results"). There a slice is 50 blocks of copying; here it is a
-//! time.
+//! Source: Bates requires slices that are bounded, driven by allocation and by idleness, and that yield at
+//! once (section "Improving the Results"). There a slice is 50 blocks of copying; here it is a time.
 
 use crate::death::explicit_free;
-use crate::event::Event;
 use crate::heap::Heap;
-use crate::mutator::budget::Budget;
-use crate::mutator::thread::{self, Thread};
 use crate::plan::collection::{self, with_world_stopped};
+use crate::plan::contract::{Plan, Progress};
 use crate::plan::mark_sweep::MarkSweep;
-use crate::plan::mark_sweep::cycle::{Cycle, Phase, Progress};
-use crate::plan::mark_sweep::partial::untrack;
-use crate::plan::pause::Pause;
+use crate::plan::pause::{Kind, Pause};
 use crate::plan::sweep::sweep;
+use crate::process::hooks;
 use crate::space::block::Block;
 use crate::space::heap_space::HeapSpace;
 use crate::space::size_class::BLOCK;
 use crate::trace::mark::{Marker, Paused};
 use crate::trace::movement::InPlace;
 use crate::trace::root_statistics::Rooted;
-use crate::trace::{callbacks, loader};
+use crate::world::budget::Budget;
+use crate::world::event::Event;
+use crate::world::thread::Thread;
 use crate::write_tracking::rescan::Written;
 use crate::write_tracking::{Dirty, EXPECT_MAX, Look, Which};
-use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The part of the allocation budget that is used while a cycle is under way, at most: a quarter.
 const CYCLE_PART: usize = 4;
-/// Bytes that are allocated between two slices, unless a quarter of the budget is less than that for all of
-/// them. A program takes some hundred microseconds for these bytes: so slices do not follow each other at
-/// once, and a cycle begins as late as can be.
+/// Bytes that are allocated between two slices, if all slices of a cycle fit a quarter of the budget. A
+/// program takes a few hundred microseconds for these bytes. Slices do not follow each other at once, and a
+/// cycle begins as late as possible.
 const QUANTUM: usize = 256 << 10;
 /// The part of the allocation budget by which a cycle may overrun it.
-const OVERRUN_PART: usize = 4;
-/// Slices beyond those that marking needs: passes and the end.
+pub(super) const OVERRUN_PART: usize = 4;
+/// Slices besides marking: passes and the end.
 const SLICES_MORE: u64 = 4;
 
-/// Whether new objects must be unmarked: a cycle is on, or marks stay. Changes while the heap's lock is held;
-/// read inside.
-static ON: AtomicBool = AtomicBool::new(false);
+/// Passes before the end, at most.
+const PASSES_MAX: u32 = 4;
+/// Written bytes found by a pass from which another pass is made. A further pass needs a pass that found less
+/// than three quarters of the bytes of the one before: a program may write faster than its writes can be
+/// scanned. The slices of such a pass follow each other at once, to leave the program little time to write.
+const WRITTEN_MANY: usize = 256 << 10;
 
-/// See [`ON`]. A thread that does not see it yet allocates before the world first stands still in the cycle
-/// that has set it.
-#[inline]
-pub(crate) fn is_white() -> bool {
-    ON.load(Ordering::Relaxed)
+/// The stage that a cycle has reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Write tracking is being armed, from this address on. Nothing is marked yet.
+    Arm(usize),
+    /// All writes are tracked.
+    Start,
+    Mark,
+    /// Scanning the written parts of the heap, from this address on.
+    Pass(usize),
+    /// All but the last stop is done.
+    Ready,
 }
 
-impl Heap {
-    /// Whether a cycle should begin or go on, by the bytes allocated.
+/// A collection that is under way.
+pub(crate) struct Cycle {
+    pub left: Paused,
+    pub dirty: Dirty,
+    pub phase: Phase,
+    /// Old marks stay.
+    pub is_partial: bool,
+    pub passes: u32,
+    /// Bytes found written in the last pass, or in this one so far, and in the one before.
+    pub written: usize,
+    pub written_before: usize,
+    /// Pages that the program has written since the last cycle, each at the cost of a fault.
+    pub faults: usize,
+    /// Bytes allocated at which the next slice is due.
+    pub due: usize,
+    /// Bytes allocated between slices.
+    pub quantum: usize,
+    pub spent_ns: u64,
+}
+
+impl Cycle {
+    /// Returns whether the end would take long for the written bytes, and another pass would find less.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.passes > 0
+            && self.passes < PASSES_MAX
+            && self.written > WRITTEN_MANY
+            && (self.passes == 1 || self.written < self.written_before / 4 * 3)
+    }
+}
+
+impl MarkSweep {
+    /// Returns whether a cycle should begin or go on, by the bytes allocated.
     #[inline]
-    pub(crate) fn is_slice_due(&self) -> bool {
-        if self.config.slice_ns == 0 || self.held != 0 {
+    pub(super) fn is_slice_due(&self, heap: &Heap) -> bool {
+        if heap.config.slice_ns == 0 || heap.held != 0 {
             return false;
         }
-        let is_due = match &self.incremental.cycle {
-            Some(cycle) => self.sizing.used >= cycle.due,
-            None if self.tracking.is_leaving => false,
+        let is_due = match &self.cycle {
+            Some(cycle) => heap.sizing.used >= cycle.due,
+            None if heap.tracking.is_leaving => false,
             None => {
-                self.is_worth_slicing()
-                    && self.sizing.used >= self.sizing.room - self.lead(self.slices_expected())
+                self.is_worth_slicing(heap)
+                    && heap.sizing.used >= heap.sizing.room - lead(heap, self.slices_expected(heap))
             }
         };
-        is_due && self.is_welcome()
+        is_due && heap.is_welcome()
     }
 
-    /// Whether a collection at one go would take longer than a slice, and slices can be had.
-    fn is_worth_slicing(&self) -> bool {
-        self.may_slice() && self.whole_ns_expected() > self.config.slice_ns
+    /// Returns whether a collection at one go would take longer than a slice, and slices can be had.
+    fn is_worth_slicing(&self, heap: &Heap) -> bool {
+        self.may_slice(heap) && self.whole_ns_expected(heap) > heap.config.slice_ns
     }
 
-    /// Whether slices can be had. Not where callbacks name what objects refer to: they may read memory whose
-    /// writes are not tracked.
-    pub(crate) fn may_slice(&self) -> bool {
-        self.config.plan.constraints().slices
-            && !self.has_procedures
-            && !self.incremental.slicing_failed
-            && Dirty::is_available()
-    }
-
-    /// Whether a collection is about to be made at one go, although slices are asked for, as writes cannot be
-    /// tracked.
-    pub(crate) fn wants_slices_in_vain(&self) -> bool {
-        self.config.slice_ns != 0
-            && (self.incremental.slicing_failed || self.has_procedures || !Dirty::is_available())
-    }
-
-    /// Whether all that is left to do is the end, which is made at one go.
-    pub(crate) fn is_cycle_ready(&self) -> bool {
-        self.incremental.cycle.as_ref().is_some_and(|cycle| cycle.phase == Phase::Ready)
+    /// Returns whether slices can be had. Not where callbacks name what objects refer to: they may read
+    /// memory whose writes are not tracked.
+    pub(crate) fn may_slice(&self, heap: &Heap) -> bool {
+        !heap.has_procedures && !self.slicing_failed && Dirty::is_available()
     }
 
     /// Expected nanoseconds of a whole collection, tracing and sweep, by the last one.
-    pub(super) fn whole_ns_expected(&self) -> u64 {
-        (self.space.bytes as u64 >> 10) * self.incremental.ns_a_kib
+    pub(super) fn whole_ns_expected(&self, heap: &Heap) -> u64 {
+        (heap.space.bytes as u64 >> 10) * self.ns_a_kib
     }
 
     /// Slices that the next cycle will take.
-    fn slices_expected(&self) -> u64 {
-        let whole_ns = self.whole_ns_expected();
-        let is_partial = self.incremental.sticky.is_partial_next(self.stats.live_bytes as usize);
-        let ns = if is_partial { self.incremental.sticky.partial_ns(whole_ns) } else { whole_ns };
-        ns / self.config.slice_ns.max(1) + SLICES_MORE
+    fn slices_expected(&self, heap: &Heap) -> u64 {
+        let whole_ns = self.whole_ns_expected(heap);
+        let is_partial = self.sticky.is_partial_next(heap.stats.live_bytes as usize);
+        let ns = if is_partial { self.sticky.partial_ns(whole_ns) } else { whole_ns };
+        ns / heap.config.slice_ns.max(1) + SLICES_MORE
     }
 
-    /// Bytes to be allocated during a cycle of `slices` slices.
-    fn lead(&self, slices: u64) -> usize {
-        (slices as usize).saturating_mul(QUANTUM).min(self.sizing.room / CYCLE_PART)
-    }
-
-    /// Bytes to hand out before the world must stop for a whole collection.
-    #[inline]
-    pub(crate) fn room_now(&self) -> usize {
-        if self.incremental.cycle.is_some() {
-            self.sizing.room + self.sizing.room / OVERRUN_PART
-        } else {
-            self.sizing.room
-        }
-    }
-
-    /// A new account of writes, if that can be had.
-    fn new_account(&self) -> Option<Dirty> {
-        let mut dirty = Dirty::begin(&self.space.table)?;
-        if self.config.paranoid {
-            dirty.check(&self.space.table);
-        }
-        Some(dirty)
+    /// The expected nanoseconds of the cycle's end if that is the next step; else 0.
+    pub(crate) fn end_ns_expected(&self) -> u64 {
+        let is_ready = self.cycle.as_ref().is_some_and(|cycle| cycle.phase == Phase::Ready);
+        if is_ready { self.end_ns } else { 0 }
     }
 
     /// The account of writes, if there is one.
-    fn account(&mut self) -> Option<&mut Dirty> {
-        self.incremental.cycle.as_mut().map(|cycle| &mut cycle.dirty).or(self.tracking.account.as_mut())
+    pub(super) fn account<'a>(&'a mut self, heap: &'a mut Heap) -> Option<&'a mut Dirty> {
+        self.cycle.as_mut().map(|cycle| &mut cycle.dirty).or(heap.tracking.account.as_mut())
     }
 
     /// A block or large object came to the heap.
-    pub(crate) fn block_came(&mut self, block: &Block) {
+    pub(super) fn enter(&mut self, heap: &mut Heap, block: &Block) {
         let (start, end) = (block.base.get(), block.base.get() + block.extent.get());
         let is_small = block.slot.get() != 0;
         let ahead = match is_small {
-            _ if self.tracks_by_block() => None,
-            true => Some(self.pool_beside(start, end)),
+            _ if heap.tracks_by_block() => None,
+            true => Some(pool_beside(heap, start, end)),
             false => Some((start, end)),
         };
-        if let Some(dirty) = self.account() {
+        if let Some(dirty) = self.account(heap) {
             dirty.enter(start, end, ahead);
             if is_small {
                 block.begin_trace();
@@ -176,154 +179,142 @@ impl Heap {
         }
     }
 
-    /// A thread is to allocate from a block that was there before; `next` leads to the next one with room.
-    pub(crate) fn block_goes_out(&mut self, block: &Block) {
-        let by_block = self.tracks_by_block();
-        let Some(dirty) = self.account().filter(|_| !by_block || block.is_tracked()) else { return };
-        let (start, mut end) = (block.base.get(), block.base.get() + block.extent.get());
-        let (own, mut next) = ((start, end), block.next.get());
-        // SAFETY: null, or a descriptor, which is never unmapped.
-        while let Some(beside) = unsafe { next.as_ref() }.filter(|next| next.base.get() == end) {
-            if end - start >= EXPECT_MAX {
-                break;
+    /// Drops a cycle that is on: the next collection starts from the beginning. The account of writes goes
+    /// on, if it can.
+    pub(super) fn abandon(&mut self, heap: &mut Heap) {
+        self.sticky.forget();
+        if let Some(cycle) = self.cycle.take() {
+            heap.tell(Event::End);
+            for &block in heap.space.blocks.iter() {
+                block.overflowed.set(false);
             }
-            end += beside.extent.get();
-            next = beside.next.get();
-            if by_block {
-                untrack(beside);
-            }
+            heap.tracking.account = Some(cycle.dirty);
         }
-        if by_block {
-            untrack(block);
-            dirty.expect(start, end, (start, end));
-        } else {
-            dirty.expect(own.0, own.1, (start, end));
+        if heap.tracking.account.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
+            self.end_account(heap);
         }
     }
 
-    /// The free blocks that will be taken next and lie beside the addresses from `start` up to `end`, and
-    /// these.
-    fn pool_beside(&self, mut start: usize, mut end: usize) -> (usize, usize) {
-        for &unit in self.space.pool.iter().rev() {
-            if end - start >= EXPECT_MAX {
-                break;
-            }
-            if unit == end {
-                end += BLOCK;
-            } else if unit + BLOCK == start {
-                start = unit;
-            } else {
-                break;
-            }
-        }
-        (start, end)
+    /// A whole collection took `spent_ns`.
+    fn took(&mut self, heap: &Heap, spent_ns: u64) {
+        self.ns_a_kib = spent_ns / (heap.sizing.reached as u64 >> 10).max(1);
     }
 
-    pub(super) fn mark_roots(&self, marker: &mut Marker<'_, InPlace>) -> Rooted {
-        let Heap { space, roots, deaths, .. } = self;
-        deaths.kept.mark(marker, &space.blocks);
-        collection::mark_roots(marker, roots, deaths, space.slots.len(), false)
-    }
-
-    /// Drops a cycle that is on: the next collection begins anew. The account of writes goes on, if it can.
-    pub(crate) fn drop_cycle(&mut self) {
-        self.incremental.sticky.forget();
-        if let Some(cycle) = self.incremental.cycle.take() {
-            self.tell(Event::End);
-            for &block in self.space.blocks.iter() {
-                // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-                unsafe { (*(block as *const Block)).overflowed.set(false) };
-            }
-            self.tracking.account = Some(cycle.dirty);
-        }
-        if self.tracking.account.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
-            self.end_account();
-        }
-    }
-
-    /// Ends the account of writes. No cycle is on.
-    pub(crate) fn end_account(&mut self) {
-        self.incremental.sticky.forget();
-        self.tracking.account = None;
-        self.tracking.is_leaving = false;
-        ON.store(false, Ordering::Relaxed);
+    /// The kind of a slice.
+    fn pause_kind(&self) -> Kind {
+        if self.is_idle { Kind::Idle } else { Kind::Major }
     }
 
     /// A collection at one go has ended, with every object's mark as it should be; it took `spent_ns`.
-    pub(crate) fn whole_ended(&mut self, spent_ns: u64) {
-        if self.tracking.account.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
-            self.end_account();
+    pub(super) fn whole_ended(&mut self, heap: &mut Heap, spent_ns: u64) {
+        self.took(heap, spent_ns);
+        if heap.tracking.account.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
+            self.end_account(heap);
         }
-        self.incremental.sticky.whole_ended(spent_ns, self.stats.live_bytes as usize, self.sizing.room);
-        if self.tracking.account.is_none() || self.tracking.is_leaving {
+        self.sticky.whole_ended(spent_ns, heap.stats.live_bytes as usize, heap.sizing.room);
+        if heap.tracking.account.is_none() || heap.tracking.is_leaving {
             return;
         }
-        if self.is_worth_slicing() || self.is_worth_tracking() {
-            self.incremental.sticky.know();
+        if self.is_worth_slicing(heap) || self.is_worth_tracking(heap) {
+            self.sticky.know();
         } else {
-            self.tracking.is_leaving = true;
+            heap.tracking.is_leaving = true;
         }
     }
 }
 
-/// New objects are to be unmarked from now on. The world stands still.
-pub(super) fn turn_white() {
-    ON.store(true, Ordering::Relaxed);
+/// Bytes to be allocated during a cycle of `slices` slices.
+fn lead(heap: &Heap, slices: u64) -> usize {
+    (slices as usize).saturating_mul(QUANTUM).min(heap.sizing.room / CYCLE_PART)
 }
 
-/// Begins a cycle or goes on with it, for `thread`, which is inside and holds the lock. One that begins is
-/// whole if `whole` says so.
-pub(crate) fn step(heap: &mut Heap, thread: &'static Thread, budget: Budget, whole: bool) -> Progress {
-    loader::still(|| step_with_libraries(heap, thread, budget, whole))
+/// A new account of writes, if that can be had.
+fn new_account(heap: &mut Heap) -> Option<Dirty> {
+    let mut dirty = Dirty::begin(&heap.space.table)?;
+    if heap.config.paranoid {
+        dirty.check(&heap.space.table, &mut heap.tracking.sums);
+    }
+    Some(dirty)
 }
 
-fn step_with_libraries(heap: &mut Heap, thread: &'static Thread, budget: Budget, whole: bool) -> Progress {
+/// The free blocks that will be taken next and lie beside the addresses from `start` up to `end`, and these.
+fn pool_beside(heap: &Heap, mut start: usize, mut end: usize) -> (usize, usize) {
+    for &unit in heap.space.pool.iter().rev() {
+        if end - start >= EXPECT_MAX {
+            break;
+        }
+        if unit == end {
+            end += BLOCK;
+        } else if unit + BLOCK == start {
+            start = unit;
+        } else {
+            break;
+        }
+    }
+    (start, end)
+}
+
+pub(super) fn mark_roots(heap: &Heap, marker: &mut Marker<'_, InPlace>) -> Rooted {
+    let Heap { space, roots, deaths, .. } = heap;
+    deaths.kept.mark(marker, &space.blocks);
+    collection::mark_roots(marker, roots, deaths, space.slots.len(), false, &heap.shared.world)
+}
+
+/// Begins a cycle or goes on with it, for `thread`, which is inside and holds the lock. `whole`: a cycle that
+/// begins is a whole one.
+pub(crate) fn step(
+    plan: &mut MarkSweep,
+    heap: &mut Heap,
+    thread: &'static Thread,
+    budget: Budget,
+    whole: bool,
+) -> Progress {
     // Before the world is stopped: the loader's lock may be held by anybody.
     if heap.roots.refresh().is_err() {
-        heap.drop_cycle();
+        plan.abandon(heap);
         return Progress::Nothing;
     }
-    match heap.incremental.cycle.as_ref().map(|cycle| cycle.phase) {
+    match plan.cycle.as_ref().map(|cycle| cycle.phase) {
         None => {
-            begin(heap, whole);
-            slice(heap, thread, budget)
+            begin(plan, heap, whole);
+            slice(plan, heap, thread, budget)
         }
-        Some(Phase::Ready) => finish(heap, thread),
-        Some(_) => slice(heap, thread, budget),
+        Some(Phase::Ready) => finish(plan, heap, thread),
+        Some(_) => slice(plan, heap, thread, budget),
     }
 }
 
-/// Ends the tracking of writes step by step, for as long as `budget` says.
-pub(crate) fn let_go(heap: &mut Heap, mut budget: Budget) {
+/// Ends the tracking of writes step by step, within `budget`.
+pub(super) fn let_go(plan: &mut MarkSweep, heap: &mut Heap, mut budget: Budget) {
     let pause = Pause::begin();
     while let Some(dirty) = &mut heap.tracking.account {
         if !dirty.let_go() {
-            heap.end_account();
+            plan.end_account(heap);
         }
         if !budget.look() {
             break;
         }
     }
-    pause.end(heap);
+    pause.end(heap, Kind::Major);
 }
 
-fn begin(heap: &mut Heap, whole: bool) {
+fn begin(plan: &mut MarkSweep, heap: &mut Heap, whole: bool) {
     if heap.tracking.is_leaving || heap.tracking.account.as_ref().is_some_and(|dirty| !dirty.can_go_on()) {
         // Two accounts cannot be kept of the same memory.
-        heap.end_account();
+        plan.end_account(heap);
     }
-    let slices = heap.slices_expected();
-    let is_partial = !whole && heap.incremental.sticky.is_partial_next(heap.stats.live_bytes as usize);
-    let Some(dirty) = heap.tracking.account.take().or_else(|| heap.new_account()) else {
+    let slices = plan.slices_expected(heap);
+    let is_partial = !whole && plan.sticky.is_partial_next(heap.stats.live_bytes as usize);
+    let Some(dirty) = heap.tracking.account.take().or_else(|| new_account(heap)) else {
         // It would be refused again and again: the next collection is made at one go.
-        heap.incremental.slicing_failed = true;
+        plan.slicing_failed = true;
         return;
     };
     heap.tell(Event::Begin);
-    callbacks::tell_begin();
-    ON.store(true, Ordering::Relaxed);
-    let quantum = (heap.lead(slices) / slices as usize).max(BLOCK);
-    heap.incremental.cycle = Some(Cycle {
+    hooks::tell_begin();
+    heap.turn_white();
+    let quantum = (lead(heap, slices) / slices as usize).max(BLOCK);
+    plan.cycle = Some(Cycle {
         left: Paused::default(),
         dirty,
         phase: if is_partial { Phase::Start } else { Phase::Arm(0) },
@@ -337,23 +328,23 @@ fn begin(heap: &mut Heap, whole: bool) {
         spent_ns: 0,
     });
     if !is_partial {
-        heap.incremental.sticky.forget();
+        plan.sticky.forget();
     }
 }
 
-fn slice(heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progress {
-    let Some(mut cycle) = heap.incremental.cycle.take() else { return Progress::Nothing };
+fn slice(plan: &mut MarkSweep, heap: &mut Heap, thread: &'static Thread, mut budget: Budget) -> Progress {
+    let Some(mut cycle) = plan.cycle.take() else { return Progress::Nothing };
     let pause = Pause::begin();
     with_world_stopped(heap, thread, |heap| cycle.work(heap, &mut budget));
-    cycle.spent_ns += pause.end(heap);
+    cycle.spent_ns += pause.end(heap, plan.pause_kind());
     heap.stats.mark_ns_total += heap.stats.pause_ns_last;
     heap.stats.slices += 1;
     cycle.due = heap.sizing.used + if cycle.is_behind() { 0 } else { cycle.quantum };
     let is_refused = matches!(cycle.phase, Phase::Arm(_)) && cycle.dirty.is_lost();
-    heap.incremental.cycle = Some(cycle);
+    plan.cycle = Some(cycle);
     if is_refused {
-        heap.drop_cycle();
-        heap.incremental.slicing_failed = true;
+        plan.abandon(heap);
+        plan.slicing_failed = true;
         return Progress::Nothing;
     }
     Progress::More
@@ -369,7 +360,7 @@ impl Cycle {
             }
             if !budget.look() {
                 // Armed pages are tracked from here on, also if another collection comes between.
-                self.dirty.rest(heap.slots_in_use());
+                self.dirty.rest(&heap.shared.world, heap.slots_in_use());
                 return;
             }
         }
@@ -400,7 +391,7 @@ impl Cycle {
                     self.passes += 1;
                     self.written_before = core::mem::take(&mut self.written);
                     self.phase = Phase::Pass(0);
-                    let _ = heap.mark_roots(&mut marker);
+                    let _ = mark_roots(heap, &mut marker);
                 }
                 _ => {
                     self.phase = Phase::Ready;
@@ -412,15 +403,13 @@ impl Cycle {
             }
         }
         self.left = marker.pause();
-        self.dirty.rest(heap.slots_in_use());
+        self.dirty.rest(&heap.shared.world, heap.slots_in_use());
     }
 
     /// Begins to mark.
     fn start(&mut self, heap: &Heap) {
-        explicit_free::end_lists(&heap.space.table, heap.slots_in_use());
+        explicit_free::end_lists(&heap.shared.world, &heap.space.table, heap.slots_in_use());
         for &block in heap.space.blocks.iter() {
-            // SAFETY: the list has the addresses of descriptors, which are never unmapped.
-            let block = unsafe { &*(block as *const Block) };
             if self.is_partial {
                 block.begin_again();
             } else {
@@ -428,9 +417,9 @@ impl Cycle {
             }
         }
         let mut marker = Marker::new(&heap.space.table, heap.stack, heap.config.only_starts, InPlace);
-        let _ = heap.mark_roots(&mut marker);
+        let _ = mark_roots(heap, &mut marker);
         self.left = marker.pause();
-        self.dirty.rest(heap.slots_in_use());
+        self.dirty.rest(&heap.shared.world, heap.slots_in_use());
         // Objects written since the last cycle are roots of this one.
         self.phase = if self.is_partial { Phase::Pass(0) } else { Phase::Mark };
     }
@@ -440,7 +429,7 @@ impl Cycle {
     fn look_again(&mut self, heap: &Heap) -> Rooted {
         let Heap { space: HeapSpace { table, blocks, .. }, stack, config, .. } = heap;
         let mut marker = Marker::resume(table, *stack, config.only_starts, InPlace, self.left);
-        let rooted = heap.mark_roots(&mut marker);
+        let rooted = mark_roots(heap, &mut marker);
         let all = Written { which: Which::All, drains: true };
         all.look_through(&mut marker, &mut self.dirty, table, blocks);
         self.left = marker.pause();
@@ -449,48 +438,42 @@ impl Cycle {
 }
 
 /// Ends the cycle that is on. Without memory for lists it is dropped.
-pub(crate) fn finish(heap: &mut Heap, thread: &'static Thread) -> Progress {
-    loader::still(|| finish_with_libraries(heap, thread))
-}
-
-fn finish_with_libraries(heap: &mut Heap, thread: &'static Thread) -> Progress {
+pub(super) fn finish(plan: &mut MarkSweep, heap: &mut Heap, thread: &'static Thread) -> Progress {
     if !collection::prepare(heap) {
-        heap.drop_cycle();
+        plan.abandon(heap);
         return Progress::Nothing;
     }
-    if heap.incremental.cycle.as_ref().is_none_or(|cycle| matches!(cycle.phase, Phase::Arm(_) | Phase::Start))
-    {
-        heap.drop_cycle();
+    if plan.cycle.as_ref().is_none_or(|cycle| matches!(cycle.phase, Phase::Arm(_) | Phase::Start)) {
+        plan.abandon(heap);
         return Progress::Nothing;
     }
-    let Some(mut cycle) = heap.incremental.cycle.take() else { return Progress::Nothing };
+    let Some(mut cycle) = plan.cycle.take() else { return Progress::Nothing };
     let pause = Pause::begin();
     let sweep = with_world_stopped(heap, thread, |heap| {
         // Others may be filling in objects of blocks that they are about to leave.
-        cycle.dirty.rest(heap.slots_in_use());
+        cycle.dirty.rest(&heap.shared.world, heap.slots_in_use());
         collection::retire(heap);
-        for other in thread::known().filter(|other| !other.is_current()) {
-            other.keep_runs(heap.slots_in_use());
-        }
+        collection::keep_runs(heap);
         heap.tell(Event::MarkBegin);
         let rooted = cycle.look_again(heap);
         heap.check_after("a trace in slices", |_| cycle.dirty.check_told());
         collection::end_trace(heap, cycle.left, rooted);
-        collection::told(heap, sweep)
+        collection::told(heap, |heap| sweep(heap, false))
     });
     let Cycle { dirty, spent_ns, is_partial, faults, .. } = cycle;
     heap.stats.protected += u64::from(dirty.is_exact());
     // Page protection must be gone before any pages are given back.
     heap.tracking.account = Some(dirty).filter(Dirty::can_go_on);
-    heap.incremental.end_ns = pause.end(heap);
+    plan.end_ns = pause.end(heap, plan.pause_kind());
     heap.stats.mark_ns_total += heap.stats.pause_ns_last;
-    let spent_ns = spent_ns + heap.incremental.end_ns;
+    let spent_ns = spent_ns + plan.end_ns;
     if is_partial {
-        heap.end_partial(sweep, spent_ns, faults);
+        plan.end_partial(heap, sweep, spent_ns, faults);
     } else {
-        collection::end(&MarkSweep, heap, sweep, Some(spent_ns));
-        heap.incremental.sticky.whole_ended(spent_ns, heap.stats.live_bytes as usize, heap.sizing.room);
+        collection::end(plan, heap, sweep, Some(spent_ns), true);
+        plan.took(heap, spent_ns);
+        plan.sticky.whole_ended(spent_ns, heap.stats.live_bytes as usize, heap.sizing.room);
     }
-    heap.keep_marks_if_worth();
+    plan.keep_marks_if_worth(heap);
     Progress::Done
 }

@@ -1,97 +1,161 @@
-//! The plan `mark_sweep`: nothing moves; unmarked objects are free. The only plan whose collections may go in
-//! slices.
+//! The plan `mark_sweep`: no object moves; unmarked ones are free. The only plan with collections in slices.
 //!
-//! `incremental` is a collection in slices, `cycle` one that is under way. `sticky` decides when old marks
-//! are kept, so that the next one traces new objects only: in slices, or at one go (`partial`).
+//! `incremental` is a collection in slices. `sticky` decides when old marks are kept, so
+//! that the next one traces new objects only: in slices, or at one go (`partial`).
 //!
 //! # Invariants
 //! * New objects are unmarked while writes are tracked.
 //!
 //! Source: Boehm, Demers and Shenker 1991 (slices); Bates, "Improving the Results", for their bounds.
 
-pub(crate) mod cycle;
 pub(crate) mod incremental;
 pub(crate) mod partial;
 pub(crate) mod sticky;
 
+use crate::config::TRACE_NS_A_KIB;
 use crate::heap::Heap;
-use crate::mutator::budget::Budget;
-use crate::mutator::thread::Thread;
 use crate::plan::collection;
-use crate::plan::contract::{Less, Plan};
-use crate::plan::mark_sweep::cycle::Progress;
+use crate::plan::contract::{Less, Plan, Progress};
+use crate::plan::mark_sweep::incremental::{Cycle, OVERRUN_PART};
+use crate::plan::mark_sweep::sticky::Sticky;
+use crate::sizing::policy::Found;
 use crate::space::block::Block;
+use crate::world::budget::Budget;
+use crate::world::thread::Thread;
+use crate::write_tracking::Dirty;
 
-/// See the head of this file.
-pub(crate) struct MarkSweep;
+/// The plan, with the state of collections in slices: between their slices and between each other.
+pub(crate) struct MarkSweep {
+    /// The collection in slices that is on.
+    cycle: Option<Cycle>,
+    /// Slices are made in idle time.
+    pub is_idle: bool,
+    /// Decides when old marks are kept.
+    sticky: Sticky,
+    /// A cycle could not be begun since the last collection.
+    slicing_failed: bool,
+    /// Nanoseconds that the last whole collection took for a KiB of the heap.
+    ns_a_kib: u64,
+    /// Nanoseconds of CPU time that the last end of a cycle took.
+    end_ns: u64,
+}
+
+impl MarkSweep {
+    pub(super) const fn new() -> MarkSweep {
+        MarkSweep {
+            cycle: None,
+            is_idle: false,
+            sticky: Sticky::new(),
+            slicing_failed: false,
+            ns_a_kib: TRACE_NS_A_KIB,
+            end_ns: 0,
+        }
+    }
+}
 
 impl Plan for MarkSweep {
-    /// No more than the heap got as its budget, so that resident free blocks make way for large objects.
+    fn is_in_cycle(&self) -> bool {
+        self.cycle.is_some()
+    }
+
+    fn drop_cycle(&mut self, heap: &mut Heap) {
+        self.abandon(heap);
+    }
+
+    fn end_account(&mut self, heap: &mut Heap) {
+        self.sticky.forget();
+        heap.end_account();
+    }
+
+    fn is_whole_in_vain(&self, heap: &Heap) -> bool {
+        heap.config.slice_ns != 0 && (self.slicing_failed || heap.has_procedures || !Dirty::is_available())
+    }
+
+    fn most_to_hand_out(&self, heap: &Heap) -> usize {
+        let room = heap.sizing.room;
+        if self.cycle.is_some() { room + room / OVERRUN_PART } else { room }
+    }
+
+    fn size(&mut self, heap: &mut Heap, found: Found, _is_major: bool) {
+        self.slicing_failed = false;
+        // Nothing is copied, so that nothing is kept back for copies.
+        heap.set_room(Found { sparse: 0, young_to_copy: 0, ..found });
+    }
+
+    /// The heap's size by its budget: resident free blocks make way for large objects.
     fn most_with_pool(&self, heap: &Heap, limit: usize) -> usize {
         limit.min(heap.sizing.found.bytes.saturating_add(heap.sizing.room))
     }
 
-    fn block_came(&self, heap: &mut Heap, block: &Block) {
-        heap.block_came(block);
+    fn block_came(&mut self, heap: &mut Heap, block: &Block) {
+        self.enter(heap, block);
     }
 
-    fn block_goes_out(&self, heap: &mut Heap, block: &Block) {
-        heap.block_goes_out(block);
+    fn block_goes_out(&mut self, heap: &mut Heap, block: &Block) {
+        let by_block = heap.tracks_by_block();
+        if let Some(dirty) = self.account(heap) {
+            dirty.block_goes_out(block, by_block);
+        }
     }
 
-    fn step_if_due(&self, heap: &mut Heap, thread: &'static Thread) -> Progress {
+    fn step_if_due(&mut self, heap: &mut Heap, thread: &'static Thread) -> Progress {
         if heap.tracking.is_leaving {
-            incremental::let_go(heap, Budget::new(heap.config.slice_ns, false));
-        } else if heap.is_slice_due() {
-            let budget = Budget::new(heap.config.slice_ns, false);
-            return thread.standing_here(|| incremental::step(heap, thread, budget, false));
+            incremental::let_go(self, heap, Budget::new(heap.config.slice_ns, None));
+        } else if self.is_slice_due(heap) {
+            let budget = Budget::new(heap.config.slice_ns, None);
+            return thread.collecting(|| incremental::step(self, heap, thread, budget, false));
         }
         Progress::Nothing
     }
 
     /// Gets ready to track writes, if the next collection may be a partial one.
-    fn prepare(&self, heap: &mut Heap) -> bool {
-        heap.prepare_account_at_one_go();
+    fn prepare(&mut self, heap: &mut Heap) -> bool {
+        self.prepare_account_at_one_go(heap);
         true
     }
 
-    fn settle(&self, heap: &mut Heap, _free_before: usize) {
-        heap.track_at_one_go();
+    fn settle(&mut self, heap: &mut Heap, _free_before: usize) {
+        partial::track_at_one_go(heap);
     }
 
-    /// Ends the collection in slices that is on; one that has not marked anything yet is dropped. Or makes a
+    /// Ends the collection in slices that is on; a cycle that has not begun to mark is dropped. Or makes a
     /// partial collection.
-    fn collect_less(&self, heap: &mut Heap, thread: &'static Thread) -> Less {
-        if heap.is_partial_due() {
-            let done = thread.standing_here(|| partial::collect(heap, thread));
+    fn collect_less(&mut self, heap: &mut Heap, thread: &'static Thread) -> Less {
+        if self.is_partial_due(heap) {
+            let done = thread.collecting(|| partial::collect(self, heap, thread));
             return if done { Less::Enough } else { Less::Nothing };
         }
-        if heap.incremental.cycle.is_none() {
+        if self.cycle.is_none() {
             return Less::Nothing;
         }
-        match thread.standing_here(|| incremental::finish(heap, thread)) {
+        match thread.collecting(|| incremental::finish(self, heap, thread)) {
             Progress::Done => Less::Enough,
             _ => Less::Nothing,
         }
     }
 
-    fn collect_eagerly(&self, heap: &mut Heap, thread: &'static Thread, budget: Budget) -> Option<Progress> {
+    fn collect_eagerly(
+        &mut self,
+        heap: &mut Heap,
+        thread: &'static Thread,
+        budget: Budget,
+    ) -> Option<Progress> {
         if heap.tracking.is_leaving {
-            incremental::let_go(heap, budget);
+            incremental::let_go(self, heap, budget);
             return Some(Progress::More);
         }
-        if heap.is_partial_due() {
-            return thread.standing_here(|| partial::collect(heap, thread)).then_some(Progress::Done);
+        if self.is_partial_due(heap) {
+            return thread.collecting(|| partial::collect(self, heap, thread)).then_some(Progress::Done);
         }
-        let in_slices = heap.config.slice_ns > 0 && heap.may_slice();
-        in_slices.then(|| thread.standing_here(|| incremental::step(heap, thread, budget, false)))
+        let in_slices = heap.config.slice_ns > 0 && self.may_slice(heap);
+        in_slices.then(|| thread.collecting(|| incremental::step(self, heap, thread, budget, false)))
     }
 
-    fn collect(&self, heap: &mut Heap, thread: &'static Thread) -> bool {
+    fn collect(&mut self, heap: &mut Heap, thread: &'static Thread) -> bool {
         collection::collect(self, heap, thread)
     }
 
-    fn ended(&self, heap: &mut Heap, spent_ns: u64) {
-        heap.whole_ended(spent_ns);
+    fn ended(&mut self, heap: &mut Heap, spent_ns: u64) {
+        self.whole_ended(heap, spent_ns);
     }
 }

@@ -2,15 +2,15 @@
 //!
 //! Objects that a collection has found alive are *old*. Their marks may be kept if writes are tracked from
 //! then on. The next cycle need not trace old objects again: every live object is old, or is reached from the
-//! roots and from old objects on written pages. Such a cycle is *partial*; one that clears every mark first
-//! is *whole*.
+//! roots and from old objects on written pages. Such a cycle is *partial*; a cycle that clears every mark
+//! first is *whole*.
 //!
 //! ```text
 //! whole ──▶ partial ──▶ partial ──▶ ... ──▶ whole   old objects that died meanwhile go with this one
 //! ```
 //!
 //! The costs: each old page faults at its first write after any cycle, not only during one; and old objects
-//! that died stay until the next whole cycle. So a whole one comes when such objects may be a quarter of the
+//! that died stay until the next whole cycle. A whole cycle comes when such objects may be a quarter of the
 //! allocation budget, after [`PARTIAL_MAX`] partial ones at the latest.
 //!
 //! Partial cycles may not be much cheaper than whole ones: where the program writes all over its old objects,
@@ -36,8 +36,6 @@ const PATIENCE: u32 = 8;
 const FAULT_NS: u64 = 800;
 /// Until one has been made, a partial cycle is assumed to cost one part in this many of a whole one.
 const PARTIAL_PART: u64 = 4;
-
-/// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Sticky {
     known: bool,
@@ -51,22 +49,14 @@ pub(crate) struct Sticky {
     partial_ns: u64,
     /// Whole cycles to make before the next partial one.
     patience: u32,
-    /// The first partial cycle after a whole one has left so much alive that a whole one comes next.
+    /// The first partial cycle after a whole one has left many bytes alive: a whole one comes next.
     is_in_doubt: bool,
 }
 
 impl Sticky {
     pub(crate) const fn new() -> Sticky {
-        Sticky {
-            known: false,
-            partial: 0,
-            live: 0,
-            room: 0,
-            whole_ns: 0,
-            partial_ns: 0,
-            patience: 0,
-            is_in_doubt: false,
-        }
+        // SAFETY: every field is a number or a flag.
+        unsafe { core::mem::zeroed() }
     }
 
     /// Marks mean nothing any more, or writes were not tracked.
@@ -74,7 +64,8 @@ impl Sticky {
         self.known = false;
     }
 
-    /// Whether the next cycle should be partial, with `live` bytes alive, by the marks and by past cycles.
+    /// Returns whether the next cycle should be partial, with `live` bytes alive, by the marks and by past
+    /// cycles.
     pub(crate) fn is_partial_next(&self, live: usize) -> bool {
         self.known && self.partial < PARTIAL_MAX && live <= self.live + self.room / STALE_PART
     }
@@ -119,7 +110,7 @@ impl Sticky {
         self.room.saturating_sub(stale).max(self.room / STALE_PART)
     }
 
-    /// Whether writes should be tracked between cycles.
+    /// Returns whether writes should be tracked between cycles.
     pub(crate) fn is_worth_keeping(&self) -> bool {
         self.patience == 0
     }

@@ -23,7 +23,7 @@ impl<M: Movement> Marker<'_, M> {
         })
     }
 
-    /// Whether some objects found no room on the stack.
+    /// Returns whether some objects found no room on the stack.
     pub(crate) fn has_overflowed(&self) -> bool {
         self.overflowed
     }

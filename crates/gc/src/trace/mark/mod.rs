@@ -1,25 +1,24 @@
 //! Tracing: from the roots to every live object.
 //!
 //! Objects that were marked but not scanned yet wait on a stack of addresses. From there they pass a short
-//! queue: an object is prefetched when it enters, and scanned when it leaves, some thirty objects later. So
-//! the misses of many objects overlap (Cher, Hosking and Vitek 2004 put such a queue in front of the stack).
+//! queue: an object is prefetched when it enters, and scanned when it leaves, some thirty objects later. The
+//! misses of many objects overlap in this way (Cher, Hosking and Vitek 2004 put such a queue in front of the
+//! stack).
 //!
 //! An object that may move ([`Movement`]) does so when a *field* leads to it: a pointer that may be changed.
-//! Fields of objects that were not moved yet wait on the same stack and pass the same queue, so that the
-//! object is in the cache when it is copied.
+//! Fields whose objects have not moved yet wait on the same stack and pass the same queue: the object is in
+//! the cache when it is copied.
 //!
-//! This file has the state of a trace and how it follows one pointer; `order` decides what is scanned next,
-//! `run` does so where nothing out of the ordinary is met, `objects` scans objects, `hand_over` gives entries
-//! to other threads.
+//! This file has the state of a trace and how it follows one pointer; `order` has the order of scanning, and
+//! `run` its fast path; `objects` scans objects, `hand_over` gives entries to other threads.
 //!
 //! # Invariants
 //! * Every object on the stack or in the queue is marked.
-//! * An ambiguous pointer never leads to an object that has moved: everything that it may lead to was pinned
-//!   before.
+//! * An ambiguous pointer never leads to a moved object: everything that it may lead to was pinned before.
 //! * The stack is bounded. An object that finds no room stays marked, and its block is recorded. When the
 //!   stack is empty, all marked objects of recorded blocks are scanned again, until no block is recorded.
-//!   This ends: each time a block is recorded anew, at least one object was marked.
-//! * Nothing here takes a lock or allocates: other threads may have been stopped anywhere.
+//!   This ends: each time a block is recorded again, at least one object was marked.
+//! * The code here takes no lock and allocates no memory: other threads may have been stopped anywhere.
 
 mod hand_over;
 mod objects;
@@ -30,21 +29,20 @@ use crate::config::STACK_KEPT;
 use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Index, MAPPED_WORDS, Region, Scan};
 use crate::space::size_class::WORD;
-use crate::trace::mark_bytes::Bytes;
 use crate::trace::movement::Movement;
 use crate::trace::root_statistics::Rooted;
 use vellum_sys::{PAGE, Span, map, round_up};
 
 /// Objects between their prefetch and their turn.
 const QUEUE: usize = 32;
-/// Words that are passed over at a time if none of them is an address in the heap.
+/// Words that are passed over at a time if no word is an address in the heap.
 const AT_ONCE: usize = 4;
 /// Flags a stack entry that is followed by the address at which the scan of a long object goes on.
 const PART: usize = 1;
 /// Flags a stack entry that is the address of a field whose object may have to move.
 const FIELD: usize = 2;
-/// Stack entries have the map of a small object above this bit, so that scanning it needs no descriptor; 0
-/// there: the descriptor must be read.
+/// Stack entries have the map of a small object above this bit, so that a scan needs no descriptor. If the
+/// bits are 0, the descriptor must be read.
 const MAP_SHIFT: u32 = 48;
 const ADDRESS: usize = (1 << MAP_SHIFT) - 1;
 
@@ -65,8 +63,8 @@ fn within(block: &Block, word: usize, only_starts: bool) -> Option<Index> {
     (!only_starts || index.0 as usize * block.size.get() == offset).then_some(index)
 }
 
-/// The first byte of the object that `word` points into. Mostly that is the word itself. Then it is known at
-/// once, without waiting for the block's descriptor.
+/// The first byte of the object that `word` points into. Mostly that is the word itself: then there is no
+/// wait for the block's descriptor.
 #[inline(always)]
 fn start(block: &Block, index: Index, word: usize) -> usize {
     #[cold]
@@ -78,7 +76,7 @@ fn start(block: &Block, index: Index, word: usize) -> usize {
     if start == word { word } else { inside(start) }
 }
 
-/// The same as [`within`], for whichever block `word` points into.
+/// [`within`] for the block that `word` points into.
 pub(crate) fn find(space: &AddressTable, word: usize, only_starts: bool) -> Option<(&'static Block, Index)> {
     let block = space.block_of(word)?;
     within(block, word, only_starts).map(|index| (block, index))
@@ -97,19 +95,20 @@ pub(crate) struct Paused {
 }
 
 impl Paused {
-    /// The same after others have traced, too: they marked `marked` objects, and `overflowed` says whether
-    /// some found no room on their stacks.
+    /// The state after helpers have traced, too: they marked `marked` objects, and `overflowed` is set if
+    /// some objects found no room on their stacks.
     pub(crate) fn and(self, marked: u64, overflowed: bool) -> Paused {
         Paused { marked: self.marked + marked, overflowed: self.overflowed || overflowed, ..self }
     }
 
-    /// Gives back the pages that the empty stack has touched beyond what is kept.
+    /// Gives back the pages that the empty stack has touched, but for [`STACK_KEPT`] bytes.
     pub(crate) fn give_back(&self, stack: StackMemory) {
         give_back_stack(stack, self.deepest);
     }
 }
 
-/// Gives back the pages that `words` words on the stack, now empty, have touched beyond what is kept.
+/// Gives back the pages that `words` words on the stack, now empty, have touched, but for [`STACK_KEPT`]
+/// bytes.
 pub(crate) fn give_back_stack(stack: StackMemory, words: usize) {
     let touched = words * WORD;
     if touched > STACK_KEPT {
@@ -140,8 +139,6 @@ pub(crate) struct Marker<'h, M> {
     queued: usize,
     overflowed: bool,
     movement: M,
-    /// Where marks are set while several threads mark.
-    bytes: Bytes,
     /// Objects marked.
     pub marked: u64,
     /// The most words the stack held.
@@ -176,14 +173,13 @@ impl<'h, M: Movement> Marker<'h, M> {
             queued: 0,
             overflowed: false,
             movement,
-            bytes: Bytes::get(),
             marked: 0,
             deepest: 0,
             overflows: 0,
         }
     }
 
-    /// The same; if `near`, live objects should be in the cache.
+    /// Sets whether live objects should be in the cache.
     pub(crate) fn when_near(self, near: bool) -> Marker<'h, M> {
         Marker { near, ..self }
     }
@@ -253,7 +249,7 @@ impl<'h, M: Movement> Marker<'h, M> {
     /// Marks an object; false if it was marked already or is not allocated.
     #[inline(always)]
     fn mark(&self, block: &Block, index: Index) -> bool {
-        if M::SHARES { self.bytes.mark(block, index) } else { block.mark(index) }
+        self.movement.mark(block, index)
     }
 
     /// Marks the object that `word` points into where it is.
@@ -373,17 +369,17 @@ impl<'h, M: Movement> Marker<'h, M> {
     /// # Safety
     /// The words may be read.
     pub(crate) unsafe fn words(&mut self, start: usize, end: usize, only_starts: bool) {
-        // SAFETY: by this function's condition.
+        // SAFETY: the caller guarantees that the words may be read.
         unsafe { self.each_within(start, end, |marker, word| marker.consider(word, only_starts)) };
     }
 
-    /// Marks what the words from `start` up to `end` may point to, into an object too, and counts the words
-    /// that do: registers, stacks, static data.
+    /// Marks the objects that the words from `start` up to `end` may point to, also to their inside:
+    /// registers, stacks, static data. Counts the words that lead to an object.
     ///
     /// # Safety
     /// The words may be read.
     pub(crate) unsafe fn root_words(&mut self, start: usize, end: usize) {
-        // SAFETY: by this function's condition.
+        // SAFETY: the caller guarantees that the words may be read.
         unsafe { self.each_within(start, end, Self::consider_root) };
     }
 
@@ -459,7 +455,7 @@ impl<'h, M: Movement> Marker<'h, M> {
         Some(now + (address - before))
     }
 
-    /// Whether the object at `address` is marked; true where there is none.
+    /// Returns whether the object at `address` is marked; true if no object is there.
     pub(crate) fn is_marked(&self, address: usize) -> bool {
         self.find(address, false).is_none_or(|(block, index)| block.is_marked(index))
     }

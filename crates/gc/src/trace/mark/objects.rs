@@ -1,11 +1,10 @@
-//! Scanning an object: its words, its fields, or what a callback of the program's names; a long one in
-//! stretches.
+//! Scanning an object: its words, its fields, or the words that a callback names; a long one in stretches.
 
 use super::{Marker, PART};
+use crate::process::visitor::Visitor;
 use crate::space::block::{Block, Index, Scan};
 use crate::space::size_class::{BLOCK, WORD};
 use crate::trace::movement::Movement;
-use crate::trace::visitor::Visitor;
 use core::ffi::c_void;
 
 /// Words of an object that are scanned at a time. A longer object is pushed again with the rest, so that it
@@ -13,8 +12,8 @@ use core::ffi::c_void;
 pub(super) const STRETCH: usize = 512;
 
 impl<M: Movement> Marker<'_, M> {
-    /// The visitor that passes a callback's words to this marker. The caller keeps the borrow as long as it
-    /// is used.
+    /// The visitor that passes a callback's words to this marker. The caller keeps the borrow during the
+    /// visitor's use.
     pub(crate) fn visitor(&mut self) -> Visitor {
         /// # Safety
         /// `marker` is the visitor's; the words may be read.
@@ -32,7 +31,7 @@ impl<M: Movement> Marker<'_, M> {
         }
     }
 
-    /// The same without following its pointers to itself. Where nothing moves.
+    /// [`Marker::contents`] without the object's pointers to itself. For traces in which no object moves.
     pub(crate) fn contents_but_itself(&mut self, address: usize) {
         let Some(block) = self.space.block_of(address) else { return };
         let itself = address..address + block.size.get();

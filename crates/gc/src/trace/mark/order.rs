@@ -1,7 +1,8 @@
 //! The order of scanning: the stack, the queue in front of it, and what to do when the stack is full.
 //!
-//! An entry is an object's address, with its map if it is small; or a field that waits; or a part of a long
-//! object, above the address at which it goes on. The head of [`mark`](super) has their invariants.
+//! An entry is one of three: an object's address, with the map of a small object; a field that waits; or a
+//! part of a long object, above the address at which its scan goes on. The head of [`mark`](super) has their
+//! invariants.
 
 use super::{ADDRESS, FIELD, MAP_SHIFT, Marker, PART, QUEUE};
 use crate::space::block::{Block, Scan};
@@ -28,15 +29,15 @@ impl<M: Movement> Marker<'_, M> {
     }
 
     /// Traces until no marked object is left to scan. `blocks` is all blocks there are.
-    pub(crate) fn drain(&mut self, blocks: &[usize]) {
+    pub(crate) fn drain(&mut self, blocks: &[&'static Block]) {
         let done = self.drain_while(blocks, || true);
         debug_assert!(done);
     }
 
-    /// The same as long as `go_on`, which is asked before each object, returns true. Returns whether nothing
-    /// is left. Where objects move it always returns true.
+    /// [`Marker::drain`] as long as `go_on`, which is called before each object, returns true. Returns
+    /// whether nothing is left. A trace that moves objects always finishes.
     #[inline(always)]
-    pub(crate) fn drain_while(&mut self, blocks: &[usize], mut go_on: impl FnMut() -> bool) -> bool {
+    pub(crate) fn drain_while(&mut self, blocks: &[&'static Block], mut go_on: impl FnMut() -> bool) -> bool {
         loop {
             if !self.empty_stack(&mut go_on) {
                 return false;
@@ -59,11 +60,8 @@ impl<M: Movement> Marker<'_, M> {
         }
     }
 
-    /// Scans the marked objects of the block at `block` if one of them may have been left out; false if it
-    /// had to stop.
-    pub(super) fn look_again(&mut self, block: usize, go_on: &mut impl FnMut() -> bool) -> bool {
-        // SAFETY: callers have the addresses of descriptors, which are never unmapped.
-        let block = unsafe { &*(block as *const Block) };
+    /// Scans the marked objects of `block` if some may have been left out; false if the scan had to stop.
+    pub(super) fn look_again(&mut self, block: &Block, go_on: &mut impl FnMut() -> bool) -> bool {
         if !block.overflowed.replace(false) {
             return true;
         }
@@ -72,15 +70,15 @@ impl<M: Movement> Marker<'_, M> {
             block.each_copy(|index| self.look_through_apart(block, block.address(index)));
             return self.empty_stack(go_on);
         }
-        // The referents of one block's objects mostly find room on the empty stack; if not, further blocks
-        // are recorded.
+        // The referents of a block's objects mostly find room on the empty stack; else more blocks are
+        // recorded.
         block.each(true, |index| self.look_through_apart(block, block.address(index)));
         self.empty_stack(go_on)
     }
 
-    /// Scans everything on the stack and in the queue; false, with the queue empty, if it had to stop.
-    /// Nearly all of a trace is in here: if it were inlined, each caller's copy would make the library larger
-    /// and nothing faster.
+    /// Scans everything on the stack and in the queue; false, with the queue empty, if it had to stop. Nearly
+    /// all of a trace is in here. Inlining would make the library larger, with a copy for each caller, and no
+    /// faster.
     #[inline(never)]
     pub(super) fn empty_stack(&mut self, go_on: &mut impl FnMut() -> bool) -> bool {
         loop {
@@ -130,10 +128,10 @@ impl<M: Movement> Marker<'_, M> {
         }
     }
 
-    /// Scans the object of a stack entry that has a map; false if it had to stop. It goes on with the object
-    /// found last if that is the only one, as in a list, or if nothing need be prefetched. There the queue
-    /// would only add its delay. On the stack, an object's address would wait for its block's descriptor,
-    /// which takes three times as long as to load it.
+    /// Scans the object of a stack entry that has a map; false if it had to stop. The scan goes on with the
+    /// object found last if that is the only one, as in a list, or if live objects are in the cache. There
+    /// the queue would only add its delay. On the stack, an object's address would wait for its block's
+    /// descriptor, which takes three times as long as to load it.
     #[inline(always)]
     pub(super) fn chain(&mut self, entry: usize, go_on: &mut impl FnMut() -> bool) -> bool {
         let (mut object, mut map) = (entry & ADDRESS, entry >> MAP_SHIFT);

@@ -1,5 +1,4 @@
-//! The ordinary case of a trace where nothing moves: small objects one after the other, as long as nothing
-//! else turns up.
+//! The ordinary case of a trace without moves: small objects, one after the other.
 //!
 //! ```text
 //!      ┌─────────── the last object found, or the newest on the stack ───────────┐
@@ -7,11 +6,11 @@
 //! queue (full) ──▶ object: two words at a time ──▶ block, mark ──▶ the others ──▶ stack
 //! ```
 //!
-//! It does what `order` does, with the state in registers. Everything else is left to `order`: an empty
-//! stack, a queue that is not full, parts of long objects, objects without a map, a budget that is used up.
+//! The work is that of `order`, with the state in registers. Other cases are left to `order`: an empty stack,
+//! a queue that is not full, parts of long objects, objects without a map, a budget that is used up.
 //!
-//! Words of an object are tested in pairs: the smallest address of the heap is above most other values, and
-//! a pair whose bits together are below it has no pointer.
+//! Words of an object are tested in pairs. The smallest address of the heap is above most other values: a
+//! pair whose combined bits are below it has no pointer.
 
 use super::{ADDRESS, MAP_SHIFT, Marker, QUEUE};
 use crate::space::block::{Index, Scan};
@@ -31,14 +30,14 @@ struct Run {
 }
 
 impl<M: Movement> Marker<'_, M> {
-    /// Whether [`run`](Self::run) has something to do.
+    /// Returns whether [`run`](Self::run) has something to do.
     #[inline(always)]
     pub(super) fn can_run(&self) -> bool {
         !M::MOVES && self.depth > 0 && (self.near || self.queued == QUEUE)
     }
 
-    /// Traces as long as the case is the ordinary one, and `go_on` says so, which is asked before each
-    /// object.
+    /// Traces as long as the case is the ordinary one and `go_on`, which is called before each object,
+    /// returns true.
     #[inline(always)]
     pub(super) fn run(&mut self, go_on: &mut impl FnMut() -> bool) {
         if self.near { self.run_as::<true>(go_on) } else { self.run_as::<false>(go_on) }
@@ -93,7 +92,7 @@ impl<M: Movement> Marker<'_, M> {
         }
     }
 
-    /// Stores what was in registers.
+    /// Stores the state.
     #[inline(always)]
     fn keep(&mut self, run: &Run, head: usize) {
         // SAFETY: both are within the stack.
@@ -103,7 +102,8 @@ impl<M: Movement> Marker<'_, M> {
         self.head = head;
     }
 
-    /// Scans a small object, pushes what it leads to, and returns the last of it; 0 if there is nothing.
+    /// Scans a small object, and pushes the objects found but the last, which it returns; 0 if none was
+    /// found.
     #[inline(always)]
     fn look_through_small<const NEAR: bool>(&mut self, entry: usize, run: &mut Run) -> usize {
         let (object, map) = (entry & ADDRESS, entry >> MAP_SHIFT);
@@ -131,7 +131,7 @@ impl<M: Movement> Marker<'_, M> {
         }
     }
 
-    /// The same where only some words may be pointers.
+    /// Scans a small object of which only some words may be pointers.
     #[inline(never)]
     fn look_through_some<const NEAR: bool>(&mut self, object: usize, mut map: usize, run: &mut Run) -> usize {
         let mut found = 0;

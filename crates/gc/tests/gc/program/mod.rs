@@ -1,8 +1,7 @@
-//! A random program on the heap, and a model of it: a plain graph whose reachability is computed slowly and
-//! surely.
+//! A random program on the heap, and a model of it: a graph whose reachability is computed by a plain search.
 //!
 //! A random program allocates objects of every sort, links them, moves roots about, frees, resizes and
-//! collects. The model knows what each object must contain. Whatever the model can reach must be there,
+//! collects. The model has the expected contents of each object. Whatever the model can reach must be there,
 //! unchanged, after each step that looks; and when all roots are gone, next to nothing may be left. Objects
 //! may move: after a collection the model follows its pointers to where they are, every way to an object must
 //! end at one place, and what something ambiguous leads to must not have moved. The seed is printed;
@@ -15,7 +14,7 @@ use vellum_gc as gc;
 use vellum_random::Rng;
 
 const ROOTS: usize = 64;
-/// Steps of a program, if nothing else is said, times [`vellum_skip::scale`].
+/// The default number of steps of a program, times [`vellum_skip::scale`].
 const STEPS: usize = 60_000;
 
 #[derive(Clone, Copy, PartialEq, Debug)]

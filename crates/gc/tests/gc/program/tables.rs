@@ -248,7 +248,7 @@ impl Program {
         unsafe { gc::free(object) }.expect("a live object");
     }
 
-    /// Runs what is due, and sees that it was.
+    /// Runs the due finalizers, and checks that they were due.
     pub(super) fn finalize(&mut self) {
         let pending: Vec<usize> = self
             .tables
@@ -291,7 +291,7 @@ impl Program {
         found
     }
 
-    /// A dead object is what it was, and so is what it refers to, wherever that is now.
+    /// A dead object has its old contents, and so have the objects that it refers to, wherever they are now.
     fn verify_dead(&self, object: usize) {
         let super::Object { address, content, .. } = &self.objects[object];
         for (index, &word) in content.iter().enumerate() {
@@ -308,7 +308,7 @@ impl Program {
         }
     }
 
-    /// Whatever the model reaches is where links and ephemerons say.
+    /// The objects that the model reaches are where links and ephemerons lead.
     pub(super) fn check_tables(&mut self, reachable: &HashSet<usize>) {
         for index in 0..LINKS {
             let Some(link) = self.tables.links[index] else { continue };

@@ -63,8 +63,9 @@ const FAULT_CPU: u64 = 2_000;
 const WARM_UP: u64 = 100_000_000;
 
 impl Settings {
-    /// The paper's experiment on a machine with `frames` frames for programs, for `length` instructions. One initiator has the King Size
-    /// Program, the five others have B1 to B4, each beginning with a different one.
+    /// The paper's experiment on a machine with `frames` frames for programs, for `length` instructions. One
+    /// initiator has the King Size Program, the five others have B1 to B4, each beginning with a different
+    /// one.
     #[must_use]
     pub fn source(frames: usize, windows: Windows, eviction: Eviction, seed: u64, length: u64) -> Self {
         let mut initiators = vec![vec![king_size_program(KING_PAGES, KING_STAY)]];

@@ -1,0 +1,69 @@
+//! Cards: one byte a page, which the program sets itself at each store of a pointer.
+//!
+//! # Invariants
+//! * Either all addresses of the heap's span have cards, or none; cards are never unmapped.
+//! * The span is empty until its cards are there: its length is set last, and read first.
+
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use vellum_pages::PAGE;
+use vellum_sys::map;
+
+/// The card of the page at address 0, for `vel_gc_write`: null while there are no cards.
+///
+/// `cards[address >> 12]` is the card of `address`. The pointer itself is mostly not a valid one.
+#[unsafe(no_mangle)]
+static vel_gc_cards: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
+/// The addresses that have cards, for `vel_gc_write`: `struct vel_gc_span` of the header.
+#[repr(C)]
+struct Span {
+    start: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+/// Empty while there are no cards. A place elsewhere, in static data or on a stack, has none.
+#[unsafe(no_mangle)]
+static vel_gc_span: Span = Span { start: AtomicUsize::new(0), bytes: AtomicUsize::new(0) };
+
+/// Stores `value` at `place`, and sets the card if that is within an object.
+///
+/// # Safety
+/// The place may be written.
+pub unsafe fn write(place: *mut usize, value: usize) {
+    // SAFETY: by this function's condition. Volatile: the collector reads words that the compiler takes for
+    // unread.
+    unsafe { place.write_volatile(value) };
+    wrote(place);
+}
+
+/// Sets the card of `place`, where a pointer was stored, if it is within an object.
+#[inline]
+pub fn wrote(place: *const usize) {
+    let at = place.expose_provenance();
+    let bytes = vel_gc_span.bytes.load(Ordering::Acquire);
+    if at.wrapping_sub(vel_gc_span.start.load(Ordering::Relaxed)) < bytes {
+        let cards = vel_gc_cards.load(Ordering::Relaxed);
+        // SAFETY: within the span, which has a card for each page, and whose bytes were set after the cards.
+        unsafe { cards.wrapping_add(at / PAGE).write_volatile(1) };
+    }
+}
+
+/// Makes the cards for the `bytes` addresses from `base` on; false if there is no address space for them.
+pub(crate) fn make(base: usize, bytes: usize) -> bool {
+    let Ok(cards) = map::reserve_writable(bytes / PAGE) else { return false };
+    vel_gc_cards.store(cards.start.ptr::<u8>().wrapping_sub(base / PAGE), Ordering::Release);
+    vel_gc_span.start.store(base, Ordering::Release);
+    vel_gc_span.bytes.store(bytes, Ordering::Release);
+    true
+}
+
+/// The card of the page at address 0, by arithmetic; null while there are none.
+pub(crate) fn first() -> *mut u8 {
+    vel_gc_cards.load(Ordering::Acquire)
+}
+
+/// Returns whether there are cards: the program reports its writes.
+pub(crate) fn are_there() -> bool {
+    !first().is_null()
+}

@@ -1,0 +1,49 @@
+//! The visitor, by which a callback of the program names references.
+//!
+//! A *trace callback* is called for each object of its type that is found alive. The callback may leave words
+//! out: these keep nothing alive (a weak table). The callback may name words elsewhere (an object whose
+//! references are in memory of `malloc`). A *roots callback* names roots in the same way.
+//!
+//! # Invariants
+//! * Callbacks run while the world is stopped, so they may take no lock and allocate nothing.
+//! * They run on the thread that collects: in a heap with such types one thread marks.
+//! * The words they name are followed as ambiguous pointers, whose objects stay where they are. A plan that
+//!   moves objects may have moved them by then: under such a plan there are no trace callbacks.
+
+use core::ffi::c_void;
+
+/// `vel_gc_trace_fn` of the header.
+pub type TraceFn =
+    unsafe extern "C" fn(object: *mut c_void, bytes: usize, data: *mut c_void, visitor: *const Visitor);
+
+/// Passes on the words that a callback names: `vel_gc_visitor` of the header, where it is opaque.
+#[repr(C)]
+pub struct Visitor {
+    words: unsafe fn(*mut c_void, usize, usize),
+    marker: *mut c_void,
+}
+
+impl Visitor {
+    /// A visitor that passes ranges of words to `words`, with `marker` as its argument.
+    pub(crate) fn new(words: unsafe fn(*mut c_void, usize, usize), marker: *mut c_void) -> Visitor {
+        Visitor { words, marker }
+    }
+
+    /// Follows `pointer`, if it is one.
+    pub fn visit(&self, pointer: *const u8) {
+        let word = [pointer.expose_provenance()];
+        let start = word.as_ptr().expose_provenance();
+        // SAFETY: one word, which lives across the call.
+        unsafe { (self.words)(self.marker, start, start + size_of::<usize>()) };
+    }
+
+    /// Follows every aligned word from `start` up to `end` that is a pointer.
+    ///
+    /// # Safety
+    /// The words may be read.
+    pub unsafe fn visit_words(&self, start: *const u8, end: *const u8) {
+        let start = start.expose_provenance().next_multiple_of(size_of::<usize>());
+        // SAFETY: the caller guarantees that the words may be read; `new` got `words` with this `marker`.
+        unsafe { (self.words)(self.marker, start, end.expose_provenance()) };
+    }
+}

@@ -1,0 +1,67 @@
+//! Events of a collection, for a watcher within the process.
+//!
+//! ```text
+//! one go   Begin  StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
+//! slices   Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  and the last one:
+//!                 StopBegin StopEnd  MarkBegin MarkEnd SweepBegin SweepEnd  GoOnBegin GoOnEnd  End
+//! dropped  Begin (StopBegin StopEnd GoOnBegin GoOnEnd)…  End
+//! ```
+//!
+//! # Invariants
+//! * The watcher is called with the heap's lock held; between `StopEnd` and `GoOnBegin` the world is stopped
+//!   too. The watcher must not call the collector, allocate, or take a lock.
+//! * The exception is the counters: the watcher gets them as they were at the event (`heap::event`).
+
+use crate::process::hooks::WATCHER;
+use crate::world::thread::current;
+use core::ffi::c_int;
+
+/// The kinds of events: `VEL_GC_EVENT_*` of the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(crate) enum Event {
+    /// A collection begins.
+    Begin = 0,
+    /// Tracing begins …
+    MarkBegin = 1,
+    /// … and has ended.
+    MarkEnd = 2,
+    /// The sweep begins …
+    SweepBegin = 3,
+    /// … and has ended.
+    SweepEnd = 4,
+    /// The collection has ended.
+    End = 5,
+    /// Threads are about to be stopped …
+    StopBegin = 6,
+    /// … and are.
+    StopEnd = 7,
+    /// They are about to go on …
+    GoOnBegin = 8,
+    /// … and do.
+    GoOnEnd = 9,
+    /// A thread has stopped; the value is its number.
+    Stopped = 10,
+    /// A thread will go on; the value is its number.
+    GoesOn = 11,
+    /// An object's finalizer became due; the value is the object's address.
+    Due = 12,
+}
+
+/// Calls a hook of the program's, with the heap's lock held: a hook that takes the heap's lock would
+/// deadlock.
+pub(crate) fn calling<R>(hook: impl FnOnce() -> R) -> R {
+    match current() {
+        Some(thread) => thread.standing_here(hook),
+        None => hook(),
+    }
+}
+
+/// Calls the watcher, if there is one.
+#[inline]
+pub(crate) fn tell_value(event: Event, value: usize) {
+    if let Some(hook) = WATCHER.get() {
+        // SAFETY: the program vouched when it set the hook that it may be called with the heap's lock held.
+        calling(|| unsafe { hook(event as c_int, value) });
+    }
+}
