@@ -14,7 +14,7 @@ pub struct VelClock {
     ns_per_tick: f64,
     ppm: f64,
     step_ns: f64,
-    pub kind: c_int,
+    pub(crate) kind: c_int,
     reserved: c_int,
 }
 

@@ -1,7 +1,7 @@
 //! The recorder: observations of an operation, stored as they happen.
 
 use crate::clock::open;
-use crate::error::{failed, handed_out, none, object, shared, taken_back};
+use crate::error::{failed, handed_out, none, object, taken_back};
 use crate::series::VelSeries;
 use std::ffi::{c_char, c_int, c_void};
 use vellum_timing::record::{Detail, Recorder};
