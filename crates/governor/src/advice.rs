@@ -26,7 +26,6 @@ pub(crate) const PEERS_MAX: usize = 1024;
 pub(crate) const STRANGER_PERIODS: u32 = 3;
 /// For how many periods a peer may leave its packets unread.
 pub(crate) const UNREAD_PERIODS: u32 = 5;
-/// The most packets that are taken from a peer in a period.
 const PACKETS_MAX: usize = 32;
 /// For how many periods a target holds.
 pub(crate) const VALID_PERIODS: u32 = 5;
@@ -50,7 +49,6 @@ struct Peer {
     report: Option<Report>,
 }
 
-/// Accepts peers, reads reports, sends targets.
 #[derive(Debug)]
 pub(crate) struct AdviceServer {
     listening: Listening,

@@ -32,7 +32,6 @@ pub(crate) struct Delay {
     gathered: Use,
 }
 
-/// The CPU time and faults of a job in some time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Use {
     pub(crate) user: Duration,

@@ -20,7 +20,6 @@ pub(crate) const CONNECTIONS_MAX: usize = 8;
 /// For how long the end waits to wake the thread that accepts.
 const WAKE_TIME: Duration = Duration::from_secs(2);
 pub(crate) const REQUEST_BYTES_MAX: usize = 8 << 10;
-/// The most lines of a request's head.
 const HEADERS_MAX: usize = 64;
 
 /// Metrics cannot be served.
@@ -43,9 +42,6 @@ impl<S: Read + Write> Stream for S {}
 pub trait Tls: std::fmt::Debug + Send + Sync {
     /// Runs `answer` on TLS over `peer`, from which nothing has been read, and closes TLS then. The close
     /// lets the peer distinguish the end from a broken connection.
-    ///
-    /// # Errors
-    /// Errors of the connection, of its handshake, and of `answer`.
     fn serve(&self, peer: Peer, answer: &mut dyn FnMut(&mut dyn Stream) -> io::Result<()>) -> io::Result<()>;
 }
 

@@ -109,9 +109,6 @@ pub struct Governor {
 
 impl Governor {
     /// Makes everything ready. No job is touched before the first [`step`](Self::step).
-    ///
-    /// # Errors
-    /// [`GovernError`]; nothing is left behind then.
     pub fn new(config: Config, setting: Setting) -> Result<Governor, GovernError> {
         for job in &config.jobs {
             check(job, setting.library.as_deref())?;

@@ -143,7 +143,6 @@ impl Job {
         }
     }
 
-    /// Starts the program, or adopts running processes.
     pub(crate) fn begin(&mut self, groups: Option<&Path>, given: Given<'_>, guardian: &Guardian) -> Event {
         let job = self.config.name.clone();
         (self.started, self.restart_at) = (Instant::now(), None);
@@ -206,7 +205,6 @@ impl Job {
         }
     }
 
-    /// The rule by which its processes are recognised.
     fn roots(&self) -> Roots<'_> {
         match (&self.config.origin, &self.group) {
             (_, Some(group)) => Roots::Group(group),
@@ -234,7 +232,6 @@ impl Job {
         self.begin(groups, given, guardian)
     }
 
-    /// Records its processes, and their usage in the last `period`.
     pub(crate) fn survey(&mut self, census: &Census, period: Duration, events: &mut Vec<Event>) {
         if !self.is_there() {
             return;
@@ -339,7 +336,6 @@ impl Job {
         self.state = State::Waiting;
     }
 
-    /// A group that was made here and is empty is removed.
     fn remove_group(&mut self) {
         if self.made
             && let Some(path) = &self.group
@@ -465,7 +461,6 @@ impl Job {
         }
     }
 
-    /// Resumes it, if the freezer or its state has it as suspended.
     pub(crate) fn resume(&mut self, guardian: &Guardian, events: &mut Vec<Event>) {
         if self.freezer.is_suspended() {
             self.freezer.resume(guardian);

@@ -14,7 +14,6 @@ const RESERVE_MAX: Bytes = Bytes(1 << 30);
 /// More than there is: everything that counts as available is looked up.
 const EVERYTHING: u64 = u64::MAX;
 
-/// The memory of one place at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Memory {
     /// All of it: the limit of a container, or what the machine has.
@@ -25,7 +24,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// The part of it that must be left.
     pub(crate) fn reserve(&self) -> Bytes {
         Bytes(self.total.0 / RESERVE_PART).min(RESERVE_MAX)
     }
@@ -40,12 +38,10 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Looks up what stays the same.
     pub(crate) fn discover() -> Machine {
         Machine { limits: Limits::discover(&mut [0; SCRATCH]), stalled: stall() }
     }
 
-    /// The memory that there is. A limit may change at any time.
     pub(crate) fn memory(&self) -> Memory {
         let found = self.limits.available(EVERYTHING);
         Memory {

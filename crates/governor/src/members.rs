@@ -21,7 +21,6 @@ const GROUPS_MAX: usize = 1024;
 
 pub(crate) type Members = BTreeMap<Pid, u64>;
 
-/// All processes there are, at one moment.
 #[derive(Debug)]
 pub(crate) struct Census {
     all: HashMap<Pid, Stat>,
@@ -29,7 +28,6 @@ pub(crate) struct Census {
     never: [Pid; 3],
 }
 
-/// The rule by which a job's processes are recognised.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Roots<'a> {
     /// Descendants of known members.

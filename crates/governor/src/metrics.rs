@@ -33,7 +33,6 @@ const SUSPENSIONS: Family = Family::counter("job_suspensions", Number, "How ofte
 const RESTARTS: Family = Family::counter("job_restarts", Number, "How often it was started again");
 const STATE: Family = Family::gauge("job_state", Number, "1 for the state that the job is in");
 
-/// Serves the last state that was published, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct MetricsServer {
     exposition: Exposition,

@@ -18,7 +18,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Connections that may wait to be accepted.
 const BACKLOG: i32 = 64;
 
 /// There is no place for the sockets.

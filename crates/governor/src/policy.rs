@@ -155,7 +155,6 @@ pub struct Policy {
     calm_since: Duration,
 }
 
-/// A job's memory between decisions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Memory {
     present: bool,
@@ -163,7 +162,6 @@ struct Memory {
     resumed_at: Option<Duration>,
     /// Its wait before it was resumed: kept until it has run for a turn.
     waited_before: Duration,
-    /// Its need when it ran last.
     needed: Bytes,
 }
 
@@ -174,7 +172,6 @@ struct Candidate {
     keep: Bytes,
     /// Resumed less than a turn ago.
     fresh: bool,
-    /// It has waited for the bound.
     due: bool,
     rank: u64,
     waited: Duration,
@@ -347,7 +344,6 @@ impl Policy {
         order
     }
 
-    /// The jobs that run, of all in `order`.
     fn admit(&self, budget: Bytes, order: &[Candidate]) -> Vec<usize> {
         let mut used = total(order.iter().map(|job| job.keep));
         let mut admitted = Vec::with_capacity(order.len());

@@ -93,7 +93,6 @@ impl Recovered {
     }
 }
 
-/// The record could not be had: which call failed, and why.
 pub(crate) type Failed = (&'static str, io::Error);
 
 #[derive(Debug)]
@@ -347,7 +346,6 @@ fn map(file: &File) -> Result<NonNull<Table>, Failed> {
     }
 }
 
-/// This boot's name.
 fn boot() -> String {
     // Without a name every record counts as of this boot: births of processes are compared all the same.
     vellum_kernel::machine::boot().unwrap_or_else(|| "unknown".to_owned())
@@ -390,7 +388,6 @@ fn put_back(entry: &Entry) -> bool {
     }
 }
 
-/// True if a process has ended and only waits to be waited for.
 fn is_over(pid: libc::pid_t) -> bool {
     !Pid(pid).is_alive()
 }

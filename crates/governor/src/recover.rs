@@ -27,9 +27,6 @@ pub enum RecoverError {
 
 /// Resumes every process, puts back every file and removes every empty group that the last governor in
 /// `directory` (the usual one if `None`) has left. `None` if it has left no record.
-///
-/// # Errors
-/// A governor runs there, whose jobs are its own; or the record cannot be read.
 pub fn recover(directory: Option<&Path>) -> Result<Option<Recovered>, RecoverError> {
     let directory = directory.map_or_else(place::usual, Path::to_path_buf);
     if !directory.exists() {

@@ -32,11 +32,9 @@ pub enum StartError {
     Program { program: String, source: io::Error },
 }
 
-/// The governor's parts of a job's start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
     pub(crate) advice: Option<&'a Path>,
-    /// Vellum's library, for jobs that run on it.
     pub(crate) library: Option<&'a Path>,
     /// The control group it is to be in.
     pub(crate) group: Option<&'a Path>,
@@ -107,7 +105,6 @@ pub(crate) fn start(config: &CommandConfig, given: Given<'_>) -> Result<Child, S
     command.spawn().map_err(failed)
 }
 
-/// Standard output and standard error of a job.
 fn output(path: Option<&Path>) -> Result<(Stdio, Stdio), StartError> {
     let Some(path) = path else {
         // Standard output is the governor's own: a job's words among its events would make both unreadable.

@@ -23,7 +23,6 @@ struct Peer {
     stuck: u32,
 }
 
-/// Accepts peers and sends them the state.
 #[derive(Debug)]
 pub(crate) struct StateServer {
     listening: Listening,
@@ -37,7 +36,6 @@ impl StateServer {
         Ok(StateServer { listening: Listening { socket, path }, peers: Vec::new() })
     }
 
-    /// Sends the state to all peers.
     pub(crate) fn publish(&mut self, snapshot: &Snapshot) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while self.peers.len() < PEERS_MAX {

@@ -56,7 +56,6 @@ pub(crate) enum Which {
 }
 
 impl Means {
-    /// The best there is for a job in `group`.
     pub(crate) fn choose(group: Option<&Path>) -> Means {
         let writable = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
         if let Some(group) = group {
@@ -132,7 +131,6 @@ impl Means {
         }
     }
 
-    /// Restores the earlier limit.
     pub(crate) fn harden(&self, guardian: &Guardian) {
         let Means::SoftLimit(file) = self else { return };
         // A limit of -1 is none, which is what it was before unless somebody had set one; the guardian knows
@@ -179,7 +177,6 @@ fn page_out(wanted: Bytes, members: &Members, which: Which) {
     }
 }
 
-/// True if a mapping is one to page out.
 fn gives(mapping: &Mapping<'_>, sizes: &Sizes, which: Which) -> bool {
     let is_idle = which == Which::All || sizes.referenced == Bytes(0);
     let is_fixed = sizes.is_fixed || mapping.is_kernels();

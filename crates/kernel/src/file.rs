@@ -21,7 +21,6 @@ pub fn text(path: impl AsRef<Path>) -> Result<String, Unreadable> {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The one number that a file holds; `None` for a word, such as `max`.
 pub(crate) fn number(path: impl AsRef<Path>) -> Option<u64> {
     text(path).ok()?.trim().parse().ok()
 }
@@ -31,7 +30,6 @@ pub(crate) fn line<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix([' ', ':'])).map(str::trim)
 }
 
-/// The first number of that line.
 pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     line(text, name)?.split_ascii_whitespace().next()?.parse().ok()
 }

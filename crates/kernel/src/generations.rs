@@ -30,7 +30,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The kernel's file.
 const LRU_GEN: &str = "/sys/kernel/debug/lru_gen";
 /// Which parts of it are switched on, as bits.
 const ENABLED: &str = "/sys/kernel/mm/lru_gen/enabled";
@@ -219,7 +218,6 @@ pub(crate) fn in_hierarchy(mounts: &str, directory: &Path) -> Option<String> {
     Some(if path.is_empty() { "/".to_owned() } else { path.to_owned() })
 }
 
-/// The lists of the control group `path` and of those below it.
 pub(crate) fn parse(text: &str, path: &str) -> Vec<List> {
     let below = format!("{}/", path.trim_end_matches('/'));
     let mut lists: Vec<List> = Vec::new();

@@ -3,7 +3,7 @@
 //! ```text
 //! /proc/PID/stat, statm, children     Pid, Stat          who runs, and what it has used
 //! /proc/PID/status                    Status             memory, capabilities
-//! /proc/PID/maps, smaps               mapping            what is mapped where, and how much of it is resident
+//! /proc/PID/maps, smaps               mapping            mappings, and how much of each is resident
 //! /proc/pressure, memory.pressure     Stalls             time that tasks waited for a resource
 //! memory.max, cgroup.procs, ...       Cgroup             control groups of both versions
 //! lru_gen                             generations        pages of a control group by age

@@ -18,7 +18,6 @@ pub const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 pub const PROCESSORS: &str = "/sys/devices/system/cpu/online";
 const PROCESSOR: &str = "/sys/devices/system/cpu";
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
-/// The most processors; no kernel is built for more.
 const PROCESSORS_MAX: usize = 1 << 14;
 
 /// The word that a file of settings holds; `None` if it cannot be read or is empty.
@@ -41,7 +40,6 @@ pub fn huge_pages() -> Option<String> {
     chosen(&setting(HUGE_PAGES)?).map(str::to_owned)
 }
 
-/// The word in brackets of a list of choices.
 fn chosen(choices: &str) -> Option<&str> {
     choices.split(['[', ']']).nth(1)
 }

@@ -28,9 +28,12 @@ impl Pid {
 
     /// Every process that `/proc` lists.
     pub fn all() -> Result<impl Iterator<Item = Pid>, Unreadable> {
-        let entries =
-            std::fs::read_dir("/proc").map_err(|source| Unreadable { path: "/proc".into(), source })?;
-        Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid)))
+        numbered("/proc".into())
+    }
+
+    /// The numbers of its threads.
+    pub fn threads(self) -> Result<impl Iterator<Item = Pid>, Unreadable> {
+        numbered(self.file("task"))
     }
 
     /// The path of its file `name` in `/proc`.
@@ -50,8 +53,8 @@ impl Pid {
 
     /// The children that any of its threads started. Empty on a kernel without `children` files.
     pub fn children(self) -> Vec<Pid> {
-        let threads = std::fs::read_dir(self.file("task")).into_iter().flatten().flatten();
-        let lists = threads.filter_map(|thread| std::fs::read(thread.path().join("children")).ok());
+        let list = |thread| std::fs::read(self.file(&format!("task/{thread}/children"))).ok();
+        let lists = self.threads().into_iter().flatten().filter_map(list);
         lists.flat_map(|list| child_pids(&list).collect::<Vec<_>>()).collect()
     }
 
@@ -93,6 +96,12 @@ impl std::fmt::Display for Pid {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// The entries of a directory whose names are numbers.
+fn numbered(path: PathBuf) -> Result<impl Iterator<Item = Pid>, Unreadable> {
+    let entries = std::fs::read_dir(&path).map_err(|source| Unreadable { path, source })?;
+    Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid)))
 }
 
 /// Resources used since a process started.

@@ -84,9 +84,6 @@ impl Asked {
     }
 
     /// Makes a request, with a path if it needs one. [`Asked::answer`] has the result.
-    ///
-    /// # Errors
-    /// [`AskError`]; no request was made then.
     pub fn ask(&self, what: Ask, path: Option<&Path>) -> Result<(), AskError> {
         if self.byte(HeapDoor::MODE_AT)? == HARDENED as u8 {
             return Err(AskError::Hardened(self.pid));

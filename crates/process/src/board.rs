@@ -35,7 +35,6 @@ use vellum_wire::{Board, SLOT_BYTES, SLOTS_DEFAULT, Slot};
 
 /// The prefix of boards' directories.
 pub const STALE_PREFIX: &str = "vellum-";
-/// Slots whose memory is reserved beyond those claimed.
 const RESERVE_AHEAD_SLOTS: u32 = 256;
 /// A directory younger than this may still be about to lock its board.
 const STALE_AGE: Duration = Duration::from_secs(60);
@@ -183,7 +182,6 @@ fn reserve(file: &File, from: usize, to: usize, end: usize) -> io::Result<usize>
     }
 }
 
-/// Removes the boards in `place` whose runs were killed before they could.
 fn remove_stale(place: &Path) {
     let me = rustix::process::geteuid().as_raw();
     for entry in std::fs::read_dir(place).into_iter().flatten().flatten() {

@@ -248,7 +248,6 @@ impl<'a> Child<'a> {
     }
 }
 
-/// Everything the child needs, laid out before the fork.
 struct Prepared {
     program: CString,
     argv: Strings,

@@ -24,7 +24,6 @@ use std::path::{Path, PathBuf};
 pub const SCRIPT_DEPTH_MAX: usize = 4;
 /// The kernel reads this much of a script's first line.
 const SHEBANG_MAX: usize = 256;
-/// Sanitizers, by the function their runtime defines.
 const SANITIZERS: &[&[u8]] = &[b"__asan_init", b"__tsan_init", b"__msan_init", b"__hwasan_init"];
 /// Sanitizers' shared runtimes, by how their names begin.
 const SANITIZER_LIBRARIES: &[&[u8]] = &[
@@ -113,14 +112,12 @@ impl Image {
     }
 }
 
-/// The interpreter named in a script's first line.
 fn shebang(head: &[u8]) -> Option<PathBuf> {
     let line = head.strip_prefix(b"#!")?.split(|&b| b == b'\n').next()?;
     let path = line.split(|&b| b == b' ' || b == b'\t').find(|word| !word.is_empty())?;
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(path)))
 }
 
-/// True if the file starts in secure-execution mode.
 fn raises_privileges(path: &Path, file: &File) -> io::Result<bool> {
     let meta = file.metadata()?;
     let nosuid =
@@ -184,7 +181,6 @@ where
     (needs || defines()).then_some(Obstacle::Sanitizer)
 }
 
-/// The strings of the dynamic entries tagged `tag`.
 fn dynamic_strings<'data, Elf, R>(
     file: &ElfFile<'data, Elf, R>,
     tag: elf::DynamicTag,

@@ -12,7 +12,6 @@ use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
-/// The signals that end a measurement.
 pub(crate) const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// The first that came; 0 if none did.

@@ -22,9 +22,7 @@ use std::time::{Duration, Instant};
 use vellum_kernel::Used;
 use vellum_wire::Counter;
 
-/// Processes remembered as possible strangers.
 const STRANGERS_MAX: usize = 1 << 16;
-/// Executables inspected for a reason.
 const INSPECTIONS_MAX: u32 = 64;
 /// The interval at which write calls are counted.
 const WRITES_EVERY: Duration = Duration::from_millis(100);
@@ -222,7 +220,6 @@ fn add_board(point: &mut Point, board: &BoardFile, alive: &[Seen]) {
     }
 }
 
-/// The processes seen, and those with a slot.
 struct Census {
     program: Pid,
     seated: HashSet<u32>,

@@ -31,7 +31,6 @@ use std::sync::Arc;
 use vellum_unwind::{Rule, Tables};
 use vellum_wire::cost::Answer;
 
-/// Directories of systems' and compilers' own sources.
 const SYSTEM_SOURCES: &[&str] =
     &["/usr/include/", "/usr/lib/", "/usr/local/include/", "/rustc/", "/rust/deps/"];
 /// Parts of paths under which package managers keep others' sources.
@@ -42,7 +41,6 @@ const SYSTEM_LIBRARIES: &[&str] = &["/lib/", "/lib32/", "/lib64/", "/usr/lib/", 
 /// Our runtime, and the collector's interfaces over it, by how their files' names begin.
 const RUNTIME: [&str; 3] = ["libvellum.so", "libgc.so", "libgccpp.so"];
 const RECORDER: &str = "libvellum_cost.so";
-/// The directory of separate debug files.
 const DEBUG_ROOT: &str = "/usr/lib/debug";
 /// Sections of unwinding tables larger than this are ignored.
 const TABLE_BYTES_MAX: u64 = 1 << 30;
@@ -89,7 +87,6 @@ pub fn is_users_source(file: &str) -> bool {
 #[derive(Default)]
 pub struct Symbols {
     modules: HashMap<PathBuf, Option<Module>>,
-    /// Lists of code that was made at run time, by their paths ([`is_jit_map`]).
     lists: HashMap<PathBuf, JitMap>,
     files: HashMap<Box<str>, Arc<str>>,
 }
@@ -249,7 +246,6 @@ impl Module {
     }
 }
 
-/// The path without `.` and `..` parts, as text.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -78,9 +78,7 @@ impl Look {
 #[derive(Debug)]
 pub struct Tree {
     root: Pid,
-    /// Usage of children that we had waited for before this job.
     before: Used,
-    /// Processes that are not of this job.
     others: HashSet<Pid>,
     /// True if the last sample met a process whose environment was empty because it was executing a program.
     is_undecided: bool,
@@ -93,7 +91,6 @@ pub struct Tree {
     above: Vec<String>,
     /// The variable that every process of the job has in its environment.
     mark: Vec<u8>,
-    /// The usage of strays, by process and start.
     strays: HashMap<(Pid, u64), Used>,
     looks: u64,
     text: Vec<u8>,
@@ -191,7 +188,6 @@ impl Tree {
         look
     }
 
-    /// Looks at the processes in `queue` and their descendants.
     fn walk(&mut self, mut queue: Vec<Pid>, parents: Option<&[(Pid, Pid)]>, look: &mut Look) {
         while let Some(pid) = queue.pop() {
             let mut known = self.known.remove(&pid).unwrap_or_default();
@@ -228,7 +224,6 @@ impl Tree {
         }
     }
 
-    /// Processes of the job that the walk from us did not meet.
     fn unvisited(&mut self) -> Vec<Pid> {
         let mut found = Vec::new();
         self.is_undecided = false;
@@ -309,11 +304,7 @@ impl Tree {
             into.extend(text.into_iter().flat_map(child_pids));
             return;
         }
-        for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-            if let Some(path) = task.path().join("children").to_str() {
-                into.extend(self.read(path).into_iter().flat_map(child_pids));
-            }
-        }
+        into.extend(pid.children());
     }
 
     fn read_stat(&mut self, pid: Pid, held: Option<&Files>) -> Option<Stat> {

@@ -53,7 +53,6 @@ pub const CYCLES_MIN: u64 = 2;
 /// The limit is found to this many bytes.
 const PRECISION: u64 = PAGE_BYTES;
 
-/// The memory that a job held, and its transfers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     pub(super) watched: Duration,
@@ -87,11 +86,9 @@ pub(super) struct Known<'a> {
     pub(super) out_ns: f64,
     /// Waiting under every limit that is not all, as a part of its time.
     pub(super) beyond: f64,
-    /// Its memory and transfers.
     pub(super) held: Held,
 }
 
-/// The cost of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cost {
     pub(super) part: f64,

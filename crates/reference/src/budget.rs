@@ -40,7 +40,6 @@ const ASKED: [u64; 6] = [2, 3, 5, 10, 20, 30];
 /// The wall-clock time that a cycle may be paid for ahead.
 const AHEAD_MAX: Duration = Duration::from_secs(60);
 
-/// The parts that watching may cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Parts {
     /// The part of the job's user time.
@@ -68,7 +67,6 @@ pub(crate) struct Budget {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Passed {
     pub(crate) clock: Duration,
-    /// Wall-clock time.
     pub(crate) wall: Duration,
 }
 
@@ -79,7 +77,6 @@ impl Passed {
     }
 }
 
-/// The size of a cycle.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     /// Page-table entries that a clearing or a look goes to.
@@ -111,7 +108,6 @@ impl Budget {
         self.cpu + self.imposed
     }
 
-    /// The time spent ahead of the budget.
     pub(crate) fn ahead(&self, passed: Passed) -> Duration {
         let Parts { share, idle, .. } = self.parts;
         let regular = (passed.clock.as_secs_f64() * share).max(passed.wall.as_secs_f64() * idle);

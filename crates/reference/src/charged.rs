@@ -26,10 +26,8 @@ const DESCRIPTORS_MAX: usize = 2048;
 const THREAD: Bytes = Bytes(24 << 10);
 /// The kernel's index of the page cache takes one part in this many.
 const INDEX_PART: u64 = 64;
-/// The bit of a descriptor's link for reading.
 const READABLE: u32 = 0o400;
 
-/// The most that was charged at any look.
 #[derive(Debug, Default)]
 pub(crate) struct Charged {
     files: HashMap<(u64, u64), Bytes>,
@@ -94,7 +92,6 @@ fn begins(file: &Path, with: &str) -> bool {
     if with.ends_with(':') { file.to_string_lossy().starts_with(with) } else { file.starts_with(with) }
 }
 
-/// Page cache of a file; `None` if the kernel has no such count.
 fn cached(path: &Path) -> Option<Bytes> {
     let mut options = fs::OpenOptions::new();
     // Opened anew by its link, which works for a file that has been removed, and waits for nobody.

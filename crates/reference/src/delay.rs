@@ -25,15 +25,12 @@ use rustix::fs::{Mode, OFlags};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use vellum_sys::{PAGE, map};
 
-/// Pages that are touched.
 const TOUCHED: usize = 96;
 /// Only one page in this many is touched: pages that the kernel reads ahead would not fault.
 const READ_AHEAD: usize = 16;
-/// Bytes that are laid out.
 const BYTES: usize = TOUCHED * READ_AHEAD * PAGE;
 /// Fewer pages that were really gone are no measurement.
 const GONE_MIN: usize = 16;
-/// Touching ends after this time, on a device that is slow.
 const TIME_MAX: Duration = Duration::from_millis(500);
 /// Steps over the touched pages by this many, so that no device sees a sequence; no factor of [`TOUCHED`].
 const STEP: usize = 37;
@@ -190,13 +187,11 @@ fn noise() -> impl Iterator<Item = u64> {
     })
 }
 
-/// Memory of our own, [`BYTES`] long.
 struct Mapping {
     base: *mut u8,
 }
 
 impl Mapping {
-    /// Anonymous, or a view of a file.
     fn new(file: Option<&File>) -> Option<Mapping> {
         let both = ProtFlags::READ | ProtFlags::WRITE;
         let (none, private) = (std::ptr::null_mut(), MapFlags::PRIVATE);
@@ -222,7 +217,6 @@ impl Mapping {
         }
     }
 
-    /// The fault time of each page that was gone.
     fn touch(&self) -> Vec<Duration> {
         let began = Instant::now();
         let mut times = Vec::with_capacity(TOUCHED);

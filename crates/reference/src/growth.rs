@@ -5,7 +5,6 @@
 use std::time::Duration;
 use vellum_kernel::Bytes;
 
-/// Points kept; when there are more, every second one goes.
 const POINTS_MAX: usize = 64;
 /// The last part of the time in which growth counts.
 const LAST: f64 = 0.25;

@@ -58,7 +58,6 @@ pub(crate) struct Job {
     list_every: Duration,
     /// The least time between two lists, by the cost of the last.
     list_least: Duration,
-    /// Virtual time since the watch began.
     clock: Duration,
     minor_faults: u64,
     /// The sum of all growth of resident memory, from look to look.
@@ -84,7 +83,6 @@ impl Job {
         }
     }
 
-    /// User CPU time since the first [`update`](Self::update).
     pub(crate) fn clock(&self) -> Duration {
         self.clock
     }
@@ -93,12 +91,10 @@ impl Job {
         self.minor_faults
     }
 
-    /// The sum of all growth of resident memory since then.
     pub(crate) fn grown(&self) -> Bytes {
         self.grown
     }
 
-    /// The resident memory now.
     pub(crate) fn resident(&self) -> Bytes {
         self.resident
     }
@@ -185,7 +181,6 @@ impl Job {
         events
     }
 
-    /// Lists the processes. Returns new ones.
     fn list(&mut self) -> Vec<Pid> {
         let began = Instant::now();
         let listed = self.target.members(self.members.keys().copied());
@@ -233,7 +228,6 @@ impl Member {
     }
 }
 
-/// A process that lives, and its user CPU time.
 fn reading(pid: Pid) -> Option<(Stat, Duration)> {
     let stat = pid.stat().filter(|stat| !stat.is_zombie())?;
     let system = stat.own.cpu.saturating_sub(stat.own.user);
@@ -296,7 +290,6 @@ mod tests {
         shell.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Reads lines of the shell's output up to this one.
     fn wait_for(child: &mut Child, word: &str) {
         let out = child.stdout.as_mut().unwrap();
         let mut seen = String::new();

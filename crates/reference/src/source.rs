@@ -283,9 +283,6 @@ pub trait PerProcess: Send + std::fmt::Debug {
     fn kind(&self) -> SourceKind;
 
     /// Drops the references of the process until now.
-    ///
-    /// # Errors
-    /// [`SourceError::Ended`] if there is no such process any more; otherwise why it cannot be done.
     fn clear(&mut self, pid: Pid) -> Result<Spent, SourceError>;
 
     /// Counts the memory that the process has referenced since the clearing, or since it began.
@@ -368,7 +365,6 @@ fn each(job: &[Pid], mut work: impl FnMut(Pid) -> Result<(Count, Spent), SourceE
     done
 }
 
-/// A process's `status`.
 pub(crate) fn status(pid: Pid) -> Result<Status, SourceError> {
     pid.status().map_err(|error| SourceError::of("read the status", pid, error.source))
 }

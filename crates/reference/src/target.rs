@@ -6,7 +6,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use vellum_kernel::{Bytes, Cgroup, Pid};
 
-/// The most control groups that are listed below one.
 const GROUPS_MAX: usize = 4096;
 /// Processes watched as one job.
 pub const MEMBERS_MAX: usize = 4096;

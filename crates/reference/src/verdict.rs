@@ -215,7 +215,6 @@ impl Watcher {
     }
 }
 
-/// The measurements of a job.
 #[derive(Clone, Copy, Debug)]
 struct Seen<'a> {
     /// The cycles looked at.
@@ -231,7 +230,6 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// The parameters of the knee.
     fn demand(&self, delay: &Delay) -> Demand {
         let noise = 1.0 / (self.held.watched.as_nanos() as f64).max(1.0);
         Demand { noise, unavoidable: self.first_references, ..Demand::new(delay.mean_ns) }
@@ -252,7 +250,6 @@ impl<'a> Seen<'a> {
 }
 
 impl Known<'_> {
-    /// A limit with its cost.
     fn at(&self, bytes: Bytes) -> Limit {
         let cost = self.cost(bytes);
         let off = |by: f64| cost.doubt.map(|doubt| (cost.part + by * doubt).max(0.0));

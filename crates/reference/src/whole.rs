@@ -37,7 +37,6 @@ impl Whole {
         Whole { stretches: History::new(windows, 1.0), latest: None, until: from }
     }
 
-    /// A cycle ended, with these pages, and this resident memory.
     pub(super) fn cycle(&mut self, pages: Vec<f64>, resident: Bytes) {
         if !pages.is_empty() {
             self.latest = Some((pages, resident));

@@ -32,7 +32,6 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The error `reason` at the bytes `span` of the text.
     pub(super) fn error(&self, span: &Range<usize>, reason: String) -> ConfigError {
         let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();

@@ -153,9 +153,6 @@ pub enum Restart {
 
 impl Config {
     /// Reads and checks the table in the file `path`. Relative paths in it are relative to the file.
-    ///
-    /// # Errors
-    /// The file cannot be read, or has an invalid value: with line and reason.
     pub fn read(path: &Path) -> Result<Config, ConfigError> {
         let unreadable = |source| ConfigError::Unreadable { path: path.to_path_buf(), source };
         let long = path.metadata().map_err(unreadable)?.len();
@@ -168,9 +165,6 @@ impl Config {
     }
 
     /// Checks the table `text`, called `path` in errors, whose relative paths begin at `folder`.
-    ///
-    /// # Errors
-    /// The text has an invalid value: with line and reason.
     pub fn parse(text: &str, path: &Path, folder: &Path) -> Result<Config, ConfigError> {
         let at = error::Place { path, text };
         let table: raw::Table = toml::from_str(text).map_err(|error| at.toml(&error))?;

@@ -19,7 +19,6 @@ pub(crate) fn time(text: &str) -> Option<Duration> {
     amount::duration(text).filter(|time| !time.is_zero())
 }
 
-/// A part of 1, written in per cent.
 pub(crate) fn part(text: &str) -> Option<f64> {
     let signed = text.trim_end().ends_with('%');
     let percent = amount::percentage(text).filter(|percent| signed && (0.0..=100.0).contains(percent));

@@ -116,14 +116,12 @@ impl Job {
         }
     }
 
-    /// From now on its worth is the memory that it holds.
     fn unwatched(&mut self, why: String, events: &mut Vec<Event>) {
         (self.watch, self.judged, self.advised) = (None, None, None);
         self.told = Some((0.0, ""));
         events.push(Event::Unwatched { job: self.config.name.clone(), why });
     }
 
-    /// Derives the job's worth from its curve.
     fn judge(&mut self, events: &mut Vec<Event>) {
         let Some(watch) = &self.watch else { return };
         let Some(curve) = watch.curve() else { return };

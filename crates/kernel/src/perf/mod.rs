@@ -189,7 +189,6 @@ impl Opening {
 }
 
 impl What {
-    /// The kernel's numbers for the type of the event and the event.
     fn numbers(self) -> (u32, u64) {
         match self {
             What::Instructions => (TYPE_HARDWARE, 1),

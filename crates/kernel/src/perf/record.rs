@@ -64,7 +64,6 @@ pub enum Record {
     Lost(u64),
 }
 
-/// Reads numbers from a record, one after the other.
 struct Words<'a>(&'a [u8]);
 
 impl Words<'_> {

@@ -19,7 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 
 /// Offset in a ring's first page of the kernel's write position; our read position follows it.
 const HEAD_AT: usize = 1024;
-/// Pages of a ring that is made of bytes.
 const PAGES_OF_BYTES: usize = 8;
 
 /// A ring's mapping.
@@ -96,7 +95,6 @@ impl Ring {
         self.ends().1.store(at, Release);
     }
 
-    /// The positions of the kernel's next write and of our next read.
     fn ends(&self) -> (&AtomicU64, &AtomicU64) {
         // SAFETY: within the mapping's first page, aligned, and shared with the kernel by these very words.
         unsafe {

@@ -41,9 +41,7 @@ use vellum_kernel::{Bytes, Pid};
 pub(crate) const REARM: Duration = Duration::from_nanos(400);
 /// The cost of counting a page by `smaps`, until it is measured.
 const COUNT: Duration = Duration::from_nanos(70);
-/// Bytes that `smaps_rollup` fits into.
 const ROLLUP_BYTES: usize = 4096;
-/// More of `smaps` is not read.
 const SMAPS_BYTES_MAX: u64 = 256 << 20;
 /// Shared pages that are a smaller part than this of the resident memory are not left out.
 const SHARED_PART: f64 = 0.01;
@@ -171,13 +169,11 @@ fn counted(mapping: Mapping<'_>, sizes: &Sizes, tell: &mut impl FnMut(&Shared<'_
     }
 }
 
-/// `all` times `of` / `whole`, which is not 0.
 fn part(all: Bytes, of: Bytes, whole: Bytes) -> Bytes {
     let part = u128::from(all.0) * u128::from(of.0) / u128::from(whole.0);
     Bytes(u64::try_from(part).unwrap_or(u64::MAX))
 }
 
-/// CPU time of this thread, and of the kernel on its behalf.
 pub(crate) fn thread_cpu() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)

@@ -9,7 +9,6 @@ use vellum_kernel::{Bytes, Pid};
 /// Looks between two readings.
 const EVERY: u32 = 64;
 
-/// The counts that were read last.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     smaps: AccessedBits,

@@ -15,10 +15,8 @@ use std::os::unix::fs::FileExt;
 use std::time::Instant;
 use vellum_kernel::Pid;
 
-/// Processes whose file is kept open.
 const FILES_HELD_MAX: usize = 100;
 
-/// The open `clear_refs` files of processes.
 #[derive(Debug)]
 pub(super) struct Clearing {
     remedy: Remedy,

@@ -139,7 +139,6 @@ impl Source for Generations {
     }
 }
 
-/// The control group that holds the target's processes and no others.
 fn own_group(target: &Target) -> Result<PathBuf, String> {
     let members = target.members(std::iter::empty());
     let cure = "give the job a group of its own (`systemd-run --scope -p MemoryAccounting=yes PROGRAM`), or watch the group with --cgroup";

@@ -27,7 +27,6 @@ use vellum_kernel::mapping::Mapping;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shared<'a> {
     pub(super) mapping: Mapping<'a>,
-    /// The resident and shared part of it.
     pub(super) resident: Bytes,
     pub(super) referenced: Bytes,
     /// That part, with each page divided by the number of its mappings.
@@ -36,11 +35,9 @@ pub(super) struct Shared<'a> {
     pub(super) is_of_program: bool,
 }
 
-/// All that is shared at one look.
 #[derive(Debug, Default)]
 pub(super) struct Pools(HashMap<Key, Pool>);
 
-/// The identity of a mapping that processes share.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum Key {
     /// The offset in a file, its device and its inode.
@@ -69,7 +66,6 @@ impl Pools {
         pool.referenced.push(shared.referenced);
     }
 
-    /// The memory that was counted more than once.
     pub(super) fn twice(&self) -> Count {
         let mut twice = Count::default();
         for pool in self.0.values().filter(|pool| pool.referenced.len() > 1) {

@@ -26,7 +26,6 @@ use std::os::unix::fs::FileExt;
 
 /// In an entry of `/proc/PID/pagemap`: the page was written since the bit was last cleared.
 const SOFT_DIRTY: u64 = 1 << 55;
-/// Bytes of an entry.
 const ENTRY: u64 = 8;
 
 /// The caveat on counts where translations stay.
@@ -45,7 +44,6 @@ pub(super) enum Remedy {
 }
 
 impl Remedy {
-    /// The remedy that this kernel allows.
     pub(super) fn here() -> Remedy {
         match has_soft_dirty() {
             Ok(false) => Remedy::Flush,

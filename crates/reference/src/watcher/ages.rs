@@ -28,22 +28,18 @@ const LATE: f64 = 1.25;
 /// Two looks no further apart than this factor give the ages between them.
 const APART: f64 = 4.0;
 
-/// Memory at one age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Aged {
     /// Resident, and not touched for that long.
     pub(crate) untouched: Bytes,
     /// Touched within that time.
     pub(crate) touched: Bytes,
-    /// When that was found, in the time of the watch.
     at: Duration,
 }
 
-/// The measured ages. All times are since the watch began.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ages {
     cleared: Option<Duration>,
-    /// The last look since the clearing, and its result.
     last: Option<(Duration, Bytes, Bytes)>,
     found: [Option<Aged>; AGES.len()],
 }
@@ -59,7 +55,6 @@ impl Ages {
         (self.cleared, self.last) = (None, None);
     }
 
-    /// Notes a look: memory touched since the clearing, and not touched.
     pub(super) fn looked(&mut self, now: Duration, touched: Bytes, untouched: Bytes) {
         let Some(cleared) = self.cleared else { return };
         let since = now.saturating_sub(cleared);
@@ -83,7 +78,6 @@ impl Ages {
         (!bracketed).then(|| age.saturating_sub(since))
     }
 
-    /// The time since the clearing; `None` without a valid clearing.
     pub(super) fn since(&self, now: Duration) -> Option<Duration> {
         Some(now.saturating_sub(self.cleared?))
     }
@@ -101,7 +95,6 @@ impl Ages {
         next.is_some_and(|(age, found)| found.is_none_or(|found| now.saturating_sub(found.at) >= *age * REST))
     }
 
-    /// The measured ages, rising.
     pub(super) fn known(&self) -> impl Iterator<Item = (Duration, Aged)> {
         AGES.into_iter().zip(self.found).filter_map(|(age, found)| Some((age, found?)))
     }

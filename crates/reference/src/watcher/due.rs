@@ -21,23 +21,17 @@ const HARDLY: f64 = 0.05;
 /// … and is not looked at more often than this many times for each time that waking up is paid for.
 const HASTE: u32 = 4;
 
-/// A running cycle.
 #[derive(Debug)]
 pub(super) struct Cycle {
-    /// The job's time at the last clearing.
     began: Duration,
     /// For each look the time since the clearing, and the memory referenced in it.
     looks: Vec<(f64, f64)>,
-    /// Looks since the last clearing.
     looked: u32,
-    /// Entries referenced at the last look.
     touched: f64,
-    /// The next window to look at, and how many there will be.
     next: u32,
     windows: u32,
 }
 
-/// The result of a count.
 enum Counted {
     Sum(Count),
     /// The references since the clearing can no longer be determined.
@@ -47,7 +41,6 @@ enum Counted {
 }
 
 impl Watcher {
-    /// Does all due work. Returns the wall-clock time until more is due.
     pub(super) fn advance(&mut self, events: &mut Vec<Event>) -> Result<Duration, WatchError> {
         if let Some(cycle) = &self.cycle {
             let since = self.job.clock().saturating_sub(cycle.began);
@@ -105,7 +98,6 @@ impl Watcher {
         let wait = by_clock.min(due.wall.saturating_sub(now.wall));
         self.asleep(wait.max(self.wake_every()))
     }
-    /// Wall-clock time until the next look.
     fn until_look(&mut self) -> Duration {
         let of_window = match &self.cycle {
             Some(_) if self.source.is_timed() => self.source.to_come(),
@@ -125,7 +117,6 @@ impl Watcher {
         let least = if hardly { (self.wake_every() / HASTE).max(WAIT_MIN) } else { WAIT_MIN };
         wait.clamp(least, WAIT_MAX.max(self.wake_every()))
     }
-    /// The shortest wait.
     fn wake_every(&self) -> Duration {
         let a_second = self.budget.a_second(self.rate.max(RATE_LEAST));
         Duration::try_from_secs_f64(self.step_cost * IDLE_SHARE / a_second).unwrap_or(WAKE_MAX).min(WAKE_MAX)
@@ -175,7 +166,6 @@ impl Watcher {
     fn tells_ages(&self) -> bool {
         self.source.looks() == u32::MAX && !self.source.is_timed()
     }
-    /// The number of windows of the next cycle.
     fn next_windows(&self) -> u32 {
         let half = self.job.clock() / 2;
         let fitting = (FIRST_LOOKS..self.options.windows).take_while(|window| self.window(*window) <= half);
@@ -224,7 +214,6 @@ impl Watcher {
         events.push(Event::Cleared);
         Ok(())
     }
-    /// Accounts for the last clearing's cost to the job.
     fn impose(&mut self) {
         if let Some(cycle) = &mut self.cycle {
             let clearings = clearings(self.source.as_ref(), cycle.looked);
@@ -232,7 +221,6 @@ impl Watcher {
             cycle.touched = 0.0;
         }
     }
-    /// Counts the memory that all processes have referenced since the clearing.
     fn count(&mut self, events: &mut Vec<Event>) -> Result<Counted, WatchError> {
         let Some(done) = self.asked(events, |source, job| source.count(job))? else {
             return Ok(Counted::Spoiled);
@@ -387,7 +375,6 @@ fn entries(bytes: Bytes, huge: Bytes) -> f64 {
     small as f64 + huge.0 as f64 / vellum_sys::HUGE as f64
 }
 
-/// A cycle's pages at the windows of a history.
 fn at_common_windows(history: &History, cycle: &Cycle) -> Vec<f64> {
     let mut pages = cycle::at_windows(&cycle.looks, history.windows(), REACH);
     // Between two looks a curve bends. Straight lines are right only where a look came in time.
@@ -402,7 +389,6 @@ fn at_common_windows(history: &History, cycle: &Cycle) -> Vec<f64> {
     pages
 }
 
-/// Adds the cycle as a sample; false if it has too few looks.
 pub(super) fn push(history: &mut History, cycle: &Cycle) -> bool {
     let pages = at_common_windows(history, cycle);
     let length = cycle.looks.last().map_or(0.0, |(window, _)| *window);

@@ -44,7 +44,6 @@ use vellum_workset::{Curve, History, cycle};
 
 /// Bytes of a page in every count of pages.
 pub const PAGE_BYTES: u64 = vellum_sys::PAGE as u64;
-/// The shortest and the longest time between two steps.
 const WAIT_MIN: Duration = Duration::from_millis(2);
 const WAIT_MAX: Duration = Duration::from_millis(500);
 /// A sleeping job is taken to use this part of a processor …
@@ -144,9 +143,6 @@ pub struct Watcher {
 
 impl Watcher {
     /// A watch on `target`; it begins with the first [`step`](Self::step).
-    ///
-    /// # Errors
-    /// [`WatchError`] if an option is out of bounds, or if no source can be used.
     pub fn new(target: Target, options: Options) -> Result<Watcher, WatchError> {
         options.check()?;
         let cpu = thread_cpu();
@@ -185,9 +181,6 @@ impl Watcher {
     }
 
     /// Does all due work.
-    ///
-    /// # Errors
-    /// [`WatchError::Blind`] if there are processes and not one of them can be looked into.
     pub fn step(&mut self) -> Result<Step, WatchError> {
         if self.ended {
             return Ok(Step::default());
@@ -301,12 +294,10 @@ impl Watcher {
         self.transferred
     }
 
-    /// Bytes that they have read by calls since the watch began.
     pub(super) fn read_since(&self) -> Bytes {
         Bytes(self.read.0.saturating_sub(self.read_before.unwrap_or_default().0))
     }
 
-    /// Memory that its group would be charged beside the pages of its processes.
     pub(super) fn charged(&self) -> &Charged {
         &self.charged
     }
@@ -334,7 +325,6 @@ impl Watcher {
         if twice > 0.0 { Bytes((resident.0 as f64 * once / (once + twice)) as u64) } else { resident }
     }
 
-    /// The most processes that it had at any time.
     pub(super) fn most_processes(&self) -> u64 {
         self.most_processes
     }
@@ -387,7 +377,6 @@ impl Watcher {
         }
     }
 
-    /// Updates the time since the last step, and the memory held.
     fn account(&mut self) {
         let resident = self.held();
         // What several processes share is not known before a look.
@@ -399,7 +388,6 @@ impl Watcher {
         self.whole.pass(self.job.clock(), resident);
     }
 
-    /// Applies events to the state of the watch.
     fn note(&mut self, events: &mut Vec<Event>) {
         let mut another = false;
         for event in &*events {
@@ -445,7 +433,6 @@ impl Watcher {
         self.cycle.is_some()
     }
 
-    /// The job's user CPU time and the wall-clock time since the watch began.
     fn passed(&self) -> Passed {
         Passed { clock: self.job.clock(), wall: self.elapsed() }
     }
@@ -455,7 +442,6 @@ impl Watcher {
         self.ages().map(|(age, found)| (age, found.untouched))
     }
 
-    /// The measured ages, in rising order.
     pub(crate) fn ages(&self) -> impl Iterator<Item = (Duration, ages::Aged)> {
         self.ages.known()
     }

@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use vellum_kernel::Pid;
 use vellum_kernel::machine::{PROCESSORS, processors};
 use vellum_kernel::perf::{Event, Opening, Parts, Record, Ring, What, is_permission};
 
@@ -162,10 +163,8 @@ fn opening(scope: Scope, hz: u32, kernel: bool) -> Opening {
 
 /// The threads of this process except one.
 fn threads(except: i32) -> Result<Vec<i32>, Refused> {
-    let failed = |error| Refused::of("reading /proc/self/task", error);
-    let entries = std::fs::read_dir("/proc/self/task").map_err(failed)?;
-    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-    Ok(ids.filter(|id| *id != except).take(THREADS_MAX).collect())
+    let all = Pid::me().threads().map_err(|error| Refused::of("reading /proc/self/task", error.source))?;
+    Ok(all.map(|thread| thread.0).filter(|id| *id != except).take(THREADS_MAX).collect())
 }
 
 /// Empties the rings until `stop` is written, and once more.

@@ -49,7 +49,6 @@ use std::time::{Duration, Instant};
 use strata::{Stratum, areas, resident, strata};
 use vellum_kernel::{Bytes, Pid};
 
-/// Pages drawn at each look, from all processes together.
 pub(crate) const STRATA: usize = 2048;
 /// More processes are not watched this way.
 const PROCESSES_MAX: usize = 256;
@@ -83,7 +82,6 @@ pub struct Damon {
 #[derive(Debug)]
 struct Sample {
     began: Instant,
-    /// For how long the kernel's thread is to sleep.
     ahead: Duration,
     /// The CPU time that the thread had used when it was seen asleep.
     asleep: Option<u64>,
@@ -104,7 +102,6 @@ impl Damon {
         Ok(Damon { monitor, aside: Aside::default(), weights: HashMap::new(), weighed: 0, sample: None })
     }
 
-    /// The strata of all processes.
     fn cut(&mut self, job: &[Pid], lost: &mut Vec<(Pid, SourceError)>) -> Vec<(Pid, Vec<Stratum>)> {
         if self.weighed == 0 {
             self.weights.clear();

@@ -40,7 +40,6 @@ use vellum_sys::clock::process_cpu_ns;
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// The first version that sums up the regions a scheme applies to.
 const LINUX_MIN: (u32, u32) = (6, 6);
-/// The kernel's least number of regions.
 const REGIONS_MIN: usize = 3;
 /// The kernel has regions follow the process's mappings in such steps; never, while a sample lasts.
 const UPDATE: Duration = Duration::from_secs(1 << 30);
@@ -126,7 +125,6 @@ struct Sampling {
     found: Receiver<io::Result<Found>>,
 }
 
-/// A monitor of our own.
 #[derive(Debug)]
 pub(super) struct Monitor {
     /// First to be dropped: takes the monitor away.
@@ -134,7 +132,6 @@ pub(super) struct Monitor {
     _number: File,
     state: File,
     place: PathBuf,
-    /// The strata written to each target.
     targets: Vec<(Pid, Vec<Stratum>)>,
     sampling: Option<Sampling>,
 }
@@ -211,7 +208,6 @@ impl Monitor {
         Ok(())
     }
 
-    /// The CPU time of the kernel's thread, in nanoseconds; 0 without a thread.
     pub(super) fn used(&self) -> u64 {
         used(&self.place)
     }
@@ -241,7 +237,6 @@ impl Monitor {
         }
     }
 
-    /// Writes the targets that differ from those before.
     fn tell(&mut self, strata: Vec<(Pid, Vec<Stratum>)>) -> io::Result<()> {
         if self.targets.len() != strata.len() {
             self.targets.clear();
@@ -281,7 +276,6 @@ impl Drop for Monitor {
     }
 }
 
-/// Waits for the sample and reads the sum.
 fn sum(place: &Path) -> io::Result<Found> {
     let state = OpenOptions::new().write(true).open(place.join("state"))?;
     let read = |file: &str| std::fs::read_to_string(place.join(file));
@@ -291,7 +285,6 @@ fn sum(place: &Path) -> io::Result<Found> {
     Ok(Found { bytes, cpu: thread_cpu() + Duration::from_nanos(used(place)) })
 }
 
-/// The CPU time of the kernel's thread.
 fn used(place: &Path) -> u64 {
     let thread = std::fs::read_to_string(place.join("pid")).unwrap_or_default();
     thread.trim().parse().ok().and_then(process_cpu_ns).unwrap_or(0)

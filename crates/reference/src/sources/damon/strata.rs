@@ -17,7 +17,6 @@
 
 use vellum_kernel::mapping::{Mapping, mappings, smaps};
 
-/// A stratum: from and to, in bytes.
 pub(crate) type Stratum = (u64, u64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,7 +21,6 @@ pub(super) const R8: Reg = Reg(8);
 pub(super) const R9: Reg = Reg(9);
 pub(super) const FRAME: Reg = Reg(10);
 
-/// Arithmetic, in 64 bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Alu {
@@ -34,7 +33,6 @@ pub(super) enum Alu {
     Mov = 0xb0,
 }
 
-/// When to jump: unsigned comparisons, and a test of bits.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum When {
@@ -111,7 +109,6 @@ impl Code {
         self.wide(to, 0, number as u32, (number >> 32) as u32);
     }
 
-    /// The address of the first value of a map.
     pub(super) fn value_of(&mut self, to: Reg, map: i32) {
         self.wide(to, OF_MAP_VALUE, map as u32, 0);
     }
@@ -120,7 +117,6 @@ impl Code {
         self.put(CALL, R0, 0, 0, number);
     }
 
-    /// Calls a kernel function by its type's number.
     pub(super) fn kernel(&mut self, function: u32) {
         self.put(CALL, R0, OF_KERNEL, 0, function as i32);
     }
@@ -129,7 +125,6 @@ impl Code {
         self.put(EXIT, R0, 0, 0, 0);
     }
 
-    /// A label to be placed later.
     pub(super) fn label(&mut self) -> Label {
         self.labels.push(None);
         Label(self.labels.len() - 1)
@@ -160,7 +155,6 @@ impl Code {
         self.put(JMP | BY_REGISTER | when as u8, what, other.0, 0, 0);
     }
 
-    /// The instructions; `None` if a label was never placed or lies too far away.
     pub(super) fn finish(mut self) -> Option<Vec<u64>> {
         for (at, to) in &self.jumps {
             let distance = self.labels[to.0]? as i64 - *at as i64 - 1;

@@ -23,7 +23,6 @@ const DATASEC: u32 = 15;
 const DECL_TAG: u32 = 17;
 const ENUM64: u32 = 19;
 const INT: u32 = 1;
-/// Structures within structures that are followed.
 const DEPTH_MAX: u32 = 8;
 /// Members visited for one answer: more than the largest structure of a kernel has, nested ones included.
 /// The bound ends the search in a file where a structure is its own member.
@@ -38,7 +37,6 @@ pub(crate) struct Btf<'a> {
 }
 
 impl<'a> Btf<'a> {
-    /// Reads the places of all types.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Btf<'a>> {
         let word = |at: usize| -> Option<usize> { Some(number(bytes, at)? as usize) };
         if u16::from_le_bytes(bytes.get(..2)?.try_into().ok()?) != MAGIC {
@@ -70,18 +68,15 @@ impl<'a> Btf<'a> {
         self.named(FUNC, name)
     }
 
-    /// The offset of a member in the structure of that name, in bytes.
     pub(crate) fn offset(&self, structure: &str, member: &str) -> Option<i32> {
         let bits = self.member(self.named(STRUCT, structure)?, member, DEPTH_MAX, &mut { MEMBERS_MAX })?;
         bits.is_multiple_of(8).then(|| i32::try_from(bits / 8).ok())?
     }
 
-    /// The size of the structure of this name, in bytes.
     pub(crate) fn size(&self, structure: &str) -> Option<u32> {
         number(self.bytes, self.starts[self.named(STRUCT, structure)? as usize] + 8)
     }
 
-    /// The value of this constant of an enumeration.
     pub(crate) fn constant(&self, enumeration: &str, name: &str) -> Option<u32> {
         let found = self.named(ENUM, enumeration)?;
         let (_, info) = self.kind(found)?;

@@ -48,7 +48,6 @@ const PAGES: i16 = 128;
 /// [`Base::Fixed`], with tables of four levels.
 const FIXED_BASE: u64 = 0xffff_8880_0000_0000;
 const FIXED_PAGES: u64 = 0xffff_ea00_0000_0000;
-/// Bytes of the kernel's record of a page: its address is found by a shift.
 const RECORD_BYTES: u32 = 64;
 const RECORD_SHIFT: i32 = 6;
 /// Counters of all mappings but those of a program; those of a program come [`OF_PROGRAM`] later.
@@ -68,9 +67,7 @@ const LOOP: i32 = -8;
 const INNER_LOOP: i32 = -16;
 /// Mappings that are left out: device memory by page frames or otherwise, reserved huge pages.
 const NOT_PAGES: i32 = 0x400 | 0x4000 | 0x40_0000;
-/// A mapping that shares its writes.
 const SHARED: i32 = 0x8;
-/// Bits of an entry.
 const IS_PRESENT: i32 = 1;
 const ACCESSED_BIT: i32 = 5;
 const IS_HUGE: i32 = 1 << 7;
@@ -85,7 +82,6 @@ const LEVEL_3: i32 = 30;
 const LEVEL_2: i32 = 21;
 const PAGE_SHIFT: i32 = 12;
 
-/// The kernel's constants that the program needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kernel {
     pub(super) attached_to: u32,
@@ -146,7 +142,6 @@ impl Kernel {
     }
 }
 
-/// The program's counts, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counted {
     pub(super) referenced: u64,

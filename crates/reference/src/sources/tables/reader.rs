@@ -70,7 +70,6 @@ impl Reader {
         Ok(counted(&unsafe { vellum_sys::bpf::get::<STATE_BYTES>(&self.state) }?))
     }
 
-    /// Checks its count of this process's memory.
     fn prove(&self) -> Result<(), String> {
         let (of_program, other) =
             self.count(Pid::me()).map_err(|why| format!("the program does not run: {why}"))?;
@@ -118,7 +117,6 @@ fn has_five_levels() -> bool {
     machine::processor("flags").is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "la57"))
 }
 
-/// The line of a log in which the verifier gives its reason.
 fn last_words(log: &[u8]) -> String {
     let text = String::from_utf8_lossy(log);
     let mut lines = text.trim_end_matches('\0').lines().rev();
