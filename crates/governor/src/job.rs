@@ -352,8 +352,8 @@ impl Job {
             priority: self.config.priority,
             resident: self.resident,
             worth,
-            yields: self.means.takes(swap),
-            gives: self.asked < ASKED_MAX,
+            reclaimable: self.means.can_reclaim(swap),
+            reclaimable_running: self.asked < ASKED_MAX,
         })
     }
 
@@ -401,9 +401,9 @@ impl Job {
             self.asked += 1;
         }
         match self.means {
-            _ if self.state == State::Suspended => self.take(Which::All, events),
+            _ if self.state == State::Suspended => self.reclaim(Which::All, events),
             Means::Evict(..) if !known => {}
-            Means::Evict(..) | Means::Reclaim(_) => self.take(Which::Idle(idle), events),
+            Means::Evict(..) | Means::Reclaim(_) => self.reclaim(Which::Idle(idle), events),
             _ => {}
         }
     }
@@ -421,16 +421,16 @@ impl Job {
             && looked.as_nanos() as f64 >= window
             && !matches!(self.means, Means::Evict(..))
         {
-            self.take(Which::Idle(looked), events);
+            self.reclaim(Which::Idle(looked), events);
         }
     }
 
-    fn take(&mut self, which: Which, events: &mut Vec<Event>) {
+    fn reclaim(&mut self, which: Which, events: &mut Vec<Event>) {
         let wanted = std::mem::take(&mut self.owed);
         if wanted == Bytes(0) {
             return;
         }
-        let got = self.means.take(wanted, &self.members, which);
+        let got = self.means.reclaim(wanted, &self.members, which);
         self.taken += got;
         self.resident = Bytes(self.resident.0.saturating_sub(got.0));
         if got > Bytes(0) {

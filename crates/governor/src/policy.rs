@@ -60,9 +60,9 @@ pub struct Claim {
     /// Its worth: z at its knee, if that was found.
     pub worth: Option<Bytes>,
     /// True if memory can be taken from it once it is suspended.
-    pub yields: bool,
+    pub reclaimable: bool,
     /// True if what exceeds its worth can be taken while it runs.
-    pub gives: bool,
+    pub reclaimable_running: bool,
 }
 
 /// The situation of all jobs.
@@ -229,7 +229,7 @@ impl Policy {
                     if held > budget { share(over.min(all_excess), excess(job), all_excess) } else { 0 };
                 Decision { runs: true, due: job.due, target, take: Bytes(wanted).min(BATCH_MAX) }
             } else {
-                let all = if claim.yields { claim.resident.min(BATCH_MAX) } else { Bytes(0) };
+                let all = if claim.reclaimable { claim.resident.min(BATCH_MAX) } else { Bytes(0) };
                 Decision { runs: false, due: false, target: Bytes(0), take: all }
             };
             let take = if braked { Bytes(0) } else { decision.take };
@@ -310,8 +310,9 @@ impl Policy {
                 continue;
             };
             memory.present = true;
-            let held = if claim.yields { Bytes(0) } else { claim.resident };
-            let stays = if claim.yields && claim.gives { Bytes(0) } else { claim.resident };
+            let held = if claim.reclaimable { Bytes(0) } else { claim.resident };
+            let stays =
+                if claim.reclaimable && claim.reclaimable_running { Bytes(0) } else { claim.resident };
             let known = claim.worth.unwrap_or(claim.resident).max(stays);
             if memory.suspended_at.is_none() {
                 memory.needed = known;
@@ -380,7 +381,7 @@ impl Policy {
 /// The reclaimable memory that a running job holds beyond its worth.
 fn excess(claims: &[Option<Claim>], job: &Candidate) -> Bytes {
     match claims[job.index] {
-        Some(Claim { resident, worth: Some(worth), yields: true, .. }) => {
+        Some(Claim { resident, worth: Some(worth), reclaimable: true, .. }) => {
             Bytes(resident.0.saturating_sub(worth.0))
         }
         _ => Bytes(0),

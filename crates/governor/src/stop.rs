@@ -30,7 +30,7 @@ pub struct Stop {
 impl Stop {
     /// Holds them back from now on. To be called while this process has one thread: others made later inherit
     /// it.
-    pub fn hold() -> Result<Stop, StopError> {
+    pub fn block() -> Result<Stop, StopError> {
         let failed = |call| StopError { call, source: io::Error::last_os_error() };
         // SAFETY: a sigset_t is plain data, initialised by sigemptyset before use; the sets live across the
         // calls.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn a_request_to_end_is_heard_and_kills_nobody() {
-        let stop = Stop::hold().unwrap();
+        let stop = Stop::block().unwrap();
         assert!(!stop.wait(Duration::from_millis(1)));
         // SAFETY: a signal to the calling thread, which blocks it.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGTERM) };

@@ -86,12 +86,12 @@ impl Means {
     }
 
     /// True if it can reclaim memory with this much free swap.
-    pub(crate) fn takes(&self, swap: Bytes) -> bool {
+    pub(crate) fn can_reclaim(&self, swap: Bytes) -> bool {
         matches!(self, Means::Evict(..) | Means::Reclaim(_) | Means::PageOut) && swap >= SWAP_MIN
     }
 
     /// Takes about `wanted` from the members; returns what they hold less.
-    pub(crate) fn take(&self, wanted: Bytes, members: &Members, which: Which) -> Bytes {
+    pub(crate) fn reclaim(&self, wanted: Bytes, members: &Members, which: Which) -> Bytes {
         let before = resident(members);
         match (self, which) {
             (Means::Evict(generations, _), Which::Idle(idle)) => {
@@ -203,8 +203,10 @@ mod tests {
 
     #[test]
     fn without_swap_nothing_is_counted_on() {
-        assert!(!Means::PageOut.takes(Bytes(0)) && Means::PageOut.takes(SWAP_MIN));
-        assert!(!Means::Nothing.takes(SWAP_MIN) && !Means::SoftLimit("/x".into()).takes(SWAP_MIN));
-        assert_eq!(Means::Nothing.take(Bytes(1 << 20), &Members::new(), Which::All), Bytes(0));
+        assert!(!Means::PageOut.can_reclaim(Bytes(0)) && Means::PageOut.can_reclaim(SWAP_MIN));
+        assert!(
+            !Means::Nothing.can_reclaim(SWAP_MIN) && !Means::SoftLimit("/x".into()).can_reclaim(SWAP_MIN)
+        );
+        assert_eq!(Means::Nothing.reclaim(Bytes(1 << 20), &Members::new(), Which::All), Bytes(0));
     }
 }

@@ -139,7 +139,7 @@ pub struct Child<'a> {
 }
 
 impl<'a> Child<'a> {
-    /// Starts `command`. The calling process should have one thread (see [`Signals::hold`]).
+    /// Starts `command`. The calling process should have one thread (see [`Signals::block`]).
     pub fn spawn(command: &Command, signals: &'a Signals) -> Result<Child<'a>, SpawnError> {
         let system = |call| move |source: io::Error| SpawnError::System { call, source };
         let prepared = Prepared::new(command)?;

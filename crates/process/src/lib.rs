@@ -72,6 +72,6 @@ pub use signals::{SignalError, Signals};
 pub use symbols::{
     Function, Standing, Symbols, is_own_library, is_recorder, is_systems_library, is_users_source,
 };
-pub use tree::{FILES_HELD_MAX, Look, Seen, Tree};
+pub use tree::{FILES_HELD_MAX, Sample, Seen, Tree};
 pub use undoing::Undoing;
 pub use vellum_kernel::{Bytes, Pid};

@@ -160,7 +160,7 @@ impl Watch {
                 break;
             }
         }
-        let last = self.tree.last_look();
+        let last = self.tree.last_sample();
         let survivors = last.alive.into_iter().map(|seen| (seen.pid, seen.stat.comm)).collect();
         Sampled {
             strangers: self.census.strangers(self.board.as_deref()),
@@ -173,7 +173,7 @@ impl Watch {
     }
 
     fn look(&mut self) -> (Now, Duration) {
-        let look = self.tree.look();
+        let look = self.tree.sample();
         let at = self.started.elapsed();
         if self.count_writes && self.writes_at.is_none_or(|last| at.saturating_sub(last) >= WRITES_EVERY) {
             (self.writes, self.writes_at) = (self.tree.writes(&look), Some(at));

@@ -59,7 +59,7 @@ pub(crate) struct Arrived(libc::signalfd_siginfo);
 impl Signals {
     /// Holds back signals from now on. To be called while this process has one thread: others made later
     /// inherit it.
-    pub fn hold() -> Result<Signals, SignalError> {
+    pub fn block() -> Result<Signals, SignalError> {
         inherited::make_children_waitable();
         let failed = |call| SignalError { call, source: io::Error::last_os_error() };
         // SAFETY: a sigset_t is plain data; sigfillset initialises it before use.

@@ -27,7 +27,7 @@ use std::os::unix::fs::FileExt;
 use vellum_kernel::{Stat, Used, child_pids, statm_resident};
 use vellum_wire::BOARD_ENV;
 
-/// Processes whose files are kept open between looks.
+/// Processes whose files are kept open between samples.
 pub const FILES_HELD_MAX: usize = 100;
 /// Strays whose usage is remembered.
 const STRAYS_MAX: usize = 1 << 16;
@@ -53,7 +53,7 @@ pub struct Seen {
 
 /// A sample of the tree.
 #[derive(Clone, Debug, Default)]
-pub struct Look {
+pub struct Sample {
     /// The processes alive, without zombies.
     pub alive: Vec<Seen>,
     /// Usage of the job so far: of the tree, of strays, and of children that we have waited for.
@@ -62,7 +62,7 @@ pub struct Look {
     pub strays: (usize, Used),
 }
 
-impl Look {
+impl Sample {
     /// Resident memory of all processes; shared pages count in each.
     pub fn resident(&self) -> Bytes {
         self.alive.iter().map(|seen| seen.resident).sum()
@@ -113,7 +113,7 @@ struct Files {
 
 impl Tree {
     /// The tree below this process from now on; processes that already run below us are left out. To be
-    /// called by the thread that will start the job. Strays that no look has seen before are found by
+    /// called by the thread that will start the job. Strays that no sample has seen before are found by
     /// `board`. `None` when `/proc` cannot be read.
     pub fn below_us(board: Option<&BoardFile>) -> Option<Tree> {
         let root = Pid::me();
@@ -146,25 +146,25 @@ impl Tree {
     }
 
     /// Takes samples until no process is undecided, at most 20.
-    pub fn last_look(&mut self) -> Look {
+    pub fn last_sample(&mut self) -> Sample {
         const LOOKS: u32 = 20;
-        let mut look = self.look();
+        let mut sample = self.sample();
         for _ in 1..LOOKS {
             if !self.is_undecided {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
-            look = self.look();
+            sample = self.sample();
         }
-        look
+        sample
     }
 
     /// Looks at every process of the tree.
-    pub fn look(&mut self) -> Look {
+    pub fn sample(&mut self) -> Sample {
         self.looks += 1;
-        let mut look = Look::default();
+        let mut sample = Sample::default();
         if let Some(us) = self.root_stat() {
-            look.used = Used {
+            sample.used = Used {
                 minor_faults: us.waited.minor_faults.saturating_sub(self.before.minor_faults),
                 major_faults: us.waited.major_faults.saturating_sub(self.before.major_faults),
                 cpu: us.waited.cpu.saturating_sub(self.before.cpu),
@@ -177,18 +177,18 @@ impl Tree {
             None => self.below_root(),
         };
         queue.retain(|pid| !self.others.contains(pid));
-        self.walk(queue, parents.as_deref(), &mut look);
+        self.walk(queue, parents.as_deref(), &mut sample);
         let strays = self.unvisited();
-        self.walk(strays, parents.as_deref(), &mut look);
+        self.walk(strays, parents.as_deref(), &mut sample);
         let now = self.looks;
         self.known.retain(|_, known| known.looked == now);
-        look.strays.0 = self.strays.len();
-        self.strays.values().for_each(|used| look.strays.1 += *used);
-        look.used += look.strays.1;
-        look
+        sample.strays.0 = self.strays.len();
+        self.strays.values().for_each(|used| sample.strays.1 += *used);
+        sample.used += sample.strays.1;
+        sample
     }
 
-    fn walk(&mut self, mut queue: Vec<Pid>, parents: Option<&[(Pid, Pid)]>, look: &mut Look) {
+    fn walk(&mut self, mut queue: Vec<Pid>, parents: Option<&[(Pid, Pid)]>, sample: &mut Sample) {
         while let Some(pid) = queue.pop() {
             let mut known = self.known.remove(&pid).unwrap_or_default();
             if known.looked == self.looks {
@@ -203,7 +203,7 @@ impl Tree {
             let mut used = stat.own;
             used += stat.waited;
             if stat.parent == self.root || self.known.contains_key(&stat.parent) {
-                look.used += used;
+                sample.used += used;
             } else if self.strays.len() < STRAYS_MAX {
                 self.strays.insert((pid, stat.started_ticks), used);
             }
@@ -217,7 +217,7 @@ impl Tree {
                 }
                 let read = self.read_resident(pid, known.files.as_ref());
                 let (resident, files) = read.unwrap_or((stat.resident, Bytes(0)));
-                look.alive.push(Seen { pid, stat, resident, files });
+                sample.alive.push(Seen { pid, stat, resident, files });
             }
             known.looked = self.looks;
             self.known.insert(pid, known);
@@ -263,9 +263,9 @@ impl Tree {
         pids
     }
 
-    /// Write calls made by `look`'s processes since each started; `None` when not even one may be read.
-    pub fn writes(&self, look: &Look) -> Option<u64> {
-        let writes = look.alive.iter().filter_map(|seen| seen.pid.io(["syscw"]));
+    /// Write calls made by `sample`'s processes since each started; `None` when not even one may be read.
+    pub fn writes(&self, sample: &Sample) -> Option<u64> {
+        let writes = sample.alive.iter().filter_map(|seen| seen.pid.io(["syscw"]));
         writes.fold(None, |sum, [count]| Some(sum.unwrap_or(0) + count))
     }
 
@@ -390,22 +390,23 @@ mod tests {
                 tree.root_children.clear();
             }
             for _ in 0..2 {
-                let look = tree.look();
-                let ours = look.alive.iter().find(|seen| seen.pid == pid).expect("the shell is seen");
+                let sample = tree.sample();
+                let ours = sample.alive.iter().find(|seen| seen.pid == pid).expect("the shell is seen");
                 assert!(ours.resident > Bytes(0) && ours.stat.own.minor_faults > 0);
-                assert!(look.alive.iter().any(|seen| seen.stat.parent == pid), "its child is seen");
+                assert!(sample.alive.iter().any(|seen| seen.stat.parent == pid), "its child is seen");
                 assert!(
-                    look.resident() > ours.resident && look.used.minor_faults > ours.stat.own.minor_faults
+                    sample.resident() > ours.resident
+                        && sample.used.minor_faults > ours.stat.own.minor_faults
                 );
             }
         }
-        let look = tree.look();
-        assert!(tree.writes(&look).is_none_or(|writes| writes >= 1), "echo wrote");
+        let sample = tree.sample();
+        assert!(tree.writes(&sample).is_none_or(|writes| writes >= 1), "echo wrote");
         // A second tree leaves out the processes that are there already.
         let mut later = Tree::below_us(None).expect("/proc");
-        assert!(!later.look().alive.iter().any(|seen| seen.pid == pid));
+        assert!(!later.sample().alive.iter().any(|seen| seen.pid == pid));
         drop(shell.stdin.take());
         shell.wait().unwrap();
-        assert!(!tree.look().alive.iter().any(|seen| seen.pid == pid));
+        assert!(!tree.sample().alive.iter().any(|seen| seen.pid == pid));
     }
 }

@@ -32,7 +32,7 @@ fn shell(script: &str) -> Command {
 }
 
 fn watch(command: &Command, board: Option<Arc<BoardFile>>) -> (Pid, Ended, Sampled) {
-    let signals = Signals::hold().unwrap();
+    let signals = Signals::block().unwrap();
     let tree = Tree::below_us(board.as_deref());
     let child = Child::spawn(command, &signals).unwrap();
     let pid = child.pid();
@@ -74,7 +74,7 @@ fn output_goes_where_it_is_sent() {
 #[test]
 fn a_program_that_cannot_run_is_an_error() {
     forked(|| {
-        let signals = Signals::hold().unwrap();
+        let signals = Signals::block().unwrap();
         let mut command = shell("");
         command.program = PathBuf::from("/no/such/program");
         assert!(matches!(Child::spawn(&command, &signals), Err(SpawnError::NotFound(_))));

@@ -232,7 +232,7 @@ pub trait Source: Send + std::fmt::Debug {
     }
 
     /// The process has ended, or runs another program: drops all that is kept for it.
-    fn forget(&mut self, pid: Pid);
+    fn discard(&mut self, pid: Pid);
 
     /// The number of looks that a clearing allows.
     fn looks(&self) -> u32 {
@@ -297,8 +297,8 @@ pub trait PerProcess: Send + std::fmt::Debug {
         Count::default()
     }
 
-    /// As [`Source::forget`].
-    fn forget(&mut self, pid: Pid);
+    /// As [`Source::discard`].
+    fn discard(&mut self, pid: Pid);
 
     /// As [`Source::caveat`].
     fn caveat(&self) -> Option<&'static str> {
@@ -329,8 +329,8 @@ impl<T: PerProcess> Source for T {
         Ok(done)
     }
 
-    fn forget(&mut self, pid: Pid) {
-        PerProcess::forget(self, pid);
+    fn discard(&mut self, pid: Pid) {
+        PerProcess::discard(self, pid);
     }
 
     fn caveat(&self) -> Option<&'static str> {

@@ -153,8 +153,8 @@ pub(crate) fn agent(args: &AgentArgs) -> Ended {
     let (token, pods_token) = (open(&args.token_file)?, open(&args.pods_token_file)?);
     let tls = args.tls_certificate.as_deref().zip(args.tls_key.as_deref());
     let tls = tls.map(|(certificate, key)| TlsFiles::open(certificate, key)).transpose()?;
-    // Before other threads start, because they inherit the signal mask.
-    let stop = Stop::hold()?;
+    // Before there is another thread: those made later inherit it.
+    let stop = Stop::block()?;
     args.options().check()?;
     let (delay, of_delay) = args.delay();
     let setting = Setting {

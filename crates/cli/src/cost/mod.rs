@@ -84,7 +84,7 @@ fn observe(
 ) -> Result<Observed, Failure> {
     let clock = Clock::open(ClockKind::TscFenced);
     let cycles_a_us = clock.as_ref().map_or(CYCLES_A_US, |clock| 1000.0 / clock.ns_per_tick());
-    let signals = Signals::hold()?;
+    let signals = Signals::block()?;
     let board = BoardFile::create()?;
     let directory = board.path().parent().unwrap_or(Path::new("/"));
     let ledger = LedgerFile::create(directory, args.folded.is_some(), cycles_a_us as u32)

@@ -102,7 +102,7 @@ pub(crate) fn gc_stat(args: &GcStat) -> Result<u8, Failure> {
 fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
     let counters = Counters::of(pid)?;
     let mut rows = Rows::new(args);
-    let stop = Stop::hold()?;
+    let stop = Stop::block()?;
     while let Some(slot) = counters.read() {
         rows.look(Account::of(std::iter::once(&*slot)), &mut std::io::stdout())?;
         let is_enough = args.rows.is_some_and(|most| rows.shown() >= most);
@@ -129,7 +129,7 @@ fn of_process(args: &GcStat, pid: u32) -> Result<u8, Failure> {
 fn of_command(args: &GcStat) -> Result<u8, Failure> {
     let run = Run { command: args.command.clone(), lib: args.lib.clone(), ..Run::default() };
     let plan = Plan::new(&run)?;
-    let signals = Signals::hold()?;
+    let signals = Signals::block()?;
     let board = BoardFile::create()?;
     let env = plan.environment(Some(&board))?;
     let command =

@@ -86,7 +86,7 @@ pub(crate) fn govern(args: &Govern) -> Result<u8, Failure> {
         true => Some(library::find(args.lib.as_deref())?),
         false => None,
     };
-    let stop = Stop::hold()?;
+    let stop = Stop::block()?;
     let device_delay =
         Delay::measure().ok().map(|delay| Duration::from_nanos(delay.mean_ns as u64).max(DELAY_MIN));
     let mut governor = Governor::new(config, Setting { library, device_delay })?;

@@ -40,7 +40,7 @@ pub(super) fn attach(args: &Heap, pid: u32) -> Result<u8, Failure> {
     let directory = place.path().parent().unwrap_or(Path::new("/")).to_path_buf();
     let held = HeldFile::create(&directory, args.interval).map_err(Failure::profile)?;
     share(pid, &directory, held.path());
-    let stop = Stop::hold()?;
+    let stop = Stop::block()?;
     let mut group =
         Group { root: pid, path: held.path().to_path_buf(), has_begun: false, members: BTreeMap::new() };
     group.join(pid)?;

@@ -127,8 +127,8 @@ impl Plan {
 
     /// Runs the command once and waits for its end.
     pub(crate) fn launch(&self, occasion: Occasion) -> Result<Observed, Failure> {
-        // From here on, exceeding a file-size limit is an error and not a signal.
-        let signals = Signals::hold()?;
+        // From here on a file beyond a limit is an error.
+        let signals = Signals::block()?;
         let mut board = None;
         if occasion.on_vellum {
             board = or_without("Vellum", occasion.must_sample, BoardFile::create().map_err(Failure::from))?

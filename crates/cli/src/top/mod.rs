@@ -71,7 +71,7 @@ pub(crate) fn top(args: &Top) -> Result<u8, Failure> {
         ))
     };
     let stream = UnixStream::connect(&path).map_err(failed)?;
-    let stop = Stop::hold()?;
+    let stop = Stop::block()?;
     let mut screen = match !(args.once || args.json) && io::stdout().is_terminal() {
         true => Screen::enter(),
         false => None,

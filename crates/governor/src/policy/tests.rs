@@ -10,11 +10,17 @@ const NEVER: Duration = Duration::from_secs(1 << 40);
 
 fn claim(priority: u8, resident: u64, worth: u64) -> Option<Claim> {
     let [resident, worth] = [resident, worth].map(|mib| Bytes(mib * MIB));
-    Some(Claim { priority, resident, worth: Some(worth), yields: true, gives: true })
+    Some(Claim { priority, resident, worth: Some(worth), reclaimable: true, reclaimable_running: true })
 }
 
 fn fixed(priority: u8, resident: u64) -> Option<Claim> {
-    Some(Claim { priority, resident: Bytes(resident * MIB), worth: None, yields: false, gives: false })
+    Some(Claim {
+        priority,
+        resident: Bytes(resident * MIB),
+        worth: None,
+        reclaimable: false,
+        reclaimable_running: false,
+    })
 }
 
 fn at(seconds: u64, budget: u64) -> Situation {
@@ -71,7 +77,7 @@ fn the_least_urgent_is_suspended_whole_and_only_if_the_overload_lasts() {
 #[test]
 fn what_gives_nothing_while_it_runs_is_suspended_and_emptied() {
     let mut policy = Policy::new(0.1, TURN, NEVER);
-    let grower = Claim { gives: false, ..claim(2, 900, 10).unwrap() };
+    let grower = Claim { reclaimable_running: false, ..claim(2, 900, 10).unwrap() };
     let claims = [Some(grower), claim(5, 300, 300)];
     policy.decide(&at(0, 700), &claims);
     let decided = policy.decide(&at(1, 700), &claims);
@@ -149,7 +155,7 @@ proptest! {
         for second in 0..1200 {
             let claims: Vec<Option<Claim>> = jobs.iter().enumerate().map(|(index, job)| {
                 let worth = Bytes((job.2 + grown[index] % 100) * MIB);
-                Some(Claim { priority: job.0, resident: Bytes(paged[index] * MIB), worth: Some(worth), yields: job.3, gives: job.3 })
+                Some(Claim { priority: job.0, resident: Bytes(paged[index] * MIB), worth: Some(worth), reclaimable: job.3, reclaimable_running: job.3 })
             }).collect();
             let decided = policy.decide(&at(second, budget), &claims);
             let now = running(&decided);
@@ -157,8 +163,8 @@ proptest! {
             let (mut needed, mut kept) = (0, 0);
             for (index, claim) in claims.iter().flatten().enumerate() {
                 let decision = decided.jobs[index].unwrap();
-                prop_assert!(decision.take.0 <= claim.resident.0.max(1) && (claim.yields || decision.take.0 == 0));
-                let held = if claim.yields { 0 } else { claim.resident.0 };
+                prop_assert!(decision.take.0 <= claim.resident.0.max(1) && (claim.reclaimable || decision.take.0 == 0));
+                let held = if claim.reclaimable { 0 } else { claim.resident.0 };
                 if decision.runs {
                     needed += claim.worth.unwrap().0.max(held);
                     waiting[index] = 0;
@@ -213,7 +219,7 @@ proptest! {
         let mut policy = Policy::new(0.1, TURN, bound);
         let claims: Vec<_> = jobs.iter().map(|job| {
             let (resident, worth) = (Bytes(job.1 * MIB), Some(Bytes(job.2 * MIB)));
-            Some(Claim { priority: job.0, resident, worth, yields: job.3, gives: job.3 })
+            Some(Claim { priority: job.0, resident, worth, reclaimable: job.3, reclaimable_running: job.3 })
         }).collect();
         let mut ran_at = vec![Duration::ZERO; jobs.len()];
         let mut now = Duration::ZERO;

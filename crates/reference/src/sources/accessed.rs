@@ -107,8 +107,8 @@ impl PerProcess for AccessedBits {
         self.pools.twice()
     }
 
-    fn forget(&mut self, pid: Pid) {
-        self.clearing.forget(pid);
+    fn discard(&mut self, pid: Pid) {
+        self.clearing.discard(pid);
         self.by_sum.remove(&pid);
     }
 

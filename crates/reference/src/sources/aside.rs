@@ -57,8 +57,8 @@ impl Aside {
         }
     }
 
-    pub(super) fn forget(&mut self, pid: Pid) {
-        self.smaps.forget(pid);
+    pub(super) fn discard(&mut self, pid: Pid) {
+        self.smaps.discard(pid);
         if self.known.remove(&pid).is_some() {
             self.looks = 0;
         }

@@ -53,7 +53,7 @@ impl Clearing {
         Ok(Spent { cpu: thread_cpu().saturating_sub(cpu), stall: began.elapsed(), ..Spent::default() })
     }
 
-    pub(super) fn forget(&mut self, pid: Pid) {
+    pub(super) fn discard(&mut self, pid: Pid) {
         self.held.remove(&pid);
     }
 }

@@ -114,7 +114,7 @@ impl Source for Generations {
         Ok(self.done(&lists, List::youngest, cpu))
     }
 
-    fn forget(&mut self, _: Pid) {}
+    fn discard(&mut self, _: Pid) {}
 
     fn looks(&self) -> u32 {
         LOOKS

@@ -422,7 +422,7 @@ mod tests {
             Ok(Done { spent: Spent::default(), ..Done::default() })
         }
 
-        fn forget(&mut self, _: Pid) {}
+        fn discard(&mut self, _: Pid) {}
 
         fn count_a_page(&self) -> Duration {
             Duration::ZERO

@@ -392,11 +392,11 @@ impl Watcher {
         let mut another = false;
         for event in &*events {
             match event {
-                Event::Left { pid, .. } => self.source.forget(*pid),
+                Event::Left { pid, .. } => self.source.discard(*pid),
                 // A process among many that executes something is how jobs work; the only one is another job
                 // from then on.
                 Event::Executed { pid, .. } => {
-                    self.source.forget(*pid);
+                    self.source.discard(*pid);
                     another |= self.job.members().len() == 1;
                 }
                 _ => {}

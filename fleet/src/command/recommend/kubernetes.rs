@@ -142,7 +142,7 @@ pub(super) fn recommend(args: &Kubernetes) -> Ended {
 }
 
 fn again_and_again(args: &Kubernetes, pass: &Pass, every: Duration) -> Ended {
-    let stop = Stop::hold()?;
+    let stop = Stop::block()?;
     let mut lease = Lease::new(args.lease.clone(), holder());
     let watch = pass.watch().map_err(Unwatched)?;
     let (mut next, mut before) = (Instant::now(), String::new());

@@ -210,8 +210,8 @@ impl Source for Damon {
         Ok(Done { count, spent, reached, lost: Vec::new() })
     }
 
-    fn forget(&mut self, pid: Pid) {
-        self.aside.forget(pid);
+    fn discard(&mut self, pid: Pid) {
+        self.aside.discard(pid);
         self.weights.remove(&pid);
     }
 

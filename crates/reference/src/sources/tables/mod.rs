@@ -84,9 +84,9 @@ impl PerProcess for PageTables {
         self.aside.twice(all)
     }
 
-    fn forget(&mut self, pid: Pid) {
-        self.clearing.forget(pid);
-        self.aside.forget(pid);
+    fn discard(&mut self, pid: Pid) {
+        self.clearing.discard(pid);
+        self.aside.discard(pid);
     }
 
     fn caveat(&self) -> Option<&'static str> {

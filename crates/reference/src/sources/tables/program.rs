@@ -211,7 +211,7 @@ pub(super) fn program(kernel: &Kernel, state: i32, table: i32) -> Option<Vec<u64
 
     begin(&mut code, kernel, LOOP, STEPS_MAX);
     code.place(next);
-    forget(&mut code, &[R6, R8, R9]);
+    discard(&mut code, &[R6, R8, R9]);
     step(&mut code, kernel, LOOP, done);
     code.load(R6, R7, ADDRESS);
     code.load(R8, R7, END);
@@ -258,7 +258,7 @@ fn counter(code: &mut Code, counter: i32) {
 /// Sets scratch registers, and these, to zero, so that each turn of a loop begins with the same state. Older
 /// verifiers (Linux 6.12's) also compare registers that are never read again, and would unroll the loop until
 /// they give up.
-fn forget(code: &mut Code, kept: &[Reg]) {
+fn discard(code: &mut Code, kept: &[Reg]) {
     for register in [R0, R1, R2, R3, R4, R5].iter().chain(kept) {
         code.alu(Alu::Mov, *register, 0);
     }
@@ -434,7 +434,7 @@ fn count_marked(code: &mut Code, kernel: &Kernel, table: i32, none: Label) {
     code.jump_if(When::NotEqual, R1, 0, none);
     begin(code, kernel, INNER_LOOP, ENTRIES);
     code.place(again);
-    forget(code, &[R6, R9]);
+    discard(code, &[R6, R9]);
     step(code, kernel, INNER_LOOP, over);
     code.load_32(R1, R0, 0);
     code.jump_if_by(When::AtLeast, R1, R8, over);
