@@ -1,8 +1,8 @@
 //! Samples of a garbage collector's objects, in the same profile.
 //!
-//! The collector draws its samples by [`passing`] and [`is_due`], as blocks are drawn. It stores the result
-//! of [`record`] for each sampled object, and calls [`remove`] once the object has died. An object therefore
-//! counts as in use until the collection that finds it dead.
+//! The collector draws its samples by [`passing`] and [`is_due`], as blocks are drawn. The collector stores
+//! the result of [`record`] for each sampled object, and calls [`remove`] once the object has died. An object
+//! therefore counts as in use until the collection that finds it dead.
 
 use super::{PROFILE, enter_sample, inside, interval, rates};
 use core::sync::atomic::Ordering::{Acquire, Release};
@@ -33,7 +33,7 @@ pub fn passing(bytes: usize) -> u32 {
     rates::passing(&PROFILE.random, interval(), bytes)
 }
 
-/// Whether a new object of `bytes` bytes, beyond those that are counted by [`passing`], is a sample.
+/// True if a new object of `bytes` bytes is a sample, for sizes that are not counted by [`passing`].
 pub fn is_due(bytes: usize) -> bool {
     super::is_due(bytes)
 }

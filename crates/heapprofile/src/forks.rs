@@ -8,17 +8,16 @@ use super::PROFILE;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vellum_sys::thread::Patience;
 
-/// What forks left of the state.
+/// The state of the profile with regard to forks.
 pub(super) struct Forks {
-    /// Whether this process was forked in the middle of a change: by a thread that does not exist here, or by
-    /// the forking thread itself, in a signal handler.
+    /// True if this process was forked in the middle of a change, by another thread or in a signal handler.
     pub(super) is_abandoned: AtomicBool,
-    /// Whether the fork under way has the lock.
+    /// True if the fork under way has the lock.
     pub(super) has_lock: AtomicBool,
 }
 
 impl Forks {
-    /// Whether the state of this process must not be used.
+    /// True if the state of this process must not be used.
     pub(super) fn is_abandoned(&self) -> bool {
         self.is_abandoned.load(Relaxed)
     }

@@ -1,7 +1,7 @@
 //! The index of stacks: the numbers of their entries, by hash.
 //!
-//! Hashes touch all pages of a table. So there are several, each twice as long as the one before, and only
-//! the last is less than half full: a process with few stacks touches a few pages.
+//! Hashes touch all pages of a table. The index therefore has several levels, each twice as long as the level
+//! before. Only the last is less than half full: a process with few stacks touches few pages.
 //!
 //! All zero: empty.
 

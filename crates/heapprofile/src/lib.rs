@@ -240,7 +240,7 @@ fn sample_small(class: usize, bytes: usize, neighbour: *const u8) -> Option<*mut
     Some(block)
 }
 
-/// Whether one of the points that are samples lies on the next `whole` bytes.
+/// True if one of the points that are samples lies on the next `whole` bytes.
 fn is_due(whole: usize) -> bool {
     let passed = |left: i64| left - whole as i64;
     let next = |left| Some(if passed(left) >= 0 { passed(left) } else { gap() });
@@ -306,7 +306,7 @@ struct Entered {
     /// The entry of its stack.
     stack: u32,
     generation: u32,
-    /// What it stands for.
+    /// The bytes and blocks that the sample stands for.
     amount: Amount,
 }
 
@@ -337,7 +337,7 @@ impl State {
         Some(Sample { address: at as u64, bytes, blocks, stack, generation, class, neighbours })
     }
 
-    /// Puts a sample into its table, in the place of one that is stale. False if there is no room.
+    /// Puts a sample into its table, in place of a stale one. False if there is no room.
     fn insert(&mut self, sample: Sample, is_mapping: bool) -> bool {
         let table = if is_mapping { &mut self.mapped } else { &mut self.live };
         if !table.reserve() {
@@ -440,9 +440,7 @@ impl State {
 }
 
 /// Frees a sampled small block; false, with nothing done, if the block is not sampled.
-///
-/// # Safety
-/// As for [`vellum_malloc::free`].
+/// Safety: the conditions of [`vellum_malloc::free`].
 #[cold]
 unsafe fn free_small(address: *mut u8) -> bool {
     // SAFETY: the heap's pointer is null or leads to a heap, which is never unmapped; the caller gives the

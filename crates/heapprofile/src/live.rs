@@ -1,8 +1,8 @@
 //! The sampled blocks in use: what each stands for, by address.
 //!
-//! A table of open addressing with linear probes, at most half full; a deletion moves what follows back
-//! (Knuth, *The Art of Computer Programming*, vol. 3, 6.4, algorithm R), so that it holds no tombs. It lies
-//! in memory of its own, twice as long each time it is full. A forked child has a copy.
+//! A hash table of open addressing with linear probes, at most half full. A deletion moves later entries
+//! back, so that there are no tombstones (Knuth, *The Art of Computer Programming*, vol. 3, 6.4, algorithm
+//! R). The table is mapped memory, which doubles when it is full. A forked child has a copy.
 
 use vellum_sys::{PAGE, Span, map};
 use vellum_wire::held::Amount;
@@ -14,7 +14,7 @@ const FIRST_SLOTS: usize = 1 << 10;
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
-    /// Where it starts; 0 for an empty slot.
+    /// Its address; 0 for an empty slot.
     pub(super) address: u64,
     /// Bytes it stands for.
     pub(super) bytes: u64,
@@ -26,8 +26,8 @@ pub(super) struct Sample {
     pub(super) generation: u32,
     /// Its size class; 0 for a large block; of a mapping, its pages.
     pub(super) class: u32,
-    /// The unit, counted from 1, of the slab that it would have been in were it not sampled; 0 if that is not
-    /// known.
+    /// The unit, counted from 1, of the slab that would have served the request unsampled; 0 if there is
+    /// none.
     pub(super) neighbours: u32,
 }
 
@@ -35,7 +35,7 @@ impl Sample {
     const EMPTY: Sample =
         Sample { address: 0, bytes: 0, blocks: 0, stack: 0, generation: 0, class: 0, neighbours: 0 };
 
-    /// Where it ends, if it is a mapping.
+    /// The end of a mapping.
     pub(super) fn end(&self) -> u64 {
         self.address + u64::from(self.class) * PAGE as u64
     }
@@ -113,7 +113,7 @@ impl Live {
         true
     }
 
-    /// Adds a block, for which there is room; returns what was there at its address, if something was.
+    /// Adds a block, for which there is room; returns the block that was recorded at its address, if any.
     pub(super) fn insert(&mut self, sample: Sample) -> Option<Sample> {
         let index = self.slot(sample.address);
         let old = core::mem::replace(&mut self.slots()[index], sample);
@@ -144,7 +144,7 @@ impl Live {
         })
     }
 
-    /// All of them.
+    /// All sampled blocks.
     pub(super) fn samples(&self) -> impl Iterator<Item = &Sample> {
         let slots: &[Sample] = match self.length {
             0 => &[],
@@ -154,7 +154,7 @@ impl Live {
         slots.iter().filter(|sample| sample.address != 0)
     }
 
-    /// Where it lies, and for how many bytes.
+    /// The address and the bytes of the table.
     pub(super) fn range(&self) -> (usize, usize) {
         (self.slots as usize, self.length * size_of::<Sample>())
     }

@@ -51,7 +51,7 @@ pub(super) fn inside(act: impl FnOnce(&mut State)) {
     }
 }
 
-/// The same to enter a sample: a thread whose first block is a large one gets its heap for it.
+/// Runs `act` on the state to enter a sample. A thread whose first block is a large one gets its heap for it.
 pub(super) fn enter_sample(act: impl FnOnce(&mut State)) {
     let Some(_inside) = Inside::of_attached() else {
         PROFILE.missed.fetch_add(1, Relaxed);

@@ -1,11 +1,11 @@
 //! This process's part of the file in which profiles are kept ([`vellum_wire::held`]).
 //!
-//! A process takes a part when it samples its first block. A forked child has none: what belongs to the
-//! parent's is on a page that the kernel gives a child as zeros (`MADV_WIPEONFORK`), however the child came
-//! to be, so its first sample takes a part of its own. One that shares its parent's memory (`vfork`) counts
-//! as the parent, whose memory it is. A *generation* tells blocks sampled before a fork from its own.
-//!
-//! The memory is allocated a step ahead, as a touch that finds the file system full would end the process.
+//! - A process takes a part when it samples its first block.
+//! - A forked child has no part, whatever call forked it: the state of the parent's part is on a page that
+//!   the kernel clears in a child (`MADV_WIPEONFORK`). The child's first sample takes another part.
+//! - A child that shares its parent's memory (`vfork`) counts as the parent.
+//! - A *generation* distinguishes the blocks sampled before a fork from the process's own.
+//! - The file's memory is allocated a step ahead, as a touch on a full file system would end the process.
 
 use core::ffi::CStr;
 use core::ptr::null_mut;
@@ -23,7 +23,7 @@ use vellum_wire::held::{
 const WIPE_ON_FORK: usize = 18;
 /// Bytes whose memory is allocated at a time.
 const STEP: usize = 64 << 10;
-/// States of `Own::state`; 0 is that of a child that has not sampled yet.
+/// Values of `Part::state`; 0 in a child that has not sampled yet.
 const ATTACHED: u32 = 1;
 const WITHOUT_PART: u32 = 2;
 
@@ -123,7 +123,7 @@ impl Part {
         (self.state()?.load(Relaxed) == ATTACHED).then_some(self.generation)
     }
 
-    /// Whether the process has a part, which it takes now if it has none; the second says if it is new.
+    /// Takes a part if the process has none. True if it has one; the second is true if the part is new.
     pub(super) fn attach(&mut self) -> (bool, bool) {
         match self.state().map(|state| state.load(Relaxed)) {
             Some(ATTACHED) => return (true, false),
@@ -149,7 +149,7 @@ impl Part {
         }
         let mapped = Mapped::of(&file, (HEAD_BYTES + number * PART_BYTES) as u64, PART_BYTES)?;
         populate(mapped.base as usize, STEP)?;
-        self.base = mapped.keep();
+        self.base = mapped.into_base();
         (self.allocated, self.generation) = (STEP, self.generation + 1);
         let pid = own_pid();
         let head = self.head();
@@ -170,7 +170,7 @@ impl Part {
         unsafe { &*self.base.cast::<PartHead>() }
     }
 
-    /// Where it is mapped; 0 if it is not.
+    /// The address of the mapping; 0 without one.
     pub(super) fn base(&self) -> usize {
         self.base as usize
     }
@@ -281,7 +281,7 @@ impl Mapped {
     }
 
     /// Leaves it mapped.
-    fn keep(self) -> *mut u8 {
+    fn into_base(self) -> *mut u8 {
         let base = self.base;
         core::mem::forget(self);
         base

@@ -1,14 +1,14 @@
-//! Probes for other profilers: `otel_memory:alloc` and `otel_memory:free`, as the note section
-//! `.note.stapsdt` tells tracers (`perf`, `bpftrace`, and the agents of OpenTelemetry) where they are.
+//! Probes for other profilers: `otel_memory:alloc` and `otel_memory:free`. Tracers (`perf`, `bpftrace`, the
+//! agents of OpenTelemetry) find them by the note section `.note.stapsdt`.
 //!
-//! A probe is one `nop`, which a tracer replaces; nobody pays for it where no block is sampled, as it lies on
-//! the path of sampled blocks alone. The notes' form is that of SystemTap's `sys/sdt.h`: three addresses (of
-//! the probe; of a section by which prelinking would be seen: none; of a semaphore: none) and three texts
-//! (provider, name, arguments as `SIZE@OPERAND`, a negative size for signed ones).
+//! A probe is one `nop`, which a tracer replaces. It is on the path of sampled blocks alone, and so free
+//! where none is sampled. The notes have the form of SystemTap's `sys/sdt.h`: three addresses (the probe; a
+//! section for prelinking: none; a semaphore: none) and three texts (provider, name, arguments as
+//! `SIZE@OPERAND`, negative if signed).
 
 use core::arch::asm;
 
-/// Where the words of a probe are: as its note has them, and as `asm!` does.
+/// The registers of a probe's words, in the notation of its note and of `asm!`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! probe {
     ($code:ident, $name:literal, $first:expr) => {
@@ -54,7 +54,7 @@ macro_rules! code {
     };
 }
 
-/// A block was sampled: its address, the bytes that were asked for, and the bytes that it stands for.
+/// A block was sampled: its address, the requested bytes, and the bytes that it stands for.
 #[inline(never)]
 pub(super) fn alloc(address: u64, bytes: u64, stands_for: u64) {
     probe!(code, "alloc", address, bytes, stands_for);

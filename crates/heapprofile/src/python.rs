@@ -1,7 +1,7 @@
 //! Lines of Python on the stack of a sampled block.
 //!
-//! The frames are the interpreter's ([`vellum_unwind::Interpreter`]). The kernel does all the reading: an
-//! interpreter that is not laid out as its version says costs lines, not the program.
+//! The frames are the interpreter's ([`vellum_unwind::Interpreter`]). The kernel does all reads: an
+//! interpreter whose layout does not match its version costs lines, and does not end the program.
 //!
 //! A line is entered in the part once ([`EntryKind::Line`](vellum_wire::held::EntryKind)).
 
@@ -17,7 +17,7 @@ use vellum_wire::script::SCRIPT_FRAMES_MAX;
 
 /// Code and instruction whose lines are remembered.
 const KNOWN: usize = 1 << 12;
-/// Lines of which it is remembered where they are entered; twice what is used, at most.
+/// Places for entered lines; at most half of them are used.
 const ENTERED: usize = 1 << 14;
 /// Probes for one of these.
 const PROBES_MAX: usize = 32;
@@ -62,7 +62,7 @@ fn read(at: u64, into: &mut [u8]) -> bool {
 struct Known {
     code: u64,
     instruction: u64,
-    /// Of what the code refers to: other code may lie there later.
+    /// A hash of the words that the code refers to, as other code may lie there later.
     check: u64,
     entry: u32,
 }
@@ -108,7 +108,7 @@ impl Lines {
         Some(entry)
     }
 
-    /// The entry of a line, made if there is none.
+    /// The entry of a line, which this adds if the part has none.
     fn enter(&mut self, line: u32, name: &[u8], file: &[u8], part: &mut Part) -> Option<u32> {
         let letters = |hash, text: &[u8]| text.iter().fold(hash, |hash, &byte| mixed(hash, u64::from(byte)));
         let hash = letters(letters(mixed(SPREAD, line.into()), name), file);

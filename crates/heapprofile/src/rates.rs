@@ -21,7 +21,7 @@
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use vellum_wire::held::{Amount, BLOCK};
 
-/// How many numbers of 64 bits there are.
+/// The number of 64-bit numbers.
 const WHOLE: f64 = 18_446_744_073_709_551_616.0;
 
 /// Random numbers: xorshift (Marsaglia, "Xorshift RNGs", 2003), multiplied. Threads that meet here may draw
@@ -69,13 +69,13 @@ impl Random {
     }
 }
 
-/// How many blocks of `bytes` bytes pass before one is sampled.
+/// The number of blocks of `bytes` bytes before the next sample.
 pub(super) fn passing(random: &Random, interval: u64, bytes: usize) -> u32 {
     (random.exponential() * interval as f64 / bytes as f64) as u32
 }
 
-/// `1 - exp(-x)`, for `x` above 0: by the series where that is short, and from there by
-/// `1 - exp(-2x) = q (2 - q)` with `q = 1 - exp(-x)`, which loses nothing.
+/// `1 - exp(-x)`, for `x` above 0: by the series where that is short, and from there by `1 - exp(-2x) = q (2
+/// - q)` with `q = 1 - exp(-x)`, which loses nothing.
 fn one_less_exp(x: f64) -> f64 {
     const SHORT: f64 = 1.0 / 16.0;
     const NEVER: f64 = 40.0;
@@ -96,7 +96,7 @@ fn one_less_exp(x: f64) -> f64 {
     (0..doublings).fold(sum, |q, _| q * (2.0 - q))
 }
 
-/// What a sampled block stands for, of which `asked` bytes were asked for and which takes `bytes`.
+/// The amount that a sampled block stands for: `asked` bytes were requested, and it takes `bytes`.
 pub(super) fn stands_for(interval: u64, asked: usize, bytes: usize) -> Amount {
     let blocks = 1.0 / one_less_exp(bytes as f64 / interval as f64);
     // Rounded: half a byte, or half of a `BLOCK`th, at most.

@@ -1,4 +1,4 @@
-//! Where the process's resident memory is: every page of it, by what it is used for.
+//! The use of every resident page of the process.
 //!
 //! ```text
 //! /proc/self/smaps ─▶ resident bytes of each mapping ─▶ outside the allocator: code, stacks, files, …
@@ -7,16 +7,16 @@
 //! the page layer's count ─▶ cached;  what is left of the span: blocks in use
 //! ```
 //!
-//! So the kinds sum to what the kernel has. Threads go on meanwhile: what changes is counted as it was or as
-//! it is.
+//! The sum of the kinds is therefore the kernel's figure. Threads run during the count: a change in that time
+//! may or may not be counted.
 //!
 //! # Who pins the holes
-//! A slab cannot go back while one of its blocks is in use, nor can a page. The sampled blocks in use are
-//! known with their stacks, but lie in slabs of their own (`super`). So each remembers the slab that its
-//! request would have been served from: its *neighbours*. A block that has few neighbours left keeps much
-//! free memory: its weight is the blocks it stands for times the holes of that slab a block in use there.
-//! The holes of a class, which are known exactly, are shared out by these weights. A block whose neighbours
-//! are gone with their slab, or not known, has the average weight of its class.
+//! A slab cannot be returned while one of its blocks is in use, nor can a page. The sampled blocks have
+//! stacks, but lie in the slabs of the sample heap. Each record therefore has the slab that would have served
+//! the request unsampled: its *neighbours*. A block with few neighbours left pins much free memory: its
+//! weight is the blocks that it stands for, times the holes of that slab for each block in use there. The
+//! holes of a class are counted, and divided by these weights. A block whose slab is gone or unknown has the
+//! average weight of its class.
 
 use super::live::Sample;
 use core::sync::atomic::Ordering::{Relaxed, Release};
@@ -27,7 +27,7 @@ use vellum_sys::{Addr, map};
 use vellum_wire::Counter;
 use vellum_wire::held::{CLASSES_MAX, KINDS, Kind, Resident};
 
-/// Pages that the kernel is asked about at a time.
+/// Pages whose residence the kernel reports at a time.
 const WINDOW_PAGES: usize = 4096;
 /// Bytes of the kernel's text that are read at a time: more than a path.
 const TEXT_BYTES: usize = 16 << 10;
@@ -46,7 +46,7 @@ struct Class {
     weight: f64,
 }
 
-/// What counting needs room for. All zero is one.
+/// The buffers and sums of a count. All zero is a valid value.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Desk {
@@ -118,13 +118,14 @@ impl Desk {
         (used, resident - used)
     }
 
-    /// Resident pages of a range, of at most as many as are asked about at a time each.
+    /// Resident pages of a range.
     fn pages(&mut self, start: usize, bytes: usize) -> u64 {
         let (mut at, end) = (start, start + bytes);
         let mut count = 0;
         while at < end {
             if at < self.from || at >= self.to {
-                // What follows is likely asked about next; where that is not mapped, the range alone is.
+                // The next call likely is for the pages behind; where these are not mapped, the range alone
+                // is read.
                 let most = [WINDOW_PAGES, (end - at).div_ceil(PAGE).min(WINDOW_PAGES)];
                 let read = most
                     .into_iter()
@@ -140,8 +141,8 @@ impl Desk {
         count
     }
 
-    /// Counts what mappings have, outside the allocator's span by kind. The span's resident bytes, and those
-    /// of them that are marked.
+    /// Counts mappings by kind, without the allocator's span. Returns the span's resident bytes, and its
+    /// marked bytes.
     fn count_mappings(&mut self, kinds: &mut [u64; KINDS], part: usize) -> (u64, u64) {
         let pages = Pages::global();
         let (reserved, placed) = (pages.reserved(), pages.placed());
@@ -186,7 +187,7 @@ impl Desk {
         }
     }
 
-    /// What of its class's holes a sample pins, after [`Desk::weigh`].
+    /// The bytes of its class's holes that a sample pins, after [`Desk::weigh`].
     pub(super) fn share(&mut self, sample: &Sample) -> u64 {
         let class = self.classes[sample.class as usize % CLASSES];
         if sample.class == 0 || class.weight <= 0.0 {
@@ -196,7 +197,7 @@ impl Desk {
     }
 }
 
-/// What a mapping outside the allocator is; `before` is the one before it.
+/// The kind of a mapping outside the allocator; `before` is the mapping before it.
 fn kind_of(mapping: &Mapping, before: &Mapping) -> Kind {
     let is_next = before.span.end() == mapping.span.start;
     match mapping.what {

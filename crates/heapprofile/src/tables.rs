@@ -1,8 +1,8 @@
-//! The larger tables of a profile: instructions and lines that the walker knows, the index of stacks, and the
-//! desk to count resident memory on.
+//! The large tables of a profile: known instructions and lines, the index of stacks, and the buffers for
+//! counting resident memory.
 //!
-//! All is zero at first, and when a part begins. A page that was not written takes no memory: so nothing is
-//! cleared by writing to it.
+//! All are zero at first, and when a part begins. Unmapping clears them, as a write would allocate every
+//! page.
 
 use super::index::Index;
 use super::part::Part;
@@ -11,7 +11,7 @@ use super::walk::{Stack, Walker};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_sys::{Span, map};
 
-/// The tables. All zero: nothing is known.
+/// The tables. All zero: empty.
 #[repr(C)]
 pub(super) struct Tables {
     pub(super) walker: Walker,
@@ -25,10 +25,8 @@ impl Tables {
         map::reserve_writable(size_of::<Tables>()).map(|memory| memory.start.ptr())
     }
 
-    /// Forgets everything: a part that is begun has no modules, lines or stacks.
-    ///
-    /// # Safety
-    /// `tables` is null, or was [mapped](Tables::map) and is reached by nobody else.
+    /// Clears everything: a new part has no modules, lines or stacks.
+    /// Safety: `tables` is null, or was [mapped](Tables::map) and is reached by nobody else.
     pub(super) unsafe fn clear(tables: *mut Tables) {
         if tables.is_null() {
             return;
@@ -37,7 +35,7 @@ impl Tables {
         let is_zero = unsafe { map::flush(Span::at(tables, size_of::<Tables>())) }.is_ok();
         if !is_zero {
             // Memory that is locked keeps its frames.
-            // SAFETY: as above; all zero is a valid value.
+            // SAFETY: the tables are mapped there, nobody else reaches them, and all zero is a valid value.
             unsafe { tables.write_bytes(0, 1) };
         }
     }
@@ -47,7 +45,7 @@ impl Tables {
         self.index.entries()
     }
 
-    /// The entry of a stack, made if there is none; `None` if there is no room.
+    /// The entry of a stack, which this adds if the part has none; `None` if there is no room.
     pub(super) fn find_or_add(&mut self, part: &mut Part, stack: &Stack) -> Option<u32> {
         match self.index.find(stack.hash, |at| part.stack(at).hash.load(Relaxed) == stack.hash) {
             Ok(at) => Some(at),

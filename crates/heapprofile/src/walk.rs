@@ -1,17 +1,15 @@
 //! The stack of a sampled block: frames, innermost first, without those of this library and of libgc's
 //! interface over it.
 //!
-//! The way up is that of C++ exceptions, as in `vellum_malloc`'s `backtrace`. What leads from an
-//! instruction's frame to its caller's is worked out once an instruction and then remembered, with the number
-//! of its module. Modules come and go (`dlclose`): a memory of an instruction holds while its module is the
-//! same by range, path and dynamic section, which is asked of the loader again for each stack.
-//!
-//! Code that was made at run time, and some of the compilers' own, has no tables: there the frame pointer is
-//! followed, as far as it leads behind calls.
-//!
-//! Words of the stack are read after it was made sure that they can be read, some pages at a time: the tables
-//! of hand-written code may be wrong, and coroutines have stacks that end anywhere. A process that filters
-//! its system calls is not asked to make one more; there the tables are believed.
+//! - Frames are left as by C++ exceptions. The rule from an instruction's frame to its caller's is computed
+//!   once for an instruction, and stored with the number of its module.
+//! - Modules come and go (`dlclose`): a stored rule is valid while its module has the same range, path and
+//!   dynamic section, which the loader reports again for each stack.
+//! - Code made at run time, and some code of compilers, has no tables: there the frame pointer is followed,
+//!   while it leads to instructions behind calls.
+//! - Words of the stack are read after a check that they are readable, some pages at a time: tables of
+//!   hand-written code may be wrong, and the stack of a coroutine can end anywhere. A process that filters
+//!   its system calls has no such check, and relies on the tables.
 
 use super::part::Part;
 use super::python::{Finder, Lines};
@@ -23,24 +21,24 @@ use vellum_sys::{Addr, Caps, PAGE, Span, caps, map, stack};
 use vellum_unwind::{Frame, Rule};
 use vellum_wire::held::{NATIVE_FRAMES_MAX, NO_MODULE, STACK_FRAMES_MAX, frame as packed};
 
-/// Instructions that are remembered.
+/// Places for rules of instructions.
 const KNOWN: usize = 1 << 13;
-/// Modules that are remembered; frames of further ones are addresses alone.
+/// Modules with a number; frames of further modules are addresses alone.
 const MODULES_MAX: usize = 1 << 10;
-/// Visits to a module from one that reads its tables to the one after which they go back.
+/// Visits to a module after which the pages of its tables are returned, from the visit that read them on.
 const VISITS: u32 = 4;
-/// Modules whose tables are to go back at a later visit.
+/// Modules whose tables are returned at a later visit.
 const PENDING_MAX: usize = 4;
-/// Frames that are left, those of this library among them.
+/// Steps from a frame to its caller, also in this library.
 const STEPS_MAX: usize = NATIVE_FRAMES_MAX + 16;
-/// Bytes of the stack that are made sure of at a time, at most.
+/// The most bytes of the stack that are checked at a time.
 const WINDOW_MAX: usize = 16 * PAGE;
 /// Bytes of a return address or saved register.
 const WORD: u64 = 8;
 /// The longest path of a module that is entered.
 const PATH_MAX: usize = 4096;
 
-/// What is known of an instruction.
+/// The stored rule of an instruction.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     pc: u64,
@@ -55,11 +53,11 @@ struct Seen {
     end: u64,
     dynamic: u64,
     name: u64,
-    /// From the one that read its tables on; 0 if none are to go back: see [`Walker::leave`].
+    /// Visits since its tables were read; 0 if no pages are to be returned: see [`Walker::leave`].
     visits: u32,
 }
 
-/// What is remembered. All zero: nothing.
+/// The stored rules and modules. All zero: none.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Walker {
@@ -68,7 +66,7 @@ pub(super) struct Walker {
     count: usize,
     /// Modules with `visits`.
     pending: usize,
-    /// Whether tables of the module at hand were read.
+    /// True if tables of the current module were read.
     has_read: bool,
     lines: Lines,
     /// The executable's path: too long for the stack of the thread that allocates.
@@ -138,9 +136,10 @@ impl Walker {
         self.leave(&module, number);
     }
 
-    /// Ends a visit to a module. Its tables go back some visits after they were read: a look-up makes a few
-    /// dozen of their pages resident, of megabytes in a compiler's, and the next few want much the same. So
-    /// for a few modules at a time, as one may never be visited again; those of others go back at once.
+    /// Ends a visit to a module. A look-up makes a few dozen pages of its tables resident, of megabytes in a
+    /// compiler's, and the next look-ups read many of the same pages. The pages are therefore returned some
+    /// visits later. This holds for a few modules at a time, as a module may never be visited again; for
+    /// others they are returned at once.
     fn leave(&mut self, module: &Module, number: u64) {
         let has_read = core::mem::take(&mut self.has_read);
         let seen = self.modules[..self.count].get_mut(number as usize);
@@ -198,7 +197,7 @@ impl Walker {
     }
 }
 
-/// Whether a module is a garbage collector's interface, over this library or not: who called it allocates.
+/// True if a module is a garbage collector's interface, over this library or not: its caller allocates.
 fn is_collector(module: &Module) -> bool {
     let path = module.name().to_bytes();
     let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
@@ -240,7 +239,7 @@ impl Stack {
 struct Window {
     from: usize,
     to: Cell<usize>,
-    /// Whether the kernel may be asked.
+    /// True if system calls may check the stack.
     asks: bool,
 }
 
@@ -253,7 +252,7 @@ impl Window {
         Window { from, to: Cell::new(to.get()), asks: caps::has(Caps::HELPER) }
     }
 
-    /// The caller's frame where no table says how to leave one.
+    /// The caller's frame where no table has a rule.
     fn caller_by_pointer(&self, frame: Frame) -> Option<Frame> {
         let code = |pc: u64| {
             let mut bytes = [0; 8];

@@ -37,12 +37,11 @@ pub fn malloc(bytes: usize) -> *mut u8 {
     }
 }
 
-/// # Safety
-/// `class` is the class of `bytes`, or 0 in the empty heap.
+/// Safety: `class` is the class of `bytes`, or 0 in the empty heap.
 #[inline(always)]
 unsafe fn pop(heap: &Heap, class: usize, bytes: usize) -> *mut u8 {
     debug_assert!(class < CLASSES);
-    // SAFETY: the caller vouches for `class`.
+    // SAFETY: `class` is below CLASSES: it comes from the heap's tables.
     let list = unsafe { heap.free.get_unchecked(class) };
     let block = list.get();
     if block.is_null() {
@@ -58,7 +57,7 @@ unsafe fn pop(heap: &Heap, class: usize, bytes: usize) -> *mut u8 {
     block.cast()
 }
 
-/// Never returns. Of a type that it can be jumped to.
+/// Never returns; its type is that of its caller, which can so jump to it.
 #[cold]
 #[inline(never)]
 fn overwritten(block: *mut Block) -> *mut u8 {
@@ -98,7 +97,7 @@ pub unsafe fn free(address: *mut u8) {
             return unsafe { push_local(slab, address) };
         }
     }
-    // SAFETY: passed on.
+    // SAFETY: the block is the caller's to give up.
     unsafe { free_slow(address) }
 }
 
@@ -147,9 +146,7 @@ pub fn aligned(align: usize, bytes: usize) -> *mut u8 {
 }
 
 /// Frees a block that is not of the calling thread's own slabs.
-///
-/// # Safety
-/// As for [`free`].
+/// Safety: the conditions of [`free`].
 #[cold]
 #[inline(never)]
 unsafe fn free_slow(address: *mut u8) {
@@ -171,7 +168,7 @@ unsafe fn free_slow(address: *mut u8) {
 /// fit in the block is refused; in the hardened mode, any but the one that was asked for.
 ///
 /// # Safety
-/// As for [`free`].
+/// The conditions of [`free`].
 #[inline(always)]
 pub unsafe fn free_sized(address: *mut u8, bytes: usize) {
     let heap = tls::heap();
@@ -188,8 +185,7 @@ pub unsafe fn free_sized(address: *mut u8, bytes: usize) {
     unsafe { free_sized_slow(address, bytes) }
 }
 
-/// # Safety
-/// As for [`free`].
+/// Safety: the conditions of [`free`].
 #[cold]
 #[inline(never)]
 unsafe fn free_sized_slow(address: *mut u8, bytes: usize) {
@@ -212,7 +208,7 @@ unsafe fn free_sized_slow(address: *mut u8, bytes: usize) {
 /// The bytes that may be used of a block; 0 for null.
 ///
 /// # Safety
-/// As for [`free`].
+/// The conditions of [`free`].
 pub unsafe fn usable_size(address: *mut u8) -> usize {
     if address.is_null() {
         return 0;

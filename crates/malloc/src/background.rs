@@ -1,14 +1,13 @@
 //! Background work on the heaps of idle threads, by the page layer's helper; and starting and trimming.
 //!
-//! A heap whose gate was not passed between two ticks belongs to a thread that is asleep, or busy
-//! elsewhere, or on its fast paths all the while. Once per such pause the helper closes the gate, gives back
-//! slabs of which other threads have freed what was left, and spare units; slabs in which the thread still
-//! has a block it leaves alone, as that may be freed this moment. What stays is the lists `malloc` pops from,
-//! at most one slab a class. A thread that is allocating is never disturbed. A heap without a thread gives
-//! those lists back too.
+//! A heap is idle if its gate was not passed between two ticks: its thread sleeps, works elsewhere, or takes
+//! fast paths only. Once in such a pause the helper closes the gate and returns spare units, and slabs whose
+//! last blocks other threads have freed. Slabs in which the thread has a block stay, as the thread may free
+//! it this moment; so do the lists that `malloc` pops from, at most one slab a class. A heap without a thread
+//! returns these lists too.
 //!
-//! Slabs that cannot go as a whole give back the pages on which nothing is in use: see [`crate::scavenge`]. A
-//! round holds a gate for some slabs only, and then opens it for a moment.
+//! Slabs that stay return the pages on which no block is in use ([`crate::scavenge`]). A round closes a gate
+//! for some slabs only, and then opens it for a moment.
 
 use crate::heap::{Heap, LOST};
 use crate::pass::{VISITORS_SLABS, returned};
@@ -21,11 +20,11 @@ use vellum_sys::{Caps, barrier, caps, clock};
 
 /// The most ticks between two looks at the same unfinished slabs.
 const PAUSE_MAX: u32 = 64;
-/// How long the helper goes on with passes in one tick.
+/// The time for passes in one tick.
 const PASSES_MS: u64 = 20;
 
-/// The decay times between two withdrawals of huge pages that nobody asked for: each has every sparse slab
-/// visited.
+/// Decay times between two withdrawals of huge pages that the program did not request: each visits every
+/// sparse slab.
 const WITHDRAWALS_APART: u32 = 2;
 
 /// Has `hook` called after each of the helper's rounds.
@@ -33,7 +32,7 @@ pub(crate) fn after_rounds(hook: fn()) {
     MALLOC.helper.after_round.store(hook as *mut (), Ordering::Release);
 }
 
-/// Tells the process's counters what heaps have counted privately: the calling thread's.
+/// Adds the private counts of the calling thread's heap to the process's counters.
 pub fn flush_counts() {
     if let Some(heap) = tls::current()
         && heap.gate.enter()
@@ -43,7 +42,7 @@ pub fn flush_counts() {
     }
 }
 
-/// Looks after the heaps of idle threads. Runs on the page layer's helper: no thread-locals, no waiting.
+/// Does one round of background work, on the page layer's helper: no thread-locals, no waiting.
 pub(crate) fn tick() {
     if !MALLOC.helper.round.try_lock() {
         return;
@@ -75,7 +74,7 @@ pub(crate) fn tick() {
     MALLOC.helper.round.unlock();
 }
 
-/// Gives back what is free in every heap that can be reached, then everything the page layer keeps. The bytes
+/// Returns the free memory of every heap within reach, then all that the page layer caches. The bytes
 /// released.
 pub fn trim() -> usize {
     let before = returned();
@@ -96,7 +95,7 @@ fn trim_heaps() {
         heap.finish_pass();
         heap.gate.leave();
     }
-    // Bounded, as a handler of `fork` may ask while the fork holds the lock.
+    // Bounded, as a handler of `fork` may call this while the fork holds the lock.
     let mut patience = Patience::new();
     if MALLOC.helper.round.try_lock_for(&mut patience) {
         note_turns();
@@ -109,8 +108,7 @@ fn trim_heaps() {
     }
 }
 
-/// Withdraws huge pages if they are no longer worth it, and then has all given back once more that went
-/// before.
+/// Withdraws huge pages that no longer pay. Pages that were returned before are then returned once more.
 fn withdraw_huge() -> bool {
     let has = Pages::global().withdraw_huge();
     if has {
@@ -120,8 +118,7 @@ fn withdraw_huge() -> bool {
     has
 }
 
-/// Looks after those of `heaps` that are idle and want it: once, and then goes on with their passes until
-/// these are over or the time is.
+/// Cleans the idle ones of `heaps` once, and then continues their passes until these or the time are over.
 fn rounds<I: Iterator<Item = &'static Heap>>(heaps: impl Fn() -> I, forced: bool, until_ms: u64) {
     if !caps::has(Caps::MEMBARRIER) {
         return;
@@ -129,7 +126,7 @@ fn rounds<I: Iterator<Item = &'static Heap>>(heaps: impl Fn() -> I, forced: bool
     let mut is_first = true;
     loop {
         let wants = |heap: &&'static Heap| match is_first {
-            true => wants_care(heap, forced),
+            true => needs_care(heap, forced),
             false => heap.pass.is_due() && is_idle(heap),
         };
         if !heaps().any(|heap| wants(&heap)) {
@@ -155,7 +152,7 @@ fn rounds<I: Iterator<Item = &'static Heap>>(heaps: impl Fn() -> I, forced: bool
     }
 }
 
-/// Notes who has passed a gate since the last time: the others are idle.
+/// Records the turns of every gate: a heap whose gate has the same turns later is idle.
 fn note_turns() {
     for heap in registry::all() {
         heap.seen_turns.set(heap.gate.turns());
@@ -168,14 +165,14 @@ fn is_idle(heap: &Heap) -> bool {
     turns == heap.seen_turns.get() && turns & 1 == 0 && heap.tenant.load(Ordering::Relaxed) != LOST
 }
 
-fn wants_care(heap: &'static Heap, forced: bool) -> bool {
+fn needs_care(heap: &'static Heap, forced: bool) -> bool {
     let is_swept = heap.swept_turns.get() == heap.gate.turns();
     let is_due = || !heap.woken.is_empty() && (forced || heap.patience.get() == 0);
     is_idle(heap) && (!is_swept || heap.pass.is_due() || is_due())
 }
 
-/// Takes in what others have freed, and gives back what is free as a whole. It walks all slabs, so it is done
-/// once a tick and not before each part of a pass.
+/// Credits blocks that other threads have freed, and returns free slabs. Once a tick, not before each part of
+/// a pass, as this walks all slabs.
 fn care_for(heap: &'static Heap) {
     if !registry::with_orphan(heap, Heap::flush) {
         heap.drain_finished();
@@ -185,8 +182,8 @@ fn care_for(heap: &'static Heap) {
         heap.magazine.flush();
     }
     let turns = heap.gate.turns();
-    // Slabs that are not finished, of a thread that does nothing about them: nobody tells when they are, so
-    // they are looked at now and then.
+    // Slabs that are not finished, of an idle thread: no event follows when they are, so they are visited now
+    // and then.
     let pause = match (heap.woken.is_empty(), heap.swept_turns.replace(turns) == turns) {
         (true, _) => 0,
         (false, false) => 1,

@@ -1,28 +1,24 @@
 //! When the figures of `gauges` are counted next: for a small share of the time, and ever more seldom while
 //! nothing happens.
 
-/// How many times as long as a count took, there is none after it.
+/// The shortest pause after a count, in durations of the count.
 const REST: u64 = 200;
 /// The first pause between two counts while nothing happens, and the longest.
 const STILL_NS: (u64, u64) = (500_000_000, 16_000_000_000);
 
 /// When to count next.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Backoff {
-    /// Not before this.
+    /// The next count is not before this.
     next_ns: u64,
-    /// If nothing has happened: not before this either.
+    /// The next count is not before this if nothing has happened.
     still_until_ns: u64,
     still_ns: u64,
-    /// What had happened when the last count began.
+    /// The number of events when the last count began.
     events: u64,
 }
 
 impl Backoff {
-    pub(crate) const fn new() -> Backoff {
-        Backoff { next_ns: 0, still_until_ns: 0, still_ns: 0, events: 0 }
-    }
-
     pub(crate) fn is_due(&self, now_ns: u64, events: u64) -> bool {
         now_ns >= self.next_ns && (events != self.events || now_ns >= self.still_until_ns)
     }
@@ -42,7 +38,7 @@ mod tests {
 
     #[test]
     fn counting_takes_a_small_share_of_the_time() {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         assert!(backoff.is_due(0, 1));
         backoff.counted(1000, 1_001_000, 1);
         let rest = REST * 1_000_000;
@@ -52,7 +48,7 @@ mod tests {
 
     #[test]
     fn where_nothing_happens_it_becomes_seldom() {
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::default();
         let (mut now, mut pauses) = (0, std::vec::Vec::new());
         for _ in 0..8 {
             backoff.counted(now, now, 5);

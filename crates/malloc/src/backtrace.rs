@@ -5,11 +5,10 @@
 //!   at program+0x5678
 //! ```
 //!
-//! `addr2line -e FILE 0x1234` gives function and line. The way up is that of C++ exceptions (`.eh_frame`, by
-//! [`vellum_unwind`], over [`vellum_sys::loader`]), so no frame pointers are needed. Frames of this library
-//! at the top are left out: the first line is the program's call.
-//!
-//! Every word is checked to be readable first, as the stack may be what was overwritten.
+//! `addr2line -e FILE 0x1234` prints function and line. Frames are left as by C++ exceptions (`.eh_frame`, by
+//! [`vellum_unwind`], over [`vellum_sys::loader`]), without frame pointers. Frames of this library at the top
+//! are omitted: the first line is the program's call. Every word is read only after a check that it is
+//! readable, as the misuse may have overwritten the stack.
 
 use crate::arch::here;
 use crate::modules::rule;
@@ -55,7 +54,7 @@ fn word(at: u64) -> Option<u64> {
     (stack::readable_from(word) == word.start).then(|| unsafe { (at as *const u64).read_unaligned() })
 }
 
-/// One line: the module's file name, and the instruction's address in it.
+/// Writes one line: the module's file name, and the instruction's address in it.
 fn describe(module: &Module, pc: u64) {
     let mut line = Line::new();
     line.text("  at ");
@@ -70,7 +69,7 @@ fn describe(module: &Module, pc: u64) {
 
 /// The file name that the program was started by.
 fn program_name() -> &'static [u8] {
-    // SAFETY: plain call.
+    // SAFETY: `getauxval` has no preconditions.
     let path = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;
     if path.is_null() {
         return b"program";

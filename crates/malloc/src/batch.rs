@@ -1,17 +1,16 @@
 //! Many blocks in one call.
 //!
-//! The source (section 4.2, after the proposal N1527 to the C committee) argues that a program that needs
-//! four million list nodes should say so once: the allocator then asks once for the pages and marks off
-//! blocks, instead of going four million times through its lists. Here a batch of one size takes whole units
-//! from the page layer, many under one lock, and writes down block addresses by arithmetic; the blocks
-//! themselves are not touched. Fewer blocks than a slab holds come from the ordinary lists. Freeing finds
-//! runs of neighbours in the array: a run that is a whole slab gives the unit back untouched, a shorter one
-//! is linked once and credited at once.
+//! Source: the paper's section 4.2, after the proposal N1527 to the C committee. A program that needs four
+//! million list nodes requests them in one call.
 //!
-//! Blocks of a batch are ordinary blocks: they can be freed one by one, and a batch free takes any blocks.
+//! - A batch of one size takes whole units from the page layer, many under one lock, and computes the
+//!   addresses of blocks without touching them. Fewer blocks than a slab holds come from the ordinary lists.
+//! - A batch free finds runs of neighbours in the array. A run that is a whole slab returns the unit
+//!   untouched; a shorter run is linked and credited at once.
+//! - Blocks of a batch are ordinary blocks: each can be freed alone, and a batch free takes any blocks.
 //!
-//! Departure from N1527: its functions take descriptor structures; here are plain arrays of addresses and
-//! sizes, and the answer is how many succeeded, always the first ones.
+//! Departure: N1527 has descriptor structures. These functions take arrays of addresses and sizes, and return
+//! how many requests succeeded, always the first ones.
 
 use crate::alloc::{free, malloc};
 use crate::class::{SHAPES, SMALL_MAX, class_of};
@@ -24,9 +23,9 @@ use crate::{mode, tls, units};
 use core::ptr::null_mut;
 use vellum_pages::UNIT;
 
-/// Units asked for, or returned, under one lock of the page layer.
+/// Units fetched, or returned, under one lock of the page layer.
 const UNITS_AT_ONCE: usize = 256;
-/// Addresses compared between two looks at the result, so that the comparison is done with vectors.
+/// Addresses compared before the result is tested, so that the compiler can use vectors.
 const COMPARE_AT_ONCE: usize = 16;
 
 /// Allocates `blocks.len()` blocks of `bytes` bytes each. Returns how many there are; the rest of `blocks` is
@@ -116,7 +115,7 @@ pub unsafe fn free_batch(blocks: &[*mut u8]) {
     while let Some((&first, others)) = rest.split_first() {
         let slab = space.slab_of(first).filter(|slab| slab.is_slab());
         let (Some(slab), false) = (slab, others.is_empty()) else {
-            // SAFETY: passed on.
+            // SAFETY: the caller gives each block up, once.
             unsafe { free(first) };
             rest = others;
             continue;
@@ -129,7 +128,7 @@ pub unsafe fn free_batch(blocks: &[*mut u8]) {
     units.flush();
 }
 
-/// How many blocks at the front of `blocks` (which is not empty) follow one another in `slab`.
+/// The number of blocks at the front of `blocks` (which is not empty) that follow one another in `slab`.
 fn run_length(blocks: &[*mut u8], slab: &Slab) -> usize {
     let bytes = slab.bytes.get() as usize;
     let first = blocks[0] as usize;
@@ -155,8 +154,7 @@ fn run_length(blocks: &[*mut u8], slab: &Slab) -> usize {
     run
 }
 
-/// # Safety
-/// `run` holds blocks in use of `slab`, side by side, that the caller gives up.
+/// Safety: `run` holds blocks in use of `slab`, side by side, that the caller gives up.
 unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut u8], units: &mut Returned) {
     let own = heap.filter(|heap| slab.is_of(heap));
     if let Some(heap) = own
@@ -170,7 +168,7 @@ unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut
         }
     }
     if run.len() == 1 {
-        // SAFETY: passed on.
+        // SAFETY: the caller gives the block up.
         return unsafe { free(run[0]) };
     }
     for &block in run {
@@ -222,10 +220,10 @@ impl Returned {
 /// were). Returns how many were resized.
 ///
 /// # Safety
-/// As for [`crate::realloc`], for each block.
+/// The conditions of [`crate::realloc`], for each block.
 pub unsafe fn realloc_batch(blocks: &mut [*mut u8], sizes: &[usize]) -> usize {
     for (index, (block, &bytes)) in blocks.iter_mut().zip(sizes).enumerate() {
-        // SAFETY: passed on.
+        // SAFETY: the block is null or in use, by this function's condition, and replaced by the result.
         let new = unsafe { crate::realloc(*block, bytes) };
         if new.is_null() && bytes > 0 {
             return index;
@@ -257,7 +255,7 @@ impl Heap {
         let is_listed = [self.free[class].get(), self.countdown.withheld(class)]
             .into_iter()
             .any(|listed| self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab)));
-        if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_told() {
+        if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_notified() {
             return false;
         }
         slab.end();

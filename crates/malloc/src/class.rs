@@ -10,10 +10,10 @@
 //! bytes  (16)     16  32  48  .. 256   288   320  .. 512   576  .. 1024  1152 .. 16384
 //! ```
 //!
-//! `malloc` reads the class from one of two tables, by granules up to [`FINE_MAX`] and by [`COARSE_GRANULE`]
-//! bytes above: no test whose outcome varies with the common sizes. Each heap has its own
-//! ([`crate::heap::Heap::fine`]). Class 0 exists so that `malloc(0)` needs no test of its own: its list is
-//! always empty, and the slow path serves it from class 1.
+//! `malloc` reads the class from one of two tables: by granules up to [`FINE_MAX`], and by [`COARSE_GRANULE`]
+//! bytes above. No branch depends on which of the common sizes is requested. Each heap has its own
+//! ([`crate::heap::Heap::fine`]). `malloc(0)` needs no test: the list of class 0 is always empty, and the
+//! slow path serves the request from class 1.
 //!
 //! Invariants: `bytes_of(class_of(n)) >= n`; classes grow strictly from 1 on; every class is a multiple of 16
 //! bytes.
@@ -46,20 +46,20 @@ const STEPS_LOG2: u32 = STEPS.ilog2();
 /// Free blocks that are worth waking a full slab for, at most, and the bytes they may hold back until then.
 const WAKE_MAX: usize = 16;
 const WAKE_BYTES: usize = 4 << 10;
-/// The same for blocks freed by other threads: more, because telling the owner takes a shared word.
+/// The same for blocks freed by other threads: more, as notifying the owner writes a shared word.
 const REMOTE_WAKE_MAX: usize = 64;
 const REMOTE_WAKE_BYTES: usize = 4 << 10;
 
-/// What a slab of one class looks like.
+/// The layout of a slab of one class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
     /// Bytes of a block.
     pub bytes: u32,
-    /// For telling without a division whether an offset is one of a block: see [`Shape::limit`].
+    /// Tests without a division if a block starts at an offset: see [`Shape::limit`].
     pub inverse: u32,
     /// Blocks of a slab.
     pub capacity: u16,
-    /// Blocks laid out at a time: those of one page, so that a page nobody needs is never touched.
+    /// Blocks laid out at a time: those of one page, so that unneeded pages are never touched.
     pub carve: u16,
     /// Frees by the owner after which a full slab is used again.
     pub wake: u16,

@@ -1,9 +1,9 @@
-//! When a heap's next blocks are sampled: without a test on the fast path, and without one when nothing is.
+//! A heap's countdown to the next sample: no fast path tests for samples.
 //!
-//! `malloc` pops blocks off `free[c]` and asks nothing. So the list that it is given ends before the block
-//! that is to be sampled: the rest of what was fetched is **withheld**. With the list empty `malloc` comes to
-//! the slow path, that request is the sample (and its block another: see `crate::profile`), and what was
-//! withheld goes on the list, up to the sample after that.
+//! `malloc` pops blocks off `free[c]` without a test. The list therefore ends before the next sample, and the
+//! rest of the fetched blocks is **withheld**. The request that finds the list empty is the sample, whose
+//! block comes from elsewhere ([`crate::sampling`]); then the withheld blocks go on the list, up to the
+//! sample after that.
 //!
 //! ```text
 //! fetched   ▢ ▢ ▢ ▢ ▢ ▢ ▢ ▢        left = 4: the fourth request from now is the sample
@@ -11,46 +11,41 @@
 //! withheld        ▢ ▢ ▢ ▢ ▢
 //! ```
 //!
-//! Invariants: `left[c]` counts the requests to come, beyond the blocks of `free[c]`, up to and with the
-//! sample; 0 means that none was drawn, as always where nothing is sampled. Blocks are withheld only while it
-//! is 1. Blocks of a list that are given back unused were counted, and are counted back
-//! (`Countdown::returned`): samples depend on requests alone.
+//! # Invariants
+//! - `left[c]` is the number of requests, beyond the blocks of `free[c]`, up to and with the sample. It is 0
+//!   if no number was drawn, as always where nothing is sampled.
+//! - Blocks are withheld only while `left[c]` is 1.
+//! - Blocks of a list that are returned unused are added again ([`Countdown::returned`]): samples depend on
+//!   requests alone.
 
 use crate::class::CLASSES;
+use crate::seal::Block;
 use core::cell::Cell;
 use core::ptr::null_mut;
 
-/// A free block on a list.
-pub(crate) trait Listed {
-    /// The next one; null at the end.
-    fn following(&self) -> *mut Self;
-    /// Makes it the last.
-    fn end(&self);
-}
-
-/// The state of a heap's samples, whose free blocks are `Block`s. All zero: nothing is sampled.
+/// The state of a heap's samples. All zero: nothing is sampled.
 #[derive(Debug)]
-pub(crate) struct Countdown<Block> {
+pub(crate) struct Countdown {
     pub(crate) left: [Cell<u32>; CLASSES],
     withheld: [Cell<*mut Block>; CLASSES],
     pub(crate) withheld_blocks: [Cell<u16>; CLASSES],
     /// Blocks of the list that was fetched last.
     pub(crate) fetched: Cell<u32>,
-    /// What `left` was drawn in.
+    /// The epoch that `left` was drawn in.
     epoch: Cell<u32>,
 }
 
-impl<Block: Listed> Countdown<Block> {
-    /// Forgets what was drawn in another epoch, but for the samples that are next: blocks withheld for
-    /// them stay so.
+impl Countdown {
+    /// Drops the numbers that were drawn in another epoch. A sample that is next stays next, as blocks are
+    /// withheld for it.
     pub(crate) fn begin(&self, epoch: u32) {
         if self.epoch.replace(epoch) != epoch {
             self.left.iter().filter(|left| left.get() != 1).for_each(|left| left.set(0));
         }
     }
 
-    /// Whether the list of `class` is to stay empty, so that the next request comes to the slow path: it is a
-    /// sample, or it is not known which one will be.
+    /// True if the list of `class` must stay empty, so that the next request takes the slow path: the request
+    /// is a sample, or no number is drawn.
     pub(crate) fn waits(&self, class: usize, epoch: u32) -> bool {
         self.left[class].get() <= 1 || self.epoch.get() != epoch
     }
@@ -67,7 +62,7 @@ impl<Block: Listed> Countdown<Block> {
     }
 
     /// The withheld blocks, which are to be given back.
-    pub(crate) fn give_up(&self, class: usize) -> *mut Block {
+    pub(crate) fn take_withheld(&self, class: usize) -> *mut Block {
         self.withheld[class].replace(null_mut())
     }
 
@@ -94,7 +89,7 @@ impl<Block: Listed> Countdown<Block> {
         for passed in 1..left {
             last = rest;
             // SAFETY: a block on the list is free memory of at least two words.
-            rest = unsafe { (*last).following() };
+            rest = unsafe { (*last).next() };
             // In a forked child a count may be one too high: see `forks`.
             if rest.is_null() {
                 self.left[class].set(left - passed);
@@ -108,7 +103,7 @@ impl<Block: Listed> Countdown<Block> {
             return null_mut();
         }
         // SAFETY: the last block before the sample, which is free.
-        unsafe { (*last).end() };
+        unsafe { (*last).link(null_mut()) };
         list
     }
 }

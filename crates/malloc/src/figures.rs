@@ -1,10 +1,10 @@
-//! How much of what the process holds is in use: for those who ask, block by block.
+//! Figures of the process's memory: the bytes in use, free and returned, counted block by block.
 //!
-//! Nothing is counted on the fast paths. All slabs are visited instead, while their threads go on: what
-//! changes meanwhile is counted as it was or as it is. Blocks on a heap's own list count as in use in their
-//! slab, so those lists are walked, too; a walk ends where a seal does not hold, as the list of another
-//! thread may move on. The page layer stands still while one is walked: a slab on whose blocks a list has led
-//! us can neither be unmapped nor become memory that the program or the hardened mode protects.
+//! The fast paths count nothing. A count visits all slabs while their threads run, so that a block that
+//! changes in that time may count as before or as after. Blocks on a heap's own list count as in use in their
+//! slab, so these lists are walked too. A walk ends where a seal is not valid, as another thread may be
+//! changing the list. The page layer is locked while a list is walked: the slab of the list's blocks can
+//! neither be unmapped nor become inaccessible.
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
@@ -18,11 +18,11 @@ use vellum_pages::{PAGE, Pages, UNIT};
 /// Bytes, by what they are. Blocks count whole, as `malloc_usable_size` does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Of blocks in use.
+    /// Bytes of blocks in use.
     pub in_use: usize,
     /// Free beside blocks in use: in slabs, and kept by threads for their next requests. Frames are there.
     pub free_in_slabs: usize,
-    /// Of pages inside slabs whose frames have gone back.
+    /// Bytes of pages inside slabs whose frames were returned.
     pub returned: usize,
 }
 
@@ -36,7 +36,7 @@ pub fn figures(handed_out: usize) -> Figures {
             slabs += UNIT;
             blocks += in_use(slab) * slab.bytes.get() as usize;
             // Of pages that are locked into memory it is not known which went.
-            let vacated = if slab.rest.is_held() { 0 } else { slab.vacated() };
+            let vacated = if slab.rest.is_locked() { 0 } else { slab.vacated() };
             returned += vacated.count_ones() as usize * PAGE;
         }
     });
@@ -62,7 +62,7 @@ pub(crate) fn for_each_listed(space: &Space, mut see: impl FnMut(usize, usize)) 
     registry::all().for_each(|heap| listed(heap, space, &mut see));
 }
 
-/// The same for one heap. The page layer stands still for one list at a time.
+/// Does the same for one heap. The page layer is locked for one list at a time.
 fn listed(heap: &Heap, space: &Space, see: &mut impl FnMut(usize, usize)) {
     let length = |class: usize, first: *mut Block| {
         let mut block = first;

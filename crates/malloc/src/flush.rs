@@ -1,6 +1,6 @@
-//! Free memory of a heap goes back: its lists to their slabs, slabs without a block in use to the page layer.
+//! A heap returns its free memory: lists to their slabs, and slabs without a block in use to the page layer.
 //!
-//! For a thread that ends, and for a program that asks (`malloc_trim`). Inside the heap's gate.
+//! This happens when a thread ends, and in `malloc_trim`. All functions here run inside the heap's gate.
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};
@@ -12,10 +12,10 @@ impl Heap {
     pub(crate) fn give_back(&'static self, class: usize) {
         let blocks = self.give_back_list(self.free[class].replace(null_mut()));
         self.countdown.returned(class, blocks);
-        self.give_back_list(self.countdown.give_up(class));
+        self.give_back_list(self.countdown.take_withheld(class));
     }
 
-    /// How many blocks they were.
+    /// Returns a list to its slab. The number of its blocks.
     fn give_back_list(&'static self, first: *mut Block) -> u32 {
         let Some(slab) = self.space().slab_of(first.cast()) else {
             return 0;
@@ -31,7 +31,7 @@ impl Heap {
         blocks
     }
 
-    /// Gives back everything that is free, for a thread that ends or a program that asks. Inside the gate.
+    /// Returns everything that is free.
     pub(crate) fn flush(&'static self) {
         self.drain();
         (1..CLASSES).for_each(|class| self.give_back(class));
@@ -59,7 +59,7 @@ impl Heap {
     fn drop_unused(&'static self, bin: &Bin) {
         // SAFETY: the slab being carved is a live description.
         let Some(slab) = (unsafe { bin.carving.get().as_ref() }) else { return };
-        if slab.awake.get() || slab.remote.is_told() {
+        if slab.awake.get() || slab.remote.is_notified() {
             return;
         }
         if slab.is_finished() {

@@ -1,10 +1,11 @@
-//! Addresses outside Vellum's span: paged blocks, another allocator's, or nobody's.
+//! Blocks of other allocators that reach Vellum's functions. There are two kinds:
 //!
-//! Those of others reach us in two ways. Vellum passes requests through and everything but its own early
-//! blocks is the next allocator's. Or a library loaded with `RTLD_DEEPBIND` took its block from the C
-//! library's `malloc` directly and hands it to code that frees it with ours. Such blocks lie in the C
-//! library's own heap, between the program's break at start and now, or have the headers that glibc gives its
-//! mappings and the arenas of threads; they go back there. Anything else is refused.
+//! - In passthrough, all blocks except Vellum's early ones are the next allocator's.
+//! - A library loaded with `RTLD_DEEPBIND` calls the C library's `malloc` directly, and other code frees the
+//!   block by Vellum's `free`. Such a block lies between the program's break at start and now, or has the
+//!   header that glibc gives blocks of mappings and of threads' arenas.
+//!
+//! The block goes to its allocator. Any other address ends the process.
 
 use crate::passthrough::Next;
 use crate::state::MALLOC;
@@ -36,11 +37,12 @@ fn words(from: usize) -> Option<[usize; 2]> {
     is_there.then(|| bytes.map(usize::from_ne_bytes))
 }
 
-/// Whether the C library's `free` would take this address for a block's, by the tests that glibc's makes.
+/// True if the C library's `free` accepts this address as a block, by the tests of glibc's `free`.
 fn is_c_librarys(address: usize) -> bool {
     const MAPPED: usize = 2;
     const NOT_MAIN: usize = 4;
-    if (MALLOC.break_start.load(Relaxed)..program_break()).contains(&address) {
+    let start = MALLOC.break_start.load(Relaxed);
+    if start != 0 && (start..program_break()).contains(&address) {
         return true;
     }
     let Some([before, size]) = address.checked_sub(16).and_then(words) else { return false };
@@ -67,16 +69,14 @@ fn c_library(name: &CStr, address: *mut u8) -> Option<*mut c_void> {
     if !(address as usize).is_multiple_of(16) || !is_c_librarys(address as usize) {
         return None;
     }
-    // SAFETY: plain call with a C string.
+    // SAFETY: a C string, and a handle that `dlsym` takes.
     let function = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     (!function.is_null()).then_some(function)
 }
 
 /// The function of the allocator that has the block at `address`: the next allocator's `of_next`, or the C
 /// library's `name`. Ends the process, for a call of `function`, if neither has the block.
-///
-/// # Safety
-/// `F` is the type of the C library's function of that name.
+/// Safety: `F` is the type of the C library's function of that name.
 unsafe fn function<F: Copy>(
     function: &str,
     address: *mut u8,
@@ -95,18 +95,14 @@ unsafe fn function<F: Copy>(
 }
 
 /// Frees another allocator's block.
-///
-/// # Safety
-/// Nobody uses the block any more.
+/// Safety: the caller gives the block up.
 pub(crate) unsafe fn free(address: *mut u8) {
     // SAFETY: the type of `free`; the block is that allocator's, as far as its address shows.
     unsafe { function("free", address, |next| next.free, c"__libc_free")(address.cast()) }
 }
 
 /// The usable size of another allocator's block.
-///
-/// # Safety
-/// The block is in use.
+/// Safety: the block is in use.
 pub(crate) unsafe fn usable_size(address: *mut u8) -> usize {
     let name = c"malloc_usable_size";
     // SAFETY: the type of `malloc_usable_size`; the block is that allocator's, as far as its address shows.
@@ -114,9 +110,7 @@ pub(crate) unsafe fn usable_size(address: *mut u8) -> usize {
 }
 
 /// Resizes another allocator's block, by that allocator.
-///
-/// # Safety
-/// The block is in use, and given up if the result is not null.
+/// Safety: the block is in use, and given up if the result is not null.
 pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     // SAFETY: the type of `realloc`; the block is that allocator's, as far as its address shows.
     unsafe {

@@ -1,16 +1,16 @@
 //! The handlers around `fork`: every heap is stopped between two slow paths.
 //!
-//! The forking thread takes the few locks in one fixed order, helper's round, heap creation, gates, page
-//! layer, so that in the child no slow path is half done. Fast paths may be: a thread that is stopped between
-//! two stores leaves a block that is on no list, or a count one too high, never a block on two lists. So the
-//! child may adopt the heaps of the threads it does not have. A gate that does not come free in time (its
-//! thread is itself stopped in a signal handler), or cannot be closed for want of `membarrier`, costs the
-//! child that heap's free memory, and nothing else.
-//!
-//! Where small blocks are paged, the child reads them while other threads of the parent go on
-//! (`vellum_pager`): lists of free blocks that these threads change are of no one moment. So the child leaves
-//! their heaps. Its own is whole: other threads only push blocks to it, whose links stay until this thread
-//! takes them.
+//! - The forking thread takes the locks in one order: the helper's round, heap creation, gates, page layer.
+//!   In the child no slow path is half done.
+//! - A fast path may be half done: a thread stopped between two stores leaves a block on no list, or a count
+//!   one too high, never a block on two lists. The child may therefore adopt the heaps of threads that it
+//!   does not have.
+//! - A gate may not come free in time (its thread is stopped in a signal handler), or cannot be closed
+//!   without `membarrier`. The child then loses that heap's free memory, and nothing else.
+//! - Where small blocks are paged, the child reads them while other threads of the parent run
+//!   (`vellum_pager`), and so may read lists in the middle of a change. The child leaves the heaps of these
+//!   threads. Its own heap is whole: other threads only push blocks to it, whose links stay until this thread
+//!   takes them.
 
 use crate::heap::{A_THREAD, Heap, LOST, NOBODY};
 use crate::state::MALLOC;
@@ -35,18 +35,14 @@ pub fn fork_prepare() {
         }
     }
     harden::fork_prepare();
-    if let Some(hooks) = mode::sampler() {
-        (hooks.fork_prepare)();
-    }
+    mode::sampler().inspect(|hooks| (hooks.fork_prepare)());
     Pages::global().fork_prepare();
 }
 
 /// After `fork`, in the parent.
 pub fn fork_parent() {
     Pages::global().fork_parent();
-    if let Some(hooks) = mode::sampler() {
-        (hooks.fork_parent)();
-    }
+    mode::sampler().inspect(|hooks| (hooks.fork_parent)());
     harden::fork_parent();
     registry::all().filter(|heap| !is_own(heap)).for_each(|heap| heap.gate.open());
     registry::creation().unlock();
@@ -56,12 +52,10 @@ pub fn fork_parent() {
 /// After `fork`, in the child, where only the calling thread exists.
 pub fn fork_child() {
     Pages::global().fork_child();
-    if let Some(hooks) = mode::sampler() {
-        (hooks.fork_child)();
-    }
+    mode::sampler().inspect(|hooks| (hooks.fork_child)());
     harden::fork_child();
     mode::fork_child();
-    registry::forget_orphans();
+    registry::reset_orphans();
     let others = || registry::all().filter(|heap| !is_own(heap));
     let are_mixed =
         units::were_paged() && others().any(|heap| heap.tenant.load(Ordering::Relaxed) == A_THREAD);

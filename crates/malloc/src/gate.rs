@@ -1,17 +1,18 @@
-//! Who may rearrange a heap: its thread, or for a moment the helper.
+//! The gate of a heap: either the heap's thread changes the heap, or for a moment the helper.
 //!
-//! A heap's thread passes the gate on each of its slow paths, so passing must cost next to nothing; the
-//! helper wants in a few times a second at most. The two are kept apart the asymmetric way (Dekker's
-//! algorithm with the fence on one side only): the thread stores *I am in* and then loads *keep out*, with
-//! nothing but a compiler fence between; the helper stores *keep out*, makes every processor that runs this
-//! process execute a full fence by `membarrier`, and then looks whether somebody is in. The
-//! second of the two sees the other. Fast paths do not pass the gate: what they touch (the heap's lists, and
-//! `free` and `needed` of slabs with blocks in use) the helper leaves alone.
+//! The thread enters on each of its slow paths, so that entering must cost next to nothing; the helper enters
+//! a few times a second at most. The algorithm is Dekker's, with a fence on the helper's side only:
 //!
-//! Without `membarrier` nobody but the thread ever enters, and an idle thread's free slabs wait for its next
-//! call.
+//! - the thread stores *inside* and then loads *closed*, with a compiler fence between the two;
+//! - the helper stores *closed*, has every processor that runs this process execute a full fence by
+//!   `membarrier`, and then loads *inside*.
 //!
-//! `turns` is odd while the thread is in. It never goes back, so two equal readings mean an idle thread.
+//! The later of the two sees the other. Fast paths do not enter: the helper does not touch their data (the
+//! heap's lists, and `free` and `needed` of slabs with blocks in use). Without `membarrier` only the thread
+//! ever enters, and an idle thread's free slabs stay until its next call.
+//!
+//! `turns` is odd while the thread is inside. The count never falls, so two equal readings mean an idle
+//! thread.
 
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use vellum_sys::thread;
@@ -75,13 +76,13 @@ impl Gate {
         }
     }
 
-    /// Closes the gate. It holds from the next `membarrier` on, for a thread that finds [`Gate::is_inside`]
+    /// Closes the gate. The heap is the caller's from the next `membarrier` on, if [`Gate::is_inside`] is
     /// false then.
     pub(crate) fn close(&self) {
         self.closed.store(CLOSED, Ordering::SeqCst);
     }
 
-    /// Whether the heap's thread is inside.
+    /// True if the heap's thread is inside.
     pub(crate) fn is_inside(&self) -> bool {
         self.turns.load(Ordering::Acquire) & 1 != 0
     }
@@ -95,7 +96,7 @@ impl Gate {
         self.closed.store(OPEN, Ordering::Release);
     }
 
-    /// How often the gate was passed; changes whenever it is.
+    /// A number that changes whenever the gate is passed.
     pub(crate) fn turns(&self) -> u32 {
         self.turns.load(Ordering::Relaxed)
     }
@@ -107,6 +108,6 @@ impl Gate {
     }
 }
 
-/// How long a thread sleeps before it looks at a closed gate again: nobody wakes it, as the gate is closed
-/// for microseconds and almost never found so.
+/// The time a thread sleeps before it tests a closed gate again. Opening wakes nobody, as a gate is closed
+/// for microseconds and almost never found closed.
 const WAIT_NS: u64 = 50_000;

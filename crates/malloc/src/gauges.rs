@@ -1,7 +1,4 @@
-//! The figures of `figures` on the board: when they are counted.
-//!
-//! Counting visits every slab, so the helper does it, for a small share of the time; while nothing happens in
-//! the heaps, more and more seldom. It is done once more when the process ends.
+//! Publishes the process's figures on the board: now and then by the helper, and when the process ends.
 
 use crate::figures::figures;
 use crate::state::MALLOC;
@@ -16,7 +13,7 @@ fn events(live: u64) -> u64 {
     turns.fold(live.wrapping_add(pass::returned() as u64), u64::wrapping_add)
 }
 
-/// Has the helper count and publish now and then.
+/// Makes the helper count and publish now and then.
 #[inline(never)]
 pub fn publish_at_ticks() {
     background::after_rounds(publish_if_due);
@@ -32,7 +29,7 @@ fn publish_if_due() {
     }
 }
 
-/// Counts what is in use, and tells the process's counters.
+/// Counts the figures, and stores them in the process's counters.
 pub fn publish() {
     Pages::global().book_inside();
     let slot = Pages::global().slot();

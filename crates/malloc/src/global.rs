@@ -17,9 +17,10 @@ use core::alloc::{GlobalAlloc, Layout};
 /// # }
 /// ```
 ///
-/// A program that forks without `exec` while it has threads must call [`fork_prepare`](crate::fork_prepare)
-/// and its fellows around the fork, as the shared library does by `pthread_atfork`. One that gives up rights
-/// (`setuid`) gives up the helper thread first, which would keep them: `vellum_pages::Pages::bar_helper`.
+/// A program that forks without `exec` while it has threads must call [`fork_prepare`](crate::fork_prepare),
+/// [`fork_parent`](crate::fork_parent) and [`fork_child`](crate::fork_child) around the fork. Before a
+/// program gives up privileges (`setuid`), it must end the helper thread, which would keep them:
+/// `vellum_pages::Pages::bar_helper`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vellum;
 
@@ -46,14 +47,14 @@ unsafe impl GlobalAlloc for Vellum {
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {
-        // SAFETY: passed on.
+        // SAFETY: the trait's caller gives up a block that this allocator returned.
         unsafe { free(block) }
     }
 
     #[inline]
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         if layout.align() <= GRANULE {
-            // SAFETY: passed on; a size of zero is excluded by the trait.
+            // SAFETY: this allocator returned the block, which is in use; the trait excludes a size of zero.
             return unsafe { realloc(block, bytes) };
         }
         // SAFETY: the caller gives the block up; the new one, if there is one, is at least as long as is

@@ -7,21 +7,22 @@
 //!        woken   ──▶ slabs to which other threads have returned blocks
 //! ```
 //!
-//! `malloc` pops `free[c]`; `free` pushes on the block's own slab. When `free[c]` runs out it is filled, in
-//! this order, from an awake slab (its whole list at once), from one more page carved out of the class's
-//! newest slab, from a slab of a heap whose thread has ended, or from a new unit: memory that is touched
-//! already goes first. Blocks in `free[c]` count as in use, so the slab they belong to cannot be given back
-//! under them.
+//! `malloc` pops `free[c]`; `free` pushes on the block's own slab. An empty `free[c]` is filled, in this
+//! order, from an awake slab (its whole list), a slab of a heap whose thread has ended, one more page of the
+//! class's newest slab, or a new unit: touched memory goes first. Blocks in `free[c]` count as in use, so
+//! that their slab is not returned.
 //!
-//! A slab on which frees accumulate wakes after a few of them ([`Shape::wake`](crate::class::Shape)); if its
-//! class's list is empty by then, its blocks go straight there, which keeps a program that allocates and
-//! frees in step on a handful of warm blocks. A slab all of whose blocks are free goes back as a unit.
+//! A slab wakes after a few frees ([`Shape::wake`](crate::class::Shape)). If its class's list is empty then,
+//! its blocks go there at once: a program that allocates and frees in step uses a few warm blocks. A slab
+//! whose blocks are all free is returned as a unit.
 //!
-//! Invariants: every block of `free[c]` belongs to one slab of class `c`; a slab is on its class's list
-//! exactly while it is awake; one with vacated pages (see [`crate::vacated`]) stays awake while it has any; a
-//! slab is given back only with nothing live, nothing remote, and not *told* (see [`crate::remote`]). A slab
-//! asleep has a live block: its free ones have reached neither of the two thresholds, whose sum is at most
-//! the capacity (the slab being carved may be smaller, and stays for that reason).
+//! # Invariants
+//! - Every block of `free[c]` belongs to one slab of class `c`.
+//! - A slab is on its class's list exactly while it is awake. A slab with vacated pages ([`crate::vacated`])
+//!   is awake.
+//! - A slab is returned only with nothing live, nothing remote, and not *notified* ([`crate::remote`]).
+//! - A slab asleep has a live block: its free blocks have reached neither of the two thresholds, whose sum is
+//!   at most the capacity. The slab being carved may be smaller, and stays for that reason.
 
 use crate::arch;
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
@@ -45,13 +46,13 @@ use vellum_wire::Counter;
 pub(crate) const HEAP_BYTES: usize = PAGE;
 /// Idle units a heap keeps.
 const SPARES: usize = 8;
-/// Slabs of a class given back in a row that tell the end of a burst: then its list goes too, so that it pins
-/// no slab.
+/// Slabs of a class returned in a row that mean the end of a burst: its list is then returned too, as it
+/// would pin a slab.
 const BURST: u8 = 4;
 /// Blocks of a class counted privately before they are added to the process's counters.
 const COUNT_BATCH: u32 = 256;
 
-/// One class's slabs.
+/// The slabs of one class.
 #[derive(Debug)]
 pub(crate) struct Bin {
     /// The list of slabs with free blocks.
@@ -88,19 +89,17 @@ pub(crate) struct Heap {
     pub(crate) units: Cell<usize>,
     /// Large blocks freed a moment ago.
     pub(crate) magazine: Magazine,
-    /// Who may rearrange the heap.
+    /// Guards changes of the heap.
     pub gate: Gate,
-    /// Whether a thread has the heap: [`NOBODY`], [`A_THREAD`], or lost with a thread that a fork left
-    /// behind.
+    /// [`NOBODY`], [`A_THREAD`], [`A_VISITOR`] or [`LOST`].
     pub tenant: AtomicI32,
-    /// The processor its last thread ran on, for the next one that runs there.
+    /// The processor that its last thread ran on, for the next thread there.
     pub home: Cell<i32>,
     /// The turns of the gate the helper saw last.
     pub seen_turns: Cell<u32>,
-    /// The turns of the gate when the helper last gave back what was free.
+    /// The turns of the gate when the helper last returned the free memory.
     pub swept_turns: Cell<u32>,
-    /// Ticks that the helper waits before it looks again at slabs that were not finished, and how many are
-    /// left of them.
+    /// Ticks before the helper visits unfinished slabs again; `patience` has those that are left.
     pub pause: Cell<u32>,
     /// See `pause`.
     pub patience: Cell<u32>,
@@ -111,12 +110,12 @@ pub(crate) struct Heap {
     /// Slabs to which others returned blocks.
     pub woken: Woken<Slab>,
     /// When blocks are sampled.
-    pub(crate) countdown: Countdown<Block>,
+    pub(crate) countdown: Countdown,
 }
 
 /// The tenant of an orphaned heap.
 pub(crate) const NOBODY: i32 = 0;
-/// The tenant of a heap in use. Which thread it is, only that thread's own pointer says.
+/// The tenant of a heap in use; only the thread's own pointer leads from the thread to the heap.
 pub(crate) const A_THREAD: i32 = 1;
 /// The tenant of a heap that nobody may use in this process.
 pub(crate) const LOST: i32 = -1;
@@ -150,7 +149,7 @@ impl Heap {
         self.space().unit_of(slab)
     }
 
-    /// The heap as slabs know it.
+    /// The heap as the owner of a slab.
     pub(crate) fn any(&self) -> *const AnyHeap {
         core::ptr::from_ref(self).cast()
     }
@@ -270,7 +269,7 @@ impl Heap {
             unsafe { (*last.cast::<Block>()).link(next.cast()) };
             last = next;
         }
-        // SAFETY: as above.
+        // SAFETY: the last of these blocks, which nobody uses yet.
         unsafe { (*last.cast::<Block>()).link(null_mut()) };
         slab.set_carved(carved + blocks);
         slab.rest.carve();
@@ -284,7 +283,8 @@ impl Heap {
         first.cast()
     }
 
-    /// What `free` does when a slab's `needed` has reached zero. Inside the gate.
+    /// Places a slab whose `needed` has reached zero: on the class's list, on the awake list, or back as a
+    /// unit. Inside the gate.
     pub(crate) fn place(&'static self, slab: &'static Slab) {
         if !slab.is_of(self) {
             // The helper was in, saw that nothing was live, and has given the slab back.
@@ -298,7 +298,7 @@ impl Heap {
         let (bin, list) = (&self.bins[class], &self.free[class]);
         let is_whole = slab.awake.get() || slab.vacated() == 0;
         let is_wanted = list.get().is_null() && bin.releases.get() < BURST && is_whole;
-        // Asked twice rather than kept: a register more costs all programs more than that.
+        // Tested twice, as a register for the result would cost all programs more.
         if is_wanted && !(mode::is_special() && self.waits(class)) {
             let fetched = if slab.awake.get() {
                 self.take(bin, slab)
@@ -322,14 +322,14 @@ impl Heap {
         }
     }
 
-    /// Whether the list of `class` is to stay empty: see [`Countdown::waits`].
+    /// See [`Countdown::waits`].
     #[cold]
     #[inline(never)]
     fn waits(&self, class: usize) -> bool {
         mode::sampler().is_some() && self.countdown.waits(class, mode::epoch())
     }
 
-    /// Leaves of the list of `class`, just fetched, what comes before the next sample.
+    /// Cuts the list of `class`, just fetched, before the next sample.
     #[cold]
     #[inline(never)]
     fn shorten(&self, class: usize) {
@@ -337,8 +337,7 @@ impl Heap {
         list.set(self.countdown.part(class, list.get()));
     }
 
-    /// What `place` must do at the least when the gate cannot be entered: let the slab wait for one more
-    /// free.
+    /// Does the least for [`Heap::place`] where the gate cannot be entered: the slab waits for one more free.
     pub(crate) fn place_later(slab: &Slab) {
         if !slab.awake.get() {
             slab.slept.set(slab.slept.get() + 1);
@@ -363,8 +362,8 @@ impl Heap {
         self.drain_where(|_| true, |_| {});
     }
 
-    /// As [`Heap::drain`], for the helper: only slabs that the heap's thread cannot be freeing to meanwhile.
-    /// The others stay on the stack, and give back pages.
+    /// The same for the helper: only slabs that the heap's thread cannot be freeing to. The others stay on
+    /// the stack, and return pages.
     pub(crate) fn drain_finished(&'static self) {
         let mut left = if Pages::global().decays() { VISITORS_SLABS } else { 0 };
         self.drain_where(Slab::is_finished, |slab| {
@@ -376,12 +375,12 @@ impl Heap {
 
     fn drain_where(&'static self, is_ready: impl Fn(&Slab) -> bool, mut unready: impl FnMut(&Slab)) {
         let mut next = self.woken.take().cast_const();
-        // SAFETY: slabs on the stack are live descriptions: a told slab is not given back before it is
+        // SAFETY: slabs on the stack are live descriptions: a notified slab is not given back before it is
         // drained.
         while let Some(slab) = unsafe { next.as_ref() } {
-            next = slab.told_next.load(Relaxed);
+            next = slab.next_woken.load(Relaxed);
             if !slab.is_of(self) {
-                // The slab was given away while a pusher was about to tell its old owner.
+                // The slab changed hands while a pusher was about to notify its old owner.
                 // SAFETY: heaps are never unmapped.
                 unsafe { (*slab.owner.load(Relaxed).cast::<Heap>()).woken.push(slab) };
                 continue;
@@ -398,7 +397,7 @@ impl Heap {
 
     /// Takes in what others have returned to an awake slab, if that leaves nothing live. Inside the gate.
     pub(crate) fn reclaim(&'static self, slab: &'static Slab) {
-        if slab.is_finished() && !slab.remote.is_told() {
+        if slab.is_finished() && !slab.remote.is_notified() {
             let taken = slab.remote.take();
             self.credit(slab, taken.head, taken.blocks);
         }
@@ -428,7 +427,7 @@ impl Heap {
         }
     }
 
-    /// Puts a slab where `live` blocks in use say, once its list has grown.
+    /// Places a slab with `live` blocks in use whose list has grown.
     pub(crate) fn place_at(&'static self, slab: &'static Slab, live: u32) {
         let bin = &self.bins[usize::from(slab.class.get())];
         if slab.awake.get() {
@@ -441,7 +440,7 @@ impl Heap {
         }
     }
 
-    /// Tells the process's counters what has been counted here. Inside the gate.
+    /// Adds the private counts to the process's counters. Inside the gate.
     pub(crate) fn flush_counts(&self) {
         for (bin, shape) in self.bins.iter().zip(SHAPES) {
             self.flush_count(bin, shape.bytes);
@@ -471,15 +470,15 @@ impl Heap {
             Some(previous) => previous.next.set(next),
             None => bin.awake.set(next),
         }
-        // SAFETY: as above.
+        // SAFETY: null, or a neighbour on the same list: a live description.
         if let Some(next) = unsafe { next.as_ref() } {
             next.previous.set(previous);
         }
     }
 
-    /// Gives back an awake slab with nothing live, unless its pusher still looks at it.
+    /// Returns an awake slab with nothing live, unless its pusher still uses it.
     pub(crate) fn release(&self, bin: &Bin, slab: &Slab) {
-        if slab.remote.is_told() {
+        if slab.remote.is_notified() {
             return;
         }
         self.unlink(bin, slab);
@@ -548,13 +547,13 @@ impl Heap {
 }
 
 impl Slab {
-    /// Whether the slab is of `heap`.
+    /// True if the slab is of `heap`.
     #[inline(always)]
     pub(crate) fn is_of(&self, heap: &Heap) -> bool {
         core::ptr::eq(self.owner.load(Relaxed), heap.any())
     }
 
-    /// As [`Slab::is_of`], in an instruction less.
+    /// The same as [`Slab::is_of`], in an instruction less.
     #[inline(always)]
     pub(crate) fn is_owned_by(&self, heap: &Heap) -> bool {
         // SAFETY: `owner` is an aligned pointer at that offset, and written at one go.

@@ -1,11 +1,11 @@
-//! Who holds the memory at an address, for the functions that get a block: decided here for all of them.
+//! The holder of a block: decided here, once, for every function that gets an address.
 
 use crate::slab::Slab;
 use crate::small::check_live;
 use crate::space::Space;
 use crate::{foreign, large, paged, small};
 
-/// Who holds the memory at an address.
+/// The holder of the memory at an address.
 #[derive(Clone, Copy)]
 pub(crate) enum Holder {
     /// A slab.
@@ -31,9 +31,7 @@ impl Holder {
     }
 
     /// Frees the block at `address`, of which this is the holder, or ends the process if there is none.
-    ///
-    /// # Safety
-    /// Nobody uses the block any more.
+    /// Safety: the caller gives the block up.
     #[inline(always)]
     pub(crate) unsafe fn free(self, address: *mut u8) {
         // SAFETY: the caller gives the block up; each of these checks that one starts there.
@@ -52,9 +50,7 @@ impl Holder {
 
     /// The bytes that may be used of the block at `address`, of which this is the holder, or the end of the
     /// process if there is none.
-    ///
-    /// # Safety
-    /// The block is in use.
+    /// Safety: the block is in use.
     #[inline(always)]
     pub(crate) unsafe fn usable_size(self, function: &str, address: *mut u8) -> usize {
         match self {

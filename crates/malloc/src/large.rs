@@ -1,8 +1,7 @@
 //! Blocks above [`SMALL_MAX`](crate::class::SMALL_MAX): extents of the page layer, exact to the page.
 //!
-//! The shorter ones wait in the thread's magazine when they are freed ([`crate::magazine`]), and their
-//! lengths are remembered beside slabs ([`crate::lengths`]), so that most requests need nothing of the page
-//! layer.
+//! A freed block of some length waits in the thread's magazine ([`crate::magazine`]), and the side table has
+//! its length ([`crate::lengths`]). Most requests therefore need nothing of the page layer.
 
 use crate::errno::out_of_memory;
 use crate::lengths::{KEPT, SAMPLED, length_in, length_of};
@@ -60,12 +59,10 @@ fn remember(extent: Extent) {
 }
 
 /// Frees a large block, or ends the process if it is none.
-///
-/// # Safety
-/// Nobody uses the block any more; `slab` describes its unit, which is no slab.
+/// Safety: the caller gives the block up; `slab` describes its unit, which is no slab.
 pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
     let Some(length) = length_in(slab, address) else {
-        // SAFETY: passed on, to be refused.
+        // SAFETY: the caller gives the block up; the page layer refuses an address without a block.
         return unsafe { give_back("free", address) };
     };
     let mut pages = length.load(Relaxed);
@@ -80,7 +77,7 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
         && heap.gate.enter()
     {
         length.store(pages | KEPT, Relaxed);
-        heap.magazine.keep(address as usize, pages as usize);
+        heap.magazine.insert(address as usize, pages as usize);
         heap.gate.leave();
         return;
     }
@@ -88,12 +85,12 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
     if pages != 0 {
         length.store(0, Relaxed);
     }
-    // SAFETY: passed on.
+    // SAFETY: the caller gives the block up.
     unsafe { give_back("free", address) };
 }
 
-/// Forgets the stack of a block that is freed, and returns its word without the mark; `None` if it must be
-/// freed later. Ends the process if the block is free already.
+/// Drops the sampler's record of a block that is freed, and returns its word without the mark; `None` if the
+/// block is freed later. Ends the process if the block is free already.
 #[cold]
 #[inline(never)]
 fn unmark(length: &AtomicU32, address: *mut u8) -> Option<u32> {
@@ -121,31 +118,34 @@ pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
 }
 
 /// Grows or shrinks a large block in place or by moving it; null (and `ENOMEM`) leaves it as it was.
-///
-/// # Safety
-/// `address` is a large block in use.
+/// Safety: `address` is a large block in use.
 pub(crate) unsafe fn resize(address: *mut u8, bytes: usize) -> *mut u8 {
-    let Some(start) = NonNull::new(address) else {
-        return null_mut();
-    };
-    let length = length_of(address);
-    let remembered = unsampled(length.map_or(0, |length| length.swap(0, Relaxed)), address);
-    // SAFETY: the caller vouches for the block.
-    match unsafe { Pages::global().resize(start, bytes) } {
+    // SAFETY: the block is large and in use, by this function's condition.
+    change_extent(address, Some(bytes), |start| unsafe { Pages::global().resize(start, bytes) })
+}
+
+/// Changes the extent of a large block, and its length word; null (and `ENOMEM`) if `change` fails.
+fn change_extent<E>(
+    block: *mut u8,
+    requested: Option<usize>,
+    change: impl FnOnce(NonNull<u8>) -> Result<Extent, E>,
+) -> *mut u8 {
+    let Some(start) = NonNull::new(block) else { return null_mut() };
+    let length = length_of(block);
+    let word = unsampled(length.map_or(0, |length| length.swap(0, Relaxed)), block);
+    match change(start) {
         Ok(extent) => {
             remember(extent);
-            mode::sample_large(extent.addr.as_ptr(), bytes)
+            mode::sample_large(extent.addr.as_ptr(), requested.unwrap_or(extent.bytes))
         }
         Err(_) => {
-            if let Some(length) = length {
-                length.store(remembered, Relaxed);
-            }
+            length.inspect(|length| length.store(word, Relaxed));
             out_of_memory()
         }
     }
 }
 
-/// The word of a block without the mark of a sampled one, whose stack is forgotten.
+/// A block's word without the mark of a sample, whose record is dropped.
 #[inline]
 fn unsampled(word: u32, address: *mut u8) -> u32 {
     if word & SAMPLED != 0
@@ -156,29 +156,16 @@ fn unsampled(word: u32, address: *mut u8) -> u32 {
     word & !SAMPLED
 }
 
-/// Moves a large block to a place of its own by moving its page tables; null leaves it where it was.
+/// Moves a large block to another address by moving its page tables; null leaves it where it was.
 ///
 /// # Safety
 /// `block` is in use; unless the result is null, only the result may be used afterwards.
 pub unsafe fn relocate(block: *mut u8, align: usize) -> *mut u8 {
-    let Some(length) = large_block(block).filter(|_| !mode::is_hardened()) else {
+    if mode::is_hardened() || large_block(block).is_none() {
         return out_of_memory();
-    };
-    let Some(start) = NonNull::new(block) else {
-        return null_mut();
-    };
-    let remembered = unsampled(length.swap(0, Relaxed), block);
-    // SAFETY: the block is large and in use.
-    match unsafe { Pages::global().relocate(start, align) } {
-        Ok(extent) => {
-            remember(extent);
-            mode::sample_large(extent.addr.as_ptr(), extent.bytes)
-        }
-        Err(_) => {
-            length.store(remembered, Relaxed);
-            out_of_memory()
-        }
     }
+    // SAFETY: the block is large and in use.
+    change_extent(block, None, |start| unsafe { Pages::global().relocate(start, align) })
 }
 
 /// Exchanges the contents of two large blocks of one length by exchanging their page tables. False if they
@@ -195,7 +182,7 @@ pub unsafe fn swap(a: *mut u8, b: *mut u8) -> bool {
     are_large && unsafe { Pages::global().swap(start_a, start_b) }.is_ok()
 }
 
-/// The word that remembers the block at `address`, if that starts a large block in use.
+/// The length word of the block at `address`, if a large block in use starts there.
 fn large_block(address: *mut u8) -> Option<&'static AtomicU32> {
     let slab = Space::get().slab_of(address).filter(|slab| !slab.is_slab())?;
     let length = length_in(slab, address)?;

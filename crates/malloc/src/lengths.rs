@@ -1,15 +1,13 @@
-//! How long large blocks are, remembered where slabs are described.
-//!
-//! So that neither freeing a block nor asking for its size needs the page layer, the side table remembers the
-//! shorter ones: a unit that is no slab uses the second half of its description as one word a page,
-//! [`Slab::lengths`].
+//! Length words of large blocks, in the side table: neither `free` nor `malloc_usable_size` of a shorter
+//! block needs the page layer. A unit that is no slab uses the second half of its description as one word a
+//! page ([`Slab::lengths`]).
 //!
 //! | word | the page is |
 //! | --- | --- |
-//! | 0 | not the start of a remembered block: ask the page layer |
+//! | 0 | not the start of a block with a length word: the page layer has its length |
 //! | n | the start of a block in use of n pages |
 //! | n, [`KEPT`] | the start of a block of n pages in some magazine: freeing it again is refused |
-//! | n, [`SAMPLED`] | the start of a sampled block in use (`profile`), of n pages; of any length if n is 0 |
+//! | n, [`SAMPLED`] | the start of a sampled block in use ([`crate::sampling`]), of n pages; of any length if n is 0 |
 //! | n, `HARDENED` | the start of a block of the hardened mode, which keeps nothing in magazines |
 
 use crate::slab::Slab;
@@ -17,12 +15,12 @@ use crate::space::Space;
 use core::sync::atomic::AtomicU32;
 use vellum_pages::{PAGE, UNIT};
 
-/// Mark of a remembered block that waits in a magazine.
+/// Mark of a block that waits in a magazine.
 pub(crate) const KEPT: u32 = 1 << 31;
-/// Mark of a block whose stack is remembered.
+/// Mark of a sampled block.
 pub(crate) const SAMPLED: u32 = 1 << 29;
 
-/// The word that remembers the block at `address`, if that is page-aligned and lies in no slab.
+/// The length word of the block at `address`, if that is page-aligned and lies in no slab.
 pub(crate) fn length_of(address: *mut u8) -> Option<&'static AtomicU32> {
     let slab = Space::get().slab_of(address)?;
     length_in(slab, address)

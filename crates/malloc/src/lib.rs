@@ -1,9 +1,9 @@
 //! Vellum's malloc.
 //!
-//! Small blocks (up to 16 KiB) come from **slabs**, 64 KiB units of one size class each; larger ones are
-//! **extents** of the page layer, exact to the page. A thread allocates from its **heap** and frees to the
-//! slab a block belongs to, by itself when the slab is its heap's, through the slab's **remote list** when it
-//! is another's.
+//! Small blocks (up to 16 KiB) come from **slabs**: units of 64 KiB with blocks of one size class. Larger
+//! blocks are **extents** of the page layer, exact to the page. A thread allocates from its **heap** and
+//! frees a block to the block's slab: directly if the slab is its heap's, else through the slab's **remote
+//! list**.
 //!
 //! ```text
 //!   thread ──▶ Heap ──▶ bins ──▶ Slab (side table) ─ ─ ─▶ unit of 64 KiB
@@ -13,15 +13,16 @@
 //!             block ▶ block     blocks  other threads' frees
 //! ```
 //!
-//! A slab with a block in use gives back the pages on which there is none (`vacated`, `scavenge`).
+//! - A slow path asks `serve` which way a request goes, and `holder` whose a block is; `mode` has the one
+//!   word that both depend on.
+//! - The pages of a slab on which no block is in use return to the kernel (`vacated`, `scavenge`).
+//! - Free blocks are sealed (`seal`): lists cannot be forged, and a second free is found. `harden` finds
+//!   more.
+//! - A sampler above this crate may record a block with its stack until it is freed (`sampling`,
+//!   `countdown`).
 //!
-//! A sampler above this crate may record a block with its stack until it is freed (`sampling`, `countdown`).
-//!
-//! A free block is sealed (`seal`), so that lists cannot be forged and a block freed twice shows. The
-//! hardened mode is in `harden`.
-//!
-//! Rules of this crate: it never allocates from itself, never panics on a path a program can reach, keeps no
-//! bookkeeping inside blocks in use or in units, and touches no page before a block on it is needed.
+//! This crate never allocates from itself, never panics on a path that a program can reach, has no records
+//! inside blocks in use or units, and touches no page before a block on it is needed.
 
 // The model checker builds `remote` alone, over its own atomics: see tests/loom.rs.
 #![cfg(not(loom))]

@@ -1,8 +1,8 @@
 //! Magazines: large blocks that a thread freed a moment ago.
 //!
-//! Up to [`KEPT_PAGES_MAX`] pages a freed block first waits in its thread's magazine, a few extents that the
-//! next request of exactly that many pages gets back without a lock. An extent that waits is sealed as a free
-//! small block is ([`crate::seal`]): a write after its free ends the process when it leaves.
+//! A freed block of up to [`KEPT_PAGES_MAX`] pages first waits in its thread's magazine. The next request of
+//! exactly that many pages gets it without a lock. A waiting extent is sealed as a free small block is
+//! ([`crate::seal`]): a write after its free ends the process when it leaves.
 
 use crate::lengths::length_of;
 use crate::misuse;
@@ -49,7 +49,7 @@ impl Magazine {
 
     /// Keeps an extent, sealed as a free small block is; what must make room for it goes back to the page
     /// layer.
-    pub(crate) fn keep(&self, address: usize, pages: usize) {
+    pub(crate) fn insert(&self, address: usize, pages: usize) {
         let mut free = self.slots.iter().find(|slot| slot.get() == 0);
         while free.is_none() || self.pages.get() + pages > MAGAZINE_PAGES_MAX {
             let oldest = self.oldest.get();
@@ -93,9 +93,7 @@ impl Magazine {
 }
 
 /// The first words of an extent.
-///
-/// # Safety
-/// The extent is in a magazine, or about to be.
+/// Safety: the extent is in a magazine, or about to be.
 unsafe fn sealed_at(address: usize) -> &'static Block {
     // SAFETY: an extent is at least a page, and page-aligned.
     unsafe { &*core::ptr::with_exposed_provenance(address) }
@@ -112,9 +110,7 @@ fn open(address: usize) {
 }
 
 /// Gives a large block back to the page layer, or ends the process if it is none.
-///
-/// # Safety
-/// Nobody uses the block any more.
+/// Safety: the caller gives the block up.
 pub(crate) unsafe fn give_back(function: &str, address: *mut u8) {
     // SAFETY: the caller has given the block up; that it is one, the page layer checks.
     let freed = NonNull::new(address).map(|start| unsafe { Pages::global().free(start) });

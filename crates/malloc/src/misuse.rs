@@ -1,16 +1,17 @@
 //! Reports of a program's misuse of its memory, and the end of it.
 //!
-//! One line on standard error, written without allocating, then the stack, then `abort`: memory whose
-//! bookkeeping is known to be wrong must not be used further.
+//! A report is one line on standard error, written without allocating, and the stack; then the process
+//! aborts, as memory with wrong records must not be used further.
 //!
 //! ```text
 //! vellum: free(0x7f3c40010040): the block is already free (64-byte class)
 //!   at libfoo.so+0x1234
 //! ```
 //!
-//! Caught always: a block freed, resized or measured after it was freed, until its address is handed out
-//! again; an address inside a block; an address outside every block's space; a link of a free block that was
-//! overwritten. `harden` catches more.
+//! Caught always, and more by `harden`:
+//! - a block freed, resized or measured after it was freed, until its address is handed out again;
+//! - an address inside a block, or outside the memory of all blocks;
+//! - an overwritten link of a free block.
 
 use crate::backtrace;
 use crate::class::SHAPES;
@@ -91,8 +92,7 @@ pub(crate) fn refuse_written(function: &str, address: *const u8) -> ! {
     end(line.text(")"))
 }
 
-/// Ends the process because a program says, of the block of `has` bytes at `address` that it frees, that it
-/// has `said`.
+/// Ends the process because a program frees the block of `has` bytes at `address` with the size `said`.
 #[cold]
 #[inline(never)]
 pub(crate) fn refuse_size(address: *const u8, said: usize, has: usize) -> ! {

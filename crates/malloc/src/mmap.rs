@@ -1,10 +1,10 @@
 //! The program's own anonymous mappings, served from the page layer.
 //!
 //! Some programs take most of their memory by `mmap` (a compiler's collected heap, an interpreter's arenas).
-//! A private, anonymous, readable and writable mapping that asks for no place of its own is a block of zeroed
-//! pages like any other: it is served from the cache or from memory that gets huge pages, and `munmap` gives
-//! it back there. Everything else is the kernel's. A call that names addresses is cut into regions of one
-//! owner each ([`vellum_pages::Owner`]), and what is not Vellum's goes to the kernel untouched.
+//! Vellum serves a private, anonymous, readable and writable mapping at any address as a block of zeroed
+//! pages, from the cache or from memory that gets huge pages; `munmap` returns it there. All other mappings
+//! are the kernel's. A call that names addresses is cut into regions of one owner each
+//! ([`vellum_pages::Owner`]), and the regions that are not Vellum's go to the kernel.
 //!
 //! | call | served mapping | freed memory of Vellum's |
 //! | --- | --- | --- |
@@ -15,9 +15,9 @@
 //! | `mprotect`, `mlock`, … | the kernel's; mapped anew when it is unmapped | `ENOMEM`, as for a hole |
 //! | `madvise` | the kernel's; huge pages by our own rules | `ENOMEM` |
 //!
-//! Departures from the kernel's behaviour that a program can see: memory it has unmapped may still be read,
-//! and address space that Vellum has reserved is occupied. The calls the C library makes for itself are not
-//! seen; they concern memory of their own.
+//! A program can see two departures from the kernel's behaviour: unmapped memory may still be readable, and
+//! address space that Vellum has reserved is occupied. Calls of the C library for its own memory do not come
+//! here.
 
 use crate::state::MALLOC;
 use crate::{mode, paged, units};
@@ -55,10 +55,10 @@ pub fn serve_mappings(on: bool) {
     MALLOC.serves_mappings.store(on, Relaxed);
 }
 
-/// A mapping as asked for.
+/// The arguments of `mmap`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mapping {
-    /// Where, or null.
+    /// The requested address, or null.
     pub addr: *mut u8,
     /// Bytes.
     pub len: usize,
@@ -68,16 +68,16 @@ pub struct Mapping {
     pub flags: c_int,
     /// The file, or -1.
     pub file: c_int,
-    /// Where in the file.
+    /// The offset in the file.
     pub offset: usize,
 }
 
 fn kernel(number: libc::c_long, args: [usize; 6]) -> Outcome {
-    // SAFETY: the program's own call; what of it concerns Vellum's memory has been seen to.
+    // SAFETY: the program's own call; its effects on Vellum's memory are recorded by the caller.
     unsafe { raw::syscall(number, args) }.map_err(|errno| errno.raw_os_error())
 }
 
-/// Whether a range may touch what Vellum has in its span: a quick look, without a lock.
+/// True if a range may touch Vellum's span: a quick test, without a lock.
 #[inline]
 fn may_be_ours(start: usize, len: usize) -> bool {
     let (ours, start) = (Pages::global().reserved(), Addr::new(start));
@@ -85,7 +85,7 @@ fn may_be_ours(start: usize, len: usize) -> bool {
 }
 
 impl Mapping {
-    /// Whether this is memory for data, most of which will be written: no stack, no reservation, no file's.
+    /// True for memory most of which will be written: no stack, no reservation, no file.
     fn will_be_written(&self) -> bool {
         let memory = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         let others = libc::MAP_STACK | libc::MAP_GROWSDOWN;
@@ -185,7 +185,7 @@ pub fn map(wanted: &Mapping) -> Outcome {
     wanted.ask_kernel(0, wanted.flags)
 }
 
-/// Tells who samples mappings that the pages from `start` to `end` are gone.
+/// Notifies the sampler that the pages from `start` to `end` are gone.
 fn gone(start: usize, end: usize) {
     if let Some(hooks) = mode::sampler()
         && start < end
@@ -197,7 +197,7 @@ fn gone(start: usize, end: usize) {
 /// `munmap`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call.
 pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
     // SAFETY: the program gives this memory up.
     if let Some(answer) = unsafe { paged::unmap(addr, len) } {
@@ -227,9 +227,8 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
     Ok(0)
 }
 
-/// A call that changes attributes of the mappings from `addr` on (`mprotect`, `mlock`): as the kernel, it
-/// deals with what lies before the first hole, and fails there. `args` are the call's, the first two of them
-/// `addr` and `len`.
+/// A call that changes attributes of mappings (`mprotect`, `mlock`); the first two arguments are address and
+/// length. Like the kernel, it changes the mappings before the first hole, and fails there.
 pub fn change(number: libc::c_long, args: [usize; 6]) -> Outcome {
     let (start, len) = (args[0], args[1]);
     if paged::note_changes(with_exposed_provenance_mut(start), len) {
@@ -251,7 +250,7 @@ pub fn change(number: libc::c_long, args: [usize; 6]) -> Outcome {
     Err(ENOMEM)
 }
 
-/// The memory from `start` on is about to get a state that stays: it is mapped anew before it is used again.
+/// Marks memory that is about to get a lasting state: it is mapped again before its next use.
 pub fn taint(start: usize, len: usize) {
     let addr = with_exposed_provenance_mut(start);
     if !paged::note_changes(addr, len) && may_be_ours(start, len) {
@@ -259,11 +258,11 @@ pub fn taint(start: usize, len: usize) {
     }
 }
 
-/// Makes pages of zeros missing, as those of fresh memory are. Only a program that asks for notice of
-/// the first touch sees the difference.
+/// Makes pages of zeros missing, like fresh pages. Only a program that registers for page faults sees the
+/// difference.
 ///
 /// # Safety
-/// Nobody writes to the range meanwhile.
+/// The program does not write to the range during the call.
 pub unsafe fn flush_zeros(start: usize, len: usize) {
     let Some(end) = start.checked_add(len).filter(|_| start.is_multiple_of(PAGE)) else { return };
     if may_be_ours(start, len) {
@@ -272,7 +271,7 @@ pub unsafe fn flush_zeros(start: usize, len: usize) {
     }
 }
 
-/// `mseal`: the arguments are the call's. What the kernel has sealed is the kernel's for good.
+/// `mseal`, with the call's arguments. Sealed memory stays the kernel's for good.
 pub fn seal(args: [usize; 6]) -> Outcome {
     let sealed = kernel(libc::SYS_mseal, args);
     if sealed.is_ok() && may_be_ours(args[0], args[1]) {
@@ -281,10 +280,10 @@ pub fn seal(args: [usize; 6]) -> Outcome {
     sealed
 }
 
-/// `madvise`. As the kernel, it deals with all that is mapped, and says if something is not.
+/// `madvise`. Like the kernel, it advises all that is mapped, and fails with `ENOMEM` if there is a hole.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call.
 pub unsafe fn advise(addr: *mut u8, len: usize, advice: c_int) -> Outcome {
     // SAFETY: the program's own call, with its own arguments.
     if let Some(answer) = unsafe { paged::advise(addr, len, advice) } {
@@ -320,9 +319,9 @@ pub unsafe fn advise(addr: *mut u8, len: usize, advice: c_int) -> Outcome {
 /// `mremap`.
 ///
 /// # Safety
-/// As for the system call.
+/// The conditions of the system call.
 pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> Outcome {
-    // SAFETY: the caller's conditions are this function's.
+    // SAFETY: the caller of this function meets the conditions of `mremap`.
     let outcome = unsafe { moved_or_resized(addr, old, new, flags, place) };
     if flags & libc::MREMAP_DONTUNMAP == 0
         && old != 0
@@ -333,15 +332,14 @@ pub unsafe fn remap(addr: *mut u8, old: usize, new: usize, flags: c_int, place: 
     outcome
 }
 
-/// # Safety
-/// As for [`remap`].
+/// Safety: the conditions of [`remap`].
 unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, place: *mut u8) -> Outcome {
     if paged::owns(addr) {
         // The pager's memory has one place, and its blocks move by `realloc`.
         if flags & !libc::MREMAP_MAYMOVE != 0 {
             return Err(EINVAL);
         }
-        // SAFETY: the caller's conditions are this function's.
+        // SAFETY: the caller of this function meets the conditions of `mremap`.
         let answer = unsafe { paged::remap(addr, old, new, flags & libc::MREMAP_MAYMOVE != 0) };
         return answer.unwrap_or(Err(EINVAL));
     }
@@ -364,7 +362,7 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
         if flags & libc::MREMAP_MAYMOVE == 0 {
             return Err(ENOMEM);
         }
-        // SAFETY: the caller's conditions are this function's.
+        // SAFETY: the caller of this function meets the conditions of `mremap`.
         return unsafe { once_ours(start, old, new, flags, place as usize) };
     }
     let (Some(old), Some(new)) = (old.checked_next_multiple_of(PAGE), new.checked_next_multiple_of(PAGE))
@@ -378,30 +376,28 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
         return Err(EFAULT);
     }
     if fixed {
-        // SAFETY: the caller's conditions are this function's.
+        // SAFETY: the caller of this function meets the conditions of `mremap`.
         return unsafe { to_its_place(start, old, new, flags, place as usize) };
     }
     if old == 0 {
         return ask(flags, 0);
     }
     if flags & libc::MREMAP_DONTUNMAP != 0 {
-        // SAFETY: as above; the old place stays mapped, and the program's.
+        // SAFETY: the caller meets the conditions of `mremap`; the old place stays mapped.
         return unsafe { elsewhere(start, old, new, flags) };
     }
-    // SAFETY: as above.
+    // SAFETY: the caller of this function meets the conditions of `mremap`.
     unsafe { resize(start, old, new, flags & libc::MREMAP_MAYMOVE != 0) }
 }
 
 /// Moves what the kernel refused to move as a whole, in case it came from Vellum in pieces.
-///
-/// # Safety
-/// As for `mremap`.
+/// Safety: the conditions of `mremap`.
 unsafe fn once_ours(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
     let (Some(old), Some(new)) = (old.checked_next_multiple_of(PAGE), new.checked_next_multiple_of(PAGE))
     else {
         return Err(EINVAL);
     };
-    // SAFETY: the caller's conditions are this function's.
+    // SAFETY: the caller of this function meets the conditions of `mremap`.
     unsafe {
         if flags & libc::MREMAP_FIXED != 0 {
             in_pieces(start, old, new, flags, place)
@@ -413,7 +409,7 @@ unsafe fn once_ours(start: usize, old: usize, new: usize, flags: c_int, place: u
 
 const KNOWN: c_int = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
 
-/// Whether any of the memory is free, as far as Vellum knows.
+/// True if some of the memory is free, by the page layer's records.
 fn has_hole(start: usize, len: usize) -> bool {
     let start = Addr::new(start);
     let mut rest = Span::between(start, start.saturating_add(len));
@@ -428,9 +424,7 @@ fn has_hole(start: usize, len: usize) -> bool {
 }
 
 /// Has the kernel move a mapping to a place of the program's choice, from Vellum's memory or into it.
-///
-/// # Safety
-/// As for `mremap`.
+/// Safety: the conditions of `mremap`.
 unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
     let pages = Pages::global();
     if !place.is_multiple_of(PAGE) {
@@ -442,7 +436,7 @@ unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place
         Ok(claimed) => claimed,
         Err(_) => return Err(ENOMEM),
     };
-    // SAFETY: the caller's conditions are this function's.
+    // SAFETY: the caller of this function meets the conditions of `mremap`.
     let moved = unsafe { in_pieces(start, old, new, flags, place) };
     match moved {
         Ok(_) if claimed => pages.confirm_claim(claim),
@@ -456,11 +450,8 @@ unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place
     moved
 }
 
-/// Follows pages that the kernel has moved away: their place is a hole, to be mapped anew before it is used
-/// again.
-///
-/// # Safety
-/// Nobody uses the old place any more.
+/// Records that the kernel has moved pages away: their place is a hole, mapped again before its next use.
+/// Safety: the program does not use the old place any more.
 unsafe fn left(start: usize, len: usize) {
     if len == 0 || !may_be_ours(start, len) {
         return;
@@ -475,9 +466,7 @@ unsafe fn left(start: usize, len: usize) {
 }
 
 /// Changes the length of a mapping of Vellum's own, in place or elsewhere if it `may_move`.
-///
-/// # Safety
-/// As for `mremap`.
+/// Safety: the conditions of `mremap`.
 unsafe fn resize(start: usize, old: usize, new: usize, may_move: bool) -> Outcome {
     let pages = Pages::global();
     if new <= old {
@@ -504,32 +493,28 @@ unsafe fn resize(start: usize, old: usize, new: usize, may_move: bool) -> Outcom
     if !may_move {
         return Err(ENOMEM);
     }
-    // SAFETY: the caller's conditions are this function's.
+    // SAFETY: the caller of this function meets the conditions of `mremap`.
     let moved = unsafe { elsewhere(start, old, new, libc::MREMAP_MAYMOVE) }?;
     // SAFETY: the pages have left.
     unsafe { left(start, old) };
     Ok(moved)
 }
 
-/// Has the kernel move Vellum's memory with attributes of its own to a new place outside the arenas.
-///
-/// # Safety
-/// As for `mremap`.
+/// Lets the kernel move memory of Vellum's to a new place outside the arenas.
+/// Safety: the conditions of `mremap`.
 unsafe fn elsewhere(start: usize, old: usize, new: usize, flags: c_int) -> Outcome {
     let plain = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     let place = kernel(libc::SYS_mmap, [0, new, libc::PROT_NONE as usize, plain, usize::MAX, 0])?;
-    // SAFETY: the caller's conditions are this function's, and the place is new.
+    // SAFETY: the caller of this function meets the conditions of `mremap`, and the place is new.
     unsafe { in_pieces(start, old, new, flags | libc::MREMAP_FIXED, place) }.inspect_err(|_| {
         let _ = kernel(libc::SYS_munmap, [place, new, 0, 0, 0, 0]);
     })
 }
 
-/// `mremap` to a fixed place. Vellum's own map entries (at huge pages' ends, where blocks were joined) may
-/// divide what to the program is one mapping, and the kernel moves one entry at a time: what it refuses as a
-/// whole moves in pieces, each half as long as the one refused.
-///
-/// # Safety
-/// As for `mremap`.
+/// `mremap` to a fixed place. Vellum's map entries (at the ends of huge pages, where blocks were joined) may
+/// divide a mapping of the program, and the kernel moves one entry at a time. A mapping that it refuses to
+/// move moves in pieces, each half as long as the piece refused before.
+/// Safety: the conditions of `mremap`.
 unsafe fn in_pieces(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
     let ask = |from: usize, old: usize, new: usize, flags: c_int, to: usize| {
         kernel(libc::SYS_mremap, [from, old, new, flags as usize, to, 0])

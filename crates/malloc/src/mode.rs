@@ -9,8 +9,8 @@
 //! | sampled | [`sample`], at any time | the sampler, which samples some and leaves the others to the usual way |
 //! | passthrough | [`special`], [`pass_through`] | the next allocator, for threads without a heap |
 //!
-//! One word has the mode and, in its upper half, another process's request ([`vellum_wire::door`]), so that a
-//! slow path tests one word for all of these. A process leaves the usual mode at most once.
+//! One word has the mode and, in its upper half, another process's request ([`vellum_wire::door`]): a slow
+//! path tests one word for all of these. A process leaves the usual mode at most once.
 
 use crate::hooks::Hooks;
 use crate::passthrough::{self, Next};
@@ -63,17 +63,15 @@ fn special_of(now: u16) -> Option<Special> {
     }
 }
 
-/// Chooses between this allocator and the next one. Requests made meanwhile, by `dlsym` or by other threads,
-/// get memory of the page layer.
+/// Chooses between this allocator and the next one. Requests of `dlsym` and of other threads in that time get
+/// memory of the page layer.
 #[inline(never)]
 fn decide() -> Option<Special> {
     if change(UNDECIDED, DECIDING) {
         if let Some(next) = passthrough::choose() {
-            *MALLOC.found.lock() = Some(next);
+            MALLOC.found.lock().write(next);
             // SAFETY: only the thread that left `UNDECIDED` writes the value, once, and it has just done so.
-            if let Some(next) = unsafe { MALLOC.found.assume_held() } {
-                pass_through(next);
-            }
+            pass_through(unsafe { MALLOC.found.assume_held().assume_init_ref() });
         }
         change(DECIDING, USUAL);
     }
@@ -92,7 +90,7 @@ pub(crate) fn pass_through(next: &'static Next) {
     let _ = DOOR.now.fetch_update(Release, Relaxed, |now| Some(now & !MODE | PASSTHROUGH));
 }
 
-/// Whether Vellum passes requests through.
+/// True if Vellum passes requests through.
 pub fn is_passthrough() -> bool {
     next().is_some()
 }
@@ -105,7 +103,7 @@ pub(crate) fn next() -> Option<&'static Next> {
     }
 }
 
-/// Whether a thread may get a heap: not while it might have to give it up in a moment.
+/// True if a thread may get a heap: not while it might have to give it up in a moment.
 pub(crate) fn gives_heaps() -> bool {
     !matches!(special(), Some(Special::Passthrough(_) | Special::Deciding))
 }
@@ -127,13 +125,13 @@ pub(crate) fn is_hardened() -> bool {
     DOOR.now.load(Relaxed) & MODE == HARDENED
 }
 
-/// Whether the mode is not the usual one, or there is a request.
+/// True if the mode is not the usual one, or there is a request.
 #[inline(always)]
 pub(crate) fn is_special() -> bool {
     DOOR.now.load(Relaxed) != USUAL
 }
 
-/// Whether blocks are sampled, or have been.
+/// True if blocks are sampled, or have been.
 #[inline(always)]
 pub(crate) fn is_sampled() -> bool {
     DOOR.now.load(Relaxed) & MODE == PROFILED

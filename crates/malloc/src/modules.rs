@@ -1,4 +1,4 @@
-//! How to leave the frames of instructions, by their modules' tables as they are mapped.
+//! Rules for leaving the frames of instructions, from their modules' mapped tables.
 //!
 //! Two users: the stack that led to a misuse (`backtrace`), and the stacks of sampled blocks (`sampling`).
 
@@ -7,11 +7,11 @@ use vellum_unwind::{Rule, Tables};
 
 /// Looks for what will be needed, while the loader's lock can be taken.
 pub(crate) fn prepare() {
-    // SAFETY: plain call with a C string.
+    // SAFETY: a C string, and a handle that `dlsym` takes.
     loader::find_by(unsafe { libc::dlsym(libc::RTLD_DEFAULT, loader::FIND.as_ptr()) });
 }
 
-/// How to leave the frame of the instruction at `pc`, in `module`.
+/// The rule for leaving the frame of the instruction at `pc`, in `module`.
 pub fn rule(module: &Module, pc: u64) -> Option<Rule> {
     // SAFETY: nobody uses the bytes for longer than the module is mapped, whose instruction is on the stack.
     Tables::rule_in(module.unwind_index, pc, |address| unsafe { module.mapped_from(address) })

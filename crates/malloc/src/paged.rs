@@ -1,11 +1,11 @@
 //! Blocks and mappings out of memory objects of Vellum's own pager, when the user has limited the page frames
 //! they may have.
 //!
-//! From [`PAGED_MIN`] on every block that would be an extent of the page layer is an object of its own
-//! instead; where all memory is paged (`units` says when, and sees to small blocks), so is every smaller one
-//! that is no small block, and every mapping that Vellum serves. Objects lie outside the span that small
-//! blocks are in, so that the fast paths know nothing of them: a block that is nobody's there is looked
-//! for here (`foreign`). What the page layer keeps for itself is not paged.
+//! - A block of [`PAGED_MIN`] bytes or more is an object of the pager instead of an extent of the page layer.
+//! - Once all memory is paged (`units`), so are the other blocks that are not small, and the mappings that
+//!   Vellum serves.
+//! - Objects lie outside the span of small blocks, so that the fast paths do not test for them.
+//! - The page layer's own records are not paged.
 
 use crate::class::SMALL_MAX;
 use crate::errno::out_of_memory;
@@ -22,8 +22,8 @@ const MADV_COLLAPSE: c_int = 25;
 
 pub use process::{count_paging_in, follow, fork_child, fork_parent, fork_prepare, is_paging};
 
-/// Has memory paged from now on, in page frames of `bytes` bytes together, to a store at `path`. False if
-/// there are too few frames or too many, or no such path can be.
+/// Pages memory from now on, in page frames of `bytes` bytes together, to a store at `path`. False if there
+/// are too few frames or too many, or no such path can be.
 pub fn page_to(path: &[u8], bytes: u64) -> bool {
     let is_possible = process::page_to(path, bytes);
     if is_possible {
@@ -32,35 +32,35 @@ pub fn page_to(path: &[u8], bytes: u64) -> bool {
     is_possible
 }
 
-/// The smallest block that is paged where not all memory is: smaller blocks move in and out of threads'
-/// magazines, and would be cut off from their neighbours.
+/// The smallest block that is paged before all memory is. Smaller blocks move in and out of magazines, and
+/// would be cut off from their neighbours.
 pub const PAGED_MIN: usize = (256 << 10) + 1;
 
-/// Whether `address` lies where paged blocks are.
+/// True if `address` lies where paged blocks are.
 #[inline]
 pub fn owns(address: *const u8) -> bool {
     process::pager().owns(address)
 }
 
-/// Whether a block of `bytes` bytes is paged.
+/// True if a block of `bytes` bytes is paged.
 #[inline]
-pub(crate) fn wants(bytes: usize) -> bool {
+pub(crate) fn serves(bytes: usize) -> bool {
     match bytes >= PAGED_MIN {
         true => process::ready().is_some(),
-        false => bytes > SMALL_MAX && units::wants(bytes),
+        false => bytes > SMALL_MAX && units::are_paged_next(bytes),
     }
 }
 
 /// A mapping of zeros, if mappings are paged and there is room.
 pub(crate) fn map(bytes: usize) -> Option<*mut u8> {
-    if bytes > MAPPING_MAX || !units::wants(bytes) {
+    if bytes > MAPPING_MAX || !units::are_paged_next(bytes) {
         return None;
     }
     process::pager().map(bytes).ok().map(NonNull::as_ptr)
 }
 
-/// Makes a mapping anew at a fixed place that is paged, as `mmap` with `MAP_FIXED` does: `None` if no part
-/// of it is paged. Only private memory of the process's own can be put there.
+/// Replaces paged memory by a mapping at a fixed place, as `mmap` with `MAP_FIXED` does: `None` if no part of
+/// the place is paged. Only private, anonymous mappings can be there.
 pub(crate) fn map_at(addr: *mut u8, bytes: usize, prot: c_int, is_plain: bool) -> Option<Result<(), c_int>> {
     if !overlaps(addr, bytes) {
         return None;
@@ -78,7 +78,7 @@ pub(crate) fn map_at(addr: *mut u8, bytes: usize, prot: c_int, is_plain: bool) -
     Some(changed.map(drop).map_err(|errno| errno.raw_os_error()))
 }
 
-/// Whether any of a range is paged; ranges lie across the whole of what is or beside it.
+/// True if some of a range is paged.
 fn overlaps(addr: *mut u8, bytes: usize) -> bool {
     let (span, start) = (process::pager().span(), Addr::of(addr));
     !span.is_empty() && start < span.end() && start.saturating_add(bytes) > span.start
@@ -95,9 +95,7 @@ pub(crate) fn note_changes(addr: *mut u8, bytes: usize) -> bool {
 
 /// Serves an `mremap` of a paged mapping that names no new place: by another mapping, into which is copied.
 /// `None` if `address` lies in none.
-///
-/// # Safety
-/// As for `mremap`.
+/// Safety: the conditions of `mremap`.
 pub(crate) unsafe fn remap(
     address: *mut u8,
     old: usize,
@@ -137,12 +135,12 @@ pub(crate) fn alloc(bytes: usize, align: usize, zero: bool) -> *mut u8 {
     process::pager().create(bytes, align.max(PAGE), zero).map_or_else(|_| out_of_memory(), NonNull::as_ptr)
 }
 
-/// Serves an `madvise` of paged memory: the pager itself drops pages, as it would take a hole for a page that
-/// is lost; and what huge pages want is not for frames that move one by one. `None` leaves the call to the
+/// Serves an `madvise` of paged memory: the pager drops pages itself, as it would take a hole for a lost
+/// page, and ignores advice about huge pages, as frames move one by one. `None` leaves the call to the
 /// kernel.
 ///
 /// # Safety
-/// As for `madvise`.
+/// The conditions of `madvise`.
 pub unsafe fn advise(address: *mut u8, bytes: usize, advice: c_int) -> Option<Result<(), c_int>> {
     if !owns(address) {
         return None;
@@ -161,11 +159,11 @@ pub unsafe fn advise(address: *mut u8, bytes: usize, advice: c_int) -> Option<Re
     }
 }
 
-/// Serves an `munmap` of paged memory. Of a block, which a program should not unmap, the contents go, and the
-/// address space stays the pager's until the block is freed. `None` leaves the call to the kernel.
+/// Serves an `munmap` of paged memory. If a program unmaps a block, the contents go, and the address space
+/// stays the pager's until the block is freed. `None` leaves the call to the kernel.
 ///
 /// # Safety
-/// As for `munmap`.
+/// The conditions of `munmap`.
 pub unsafe fn unmap(address: *mut u8, bytes: usize) -> Option<Result<(), c_int>> {
     if !owns(address) {
         return None;
@@ -187,11 +185,9 @@ fn wrong(address: *mut u8) -> Misuse {
 }
 
 /// Frees a paged block, or ends the process if it is none.
-///
-/// # Safety
-/// Nobody uses the block any more.
+/// Safety: the caller gives the block up.
 pub(crate) unsafe fn free(address: *mut u8) {
-    // SAFETY: by this function's condition.
+    // SAFETY: the caller gives the block up.
     let freed = NonNull::new(address).map(|start| unsafe { process::pager().destroy(start) });
     if !matches!(freed, Some(Ok(_))) {
         misuse::refuse("free", address, wrong(address));
@@ -208,12 +204,10 @@ pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
 
 /// Resizes a paged block in its place. False, with nothing done, if that cannot be, or the new size is below
 /// [`PAGED_MIN`].
-///
-/// # Safety
-/// The block is in use, and the caller gives up the part that is cut off.
+/// Safety: the block is in use, and the caller gives up the part that is cut off.
 pub(crate) unsafe fn resize(address: *mut u8, bytes: usize) -> bool {
     bytes >= PAGED_MIN
         && NonNull::new(address)
-            // SAFETY: by this function's condition.
+            // SAFETY: the block is in use, and the caller gives up the part that is cut off.
             .is_some_and(|start| unsafe { process::pager().resize(start, bytes) }.is_ok())
 }

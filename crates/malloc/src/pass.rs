@@ -1,8 +1,7 @@
-//! How far a heap's pass over its slabs has come, for [`crate::scavenge`].
+//! The progress of a heap's pass over its slabs, for [`crate::scavenge`].
 //!
-//! Passes are asked for by the helper and by `malloc_trim`, and made inside the heap's gate. A request
-//! while one is under way is not lost: another follows, or, if that one is eager and the one under way is
-//! not, takes its place.
+//! The helper and `malloc_trim` request passes, which run inside the heap's gate. A request during a pass is
+//! not lost: another pass follows. An eager pass takes the place of one that is not eager.
 
 use crate::state::MALLOC;
 use core::cell::Cell;
@@ -26,44 +25,44 @@ pub(crate) fn note_returned(bytes: usize) {
     MALLOC.returned.fetch_add(bytes, Relaxed);
 }
 
-/// What a pass is, a bit each; in the upper half of [`Pass::state`] of the one under way, in the lower of the
-/// one asked for.
+/// The kind of a pass, a bit each: in the upper half of [`Pass::state`] for the pass under way, in the lower
+/// half for the next one.
 pub(crate) mod bit {
     pub(crate) const ANY: u8 = 1 << 0;
-    /// It vacates slabs that it meets for the first time, too.
+    /// The pass vacates slabs at its first visit, too.
     pub(crate) const EAGER: u8 = 1 << 1;
-    /// What went back before is given back once more.
+    /// The pass returns pages once more that were returned before.
     pub(crate) const AGAIN: u8 = 1 << 2;
     /// From the lower half to the upper.
     pub(crate) const SHIFT: u32 = 4;
 }
 
-/// How far the pass of a heap has come. All zero: none is due.
+/// The progress of a heap's pass. All zero: no pass is due.
 #[derive(Debug)]
 pub(crate) struct Pass<S> {
-    /// Passes asked for and under way.
+    /// The pass under way and the next one.
     state: AtomicU8,
-    /// The class it is in, and the next slab there.
+    /// The class that it has come to, and the next slab there.
     pub(crate) class: Cell<usize>,
     pub(crate) next: Cell<*const S>,
-    /// Whether it met slabs for the first time.
+    /// True if it met slabs for the first time.
     pub(crate) has_marked: Cell<bool>,
     /// The turns of the gate when it began.
     pub(crate) began_turns: Cell<u32>,
-    /// The turns of the gate when one began that found nothing left to do.
+    /// The turns of the gate when a pass began that left nothing to do.
     pub(crate) idle_turns: AtomicU32,
     /// Awake slabs.
     awake: AtomicU32,
 }
 
 impl<S> Pass<S> {
-    /// Whether a pass is due, or under way.
+    /// True if a pass is due, or under way.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.state.load(Relaxed) != 0
     }
 
-    /// Makes a pass due. One that is not eager need not follow another.
+    /// Makes a pass due. During a pass, only an eager pass follows.
     pub(crate) fn request(&self, eager: bool) {
         if eager {
             self.state.fetch_or(bit::ANY | bit::EAGER, AcqRel);
@@ -72,17 +71,17 @@ impl<S> Pass<S> {
         }
     }
 
-    /// Makes a pass due that gives what went back before back once more.
+    /// Makes a pass due that returns pages once more.
     pub(crate) fn request_again(&self) {
         self.state.fetch_or(bit::ANY | bit::AGAIN, AcqRel);
     }
 
-    /// Whether a pass begins now, and what the one under way is. Inside the gate.
+    /// True if a pass begins now, and the kind of the pass under way. Inside the gate.
     pub(crate) fn begin_or_go_on(&self) -> (bool, u8) {
         let begins = |asked: u8, now: u8| now == 0 || asked & bit::EAGER > now & bit::EAGER;
         let change = |state: u8| {
             let (asked, now) = (state & ((1 << bit::SHIFT) - 1), state >> bit::SHIFT);
-            // What the one that ends early was to do, its successor does.
+            // A pass that ends early leaves its work to its successor.
             begins(asked, now).then_some((asked | now | bit::ANY) << bit::SHIFT)
         };
         let begun = self.state.fetch_update(AcqRel, Relaxed, change).is_ok();
@@ -94,7 +93,7 @@ impl<S> Pass<S> {
         self.state.fetch_and((1 << bit::SHIFT) - 1, AcqRel);
     }
 
-    /// Whether the heap has enough slabs on its lists for their pages to be worth a helper.
+    /// True if the heap has enough awake slabs to start the helper for their pages.
     pub(crate) fn is_sparse(&self) -> bool {
         self.awake.load(Relaxed) >= WORTH_A_HELPER
     }

@@ -1,15 +1,15 @@
-//! Passthrough: leaving the program's memory to the allocator it would have had without Vellum.
+//! Passthrough: the program's memory stays with the allocator that it has without Vellum.
 //!
-//! Decided once, early, by the runtime: when the user asks, when the program brings its own allocator, or
-//! when a memory checker watches it. From then on threads get no heap, so that every request takes the slow
-//! path, which forwards it. Blocks handed out before stay Vellum's, and are recognised by their address.
+//! The runtime decides this once, early: by the user's request, for a program with its own allocator, or
+//! under a memory checker. From then on threads get no heap, and the slow path forwards every request. Blocks
+//! handed out before stay Vellum's, and are recognised by their address.
 //!
-//! One thing cannot wait for the runtime. The dynamic linker and the constructors of other libraries allocate
-//! before it is asked, and a sanitizer's runtime ends the process if it finds anything mapped where Vellum
-//! has its arenas. So the first request of all looks whether such a runtime is among the loaded objects, by
-//! name, without allocating; from then on it has every request, as it would have without Vellum. So it is on
-//! a kernel that Vellum is not made for; where there is no other allocator, as in a static program, that ends
-//! the process with a line.
+//! Two cases cannot wait for the runtime, as the dynamic linker and the constructors of libraries allocate
+//! before it starts. The first request therefore tests for them ([`choose`]), without allocating:
+//!
+//! - A sanitizer's runtime is loaded. It would end the process if it found Vellum's arenas mapped.
+//! - The kernel is not suited. A program without another allocator, as a static one, then ends with a
+//!   message.
 
 use crate::class::GRANULE;
 use crate::errno::out_of_memory;
@@ -31,11 +31,11 @@ pub struct Next {
     pub malloc_usable_size: unsafe extern "C" fn(*mut c_void) -> size_t,
 }
 
-/// Parts of the names of sanitizers' runtimes that have an allocator. One that is linked into the program
-/// itself has every request anyhow.
+/// Parts of the names of sanitizers' runtimes that have an allocator. A runtime that is linked into the
+/// program gets every request without Vellum's help.
 const SANITIZERS: [&[u8]; 5] = [b"tsan", b"asan", b"msan", b"hwasan", b"lsan"];
 
-/// Whether the object of that path is one: `libtsan.so.2`, `libclang_rt.asan-x86_64.so`.
+/// True if the object of that path is a sanitizer's runtime: `libtsan.so.2`, `libclang_rt.asan-x86_64.so`.
 fn is_sanitizer(path: &[u8]) -> bool {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     let rest = name.strip_prefix(b"libclang_rt.").or_else(|| name.strip_prefix(b"lib"));
@@ -46,7 +46,7 @@ fn is_sanitizer(path: &[u8]) -> bool {
     })
 }
 
-/// What the dynamic linker tells debuggers of a loaded object: the public beginning of glibc's and musl's
+/// A loaded object in the dynamic linker's list for debuggers: the public beginning of glibc's and musl's
 /// `struct link_map`.
 #[repr(C)]
 struct Object {
@@ -56,7 +56,7 @@ struct Object {
     next: *const Object,
 }
 
-/// The same of all objects: the beginning of `struct r_debug`.
+/// The head of that list: the beginning of `struct r_debug`.
 #[repr(C)]
 struct Objects {
     version: c_int,
@@ -74,11 +74,10 @@ struct Dynamic {
 const DT_NULL: usize = 0;
 const DT_DEBUG: usize = 21;
 
-/// The first of the loaded objects, from the program's own dynamic section. Not by `dl_iterate_phdr`: a
-/// sanitizer takes the place of that, and cannot be called before it has been set up. Null for a program
-/// without a dynamic linker.
+/// The first of the loaded objects, from the program's own dynamic section; null without a dynamic linker. A
+/// sanitizer's `dl_iterate_phdr` cannot be called before the sanitizer is initialised.
 fn first_object() -> *const Object {
-    // SAFETY: plain calls; the C library answers from what the kernel has passed.
+    // SAFETY: `getauxval` has no preconditions.
     let (headers, count) =
         unsafe { (libc::getauxval(libc::AT_PHDR) as usize, libc::getauxval(libc::AT_PHNUM) as usize) };
     if headers == 0 {
@@ -111,7 +110,7 @@ fn first_object() -> *const Object {
     }
 }
 
-/// Whether a sanitizer's runtime is among the objects that were loaded with the program.
+/// True if a sanitizer's runtime is among the objects that were loaded with the program.
 fn has_sanitizer() -> bool {
     let mut next = first_object();
     // SAFETY: null or an object's description; nobody unloads any before the program has begun.

@@ -1,8 +1,8 @@
-//! Which heaps there are. Which of them a thread has, [`crate::threads`] knows.
+//! All heaps of the process; [`crate::threads`] has the heap of a thread.
 //!
-//! A heap outlives its thread: when a thread ends, its heap, with whatever blocks are still in use, becomes
-//! an orphan, and the next thread that needs one adopts it whole. No slab changes hands and no block is ever
-//! freed to the wrong heap. Heaps are never unmapped, so a pointer to one stays good for ever.
+//! A heap outlives its thread: when the thread ends, its heap, with the blocks in use, becomes an orphan, and
+//! the next thread that needs a heap adopts it whole. Heaps are never unmapped: a pointer to a heap stays
+//! valid.
 
 use crate::heap::{A_THREAD, A_VISITOR, HEAP_BYTES, Heap, NOBODY};
 use crate::slab::Slab;
@@ -12,7 +12,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering;
 use vellum_pages::{Pages, UNIT};
 
-/// An orphan, for the calling thread: that of a thread which ran on the same processor if there is one.
+/// An orphan, for the calling thread: preferably of a thread that ran on the same processor.
 pub(crate) fn adopt() -> Option<&'static Heap> {
     if MALLOC.heaps.orphans.load(Ordering::Relaxed) == 0 {
         return None;
@@ -32,24 +32,24 @@ pub(crate) fn adopt() -> Option<&'static Heap> {
 
 /// The processor that the calling thread runs on.
 pub(crate) fn processor() -> i32 {
-    // SAFETY: plain call; -1 where it is not known.
+    // SAFETY: `sched_getcpu` has no preconditions; it returns -1 on an error.
     unsafe { libc::sched_getcpu() }
 }
 
-/// A heap that no thread has and no list: for who keeps it to himself.
+/// A heap that no thread has, and that is not in the list of heaps.
 pub(crate) fn create_apart() -> Option<&'static Heap> {
     let mut nursery = MALLOC.heaps.nursery.lock();
-    if nursery.used == UNIT {
+    if nursery.left == 0 {
         let mut unit = [null_mut()];
         if Pages::global().alloc_units(&mut unit) == 0 {
             return None;
         }
-        *nursery = Nursery { unit: unit[0], used: 0 };
+        *nursery = Nursery { unit: unit[0], left: UNIT };
     }
-    // SAFETY: `used` is a multiple of HEAP_BYTES below UNIT, so the heap lies in the unit, and nobody has it
-    // yet.
-    let memory = unsafe { nursery.unit.add(nursery.used) };
-    nursery.used += HEAP_BYTES;
+    // SAFETY: `left` is a multiple of HEAP_BYTES, above 0 and at most UNIT, so that the heap lies in the
+    // unit, in a part that nobody has yet.
+    let memory = unsafe { nursery.unit.add(UNIT - nursery.left) };
+    nursery.left -= HEAP_BYTES;
     drop(nursery);
     // SAFETY: as above; a unit's contents are undefined, and a zeroed heap is a valid one.
     let heap: &'static Heap = unsafe {
@@ -105,11 +105,11 @@ pub(crate) fn with_orphan(heap: &'static Heap, care: impl FnOnce(&'static Heap))
     true
 }
 
-/// Orphans looked at for a slab before new memory is touched.
+/// Orphans searched for a slab before new memory is touched.
 const RAIDED_MAX: usize = 4;
 
-/// A slab of `class` with free blocks, or room for them if `uncarved` allows that, out of an orphan: memory
-/// that is touched already, and, where threads follow one another, the blocks that this one will free.
+/// A slab of `class` with free blocks, or with room for them if `uncarved`, out of an orphan. Its memory is
+/// touched already, and where threads follow one another it has the blocks that the next thread frees.
 pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
     if MALLOC.heaps.orphans.load(Ordering::Relaxed) == 0 {
         return None;
@@ -126,8 +126,8 @@ pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
     })
 }
 
-/// Forgets how many orphans there are, for a forked child that counts anew.
-pub(crate) fn forget_orphans() {
+/// Sets the number of orphans to zero, for a forked child that counts them again.
+pub(crate) fn reset_orphans() {
     MALLOC.heaps.orphans.store(0, Ordering::Relaxed);
 }
 

@@ -1,27 +1,25 @@
 //! Blocks freed by threads that do not own their slab: two lock-free words.
 //!
-//! Each slab has a [`RemoteList`], a stack of blocks on which any thread pushes and which the owner takes
-//! whole; its word also counts the blocks, so that the owner learns how many came back without walking them.
-//! Each heap has a [`Woken`] stack of slabs whose lists have grown long enough to be worth a visit.
+//! Each slab has a [`RemoteList`], a stack of blocks: any thread pushes, and the owner takes the whole stack.
+//! Its word also has the number of blocks, so that the owner need not walk them. Each heap has a [`Woken`]
+//! stack of slabs whose lists are long enough for a visit.
 //!
 //! ```text
 //! word of a RemoteList   63      33  32    31 .. 16   15 .. 0
 //!                       ┌──────────┬──────┬──────────┬─────────────┐
-//!                       │    0     │ told │  blocks  │ granule + 1 │   0 in the last field: no block
+//!                       │    0     │notif.│  blocks  │ granule + 1 │   last field 0: no block
 //!                       └──────────┴──────┴──────────┴─────────────┘
 //! ```
 //!
-//! *told* is set by the push that makes the list long enough; that pusher, and only it, then puts the slab on
-//! the heap's stack. [`RemoteList::take`] keeps the bit, [`RemoteList::drain`] clears it and is only called
-//! for a slab just taken off the stack. So a slab is on a stack at most once, and a slab with the bit set is
-//! still going to be looked at by its pusher: it must not be given back before it has been drained.
-//!
-//! Blocks behind the head may leave the list without the count learning of it, while the owner's gate is held
-//! (`vacated`): the count says how many were freed, the list how many of those can be handed out as they are.
-//!
-//! Pushing compares and swaps the whole word, taking exchanges it: a block that comes back to the head
-//! between a pusher's read and its swap is the right head again, so the usual ABA trouble (of popping one
-//! element) cannot arise.
+//! - The push that makes the list long enough sets *notified*, and its thread alone then puts the slab on the
+//!   heap's stack. [`RemoteList::take`] leaves the bit. [`RemoteList::drain`] clears it, for a slab just
+//!   taken off the stack. A slab is therefore on a stack at most once, and is not returned while the bit is
+//!   set.
+//! - While the owner's gate is held, blocks behind the head may leave the list (`vacated`). They stay in the
+//!   count: it is the number of blocks freed, and the list has those that can be handed out at once.
+//! - A push compares and swaps the whole word, and a take exchanges it. A block that returns to the head
+//!   between a push's load and swap is the right head again: there is no ABA problem, which needs pops of one
+//!   element.
 //!
 //! The module is written over `loom`'s atomics under `--cfg loom`, where its tests explore the interleavings.
 
@@ -33,24 +31,24 @@ use loom::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 const HEAD: u64 = 0xffff;
 const COUNT_SHIFT: u32 = 16;
 const COUNT: u64 = 0xffff << COUNT_SHIFT;
-const TOLD: u64 = 1 << 32;
+const NOTIFIED: u64 = 1 << 32;
 
-/// What the owner found on a list.
+/// The blocks of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// The granule index of the newest block, if there is any.
     pub head: Option<u32>,
-    /// How many blocks.
+    /// The number of blocks.
     pub blocks: u32,
 }
 
-/// What became of a push.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// The block is on the list.
     Quiet,
     /// The block is on the list, and the caller must put the slab on its owner's [`Woken`] stack.
-    Tell,
+    Notify,
     /// The block was the head of the list already: it is being freed twice.
     Twice,
 }
@@ -90,11 +88,11 @@ impl RemoteList {
             }
             link(head);
             let count = u64::from(blocks_of(word) + blocks);
-            let tell = count >= u64::from(wake) && word & TOLD == 0;
-            let told = if tell { TOLD } else { word & TOLD };
-            let next = told | count << COUNT_SHIFT | u64::from(first + 1);
+            let notifies = count >= u64::from(wake) && word & NOTIFIED == 0;
+            let notified = if notifies { NOTIFIED } else { word & NOTIFIED };
+            let next = notified | count << COUNT_SHIFT | u64::from(first + 1);
             match self.0.compare_exchange_weak(word, next, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return if tell { Pushed::Tell } else { Pushed::Quiet },
+                Ok(_) => return if notifies { Pushed::Notify } else { Pushed::Quiet },
                 Err(now) => word = now,
             }
         }
@@ -106,7 +104,7 @@ impl RemoteList {
         if self.blocks() == 0 {
             return Taken { head: None, blocks: 0 };
         }
-        taken(self.0.fetch_and(TOLD, Ordering::Acquire))
+        taken(self.0.fetch_and(NOTIFIED, Ordering::Acquire))
     }
 
     /// Takes every block of a slab that was just taken off the [`Woken`] stack.
@@ -121,16 +119,16 @@ impl RemoteList {
         blocks_of(self.0.load(Ordering::Relaxed))
     }
 
-    /// The list, which stays as it is.
+    /// The blocks of the list, which stay there.
     #[cfg(not(loom))]
     pub(crate) fn peek(&self) -> Taken {
         taken(self.0.load(Ordering::Acquire))
     }
 
-    /// Whether the slab is on, or on its way to, its owner's stack.
+    /// True if the slab is on its owner's stack, or about to be.
     #[inline]
-    pub(crate) fn is_told(&self) -> bool {
-        self.0.load(Ordering::Acquire) & TOLD != 0
+    pub(crate) fn is_notified(&self) -> bool {
+        self.0.load(Ordering::Acquire) & NOTIFIED != 0
     }
 }
 
@@ -191,7 +189,7 @@ impl<T: Wakeable> Woken<T> {
         }
     }
 
-    /// Whether nothing is on the stack.
+    /// True if the stack is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.load(Ordering::Relaxed).is_null()

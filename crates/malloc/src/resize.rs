@@ -1,7 +1,7 @@
 //! `realloc`.
 //!
-//! A small block stays where it is while its class fits and it is not mostly waste; otherwise it is copied. A
-//! large block is the page layer's to grow, shrink, move by page tables or copy. Between the two there is one
+//! A small block stays in place while its class fits and half of it stays in use; otherwise it is copied. The
+//! page layer grows and shrinks a large block, in place or by moving it. A change between the two kinds is a
 //! copy.
 
 use crate::alloc::{free, malloc};
@@ -16,7 +16,7 @@ use vellum_pages::PAGE;
 /// A small block is left in place while at least this fraction of it stays in use.
 const KEEP_DIVISOR: usize = 2;
 
-/// Whether a small block of `old` bytes stays where it is when it is to have `bytes`.
+/// True if a small block of `old` bytes stays in place with a new size of `bytes`.
 #[inline]
 pub(crate) fn stays(old: usize, bytes: usize) -> bool {
     bytes <= old && bytes >= old / KEEP_DIVISOR
@@ -66,9 +66,7 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
 }
 
 /// Resizes a block of the page layer of `old` bytes, which stays one or becomes the pager's.
-///
-/// # Safety
-/// As for [`realloc`].
+/// Safety: the conditions of [`realloc`].
 #[inline(never)]
 unsafe fn resize_extent(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
     if bytes > REQUEST_MAX {
@@ -79,7 +77,7 @@ unsafe fn resize_extent(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
     }
     // SAFETY: the block is large and in use; a new one has at least `bytes` bytes.
     unsafe {
-        match paged::wants(bytes) {
+        match paged::serves(bytes) {
             true => move_to(paged::alloc(bytes, PAGE, false), address, old.min(bytes)),
             false => large::resize(address, bytes),
         }
@@ -87,14 +85,12 @@ unsafe fn resize_extent(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
 }
 
 /// Moves `bytes` bytes to `new` and frees the block at `address`, unless `new` is null. Returns `new`.
-///
-/// # Safety
-/// `address` is a block in use that the caller gives up; `new` is null or another, and both have `bytes`
+/// Safety: `address` is a block in use that the caller gives up; `new` is null or another, and both have `bytes`
 /// bytes.
 #[inline(always)]
 pub(crate) unsafe fn move_to(new: *mut u8, address: *mut u8, bytes: usize) -> *mut u8 {
     if !new.is_null() {
-        // SAFETY: by this function's condition.
+        // SAFETY: both blocks have `bytes` bytes and differ, and the caller gives the old one up.
         unsafe {
             new.copy_from_nonoverlapping(address, bytes);
             free(address);
@@ -106,10 +102,10 @@ pub(crate) unsafe fn move_to(new: *mut u8, address: *mut u8, bytes: usize) -> *m
 /// Resizes to `count` times `bytes` bytes, or fails if that overflows.
 ///
 /// # Safety
-/// As for [`realloc`].
+/// The conditions of [`realloc`].
 pub unsafe fn reallocarray(address: *mut u8, count: usize, bytes: usize) -> *mut u8 {
     match count.checked_mul(bytes) {
-        // SAFETY: passed on.
+        // SAFETY: the block is null or in use, by this function's condition.
         Some(total) => unsafe { realloc(address, total) },
         None => out_of_memory(),
     }

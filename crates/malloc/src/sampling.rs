@@ -1,7 +1,7 @@
 //! The interface for a sampler of blocks: a crate above this one, `vellum-heapprofile`.
 //!
 //! The sampler installs one table of functions, which the slow paths call from [`begin`] on. The rest of this
-//! file is what the sampler may ask of the heaps.
+//! file gives the sampler access to the heaps.
 //!
 //! A sampled small block comes from a [`SampleHeap`], which no thread has: every thread's `free` takes the
 //! block for another thread's and comes to the slow path. A sampled large block has a mark in its length word
@@ -34,12 +34,12 @@ pub fn begin() -> bool {
     mode::sample()
 }
 
-/// Whether blocks are sampled, or have been.
+/// True if blocks are sampled, or have been.
 pub fn has_begun() -> bool {
     mode::is_sampled()
 }
 
-/// Makes every heap draw its next samples anew.
+/// Makes every heap draw the number of requests before its next samples again.
 #[inline(never)]
 pub fn redraw() {
     mode::next_epoch();
@@ -61,7 +61,7 @@ impl Inside {
         tls::current().filter(|heap| heap.gate.enter()).map(Inside)
     }
 
-    /// The same; a thread without a heap gets one.
+    /// Enters the gate of the calling thread's heap. A thread without a heap gets one.
     pub fn of_attached() -> Option<Inside> {
         threads::attached().filter(|heap| heap.gate.enter()).map(Inside)
     }
@@ -96,7 +96,7 @@ impl SampleHeap {
     /// A new one; `None` if memory is out.
     pub fn create() -> Option<&'static SampleHeap> {
         let heap = registry::create_apart()?;
-        // SAFETY: the same structure by another name; heaps are never unmapped.
+        // SAFETY: the wrapper has the heap's layout (`repr(transparent)`), and heaps are never unmapped.
         Some(unsafe { &*core::ptr::from_ref(heap).cast() })
     }
 
@@ -112,7 +112,7 @@ impl SampleHeap {
     /// `is_freed_now` runs after the checks, and returns false if the block is to be freed later.
     ///
     /// # Safety
-    /// As for [`crate::free`].
+    /// The conditions of [`crate::free`].
     pub unsafe fn free(&self, address: *mut u8, is_freed_now: impl FnOnce() -> bool) -> bool {
         let Some(slab) = Space::get().slab_of(address).filter(|slab| slab.is_of(&self.0)) else {
             return false;
@@ -133,7 +133,7 @@ impl SampleHeap {
 pub struct LargeMark(&'static AtomicU32);
 
 impl LargeMark {
-    /// That of the block at `address`; `None` if the block is the pager's.
+    /// The place for the block at `address`; `None` if the block is the pager's.
     pub fn of(address: *mut u8) -> Option<LargeMark> {
         length_of(address).map(LargeMark)
     }
@@ -144,7 +144,7 @@ impl LargeMark {
     }
 }
 
-/// What a slab holds at the moment.
+/// The use of a slab at the moment.
 #[derive(Clone, Copy, Debug)]
 pub struct SlabUse {
     /// The first address of its unit.
@@ -220,7 +220,7 @@ impl Heap {
                 0 => draw(),
                 1 => {
                     draw();
-                    let rest = self.countdown.give_up(class);
+                    let rest = self.countdown.take_withheld(class);
                     let neighbour = if rest.is_null() { self.next_from(class) } else { rest.cast() };
                     if !rest.is_null() {
                         let blocks = u32::from(self.countdown.withheld_blocks[class].get());
@@ -241,7 +241,7 @@ impl Heap {
         }
     }
 
-    /// Where the next blocks of `class` likely come from; null if that is not known.
+    /// The unit from which the next blocks of `class` likely come; null if there is none.
     fn next_from(&self, class: usize) -> *const u8 {
         let bin = &self.bins[class];
         // SAFETY: null, or a slab on a bin's list or being carved: live descriptions in the side table.

@@ -1,16 +1,17 @@
-//! Which slabs of a heap give pages back, and when.
+//! Passes over the slabs of a heap, which return unused pages.
 //!
-//! A **pass** visits every awake slab of a heap. It marks those that it meets for the first time since they
-//! woke, and vacates ([`crate::vacated`]) those that it has marked: they have not been needed for the decay
-//! time. A pass is due every decay time for heaps that have changed since the last. The helper makes it, a
-//! few slabs at a time, while the heap is idle; else its thread, on its slow paths. It also puts the fullest
-//! slabs in front. An **eager** pass (`malloc_trim`, memory that is short) vacates every slab at once. Pages
-//! of the slab being carved that hold nothing yet go too: they may be left from an earlier life of the unit.
+//! A **pass** visits every awake slab of a heap, and puts the fullest slabs in front. At its first visit
+//! since a slab woke, it marks the slab. A marked slab was not needed for the decay time, and is vacated
+//! ([`crate::vacated`]). So are unused pages of the slab being carved, which may hold data of an earlier
+//! slab.
 //!
-//! Slabs whose units are the pager's give nothing back: what nobody touches is paged out.
-//!
-//! What cannot go (it is locked into memory) is tried again by the next pass. A pass after the arena's huge
-//! pages were withdrawn gives all back **again**, as the kernel may have filled the holes by then.
+//! - A pass is due every decay time for heaps that have changed since the last one. The helper makes it, a
+//!   few slabs at a time, while the heap is idle; else the heap's thread does, on its slow paths.
+//! - An **eager** pass (`malloc_trim`, memory shortage) vacates every slab at once.
+//! - Pages that cannot be returned, as they are locked, are tried again by the next pass.
+//! - The pass after a withdrawal of huge pages returns all pages **again**, as the kernel may have filled the
+//!   holes.
+//! - Slabs whose units are the pager's return nothing: their unused pages are paged out.
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};
@@ -23,7 +24,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages};
 use vellum_sys::Addr;
 
-/// Kinds of slabs, by how full they are.
+/// Degrees of filling by which slabs are sorted.
 const FILLINGS: usize = 4;
 /// Slabs of a class that are put in order: the next to be taken.
 const SORTED_MAX: usize = 256;
@@ -108,8 +109,8 @@ impl Heap {
         pass.end();
     }
 
-    /// Gives back the pages of a slab on which nothing is in use, and answers whether there were any;
-    /// `is_asked` says why.
+    /// Returns the pages of a slab on which nothing is in use; true if there were any. `is_asked` if the
+    /// program or a shortage requests it.
     pub(crate) fn vacate(&self, slab: &Slab, is_asked: bool) -> bool {
         // To look which of its blocks are free would bring pages that nobody asks for.
         if units::are_paged(self.unit_of(slab)) {
@@ -117,18 +118,18 @@ impl Heap {
         }
         let pages = slab.vacate(self.unit_of(slab));
         if !self.flush_pages(slab, pages, is_asked) {
-            slab.rest.hold();
+            slab.rest.set_locked();
         }
         pages != 0
     }
 
-    /// Tries once more what could not be given back before, and, where `what` says so, what the kernel may
-    /// have filled since.
+    /// Returns once more the pages that could not be returned before, and, if `what` has [`bit::AGAIN`],
+    /// pages that the kernel may have filled.
     fn give_back_again(&self, slab: &Slab, what: u8) {
         let pages = slab.vacated();
-        if slab.rest.take_held() {
+        if slab.rest.take_locked() {
             if !self.flush_pages(slab, pages, what & bit::EAGER != 0) {
-                slab.rest.hold();
+                slab.rest.set_locked();
             }
         } else if pages != 0 && what & bit::AGAIN != 0 {
             // SAFETY: as in `flush_pages`.
@@ -136,7 +137,7 @@ impl Heap {
         }
     }
 
-    /// Whether all of `pages` went back.
+    /// Returns pages; true if all of them were.
     fn flush_pages(&self, slab: &Slab, pages: u16, is_asked: bool) -> bool {
         if pages == 0 {
             return true;
@@ -152,7 +153,7 @@ impl Heap {
     /// gate.
     pub(crate) fn take_sparse(&self, bin: &Bin, slab: &Slab) -> *mut Block {
         let unit = self.unit_of(slab);
-        slab.looked.set(0);
+        slab.walked.set(0);
         let taken = slab.remote.take();
         let (mut chain, mut blocks) = slab.gather();
         let mut next = taken.head.map_or(null_mut(), |granule| block_at(unit, granule));
@@ -191,7 +192,7 @@ fn sort(bin: &Bin) {
         rest = slab.next.get();
         let filling = slab.live() as usize * FILLINGS / (usize::from(slab.shape().capacity) + 1);
         let sparseness = FILLINGS - 1 - filling.min(FILLINGS - 1);
-        // SAFETY: as above.
+        // SAFETY: null, or a slab of the list: a live description.
         match unsafe { last[sparseness].as_ref() } {
             Some(before) => before.next.set(slab),
             None => first[sparseness] = slab,
@@ -202,10 +203,10 @@ fn sort(bin: &Bin) {
     }
     // From the sparsest to the fullest, each in front of those before.
     for (first, last) in first.into_iter().zip(last).rev() {
-        // SAFETY: as above.
+        // SAFETY: null, or slabs of the list: live descriptions.
         let (Some(head), Some(end)) = (unsafe { first.as_ref() }, unsafe { last.as_ref() }) else { continue };
         end.next.set(rest);
-        // SAFETY: as above.
+        // SAFETY: null, or the next slab of the list: a live description.
         if let Some(behind) = unsafe { rest.as_ref() } {
             behind.previous.set(end);
         }

@@ -8,27 +8,22 @@
 //!              └────────┴────────────────────────┴ ─ ─
 //! ```
 //!
-//! `KEY` is random, one a process, but for its highest byte. Taking a block off a list compares the two
-//! words, so that a link that was overwritten, in whole or in part, ends the process before the address it
-//! names is handed out: an attacker who can write to free memory must guess 56 bits. The address keeps a
-//! sealed pair from being valid in another block. A sum, as one instruction adds two registers into a third.
+//! `KEY` is random, one a process, but for its highest byte.
 //!
-//! The seal is broken (zeroed) when a block is handed out. So a block that is being freed and has a valid
-//! seal is free already, whatever happened in between. The highest byte of the key is [`MARK`], and the rest
-//! is small enough that it is that of every seal too: `free` looks at that byte alone, and at the whole seal
-//! only where it is the mark, off the fast path. Blocks that were never on a list may hold a seal from an
-//! earlier life of their unit: only whole slabs of a batch are handed out so, and their slabs are marked
-//! ([`crate::slab::Slab::unclean`]).
+//! - **A forged link ends the process.** Taking a block off a list compares the two words, so that no
+//!   overwritten address is handed out: an attacker who can write to free memory must guess 56 bits. With the
+//!   block's address in the sum, a sealed pair is not valid in another block.
+//! - **A second free ends the process.** The seal is zeroed when a block is handed out: a block that is freed
+//!   with a valid seal is free already. The highest byte of the key, and so of every seal, is [`MARK`]: the
+//!   fast path of `free` tests that byte alone. Blocks of a batch were on no list, and may hold an old seal:
+//!   their slabs are marked ([`crate::slab::Slab::unclean`]).
+//! - **A forked child** may find another thread's fast path half done. The seal is therefore written before
+//!   the block is on a list, and zeroed after it has left.
+//! - An attacker who can *read* a free block and has its address can compute the key.
 //!
-//! Why a second word and not a link that is itself encoded: the comparison is off the way from one
-//! allocation's link to the next one's, so it costs instructions and no latency; encoding, decoding and
-//! looking for redundancy in the result would be more instructions; and where a few low bytes are
-//! overwritten, an encoded link decodes to some address of the same slab, while the seal fails.
-//!
-//! What it does not stop: an attacker who can also *read* a free block and knows its address knows the key.
-//!
-//! The order of stores matters to a forked child, which may find another thread's fast path half done: a
-//! block's seal is written before the block is on a list, and broken after it has left.
+//! Why not an encoded link? The comparison is not on the path from one link to the next, so that it costs no
+//! latency. Encoding and decoding take more instructions. Where a few low bytes are overwritten, an encoded
+//! link still decodes to some address of the slab, while the seal fails.
 
 use crate::arch;
 use core::arch::global_asm;
@@ -58,7 +53,7 @@ const MARK: u8 = 0xf5;
 const MARK_SHIFT: u32 = usize::BITS - u8::BITS;
 const MARK_UNIT: usize = 1 << MARK_SHIFT;
 const MARK_SHIFTED: usize = (MARK as usize) << MARK_SHIFT;
-/// What the sum of two addresses stays below.
+/// The sum of two addresses is below this.
 const ADDRESSES: usize = 1 << 48;
 
 #[repr(C)]
@@ -82,8 +77,8 @@ pub(crate) fn draw_key() {
     }
 }
 
-/// The key made of a random word: the mark on top, and the rest such that two addresses can be added and
-/// leave the mark alone.
+/// The key from a random word: the mark on top, and below it a number that can take the sum of two addresses
+/// without a carry into the mark.
 fn key_of(random: usize) -> usize {
     MARK_SHIFTED | (random % (MARK_UNIT - ADDRESSES))
 }
@@ -93,7 +88,7 @@ pub(crate) fn keyed(word: usize) -> usize {
     arch::xor_key(word)
 }
 
-/// A random word from the kernel, or what it gave the process at its start.
+/// A random word from the kernel, or from the bytes that the kernel gave the process at its start.
 pub fn random() -> usize {
     let mut word = 0usize;
     let place = [&raw mut word as usize, size_of::<usize>(), libc::GRND_NONBLOCK as usize, 0, 0, 0];
@@ -102,23 +97,22 @@ pub fn random() -> usize {
     if got == Ok(size_of::<usize>()) {
         return word;
     }
-    // SAFETY: plain call.
+    // SAFETY: `getauxval` has no preconditions.
     let start = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const usize;
     // SAFETY: sixteen random bytes that the kernel put on the first stack, of any alignment.
     let seed = if start.is_null() { 0 } else { unsafe { start.read_unaligned() } };
-    // Another program may use the same bytes for its own secrets, and where there are none an address must
-    // do.
+    // The program may use the same bytes for its own secrets; without any, an address is the seed.
     (seed ^ (&raw const word as usize)).wrapping_mul(SPREAD).rotate_left(29).wrapping_mul(SPREAD)
 }
 
 impl Block {
-    /// What the seal must be if the block leads to `next`.
+    /// The seal of a block that leads to `next`.
     #[inline(always)]
     fn seal_of(&self, next: *mut Block) -> usize {
         arch::add_key((next as usize).wrapping_add(core::ptr::from_ref(self) as usize))
     }
 
-    /// Makes the block a free one that leads to `next`.
+    /// Makes the block a free block that leads to `next`.
     #[inline(always)]
     pub(crate) fn link(&self, next: *mut Block) {
         self.next.set(next);
@@ -126,20 +120,19 @@ impl Block {
         compiler_fence(Release);
     }
 
-    /// Whether the seal has the mark that all seals have. A block that has it need not be free: see
-    /// [`Block::is_sealed`].
+    /// True if the seal has the mark of all seals. The block need not be free: see [`Block::is_sealed`].
     #[inline(always)]
     pub(crate) fn may_be_sealed(&self) -> bool {
         (self.seal.get() >> MARK_SHIFT) as u8 == MARK
     }
 
-    /// Whether the block has a valid seal: it is free, or was and has not been on a list since.
+    /// True if the block has a valid seal: it is free, or was, and has not been on a list since.
     #[inline]
     pub(crate) fn is_sealed(&self) -> bool {
         self.sealed_next().is_some()
     }
 
-    /// Where the block leads to, if its seal is valid.
+    /// The next block of the list, if the seal is valid.
     #[inline(always)]
     pub(crate) fn sealed_next(&self) -> Option<*mut Block> {
         let next = self.next.get();

@@ -1,4 +1,4 @@
-//! Who serves a request: decided here, once, for every function that allocates.
+//! The way of a request: decided here, once, for every function that allocates.
 //!
 //! ```text
 //! malloc ─▶ list empty, or large ─▶ serve ─▶ Slab, Magazine, Extent, Paged    the usual mode
@@ -20,7 +20,7 @@ pub(crate) struct Request {
     pub(crate) bytes: usize,
     /// A power of two.
     pub(crate) align: usize,
-    /// Whether the block must hold zeros.
+    /// True if the block must hold zeros.
     pub(crate) zero: bool,
 }
 
@@ -41,7 +41,7 @@ impl Request {
     }
 }
 
-/// Who serves a request.
+/// The way of a request: the part that serves it.
 pub(crate) enum Way {
     /// The thread's heap, with a block of the class.
     Slab(&'static Heap, usize),
@@ -88,7 +88,7 @@ fn usual(request: &Request) -> Way {
     }
     if request.bytes > REQUEST_MAX || request.align > ALIGN_MAX {
         Way::Refused
-    } else if paged::wants(request.bytes) {
+    } else if paged::serves(request.bytes) {
         Way::Paged
     } else {
         Way::Extent
@@ -107,7 +107,7 @@ pub(crate) fn allocate(request: Request) -> *mut u8 {
     }
 }
 
-/// The same, out of line.
+/// Allocates as [`allocate`] does, out of line.
 #[cold]
 #[inline(never)]
 pub(crate) fn allocate_in_any_mode(request: Request) -> *mut u8 {

@@ -1,8 +1,8 @@
 //! A slab: 64 KiB of blocks of one class, and the 128 bytes that describe it.
 //!
-//! The description lives in the page layer's side table, found from any block address by arithmetic; the unit
-//! itself holds nothing but blocks. So a slab of 4096-byte blocks has sixteen of them, page-aligned, and
-//! giving a unit back touches none of its pages.
+//! The description lies in the page layer's side table, at a place computed from any block's address; the
+//! unit holds nothing but blocks. A slab of 4096-byte blocks therefore has sixteen, page-aligned, and
+//! returning a unit touches none of its pages.
 //!
 //! ```text
 //! unit     ┌─────┬─────┬─────┬─ ─ ─┬─────┬ ─ ─ ─ ─ ─ ─ ─ ┐
@@ -10,18 +10,19 @@
 //!          └─────┴─────┴─────┴─ ─ ─┴─────┴ ─ ─ ─ ─ ─ ─ ─ ┘
 //! ```
 //!
-//! A slab is **awake** when it waits on its class's list with free blocks, **asleep** when all its free
-//! blocks have been handed to the heap (and few have come back). One counter serves both: `needed` counts
-//! down with every free by the owner, and zero means *completely free* for an awake slab and *worth waking*
-//! for one asleep. So the fast path of `free` tests one thing.
+//! A slab is **awake** while it is on its class's list with free blocks, and **asleep** once its free blocks
+//! are the heap's and few have come back. The counter `needed` falls with every free by the owner. Zero means
+//! *completely free* for an awake slab and *wake it* for a slab asleep: the fast path of `free` tests one
+//! counter.
 //!
-//! Who touches what: the first cache line belongs to the owning heap's thread, apart from `owner`, `bytes`,
-//! `inverse`, `unclean` and `remote_wake`, which everybody reads and which only change while no block is out,
-//! and `limit`, `whole_limit` and `vacated`, which everybody reads and the owner changes, or who holds its
-//! gate; the second is shared, apart from `kept` and `looked`.
+//! | fields | read by | written by |
+//! | --- | --- | --- |
+//! | `owner`, `bytes`, `inverse`, `unclean`, `remote_wake` | every thread | the owner, while no block is out |
+//! | `limit`, `whole_limit`, `vacated` | every thread | the owner, or the holder of its gate |
+//! | the rest of the first cache line; `kept`, `walked` | the owner | the owner |
+//! | the rest of the second cache line | every thread | every thread |
 
 use crate::class::{SHAPES, Shape};
-use crate::countdown::Listed;
 use crate::remote::{RemoteList, Wakeable};
 pub(crate) use crate::seal::Block;
 use core::cell::Cell;
@@ -54,11 +55,11 @@ pub(crate) struct Slab {
     pub slept: Cell<u16>,
     /// `Shape::remote_wake`, here so that a freeing thread needs no table.
     pub remote_wake: Cell<u8>,
-    /// What passes know of it: see [`crate::scavenge`].
+    /// The state that passes left: see [`crate::scavenge`].
     pub(crate) rest: Rest,
     /// The size class.
     pub class: Cell<u8>,
-    /// Whether the slab is on its class's list.
+    /// True if the slab is on its class's list.
     pub awake: Cell<bool>,
     /// Neighbours on the class's list.
     pub next: Cell<*const Slab>,
@@ -66,11 +67,11 @@ pub(crate) struct Slab {
     pub previous: Cell<*const Slab>,
     /// `Shape::inverse`.
     pub inverse: Cell<u32>,
-    /// `Shape::limit` of `carved`; 0 while pages are vacated, so that each free is looked at more closely.
+    /// `Shape::limit` of `carved`; 0 while pages are vacated, so that each free is checked again.
     pub limit: AtomicU32,
-    /// Whether blocks were handed out that were on no list before: they may hold seals of an earlier life.
+    /// True if blocks were handed out that were on no list before: they may hold old seals.
     pub unclean: Cell<bool>,
-    /// Whether the blocks have tails: see `harden`.
+    /// True if the blocks have tails: see `harden`.
     pub hardened: Cell<bool>,
     /// The pages that have gone back to the kernel, a bit each: see `vacated`.
     pub vacated: AtomicU16,
@@ -79,16 +80,16 @@ pub(crate) struct Slab {
     /// Blocks freed by other threads.
     pub remote: RemoteList,
     /// The next slab on the owner's stack of woken slabs.
-    pub told_next: AtomicPtr<Slab>,
+    pub next_woken: AtomicPtr<Slab>,
     /// Free blocks besides those of `free`, while pages are vacated. The owner's, as the first line.
     pub kept: Cell<*mut Block>,
     /// The number of free blocks when their lists were last walked to find pages that can go; 0 once blocks
     /// have been taken. The owner's, too.
-    pub(crate) looked: Cell<u32>,
+    pub(crate) walked: Cell<u32>,
     _shared_line_ends: [u32; 9],
 }
 
-/// What a pass knows of a slab from the last one; in one byte, as the slab's line is full.
+/// The state of a slab between two passes; one byte, as the slab's line is full.
 #[derive(Debug)]
 pub(crate) struct Rest(Cell<u8>);
 
@@ -97,17 +98,17 @@ impl Rest {
     const MET: u8 = 1;
     /// The pages behind the blocks that were laid out have been given back since the last of these was.
     const BARE: u8 = 2;
-    /// Some vacated pages have their frames still, as they are locked into memory.
-    const HELD: u8 = 4;
+    /// Some vacated pages have frames still, as they are locked into memory.
+    const LOCKED: u8 = 4;
 
-    /// Nothing is known of it: it is new.
+    /// The slab is new.
     pub(crate) fn begin(&self) {
         self.0.set(0);
     }
 
     /// More blocks were laid out.
     pub(crate) fn carve(&self) {
-        self.0.set(self.0.get() & Self::HELD);
+        self.0.set(self.0.get() & Self::LOCKED);
     }
 
     /// It wakes.
@@ -115,7 +116,7 @@ impl Rest {
         self.0.set(self.0.get() & !Self::MET);
     }
 
-    /// A pass meets it. Whether one had before.
+    /// A pass visits the slab. True if a pass had visited it before.
     pub(crate) fn meet(&self) -> bool {
         let before = self.0.get();
         self.0.set(before | Self::MET);
@@ -130,19 +131,19 @@ impl Rest {
         self.0.set(self.0.get() | Self::BARE);
     }
 
-    pub(crate) fn is_held(&self) -> bool {
-        self.0.get() & Self::HELD != 0
+    pub(crate) fn is_locked(&self) -> bool {
+        self.0.get() & Self::LOCKED != 0
     }
 
-    pub(crate) fn hold(&self) {
-        self.0.set(self.0.get() | Self::HELD);
+    pub(crate) fn set_locked(&self) {
+        self.0.set(self.0.get() | Self::LOCKED);
     }
 
-    /// Whether it was held, which it is no more.
-    pub(crate) fn take_held(&self) -> bool {
+    /// True if the mark was set, which this clears.
+    pub(crate) fn take_locked(&self) -> bool {
         let before = self.0.get();
-        self.0.set(before & !Self::HELD);
-        before & Self::HELD != 0
+        self.0.set(before & !Self::LOCKED);
+        before & Self::LOCKED != 0
     }
 }
 
@@ -150,19 +151,9 @@ const _: () = assert!(size_of::<Slab>() == UNIT_SIDE);
 const _: () = assert!(offset_of!(Slab, remote) == 64);
 const _: () = assert!(size_of::<[AtomicU32; UNIT / PAGE]>() == 64);
 
-impl Listed for Block {
-    fn following(&self) -> *mut Block {
-        self.next()
-    }
-
-    fn end(&self) {
-        self.link(null_mut());
-    }
-}
-
 impl Wakeable for Slab {
     fn successor(&self) -> &AtomicPtr<Slab> {
-        &self.told_next
+        &self.next_woken
     }
 }
 
@@ -195,14 +186,14 @@ impl Slab {
         self.owner.store(owner.cast_mut(), Release);
     }
 
-    /// Whether the unit is a slab.
+    /// True if the unit is a slab.
     #[inline(always)]
     pub(crate) fn is_slab(&self) -> bool {
         !self.owner.load(Relaxed).is_null()
     }
 
-    /// For a unit that is no slab: a word for each of its pages, zero at first, which the slab's second line
-    /// gives up its place for.
+    /// For a unit that is no slab: a word for each of its pages, zero at first, in place of a slab's second
+    /// line.
     #[inline]
     pub(crate) fn lengths(&self) -> &[AtomicU32; UNIT / PAGE] {
         // SAFETY: the second line is 64 bytes of atomics and padding that nobody uses while the unit is no
@@ -213,10 +204,10 @@ impl Slab {
     /// Makes the slab an idle unit again. No block of it is in use, on a remote list or in a heap's list.
     pub(crate) fn end(&self) {
         self.owner.store(null_mut(), Release);
-        self.told_next.store(null_mut(), Relaxed);
+        self.next_woken.store(null_mut(), Relaxed);
         self.free.set(null_mut());
         self.kept.set(null_mut());
-        self.looked.set(0);
+        self.walked.set(0);
         self.needed.store(0, Relaxed);
         self.vacated.store(0, Relaxed);
         self.set_carved(0);
@@ -231,16 +222,14 @@ impl Slab {
         self.limit.store(if self.vacated.load(Relaxed) == 0 { limit } else { 0 }, Relaxed);
     }
 
-    /// Whether a block that has been laid out starts at `address`, which lies in the slab's unit.
+    /// True if a block that has been laid out starts at `address`, which lies in the slab's unit.
     #[inline]
     pub(crate) fn is_start(&self, address: *const u8) -> bool {
         self.product(address) < self.whole_limit.load(Relaxed)
     }
 
-    /// As [`Slab::is_start`], in an instruction less, and never where pages are vacated.
-    ///
-    /// # Safety
-    /// The slab belongs to the calling thread's heap.
+    /// The same as [`Slab::is_start`], in an instruction less, and false where pages are vacated.
+    /// Safety: the slab belongs to the calling thread's heap.
     #[inline(always)]
     pub(crate) unsafe fn is_own_start(&self, address: *const u8) -> bool {
         // SAFETY: an aligned word, read at one go. Only the owner's thread writes it, or who holds its gate:
@@ -267,9 +256,9 @@ impl Slab {
         }
     }
 
-    /// Whether others have freed all that is live, so that the owner's thread has no block left here to free
-    /// or to allocate, and is done with those it has freed. With none of others', what is live is that
-    /// thread's own affair: it may be on its way to settle.
+    /// True if other threads have freed all live blocks: the owner's thread has no block left here to free or
+    /// to allocate. Without blocks of others this is false, as the owner's thread may be about to place the
+    /// slab.
     pub(crate) fn is_finished(&self) -> bool {
         let remote = self.remote.blocks();
         remote > 0 && remote == self.live()
@@ -280,7 +269,7 @@ impl Slab {
     pub(crate) fn sleep(&self) {
         let needed = self.shape().wake.min(self.carved.get());
         self.slept.set(needed);
-        self.looked.set(0);
+        self.walked.set(0);
         self.awake.set(false);
         self.needed.store(u32::from(needed), Relaxed);
     }

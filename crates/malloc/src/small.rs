@@ -1,5 +1,4 @@
-//! Small blocks: how one is freed to its slab, by the owner's thread or by another, and what is checked
-//! first.
+//! Frees of small blocks, by the owner's thread or by another, and the checks before them.
 
 use crate::arch;
 use crate::heap::Heap;
@@ -13,26 +12,24 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{Pages, UNIT};
 
-/// Free blocks that are compared with one that may be free.
+/// Free blocks compared with a block that may be free.
 const COMPARED_MAX: usize = 64;
 
 /// Frees a block to a slab of the calling thread.
-///
-/// # Safety
-/// `address` is a block in use of `slab`, which belongs to the calling thread's heap.
+/// Safety: `address` is a block in use of `slab`, which belongs to the calling thread's heap.
 #[inline(always)]
 pub(crate) unsafe fn push_local(slab: &'static Slab, address: *mut u8) {
     // SAFETY: the slab is this thread's; a block has at least two words.
     if unsafe { !slab.is_own_start(address) || (*address.cast::<Block>()).may_be_sealed() } {
-        // SAFETY: the same condition; `push_suspect` checks a suspect block again.
+        // SAFETY: the slab is this thread's, by this function's condition; `push_suspect` checks that a block
+        // starts there.
         return unsafe { push_suspect(address, slab) };
     }
     // SAFETY: a block of the slab starts there, by the test above, and the caller gives it up.
     unsafe { push_checked(slab, address) };
 }
 
-/// # Safety
-/// As for [`push_local`], and a block does start there.
+/// Safety: the conditions of [`push_local`], and a block does start there.
 #[inline(always)]
 unsafe fn push_checked(slab: &'static Slab, address: *mut u8) {
     let block = address.cast::<Block>();
@@ -44,8 +41,7 @@ unsafe fn push_checked(slab: &'static Slab, address: *mut u8) {
     unsafe { arch::count_down::<Slab, { offset_of!(Slab, needed) }>(slab, || place(slab)) };
 }
 
-/// # Safety
-/// As for [`push_local`].
+/// Safety: the conditions of [`push_local`].
 #[cold]
 #[inline(never)]
 unsafe fn push_suspect(address: *mut u8, slab: &'static Slab) {
@@ -72,9 +68,7 @@ fn place(slab: &'static Slab) {
 }
 
 /// Frees a block of a slab, which may be any thread's.
-///
-/// # Safety
-/// `address` is a block in use of `slab`, and the caller gives it up.
+/// Safety: `address` is a block in use of `slab`, and the caller gives it up.
 pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
     // SAFETY: by this function's condition; a slab of the calling thread's heap is tested for.
     unsafe {
@@ -87,9 +81,7 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
 }
 
 /// Frees a block of a slab that is not the calling thread's, or ends the process if it was freed just before.
-///
-/// # Safety
-/// As for [`free`].
+/// Safety: the conditions of [`free`].
 pub(crate) unsafe fn free_remote(slab: &'static Slab, address: *mut u8) {
     // SAFETY: a chain of one block, which the caller gives up.
     if !unsafe { push_remote(slab, address, address, 1) } {
@@ -99,9 +91,7 @@ pub(crate) unsafe fn free_remote(slab: &'static Slab, address: *mut u8) {
 
 /// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list, and puts the slab on
 /// its owner's stack if that is due. Returns false if the chain's first block was freed just before.
-///
-/// # Safety
-/// The blocks belong to `slab`, are in use, and lead from one to the next.
+/// Safety: the blocks belong to `slab`, are in use, and lead from one to the next.
 #[inline]
 pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blocks: u32) -> bool {
     let unit = (first as usize) & !(UNIT - 1);
@@ -114,7 +104,7 @@ pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blo
         // SAFETY: the caller gives `last` up, and it is on no list yet.
         unsafe { (*last.cast::<Block>()).link(next) };
     });
-    if pushed == Pushed::Tell {
+    if pushed == Pushed::Notify {
         // SAFETY: heaps are never unmapped. If the slab has changed hands meanwhile, the old owner passes it
         // on; it is not given back before it has been drained.
         unsafe { (*owner.cast::<Heap>()).woken.push(slab) };
@@ -124,9 +114,7 @@ pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blo
 }
 
 /// Ends the process if no block of `slab` starts at `address`, or it is free already.
-///
-/// # Safety
-/// `address` lies in the unit of `slab`, which is one.
+/// Safety: `address` lies in the unit of `slab`, which is one.
 pub(crate) unsafe fn check_live(function: &str, slab: &Slab, address: *mut u8) {
     if !slab.is_start(address) {
         misuse::refuse_small(function, address, Fault::NoStart);
@@ -143,8 +131,8 @@ pub(crate) unsafe fn check_live(function: &str, slab: &Slab, address: *mut u8) {
     }
 }
 
-/// Whether `block` is among the newest free blocks of `slab`, if that is the calling thread's: other threads'
-/// lists cannot be read.
+/// True if `slab` is the calling thread's and `block` among its newest free blocks. Other threads' lists
+/// cannot be read.
 #[cold]
 fn is_listed(slab: &Slab, block: *mut Block) -> bool {
     let Some(heap) = tls::current().filter(|heap| slab.is_of(heap)) else {

@@ -1,4 +1,4 @@
-//! Where blocks live: the page layer's span and its side table, kept where the fast paths find them.
+//! The span of all blocks and its side table, with the conversions between addresses and slabs.
 
 use crate::mode;
 use crate::slab::{Block, Slab};
@@ -69,14 +69,12 @@ impl Space {
 }
 
 /// The description of the unit `offset` bytes into the span.
-///
-/// # Safety
-/// `side` is the side table and `offset` lies within the span.
+/// Safety: `side` is the side table and `offset` lies within the span.
 #[inline(always)]
 pub(crate) unsafe fn slab_at(side: *mut u8, offset: usize) -> &'static Slab {
     let entry = (offset >> SIDE_SHIFT) & !(UNIT_SIDE - 1);
-    // SAFETY: the caller vouches for the entry; entries are UNIT_SIDE bytes, aligned, and a zeroed one is a
-    // Slab.
+    // SAFETY: the entry lies in the side table, as `offset` lies in the span; entries are UNIT_SIDE bytes,
+    // aligned, and a zeroed one is a Slab.
     unsafe { &*side.add(entry).cast::<Slab>() }
 }
 

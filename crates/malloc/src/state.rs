@@ -10,14 +10,13 @@
 use crate::backoff::Backoff;
 use crate::hooks::Hooks;
 use crate::passthrough::Next;
-use core::ptr::null_mut;
+use core::mem::{MaybeUninit, zeroed};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize};
-use vellum_pages::UNIT;
 use vellum_sys::Lock;
 use vellum_sys::lock::Guarded;
 use vellum_wire::door::{HeapDoor, PROFILED};
 
-/// See the head of this file.
+/// See the head of this file. All zero at first.
 pub(crate) struct Malloc {
     /// The sampler; null until it is installed.
     pub(crate) hooks: AtomicPtr<Hooks>,
@@ -26,18 +25,18 @@ pub(crate) struct Malloc {
     /// The next allocator, in passthrough.
     pub(crate) next: AtomicPtr<Next>,
     /// The next allocator as this crate found it.
-    pub(crate) found: Guarded<Option<Next>>,
+    pub(crate) found: Guarded<MaybeUninit<Next>>,
     pub(crate) space: Space,
     pub(crate) heaps: Heaps,
     pub(crate) helper: Helper,
     pub(crate) paging: Paging,
-    /// Whether the program's mappings are served (`mmap`).
+    /// True if the program's mappings are served (`mmap`).
     pub(crate) serves_mappings: AtomicBool,
-    /// Whether the kernel may have divided mappings that left Vellum's memory (`mmap`).
+    /// True if the kernel may have divided mappings that left Vellum's memory (`mmap`).
     pub(crate) divided: AtomicBool,
     /// The key whose destructor runs when a thread ends, plus one; 0 before it is made (`threads`).
     pub(crate) exit_key: AtomicU32,
-    /// Where the C library's heap begins (`foreign`).
+    /// The first address of the C library's heap, or 0 (`foreign`).
     pub(crate) break_start: AtomicUsize,
     /// Bytes returned to the kernel out of slabs (`pass`).
     pub(crate) returned: AtomicUsize,
@@ -65,8 +64,8 @@ pub(crate) struct Heaps {
 /// The unit that new heaps are cut from.
 pub(crate) struct Nursery {
     pub(crate) unit: *mut u8,
-    /// Bytes of it that are heaps.
-    pub(crate) used: usize,
+    /// Bytes of it that are not heaps yet.
+    pub(crate) left: usize,
 }
 
 // SAFETY: the unit is memory of the whole process, reached under the lock.
@@ -74,7 +73,7 @@ unsafe impl Send for Nursery {}
 
 /// The background work (`background`).
 pub(crate) struct Helper {
-    /// One round of the helper, or one fork, at a time.
+    /// Held by one round of the helper, or one fork.
     pub(crate) round: Lock,
     /// A `fn()` that runs after each round, under its lock; or null.
     pub(crate) after_round: AtomicPtr<()>,
@@ -87,9 +86,9 @@ pub(crate) struct Helper {
 pub(crate) struct Paging {
     /// Bytes of units and mappings that are not paged.
     pub(crate) unpaged: AtomicUsize,
-    /// Whether all further memory is paged.
+    /// See the constants of `units`.
     pub(crate) whole: AtomicU32,
-    /// Whether any units were ever the pager's.
+    /// True once a unit was the pager's.
     pub(crate) has_units: AtomicBool,
 }
 
@@ -103,32 +102,5 @@ pub static DOOR: HeapDoor = {
     door
 };
 
-pub(crate) static MALLOC: Malloc = Malloc {
-    hooks: AtomicPtr::new(null_mut()),
-    epoch: AtomicU32::new(0),
-    next: AtomicPtr::new(null_mut()),
-    found: Guarded::new(None),
-    space: Space { base: AtomicUsize::new(0), bytes: AtomicUsize::new(0), side: AtomicPtr::new(null_mut()) },
-    heaps: Heaps {
-        newest: AtomicPtr::new(null_mut()),
-        orphans: AtomicUsize::new(0),
-        nursery: Guarded::new(Nursery { unit: null_mut(), used: UNIT }),
-    },
-    helper: Helper {
-        round: Lock::new(),
-        after_round: AtomicPtr::new(null_mut()),
-        ticks: AtomicU32::new(0),
-        resting: AtomicU32::new(0),
-    },
-    paging: Paging {
-        unpaged: AtomicUsize::new(0),
-        whole: AtomicU32::new(0),
-        has_units: AtomicBool::new(false),
-    },
-    serves_mappings: AtomicBool::new(false),
-    divided: AtomicBool::new(false),
-    exit_key: AtomicU32::new(0),
-    break_start: AtomicUsize::new(usize::MAX),
-    returned: AtomicUsize::new(0),
-    publishing: Guarded::new(Backoff::new()),
-};
+// SAFETY: all fields are atomic words, locks that are free when zero, or guarded plain words.
+pub(crate) static MALLOC: Malloc = unsafe { zeroed() };

@@ -1,7 +1,8 @@
-//! Which heap the calling thread has.
+//! Threads get heaps and give them up.
 //!
-//! A thread gets one with its first request and gives it up when it ends: [`registry`] keeps it for the next.
-//! In the hardened mode the fast paths find the empty heap for ever, and the thread's own is behind it.
+//! A thread gets a heap with its first request and gives it up when it ends; the next thread can adopt it
+//! ([`registry`]). In the hardened mode the fast paths always find the empty heap, and the thread's own heap
+//! is in a second variable ([`tls::inner_heap`]).
 
 use crate::heap::Heap;
 use crate::passthrough::Next;
@@ -81,7 +82,7 @@ fn make_key() {
         return;
     }
     let mut key = 0;
-    // SAFETY: plain call with a destructor that ignores its argument's target.
+    // SAFETY: `key` lives during the call; the destructor ignores its argument's target.
     if unsafe { libc::pthread_key_create(&raw mut key, Some(on_exit)) } == 0
         && MALLOC.exit_key.compare_exchange(0, key + 1, Ordering::Relaxed, Ordering::Relaxed).is_err()
     {

@@ -1,11 +1,9 @@
 //! The thread's pointer to its heap.
 //!
-//! `thread_local!` in a shared library costs a call of `__tls_get_addr`, as much as the rest of `malloc`. So
-//! the variable is an initial-exec symbol written in assembly: two loads, no call, no test. It starts out
-//! pointing to [`empty`], a heap of zeros whose lists are all empty and whose span has no bytes: every
-//! request of a thread without a heap falls through the ordinary tests to the slow path.
-//!
-//! How the variable is reached is the machine's: see [`crate::arch`].
+//! `thread_local!` in a shared library costs a call of `__tls_get_addr`, as much as the rest of `malloc`. The
+//! variable is therefore an initial-exec symbol written in assembly ([`crate::arch`]): two loads, no call, no
+//! test. At first it leads to [`empty`], a heap of zeros whose lists are empty and whose span has no bytes:
+//! each request of a thread without a heap takes the slow path by the ordinary tests.
 
 use crate::arch;
 use crate::heap::Heap;

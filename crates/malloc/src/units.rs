@@ -1,12 +1,11 @@
-//! Where the units that small blocks are cut from come from: the page layer, or the pager once a process has
-//! grown beyond what need not be paged.
+//! The source of units for small blocks: the page layer, or the pager once a process has grown.
 //!
 //! All memory of a process is paged (*whole* paging) once it has more than [`UNPAGED_MAX`] bytes of units and
-//! mappings. These first bytes are the page layer's: most processes need no more and start no pager; and what
-//! a process makes at its start it needs always, and in places where no page may be missing (the C library's
-//! own lists, in a forked child that has no paged memory yet).
+//! mappings. The bytes before that are the page layer's, for two reasons. Most processes need no more, and
+//! start no pager. And data that a process makes at its start is needed where no page may be missing: the C
+//! library's lists, in a forked child that has no paged memory yet.
 //!
-//! Which of the two a unit is, its address tells; who gives units back need not know.
+//! A unit's address determines its source.
 
 use crate::state::MALLOC;
 use core::sync::atomic::Ordering::Relaxed;
@@ -18,7 +17,7 @@ const UNPAGED_MAX: usize = 2 << 20;
 
 // Values of `Paging::whole`.
 const NO: u32 = 0;
-/// If the pager can be started, which nobody has tried.
+/// Yes, if the pager can be started, which was not tried yet.
 const ASKED: u32 = 1;
 const YES: u32 = 2;
 
@@ -34,19 +33,19 @@ fn place() -> Option<Place> {
     Some(Place { start, pages: (SPAN / PAGE) as u32, near_pages: (ANNEX_UNITS / PAGE) as u32 })
 }
 
-/// Whether `bytes` bytes of units or mappings more are to be paged.
+/// True if `bytes` bytes of units or mappings more are to be paged.
 #[inline]
-pub(crate) fn wants(bytes: usize) -> bool {
+pub(crate) fn are_paged_next(bytes: usize) -> bool {
     match MALLOC.paging.whole.load(Relaxed) {
         NO => false,
         YES => MALLOC.paging.unpaged.load(Relaxed) + bytes > UNPAGED_MAX && process::is_paging(),
-        _ => MALLOC.paging.unpaged.load(Relaxed) + bytes > UNPAGED_MAX && settle(),
+        _ => MALLOC.paging.unpaged.load(Relaxed) + bytes > UNPAGED_MAX && can_page_all(),
     }
 }
 
 /// Finds out whether all memory can be paged: whether there is a pager, and its span has room for units.
 #[cold]
-fn settle() -> bool {
+fn can_page_all() -> bool {
     let can = process::ready().is_some_and(|pager| pager.has_units());
     MALLOC.paging.whole.store(if can { YES } else { NO }, Relaxed);
     can
@@ -64,12 +63,12 @@ pub(crate) fn note_unpaged_gone(bytes: usize) {
     let _ = MALLOC.paging.unpaged.fetch_update(Relaxed, Relaxed, |before| Some(before.saturating_sub(bytes)));
 }
 
-/// Whether there are paged small blocks.
+/// True if there are paged small blocks.
 pub(crate) fn were_paged() -> bool {
     MALLOC.paging.has_units.load(Relaxed)
 }
 
-/// Whether a unit is the pager's, or the one around an address.
+/// True if a unit is the pager's, or the one around an address.
 #[inline]
 pub(crate) fn are_paged(unit: *const u8) -> bool {
     process::pager().owns(unit)
@@ -77,7 +76,7 @@ pub(crate) fn are_paged(unit: *const u8) -> bool {
 
 /// Fetches units until `out` is full, or there are no more; how many.
 pub(crate) fn fetch(out: &mut [*mut u8]) -> usize {
-    if wants(out.len() * UNIT) {
+    if are_paged_next(out.len() * UNIT) {
         let mut filled = 0;
         for place in out.iter_mut() {
             let Ok(unit) = process::pager().create_unit(UNIT) else { break };
@@ -96,15 +95,13 @@ pub(crate) fn fetch(out: &mut [*mut u8]) -> usize {
 }
 
 /// Gives units back.
-///
-/// # Safety
-/// Each was handed out by [`fetch`], and is used by nobody.
+/// Safety: each was handed out by [`fetch`], and is used by nobody.
 pub(crate) unsafe fn give_back(units: &[*mut u8]) {
     let mut rest = units;
     while let Some((&first, behind)) = rest.split_first() {
         if are_paged(first) {
             if let Some(unit) = core::ptr::NonNull::new(first) {
-                // SAFETY: by this function's condition.
+                // SAFETY: `fetch` got the unit from the pager, and the caller gives it up.
                 let _ = unsafe { process::pager().destroy(unit) };
             }
             rest = behind;
@@ -112,7 +109,7 @@ pub(crate) unsafe fn give_back(units: &[*mut u8]) {
         }
         let run = rest.iter().take_while(|unit| !are_paged(**unit)).count();
         note_unpaged_gone(run * UNIT);
-        // SAFETY: by this function's condition.
+        // SAFETY: `fetch` got these units from the page layer, and the caller gives them up.
         unsafe { Pages::global().free_units(&rest[..run]) };
         rest = &rest[run..];
     }

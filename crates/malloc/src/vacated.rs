@@ -1,8 +1,8 @@
 //! Pages of a slab that go back to the kernel while other pages of it hold blocks in use.
 //!
-//! A page can go when every block that touches it is free. What a free block holds (its link and its seal)
-//! goes with it, so all blocks that touch a vacated page are off every list: the bit of the page says that
-//! they are free.
+//! A page can be returned when every block that touches it is free. The links and seals of these blocks go
+//! with it: all blocks that touch a vacated page are off every list, and the page's bit means that they are
+//! free.
 //!
 //! ```text
 //! pages     ┌──────────┬──────────┬──────────┬──────────┐
@@ -12,15 +12,14 @@
 //!            listed     off the lists        listed
 //! ```
 //!
-//! The owner's thread may be on its fast path meanwhile, where it pushes blocks in front of `free`, and
-//! nothing else: a slab's lists are taken inside the gate only. So who holds the gate may change what is
-//! *behind* the head. It never writes `free`: if the head itself has gone, the blocks that remain are those
-//! of `kept`, and `free` leads, behind whatever was freed since, to a block on a vacated page, which ends it.
-//! Of the remote list the head stays, and the count too: blocks that have left the list are credited with the
-//! others.
+//! The owner's thread may be on a fast path at that time, which only pushes blocks in front of `free`, as
+//! lists are taken inside the gate. The holder of the gate may therefore change the list *behind* the head,
+//! and never writes `free`. If the head's page is vacated, the remaining blocks are those of `kept`, and
+//! `free` leads, behind blocks freed since, to a block on a vacated page, which ends the list. The remote
+//! list's head and count stay: blocks that have left the list are credited with the others.
 //!
-//! While a page is vacated, [`Slab::limit`] is 0: each free by the owner leaves the fast path to be looked at
-//! more closely ([`Slab::is_vacated`]), as a block freed twice shows no seal there.
+//! While a page is vacated, [`Slab::limit`] is 0: each free by the owner leaves the fast path for another
+//! check ([`Slab::is_vacated`]), as a block freed twice has no seal there.
 //!
 //! # Invariants
 //! * A block that touches a vacated page is free, and on no list.
@@ -80,7 +79,7 @@ impl Slab {
         pages_between(offset / PAGE, last / PAGE)
     }
 
-    /// Whether the block at `address` is free because it touches a vacated page.
+    /// True if the block at `address` is free because it touches a vacated page.
     pub(crate) fn is_vacated(&self, address: *const u8) -> bool {
         self.vacated() & self.pages_of(address) != 0
     }
@@ -108,8 +107,8 @@ impl Slab {
         self.blocks_on(self.vacated()).count() as u32
     }
 
-    /// Marks the blocks of a list that ends in null or on one of the pages of `ended`. False if it is no such
-    /// list: that is for who would hand out its blocks to report.
+    /// Marks the blocks of a list that ends in null or on one of the pages of `ended`. False if the list is
+    /// not valid, which is reported when its blocks are handed out.
     fn mark(&self, first: *mut Block, ended: u16, free: &mut Free) -> bool {
         let mut next = first;
         while !next.is_null() && self.pages_of(next.cast()) & ended == 0 {
@@ -126,9 +125,7 @@ impl Slab {
     }
 
     /// Links those blocks of a marked list that touch no page of `gone` in front of `chain`.
-    ///
-    /// # Safety
-    /// The list has been marked, and nobody else uses it.
+    /// Safety: the list has been marked, and nobody else uses it.
     unsafe fn sift(&self, first: *mut Block, ended: u16, gone: u16, chain: &mut *mut Block) {
         let mut next = first;
         while !next.is_null() && self.pages_of(next.cast()) & ended == 0 {
@@ -144,9 +141,9 @@ impl Slab {
         }
     }
 
-    /// Takes all blocks off the lists that touch pages on which nothing is in use. The answer is these pages,
-    /// whose frames the caller gives back. For the owner's thread inside its gate, or who holds the gate.
-    /// Blocks of the heap's own list count as in use.
+    /// Takes all blocks off the lists that touch pages on which nothing is in use, and returns these pages,
+    /// whose frames the caller returns. Inside the gate, or with the gate held. Blocks of the heap's own list
+    /// count as in use.
     pub(crate) fn vacate(&self, unit: *mut u8) -> u16 {
         let remote = self.remote.peek();
         let free_blocks = u32::from(self.carved.get()).saturating_sub(self.live()) + remote.blocks;
@@ -157,7 +154,7 @@ impl Slab {
             return 0;
         }
         // Blocks only come back to a slab between two of the calls that take some, which forget this.
-        if self.looked.replace(free_blocks) == free_blocks {
+        if self.walked.replace(free_blocks) == free_blocks {
             return 0;
         }
         let head = self.free.get();
@@ -237,9 +234,9 @@ impl Slab {
         (chain, blocks)
     }
 
-    /// Has a vacated page back, or the few that one block touches: a chain of the blocks that are whole by
-    /// that, and how many. For the owner, inside its gate, with nothing on the remote list: a block that is
-    /// handed out must not be one that is still to be credited.
+    /// Takes back a vacated page, or the few that one block touches. Returns a chain of the blocks that are
+    /// whole then, and their number. For the owner, inside its gate, with nothing on the remote list, as a
+    /// block that is handed out must be credited before.
     pub(crate) fn restore(&self, unit: *mut u8) -> (*mut Block, u32) {
         let old = self.vacated();
         let Some(index) = self.blocks_on(old).next() else {

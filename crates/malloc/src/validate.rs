@@ -10,7 +10,7 @@ use crate::tls;
 /// list.
 ///
 /// # Errors
-/// A sentence that says what is wrong.
+/// The broken invariant, as a sentence.
 pub fn validate() -> Result<(), &'static str> {
     let Some(heap) = tls::current() else {
         return Ok(());

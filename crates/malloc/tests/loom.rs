@@ -1,5 +1,5 @@
-//! Every interleaving of the two lock-free words, explored by loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p vellum-malloc --test loom --release`.
+//! Every interleaving of the two lock-free words, explored by loom: `RUSTFLAGS="--cfg loom" cargo test -p
+//! vellum-malloc --test loom --release`.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -16,14 +16,14 @@ use remote::{Pushed, RemoteList, Taken, Wakeable, Woken};
 struct Slab {
     list: RemoteList,
     next: [AtomicU32; 4],
-    told_next: AtomicPtr<Slab>,
+    next_woken: AtomicPtr<Slab>,
 }
 
 const NOTHING: u32 = u32::MAX;
 
 impl Wakeable for Slab {
     fn successor(&self) -> &AtomicPtr<Slab> {
-        &self.told_next
+        &self.next_woken
     }
 }
 
@@ -32,7 +32,7 @@ impl Slab {
         Slab {
             list: RemoteList::new(),
             next: [(); 4].map(|()| AtomicU32::new(NOTHING)),
-            told_next: AtomicPtr::new(core::ptr::null_mut()),
+            next_woken: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
 
@@ -89,7 +89,7 @@ fn a_slab_is_told_of_once_and_never_forgotten() {
             .map(|block| {
                 let (slab, woken) = (slab.clone(), woken.clone());
                 thread::spawn(move || {
-                    if slab.push(block, 1) == Pushed::Tell {
+                    if slab.push(block, 1) == Pushed::Notify {
                         woken.push(&slab);
                     }
                 })
@@ -101,7 +101,7 @@ fn a_slab_is_told_of_once_and_never_forgotten() {
             while !next.is_null() {
                 // SAFETY: only `slab` is ever pushed, and it lives until the model ends.
                 let told = unsafe { &*next };
-                next = told.told_next.load(Ordering::Relaxed);
+                next = told.next_woken.load(Ordering::Relaxed);
                 found.extend(slab.walk(told.list.drain()));
             }
             found
@@ -113,7 +113,7 @@ fn a_slab_is_told_of_once_and_never_forgotten() {
         found.extend(drain());
         found.sort_unstable();
         assert_eq!(found, [0, 1], "with a threshold of one, every block is on a told list");
-        assert!(!slab.list.is_told());
+        assert!(!slab.list.is_notified());
     });
 }
 
@@ -125,17 +125,17 @@ fn a_told_slab_may_not_be_given_back_while_its_pusher_looks() {
         let pusher = {
             let (slab, woken) = (slab.clone(), woken.clone());
             thread::spawn(move || {
-                if slab.push(0, 1) == Pushed::Tell {
+                if slab.push(0, 1) == Pushed::Notify {
                     woken.push(&slab);
                 }
             })
         };
         // The owner visits the slab on its own account: it may take the block, but the mark stays.
         let taken = slab.list.take();
-        let may_give_back = taken.blocks == 1 && !slab.list.is_told();
+        let may_give_back = taken.blocks == 1 && !slab.list.is_notified();
         assert!(!may_give_back);
         pusher.join().expect("the pusher ends");
-        assert!(slab.list.is_told() && !woken.is_empty());
+        assert!(slab.list.is_notified() && !woken.is_empty());
     });
 }
 

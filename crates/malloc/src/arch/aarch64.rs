@@ -1,5 +1,5 @@
-//! aarch64: thread-local data by `tpidr_el0`, operands in registers. Stores may be seen out of order, so the
-//! one that publishes others is a release.
+//! aarch64: thread-local data by `tpidr_el0`, operands in registers. Other processors may see stores out of
+//! order: the store that publishes others is a release.
 
 use core::arch::asm;
 use core::ptr::from_ref;
@@ -90,12 +90,10 @@ pub(crate) fn add_key(word: usize) -> usize {
 }
 
 /// Counts the word at `OFFSET` in `record` down by one. Who sees the count sees all that was stored before.
-///
-/// # Safety
-/// There is a word, which nobody else writes now.
+/// Safety: there is a word, which nobody else writes now.
 #[inline(always)]
 pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: impl FnOnce()) {
-    // SAFETY: by this function's condition.
+    // SAFETY: there is a word at `OFFSET`, which nobody else writes now.
     let word = unsafe { &*from_ref(record).byte_add(OFFSET).cast::<AtomicU32>() };
     let left = word.load(Relaxed).wrapping_sub(1);
     word.store(left, Release);
@@ -104,13 +102,11 @@ pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: imp
     }
 }
 
-/// Whether the pointer at `OFFSET` in `record` is `wanted`.
-///
-/// # Safety
-/// There is an aligned pointer, which others write at one go.
+/// True if the pointer at `OFFSET` in `record` is `wanted`.
+/// Safety: there is an aligned pointer, which others write at one go.
 #[inline(always)]
 pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) -> bool {
-    // SAFETY: by this function's condition.
+    // SAFETY: there is an aligned pointer at `OFFSET`.
     let word = unsafe { &*from_ref(record).byte_add(OFFSET).cast::<AtomicPtr<W>>() };
     core::ptr::eq(word.load(Relaxed), wanted)
 }

@@ -1,7 +1,7 @@
 //! The machine: how a thread's heap is reached in two loads, and the few instructions of the fast paths that
 //! no compiler makes.
 //!
-//! One file a machine, each with the same functions. The variables themselves (`vellum_heap`,
+//! Each machine has a file with the same functions. The variables themselves (`vellum_heap`,
 //! `vellum_inner_heap`, `vellum_empty_heap`: [`crate::tls`]; `vellum_key`: [`crate::seal`]) are data, the
 //! same on every machine.
 
@@ -20,9 +20,7 @@ pub(crate) fn thread_heap() -> *const c_void {
 }
 
 /// Writes the calling thread's `vellum_heap`.
-///
-/// # Safety
-/// It always holds a heap.
+/// Safety: it always holds a heap.
 #[inline(always)]
 pub(crate) unsafe fn set_thread_heap(heap: *const c_void) {
     machine::write_variable!("vellum_heap", heap);
@@ -35,9 +33,7 @@ pub(crate) fn inner_heap() -> *const c_void {
 }
 
 /// Writes the calling thread's `vellum_inner_heap`.
-///
-/// # Safety
-/// It always holds a heap, or null.
+/// Safety: it always holds a heap, or null.
 #[inline(always)]
 pub(crate) unsafe fn set_thread_inner_heap(heap: *const c_void) {
     machine::write_variable!("vellum_inner_heap", heap);

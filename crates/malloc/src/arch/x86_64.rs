@@ -72,14 +72,12 @@ pub(crate) fn add_key(mut word: usize) -> usize {
     word
 }
 
-/// Counts the word at `OFFSET` in `record` down by one. Who sees the count sees all that was stored before:
-/// the machine stores in order. Of the compiler's making it would be four instructions.
-///
-/// # Safety
-/// There is a word, which nobody else writes now.
+/// Counts the word at `OFFSET` in `record` down by one, in two instructions instead of the compiler's four. A
+/// thread that sees the count sees all stores before it, as the machine stores in order.
+/// Safety: there is a word, which nobody else writes now.
 #[inline(always)]
 pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: impl FnOnce()) {
-    // SAFETY: by this function's condition.
+    // SAFETY: there is a word at `OFFSET`, which nobody else writes now.
     unsafe {
         asm!(
             "dec dword ptr [{record} + {offset}]",
@@ -92,11 +90,9 @@ pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: imp
     }
 }
 
-/// Whether the pointer at `OFFSET` in `record` is `wanted`: a relaxed load and a comparison, which the
-/// compiler does not make one instruction.
-///
-/// # Safety
-/// There is an aligned pointer, which others write at one go.
+/// True if the pointer at `OFFSET` in `record` is `wanted`: a relaxed load and a comparison in one
+/// instruction, which the compiler does not do.
+/// Safety: there is an aligned pointer, which others write at one go.
 #[inline(always)]
 pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) -> bool {
     // SAFETY: by this function's condition; the machine reads an aligned word at one go.

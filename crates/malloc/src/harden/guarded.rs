@@ -6,11 +6,13 @@
 //! └ ─ ─ ─ ┴───────────────┴ ─ ─ ─ ┴───────────────┴ ─ ─ ─ ┘
 //! ```
 //!
-//! Reading or writing past the block's end (or, in half of them, before its start) faults at that instant; so
-//! does any use after free, as the slot is inaccessible until it is used again, which is as late as can be.
-//! What lies between the block and the page's other end holds a pattern that is checked when the block is
-//! freed. One allocation in [`RARITY`] on average is such a one, so that in a fleet of processes every bug is
-//! met by some. This is the idea of GWP-ASan and of Electric Fence before it.
+//! - Reading or writing past the block's end (in half of the blocks: before its start) faults at that
+//!   instant.
+//! - So does any use after free: a slot is inaccessible until it is used again, which is as late as possible.
+//! - The rest of the page holds a pattern that is checked when the block is freed.
+//! - One allocation in [`RARITY`] on average is such a block: in a fleet of processes, some find each bug.
+//!
+//! Source: GWP-ASan, and Electric Fence before it.
 
 use super::HARDEN;
 use super::quarantine::random;
@@ -29,7 +31,9 @@ const BYTES: usize = (2 * SLOTS + 1) * PAGE;
 const PATTERN: u8 = 0xa5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 enum State {
+    #[expect(dead_code, reason = "the state of all slots at first")]
     Fresh,
     Used,
     Freed,
@@ -51,18 +55,10 @@ struct Pool {
 /// All these blocks. All zero at first.
 pub(super) struct Guards {
     pool: Guarded<Pool>,
-    /// Where the slots are; 0 before the first is used.
+    /// The address of the slots; 0 before the first is used.
     base: AtomicUsize,
     /// Allocations left until the next sample.
     left: AtomicUsize,
-}
-
-impl Guards {
-    pub(super) const fn new() -> Guards {
-        let fresh = Slot { state: State::Fresh, offset: 0, bytes: 0 };
-        let pool = Guarded::new(Pool { slots: [fresh; SLOTS], next: 0 });
-        Guards { pool, base: AtomicUsize::new(0), left: AtomicUsize::new(0) }
-    }
 }
 
 /// Sets the distance to the first sample.
@@ -70,7 +66,7 @@ pub(super) fn begin() {
     HARDEN.guards.left.store(RARITY / 2, Relaxed);
 }
 
-/// Whether `address` lies where these blocks do.
+/// True if `address` lies where these blocks do.
 pub(super) fn owns(address: *const u8) -> bool {
     let base = HARDEN.guards.base.load(Relaxed);
     base != 0 && (address as usize).wrapping_sub(base) < BYTES
@@ -126,7 +122,7 @@ pub(super) fn allocate(align: usize, bytes: usize) -> Option<*mut u8> {
     }
 }
 
-/// The slot whose block starts at `address`, or the end of the process if there is none in use.
+/// The slot whose block in use starts at `address`; ends the process if no slot has one there.
 fn find(function: &str, address: *mut u8) -> (usize, usize, Slot) {
     let base = HARDEN.guards.base.load(Relaxed);
     let page = (address as usize - base) / PAGE;
@@ -147,9 +143,7 @@ pub(super) fn requested(function: &str, address: *mut u8) -> usize {
 }
 
 /// Frees a block.
-///
-/// # Safety
-/// The program gives it up.
+/// Safety: the program gives it up.
 pub(super) unsafe fn free(address: *mut u8) {
     let (index, page, slot) = find("free", address);
     let (start, end) = (usize::from(slot.offset), usize::from(slot.offset) + usize::from(slot.bytes));

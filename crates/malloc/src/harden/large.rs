@@ -7,9 +7,9 @@
 //!         └──────────────────────────┴──────┴────────────┘
 //! ```
 //!
-//! The word that the side table has for the extent's first page ([`Slab::lengths`]) says that it is such a
-//! block, and whether its last page is a guard. Guards cost map entries, of which a process has some 65,000:
-//! at most [`GUARDED_MAX`] blocks have one. The others have the page too, and it is not touched.
+//! The length word of the extent's first page ([`Slab::lengths`]) marks such a block, and if its last page is
+//! a guard. Guards cost map entries, of which a process has some 65,000: at most [`GUARDED_MAX`] blocks have
+//! one. The others have the page too, and it is not touched.
 
 use super::{HARDEN, tail};
 use crate::errno::out_of_memory;
@@ -74,9 +74,7 @@ fn length(address: *mut u8) -> Option<&'static AtomicU32> {
 }
 
 /// Makes a freed block inaccessible and gives back its frames. False if that cannot be.
-///
-/// # Safety
-/// The block is nobody's.
+/// Safety: the block is nobody's.
 pub(super) unsafe fn shut(address: *mut u8, whole: usize) -> bool {
     let Some(length) = length(address) else { return false };
     let word = length.load(Relaxed);
@@ -93,9 +91,7 @@ pub(super) unsafe fn shut(address: *mut u8, whole: usize) -> bool {
 }
 
 /// Gives a block back to the page layer.
-///
-/// # Safety
-/// The block is nobody's.
+/// Safety: the block is nobody's.
 pub(super) unsafe fn give_back(address: *mut u8, whole: usize) {
     let word = length(address).map_or(0, |length| length.load(Relaxed));
     if word & GUARD != 0 {

@@ -1,8 +1,7 @@
-//! The hardened mode: slower, and far fewer ways to hurt oneself unnoticed. Off unless `VELLUM_HARDEN=1`.
+//! The hardened mode finds more misuse of memory, and is slower. Off unless `VELLUM_HARDEN=1`.
 //!
-//! While it is on, threads keep the empty heap in front of the fast paths, so that every request falls
-//! through to the slow paths, and those ask [`crate::mode`]. The heap that blocks really come from is in a
-//! thread-local word of its own. So the mode costs nothing while it is off.
+//! In this mode the fast paths of every thread find the empty heap, so that each request takes the slow path.
+//! The thread's real heap is in a second thread-local word. The mode costs nothing while it is off.
 //!
 //! ```text
 //! malloc ─▶ zero bytes? ──▶ `zero`: an address without memory
@@ -18,12 +17,12 @@
 //! | [`tail`] | writing past the requested size, by one byte, when the block is freed or resized; freeing twice while in quarantine; a size that is not the block's |
 //! | [`quarantine`] | writing after free, once the block leaves it, or at the end of the process |
 //! | [`guarded`] | reading and writing out of bounds and after free, at that instant, of a few blocks |
-//! | [`large`] | the same of all large blocks, past the last page |
+//! | [`large`] | the same for all large blocks, past the last page |
 //! | [`zero`] | any use of a block of zero bytes |
 //!
-//! Contents are zero when handed out, and zero from the moment of being freed: nothing that is read by
-//! mistake is old data. `realloc` always moves. Blocks that were handed out before the mode was switched on,
-//! by the loader, stay ordinary ones ([`Slab::hardened`]); so do those of paged memory.
+//! Blocks are zero when handed out, and zero from the moment of being freed: no mistaken read returns old
+//! data. `realloc` always moves. Blocks that the loader got before the mode was switched on stay ordinary
+//! ones ([`Slab::hardened`](crate::slab::Slab::hardened)); so do blocks of paged memory.
 
 mod guarded;
 mod large;
@@ -44,7 +43,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use vellum_pages::PAGE;
 use vellum_sys::lock::Guarded;
 
-/// The state of the mode. A static of its own, as `state` says.
+/// The state of the mode, all zero at first. For the second static see `state`.
 struct Harden {
     zeros: zero::Zeros,
     guards: guarded::Guards,
@@ -55,17 +54,12 @@ struct Harden {
     guarded: AtomicUsize,
 }
 
-static HARDEN: Harden = Harden {
-    zeros: zero::Zeros::new(),
-    guards: guarded::Guards::new(),
-    quarantine: Guarded::new(quarantine::Quarantine::new()),
-    random: AtomicU64::new(0),
-    guarded: AtomicUsize::new(0),
-};
+// SAFETY: all fields are plain or atomic words, or locks that are free when zero.
+static HARDEN: Harden = unsafe { core::mem::zeroed() };
 
 /// Switches the mode on, for good. To be called while the process has one thread.
 pub fn harden() {
-    // What was handed out before stays in a heap that nobody uses any more.
+    // Blocks handed out before stay in a heap that no thread uses any more.
     if let Some(heap) = tls::current() {
         tls::set_heap(tls::empty());
         heap.tenant.store(LOST, Relaxed);
@@ -87,7 +81,7 @@ pub(crate) fn allocate(align: usize, bytes: usize) -> *mut u8 {
     {
         return address;
     }
-    if bytes >= paged::PAGED_MIN && paged::wants(bytes) {
+    if bytes >= paged::PAGED_MIN && paged::serves(bytes) {
         return paged::alloc(bytes, align, true);
     }
     if let Some(block) = guarded::allocate(align, bytes) {
@@ -119,7 +113,7 @@ fn small(class: usize, bytes: usize) -> *mut u8 {
     block
 }
 
-/// What an address is.
+/// The kind of a block.
 enum Place {
     /// A block of zero bytes.
     Zero,
@@ -132,7 +126,7 @@ enum Place {
     Plain(Holder),
 }
 
-/// Finds out what `address` is, and ends the process if no block starts there or it is free.
+/// The kind of the block at `address`. Ends the process if no block starts there or it is free.
 unsafe fn place(function: &str, address: *mut u8) -> Place {
     if zero::owns(address) {
         zero::check(function, address);
@@ -158,7 +152,7 @@ unsafe fn place(function: &str, address: *mut u8) -> Place {
     }
 }
 
-/// The requested size of a block, whose tail is checked; `None` for those that have none.
+/// The requested size of a block, whose tail is checked; `None` for a block without a tail.
 unsafe fn requested(function: &str, address: *mut u8, place: &Place) -> Option<usize> {
     match place {
         Place::Zero => Some(0),
@@ -170,9 +164,7 @@ unsafe fn requested(function: &str, address: *mut u8, place: &Place) -> Option<u
 }
 
 /// Frees a block. `said` is the size that the program gives with it, if it does.
-///
-/// # Safety
-/// As for [`crate::free`].
+/// Safety: the conditions of [`crate::free`].
 #[cold]
 pub(crate) unsafe fn free(address: *mut u8, said: Option<usize>) {
     // SAFETY: an address that is no block ends the process; the caller gives up what is one.
@@ -208,9 +200,7 @@ unsafe fn free_plain(holder: Holder, address: *mut u8) {
 }
 
 /// Frees a block of a slab that has left quarantine.
-///
-/// # Safety
-/// It was put there, and is nobody's.
+/// Safety: the block was in quarantine, and nothing else refers to it.
 unsafe fn dismiss(address: *mut u8, whole: usize) {
     // SAFETY: as this function says.
     unsafe {
@@ -221,10 +211,8 @@ unsafe fn dismiss(address: *mut u8, whole: usize) {
     }
 }
 
-/// The bytes that may be used of a block: those asked for.
-///
-/// # Safety
-/// As for [`crate::usable_size`].
+/// The bytes that may be used of a block: the requested size.
+/// Safety: the conditions of [`crate::usable_size`].
 pub(crate) unsafe fn usable_size(function: &str, address: *mut u8) -> usize {
     // SAFETY: an address that is no block ends the process.
     unsafe {
@@ -238,9 +226,7 @@ pub(crate) unsafe fn usable_size(function: &str, address: *mut u8) -> usize {
 }
 
 /// Resizes a block, by moving it.
-///
-/// # Safety
-/// As for [`crate::realloc`]; `address` is not null.
+/// Safety: the conditions of [`crate::realloc`]; `address` is not null.
 pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     if !zero::owns(address) && !guarded::owns(address) {
         match Holder::of(address) {
@@ -268,7 +254,7 @@ pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     }
 }
 
-/// Looks at everything in quarantine, for a process that ends: a write after a free is reported then at the
+/// Checks all blocks in quarantine, before the process ends: a write after a free is reported then at the
 /// latest.
 pub fn check_quarantine() {
     if mode::is_hardened() {

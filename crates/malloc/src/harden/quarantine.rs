@@ -1,14 +1,12 @@
-//! Freed blocks that wait before their memory is used again, so that what still uses them is seen.
+//! Freed blocks that wait before their memory is used again, so that uses after free are found.
 //!
 //! ```text
 //! small ─▶ a random one of 256 places ─ whichever was there ─▶ queue ─▶ its slab
 //! large ─────────────────────────────────────────────────────▶ queue ─▶ the page layer
 //! ```
 //!
-//! Both queues are bounded by number and by bytes. So a small block waits for as many frees as its queue is
-//! long, and nobody can say for how many more.
-//!
-//! The lock is held for a few words only: blocks are looked at and given back outside it.
+//! Both queues are bounded by number and by bytes. A small block waits for as many frees as its queue is
+//! long, and for a random number more. Blocks are checked and returned outside the lock.
 
 use super::{HARDEN, dismiss, tail};
 use core::sync::atomic::Ordering::Relaxed;
@@ -31,8 +29,6 @@ struct Entry {
     whole: usize,
 }
 
-const NONE: Entry = Entry { address: 0, whole: 0 };
-
 impl Entry {
     fn start(&self) -> *mut u8 {
         core::ptr::with_exposed_provenance_mut(self.address)
@@ -48,10 +44,6 @@ struct Queue<const LENGTH: usize> {
 }
 
 impl<const LENGTH: usize> Queue<LENGTH> {
-    const fn new() -> Queue<LENGTH> {
-        Queue { entries: [NONE; LENGTH], first: 0, count: 0, bytes: 0 }
-    }
-
     /// The oldest entry, if there is no room for one more of `whole` bytes.
     fn make_room(&mut self, whole: usize, bytes_max: usize) -> Option<Entry> {
         let is_full = self.count == LENGTH || self.bytes + whole > bytes_max;
@@ -87,13 +79,7 @@ pub(super) struct Quarantine {
     large: Queue<LARGE_MAX>,
 }
 
-impl Quarantine {
-    pub(super) const fn new() -> Quarantine {
-        Quarantine { shuffled: [NONE; SHUFFLED], small: Queue::new(), large: Queue::new() }
-    }
-}
-
-/// Seeds what is random.
+/// Seeds the random numbers.
 pub(super) fn begin() {
     HARDEN.random.store(crate::seal::random() as u64 | 1, Relaxed);
 }
@@ -110,9 +96,7 @@ pub(super) fn random(bound: usize) -> usize {
 }
 
 /// Puts a freed block of a slab in quarantine.
-///
-/// # Safety
-/// The block is nobody's, and filled.
+/// Safety: the block is nobody's, and filled.
 pub(super) unsafe fn push_small(address: *mut u8, whole: usize) {
     let place = random(SHUFFLED);
     let entry = Entry { address: address as usize, whole };
@@ -152,7 +136,7 @@ pub(super) fn push_large(address: *mut u8, whole: usize) -> bool {
     }
 }
 
-/// Looks whether blocks of slabs in quarantine are as they were left, and ends the process if one is not.
+/// Ends the process if a small block in quarantine was written to.
 pub(super) fn check() {
     let quarantine = HARDEN.quarantine.lock();
     let waiting = quarantine.shuffled.iter().copied().chain(quarantine.small.iter());

@@ -7,12 +7,11 @@
 //! 0               requested            whole-8       whole
 //! ```
 //!
-//! The first byte past the program's is zero always, so that a string without an end ends there. The canary's
+//! The first byte past the program's is always zero, so that an unterminated string ends there. The canary's
 //! bytes are the key, mixed with the address. The size word, mixed in the same way, holds the requested size
-//! and a check of it: a size written over is not mistaken for another size. Its lowest byte is zero, too, as
-//! it may be the first byte past the program's.
-//!
-//! A block in quarantine is zero up to its size word, which then says [`FREED`].
+//! and a check of it, by which an overwritten size is found. Its lowest byte is zero too, as it may be the
+//! first byte past the program's. A block in quarantine is zero up to its size word, which then holds
+//! [`FREED`].
 
 use crate::misuse;
 use crate::seal::keyed;
@@ -26,7 +25,7 @@ const SIZE_BITS: u32 = 40;
 const CHECK_SHIFT: u32 = SIZE_SHIFT + SIZE_BITS;
 /// An odd number whose multiples spread sizes over the check's bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// What the size word of a freed block holds as its size.
+/// The size in the size word of a freed block.
 const FREED: usize = (1 << SIZE_BITS) - 1;
 
 fn mask(block: *const u8) -> u64 {
@@ -55,9 +54,7 @@ fn place(block: *mut u8, whole: usize) -> *mut u64 {
 }
 
 /// Writes the tail of a block.
-///
-/// # Safety
-/// The block has `whole` bytes, a multiple of 8, of which `requested + BYTES` are at most all.
+/// Safety: the block has `whole` bytes, a multiple of 8, of which `requested + BYTES` are at most all.
 pub(super) unsafe fn write(block: *mut u8, requested: usize, whole: usize) {
     // SAFETY: within the block.
     unsafe {
@@ -69,9 +66,7 @@ pub(super) unsafe fn write(block: *mut u8, requested: usize, whole: usize) {
 }
 
 /// The requested size, or the end of the process if the tail was written to or the block is free.
-///
-/// # Safety
-/// A block of `whole` bytes with a tail starts there.
+/// Safety: a block of `whole` bytes with a tail starts there.
 pub(super) unsafe fn check(function: &str, block: *mut u8, whole: usize) -> usize {
     // SAFETY: within the block.
     let requested = size_in(block, unsafe { place(block, whole).read() });
@@ -99,9 +94,7 @@ pub(super) unsafe fn check(function: &str, block: *mut u8, whole: usize) -> usiz
 }
 
 /// Zeroes a block that is freed, and marks it.
-///
-/// # Safety
-/// The block has `whole` bytes and is nobody's.
+/// Safety: the block has `whole` bytes and is nobody's.
 pub(super) unsafe fn fill(block: *mut u8, whole: usize) {
     // SAFETY: within the block.
     unsafe {
@@ -111,9 +104,7 @@ pub(super) unsafe fn fill(block: *mut u8, whole: usize) {
 }
 
 /// The first word of a filled block that is not as it was.
-///
-/// # Safety
-/// As for [`fill`].
+/// Safety: the conditions of [`fill`].
 pub(super) unsafe fn written_at(block: *mut u8, whole: usize) -> Option<usize> {
     // SAFETY: within the block, whose size is a multiple of 8.
     let (words, last) = unsafe {
@@ -124,9 +115,7 @@ pub(super) unsafe fn written_at(block: *mut u8, whole: usize) -> Option<usize> {
 }
 
 /// Ends the process if a filled block is not as it was.
-///
-/// # Safety
-/// As for [`fill`].
+/// Safety: the conditions of [`fill`].
 pub(super) unsafe fn check_fill(block: *mut u8, whole: usize) {
     // SAFETY: the block is a filled one, by this function's condition.
     if let Some(index) = unsafe { written_at(block, whole) } {

@@ -1,7 +1,7 @@
 //! Blocks of zero bytes: addresses without memory. Each is different, and reading or writing it faults.
 //!
-//! They are [`SPACING`] bytes apart in a range that is never accessible; a bit each says which are out. When
-//! all are out, or one is wanted that is aligned more, an ordinary block with a tail serves.
+//! They are [`SPACING`] bytes apart in a range that is never accessible; each has a bit for its use. When all
+//! are in use, or the request needs more alignment, an ordinary block with a tail serves.
 
 use super::HARDEN;
 use crate::misuse;
@@ -24,14 +24,7 @@ pub(super) struct Zeros {
     next: AtomicUsize,
 }
 
-impl Zeros {
-    pub(super) const fn new() -> Zeros {
-        let out = [const { AtomicU64::new(0) }; WORDS];
-        Zeros { base: AtomicUsize::new(0), out, next: AtomicUsize::new(0) }
-    }
-}
-
-/// Words looked at before an ordinary block serves.
+/// Words searched before an ordinary block serves.
 const PATIENCE: usize = 64;
 
 fn base() -> Option<usize> {
@@ -51,7 +44,7 @@ fn base() -> Option<usize> {
     }
 }
 
-/// Whether `address` lies where these blocks do.
+/// True if `address` lies where these blocks do.
 pub(super) fn owns(address: *const u8) -> bool {
     let base = HARDEN.zeros.base.load(Relaxed);
     base != 0 && (address as usize).wrapping_sub(base) < BYTES

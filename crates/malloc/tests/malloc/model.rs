@@ -141,7 +141,7 @@ fn run(steps: &[Step]) {
             }
             Step::Realloc(which, bytes) => {
                 if let Some((old, block)) = model.take(*which) {
-                    // SAFETY: as above.
+                    // SAFETY: the block is in use, and the model no longer has it.
                     let new = unsafe { front::realloc(old, *bytes) };
                     if *bytes == 0 {
                         assert!(new.is_null());

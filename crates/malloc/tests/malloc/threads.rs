@@ -120,7 +120,7 @@ fn fork_and_work(seed: u64) {
     front::fork_parent();
     assert!(child > 0, "fork is allowed in tests");
     let mut status = 0;
-    // SAFETY: plain call for our own child.
+    // SAFETY: `status` lives during the call.
     unsafe { libc::waitpid(child, &raw mut status, 0) };
     assert_eq!(status, 0, "the child's status");
 }
