@@ -17,8 +17,9 @@ impl Rng {
     pub fn new(seed: u64) -> Self {
         let mut counter = seed;
         let state = std::array::from_fn(|_| {
-            counter = counter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            mix(counter)
+            let word = scatter(counter);
+            counter = counter.wrapping_add(STEP);
+            word
         });
         Self { state }
     }
@@ -101,9 +102,15 @@ pub fn test_seed(usual: Option<u64>) -> u64 {
     seed
 }
 
-/// SplitMix64's output function.
-fn mix(counter: u64) -> u64 {
-    let z = (counter ^ (counter >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+/// The distance between SplitMix64's counters: 2^64 over the golden ratio.
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// SplitMix64's number after `counter`: a bijection, which serves as a hash of numbers.
+#[inline]
+#[must_use]
+pub fn scatter(counter: u64) -> u64 {
+    let z = counter.wrapping_add(STEP);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }

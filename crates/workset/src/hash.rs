@@ -1,4 +1,4 @@
-//! The hash of page numbers, for tables and for choosing the sampled pages.
+//! The hash of page numbers, for a table and for choosing the sampled pages.
 //!
 //! Neighbouring pages differ in their lowest bits only, and programs access neighbours in order. Without a
 //! hash, a sample of every 64th page would see all or none of a program with a stride of 64 pages. The hash
@@ -6,8 +6,6 @@
 //!
 //! The sample uses the middle of the 64 bits, and tables use both ends. If they shared bits, all sampled
 //! pages would have the same values in bits that tables need.
-
-use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::unit::Page;
 
@@ -19,45 +17,13 @@ pub(crate) const SAMPLE_BITS_MAX: u32 = 32;
 /// A page's hash.
 #[inline]
 pub(crate) fn scatter(page: Page) -> u64 {
-    mix(page.0)
-}
-
-#[inline]
-fn mix(number: u64) -> u64 {
-    let z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    vellum_random::scatter(page.0)
 }
 
 /// True if a page with this hash is sampled, as one of 2^`bits` pages.
 #[inline]
 pub(crate) fn sampled(scattered: u64, bits: u32) -> bool {
     (scattered >> SAMPLE_SHIFT) & ((1u64 << bits) - 1) == 0
-}
-
-/// Tables by page.
-pub type PageTable<V> = std::collections::HashMap<Page, V, BuildHasherDefault<PageHasher>>;
-
-/// The hash as a hasher. It is the same in every process, so iterations over a table repeat.
-#[derive(Debug, Clone, Default)]
-pub struct PageHasher(u64);
-
-impl Hasher for PageHasher {
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        self.0 = mix(self.0 ^ number);
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
 }
 
 #[cfg(test)]

@@ -284,8 +284,18 @@ fn grid(octave: u32, octaves: u32) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::oracle::exact_working_set;
     use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    /// By the definition: the mean working set of this window, and the faults.
+    fn exact_working_set(references: &[Page], window: usize) -> (f64, u64) {
+        let (mut last, mut sum, mut faults) = (HashMap::new(), 0, 0);
+        for (now, page) in references.iter().enumerate() {
+            faults += u64::from(last.insert(*page, now).is_none_or(|last| now - last > window));
+            sum += last.values().filter(|last| now - **last < window).count();
+        }
+        (sum as f64 / references.len() as f64, faults)
+    }
 
     fn pass(references: &[Page], pages_max: usize) -> Intervals {
         let mut intervals = Intervals::new(pages_max, Ticks(0));

@@ -11,9 +11,7 @@
 //! knee: from a running program, from a trace, or from theory.
 //!
 //! ```text
-//!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe        the source's: three intervals
-//!                                          └─▶ Control ──┐             ours: all since the phase began
-//!   cumulative counts ▶ cycle::at_windows ─▶ History ◀───┤
+//!   cumulative counts ▶ cycle::at_windows ─▶ History
 //!   trace ─▶ trace::Trace ─▶ Intervals ────▶ History, Curve
 //!                                             │
 //!                      ┌──────────────────────┴───────────┬─────────────────────┐
@@ -28,13 +26,11 @@
 //! | word | meaning |
 //! | --- | --- |
 //! | tick | of virtual time: an instruction, a reference, a nanosecond of *user* CPU time (without faults) |
-//! | Δ | the sampling interval; windows are multiples of it ([`Quanta`]) |
 //! | W(t, T), w(t, T) | the working set: pages referenced in the T ticks before t; how many |
 //! | z(T), f(T), e | mean w in pages; faults a tick, the slope of z; lifetime 1/f |
 //! | S | the delay of a fault, in ticks: measured for the job and the device |
 //! | X, Y | space-time products, in pages: X in total, Y for waiting alone ([`Criterion`]) |
 //! | PE-knee, LT-knee | where X, and where Y, is least |
-//! | ζ, φ, χ, ψ | the smoothed estimates of z, f, X, Y ([`Estimator`]) |
 //!
 //! # From a trace to advice
 //!
@@ -75,10 +71,10 @@
 //!
 //! | to | see |
 //! | --- | --- |
-//! | estimate from programs | [`Counters`], [`Estimator`], [`Owe`], [`Control`], [`Phase`], [`cycle`] |
+//! | estimate from programs | [`cycle`] |
 //! | estimate from traces | [`trace`], [`Intervals`], [`Histogram`] |
 //! | evaluate estimates | [`Curve`], [`History`], [`knee()`], [`spread()`], [`History::advice`], [`falling`] |
-//! | compute exact results | [`oracle`]; programs with exact curves are in `lab/papers` (`model`) |
+//! | compare with exact results | `lab/papers` (`model`), which also has the source's estimators |
 //!
 //! Everything is a pure function of its arguments and, for random draws, of a seed: no clock, no file, no
 //! system call.
@@ -98,39 +94,27 @@
 //! equation in each file; Denning and Schwartz (1972) for curves in one pass. Each file lists its departures.
 
 pub mod cycle;
-pub mod oracle;
 pub mod trace;
 
-mod control;
-mod counters;
 mod criterion;
 mod curve;
-mod estimator;
 mod hash;
 mod histogram;
 mod history;
 mod intervals;
 mod knee;
-mod owe;
-mod phase;
 mod shape;
 mod slowdown;
 mod spread;
 mod unit;
 
-pub use control::Control;
-pub use counters::{Counters, HORIZON_MAX};
 pub use criterion::Criterion;
 pub use curve::{Curve, CurveError, Point, WINDOWS_MIN};
-pub use estimator::{Estimator, EstimatorError};
-pub use hash::PageTable;
 pub use histogram::Histogram;
 pub use history::{BATCHES_MAX, History};
 pub use intervals::{Intervals, SAMPLE_PAGES, SAMPLE_PAGES_MIN};
 pub use knee::{Answer, CAP, DIP_MIN, Demand, EVERYTHING, Judged, NO_WAITING, SAME, knee};
-pub use owe::{Owe, Step};
-pub use phase::Phase;
 pub use shape::{concave_slopes, falling};
 pub use slowdown::{Advice, Slowdown};
 pub use spread::{BATCHES_MIN, CONFIDENCE, DRAWS, Range, Spread, spread};
-pub use unit::{Page, Quanta, Ticks};
+pub use unit::{Page, Ticks};

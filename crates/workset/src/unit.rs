@@ -1,5 +1,4 @@
-//! Newtypes of three quantities that must not be mixed: pages, ticks, and window lengths in sampling
-//! intervals.
+//! Newtypes of two quantities that must not be mixed: pages and ticks.
 //!
 //! Fractional quantities (mean working-set sizes in pages, fault rates per tick, the delay S in ticks) are
 //! plain `f64`, with the unit documented at each use.
@@ -18,10 +17,6 @@ pub struct Page(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Ticks(pub u64);
 
-/// A number of sampling intervals Δ: the age of a page, or a window T = m·Δ (equation 3.10).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Quanta(pub u32);
-
 impl Ticks {
     /// The time since `earlier`; zero if `earlier` is later.
     #[must_use]
@@ -33,13 +28,5 @@ impl Ticks {
     #[must_use]
     pub fn as_f64(self) -> f64 {
         self.0 as f64
-    }
-}
-
-impl Quanta {
-    /// This many intervals of `delta`.
-    #[must_use]
-    pub fn of(self, delta: Ticks) -> Ticks {
-        Ticks(u64::from(self.0).saturating_mul(delta.0))
     }
 }

@@ -1,8 +1,9 @@
 //! The two ways to estimate a job's window (Nishigaki's and Vellum's), for experiments that compare them.
 
+use crate::model::estimators::{Control, Estimator, EstimatorError, Owe, Quanta};
 use crate::model::published::{ALPHA, TOLERANCE};
 use crate::model::trial::Manager;
-use vellum_workset::{Control, Criterion, Demand, Estimator, EstimatorError, Owe, Quanta, Ticks};
+use vellum_workset::{Criterion, Demand, Ticks};
 
 /// The way a job's knee is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

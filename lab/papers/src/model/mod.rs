@@ -11,6 +11,8 @@
 //! `vellum-workset`.
 
 mod estimation;
+pub mod estimators;
+pub mod oracle;
 pub mod published;
 pub mod sim;
 mod slrum;

@@ -155,7 +155,7 @@ impl SlrumRuns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vellum_workset::oracle::StackDistances;
+    use crate::model::oracle::StackDistances;
 
     #[test]
     fn depths_follow_the_distribution_q() {

@@ -13,9 +13,10 @@
 //! has been referenced, since the optimum is that of the stationary program.
 
 use crate::model::estimation::Estimation;
+use crate::model::estimators::Quanta;
 use crate::model::published::{DELAY, DELTA, Fit, Optimum, RANGE, Synthetic};
 use crate::model::trial::{Manager, Outcome, Trial, run};
-use vellum_workset::{Criterion, Quanta, Ticks};
+use vellum_workset::{Criterion, Ticks};
 
 /// Bound of the distance of a product from its optimum, in parts of the least X.
 pub const GOAL: f64 = 0.02;

@@ -8,7 +8,8 @@
 //! z̄·(1 + S·f̄), as in the paper's formulas.
 
 use crate::model::Slrum;
-use vellum_workset::{Control, Counters, Criterion, Owe, Page, Quanta, Step, Ticks};
+use crate::model::estimators::{Control, Counters, Owe, Quanta, Step};
+use vellum_workset::{Criterion, Page, Ticks};
 
 /// The chooser of the window.
 #[derive(Debug, Clone)]

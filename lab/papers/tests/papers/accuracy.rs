@@ -1,10 +1,11 @@
 //! Estimates compared with the truth: programs with curves from theory, or from the exact oracle.
 
+use vellum_papers::model::estimators::{Counters, Quanta};
+use vellum_papers::model::oracle::{StackDistances, exact_working_set};
 use vellum_papers::model::published::{STEP, Synthetic};
 use vellum_papers::model::{Slrum, Turner};
 use vellum_workset::cycle::{at_windows, doubling_windows};
-use vellum_workset::oracle::{StackDistances, exact_working_set};
-use vellum_workset::{Counters, Curve, Demand, History, Intervals, Page, Quanta, Ticks, knee};
+use vellum_workset::{Curve, Demand, History, Intervals, Page, Ticks, knee};
 
 /// Bound of the relative error of z.
 const GOAL: f64 = 0.02;

@@ -2,8 +2,9 @@
 
 use super::program::{Program, Stretches};
 use super::windows::Chooser;
+use crate::model::estimators::{Counters, PageTable, Quanta};
 use vellum_random::Rng;
-use vellum_workset::{Counters, Page, PageTable, Quanta, Ticks};
+use vellum_workset::{Page, Ticks};
 
 /// Distance between the page numbers of two phases, so that no two phases share a page.
 const PHASE_PAGES: u64 = 1 << 32;

@@ -8,8 +8,9 @@ use super::job::{Job, State, Stop, Totals};
 use super::report::{JobReport, Report};
 use super::settings::Settings;
 use super::windows::{Chooser, Eviction, Windows, adjusted};
+use crate::model::estimators::Quanta;
 use vellum_random::Rng;
-use vellum_workset::{Page, Quanta};
+use vellum_workset::Page;
 
 /// The longest time a job executes before the next job's turn.
 const SLICE: u64 = 20_000;

@@ -4,8 +4,9 @@
 
 use super::program::{Program, benchmark_programs, king_size_program};
 use super::windows::{Eviction, Windows};
+use crate::model::estimators::Quanta;
 use crate::model::published::DELAY;
-use vellum_workset::{Quanta, Ticks};
+use vellum_workset::Ticks;
 
 /// A machine and its workload. Times are in instructions.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,9 @@
 //! The choice of the simulated jobs' windows.
 
 use crate::model::estimation::Estimation;
+use crate::model::estimators::{Counters, Quanta, Step};
 use crate::model::trial::Manager;
-use vellum_workset::{Counters, Criterion, Quanta, Step, Ticks};
+use vellum_workset::{Criterion, Ticks};
 
 /// One window for all jobs, one each, or none.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -23,9 +23,8 @@
 //! fall markedly. Without this tolerance, the noise of about three intervals with at most one fault decides
 //! at every sample point.
 
-use crate::criterion::Criterion;
-use crate::estimator::Estimator;
-use crate::unit::Quanta;
+use super::{Estimator, Quanta};
+use vellum_workset::Criterion;
 
 /// The least fall of the product from M − 1 to M, in pages, at which a wider window is tried.
 const FALL_MIN: f64 = 0.01;
@@ -113,7 +112,7 @@ impl Owe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unit::Ticks;
+    use vellum_workset::Ticks;
 
     fn owe(window: u32, window_max: u32) -> Owe {
         let estimator = Estimator::new(0.5, Ticks(1), 1.0).unwrap();

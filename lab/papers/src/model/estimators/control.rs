@@ -2,7 +2,7 @@
 //!
 //! The source's controller has a memory of about three intervals. A job has at most one fault in that time,
 //! so its fault rates are mostly noise, and so is the window of the least product (see
-//! [`Estimator`](crate::Estimator)). A *stationary* job allows a memory as long as the job stays stationary.
+//! [`Estimator`](super::Estimator)). A *stationary* job allows a memory as long as the job stays stationary.
 //! This controller
 //!
 //! - keeps a [`History`] of w at all windows since the phase began, and finds the [`knee`] of its mean,
@@ -28,11 +28,8 @@
 //!
 //! Source: Nishigaki, section 3, for the product to minimise; the estimation is ours.
 
-use crate::curve::Curve;
-use crate::history::History;
-use crate::knee::{Answer, Demand, Judged, knee};
-use crate::phase::Phase;
-use crate::unit::{Quanta, Ticks};
+use super::{Phase, Quanta};
+use vellum_workset::{Answer, Curve, Demand, History, Judged, Ticks, knee};
 
 /// The curve is reviewed each time the history has grown by one part in this many.
 const REVIEW_PART: u64 = 8;
@@ -188,7 +185,7 @@ fn worth_changing(demand: &Demand, window: f64, curve: &Curve, choice: Judged) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criterion::Criterion;
+    use vellum_workset::Criterion;
 
     const DELTA: Ticks = Ticks(1000);
 

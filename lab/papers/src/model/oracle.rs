@@ -16,7 +16,7 @@
 
 use std::collections::HashMap;
 
-use crate::unit::Page;
+use vellum_workset::Page;
 
 /// The tree's first capacity, in references.
 const CAPACITY_FIRST: usize = 1 << 10;

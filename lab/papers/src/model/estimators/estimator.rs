@@ -13,14 +13,14 @@
 //! of referenced pages that were not in the window.
 //!
 //! With α = 0.5 the memory is about three intervals long and holds at most one fault. φ is then mostly noise,
-//! and the least χ or ψ is at some window without a recent fault. [`Control`](crate::control::Control)
+//! and the least χ or ψ is at some window without a recent fault. [`Control`](super::Control)
 //! corrects this. The source's estimator is here for comparison, and for jobs whose behaviour changes within
 //! a few intervals.
 //!
 //! Invariants: windows are T = m·Δ, m from 1 without gaps; φ, χ, ψ exist for one window less than ζ.
 
-use crate::criterion::Criterion;
-use crate::unit::{Quanta, Ticks};
+use super::Quanta;
+use vellum_workset::{Criterion, Ticks};
 
 /// The estimators of one job.
 #[derive(Debug, Clone)]
@@ -101,18 +101,6 @@ impl Estimator {
         Some((self.zeta.get(m + 1)? - self.before.get(m)?) / self.delta.as_f64())
     }
 
-    /// χ(t, T): the estimate of X(T), in pages.
-    #[must_use]
-    pub fn chi(&self, window: Quanta) -> Option<f64> {
-        self.product(Criterion::ProcessorEfficiency, window)
-    }
-
-    /// ψ(t, T): the estimate of Y(T), in pages.
-    #[must_use]
-    pub fn psi(&self, window: Quanta) -> Option<f64> {
-        self.product(Criterion::Lifetime, window)
-    }
-
     /// χ or ψ, by the criterion.
     #[must_use]
     pub fn product(&self, criterion: Criterion, window: Quanta) -> Option<f64> {
@@ -130,9 +118,9 @@ impl Estimator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::Counters;
-    use crate::unit::Page;
+    use crate::model::estimators::Counters;
     use proptest::prelude::*;
+    use vellum_workset::Page;
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-9 * (1.0 + a.abs())
@@ -149,7 +137,11 @@ mod tests {
         // ζ(Δ) = (2 + 4) / 2, ζ(2Δ) = (7 + 6) / 2; φ(Δ) = (6.5 − 4) / 10; X = 3 + 100 · 0.25 · 3.
         assert_eq!([1, 2].map(|m| estimator.zeta(Quanta(m)).unwrap()), [3.0, 6.5]);
         assert_eq!(estimator.phi(Quanta(1)), Some(0.25));
-        assert_eq!((estimator.chi(Quanta(1)), estimator.psi(Quanta(1))), (Some(78.0), Some(75.0)));
+        let product = |criterion| estimator.product(criterion, Quanta(1));
+        assert_eq!(
+            [Criterion::ProcessorEfficiency, Criterion::Lifetime].map(product),
+            [Some(78.0), Some(75.0)]
+        );
         assert_eq!((estimator.phi(Quanta(2)), estimator.zeta(Quanta(3))), (None, None));
     }
 

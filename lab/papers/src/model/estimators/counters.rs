@@ -25,8 +25,8 @@
 
 use std::collections::VecDeque;
 
-use crate::hash::PageTable;
-use crate::unit::{Page, Quanta};
+use super::{PageTable, Quanta};
+use vellum_workset::Page;
 
 /// The longest horizon.
 pub const HORIZON_MAX: Quanta = Quanta(1 << 20);

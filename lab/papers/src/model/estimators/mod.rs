@@ -1,0 +1,57 @@
+//! Estimators of a job's window from its accessed bits: the source's, and one that remembers.
+//!
+//! ```text
+//!   accessed bits ─▶ Counters ──▶ w(t, T) ─┬─▶ Estimator ─▶ Owe     the source's: three intervals
+//!                                          └─▶ Control ◀─ Phase     ours: all since the phase began
+//! ```
+
+mod control;
+mod counters;
+mod estimator;
+mod owe;
+mod phase;
+
+pub use control::Control;
+pub use counters::{Counters, HORIZON_MAX};
+pub use estimator::{Estimator, EstimatorError};
+pub use owe::{Owe, Step};
+pub use phase::Phase;
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use vellum_workset::{Page, Ticks};
+
+/// A number of sampling intervals Δ: the age of a page, or a window T = m·Δ (equation 3.10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Quanta(pub u32);
+
+impl Quanta {
+    /// This many intervals of `delta`.
+    #[must_use]
+    pub fn of(self, delta: Ticks) -> Ticks {
+        Ticks(u64::from(self.0).saturating_mul(delta.0))
+    }
+}
+
+/// Tables by page.
+pub type PageTable<V> = HashMap<Page, V, BuildHasherDefault<PageHasher>>;
+
+/// A hash that is the same in every process, so that iterations over a table repeat.
+#[derive(Debug, Clone, Default)]
+pub struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = vellum_random::scatter(self.0 ^ number);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
