@@ -14,6 +14,7 @@ use vellum_sys::lock::Guarded;
 
 /// The process's.
 pub(crate) static INSTANCE: Instance = Instance::new(&INSTANCE.shared);
+
 pub(crate) struct Instance {
     pub shared: Shared,
     pub collector: Guarded<Collector>,

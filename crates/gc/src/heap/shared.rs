@@ -5,6 +5,7 @@ use crate::observer::Observer;
 use crate::space::size_class::CLASS_LAST;
 use crate::world::World;
 use core::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+
 pub(crate) struct Shared {
     pub world: World,
     pub observer: Observer,

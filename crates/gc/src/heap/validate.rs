@@ -16,8 +16,7 @@ impl Heap {
         }
     }
 
-    /// Checks every invariant that does not depend on the plan. `in_cycle`: a collection in slices is under
-    /// way.
+    /// Checks the invariants that do not depend on the plan. `in_cycle`: a collection in slices is under way.
     ///
     /// # Errors
     /// Names the first that is broken.

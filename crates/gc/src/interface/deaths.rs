@@ -94,8 +94,7 @@ pub unsafe fn move_link(from: *mut *mut u8, to: *mut *mut u8) -> Result<bool, Re
     holding(&[from, to], || look_with_room(|heap| heap.deaths.links.bytes_to_grow(), work))
 }
 
-/// Makes `value` live as long as the object that starts at `key`, in place of an earlier value; null takes
-/// the value away.
+/// Makes `value` live as long as the object that starts at `key`, in place of an earlier one. Null: no value.
 ///
 /// # Errors
 /// [`Refused`]; nothing has changed then.

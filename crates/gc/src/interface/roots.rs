@@ -66,8 +66,7 @@ fn whole_words(start: *const u8, end: *const u8) -> Range {
     Range { start: address(start).next_multiple_of(WORD), end: address(end) / WORD * WORD }
 }
 
-/// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns how many there
-/// were.
+/// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns their number.
 pub fn remove_roots(start: *const u8, end: *const u8) -> usize {
     look(|heap| heap.roots.remove(Range { start: address(start), end: address(end) })).unwrap_or(0)
 }

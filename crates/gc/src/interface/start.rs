@@ -23,14 +23,12 @@ pub enum Already {
     NotServed(&'static str),
 }
 
-/// Sizes the heap by `sizing`, the user's choice, which overrides the program's. Called before the heap
-/// starts.
+/// Sizes the heap by the user's choice, which overrides the program's. Called before the heap starts.
 pub fn ask_sizing(sizing: Sizing) {
     INSTANCE.collector.lock().heap.sizing_asked = Some(sizing);
 }
 
-/// Checks the heap by `strict`, the user's choice, which overrides the program's. Called before the heap
-/// starts.
+/// Checks the heap by the user's choice, which overrides the program's. Called before the heap starts.
 pub fn ask_strict(strict: Strict) {
     INSTANCE.collector.lock().heap.strict_asked = Some(strict);
 }

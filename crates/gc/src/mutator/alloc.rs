@@ -86,8 +86,7 @@ pub fn alloc_array(layout: &'static Layout, count: usize) -> *mut u8 {
     small(slot, bytes)
 }
 
-/// An object aligned to `align`, a power of two up to [`ALIGN_MAX`]; null if it is not, or there is no
-/// memory.
+/// An object aligned to `align`, a power of two up to [`ALIGN_MAX`]; null without memory or such a power.
 pub fn alloc_aligned(bytes: usize, align: usize, atomic: bool) -> *mut u8 {
     if !align.is_power_of_two() || align > ALIGN_MAX {
         return core::ptr::null_mut();
@@ -250,8 +249,8 @@ unsafe fn clear(start: usize, bytes: usize) {
         return unsafe { start.cast::<u8>().write_bytes(0, bytes) };
     }
     for granule in 0..bytes / GRANULE {
-        // SAFETY: by this function's condition. Volatile: else the compiler would make it the very call that
-        // it replaces.
+        // SAFETY: the caller owns these bytes. Volatile: else the compiler would make it the call it
+        // replaces.
         unsafe { start.add(granule).write_volatile(0) };
     }
 }

@@ -12,6 +12,7 @@ use crate::observer::checks::Checks;
 use crate::observer::sampling::{Sampler, Sampling};
 use crate::world::thread::Thread;
 use core::sync::atomic::{AtomicBool, Ordering};
+
 pub(crate) struct Observer {
     is_on: AtomicBool,
     pub checks: Checks,

@@ -235,8 +235,7 @@ pub(crate) fn end_trace(heap: &mut Heap, left: Paused, mut rooted: Rooted) {
     rooted.searched = 0;
     let traced = Traced { rooted, ..conclude(marker, reached) };
     account(heap, &traced);
-    // A word that was scanned, and not written since, may seem to lead to an object that came later
-    // (`checksums`).
+    // A word that was scanned, and not written since, may seem to lead to a later object (`checksums`).
     heap.check_after("a trace in slices", |heap| {
         heap.check_reach(&[], |block| block.scan.get() == Scan::Words)
     });
@@ -328,8 +327,7 @@ pub(crate) fn mark_roots<M: Movement>(
     marker.in_roots = true;
     for range in roots.each() {
         bytes += range.end.saturating_sub(range.start);
-        // SAFETY: the loader names segments that are mapped and readable; the user vouches for what was
-        // added.
+        // SAFETY: segments of the loader's list are mapped and readable; the user vouches for added ranges.
         unsafe { marker.root_words(range.start, range.end) };
     }
     for thread in world.known() {

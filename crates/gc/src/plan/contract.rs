@@ -43,6 +43,7 @@ pub(crate) struct KeptBlocks {
     /// Bytes that may turn out unneeded without the heap counting as shrunk.
     pub swings: usize,
 }
+
 pub(crate) trait Plan {
     /// Returns whether a block counts as handed out as soon as a thread has it: the budget is whole blocks.
     fn counts_blocks(&self) -> bool {
@@ -190,8 +191,7 @@ impl dyn Plan + '_ {
         self.check(heap)
     }
 
-    /// Checks that live objects lead to live ones only, at their present addresses. Within a collection,
-    /// after the trace.
+    /// Checks that live objects lead to live ones only, at their present addresses. After a trace.
     ///
     /// # Errors
     /// The broken invariant.

@@ -8,8 +8,7 @@
 //! * The heap's lock is held throughout a collection. No code takes a lock or allocates in a stopped world.
 //! * Everything an ambiguous pointer may lead to is pinned before the first object moves.
 //!
-//! Source: Smith and Morrisett 1998 (`mostly_copying`); Cooper, Nettles and Subramanian 1992, after Appel
-//! 1989 (`appel`).
+//! Sources: Smith and Morrisett 1998 (`mostly_copying`); Cooper, Nettles and Subramanian 1992 (`appel`).
 
 pub(crate) mod appel;
 pub(crate) mod collection;

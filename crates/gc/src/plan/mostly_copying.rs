@@ -12,6 +12,7 @@ use crate::plan::evacuation::{Copies, Copying};
 use crate::sizing::policy::Found;
 use crate::space::survivor_statistics::STEP_DENSE;
 use crate::world::thread::Thread;
+
 pub(crate) struct MostlyCopying {
     copies: Copies,
 }

@@ -102,8 +102,7 @@ pub(crate) fn settle(block: &Block, poison: bool) -> Census {
             while dead != 0 {
                 let object = block.address(crate::space::block::Index(pair * 64 + dead.trailing_zeros()));
                 dead &= dead - 1;
-                // SAFETY: the object was allocated and is dead: no live object refers to it, and the world is
-                // stopped.
+                // SAFETY: the object is dead: no live object refers to it, and the world is stopped.
                 unsafe {
                     core::ptr::with_exposed_provenance_mut::<u8>(object)
                         .write_bytes(POISON, block.size.get());

@@ -31,8 +31,7 @@ static vel_gc_span: Span = Span { start: AtomicUsize::new(0), bytes: AtomicUsize
 /// # Safety
 /// The place may be written.
 pub unsafe fn write(place: *mut usize, value: usize) {
-    // SAFETY: by this function's condition. Volatile: the collector reads words that the compiler takes for
-    // unread.
+    // SAFETY: the caller may write the place. Volatile: the collector reads words behind the compiler's back.
     unsafe { place.write_volatile(value) };
     wrote(place);
 }

@@ -25,8 +25,7 @@ impl<F: Copy> Hook<F> {
 
     /// Stores `hook`; returns the previous one.
     pub(crate) fn set(&self, hook: Option<F>) -> Option<F> {
-        // SAFETY: an option of a pointer to a function has the size and bits of a pointer, null for none: see
-        // `none`.
+        // SAFETY: an option of a pointer to a function has the bits of a pointer, null for none: see `none`.
         let hook = unsafe { core::mem::transmute_copy::<Option<F>, *mut c_void>(&hook) };
         Self::from(self.0.swap(hook, Ordering::AcqRel))
     }

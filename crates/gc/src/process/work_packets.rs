@@ -41,6 +41,7 @@ const TRACE_SHIFT: u32 = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trace(u32);
+
 #[derive(Debug)]
 pub(crate) struct Crew {
     word: AtomicU64,

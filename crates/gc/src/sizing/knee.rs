@@ -31,6 +31,7 @@
 use crate::config::ROOM_MIN;
 use crate::sizing::policy::{Major, Policy, Seen, Shape, Sizes};
 use vellum_pages::PAGE;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Knee;
 

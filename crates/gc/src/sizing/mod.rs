@@ -14,9 +14,8 @@
 //! `watch` has measured. `config::sizing` has the user's choices; `rates` and `refault` smooth measurements.
 //! `limits` keeps the heap within the limits that it must never exceed, whatever the policy's sizes.
 //!
-//! Source: Cooper, Nettles and Subramanian 1992, sections 2 and 3. There one strategy was made for regions;
-//! here a policy sizes heaps of either shape: where nothing is copied, all of the heap but the live bytes is
-//! free.
+//! Source: Cooper, Nettles and Subramanian 1992, sections 2 and 3. The source's strategies are for regions;
+//! here a policy sizes heaps of either shape: without copies, all of the heap but the live bytes is free.
 
 pub(crate) mod growth;
 pub(crate) mod knee;

@@ -11,6 +11,7 @@ const SMOOTH: u64 = 4;
 const TRACE_NS_A_MIB: u64 = 330_000;
 /// The same for allocating a MiB, in a program that does little else.
 const ALLOCATE_NS_A_MIB: u64 = 1_000_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rates {
     /// 0 until known.

@@ -14,6 +14,7 @@ const S_MOST_NS: u64 = 50_000_000;
 const FAULTS_MIN: u64 = 16;
 /// The mean is over about this many collections.
 const SMOOTH: u64 = 4;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refault {
     /// 0 until known.

@@ -36,6 +36,7 @@ const LESS_PART: u64 = 16;
 /// [`FEW_FAULTS_PART`] of the time.
 const MORE: u64 = 8;
 const FEW_FAULTS_PART: u64 = 64;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     pub(crate) looked_ms: u64,

@@ -13,6 +13,7 @@ use crate::space::layout::{Layout, LayoutRoom};
 use crate::space::slot::Slot;
 use core::ptr::null;
 use vellum_pages::Buffer;
+
 pub(crate) struct HeapSpace {
     pub source: BlockSource,
     /// Which address belongs to which block.

@@ -12,8 +12,7 @@
 //! * The world stands still. The mark stack is bounded; the blocks of objects without room are scanned again.
 //! * The marker is independent of plans: what moves, and where to, is its `Movement`'s concern.
 //!
-//! Source: Smith and Morrisett 1998, section 2.2.1; the queue in front of the mark stack: Cher, Hosking and
-//! Vitek 2004.
+//! Sources: Smith and Morrisett 1998, section 2.2.1; Cher, Hosking and Vitek 2004 (the queue).
 
 pub(crate) mod frames;
 #[cfg(test)]

@@ -245,8 +245,7 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
             continue;
         }
         let bytes = header.p_memsz as usize;
-        // SAFETY: the program vouched when it set the hook that it may be called while the loader's list is
-        // read.
+        // SAFETY: the program that set the hook allows calls of it while the loader's list is read.
         let has_roots = |hook: ImageFn| unsafe { hook(info.dlpi_name, start as *const c_void, bytes) } != 0;
         if !is_program && !IMAGE.get().is_none_or(has_roots) {
             continue;

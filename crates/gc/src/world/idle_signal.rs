@@ -13,6 +13,7 @@ pub(crate) const WORTH_PART: usize = 2;
 const WANTED: u32 = 1;
 /// The thread has been made.
 const MADE: u32 = 2;
+
 pub(crate) struct IdleSignal {
     state: AtomicU32,
     /// Changes when it is poked.

@@ -168,8 +168,7 @@ impl Thread {
         self.standing_here(|| loader::still(work))
     }
 
-    /// Returns whether it collects, and holds the heap's lock: taking that now would deadlock. The thread is
-    /// the caller.
+    /// Returns whether it, the caller, collects and holds the heap's lock: taking that now would deadlock.
     pub(crate) fn is_collecting(&self) -> bool {
         self.entered.get() != 0
     }
@@ -227,8 +226,7 @@ impl Thread {
     pub(crate) fn stack_end(&self) -> usize {
         match self.stack_by.get() {
             place if place.is_null() => self.stack_high.get(),
-            // SAFETY: the program vouched, when it set the place, that it may be read as long as the thread
-            // lives.
+            // SAFETY: the program that set the place allows reads of it as long as the thread lives.
             place => unsafe { place.read_volatile() },
         }
     }

@@ -73,8 +73,8 @@ impl Sums {
 /// The page may be read.
 unsafe fn sum(page: usize) -> u64 {
     let words = with_exposed_provenance::<u64>(page);
-    // SAFETY: by this function's condition. Volatile: a thread may have been stopped in the middle of a write
-    // to it.
+    // SAFETY: the caller may read the page. Volatile: a thread may have been stopped in the middle of a
+    // write.
     let word = |index: usize| unsafe { words.add(index).read_volatile() };
     (0..PAGE / size_of::<u64>()).fold(0, |sum, index| (sum ^ word(index)).wrapping_mul(MIX).rotate_left(29))
 }

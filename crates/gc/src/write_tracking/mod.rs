@@ -106,6 +106,7 @@ enum Source {
     /// The program.
     Cards,
 }
+
 pub(crate) struct Dirty {
     source: Source,
     lost: bool,

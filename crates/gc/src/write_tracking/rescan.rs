@@ -22,8 +22,8 @@ pub(crate) struct Written {
 }
 
 impl Written {
-    /// Scans the written parts of `blocks`, which are all of the heap's. Returns the written bytes that the
-    /// account had.
+    /// Scans the written parts of `blocks`, all of the heap's. Returns the written bytes that the account
+    /// had.
     pub(crate) fn look_through<M: Movement>(
         &self,
         marker: &mut Marker<'_, M>,

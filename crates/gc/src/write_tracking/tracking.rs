@@ -3,6 +3,7 @@
 use crate::space::block::{Block, Region};
 use crate::write_tracking::checksums::Sums;
 use crate::write_tracking::{Dirty, EXPECT_MAX};
+
 pub(crate) struct Tracking {
     /// The account of writes, between cycles.
     pub account: Option<Dirty>,

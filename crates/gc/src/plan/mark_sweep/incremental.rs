@@ -179,8 +179,8 @@ impl MarkSweep {
         }
     }
 
-    /// Drops a cycle that is on: the next collection starts from the beginning. The account of writes goes
-    /// on, if it can.
+    /// Drops a cycle that is on: the next collection starts from the beginning. The account goes on, if it
+    /// can.
     pub(super) fn abandon(&mut self, heap: &mut Heap) {
         self.sticky.forget();
         if let Some(cycle) = self.cycle.take() {

@@ -36,6 +36,7 @@ const PATIENCE: u32 = 8;
 const FAULT_NS: u64 = 800;
 /// Until one has been made, a partial cycle is assumed to cost one part in this many of a whole one.
 const PARTIAL_PART: u64 = 4;
+
 #[derive(Debug)]
 pub(crate) struct Sticky {
     known: bool,
@@ -64,8 +65,7 @@ impl Sticky {
         self.known = false;
     }
 
-    /// Returns whether the next cycle should be partial, with `live` bytes alive, by the marks and by past
-    /// cycles.
+    /// Returns whether the next cycle should be partial, with `live` bytes alive, by marks and past cycles.
     pub(crate) fn is_partial_next(&self, live: usize) -> bool {
         self.known && self.partial < PARTIAL_MAX && live <= self.live + self.room / STALE_PART
     }

@@ -272,8 +272,8 @@ impl<'h, M: Movement> Marker<'h, M> {
     /// The words of a block's objects that are fields, as bits; 0 where the descriptor must be read.
     #[inline(always)]
     fn map(&self, block: &Block) -> usize {
-        // Words of untyped objects are ambiguous: their objects may not move. So they are no fields where
-        // anything moves.
+        // Words of untyped objects are ambiguous: their objects may not move, so that the words are no
+        // fields.
         if M::MOVES && block.scan.get() == Scan::Words {
             return 0;
         }
@@ -383,8 +383,8 @@ impl<'h, M: Movement> Marker<'h, M> {
         unsafe { self.each_within(start, end, Self::consider_root) };
     }
 
-    /// Calls `consider` with the words from `start` up to `end` that may be addresses in the heap, and some
-    /// more.
+    /// Calls `consider` with the words from `start` up to `end` that may be addresses in the heap, and
+    /// others.
     ///
     /// # Safety
     /// The words may be read.
