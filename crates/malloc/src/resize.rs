@@ -85,8 +85,8 @@ unsafe fn resize_extent(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
 }
 
 /// Moves `bytes` bytes to `new` and frees the block at `address`, unless `new` is null. Returns `new`.
-/// Safety: `address` is a block in use that the caller gives up; `new` is null or another, and both have `bytes`
-/// bytes.
+/// Safety: `address` is a block in use that the caller gives up; `new` is null or another, and both have
+/// `bytes` bytes.
 #[inline(always)]
 pub(crate) unsafe fn move_to(new: *mut u8, address: *mut u8, bytes: usize) -> *mut u8 {
     if !new.is_null() {
