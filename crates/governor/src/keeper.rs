@@ -29,7 +29,7 @@ impl Keeper {
         Ok(Keeper { guardian: Some(guardian), directory })
     }
 
-    /// Writes `content` to `file` while `work` runs, and restores the file then, also if this process is
+    /// Writes `content` to `file` while `work` runs. The file is restored then, even if this process is
     /// killed.
     pub fn while_set<R>(&self, file: &Path, content: &str, work: impl FnOnce() -> R) -> io::Result<R> {
         let before = std::fs::read_to_string(file)?;

@@ -30,7 +30,7 @@ pub(crate) struct Census {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Roots<'a> {
-    /// Descendants of known members.
+    /// Descendants of the members at the last scan.
     Process,
     /// Descendants, and orphans in the session of this leader (`setsid`).
     Session(Pid),

@@ -87,7 +87,7 @@ pub struct Situation {
 pub struct Decision {
     /// True if it runs.
     pub runs: bool,
-    /// It runs because it has waited for as long as any job may.
+    /// A job that runs because it has waited for the bound.
     pub due: bool,
     /// Its target.
     pub target: Bytes,
@@ -252,8 +252,8 @@ impl Policy {
         self.jobs.get(index)?.suspended_at.map(|since| now.saturating_sub(since))
     }
 
-    /// The time that each waiting job may still wait, those that have waited longest first. A job's time
-    /// ends early enough that the jobs after it are resumed one by one.
+    /// The time that each waiting job may still wait, by falling waiting time. A job's time ends early
+    /// enough that the jobs after it are resumed one by one.
     fn deadlines(&self, now: Duration, claims: &[Option<Claim>]) -> Vec<(usize, Duration)> {
         let there = |index: &usize| claims.get(*index).is_some_and(Option::is_some);
         let mut waits: Vec<(usize, Duration)> = (0..self.jobs.len())

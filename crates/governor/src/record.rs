@@ -109,8 +109,8 @@ impl Record {
         directory.join("undo")
     }
 
-    /// Opens the record of `directory`, makes it if this boot has no record yet, and undoes what it says.
-    /// No governor may use the directory.
+    /// Opens the record of `directory`, or makes it if this boot has none, and undoes its entries. No
+    /// governor may use the directory.
     pub(crate) fn open(directory: &Path) -> Result<(Record, Recovered), Failed> {
         let path = Record::file(directory);
         if let Some(record) = Record::existing(&path)? {
@@ -139,7 +139,7 @@ impl Record {
         Ok((record, Recovered::default()))
     }
 
-    /// Undoes what the record of `directory` says, for good; `None` if this boot has no record.
+    /// Undoes the entries of the record of `directory` and removes it; `None` if this boot has no record.
     pub(crate) fn undo(directory: &Path) -> Result<Option<Recovered>, Failed> {
         let Some(record) = Record::existing(&Record::file(directory))? else { return Ok(None) };
         let recovered = record.table().recover();

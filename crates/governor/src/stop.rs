@@ -55,7 +55,7 @@ impl Stop {
         Ok(Stop { fd: unsafe { OwnedFd::from_raw_fd(fd) }, before })
     }
 
-    /// Sleeps for `time`. Whether the end was asked for.
+    /// Sleeps for `time`. True if a stop signal has arrived.
     pub fn wait(&self, time: Duration) -> bool {
         self.wait_with(time, None)
     }

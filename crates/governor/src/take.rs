@@ -5,7 +5,7 @@
 //! | [`Means::Evict`] | the same, root, and a kernel with generations (MGLRU) | pages that were not referenced within the window; of a suspended job, what the kernel finds oldest |
 //! | [`Means::Reclaim`] | a control group of version 2 whose `memory.reclaim` may be written | what the kernel finds oldest |
 //! | [`Means::PageOut`] | `CAP_SYS_NICE`, and the right to look into the process | mappings in which nothing was referenced within the window; of a suspended job, all |
-//! | [`Means::SoftLimit`] | a control group of version 1 | nothing by itself: the kernel turns here first when memory is short |
+//! | [`Means::SoftLimit`] | a control group of version 1 | nothing at once: the kernel reclaims here first when memory is short |
 //! | [`Means::Nothing`] | – | nothing: there is advice, and suspending the whole job |
 //!
 //! No means is a hard limit: lowering a hard limit under a running job can kill it. Without swap, anonymous

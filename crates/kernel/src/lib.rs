@@ -13,7 +13,8 @@
 //! ```
 //!
 //! - A value has its unit in its type: [`Bytes`], [`std::time::Duration`].
-//! - A missing value is `None`, never a zero. Kernels and containers hide files.
+//! - A missing value is `None`, because kernels and containers hide files. Exception: a process without
+//!   memory has sizes of 0 in [`Status`].
 //! - An error names the file ([`Unreadable`]).
 //! - Names of files and programs may be any bytes. Texts are read with bytes that are not UTF-8 replaced.
 //!

@@ -73,7 +73,7 @@ pub struct Sizes {
     pub proportional: Bytes,
     /// Accessed since the bits were cleared.
     pub referenced: Bytes,
-    /// Also mapped by other processes.
+    /// The part that other processes have mapped too.
     pub shared: Bytes,
     /// In huge pages.
     pub huge: Bytes,

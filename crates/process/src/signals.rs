@@ -138,7 +138,7 @@ impl Arrived {
         self.0.ssi_signo as libc::c_int == libc::SIGCHLD
     }
 
-    /// Its number, if it is one that ends processes and does not come from `child`.
+    /// Its number, if it ends processes and does not come from `child`.
     pub(crate) fn asks_to_end(&self, child: Pid) -> Option<libc::c_int> {
         let signal = self.0.ssi_signo as libc::c_int;
         let by_child = self.0.ssi_code <= 0 && self.0.ssi_pid as i32 == child.0;

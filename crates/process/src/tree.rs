@@ -10,7 +10,7 @@
 //! above us ─ children, of them those with the board's name in environ ─▶ strays ─ task/*/children ─▶ ...
 //! ```
 //!
-//! The usage of a stray that has ended is that of its last sample.
+//! A stray that has ended counts with the usage of its last sample.
 //!
 //! Costs are kept down in two ways. Files of the first [`FILES_HELD_MAX`] processes stay open and are read
 //! again in place (a third of the cost of opening them). A process has a `children` file for each thread, so

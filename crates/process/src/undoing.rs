@@ -1,4 +1,4 @@
-//! Cleaning up also when this process is killed: by a shell that waits for its end.
+//! Cleaning up even if this process is killed: by a shell that waits for its end.
 //!
 //! ```text
 //! we ──pipe──▶ sh: read ─┬─ a line came: it is undone already, exit

@@ -21,7 +21,7 @@ pub struct Window {
     pub faults_per_second: f64,
 }
 
-/// What the watch has cost.
+/// The cost of the watch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Disturbance {
     /// CPU time of the watcher, the kernel's on its behalf included.
@@ -49,7 +49,7 @@ pub struct Age {
     pub bytes: u64,
 }
 
-/// What is missing for a recommendation.
+/// The time that a recommendation still needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanting {
     /// User CPU time of the job.
@@ -97,7 +97,7 @@ pub struct Frame {
     /// By what the curve was corrected after a proof, in the verdict; 1 if it was not.
     #[serde(default = "uncorrected")]
     pub correction: f64,
-    /// What the watch has cost.
+    /// The cost of the watch.
     pub cost: Disturbance,
     /// Wall-clock time until there was a curve.
     pub first_curve_ns: Option<u64>,
@@ -128,7 +128,7 @@ impl Frame {
 }
 
 impl Watcher {
-    /// The state of the watch, with its meaning at `delay`, if S is known.
+    /// The state of the watch, with its meaning at `delay`, if there is an S.
     pub fn frame(&self, delay: Option<&Delay>) -> Frame {
         let nanos = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let (latest, cost) = (self.latest(), self.cost());

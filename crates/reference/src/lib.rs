@@ -21,7 +21,7 @@
 //!
 //! | word | meaning |
 //! | --- | --- |
-//! | source | how the kernel is asked: [`SourceKind`]; by default [`AccessedBits`], for large jobs [`PageTables`] and for very large ones [`Damon`] or [`Generations`], where they may be |
+//! | source | a way to observe references: [`SourceKind`]. By default [`AccessedBits`]; for large jobs [`PageTables`], for very large jobs [`Damon`] or [`Generations`], where available |
 //! | Δ | the smallest window, in user CPU time of the job |
 //! | cycle | one clearing of a source, and the looks at it until the next; more than one where a clearing is not good for all looks |
 //! | stall | time in which a process waits for us |

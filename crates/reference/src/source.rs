@@ -11,9 +11,9 @@
 //! ```
 //!
 //! A source that allows fewer looks than a cycle has is cleared again within the cycle ([`Source::looks`]).
-//! If the kernel times the looks, the source says when the next one is there ([`Source::to_come`]). If looks
-//! clear bits as a clearing does, each of them costs the job time, and the source says so
-//! ([`Source::looks_clear`]). The documentation of each source has its other costs.
+//! If the kernel times the looks, [`Source::to_come`] has the time of the next look. If looks clear bits as
+//! a clearing does, each look costs the job time ([`Source::looks_clear`]). The documentation of each source
+//! has its other costs.
 //!
 //! The available sources depend on the kernel's configuration and on privilege. [`SourceKind::availability`]
 //! tests a source without changing anything, and gives the reason if it is missing.
@@ -213,8 +213,8 @@ pub trait Source: Send + std::fmt::Debug {
     /// Which one.
     fn kind(&self) -> SourceKind;
 
-    /// Drops the references of these processes until now. The first look is wanted after `ahead` of
-    /// wall-clock time.
+    /// Drops the references of these processes until now. The first look is due after `ahead` of wall-clock
+    /// time.
     ///
     /// # Errors
     /// [`SourceError`] if it fails for the whole job; failures for one process are in [`Done::lost`].

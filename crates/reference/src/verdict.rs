@@ -23,7 +23,7 @@ use vellum_workset::{Answer, CAP, Curve, Demand, History, Spread, knee, spread};
 const SEED: u64 = 1;
 /// The parts of the advised size at which a slowdown is foretold.
 pub const LESS: [f64; 4] = [0.9, 0.8, TWO_THIRDS, 0.5];
-/// One of them, which metrics have.
+/// The limit in metrics, as a part.
 const TWO_THIRDS: f64 = 2.0 / 3.0;
 
 /// A limit, and the slowdown expected under it.
@@ -117,7 +117,7 @@ pub struct Verdict {
     pub give_low_bytes: Option<u64>,
     /// Its upper end.
     pub give_high_bytes: Option<u64>,
-    /// True if the job is still becoming larger: it needs at least what is given.
+    /// True if the job is still becoming larger: it needs at least `give`.
     #[serde(default)]
     pub growing: bool,
     /// The slowdown expected under less.

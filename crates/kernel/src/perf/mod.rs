@@ -126,7 +126,7 @@ impl Opening {
         self
     }
 
-    /// The same event counting something else.
+    /// This event with `what` in place of its own.
     pub fn instead(mut self, what: What) -> Opening {
         (self.0.kind, self.0.config) = what.numbers();
         self
@@ -252,7 +252,7 @@ impl Event {
         (&self.0).read_exact(&mut value).map_or(0, |()| u64::from_ne_bytes(value))
     }
 
-    /// The same of a [timed](Opening::timed) event, with its times.
+    /// The count of a [timed](Opening::timed) event, with its times.
     ///
     /// # Errors
     /// The kernel's, or `UnexpectedEof` of an event that could not count.

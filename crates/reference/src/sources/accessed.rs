@@ -36,8 +36,8 @@ use vellum_kernel::mapping::{Mapping, Sizes, smaps};
 use vellum_kernel::{Bytes, Pid};
 
 /// The cost to the process of setting an accessed bit again, per page: 170 to 210 ns on one machine, 300 to
-/// 480 ns on another, a virtual machine with nested page tables. A budget is a promise, so this is near the
-/// larger.
+/// 480 ns on another, a virtual machine with nested page tables. This is near the larger, to keep within the
+/// budget.
 pub(crate) const REARM: Duration = Duration::from_nanos(400);
 /// The cost of counting a page by `smaps`, until it is measured.
 const COUNT: Duration = Duration::from_nanos(70);
@@ -125,7 +125,7 @@ impl PerProcess for AccessedBits {
     }
 }
 
-/// The counts in `smaps` or `smaps_rollup`, and how much is shared in all; `None` of an empty file.
+/// The counts in `smaps` or `smaps_rollup`, and all shared memory; `None` of an empty file.
 pub(crate) fn parse(text: &[u8]) -> Option<(Count, Bytes)> {
     each(text, |_| {})
 }

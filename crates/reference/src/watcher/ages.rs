@@ -13,7 +13,7 @@
 //! cycle waits for the budget, the last clearing is used for ages that were not found yet, or [`REST`] times
 //! their length ago.
 //!
-//! Invariant: an age is that of one successful clearing.
+//! Invariant: an age comes from one successful clearing.
 
 use std::time::Duration;
 use vellum_kernel::Bytes;

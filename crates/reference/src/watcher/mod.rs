@@ -220,12 +220,12 @@ impl Watcher {
     }
 
     /// The mean curve, windows in nanoseconds of user CPU time and pages of [`PAGE_BYTES`]; before the first
-    /// cycle has ended, what it knows already. `None` with less than that.
+    /// cycle has ended, its looks so far. `None` without two looks.
     pub fn curve(&self) -> Option<Curve> {
         self.known().mean()
     }
 
-    /// The history; while there is none, that of the running cycle.
+    /// The history, or the running cycle as one while it is empty.
     pub(crate) fn known(&self) -> History {
         let mut history = self.history.clone();
         if history.samples() == 0
@@ -369,7 +369,7 @@ impl Watcher {
         }
     }
 
-    /// All the time watched, in stretches; before the first cycle has ended, what it knows already.
+    /// All the time watched, in stretches; before the first cycle has ended, its looks so far.
     pub(super) fn stretches(&self) -> History {
         match self.whole.stretches() {
             none if none.samples() == 0 => self.known(),
