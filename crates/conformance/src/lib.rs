@@ -23,7 +23,7 @@ pub mod run;
 pub mod scenario;
 
 pub use library::library;
-pub use program::{Place, tool};
-pub use run::{Outcome, Seat, plain, same, seated, served, settle, with_args};
+pub use program::{Place, compiled, compiled_by, tool};
+pub use run::{Outcome, Seat, plain, same, seated, served, settle, with_args, with_env};
 pub use scenario::check_all;
 pub use vellum_skip::{Group, skip};

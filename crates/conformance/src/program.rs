@@ -32,26 +32,26 @@ impl Place {
     pub fn file(&self, name: &str) -> PathBuf {
         self.path().join(name)
     }
+}
 
-    /// `c/SOURCE`, compiled with the system's compiler for its language.
-    ///
-    /// # Panics
-    /// If it does not compile.
-    pub fn program(&self, source: &str, flags: &[&str]) -> PathBuf {
-        let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
-        self.program_by(compiler, source, flags).unwrap_or_else(|said| panic!("{source}: {said}"))
-    }
+/// `c/SOURCE`, compiled with the system's compiler for its language.
+///
+/// # Panics
+/// If it does not compile.
+pub fn compiled(source: &str, flags: &[&str]) -> PathBuf {
+    let compiler = if source.ends_with(".cc") { "c++" } else { "cc" };
+    compiled_by(compiler, source, flags).unwrap_or_else(|said| panic!("{source}: {said}"))
+}
 
-    /// `c/SOURCE`, compiled with `compiler`.
-    ///
-    /// # Errors
-    /// The compiler's message, if it made no program.
-    pub fn program_by(&self, compiler: &str, source: &str, flags: &[&str]) -> Result<PathBuf, String> {
-        let name = source.split('.').next().unwrap_or(source);
-        let flags = [FLAGS, flags].concat();
-        vellum_skip::compiled(compiler, name, &[sources().join(source)], &flags)
-            .map_err(|failure| failure.to_string())
-    }
+/// `c/SOURCE`, compiled with `compiler`.
+///
+/// # Errors
+/// The compiler's message, if it made no program.
+pub fn compiled_by(compiler: &str, source: &str, flags: &[&str]) -> Result<PathBuf, String> {
+    let name = source.split('.').next().unwrap_or(source);
+    let flags = [FLAGS, flags].concat();
+    vellum_skip::compiled(compiler, name, &[sources().join(source)], &flags)
+        .map_err(|failure| failure.to_string())
 }
 
 /// The folder of C programs. `VELLUM_TEST_SOURCES` names it for a user who cannot read the checkout; the

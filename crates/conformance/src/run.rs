@@ -164,6 +164,12 @@ pub fn with_args(program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
     command
 }
 
+/// The command, with these variables.
+pub fn with_env(mut command: Command, variables: &[(&str, &str)]) -> Command {
+    command.envs(variables.iter().copied());
+    command
+}
+
 /// Removes variables that would make two runs differ from the environment, unless `command` sets them itself.
 pub fn settle(command: &mut Command) {
     let set: Vec<_> = command.get_envs().map(|(name, _)| name.to_os_string()).collect();

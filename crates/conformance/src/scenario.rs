@@ -17,7 +17,7 @@ macro_rules! scenarios {
     ($module:ident: $source:literal, $flags:expr, $environment:expr; $($name:ident)+) => {
         mod $module {
             fn program() -> std::path::PathBuf {
-                $crate::Place::new().program($source, &$flags)
+                $crate::compiled($source, &$flags)
             }
             $(
                 #[test]

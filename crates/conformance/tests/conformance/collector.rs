@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use vellum_conformance::library::library;
 use vellum_conformance::program::{header, sources};
 use vellum_conformance::scenario::names;
-use vellum_conformance::{plain, with_args};
+use vellum_conformance::{plain, with_args, with_env};
 
 /// The programs and their numbers of scenarios: for every heap, and for moving plans.
 const COLLECTOR: (&str, usize) = ("collector", 14);
@@ -52,9 +52,7 @@ fn at_random_collection_points((source, _): (&str, usize), points: &str) {
     let program = compiled(source, "cc", "c11");
     let names = names(&program);
     for name in names.iter().filter(|name| !SETTINGS_OF_THEIR_OWN.contains(&name.as_str())) {
-        let mut command = with_args(&program, &[name]);
-        command.env("VELLUM_GC_EAGER", points);
-        plain(command).succeeded();
+        plain(with_env(with_args(&program, &[name]), &[("VELLUM_GC_EAGER", points)])).succeeded();
     }
 }
 

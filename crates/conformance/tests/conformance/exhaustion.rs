@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use vellum_conformance::{Outcome, Place, plain, same, served, skip};
+use vellum_conformance::{Outcome, Place, compiled, plain, same, served, skip};
 
 /// The limit in bytes, the same as in the C program.
 const LIMIT: u64 = 256 << 20;
@@ -16,7 +16,7 @@ vellum_conformance::scenarios! { limits_set_by_the_program: "exhaustion.c", ["-p
 
 /// Runs a scenario under a limit that is set before the program starts.
 fn limited_from_the_start(scenario: &str) {
-    let program = Place::new().program("exhaustion.c", &["-pthread"]);
+    let program = compiled("exhaustion.c", &["-pthread"]);
     let limited = || {
         let mut command = Command::new(&program);
         command.arg(scenario);
@@ -45,7 +45,7 @@ fn growing_to_a_limit_from_the_start() {
 
 #[test]
 fn requests_beyond_the_machine_are_refused_as_without_vellum() {
-    let program = Place::new().program("beyond.c", &[]);
+    let program = compiled("beyond.c", &[]);
     let outcome = same(|| Command::new(&program));
     assert_eq!(outcome.text().lines().count(), 10, "{outcome}");
 }
@@ -68,7 +68,7 @@ fn dumped(program: &Path, how: &str, run: fn(Command) -> Outcome) -> Option<u64>
 
 #[test]
 fn core_dumps_are_as_large_as_without_vellum() {
-    let program = Place::new().program("dumps.c", &[]);
+    let program = compiled("dumps.c", &[]);
     for how in ["abort", "gcore"] {
         let (Some(without), Some(with)) = (dumped(&program, how, plain), dumped(&program, how, served))
         else {

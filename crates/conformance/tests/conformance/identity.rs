@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use vellum_conformance::program::sources;
 use vellum_conformance::scenario::check_those;
-use vellum_conformance::{Place, check_all, library, plain, skip, tool};
+use vellum_conformance::{Place, check_all, compiled, library, plain, skip, tool};
 use vellum_process::library::SONAME;
 
 /// A user without rights.
@@ -22,8 +22,7 @@ fn identities() {
     if !is_root() {
         skip("changing identity is root's to try; what anybody may do is tried");
     }
-    let place = Place::new();
-    check_all(&place.program("identity.c", &["-pthread"]));
+    check_all(&compiled("identity.c", &["-pthread"]));
 }
 
 /// A change of identity in the calling thread must apply to every thread as soon as the call returns.
@@ -36,7 +35,7 @@ fn every_thread_follows_where(wanted: impl Fn(&str) -> bool, environment: &[(&st
     if !is_root() {
         skip("most ways to change one's identity are root's");
     }
-    let program = Place::new().program("rights.c", &["-pthread"]);
+    let program = compiled("rights.c", &["-pthread"]);
     check_those(&program, environment, wanted);
 }
 
@@ -66,7 +65,7 @@ macro_rules! threads_that_page_follow {
 
             #[test]
             fn these_are_all() {
-                let program = super::Place::new().program("rights.c", &["-pthread"]);
+                let program = super::compiled("rights.c", &["-pthread"]);
                 let names = vellum_conformance::scenario::names(&program);
                 // The program lists only the scenarios that its user may run.
                 let may = |name: &&&str| super::is_root() || names.iter().any(|known| known == **name);

@@ -2,7 +2,7 @@
 
 use vellum_conformance::program::header;
 use vellum_conformance::scenario::check_all_with;
-use vellum_conformance::{Place, check_all, plain};
+use vellum_conformance::{Place, check_all, compiled, plain};
 
 vellum_conformance::scenarios! { the_malloc_family: "interface.c", ["-ldl"], [];
     too_large_is_refused overflow_is_refused nothing_is_something every_block_is_aligned_and_whole
@@ -14,8 +14,7 @@ vellum_conformance::scenarios! { the_malloc_family: "interface.c", ["-ldl"], [];
 
 #[test]
 fn new_and_delete() {
-    let place = Place::new();
-    let program = place.program("newdelete.cc", &["-std=c++17", "-pthread"]);
+    let program = compiled("newdelete.cc", &["-std=c++17", "-pthread"]);
     for environment in [&[][..], &[("VELLUM_HARDEN", "1")]] {
         check_all_with(&program, environment);
     }
@@ -26,7 +25,7 @@ fn new_and_delete() {
 fn own_interface_works_in_c_and_cpp() {
     let place = Place::new();
     let include = format!("-I{}", header().display());
-    check_all(&place.program("vel.c", &[&include, "-ldl"]));
+    check_all(&compiled("vel.c", &[&include, "-ldl"]));
     let all = place.file("all.cc");
     std::fs::write(&all, "#include <vellum.h>\nint main() { return 0; }\n").expect("a source file");
     let mut command = std::process::Command::new("c++");

@@ -1,7 +1,7 @@
 //! The program's own mappings: served, changed, moved, replaced, unmapped in parts.
 
 use std::process::Command;
-use vellum_conformance::{Place, plain, served};
+use vellum_conformance::{compiled, plain, served, with_args, with_env};
 use vellum_wire::Counter;
 
 vellum_conformance::scenarios! { states: "states.c", [], [];
@@ -25,12 +25,10 @@ vellum_conformance::scenarios! { that_change: "remaps.c", [], [];
 /// Without served mappings the comparisons of the other tests would pass trivially.
 #[test]
 fn mappings_are_served() {
-    let place = Place::new();
-    let program = place.program("mappings.c", &[]);
+    let program = compiled("mappings.c", &[]);
     let run = |knob: &str| {
-        let mut command = Command::new(&program);
-        command.arg("memory_is_zero_after_reuse").env("VELLUM_MMAP", knob);
-        served(command).succeeded().seats[0].get(Counter::MmapServed)
+        let command = with_args(&program, &["memory_is_zero_after_reuse"]);
+        served(with_env(command, &[("VELLUM_MMAP", knob)])).succeeded().seats[0].get(Counter::MmapServed)
     };
     let served = run("on");
     assert!(served > 20, "mappings served: {served}");
@@ -44,7 +42,7 @@ const SEEDS_A_PROCESS: u64 = 200;
 
 /// Runs the fuzzer with all seeds, in processes that `run` runs.
 fn random_calls(run: impl Fn(Command)) {
-    let program = Place::new().program("mapfuzz.c", &[]);
+    let program = compiled("mapfuzz.c", &[]);
     let seeds = std::env::var("VELLUM_FUZZ_SEEDS")
         .ok()
         .map_or(SEEDS, |asked| asked.parse().expect("a number of seeds"));

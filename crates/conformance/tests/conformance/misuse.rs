@@ -3,7 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
-use vellum_conformance::{Place, plain, served, with_args};
+use vellum_conformance::{compiled, plain, served, with_args};
 
 const ABORTED: i32 = 6;
 /// The most lines of a stack.
@@ -26,8 +26,7 @@ fn complaint(program: &std::path::Path, scenario: &str) -> Option<String> {
 
 #[test]
 fn guaranteed_misuse_is_detected() {
-    let place = Place::new();
-    let program = place.program("misuse.c", &["-pthread"]);
+    let program = compiled("misuse.c", &["-pthread"]);
     let names = plain(Command::new(&program)).succeeded().text();
     let complaints: Vec<String> = names.lines().filter_map(|name| complaint(&program, name)).collect();
     assert!(names.lines().count() > 20, "{names}");

@@ -11,7 +11,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
-use vellum_conformance::{Outcome, Place, plain, served};
+use vellum_conformance::{Outcome, compiled, plain, served, with_args, with_env};
 
 const CASES: usize = 116;
 /// The least number of cases that Vellum detects: as many as glibc 2.36.
@@ -66,33 +66,23 @@ fn print(cases: &[&str], columns: &[Column]) {
 
 #[test]
 fn misuse_is_detected_as_often_as_documented() {
-    let place = Place::new();
-    let program = place.program("misuse_cases.c", &["-pthread", "-lstdc++"]);
+    let program = compiled("misuse_cases.c", &["-pthread", "-lstdc++"]);
     let names = plain(Command::new(&program)).succeeded().text();
     let cases: Vec<&str> = names.lines().collect();
     assert_eq!(cases.len(), CASES, "{names}");
-    let command = |case: &str| {
-        let mut command = Command::new(&program);
-        command.arg(case);
-        command
-    };
+    let command = |case: &str| with_args(&program, &[case]);
     let mut columns = vec![
         Column::new("glibc", &cases, |case| plain(command(case))),
         Column::new("vellum", &cases, |case| served(command(case))),
         Column::new("vellum hardened", &cases, |case| {
-            let mut command = command(case);
-            command.env("VELLUM_HARDEN", "1");
-            served(command)
+            served(with_env(command(case), &[("VELLUM_HARDEN", "1")]))
         }),
     ];
     let others = std::env::var("VELLUM_TEST_ALLOCATORS").unwrap_or_default();
     for library in others.split(':').filter(|library| !library.is_empty()) {
         let name = Path::new(library).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        columns.push(Column::new(&name, &cases, |case| {
-            let mut command = command(case);
-            command.env("LD_PRELOAD", library);
-            plain(command)
-        }));
+        let run = |case: &str| plain(with_env(command(case), &[("LD_PRELOAD", library)]));
+        columns.push(Column::new(&name, &cases, run));
     }
     print(&cases, &columns);
     assert!(columns[1].caught() >= CAUGHT_MIN, "{} are caught, not {CAUGHT_MIN}", columns[1].caught());

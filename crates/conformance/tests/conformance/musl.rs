@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::{command, library};
 use vellum_conformance::program::header;
-use vellum_conformance::scenario::{check_all_with, check_one};
-use vellum_conformance::{Place, plain, served, skip, with_args};
+use vellum_conformance::scenario::{check_all_with, check_one, names};
+use vellum_conformance::{Place, compiled_by, plain, served, skip, with_args};
 
 /// Programs linked with the library, and their numbers of scenarios.
 const LINKED: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
@@ -14,26 +14,23 @@ const LINKED: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
 const FLAGS: [&str; 5] =
     ["-D_GNU_SOURCE", "-pthread", "-idirafter", "/usr/include", "-idirafter/usr/include/x86_64-linux-gnu"];
 
-/// musl's compiler; `None`, with a skip, if it is not installed.
-fn compiler(place: &Place) -> Option<&'static str> {
-    if place.program_by("musl-gcc", "plain.c", &["-pthread"]).is_err() {
+/// The program by musl's compiler; `None`, with a skip, if that is not installed.
+fn compiled(name: &str, more: &[&str]) -> Option<PathBuf> {
+    const COMPILER: &str = "musl-gcc";
+    if compiled_by(COMPILER, "plain.c", &["-pthread"]).is_err() {
         skip("no musl-gcc on this machine");
         return None;
     }
-    Some("musl-gcc")
-}
-
-fn compiled(place: &Place, compiler: &str, name: &str, more: &[&str]) -> PathBuf {
     let include = format!("-I{}", header().display());
     let flags = [&FLAGS[..], &[&include], more].concat();
-    place.program_by(compiler, &format!("{name}.c"), &flags).unwrap_or_else(|said| panic!("{name}: {said}"))
+    Some(compiled_by(COMPILER, &format!("{name}.c"), &flags).unwrap_or_else(|said| panic!("{name}: {said}")))
 }
 
 /// The scenarios of a program are the same with and without Vellum.
 fn scenarios(name: &str, environment: &[(&str, &str)]) {
-    let place = Place::new();
-    let Some(compiler) = compiler(&place) else { return };
-    check_all_with(&compiled(&place, compiler, name, &[]), environment);
+    if let Some(program) = compiled(name, &[]) {
+        check_all_with(&program, environment);
+    }
 }
 
 #[test]
@@ -64,9 +61,7 @@ macro_rules! in_few_frames {
             $(
                 #[test]
                 fn $name() {
-                    let place = Place::new();
-                    let Some(compiler) = compiler(&place) else { return };
-                    let program = compiled(&place, compiler, $source, &[]);
+                    let Some(program) = compiled($source, &[]) else { return };
                     check_one(&program, stringify!($name), &[("VELLUM_FRAMES", $frames)]);
                 }
             )+
@@ -84,9 +79,7 @@ in_few_frames! { big_blocks_in_few_frames: "paging", "2M";
 
 #[test]
 fn random_mappings() {
-    let place = Place::new();
-    let Some(compiler) = compiler(&place) else { return };
-    let program = compiled(&place, compiler, "mapfuzz", &[]);
+    let Some(program) = compiled("mapfuzz", &[]) else { return };
     served(with_args(program, &["1", "200"])).succeeded();
 }
 
@@ -94,9 +87,8 @@ fn random_mappings() {
 #[test]
 fn commands() {
     let place = Place::new();
-    let Some(compiler) = compiler(&place) else { return };
+    let Some(program) = compiled("musl", &[]) else { return };
     let Some(vellum) = command() else { return skip("no command vellum beside the library") };
-    let program = compiled(&place, compiler, "musl", &[]);
     let with = |arguments: &[&str]| {
         let mut command = Command::new(&vellum);
         command.args(arguments).arg("--").arg(&program);
@@ -117,16 +109,14 @@ fn commands() {
 /// The collector finds roots with musl's data about stacks, static and thread-local data.
 #[test]
 fn the_collector() {
-    let place = Place::new();
-    let Some(compiler) = compiler(&place) else { return };
     let folder = library().parent().unwrap_or(Path::new("/")).display().to_string();
     let (search, find) = (format!("-L{folder}"), format!("-Wl,-rpath,{folder}"));
     for (name, scenarios) in LINKED {
-        let program = compiled(&place, compiler, name, &[&search, &find, "-lvellum"]);
-        let names = plain(Command::new(&program)).succeeded().text();
-        assert_eq!(names.lines().count(), scenarios, "{names}");
-        for scenario in names.lines() {
-            plain(with_args(&program, &[scenario])).succeeded();
+        let Some(program) = compiled(name, &[&search, &find, "-lvellum"]) else { return };
+        let names = names(&program);
+        assert_eq!(names.len(), scenarios, "{names:?}");
+        for scenario in names {
+            plain(with_args(&program, &[&scenario])).succeeded();
         }
     }
 }

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::command as vellum;
 use vellum_conformance::program::sources;
-use vellum_conformance::{Outcome, Place, library, plain, same, served, skip, tool, with_args as with};
+use vellum_conformance::{
+    Outcome, compiled, compiled_by, library, plain, same, served, skip, tool, with_args as with, with_env,
+};
 use vellum_wire::Attach;
 
 #[test]
 fn debugger_runs_a_served_program() {
     let Some(gdb) = tool("gdb") else { return };
-    let place = Place::new();
-    let program = place.program("plain.c", &["-pthread"]);
+    let program = compiled("plain.c", &["-pthread"]);
     let mut command = Command::new(gdb);
     command.args(["-batch", "-nx", "-ex"]);
     command.arg(format!("set environment LD_PRELOAD {}", library().display()));
@@ -44,8 +45,7 @@ fn debugger_runs_a_served_program() {
 #[test]
 fn valgrind_reports_the_same_errors() {
     let Some(valgrind) = tool("valgrind") else { return };
-    let place = Place::new();
-    let program = place.program("plain.c", &["-pthread"]);
+    let program = compiled("plain.c", &["-pthread"]);
     let check = |what: Option<&str>| -> Outcome {
         let mut command = Command::new(&valgrind);
         command.args(["--leak-check=full", "--error-exitcode=9"]).arg(&program).args(what);
@@ -68,9 +68,8 @@ fn left_alone(outcome: &Outcome) -> bool {
 }
 
 fn sanitized(compiler: &str, flags: &[&str]) {
-    let place = Place::new();
     let all: Vec<&str> = flags.iter().copied().chain(["-fsanitize=address", "-pthread"]).collect();
-    let program = match place.program_by(compiler, "plain.c", &all) {
+    let program = match compiled_by(compiler, "plain.c", &all) {
         Ok(program) => program,
         Err(said) => {
             return skip(format_args!(
@@ -104,8 +103,7 @@ fn address_sanitizer_inside_the_program() {
 /// `vellum run` such a program runs without Vellum.
 #[test]
 fn address_sanitizer_as_a_library() {
-    let place = Place::new();
-    let Ok(program) = place.program_by("gcc", "plain.c", &["-fsanitize=address", "-pthread"]) else {
+    let Ok(program) = compiled_by("gcc", "plain.c", &["-fsanitize=address", "-pthread"]) else {
         return skip("gcc makes no program with AddressSanitizer here");
     };
     let Some(vellum) = vellum() else {
@@ -124,10 +122,9 @@ fn address_sanitizer_as_a_library() {
 
 #[test]
 fn thread_sanitizer_inside_the_program() {
-    let place = Place::new();
     for (compiler, flags) in [("gcc", vec!["-static-libtsan"]), ("clang", vec![])] {
         let all: Vec<&str> = flags.iter().copied().chain(["-fsanitize=thread", "-pthread"]).collect();
-        let Ok(program) = place.program_by(compiler, "plain.c", &all) else {
+        let Ok(program) = compiled_by(compiler, "plain.c", &all) else {
             skip(format_args!("{compiler} makes no program with ThreadSanitizer here"));
             continue;
         };
@@ -147,12 +144,11 @@ fn thread_sanitizer_inside_the_program() {
 #[test]
 fn sanitizers_as_libraries_get_every_request() {
     const RUNS: u32 = 10;
-    let place = Place::new();
     for (compiler, kind) in
         [("gcc", "thread"), ("gcc", "address"), ("gcc", "leak"), ("gcc", "undefined"), ("clang", "memory")]
     {
         let flag = format!("-fsanitize={kind}");
-        let Ok(program) = place.program_by(compiler, "plain.c", &[&flag, "-pthread"]) else {
+        let Ok(program) = compiled_by(compiler, "plain.c", &[&flag, "-pthread"]) else {
             skip(format_args!("{compiler} makes no program with {flag} here"));
             continue;
         };
@@ -186,7 +182,7 @@ fn sanitizers_as_libraries_get_every_request() {
 #[test]
 fn program_keeps_its_own_allocator() {
     for source in ["own.c", "unready.c"] {
-        let program = Place::new().program(source, &[]);
+        let program = compiled(source, &[]);
         let without = plain(Command::new(&program)).succeeded();
         let outcome = served(Command::new(&program)).succeeded();
         assert_eq!(outcome.stdout, without.stdout);
@@ -213,7 +209,7 @@ fn same_in(folder: &Path, program: &Path, arguments: &[&str]) -> String {
 #[test]
 fn library_keeps_its_own_operators() {
     let (there, folder) = library_of("libown.so", "operators.cc", &[]);
-    let program = Place::new().program("operators.cc", &[&there, "-lown"]);
+    let program = compiled("operators.cc", &[&there, "-lown"]);
     let said = same_in(&folder, &program, &[]);
     assert!(said.starts_with("1 1 1 1 1 0 "), "{said}");
 }
@@ -230,7 +226,7 @@ fn partly_replaced_operators_call_each_other() {
     for (forms, kind) in closed.into_iter().chain(counted) {
         let replaced = format!("-DREPLACED={forms:#x}");
         let (there, folder) = library_of("libown.so", "subsets.c", &[&replaced, kind]);
-        let said = |flags: &[&str]| same_in(&folder, &Place::new().program("subsets.c", flags), &[]);
+        let said = |flags: &[&str]| same_in(&folder, &compiled("subsets.c", flags), &[]);
         let counts = said(&[&replaced, kind, "-lstdc++"]);
         assert!(counts.contains(['2', '4', '6']), "{replaced}: {counts}");
         assert_eq!(said(&[&there, "-lown", "-lstdc++"]), counts, "{replaced} in a library");
@@ -242,14 +238,13 @@ fn partly_replaced_operators_call_each_other() {
 fn memory_functions_are_looked_up_by_handle() {
     let (there, folder) = library_of("libnext.so", "handles.c", &[]);
     let plugin = library_of("libplugin.so", "handles.c", &[]).1.join("libplugin.so");
-    let program = Place::new().program("handles.c", &[&there, "-lnext", "-pthread", "-ldl"]);
+    let program = compiled("handles.c", &[&there, "-lnext", "-pthread", "-ldl"]);
     same_in(&folder, &program, &[plugin.to_str().expect("a plain path")]);
 }
 
 #[test]
 fn closed_libraries_stay_loaded() {
-    let place = Place::new();
-    let program = place.program("closed.c", &["-pthread", "-ldl"]);
+    let program = compiled("closed.c", &["-pthread", "-ldl"]);
     for name in ["libvellum.so", "libvellum_cost.so", "libgc/libgc.so.1", "libgc/libgccpp.so.1"] {
         let library = library().with_file_name(name).display().to_string();
         let outcome = plain(with(&program, &[&library])).succeeded();
@@ -259,19 +254,15 @@ fn closed_libraries_stay_loaded() {
 
 #[test]
 fn disabled_library_has_no_effect() {
-    let place = Place::new();
-    let program = place.program("plain.c", &["-pthread"]);
-    let mut command = with(&program, &[]);
-    command.env("VELLUM_DISABLE", "1");
-    let outcome = served(command).succeeded();
+    let program = compiled("plain.c", &["-pthread"]);
+    let outcome = served(with_env(with(&program, &[]), &[("VELLUM_DISABLE", "1")])).succeeded();
     assert_eq!((outcome.text().as_str(), outcome.attach()), ("121\n", Attach::Disabled));
     assert_eq!(outcome.seats[0].get(vellum_wire::Counter::BytesIn), 0, "{:?}", outcome.seats);
 }
 
 #[test]
 fn other_c_libraries() {
-    let place = Place::new();
-    match place.program_by("musl-gcc", "musl.c", &["-pthread"]) {
+    match compiled_by("musl-gcc", "musl.c", &["-pthread"]) {
         Ok(program) => {
             let without = plain(Command::new(&program)).succeeded();
             let outcome = served(Command::new(&program)).succeeded();
@@ -280,7 +271,7 @@ fn other_c_libraries() {
         Err(_) => skip("no musl-gcc on this machine"),
     }
     // Without a dynamic loader nothing is preloaded, and the program works.
-    let fixed = place.program("musl.c", &["-static", "-pthread"]);
+    let fixed = compiled("musl.c", &["-static", "-pthread"]);
     let outcome = served(Command::new(&fixed)).succeeded();
     assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("done\n", ""));
     assert!(outcome.seats.is_empty());
@@ -288,9 +279,8 @@ fn other_c_libraries() {
 
 #[test]
 fn libraries_come_and_go() {
-    let place = Place::new();
-    let library = place.program("early.cc", &["-shared", "-fPIC"]);
-    let loader = place.program("loader.c", &["-pthread", "-ldl"]);
+    let library = compiled("early.cc", &["-shared", "-fPIC"]);
+    let loader = compiled("loader.c", &["-pthread", "-ldl"]);
     let text = library.to_str().expect("a plain path");
     same(|| with(&loader, &[text]));
     same(|| with(&loader, &[text, "deep"]));
@@ -298,17 +288,18 @@ fn libraries_come_and_go() {
 
 #[test]
 fn memory_is_used_before_vellums_constructors() {
-    let place = Place::new();
-    let early = place.program("early.cc", &["-shared", "-fPIC"]);
-    let program = place.program("plain.c", &["-pthread"]);
-    // The list has the library before Vellum first, and after it below.
-    let mut command = with(&program, &[]);
-    command.env("LD_PRELOAD", &early);
-    let outcome = served(command).succeeded();
-    assert_eq!((outcome.text().as_str(), outcome.attach()), ("121\n", Attach::Serving), "{outcome}");
-    let mut command = with(&program, &[]);
-    command.env("LD_PRELOAD", format!("{}:{}", library().display(), early.display()));
-    let outcome = plain(command).succeeded();
+    let early = compiled("early.cc", &["-shared", "-fPIC"]);
+    let program = compiled("plain.c", &["-pthread"]);
+    preloaded_with(&program, &early, Attach::Serving);
+}
+
+/// Runs `plain.c` with a library preloaded before Vellum, which is then attached like this, and after it.
+fn preloaded_with(program: &Path, other: &Path, attach: Attach) {
+    let with_list = |list: &str| with_env(with(program, &[]), &[("LD_PRELOAD", list)]);
+    let other = other.display().to_string();
+    let outcome = served(with_list(&other)).succeeded();
+    assert_eq!((outcome.text().as_str(), outcome.attach()), ("121\n", attach), "{outcome}");
+    let outcome = plain(with_list(&format!("{}:{other}", library().display()))).succeeded();
     assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("121\n", ""), "{outcome}");
 }
 
@@ -317,8 +308,7 @@ fn memory_is_used_before_vellums_constructors() {
 fn another_allocator_is_preloaded_too() {
     let places = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
     let names = ["libmimalloc.so.2", "libjemalloc.so.2", "libtcmalloc_minimal.so.4"];
-    let place = Place::new();
-    let program = place.program("plain.c", &["-pthread"]);
+    let program = compiled("plain.c", &["-pthread"]);
     let mut found = false;
     for other in places
         .iter()
@@ -326,14 +316,7 @@ fn another_allocator_is_preloaded_too() {
         .filter(|path| path.exists())
     {
         found = true;
-        let mut command = with(&program, &[]);
-        command.env("LD_PRELOAD", &other);
-        let outcome = served(command).succeeded();
-        assert_eq!((outcome.text().as_str(), outcome.attach()), ("121\n", Attach::OwnAllocator), "{outcome}");
-        let mut command = with(&program, &[]);
-        command.env("LD_PRELOAD", format!("{}:{}", library().display(), other.display()));
-        let outcome = plain(command).succeeded();
-        assert_eq!((outcome.text().as_str(), outcome.stderr.as_str()), ("121\n", ""), "{outcome}");
+        preloaded_with(&program, &other, Attach::OwnAllocator);
     }
     if !found {
         skip("no other allocator is installed as a shared library");

@@ -1,7 +1,7 @@
 //! Big blocks in few frames: programs work unchanged.
 
 use std::process::Command;
-use vellum_conformance::{plain, served, skip, tool, with_args};
+use vellum_conformance::{plain, served, skip, tool, with_args, with_env};
 use vellum_wire::Counter;
 
 /// A quarter of each block of the program, an eighth of all.
@@ -23,9 +23,7 @@ const NOTHING_IS_PAGED: &str = "vellum: nothing is paged";
 /// evicted and read back.
 fn same_paged(make: impl Fn() -> Command, frames: &str) {
     let without = plain(make()).succeeded();
-    let mut paged = make();
-    paged.env("VELLUM_FRAMES", frames);
-    let paged = served(paged);
+    let paged = served(with_env(make(), &[("VELLUM_FRAMES", frames)]));
     if paged.stderr.contains(NOTHING_IS_PAGED) {
         return skip("nothing can be paged here");
     }

@@ -1,11 +1,10 @@
 //! Memory used from signal handlers, and under a filter on system calls.
 
-use vellum_conformance::{Place, check_all};
+use vellum_conformance::{check_all, compiled};
 
 #[test]
 fn handlers() {
-    let place = Place::new();
-    check_all(&place.program("signals.c", &["-pthread"]));
+    check_all(&compiled("signals.c", &["-pthread"]));
 }
 
 vellum_conformance::scenarios! { system_call_filters: "seccomp.c", [], [];

@@ -1,7 +1,7 @@
 //! Sparsely used memory. Slabs with few blocks in use return their other pages to the kernel. Pages that a
 //! program never touches stay unpopulated, even if their block is freed and allocated repeatedly.
 
-use vellum_conformance::{Outcome, Place, served, with_args};
+use vellum_conformance::{Outcome, compiled, served, with_args};
 use vellum_wire::Counter;
 
 vellum_conformance::scenarios! { scenarios: "sparse.c", ["-pthread"], [];
@@ -19,16 +19,14 @@ vellum_conformance::scenarios! { untouched: "untouched.c", ["-pthread"], [];
 /// After a process has ended, the board has its memory in blocks.
 #[test]
 fn board_counts_blocks_and_slabs_of_an_ended_process() {
-    let place = Place::new();
-    let command = with_args(place.program("sparse.c", &["-pthread"]), &["survive"]);
+    let command = with_args(compiled("sparse.c", &["-pthread"]), &["survive"]);
     blocks_are_told_from_slabs(&served(command).succeeded());
 }
 
 /// The same holds for killed and running processes, as the helper has counted it.
 #[test]
 fn board_counts_blocks_and_slabs_of_a_live_process() {
-    let place = Place::new();
-    let mut command = with_args(place.program("sparse.c", &["-pthread"]), &["survive-killed"]);
+    let mut command = with_args(compiled("sparse.c", &["-pthread"]), &["survive-killed"]);
     command.args([Counter::NowInUse, Counter::NowReturned].map(|counter| (counter as usize).to_string()));
     let run = served(command);
     assert_eq!(run.stderr, "", "{run}");

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use vellum_conformance::{Outcome, Place, plain, served, with_args};
+use vellum_conformance::{Outcome, compiled, plain, served, with_args, with_env};
 use vellum_sys::Caps;
 
 /// The seed of this run, which is printed with the command to repeat it.
@@ -32,8 +32,7 @@ fn stress(
 
 #[test]
 fn threads_forks_and_random_lifetimes() {
-    let place = Place::new();
-    let program = place.program("stress.c", &["-pthread"]);
+    let program = compiled("stress.c", &["-pthread"]);
     let seed = seed();
     plain(with_args(&program, &[&seed, "2", "2000", "2"])).succeeded();
     stress(&program, &seed, [2, 40_000, 10], &[]);
@@ -43,10 +42,9 @@ fn threads_forks_and_random_lifetimes() {
 /// Disables the facilities that an older kernel or less privilege lacks: each alone, and all together.
 /// Takes every `PARTS`th, from number `part` on.
 fn capabilities_masked_in_turn(part: usize) {
-    let place = Place::new();
-    let program = place.program("stress.c", &["-pthread"]);
-    let remaps = place.program("remaps.c", &[]);
-    let interface = place.program("interface.c", &["-ldl"]);
+    let program = compiled("stress.c", &["-pthread"]);
+    let remaps = compiled("remaps.c", &[]);
+    let interface = compiled("interface.c", &["-ldl"]);
     let seed = seed();
     let all = Caps::NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(",");
     let masks = Caps::NAMES.iter().map(|(name, _)| *name).chain([all.as_str()]);
@@ -60,8 +58,8 @@ fn capabilities_masked_in_turn(part: usize) {
             (&interface, "realloc_keeps_contents_up_and_down"),
             (&interface, "calloc_clears_dirty_memory"),
         ] {
-            let mut command = Command::new(program);
-            command.arg(scenario).env("VELLUM_TEST_SEED", &seed).envs(masked);
+            let command =
+                with_env(with_args(program, &[scenario]), &[("VELLUM_TEST_SEED", &seed), masked[0]]);
             let outcome = served(command).succeeded();
             assert_eq!(outcome.stderr, "", "{outcome}");
         }
@@ -93,8 +91,7 @@ fn capabilities_masked_in_turn_3() {
 
 #[test]
 fn every_setting_of_every_knob() {
-    let place = Place::new();
-    let program = place.program("stress.c", &["-pthread"]);
+    let program = compiled("stress.c", &["-pthread"]);
     let seed = seed();
     let settings = [
         ("VELLUM_DECAY_MS", "0"),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use vellum_conformance::program::header;
-use vellum_conformance::{Outcome, Place, Seat, library, plain, seated, skip};
+use vellum_conformance::{Outcome, Place, Seat, compiled_by, library, plain, seated, skip};
 use vellum_wire::Attach;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
@@ -59,9 +59,7 @@ fn found() -> Result<Machine, String> {
     if let Some(program) = [COMPILER, EMULATOR].into_iter().find(|program| !is_there(program)) {
         return Err(format!("no {program} on this machine"));
     }
-    let place = Place::new();
-    let probe = place
-        .program_by(COMPILER, "emulated.c", &[])
+    let probe = compiled_by(COMPILER, "emulated.c", &[])
         .map_err(|said| format!("no C library of aarch64: {said}"))?;
     let lacks: Vec<String> =
         plain(emulated(&probe, &[])).succeeded().text().lines().map(str::to_owned).collect();
@@ -129,9 +127,7 @@ impl Machine {
         if is_linked {
             flags.extend(["-Wl,--no-as-needed", "-lvellum"]);
         }
-        place
-            .program_by(COMPILER, &format!("{name}.c"), &flags)
-            .unwrap_or_else(|said| panic!("{name}: {said}"))
+        compiled_by(COMPILER, &format!("{name}.c"), &flags).unwrap_or_else(|said| panic!("{name}: {said}"))
     }
 
     fn served(&self, program: &Path, arguments: &[&str], more: &[&str]) -> Outcome {

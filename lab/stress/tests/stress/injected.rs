@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use vellum_conformance::{Place, library, settle, skip};
+use vellum_conformance::{compiled, library, settle, skip};
 
 /// The longest time of a run: a hang is a failure.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -282,8 +282,7 @@ const ERRNOS: [i32; 5] = [libc::ENOMEM, libc::EPERM, libc::EINVAL, libc::EINTR, 
 
 /// Refuses calls of every kind, with one error after the other.
 fn refuse_each(environment: &[(&str, &str)]) {
-    let place = Place::new();
-    let program = place.program("injected.c", &["-pthread"]);
+    let program = compiled("injected.c", &["-pthread"]);
     let all = std::env::var("VELLUM_INJECT_CALLS").ok().and_then(|count| count.parse::<u32>().ok());
     let which: Vec<u32> = all.map_or(USUAL.to_vec(), |count| (1..=count).collect());
     let mut faults = Vec::new();

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use vellum_campaign::confine::{Device, Group};
-use vellum_conformance::{Outcome, Place, served, skip};
+use vellum_conformance::{Outcome, compiled, served, skip};
 use vellum_process::Undoing;
 use vellum_wire::Counter;
 
@@ -167,8 +167,7 @@ fn no_page_is_lost_while_moved_alone() {
     }
     let asked = std::env::var("VELLUM_STORM_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
     let seconds: u32 = asked.unwrap_or(SECONDS);
-    let place = Place::new();
-    let program = place.program("storm.c", &["-pthread"]);
+    let program = compiled("storm.c", &["-pthread"]);
     // Declared in the order in which they may be dropped: the settings, then the group, and the device when
     // no page is on it.
     let device = Device::new(DEVICE_BYTES).map_err(|error| skip(format_args!("swapping: {error}")));
@@ -208,8 +207,7 @@ fn no_page_is_lost_while_moved_alone() {
 #[test]
 fn returned_pages_stay_returned_alone() {
     let _held = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = Place::new();
-    let program = place.program("sparse.c", &["-pthread"]);
+    let program = compiled("sparse.c", &["-pthread"]);
     if fs::write(COMPACT, "1").is_err() {
         return skip("only root can keep khugepaged awake");
     }

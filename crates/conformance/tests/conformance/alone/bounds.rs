@@ -3,7 +3,7 @@
 //! They run alone: with all processors busy, pages arrive faster than the pager evicts others.
 
 use std::process::Command;
-use vellum_conformance::{plain, served, skip, tool, with_args};
+use vellum_conformance::{plain, served, skip, tool, with_args, with_env};
 use vellum_wire::Counter;
 
 /// The memory a process may have outside its frames, in KiB.
@@ -29,9 +29,7 @@ fn bounded(make: impl Fn() -> Command, frames_mib: u64) {
     assert!(plain_peak > 2 * most, "the program needs no more: {without}");
     let mut least = u64::MAX;
     for _ in 0..RUNS {
-        let mut command = make();
-        command.env("VELLUM_FRAMES", format!("{frames_mib}M"));
-        let paged = served(command);
+        let paged = served(with_env(make(), &[("VELLUM_FRAMES", &format!("{frames_mib}M"))]));
         if paged.stderr.contains("vellum: nothing is paged") {
             return skip("nothing can be paged here");
         }

@@ -1,7 +1,6 @@
 //! Strict commit accounting (`vm.overcommit_memory`), a setting of the whole machine.
 
-use std::process::Command;
-use vellum_conformance::{Place, served, skip};
+use vellum_conformance::{compiled, served, skip, with_args};
 
 /// The machine-wide setting is changed only on request, and always restored.
 #[test]
@@ -21,15 +20,10 @@ fn strict_commitment() {
         return skip("vm.overcommit_memory can only be set by root");
     }
     let _put_back = PutBack(before);
-    let place = Place::new();
-    let program = place.program("stress.c", &["-pthread"]);
-    let mut command = Command::new(program);
-    command.args(["1", "2", "3000", "3"]);
-    served(command).succeeded();
-    let program = place.program("exhaustion.c", &["-pthread"]);
+    let program = compiled("stress.c", &["-pthread"]);
+    served(with_args(program, &["1", "2", "3000", "3"])).succeeded();
+    let program = compiled("exhaustion.c", &["-pthread"]);
     for scenario in ["growing_to_the_limit", "used_up_map_entries"] {
-        let mut command = Command::new(&program);
-        command.arg(scenario);
-        served(command).succeeded();
+        served(with_args(&program, &[scenario])).succeeded();
     }
 }

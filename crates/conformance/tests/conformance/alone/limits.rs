@@ -3,7 +3,7 @@
 //! Each program first runs on the C library's memory under the same limit. If that fails, the test is wrong.
 
 use std::process::Command;
-use vellum_conformance::{Group, Outcome, Place, plain, served, skip};
+use vellum_conformance::{Group, Outcome, compiled, plain, served, skip};
 
 /// The most memory that a program holds, in MiB.
 const HELD_MIB: u64 = 150;
@@ -26,7 +26,7 @@ fn run(
 
 /// Runs a program under a limit that it survives on the C library; it must survive on Vellum too.
 fn nobody_is_killed(kind: &str, held: u64, limit: u64) {
-    let program = Place::new().program("bursts.c", &[]);
+    let program = compiled("bursts.c", &[]);
     match run(&program, kind, held, limit, plain) {
         Ok(outcome) => outcome.succeeded(),
         Err(why) => return skip(&why),
@@ -68,8 +68,7 @@ fn taking_turns_slowly() {
 /// Checks the test itself: a program that exceeds the limit is killed.
 #[test]
 fn the_limit_holds() {
-    let place = Place::new();
-    let program = place.program("bursts.c", &[]);
+    let program = compiled("bursts.c", &[]);
     match run(&program, "growth", LIMIT_MIB + 50, LIMIT_MIB, plain) {
         Ok(outcome) => assert!(!outcome.status.success(), "{outcome}"),
         Err(why) => skip(&why),
@@ -82,8 +81,7 @@ fn the_limit_holds() {
 fn frames_stay_below_the_limit() {
     /// The program holds 64 MiB, and requests even more frames.
     const LIMIT: u64 = 28;
-    let place = Place::new();
-    let program = place.program("storm.c", &["-pthread"]);
+    let program = compiled("storm.c", &["-pthread"]);
     let run = |frames: Option<&str>| {
         let group = Group::limited(LIMIT << 20)?;
         let mut command = Command::new(&program);
@@ -126,7 +124,7 @@ fn drawn(
     with: fn(Command) -> Outcome,
 ) -> Result<(Outcome, u64), String> {
     let group = Group::limited(limit)?;
-    let mut command = Command::new(Place::new().program("drawn.c", &[]));
+    let mut command = Command::new(compiled("drawn.c", &[]));
     command.arg(seed.to_string()).args(kind);
     group.confine(&mut command);
     let outcome = with(command);
