@@ -16,6 +16,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use vellum_measure::Series;
 use vellum_measure::filter::Filter;
 use vellum_measure::json;
 use vellum_measure::line::{Entry, OnError, ReadError, Reader, Skipped};
@@ -71,6 +72,22 @@ impl Input {
             }
         }
         Ok(())
+    }
+
+    /// All series that pass the filter, the number of summaries that do, and that of all entries.
+    pub(crate) fn series(&self, filter: &Filter) -> Result<(Vec<Series>, usize, usize), Failure> {
+        let (mut all, mut summaries, mut read) = (Vec::new(), 0, 0);
+        self.each(|entry| {
+            read += 1;
+            for entry in filter.apply(entry) {
+                match entry {
+                    Entry::Series(series) => all.push(series),
+                    Entry::Summary(_) => summaries += 1,
+                }
+            }
+            Ok(())
+        })?;
+        Ok((all, summaries, read))
     }
 
     fn entries(

@@ -23,7 +23,7 @@ use std::io::Write;
 use vellum_measure::Series;
 use vellum_measure::filter::{Filter, Ranges};
 use vellum_measure::json;
-use vellum_measure::line::{Entry, write_entry};
+use vellum_measure::line::write_entry;
 use vellum_report::stdout;
 
 /// Extract parts of files of observations, or show their statistics.
@@ -134,16 +134,7 @@ fn pass(input: &Input, filter: &Filter, to: Format) -> Result<u8, Failure> {
 
 /// All series that pass the filter, with a note on summaries, which are left out.
 fn all_series(input: &Input, filter: &Filter) -> Result<Vec<Series>, Failure> {
-    let (mut all, mut summaries) = (Vec::new(), 0usize);
-    input.each(|entry| {
-        for entry in filter.apply(entry) {
-            match entry {
-                Entry::Series(series) => all.push(series),
-                Entry::Summary(_) => summaries += 1,
-            }
-        }
-        Ok(())
-    })?;
+    let (all, summaries, _) = input.series(filter)?;
     if summaries > 0 {
         let _ = writeln!(
             std::io::stderr(),

@@ -14,7 +14,6 @@ use crate::screen;
 use clap::{ArgAction, ValueEnum, ValueHint};
 use std::path::PathBuf;
 use vellum_measure::Series;
-use vellum_measure::line::Entry;
 use vellum_report::Output;
 use vellum_report::Style;
 use vellum_report::plot::{Kind, Plot, PlotError, SERIES_MAX};
@@ -125,17 +124,7 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
 
 fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
     let filter = args.choice.filter(args.grep.as_deref());
-    let (mut found, mut summaries, mut read) = (Vec::new(), 0, 0);
-    args.input.each(|entry| {
-        read += 1;
-        for entry in filter.apply(entry) {
-            match entry {
-                Entry::Series(series) => found.push(series),
-                Entry::Summary(_) => summaries += 1,
-            }
-        }
-        Ok(())
-    })?;
+    let (found, summaries, read) = args.input.series(&filter)?;
     if found.iter().all(|series| series.observations.is_empty()) {
         let why = match (read, summaries) {
             (0, _) => ": the input has no entries",

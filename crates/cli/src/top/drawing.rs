@@ -57,7 +57,7 @@ const KEYS: [(&str, &str); 5] =
     [("↑↓", "job"), ("←→", "sort"), ("r", "reverse"), ("p", "pause"), ("q", "quit")];
 
 pub(super) fn draw(grid: &mut Grid, view: &View) {
-    let height = grid.height();
+    let height = grid.height;
     let has_detail = height >= LINES_FOR_DETAIL && view.chosen().is_some();
     let keys = height.saturating_sub(1);
     // The table gets its head and all jobs, unless the detail would get fewer than `DETAIL` lines.
@@ -72,7 +72,7 @@ pub(super) fn draw(grid: &mut Grid, view: &View) {
 }
 
 fn draw_sum(grid: &mut Grid, view: &View) {
-    let (state, width) = (view.state(), grid.width());
+    let (state, width) = (&view.state, grid.width);
     let behind = grid.put(0..width, 0, "vellum top  ", Look::BOLD);
     grid.put(behind..width, 0, &jobs_table::summary(state, vellum_report::Style::plain()), Look::PLAIN);
     let stalls = if state.stalled.is_some() { STALLS.min(width / 3) } else { 0 };
@@ -90,7 +90,7 @@ fn draw_sum(grid: &mut Grid, view: &View) {
     }
     grid.put(gauge.end..history.start, 1, " stalls ", Look::DIM);
     // The newest value is at the right end.
-    let newest = view.history().stalls().rev().take(stalls).map(|part| (part * STALL_STEPS) as u64);
+    let newest = view.history.stalls().rev().take(stalls).map(|part| (part * STALL_STEPS) as u64);
     let newest: Vec<u64> = newest.collect();
     let top = newest.iter().copied().max().unwrap_or(0).max(STALLS_LEAST);
     for (x, steps) in history.rev().zip(newest) {
@@ -100,7 +100,7 @@ fn draw_sum(grid: &mut Grid, view: &View) {
 }
 
 fn draw_table(grid: &mut Grid, lines: Range<usize>, view: &View) {
-    let (jobs, width) = (view.jobs(), grid.width());
+    let (jobs, width) = (view.jobs(), grid.width);
     let columns = fitting(&jobs, width);
     let mut row = |y: usize, look: Look, cell: &dyn Fn(Column) -> String| {
         let mut x = 0;
@@ -118,7 +118,7 @@ fn draw_table(grid: &mut Grid, lines: Range<usize>, view: &View) {
         return;
     }
     row(lines.start, Look { colour: Some(Colour::Cyan), ..Look::BOLD }, &|column| {
-        let arrow = view.order().filter(|order| order.column == column);
+        let arrow = view.order.filter(|order| order.column == column);
         let arrow = arrow.map_or("", |order| if order.falls { "▼" } else { "▲" });
         format!("{}{arrow}", column.head())
     });
@@ -161,7 +161,7 @@ fn fitting(jobs: &[&JobSnapshot], width: usize) -> Vec<(Column, usize)> {
 }
 
 fn draw_job(grid: &mut Grid, lines: Range<usize>, view: &View, job: &JobSnapshot) {
-    let width = grid.width();
+    let width = grid.width;
     grid.put(0..width, lines.start, &"─".repeat(width), Look::DIM);
     grid.put(0..width, lines.start, &format!(" {} ", job.name), Look { dim: true, ..Look::BOLD });
     let (words, inner) = (WORDS.min(width / 2), lines.start + 1..lines.end);
@@ -169,7 +169,7 @@ fn draw_job(grid: &mut Grid, lines: Range<usize>, view: &View, job: &JobSnapshot
         let behind = grid.put(0..words, y, &format!("{label:<LABEL$} "), Look::DIM);
         grid.put(behind..words, y, &text, Look::PLAIN);
     }
-    draw_chart(grid, &Area { x: words + 1..width, y: inner }, view.history().of(&job.name));
+    draw_chart(grid, &Area { x: words + 1..width, y: inner }, view.history.of(&job.name));
 }
 
 /// Labelled data of a job that the table lacks.
@@ -252,12 +252,12 @@ fn draw_chart<'a>(grid: &mut Grid, area: &Area, history: impl DoubleEndedIterato
 }
 
 fn draw_keys(grid: &mut Grid, y: usize, view: &View) {
-    let (mut x, width) = (0, grid.width());
+    let (mut x, width) = (0, grid.width);
     for (key, what) in KEYS {
         x = grid.put(x..width, y, &format!(" {key} "), Look::REVERSED);
         x = grid.put(x..width, y, &format!(" {what}  "), Look::DIM);
     }
-    if view.is_paused() {
+    if view.paused {
         grid.put(x..width, y, "paused", Look { colour: Some(Colour::Yellow), ..Look::BOLD });
     }
 }

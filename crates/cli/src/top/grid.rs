@@ -64,22 +64,14 @@ pub(super) struct Area {
 /// The cells, from the top left.
 #[derive(Debug)]
 pub(super) struct Grid {
-    width: usize,
-    height: usize,
+    pub(super) width: usize,
+    pub(super) height: usize,
     cells: Vec<(char, Look)>,
 }
 
 impl Grid {
     pub(super) fn new(width: usize, height: usize) -> Grid {
         Grid { width, height, cells: vec![(' ', Look::PLAIN); width * height] }
-    }
-
-    pub(super) fn width(&self) -> usize {
-        self.width
-    }
-
-    pub(super) fn height(&self) -> usize {
-        self.height
     }
 
     fn cell(&mut self, x: usize, y: usize) -> Option<&mut (char, Look)> {

@@ -61,7 +61,7 @@ impl Terminal {
         let size = (screen::columns(), screen::lines());
         let mut grid = Grid::new(size.0, size.1);
         draw(&mut grid);
-        let last = self.last.as_ref().filter(|last| (last.width(), last.height()) == size);
+        let last = self.last.as_ref().filter(|last| (last.width, last.height) == size);
         let clear = if last.is_some() { "" } else { CLEAR };
         let text = grid.escaped(last, self.is_coloured);
         self.last = Some(grid);

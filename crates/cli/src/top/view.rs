@@ -21,13 +21,14 @@ pub(super) struct Order {
 
 #[derive(Debug, Default)]
 pub(super) struct View {
-    state: Snapshot,
+    pub(super) state: Snapshot,
     /// The newest state, while an older one is shown.
     held_back: Option<Snapshot>,
-    history: History,
+    pub(super) history: History,
     chosen: String,
-    order: Option<Order>,
-    paused: bool,
+    /// The order of the jobs; `None`: the order of the governor's table.
+    pub(super) order: Option<Order>,
+    pub(super) paused: bool,
 }
 
 impl View {
@@ -39,23 +40,6 @@ impl View {
             self.state = state;
         }
         self.choose_by(0);
-    }
-
-    pub(super) fn state(&self) -> &Snapshot {
-        &self.state
-    }
-
-    pub(super) fn history(&self) -> &History {
-        &self.history
-    }
-
-    /// The order of the jobs; `None`: the order of the governor's table.
-    pub(super) fn order(&self) -> Option<Order> {
-        self.order
-    }
-
-    pub(super) fn is_paused(&self) -> bool {
-        self.paused
     }
 
     pub(super) fn jobs(&self) -> Vec<&JobSnapshot> {
@@ -163,19 +147,19 @@ mod tests {
         press(&mut view, &[Press::Right]);
         assert_eq!(names(&view), "abc", "by name");
         press(&mut view, &[Press::Right, Press::Right]);
-        assert_eq!((names(&view).as_str(), view.order().unwrap().column), ("acb", Column::Size));
+        assert_eq!((names(&view).as_str(), view.order.unwrap().column), ("acb", Column::Size));
         press(&mut view, &[Press::Char('r')]);
         assert_eq!(names(&view), "bca");
         press(&mut view, &[Press::Right, Press::Right]);
-        assert_eq!((names(&view).as_str(), view.order().unwrap().column), ("cab", Column::Knee));
+        assert_eq!((names(&view).as_str(), view.order.unwrap().column), ("cab", Column::Knee));
         press(&mut view, &[Press::Char('r')]);
         assert_eq!(names(&view), "acb", "unknown last");
         press(&mut view, &[Press::Left; 5]);
-        assert_eq!((names(&view).as_str(), view.order()), ("bac", None));
+        assert_eq!((names(&view).as_str(), view.order), ("bac", None));
         press(&mut view, &[Press::Left]);
-        assert_eq!(view.order().unwrap().column, Column::Suspended, "round the end");
+        assert_eq!(view.order.unwrap().column, Column::Suspended, "round the end");
         press(&mut view, &[Press::Right]);
-        assert_eq!(view.order(), None);
+        assert_eq!(view.order, None);
     }
 
     #[test]
@@ -197,10 +181,10 @@ mod tests {
         let mut view = view();
         press(&mut view, &[Press::Char('p')]);
         view.learn(Snapshot { at_seconds: 9.0, ..Snapshot::default() });
-        assert_eq!((view.state().at_seconds, view.jobs().len()), (0.0, 3));
-        assert_eq!(view.history().stalls().count(), 2);
+        assert_eq!((view.state.at_seconds, view.jobs().len()), (0.0, 3));
+        assert_eq!(view.history.stalls().count(), 2);
         press(&mut view, &[Press::Char(' ')]);
-        assert_eq!((view.state().at_seconds, view.is_paused()), (9.0, false));
+        assert_eq!((view.state.at_seconds, view.paused), (9.0, false));
     }
 
     #[test]

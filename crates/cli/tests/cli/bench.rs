@@ -3,10 +3,10 @@
 //! Tests never judge timings, with one exception: a program that does forty times the work takes several
 //! times as long.
 
-use crate::common::{VELLUM, has, out, refused, report, said, text};
+use crate::common::{VELLUM, exits, has, out, refused, report, said, text, until, vellum};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 /// A loop that compilers cannot remove. The arguments are the number of iterations and the exit status.
 const LOOP: &str = "
@@ -17,7 +17,7 @@ int main(int argc, char **argv) {
     return argc > 2 ? atoi(argv[2]) : 0;
 }";
 
-fn bench(options: &[&str], words: &[&str]) -> Output {
+pub(crate) fn bench(options: &[&str], words: &[&str]) -> Output {
     let mut command = Command::new(VELLUM);
     command.arg("bench").args(options);
     if !words.is_empty() {
@@ -44,8 +44,7 @@ fn fortyfold_work_is_detected_and_fails_the_gate() {
     let json = place.path().join("r.json");
     let words = [program, ONCE, "--vs", program, FORTYFOLD];
     let options = ["--rounds", "12", "--seed", "7", "--fail-above", "10%", "--json", text(&json)];
-    let ended = bench(&options, &words);
-    assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
+    let ended = exits(1, bench(&options, &words));
     let lines: Vec<String> = said(&ended).lines().map(str::to_owned).collect();
     assert!(lines.len() == 1 && lines[0].starts_with("error: slower than allowed: "), "{lines:?}");
     let shown = out(&ended);
@@ -69,8 +68,7 @@ fn fortyfold_work_is_detected_and_fails_the_gate() {
     assert_eq!(series.len(), 3);
     assert!(series.iter().all(|one| one["observations"]["value"].as_array().unwrap().len() == 12));
 
-    let allowed = bench(&["--rounds", "12", "--seed", "7", "--fail-above", "10000%", "-q"], &words);
-    assert_eq!(allowed.status.code(), Some(0), "{}", said(&allowed));
+    let allowed = exits(0, bench(&["--rounds", "12", "--seed", "7", "--fail-above", "10000%", "-q"], &words));
     let quiet = out(&allowed);
     assert!(quiet.contains("times") && quiet.contains("passed"), "{quiet}");
     assert!(!quiet.contains("absolute") && said(&allowed).is_empty(), "{quiet}");
@@ -82,8 +80,7 @@ fn single_program_is_described_and_its_observations_saved() {
     let file = |name: &str| place.path().join(name);
     let (lines, json) = (file("x.obs"), file("x.json"));
     let options = ["--rounds", "20", "--name", "loop", "--out", text(&lines), "--json", text(&json)];
-    let ended = bench(&options, &[text(&program), ONCE]);
-    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    let ended = exits(0, bench(&options, &[text(&program), ONCE]));
     let shown = out(&ended);
     has(
         &shown,
@@ -91,10 +88,9 @@ fn single_program_is_described_and_its_observations_saved() {
     );
     let report = report(&json);
     assert_eq!((&report["kind"], &report["subjects"][0]["stat"]["n"]), (&"program".into(), &20.into()));
-    let stat = Command::new(VELLUM).args(["obs", "stat", "--select", "Cpu", text(&lines)]).output().unwrap();
+    let stat = vellum(["obs", "stat", "--select", "Cpu", text(&lines)]);
     assert!(out(&stat).starts_with("loop:summary:Sample::Cpu:ns 20 "), "{}", out(&stat));
-    let plot = Command::new(VELLUM).args(["plot", text(&lines), "-p", "ecdf"]).output().unwrap();
-    assert!(plot.status.success(), "{}", said(&plot));
+    exits(0, vellum(["plot", text(&lines), "-p", "ecdf"]));
 }
 
 #[test]
@@ -104,8 +100,7 @@ fn missing_program_exits_127_and_unexecutable_one_126() {
         assert_eq!(ended.status.code(), Some(127), "{words:?}");
         assert_eq!(said(&ended), "error: no-such-program-here: not found\n");
     }
-    let unable = bench(&["--rounds", "1"], &["/etc/passwd"]);
-    assert_eq!(unable.status.code(), Some(126));
+    exits(126, bench(&["--rounds", "1"], &["/etc/passwd"]));
 }
 
 #[test]
@@ -116,15 +111,16 @@ fn failing_program_ends_the_benchmark_unless_ignored() {
     let ended = bench(&["--rounds", "2"], &failing);
     refused(&ended, "exited with status 3");
     assert!(out(&ended).is_empty());
-    let ignoring = bench(&["--rounds", "2", "-i", "--metric", "wall"], &failing);
-    assert_eq!(ignoring.status.code(), Some(0), "{}", said(&ignoring));
+    let ignoring = exits(0, bench(&["--rounds", "2", "-i", "--metric", "wall"], &failing));
     assert!(out(&ignoring).contains("failed in 2 of 2 runs"), "{}", out(&ignoring));
 }
 
 #[test]
 fn output_equal_rejects_differing_outputs() {
-    let ended = bench(&["--rounds", "2", "--output", "equal"], &["echo", "one", "--vs", "echo", "two"]);
-    refused(&ended, "wrote something else");
+    refused(
+        &bench(&["--rounds", "2", "--output", "equal"], &["echo", "one", "--vs", "echo", "two"]),
+        "wrote something else",
+    );
 }
 
 #[test]
@@ -133,8 +129,7 @@ fn suite_prints_its_base_and_every_case() {
     let json = place.path().join("r.json");
     let options =
         ["--suite", "memory", "--rounds", "20", "--warm-up", "1", "--attribute", "--json", text(&json)];
-    let ended = bench(&options, &[]);
-    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    let ended = exits(0, bench(&options, &[]));
     let shown = out(&ended);
     let base = shown.lines().nth(1).unwrap_or_default();
     assert!(base.trim_start().starts_with("BASE ") && base.contains("mean"), "{shown}");
@@ -147,8 +142,7 @@ fn suite_prints_its_base_and_every_case() {
     assert!(report["base"]["step"].as_f64().unwrap() > 0.0);
     assert_eq!(report["series"][0]["name"], "BASE");
     assert_eq!(report["series"].as_array().unwrap().len(), report["subjects"].as_array().unwrap().len() + 1);
-    let none = bench(&["--suite", "memory", "--only", "nonesuch"], &[]);
-    refused(&none, "small 64 B");
+    refused(&bench(&["--suite", "memory", "--only", "nonesuch"], &[]), "small 64 B");
 }
 
 #[test]
@@ -173,8 +167,7 @@ fn contradictory_options_are_refused_before_programs_run() {
         (&[], &[], "COMMAND"),
     ] {
         let ended = bench(options, words);
-        assert_eq!(ended.status.code(), Some(125), "{options:?} {words:?}");
-        assert!(said(&ended).contains(message), "{options:?}: {}", said(&ended));
+        refused(&ended, message);
         assert!(!mark.exists(), "{options:?} ran something");
     }
 }
@@ -194,31 +187,18 @@ fn files_are_written_even_if_others_fail() {
     let (lines, json) = (file("x.obs"), file("x.json"));
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let mut command = Command::new(VELLUM);
-    command.args([
-        "bench",
-        "--rounds",
-        "3",
-        "--markdown",
-        "/dev/full",
-        "--out",
-        text(&lines),
-        "--json",
-        text(&json),
-    ]);
-    let ended = command.args(["--", "true"]).stdout(full).output().unwrap();
-    refused(&ended, "/dev/full");
+    command.args(["bench", "--rounds", "3", "--markdown", "/dev/full", "--out", text(&lines)]);
+    refused(&command.args(["--json", text(&json), "--", "true"]).stdout(full).output().unwrap(), "/dev/full");
     assert!(std::fs::read_to_string(&lines).unwrap().contains("Observation"));
     assert_eq!(report(&json)["kind"], "program");
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 2, "no litter");
-    let both = bench(&["--out", "-", "--json", "-"], &["true"]);
-    refused(&both, "only one of");
+    refused(&bench(&["--out", "-", "--json", "-"], &["true"]), "only one of");
 }
 
 #[test]
 fn unwritable_standard_error_does_not_change_the_status() {
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let plot = Command::new(VELLUM).args(["plot", "/no/such.obs"]).stderr(full()).output().unwrap();
-    assert_eq!(plot.status.code(), Some(125));
+    exits(125, Command::new(VELLUM).args(["plot", "/no/such.obs"]).stderr(full()).output().unwrap());
 }
 
 #[test]
@@ -231,19 +211,21 @@ fn stop_signal_reports_complete_rounds_and_leaves_no_process() {
     command.args(["bench", "--time", "1000s", "--warm-up", "0", "--out", text(&lines)]);
     command.args(["--", "sh", "-c", &script]).stdout(std::process::Stdio::piped());
     let bench = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let last = loop {
-        let all = std::fs::read_to_string(&pids).unwrap_or_default();
-        if all.lines().count() >= 12 {
-            break all.lines().last().unwrap().to_owned();
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    };
-    assert!(Command::new("kill").args(["-TERM", &bench.id().to_string()]).status().unwrap().success());
-    let ended = bench.wait_with_output().unwrap();
-    assert_eq!(ended.status.code(), Some(128 + 15), "{}{}", out(&ended), said(&ended));
+    let (started, ended) = stopped_after(12, &pids, bench);
+    let ended = exits(128 + 15, ended);
     assert!(out(&ended).contains("stopped early"), "{}", out(&ended));
     assert!(std::fs::read_to_string(&lines).unwrap().contains("Observation"));
+    let last = started.lines().last().unwrap();
     assert!(!Path::new("/proc").join(last).exists(), "the program goes on alone");
+}
+
+/// Stops the benchmark once so many processes have written their numbers to a file; returns these and its
+/// outcome.
+pub(crate) fn stopped_after(processes: usize, file: &Path, bench: Child) -> (String, Output) {
+    let read = || std::fs::read_to_string(file).unwrap_or_default();
+    until("all have started", || read().ends_with('\n') && read().lines().count() >= processes);
+    assert!(Command::new("kill").args(["-TERM", &bench.id().to_string()]).status().unwrap().success());
+    (read(), bench.wait_with_output().unwrap())
 }
 
 #[test]
@@ -258,8 +240,7 @@ fn each_parameter_value_makes_a_program() {
     for (name, line) in ["--setup", "--prepare", "--conclude", "--cleanup"].into_iter().zip(&steps) {
         options.extend([name, line]);
     }
-    let ended = bench(&options, &[text(&program), "{turns}"]);
-    assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
+    exits(1, bench(&options, &[text(&program), "{turns}"]));
     let found = report(&json);
     let arms: Vec<&str> =
         found["versus"].as_array().unwrap().iter().map(|row| row["arm"].as_str().unwrap()).collect();
@@ -293,8 +274,7 @@ fn failing_steps_are_named_and_cleaned_up() {
     let left = place.path().join("left");
     let cleanup = format!("rm {}", text(&left));
     let setup = format!("touch {}; echo no room >&2; exit 3", text(&left));
-    let ended = bench(&["--setup", &setup, "--cleanup", &cleanup], &[text(&program), ONCE]);
-    assert_eq!(ended.status.code(), Some(125));
+    let ended = exits(125, bench(&["--setup", &setup, "--cleanup", &cleanup], &[text(&program), ONCE]));
     assert!(said(&ended).contains("setup (touch") && said(&ended).contains("status 3 and printed: no room"));
     assert!(!left.exists(), "the cleanup ran");
     for (options, why) in [
@@ -337,12 +317,10 @@ fn other_revision_is_built_and_compared() {
             .output()
             .unwrap()
     };
-    let missing = compare(&["--vs-ref", "main"]);
-    assert_eq!(missing.status.code(), Some(127), "nothing is built yet: {}", said(&missing));
+    exits(127, compare(&["--vs-ref", "main"]));
     let built = Command::new("sh").current_dir(place.path()).args(["-c", build]).status().unwrap();
     assert!(built.success());
-    let ended = compare(&["--vs-ref", "main", "--build", build, "--json", "r.json"]);
-    assert_eq!(ended.status.code(), Some(0), "{}{}", out(&ended), said(&ended));
+    let ended = exits(0, compare(&["--vs-ref", "main", "--build", build, "--json", "r.json"]));
     let found = report(&place.path().join("r.json"));
     assert_eq!(found["versus"][0]["direction"], "less", "{}", out(&ended));
     assert!(found["programs"][0]["name"].as_str().unwrap().ends_with(" of main"));

@@ -1,6 +1,7 @@
 //! Subcommands that are separate programs: the message when one is missing, and its start when it lies beside
 //! `vellum`.
 
+use crate::common::{VELLUM, out, said, vellum};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -24,10 +25,7 @@ impl Place {
     }
 
     fn make(&self, script: &str) {
-        let made = Command::new("sh")
-            .args(["-c", script, env!("CARGO_BIN_EXE_vellum")])
-            .current_dir(&self.0)
-            .status();
+        let made = Command::new("sh").args(["-c", script, VELLUM]).current_dir(&self.0).status();
         assert!(made.is_ok_and(|status| status.success()), "{script}");
     }
 
@@ -45,7 +43,7 @@ fn missing_companion_error_gives_the_build_command() {
     let place = Place::new();
     for (subcommand, program, build) in SUBCOMMANDS {
         let ended = ran(&place.vellum(), &[subcommand, "--help"]);
-        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let said = said(&ended);
         assert_eq!((ended.status.code(), ended.stdout.len()), (Some(125), 0), "{subcommand}: {said}");
         let beside = format!("cannot find {program} beside {}", place.vellum().display());
         assert!(said.contains(&beside) && said.contains(&format!("(build it with {build})")), "{said}");
@@ -76,8 +74,7 @@ fn companion_gets_arguments_and_returns_its_status() {
 
 #[test]
 fn help_lists_the_subcommands() {
-    let help = ran(Path::new(env!("CARGO_BIN_EXE_vellum")), &["--help"]);
-    let help = String::from_utf8_lossy(&help.stdout).into_owned();
+    let help = out(&vellum(["--help"]));
     for (subcommand, ..) in SUBCOMMANDS {
         assert!(help.contains(&format!("\n  {subcommand} ")), "{help}");
     }

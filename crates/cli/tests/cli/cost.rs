@@ -1,13 +1,13 @@
 //! `vellum cost` on real programs. Every expected count is in the program's own source after "//=",
 //! optionally followed by the bytes: `malloc=10:640`.
 
-use crate::common::recorded::{SOURCES, compiled, cost, is_built, measured};
-use crate::common::{VELLUM, has, report, said, text};
+use crate::common::recorded::{SOURCES, compiled, cost, is_built, measured, preloaded};
+use crate::common::{VELLUM, exits, has, out, said, text, vellum};
 use crate::python;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// Operations by line, file name and kind.
 type Counts = BTreeMap<(String, u64, String), u64>;
@@ -39,6 +39,11 @@ fn said_by(source: &str, figure: impl Fn(&str) -> Option<&str>) -> Counts {
 /// The report's counts for that source: page faults only, or all other operations.
 fn counted(report: &Value, source: &str, faults: bool) -> Counts {
     summed(report, source, faults, "count")
+}
+
+/// The outcome and the report of a program that needs no folder.
+fn measured_alone(status: i32, options: &[&str], program: &Path) -> (Output, Value) {
+    measured(status, options, &[text(program)], tempfile::tempdir().unwrap().path())
 }
 
 /// The sums of a field over the items of that source.
@@ -81,11 +86,9 @@ fn at_line<'a>(report: &'a Value, source: &str, contains: &str) -> Vec<&'a Value
 
 /// The counts of `lines.c`, compiled with `flags`.
 fn c_is_counted_exactly(flags: &[&str]) {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", flags, &["lines.c"], "lines") else { return };
     for options in [&[][..], &["--own-allocator"], &["--folded", "folded"]] {
-        let (output, report) = measured(options, &[text(&program)], place.path());
-        assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+        let (_, report) = measured_alone(7, options, &program);
         let (mut found, mut wanted) = (counted(&report, "lines.c", false), expected("lines.c"));
         if options.contains(&"--own-allocator") {
             // Other allocators may grow a block in place or move it.
@@ -120,9 +123,8 @@ fn c_at_fixed_addresses_with_older_debug_information_is_counted_exactly() {
 
 #[test]
 fn operations_have_size_classes_and_called_functions() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
-    let (_, report) = measured(&[], &[text(&program)], place.path());
+    let (_, report) = measured_alone(7, &[], &program);
     let copies = at_line(&report, "lines.c", "strdup(");
     assert!(copies.iter().any(|item| item["via"] == "strdup" && item["size_max_bytes"] == 64), "{copies:?}");
     let many = at_line(&report, "lines.c", "malloc=2000");
@@ -132,9 +134,8 @@ fn operations_have_size_classes_and_called_functions() {
 
 #[test]
 fn times_match_the_number_of_timed_operations() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
-    let (_, report) = measured(&[], &[text(&program)], place.path());
+    let (_, report) = measured_alone(7, &[], &program);
     for item in report["items"].as_array().unwrap() {
         let (count, times) = (item["count"].as_u64().unwrap(), &item["times"]);
         if item["operation"].as_str().unwrap().starts_with("fault") {
@@ -156,14 +157,9 @@ fn times_match_the_number_of_timed_operations() {
 
 #[test]
 fn disturbed_timing_is_reported_separately() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["disturbed.c"], "disturbed") else { return };
     let slow = compiled("cc", &["-O1", "-shared", "-fPIC"], &["slow_malloc.c"], "slow.so").unwrap();
-    let json = place.path().join("cost.json");
-    let mut command = cost(&["--own-allocator", "--json", text(&json)]);
-    let output = command.arg(&program).env("LD_PRELOAD", &slow).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let report = report(&json);
+    let (output, report) = preloaded(&["--own-allocator"], &program, &slow);
     assert_eq!(counted(&report, "disturbed.c", false), expected("disturbed.c"));
     for (line, timed_max) in [("malloc(77)", 24), ("malloc(177)", 5000)] {
         let items = at_line(&report, "disturbed.c", line);
@@ -180,25 +176,20 @@ fn disturbed_timing_is_reported_separately() {
 
 #[test]
 fn recorder_adds_no_requests_to_the_allocator() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["asked.c"], "asked") else { return };
     let counting =
         compiled("cc", &["-O1", "-shared", "-fPIC"], &["counting_malloc.c"], "counting.so").unwrap();
-    let json = place.path().join("cost.json");
-    let mut command = cost(&["--own-allocator", "--json", text(&json)]);
-    let output = command.arg(&program).env("LD_PRELOAD", &counting).output().unwrap();
+    let (output, report) = preloaded(&["--own-allocator"], &program, &counting);
     assert!(said(&output).contains("asked 102 times\n"), "{}", said(&output));
-    assert_eq!(counted(&report(&json), "asked.c", false), expected("asked.c"));
+    assert_eq!(counted(&report, "asked.c", false), expected("asked.c"));
 }
 
 #[test]
 fn cxx_counts_at_the_lines_that_use_the_library() {
-    let place = tempfile::tempdir().unwrap();
     for flags in [&["-g", "-O0"][..], &["-g", "-O2"]] {
         let Some(program) = compiled("c++", flags, &["classes.cpp"], "classes") else { return };
         for options in [&[][..], &["--own-allocator"]] {
-            let (output, report) = measured(options, &[text(&program)], place.path());
-            assert_eq!(output.status.code(), Some(0), "{flags:?} {}", said(&output));
+            let (_, report) = measured_alone(0, options, &program);
             let mut counts = counted(&report, "classes.cpp", false);
             // Compilers choose the lines of destructors at the end of a scope: only their number is checked.
             let wanted = expected("classes.cpp");
@@ -221,11 +212,9 @@ fn cxx_counts_at_the_lines_that_use_the_library() {
 
 #[test]
 fn operations_after_longjmp_from_a_new_handler_are_counted() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("c++", &["-g", "-O1"], &["jumps.cpp"], "jumps") else { return };
     for options in [&[][..], &["--own-allocator"]] {
-        let (output, report) = measured(options, &[text(&program)], place.path());
-        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        let (_, report) = measured_alone(0, options, &program);
         assert_eq!(counted(&report, "jumps.cpp", false), expected("jumps.cpp"), "{options:?}");
     }
 }
@@ -240,8 +229,7 @@ fn changed_source_has_a_note_and_unknown_source_a_message() {
     std::fs::copy(Path::new(SOURCES).join("disturbed.c"), &source).unwrap();
     let made = Command::new("cc").args(["-g", "-O1", "-o"]).arg(&program).arg(&source).status();
     if !made.is_ok_and(|status| status.success()) {
-        vellum_skip::skip("no cc");
-        return;
+        return vellum_skip::skip("no cc");
     }
     let output = cost(&["-f", "nofile.c"]).arg(&program).output().unwrap();
     let says = said(&output);
@@ -249,7 +237,7 @@ fn changed_source_has_a_note_and_unknown_source_a_message() {
     assert!(!says.contains("lines may have moved"), "{says}");
     let later = std::fs::metadata(&program).unwrap().modified().unwrap() + std::time::Duration::from_secs(60);
     std::fs::File::options().write(true).open(&source).unwrap().set_modified(later).unwrap();
-    let (output, report) = measured(&[], &[text(&program)], place.path());
+    let (output, report) = measured_alone(0, &[], &program);
     let notes = report["notes"].to_string();
     assert!(notes.contains("own.c is newer than "), "{notes}");
     assert!(said(&output).contains("    (newer than "), "{}", said(&output));
@@ -257,9 +245,8 @@ fn changed_source_has_a_note_and_unknown_source_a_message() {
 
 #[test]
 fn recording_cost_includes_look_ups_and_queries() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
-    let (_, report) = measured(&[], &[text(&program)], place.path());
+    let (_, report) = measured_alone(7, &[], &program);
     let figure = |name: &str| report["recording"][name].as_f64().unwrap();
     let operations = report["operations"]["count"].as_f64().unwrap();
     // The queries for its many lines cost more than counting its few thousand operations.
@@ -270,11 +257,9 @@ fn recording_cost_includes_look_ups_and_queries() {
 
 #[test]
 fn statically_linked_cxx_library_counts_as_a_library() {
-    let place = tempfile::tempdir().unwrap();
     let flags = ["-g", "-O1", "-static-libstdc++"];
     let Some(program) = compiled("c++", &flags, &["classes.cpp"], "classes") else { return };
-    let (output, report) = measured(&[], &[text(&program)], place.path());
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let (_, report) = measured_alone(0, &[], &program);
     // Its operator new calls malloc, and only that call is recorded.
     let sum = |counts: &Counts, kind: &str, line: u64| {
         counts.get(&("classes.cpp".into(), line, kind.into())).copied()
@@ -289,10 +274,8 @@ fn statically_linked_cxx_library_counts_as_a_library() {
 
 #[test]
 fn threads_forks_and_crashes_lose_no_counts() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1", "-pthread"], &["family.c"], "family") else { return };
-    let (output, report) = measured(&[], &[text(&program)], place.path());
-    assert_eq!(output.status.code(), Some(128 + libc::SIGSEGV), "{}", said(&output));
+    let (_, report) = measured_alone(128 + libc::SIGSEGV, &[], &program);
     assert_eq!(report["outcome"]["kind"], "killed");
     let mut counts = counted(&report, "family.c", false);
     // The C library's own blocks for each thread are excluded.
@@ -310,7 +293,7 @@ fn many_threads_are_counted_exactly() {
     let Some(program) = compiled("cc", &["-g", "-O2", "-pthread"], &["alloc_heavy.c"], "alloc_heavy") else {
         return;
     };
-    let (output, report) = measured(&[], &[text(&program), "100000", "4"], place.path());
+    let (output, report) = measured(0, &[], &[text(&program), "100000", "4"], place.path());
     assert_eq!(output.stdout, b"malloc 400000 free 404096\n");
     let sum = |kind: &str| -> u64 {
         let items = report["items"].as_array().unwrap().iter();
@@ -330,8 +313,7 @@ fn stacks_are_walked_through_libraries_without_debug_information() {
     let stripped =
         Command::new("strip").arg("-o").arg(place.path().join("libstripped.so")).arg(&whole).status();
     if !stripped.is_ok_and(|status| status.success()) {
-        vellum_skip::skip("no strip");
-        return;
+        return vellum_skip::skip("no strip");
     }
     let flags = ["-g", "-O1", &folder, "-l:libstripped.so", "-Wl,-rpath,."];
     for (name, flags, source) in [
@@ -343,8 +325,7 @@ fn stacks_are_walked_through_libraries_without_debug_information() {
         std::os::unix::fs::symlink(made, place.path().join(name)).unwrap();
     }
     // The libraries are named relative to the program's folder.
-    let (output, report) = measured(&[], &["./libraries", "./first.so", "./second.so"], place.path());
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let (_, report) = measured(0, &[], &["./libraries", "./first.so", "./second.so"], place.path());
     let wanted = expected("libraries.c");
     let mut counts = counted(&report, "libraries.c", false);
     counts.retain(|key, _| wanted.contains_key(key));
@@ -374,15 +355,13 @@ fn stripped_program_is_reported_by_function_offset_or_debug_file() {
             .is_ok_and(|status| status.success())
     };
     if !tool("objcopy", &["--only-keep-debug", text(&program), "lines.debug"]) {
-        vellum_skip::skip("no objcopy");
-        return;
+        return vellum_skip::skip("no objcopy");
     }
     assert!(tool("objcopy", &["--strip-debug", text(&program), "bare"]));
     assert!(tool("objcopy", &["--strip-all", text(&program), "naked"]));
     assert!(tool("objcopy", &["--strip-all", "--add-gnu-debuglink=lines.debug", text(&program), "linked"]));
     let frees = |program: &str, kind: &str| -> u64 {
-        let (output, report) = measured(&[], &[program], place.path());
-        assert_eq!(output.status.code(), Some(7), "{}", said(&output));
+        let (output, report) = measured(7, &[], &[program], place.path());
         let says = said(&output);
         assert_eq!(says.contains("no operation has a source line"), kind != "line", "{says}");
         let of_kind = |item: &&Value| item["place"]["kind"] == kind && item["operation"] == "free";
@@ -400,16 +379,13 @@ fn stripped_program_is_reported_by_function_offset_or_debug_file() {
 
 #[test]
 fn page_faults_are_reported_by_line() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["faults.c"], "faults") else { return };
-    let (_, report) = measured(&[], &[text(&program)], place.path());
+    let (_, report) = measured_alone(0, &[], &program);
     if report["faults"].is_null() {
-        vellum_skip::skip(format_args!("the kernel shows no page faults here: {}", report["notes"]));
-        return;
+        return vellum_skip::skip(format_args!("the kernel shows no page faults here: {}", report["notes"]));
     }
     if report["faults"]["not_shown"] != 0 {
-        vellum_skip::skip(format_args!("the kernel did not show all: {}", report["notes"]));
-        return;
+        return vellum_skip::skip(format_args!("the kernel did not show all: {}", report["notes"]));
     }
     let counts = counted(&report, "faults.c", true);
     for (key, wanted) in expected("faults.c") {
@@ -423,16 +399,12 @@ fn page_faults_are_reported_by_line() {
 
 #[test]
 fn without_perf_events_faults_are_only_totals() {
-    let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("cc", &["-g", "-O1"], &["faults.c"], "faults") else { return };
     let refusal = compiled("cc", &["-shared", "-fPIC"], &["no_perf.c"], "refusal.so").unwrap();
-    let json = place.path().join("r.json");
-    let mut command = cost(&["--json", text(&json)]);
-    let output = command.arg(&program).env("LD_PRELOAD", &refusal).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let (output, report) = preloaded(&[], &program, &refusal);
     assert!(said(&output).contains("page faults are not shown by line"), "{}", said(&output));
     assert!(said(&output).contains("perf_event_paranoid"), "{}", said(&output));
-    assert!(report(&json)["faults"].is_null());
+    assert!(report["faults"].is_null());
 }
 
 #[test]
@@ -477,15 +449,13 @@ fn report_has_annotated_source_sums_and_folded_stacks() {
 #[test]
 fn programs_that_cannot_be_recorded_still_run() {
     let Some(program) = compiled("cc", &["-g", "-O0", "-static"], &["lines.c"], "lines") else { return };
-    let output = cost(&[]).arg(&program).output().unwrap();
-    assert_eq!(output.status.code(), Some(7));
+    let output = exits(7, cost(&[]).arg(&program).output().unwrap());
     let words = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("could not be recorded: it is statically linked"), "{words}");
-    let output = cost(&[]).arg("/no/such/program").output().unwrap();
-    assert_eq!(output.status.code(), Some(127), "{}", said(&output));
+    exits(127, cost(&[]).arg("/no/such/program").output().unwrap());
     let mut command = Command::new(VELLUM);
-    let output = command.args(["cost", "--recorder", "/no/such.so", "--", "true"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(125));
+    let output =
+        exits(125, command.args(["cost", "--recorder", "/no/such.so", "--", "true"]).output().unwrap());
     assert!(said(&output).contains("/no/such.so"), "{}", said(&output));
 }
 
@@ -512,8 +482,7 @@ fn lines_of_python_are_counted_exactly() {
         let place = tempfile::tempdir().unwrap();
         let folded = place.path().join("folded");
         let (output, report) =
-            measured(&["--folded", text(&folded)], &[text(&python), text(&script)], place.path());
-        assert!(output.status.success(), "{version}: {}", said(&output));
+            measured(0, &["--folded", text(&folded)], &[text(&python), text(&script)], place.path());
         assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1 300000\n");
         let says = said(&output);
         let listed: Vec<&str> = says.lines().filter(|line| line.starts_with("-- ")).collect();
@@ -566,15 +535,12 @@ fn diff_compares_two_runs() {
     let saved = ["1000", "3000"].map(|operations| {
         let folder = place.path().join(operations);
         std::fs::create_dir(&folder).unwrap();
-        let (output, _) = measured(&["-o", "/dev/null"], &[text(&program), operations], &folder);
-        assert!(output.status.success(), "{}", said(&output));
+        measured(0, &["-o", "/dev/null"], &[text(&program), operations], &folder);
         folder.join("cost.json")
     });
-    let diff = |old: &Path, new: &Path| {
-        Command::new(VELLUM).args(["cost", "--diff", text(old), text(new)]).output().expect("vellum starts")
-    };
+    let diff = |old: &Path, new: &Path| vellum(["cost", "--diff", text(old), text(new)]);
     let changed = diff(&saved[0], &saved[1]);
-    let shown = String::from_utf8_lossy(&changed.stdout).into_owned();
+    let shown = out(&changed);
     assert!(changed.status.success() && shown.contains("alloc_heavy.c:"), "{}", said(&changed));
     assert!(shown.contains(" changes of time are noise: "), "{shown}");
     assert_eq!(String::from_utf8_lossy(&diff(&saved[0], &saved[0]).stdout), "nothing has changed\n");

@@ -1,6 +1,6 @@
 //! `vellum doctor`: its findings on this machine, and on a machine that denies a feature.
 
-use crate::common::{self, VELLUM, out, said, text};
+use crate::common::{self, VELLUM, exits, out, said, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -53,8 +53,7 @@ fn denying(mut command: Command, number: libc::c_long, errno: i32) -> Command {
 
 #[test]
 fn doctor_report_is_narrow_plain_and_complete() {
-    let ended = doctor(&[]).output().unwrap();
-    assert_eq!(ended.status.code(), Some(0), "{}", said(&ended));
+    let ended = exits(0, doctor(&[]).output().unwrap());
     let shown = out(&ended);
     for line in shown.lines() {
         // A path is never wrapped.
@@ -112,8 +111,7 @@ fn filtered_system_calls_are_reported_with_errno() {
         let options = ["--json", "-", "--check", name];
         let allowed = doctor(&options).output().unwrap();
         let Ok(denied) = denying(doctor(&options), call, errno).output() else {
-            vellum_skip::skip("no filter of system calls may be set here");
-            return;
+            return vellum_skip::skip("no filter of system calls may be set here");
         };
         if allowed.status.code() != Some(0) {
             vellum_skip::skip(format_args!("{name} does not work here: {}", out(&allowed).trim()));
@@ -193,10 +191,8 @@ fn masked_capability_is_reported_as_the_reason() {
 
 #[test]
 fn unknown_feature_is_refused_with_the_known_ones() {
-    let ended = doctor(&["--check", "warp"]).output().unwrap();
-    assert_eq!(ended.status.code(), Some(125));
+    let ended = exits(125, doctor(&["--check", "warp"]).output().unwrap());
     assert!(said(&ended).contains("\"warp\"") && said(&ended).contains("uffd-move"), "{}", said(&ended));
-    let found = doctor(&["--check", "variables"]).output().unwrap();
-    assert_eq!(found.status.code(), Some(0), "{}", out(&found));
+    let found = exits(0, doctor(&["--check", "variables"]).output().unwrap());
     assert!(!out(&found).contains("uffd-move"), "{}", out(&found));
 }

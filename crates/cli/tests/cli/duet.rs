@@ -1,6 +1,6 @@
 //! `vellum bench --order duet`: both programs of a pair at the same time, on two processors.
 
-use crate::bench::{FORTYFOLD, ONCE, program};
+use crate::bench::{FORTYFOLD, ONCE, bench, program, stopped_after};
 use crate::common::{VELLUM, has, out, refused, report, said, text};
 use std::process::{Command, Output, Stdio};
 
@@ -10,9 +10,7 @@ fn duet(options: &[&str], words: &[&str]) -> Option<Output> {
         vellum_skip::skip("there is one processor");
         return None;
     }
-    let mut command = Command::new(VELLUM);
-    command.args(["bench", "--order", "duet"]).args(options).arg("--").args(words);
-    Some(command.output().expect("vellum starts"))
+    Some(bench(&[&["--order", "duet"], options].concat(), words))
 }
 
 #[test]
@@ -57,8 +55,7 @@ fn unsupported_duet_options_are_refused_before_programs_run() {
         (&["--output", "equal"], &touch, "--order duet compares no outputs"),
     ] {
         let Some(ended) = duet(options, words) else { return };
-        assert_eq!(ended.status.code(), Some(125), "{options:?}");
-        assert!(said(&ended).contains(why), "{}", said(&ended));
+        refused(&ended, why);
         assert!(!mark.exists(), "{options:?} ran something");
     }
     let Ok(alone) =
@@ -88,15 +85,7 @@ fn stop_signal_ends_both_programs_of_a_pair() {
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
     let bench = command.spawn().unwrap();
-    let both = loop {
-        let all = std::fs::read_to_string(&pids).unwrap_or_default();
-        if all.lines().count() == 2 && all.ends_with('\n') {
-            break all;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    };
-    assert!(Command::new("kill").args(["-TERM", &bench.id().to_string()]).status().unwrap().success());
-    let ended = bench.wait_with_output().unwrap();
+    let (both, ended) = stopped_after(2, &pids, bench);
     assert!(said(&ended).contains("stopped by signal 15"), "{}", said(&ended));
     for pid in both.lines() {
         assert!(!std::path::Path::new("/proc").join(pid).exists(), "{pid} goes on alone");

@@ -1,13 +1,12 @@
 //! Exit statuses and messages.
 
-use crate::common::{self, refused, run, said, sh, text};
+use crate::common::{self, exits, refused, run, said, sh, text, vellum};
 use std::process::Command;
 
 #[test]
 fn program_status_is_passed_on() {
     for status in [0, 1, 3, 125, 126, 127, 128, 255] {
-        let ended = sh(&[], &format!("exit {status}"));
-        assert_eq!(ended.status.code(), Some(status));
+        let ended = exits(status, sh(&[], &format!("exit {status}")));
         assert!(said(&ended).contains(&format!("exit status {status}\n")), "{}", said(&ended));
     }
 }
@@ -59,17 +58,15 @@ fn script_without_interpreter_line_runs_in_the_shell() {
 
 #[test]
 fn own_failures_exit_125() {
-    let no_library = Command::new(common::VELLUM)
-        .args(["run", "--lib", "/no/such/libvellum.so", "true"])
-        .output()
-        .unwrap();
-    refused(&no_library, "/no/such/libvellum.so");
-    let by_variable = Command::new(common::VELLUM)
-        .args(["run", "true"])
-        .env("VELLUM_LIB", "/no/such/other.so")
-        .output()
-        .unwrap();
-    refused(&by_variable, "/no/such/other.so");
+    refused(&vellum(["run", "--lib", "/no/such/libvellum.so", "true"]), "/no/such/libvellum.so");
+    refused(
+        &Command::new(common::VELLUM)
+            .args(["run", "true"])
+            .env("VELLUM_LIB", "/no/such/other.so")
+            .output()
+            .unwrap(),
+        "/no/such/other.so",
+    );
     for (line, wanted) in [
         ("run", "the following required arguments were not provided"),
         ("bogus", "unrecognized subcommand 'bogus'"),
@@ -79,7 +76,7 @@ fn own_failures_exit_125() {
         ("plot --width=99999999999999999999", "for '--width <COLUMNS>': write a smaller whole number\n"),
         ("cost --diff /etc/passwd /etc/passwd", "/etc/passwd: it is not JSON; name two files"),
     ] {
-        let ended = Command::new(common::VELLUM).args(line.split(' ')).output().unwrap();
+        let ended = vellum(line.split(' '));
         let message = said(&ended);
         assert_eq!(ended.status.code(), Some(125), "{line}: {message}");
         assert!(message.starts_with("error: ") && message.contains(wanted), "{line}: {message}");
@@ -114,8 +111,10 @@ fn unwritable_report_is_detected_before_the_program_runs() {
     let place = tempfile::tempdir().unwrap();
     let mark = place.path().join("ran");
     for option in ["--json", "--report"] {
-        let ended = sh(&[option, "/no/such/directory/report"], &format!("touch {}", mark.display()));
-        refused(&ended, "/no/such/directory/report");
+        refused(
+            &sh(&[option, "/no/such/directory/report"], &format!("touch {}", mark.display())),
+            "/no/such/directory/report",
+        );
         assert!(!mark.exists());
     }
 }
@@ -124,28 +123,27 @@ fn unwritable_report_is_detected_before_the_program_runs() {
 fn help_completions_and_manual_pages_are_printed() {
     let place = tempfile::tempdir().unwrap();
     let pages = place.path().join("man");
-    let made = Command::new(common::VELLUM).arg("man").arg(&pages).output().unwrap();
-    assert!(made.status.success(), "{}", said(&made));
+    exits(0, Command::new(common::VELLUM).arg("man").arg(&pages).output().unwrap());
     for page in
         ["vellum.1", "vellum-run.1", "vellum-bench.1", "vellum-plot.1", "vellum-obs.1", "vellum-obs-grep.1"]
     {
         assert!(pages.join(page).exists(), "{page}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        let made = Command::new(common::VELLUM).args(["completions", shell]).output().unwrap();
+        let made = vellum(["completions", shell]);
         assert!(
             made.status.success() && String::from_utf8_lossy(&made.stdout).contains("compare"),
             "{shell}"
         );
     }
-    let help = Command::new(common::VELLUM).args(["run", "--help"]).output().unwrap();
+    let help = vellum(["run", "--help"]);
     assert!(help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--compare"));
 }
 
 #[test]
 fn version_subcommand_prints_the_version() {
-    let word = Command::new(common::VELLUM).arg("version").output().unwrap();
-    let option = Command::new(common::VELLUM).arg("--version").output().unwrap();
+    let word = vellum(["version"]);
+    let option = vellum(["--version"]);
     assert!(word.status.success());
     assert_eq!(word.stdout, option.stdout);
     assert!(word.stdout.starts_with(b"vellum "), "{word:?}");
@@ -157,8 +155,10 @@ fn copied_command_reports_the_missing_library() {
     let copy = place.path().join("vellum");
     // Copied by another process: a child forked by another test could have the copy open for writing.
     assert!(Command::new("cp").arg(common::VELLUM).arg(&copy).status().unwrap().success());
-    let ended = Command::new(&copy).args(["run", "--", "true"]).env_remove("VELLUM_LIB").output().unwrap();
-    assert_eq!(ended.status.code(), Some(125));
+    let ended = exits(
+        125,
+        Command::new(&copy).args(["run", "--", "true"]).env_remove("VELLUM_LIB").output().unwrap(),
+    );
     let said = said(&ended);
     assert!(said.contains("libvellum.so not found") && said.contains("./build makes it"), "{said}");
     assert!(!said.contains("cargo"), "{said}");

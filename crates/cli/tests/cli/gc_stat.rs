@@ -1,51 +1,27 @@
 //! `vellum gc-stat` on real processes: a running process, a program that it starts, a process that ends
 //! during the watch, and processes without readable counters.
 
-use crate::common::held::{is_built, runtime};
-use crate::common::{self, VELLUM, has, report, said, text};
+use crate::common::held::{linked, runtime};
+use crate::common::{Running, VELLUM, exits, has, out_of_success, report, said, text, vellum_as_nobody};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
-
-/// Makes a list of 1 MiB, collects as often as its first argument gives, and prints a line. Each line of
-/// input repeats this; the exit status is 7.
-const PROGRAM: &str = include_str!("../heap/collections.c");
-
-/// The program, linked with the library; `None`, with a skip, without a compiler or the library.
-fn program() -> Option<PathBuf> {
-    if !is_built() {
-        return None;
-    }
-    let directory = text(runtime().parent().expect("a folder")).to_owned();
-    let include = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
-    let flags = [
-        include.to_owned(),
-        "-Wl,--no-as-needed".to_owned(),
-        format!("-L{directory}"),
-        "-lvellum".to_owned(),
-        format!("-Wl,-rpath,{directory}"),
-    ];
-    common::program("cc", &flags.each_ref().map(String::as_str), PROGRAM)
-}
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, Command, Output, Stdio};
 
 /// A running program that waits for a line of input.
-struct Running {
-    child: Child,
+struct Waiting {
+    child: Running,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
-impl Running {
-    fn start(program: &Path, collections: u32) -> Running {
-        let mut child = Command::new(program)
-            .arg(collections.to_string())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let (input, output) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
-        let mut running = Running { child, input, output: BufReader::new(output) };
+impl Waiting {
+    fn start(program: &Path, collections: u32) -> Waiting {
+        let mut command = Command::new(program);
+        command.arg(collections.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = Running::start(&mut command);
+        let (input, output) = (child.0.stdin.take(), child.0.stdout.take().expect("a pipe"));
+        let mut running = Waiting { child, input, output: BufReader::new(output) };
         running.wait();
         running
     }
@@ -62,19 +38,12 @@ impl Running {
     }
 
     fn pid(&self) -> String {
-        self.child.id().to_string()
+        self.child.pid()
     }
 
     fn end(&mut self) {
         drop(self.input.take());
-        assert_eq!(self.child.wait().expect("it ends").code(), Some(7));
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        assert_eq!(self.child.0.wait().expect("it ends").code(), Some(7));
     }
 }
 
@@ -89,18 +58,17 @@ fn output(arguments: &[&str]) -> Output {
 }
 
 fn json(output: &Output) -> Value {
-    assert!(output.status.success(), "{}", said(output));
-    serde_json::from_slice(&output.stdout).expect("JSON")
+    serde_json::from_str(&out_of_success(output)).expect("JSON")
 }
 
 #[test]
 fn running_process_is_sampled() {
-    let Some(program) = program() else { return };
-    let mut running = Running::start(&program, 3);
+    let Some(program) = linked("collections.c") else { return };
+    let mut running = Waiting::start(&program, 3);
     let pid = running.pid();
     let first = json(&output(&["--json", "-", &pid]));
     assert_eq!(first["schema"], "vellum.gc-stat/1");
-    assert_eq!(first["pid"].as_u64(), Some(u64::from(running.child.id())));
+    assert_eq!(first["pid"].as_u64(), Some(u64::from(running.child.0.id())));
     let get = |seen: &Value, field: &str| seen["total"][field].as_u64().expect("a number");
     let collections = get(&first, "collections");
     assert!(collections >= 3, "{first}");
@@ -114,9 +82,7 @@ fn running_process_is_sampled() {
     let second = json(&output(&["--json", "-", &pid]));
     assert_eq!(get(&second, "collections"), collections + 3);
 
-    let words = output(&[&pid]);
-    let words = String::from_utf8_lossy(&words.stdout).into_owned();
-    has(&words, &["collections", "pauses", "roots", "alive", "pauses by length"]);
+    has(&out_of_success(&output(&[&pid])), &["collections", "pauses", "roots", "alive", "pauses by length"]);
     running.end();
     assert!(said(&output(&[&pid])).contains("there is no process"));
 }
@@ -124,17 +90,15 @@ fn running_process_is_sampled() {
 #[test]
 fn rows_are_shown_at_intervals() {
     let place = tempfile::tempdir().expect("a folder");
-    let Some(program) = program() else { return };
-    let running = Running::start(&program, 1);
+    let Some(program) = linked("collections.c") else { return };
+    let running = Waiting::start(&program, 1);
     let rows = output(&["--interval", "5ms", "-n", "3", &running.pid()]);
-    assert!(rows.status.success(), "{}", said(&rows));
-    let rows = String::from_utf8_lossy(&rows.stdout).into_owned();
+    let rows = out_of_success(&rows);
     assert_eq!(rows.lines().count(), 4, "a head and three rows: {rows}");
     assert!(rows.lines().next().is_some_and(|head| head.contains("collections")), "{rows}");
     // As JSON, which also has the sample before the first row.
     let file = place.path().join("seen.json");
-    let seen = output(&["--interval", "5ms", "-n", "3", "--json", text(&file), &running.pid()]);
-    assert!(seen.status.success(), "{}", said(&seen));
+    exits(0, output(&["--interval", "5ms", "-n", "3", "--json", text(&file), &running.pid()]));
     let seen = report(&file);
     let rows = seen["rows"].as_array().expect("rows");
     assert_eq!(rows.len(), 4, "{seen}");
@@ -146,8 +110,8 @@ fn rows_are_shown_at_intervals() {
 /// The process ends while it is sampled: the rows until then are shown, and the command succeeds.
 #[test]
 fn process_that_ends_during_sampling_is_no_failure() {
-    let Some(program) = program() else { return };
-    let mut running = Running::start(&program, 1);
+    let Some(program) = linked("collections.c") else { return };
+    let mut running = Waiting::start(&program, 1);
     let mut looking = gc_stat(&["--interval", "1ms", &running.pid()])
         .stdout(Stdio::piped())
         .spawn()
@@ -166,7 +130,7 @@ fn process_that_ends_during_sampling_is_no_failure() {
 #[test]
 fn started_program_gets_a_summary() {
     let place = tempfile::tempdir().expect("a folder");
-    let Some(program) = program() else { return };
+    let Some(program) = linked("collections.c") else { return };
     let library = runtime();
     let start = |options: &[&str], collections: &str| {
         let mut arguments = vec!["--lib", text(&library)];
@@ -174,8 +138,7 @@ fn started_program_gets_a_summary() {
         arguments.extend(["--", text(&program), collections]);
         gc_stat(&arguments).stdin(Stdio::null()).output().expect("vellum starts")
     };
-    let output = start(&[], "5");
-    assert_eq!(output.status.code(), Some(7), "the program's status: {}", said(&output));
+    let output = exits(7, start(&[], "5"));
     assert_eq!(output.stdout, b"done\n", "the program's output");
     let words = said(&output);
     assert!(words.contains("collections") && words.contains("pauses by length"), "{words}");
@@ -203,20 +166,7 @@ fn processes_without_readable_counters_are_refused() {
         "{}",
         said(&output)
     );
-    // SAFETY: `geteuid` has no preconditions.
-    if unsafe { libc::geteuid() } != 0 {
-        vellum_skip::skip("only root can become another user");
-        return;
-    }
-    let place = tempfile::tempdir().expect("a folder");
-    let copy = place.path().join("vellum");
-    std::fs::copy(VELLUM, &copy).expect("a copy that another user may start");
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).expect("its own folder");
-    use std::os::unix::process::CommandExt;
-    const NOBODY: u32 = 65_534;
-    let output = Command::new(copy).args(["gc-stat", &own]).uid(NOBODY).gid(NOBODY).output();
-    let output = output.expect("vellum starts");
+    let Some(output) = vellum_as_nobody(&["gc-stat", &own]) else { return };
     assert!(!output.status.success());
     assert!(said(&output).contains("cannot read") && said(&output).contains("run as root"), "{output:?}");
 }

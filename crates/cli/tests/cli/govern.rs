@@ -1,17 +1,17 @@
 //! `vellum govern` and `vellum top`: refused tables, messages, and a governor that hangs or stops.
 
-use crate::common::{VELLUM, has, said, text};
+use crate::common::{VELLUM, exits, has, out, said, text, vellum};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The time after which a wait counts as hung.
 const PATIENCE: Duration = Duration::from_secs(50);
 const FOREVER: &str = "while :; do sleep 0.05; done";
 
-fn table(folder: &Path, head: &str, jobs: &[(&str, &str)]) -> std::path::PathBuf {
+pub(crate) fn table(folder: &Path, head: &str, jobs: &[(&str, &str)]) -> std::path::PathBuf {
     let mut table = format!("[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"1 s\"\n{head}\n");
     for (name, script) in jobs {
         table += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {script:?}]\n");
@@ -24,7 +24,7 @@ fn table(folder: &Path, head: &str, jobs: &[(&str, &str)]) -> std::path::PathBuf
 /// A running `vellum govern --json`.
 pub(crate) struct Governing {
     pub(crate) child: Child,
-    lines: BufReader<ChildStdout>,
+    lines: Box<dyn BufRead + Send>,
     /// The jobs' first processes, each the leader of a session.
     pub(crate) jobs: Vec<i32>,
 }
@@ -34,7 +34,7 @@ impl Governing {
         let mut command = Command::new(VELLUM);
         command.args(["govern", "--json"]).arg(table).stdout(Stdio::piped());
         let mut child = command.spawn().expect("vellum starts");
-        let lines = BufReader::new(child.stdout.take().unwrap());
+        let lines = Box::new(BufReader::new(child.stdout.take().unwrap()));
         Governing { child, lines, jobs: Vec::new() }
     }
 
@@ -57,6 +57,12 @@ impl Governing {
     pub(crate) fn signal(&self, signal: i32) {
         // SAFETY: `kill` accesses no memory; the child has not been waited for, so its id is valid.
         unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    /// Reads all further events in the background.
+    pub(crate) fn drain(&mut self) {
+        let lines = std::mem::replace(&mut self.lines, Box::new(std::io::empty()));
+        std::thread::spawn(move || lines.lines().for_each(drop));
     }
 
     fn letters(&self) -> String {
@@ -93,13 +99,13 @@ fn invalid_table_is_refused_with_line_and_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = table(folder.path(), "budget = \"6 GX\"", &[("a", "touch started")]);
     for options in [&["govern"][..], &["govern", "--check"]] {
-        let refused = Command::new(VELLUM).args(options).arg(&path).current_dir(&folder).output().unwrap();
-        assert_eq!(refused.status.code(), Some(125));
+        let refused =
+            exits(125, Command::new(VELLUM).args(options).arg(&path).current_dir(&folder).output().unwrap());
         let expected = format!("error: {}:5: budget \"6 GX\": write a size", text(&path));
         assert!(said(&refused).starts_with(&expected), "{}", said(&refused));
     }
     assert!(!folder.path().join("started").exists() && !folder.path().join("s").exists());
-    let missing = Command::new(VELLUM).args(["govern", "/no/such/table"]).output().unwrap();
+    let missing = vellum(["govern", "/no/such/table"]);
     assert!(said(&missing).contains("/no/such/table: cannot be read"), "{}", said(&missing));
 }
 
@@ -162,8 +168,8 @@ fn top_shows_the_jobs_and_metrics_are_served() {
     let state = governing.event("state");
     assert_eq!(state["state"]["jobs"][1]["name"], "second");
     let sockets = folder.path().join("s");
-    let once = Command::new(VELLUM).args(["top", "--once", "--sockets", text(&sockets)]).output().unwrap();
-    let shown = String::from_utf8_lossy(&once.stdout).into_owned();
+    let once = vellum(["top", "--once", "--sockets", text(&sockets)]);
+    let shown = out(&once);
     assert!(once.status.success(), "{}", said(&once));
     has(&shown, &["first", "second", "running", "knee", "window", "faults/s", "MiB"]);
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
@@ -186,8 +192,7 @@ fn top_shows_the_jobs_and_metrics_are_served() {
 #[test]
 fn top_without_a_governor_fails_with_an_error() {
     let folder = tempfile::tempdir().unwrap();
-    let alone = Command::new(VELLUM).args(["top", "--sockets", text(folder.path())]).output().unwrap();
-    assert_eq!(alone.status.code(), Some(125));
+    let alone = exits(125, vellum(["top", "--sockets", text(folder.path())]));
     assert!(
         said(&alone).contains("no governor answers there") && said(&alone).contains("--sockets"),
         "{}",
@@ -201,8 +206,7 @@ fn closed_output_ends_the_governor_and_not_the_jobs() {
     let path = table(folder.path(), "", &[("a", FOREVER)]);
     let mut governing = Governing::start(&path);
     governing.event("started");
-    let (read, _) = std::os::unix::net::UnixStream::pair().unwrap();
-    drop(std::mem::replace(&mut governing.lines, BufReader::new(std::os::fd::OwnedFd::from(read).into())));
+    governing.lines = Box::new(std::io::empty());
     assert_eq!(governing.child.wait().unwrap().code(), Some(0));
     assert!("RSD".contains(&governing.letters()));
 }

@@ -1,13 +1,13 @@
 //! `vellum heap` on programs whose held memory is fixed, and on a program that stresses the profiler.
 
-use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, runtime};
+use crate::common::held::{SOURCES, compiled, compiled_by, heap, is_built, profiled, runtime};
 use crate::common::recorded;
-use crate::common::{self, VELLUM, has, report, said, text};
+use crate::common::{self, Running, VELLUM, exits, has, out, report, said, text, vellum};
 use crate::python;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 /// The allowed error of an estimate in standard errors: one correct estimate in two million is further off.
 const DEVIATIONS: f64 = 5.0;
@@ -55,9 +55,7 @@ fn check(document: &Value, mark: &str, when: &str, bytes: f64, blocks: f64) {
 fn threads_are_sampled_from_their_first_block() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("starting.c", &["-pthread"]) else { return };
-    let output = heap(&["-i", "64K", "-o", "heap.json"], &[text(&program)], place.path());
-    assert!(output.status.success(), "{}", said(&output));
-    let document = report(&place.path().join("heap.json"));
+    let (_, document) = profiled(&["-i", "64K"], &[text(&program)], place.path());
     let held = |mark| {
         let site = site_of(&document, "starting.c", mark).unwrap_or_else(|| panic!("{mark}: not there"));
         ["bytes", "samples"].map(|key| site["held"]["end"][key].as_f64().unwrap())
@@ -73,10 +71,8 @@ fn known_amounts_are_found_at_their_lines() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("held.c", &[]) else { return };
     // With a sample every 4 KiB, sites of 10 MiB are exact to 2 %.
-    let outputs = ["-o", "heap.json", "-o", "heap.folded", "-o", "heap.pb.gz", "-o", "heap.svg"];
-    let output = heap(&[&["-i", "4K"], &outputs[..]].concat(), &[text(&program)], place.path());
-    assert!(output.status.success(), "{}", said(&output));
-    let document = report(&place.path().join("heap.json"));
+    let outputs = ["-i", "4K", "-o", "heap.folded", "-o", "heap.pb.gz", "-o", "heap.svg"];
+    let (output, document) = profiled(&outputs, &[text(&program)], place.path());
     assert_eq!(document["schema"], "vellum.heap/1");
     let leaks = (20.0 * MEBI / 100.0).floor();
     for when in ["peak", "end"] {
@@ -109,11 +105,8 @@ fn known_amounts_are_found_at_their_lines() {
 fn a_profile_of_every_block_is_what_cost_counts(compiler: &str) {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled_by(compiler, "held.c", &["-DMOMENTS=300000"]) else { return };
-    let output = heap(&["-i", "1", "-o", "heap.json"], &[text(&program)], place.path());
-    assert!(output.status.success(), "{}", said(&output));
-    let document = report(&place.path().join("heap.json"));
-    let (output, counted) = recorded::measured(&[], &[text(&program)], place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    let (_, document) = profiled(&["-i", "1"], &[text(&program)], place.path());
+    let (_, counted) = recorded::measured(0, &[], &[text(&program)], place.path());
     for mark in ["leaked", "aligned", "piece", "large", "zeroed", "momentary"] {
         let here = |item: &&Value| {
             item["place"]["line"] == line(mark)
@@ -212,11 +205,8 @@ fn stress_programs_run_under_the_profiler() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("rough.c", &["-pthread", "-ldl"]) else { return };
     let Some(library) = compiled("plugin.c", &["-shared", "-fPIC"]) else { return };
-    let options = ["-i", "256", "-o", "heap.json"];
-    let output = heap(&options, &[text(&program), text(&library)], place.path());
-    assert!(output.status.success(), "{}", said(&output));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
-    let document = report(&place.path().join("heap.json"));
+    let (output, document) = profiled(&["-i", "256"], &[text(&program), text(&library)], place.path());
+    assert_eq!(out(&output), "whole\n");
     let processes = document["processes"].as_array().unwrap();
     assert!(processes.len() > 1, "children have profiles of their own");
     // Processes are in the order of their first samples, not of their start.
@@ -228,9 +218,7 @@ fn stress_programs_run_under_the_profiler() {
 fn child_that_samples_before_its_parent_is_listed_as_forked() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("early.c", &[]) else { return };
-    let output = heap(&["-i", "256", "-o", "heap.json"], &[text(&program)], place.path());
-    assert!(output.status.success(), "{}", said(&output));
-    let document = report(&place.path().join("heap.json"));
+    let (_, document) = profiled(&["-i", "256"], &[text(&program)], place.path());
     let processes = document["processes"].as_array().unwrap();
     let forked = processes.iter().filter(|process| process["is_forked"] == true).count();
     assert_eq!((processes.len(), forked), (2, 1), "{document}");
@@ -246,8 +234,7 @@ fn killed_program_loses_no_samples() {
     if Command::new("python3").arg("-c").arg("").status().is_err() {
         return vellum_skip::skip("python3 cannot be started");
     }
-    let output = heap(&["-o", "heap.json"], &["python3", "-c", script], place.path());
-    assert_eq!(output.status.code(), Some(128 + 9), "{}", said(&output));
+    exits(128 + 9, heap(&["-o", "heap.json"], &["python3", "-c", script], place.path()));
     let document = report(&place.path().join("heap.json"));
     let held = document["sum"]["end"]["bytes"].as_f64().unwrap();
     // Six in seven blocks of 1 MiB are sampled, and each represents 7/6 blocks.
@@ -266,12 +253,9 @@ fn lines_of_python_hold_memory() {
     let script = Path::new(SOURCES).join("held.py");
     for (python, version) in pythons {
         let place = tempfile::tempdir().unwrap();
-        let outputs =
-            ["-i", "32K", "--of", "ever", "-o", "heap.json", "-o", "heap.folded", "-o", "heap.pb.gz"];
-        let output = heap(&outputs, &[text(&python), text(&script)], place.path());
-        assert!(output.status.success(), "{version}: {}", said(&output));
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "400000 150000 16\n");
-        let document = report(&place.path().join("heap.json"));
+        let outputs = ["-i", "32K", "--of", "ever", "-o", "heap.folded", "-o", "heap.pb.gz"];
+        let (output, document) = profiled(&outputs, &[text(&python), text(&script)], place.path());
+        assert_eq!(out(&output), "400000 150000 16\n");
         let held = |mark: &str, when: &str| {
             let site = site_of(&document, "held.py", mark);
             site.map_or(0.0, |site| site["held"][when]["bytes"].as_f64().unwrap()) / MEBI
@@ -293,7 +277,7 @@ fn lines_of_python_hold_memory() {
 
 /// `asked.c` on Vellum, which runs commands from its input.
 struct Told {
-    program: Child,
+    program: Running,
     /// Resident bytes just before the last observation.
     resident_before: f64,
     answers: BufReader<ChildStdout>,
@@ -303,8 +287,8 @@ impl Told {
     fn start(program: &Path) -> Told {
         let mut command = Command::new(program);
         command.env("LD_PRELOAD", runtime()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut program = command.spawn().expect("the program starts");
-        let answers = BufReader::new(program.stdout.take().expect("piped"));
+        let mut program = Running::start(&mut command);
+        let answers = BufReader::new(program.0.stdout.take().expect("piped"));
         let mut told = Told { program, resident_before: 0.0, answers };
         // Once the program answers, the library is loaded.
         told.tell("x");
@@ -313,7 +297,7 @@ impl Told {
 
     /// Sends a command, and waits until it is done.
     fn tell(&mut self, what: &str) {
-        self.program.stdin.as_mut().expect("piped").write_all(what.as_bytes()).expect("it reads");
+        self.program.0.stdin.as_mut().expect("piped").write_all(what.as_bytes()).expect("it reads");
         let mut answer = String::new();
         self.answers.read_line(&mut answer).expect("it answers");
         assert_eq!(answer.trim(), what);
@@ -321,18 +305,19 @@ impl Told {
 
     /// The resident bytes according to the kernel.
     fn resident(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.program.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it is alive");
         line.trim().trim_end_matches(" kB").parse::<f64>().expect("a number") * 1024.0
     }
 
-    /// Runs `vellum heap PID` with these options during the commands `what`, and ends it by a signal.
-    fn looked_at(&mut self, options: &[&str], what: &[&str], place: &Path) -> Output {
+    /// Runs `vellum heap PID` with these options during the commands `what`, and ends it by a signal. Returns
+    /// the report in `file`; `None`, with a skip, where other processes may not be observed.
+    fn looked_at(&mut self, interval: &str, file: &Path, what: &[&str]) -> Option<Value> {
         let mut command = Command::new(VELLUM);
-        command.arg("heap").args(options).arg(self.program.id().to_string()).current_dir(place);
+        command.args(["heap", "-i", interval, "-o", text(file), &self.program.pid()]);
         common::heeding_signals(&mut command);
-        let mut vellum = command.stderr(Stdio::piped()).spawn().expect("vellum starts");
-        let mut said = BufReader::new(vellum.stderr.take().expect("piped"));
+        let mut watching = command.stderr(Stdio::piped()).spawn().expect("vellum starts");
+        let mut said = BufReader::new(watching.stderr.take().expect("piped"));
         // A process answers when its allocator needs memory, so it is kept allocating until then.
         let (sender, begun) = std::sync::mpsc::channel();
         let reader = std::thread::spawn(move || {
@@ -352,18 +337,24 @@ impl Told {
             what.iter().for_each(|what| self.tell(what));
             self.resident_before = self.resident();
             // SAFETY: `kill` accesses no memory; the child has not been waited for, so its id is valid.
-            unsafe { libc::kill(vellum.id().cast_signed(), libc::SIGINT) };
+            unsafe { libc::kill(watching.id().cast_signed(), libc::SIGINT) };
         }
-        let status = vellum.wait().expect("vellum ends");
-        Output { status, stdout: Vec::new(), stderr: reader.join().expect("read").into_bytes() }
+        let (status, said) = (watching.wait().expect("vellum ends"), reader.join().expect("read"));
+        if is_hidden(&said) {
+            return None;
+        }
+        assert!(status.success(), "{said}");
+        Some(report(file))
     }
 }
 
-impl Drop for Told {
-    fn drop(&mut self) {
-        let _ = self.program.kill();
-        let _ = self.program.wait();
+/// Returns whether other processes' memory may not be read; skips the test then.
+fn is_hidden(said: &str) -> bool {
+    let is_hidden = said.contains("ptrace_scope");
+    if is_hidden {
+        vellum_skip::skip(format_args!("other processes' memory may not be read: {said}"));
     }
+    is_hidden
 }
 
 /// Checks that an amount is as expected, within the error of its samples.
@@ -380,12 +371,8 @@ fn running_process_is_sampled_from_attachment_on() {
     let mut told = Told::start(&program);
     told.tell("b");
     told.tell("c");
-    let once = told.looked_at(&["-i", "4K", "-o", "once.json"], &["g", "c", "f", "m"], place.path());
-    if said(&once).contains("ptrace_scope") {
-        return vellum_skip::skip(format_args!("other processes' memory may not be read: {}", said(&once)));
-    }
-    assert!(once.status.success(), "{}", said(&once));
-    let document = report(&place.path().join("once.json"));
+    let [once, twice] = ["once.json", "twice.json"].map(|name| place.path().join(name));
+    let Some(document) = told.looked_at("4K", &once, &["g", "c", "f", "m"]) else { return };
     assert_eq!((&document["outcome"]["kind"], &document["exit_status"]), (&"running".into(), &Value::Null));
     let grown = site_of(&document, "asked.c", "grown").expect("sampled");
     // Only the parent's growth is checked, as the child may run later.
@@ -399,17 +386,10 @@ fn running_process_is_sampled_from_attachment_on() {
     assert_eq!(mapped["held"]["end"]["blocks"], 16);
     // The program runs on unobserved; the second observation starts from zero.
     told.tell("g");
-    let twice = told.looked_at(&["-i", "16K", "-o", "twice.json"], &["g", "g"], place.path());
-    assert!(twice.status.success(), "{}", said(&twice));
-    let document = report(&place.path().join("twice.json"));
+    let document = told.looked_at("16K", &twice, &["g", "g"]).expect("observed once more");
     assert_eq!(document["interval_bytes"], 16384);
     near(site_of(&document, "asked.c", "grown").expect("sampled"), "end", 2.0 * 20e6);
-    let compared = Command::new(VELLUM)
-        .args(["heap", "--of", "end", "--diff", "once.json", "twice.json"])
-        .current_dir(place.path())
-        .output();
-    let compared = compared.expect("vellum starts");
-    let text = String::from_utf8_lossy(&compared.stdout).into_owned();
+    let text = out(&vellum(["heap", "--of", "end", "--diff", text(&once), text(&twice)]));
     assert!(text.contains(&format!("grow asked.c:{}", line_in("asked.c", "grown"))), "{text}");
 }
 
@@ -419,18 +399,13 @@ fn idle_process_can_be_detached_and_attached_again() {
     let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
     for _ in 0..2 {
-        let mut command = Command::new(VELLUM);
-        command.args(["heap", "--for", "150ms", &told.program.id().to_string()]);
-        let left = command.output().expect("vellum starts");
-        if said(&left).contains("ptrace_scope") {
-            let why = said(&left);
-            return vellum_skip::skip(format_args!("other processes' memory may not be read: {why}"));
+        let left = vellum(["heap", "--for", "150ms", &told.program.pid()]);
+        if is_hidden(&said(&left)) {
+            return;
         }
         assert!(left.status.success(), "{}", said(&left));
     }
-    let output = told.looked_at(&["-i", "4K", "-o", "heap.json"], &["g"], place.path());
-    assert!(output.status.success(), "{}", said(&output));
-    let document = report(&place.path().join("heap.json"));
+    let document = told.looked_at("4K", &place.path().join("heap.json"), &["g"]).expect("observed before");
     near(site_of(&document, "asked.c", "grown").expect("sampled"), "end", 20e6);
 }
 
@@ -439,14 +414,10 @@ fn pinned_free_memory_is_reported_by_line() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("asked.c", &[]) else { return };
     let mut told = Told::start(&program);
-    let output = told.looked_at(&["-i", "16K", "-o", "heap.json"], &["s"], place.path());
-    if said(&output).contains("ptrace_scope") {
-        return vellum_skip::skip(format_args!("other processes' memory may not be read: {}", said(&output)));
-    }
-    assert!(output.status.success(), "{}", said(&output));
+    let file = place.path().join("heap.json");
+    let Some(document) = told.looked_at("16K", &file, &["s"]) else { return };
     // Memory is also returned by decay, before the observation and after it.
     let (most, least) = (told.resident_before, told.resident());
-    let document = report(&place.path().join("heap.json"));
     let counted = &document["resident"];
     let figure = |key: &str| counted[key].as_f64().unwrap();
     // Every page has a kind, so the kinds add up to all pages.
@@ -546,8 +517,7 @@ fn unknown_format_is_refused_before_the_program_runs() {
         return;
     }
     let place = tempfile::tempdir().unwrap();
-    let output = heap(&["-o", "heap"], &["touch", "ran"], place.path());
-    assert_eq!(output.status.code(), Some(125));
+    let output = exits(125, heap(&["-o", "heap"], &["touch", "ran"], place.path()));
     assert!(said(&output).contains("--format"), "{}", said(&output));
     assert!(!place.path().join("ran").exists());
 }

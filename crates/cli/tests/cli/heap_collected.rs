@@ -1,30 +1,16 @@
 //! `vellum heap` on collected heaps. Objects are listed by the lines that allocated them until a collection
 //! frees them, under every plan (by the header's numbers). Also programs that rely on the collector.
 
-use crate::common::held::{SOURCES, compiled, heap, runtime};
-use crate::common::{report, said, text};
+use crate::common::held::{SOURCES, heap, linked, profiled};
+use crate::common::{out, said, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 /// The allowed error of an estimate in standard errors: one correct estimate in two million is further off.
 const DEVIATIONS: f64 = 5.0;
 /// Objects that may be present or not: kept by accidental words, or unused in a run of allocations.
 const ACCIDENTS: f64 = 600.0;
-
-/// Compiles a program and links it with the library.
-fn linked(source: &str) -> Option<PathBuf> {
-    let folder = runtime().parent().expect("a file").display().to_string();
-    let headers = concat!(env!("CARGO_MANIFEST_DIR"), "/../../include");
-    let flags = [
-        "-pthread".to_owned(),
-        format!("-I{headers}"),
-        format!("-L{folder}"),
-        "-lvellum".to_owned(),
-        format!("-Wl,-rpath,{folder}"),
-    ];
-    compiled(source, &flags.each_ref().map(String::as_str))
-}
 
 /// The bytes, blocks and samples of the line with this mark.
 fn held(document: &Value, mark: &str, when: &str) -> [f64; 3] {
@@ -52,11 +38,9 @@ fn objects_are_held(plan: &str) {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = linked("collected.c") else { return };
     for (threads, interval) in [("1", "200"), ("3", "4K"), ("2", "64K")] {
-        let options = ["-i", interval, "-o", "heap.json"];
-        let output = heap(&options, &[text(&program), plan, threads], place.path());
-        assert!(output.status.success(), "plan {plan}: {}", said(&output));
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
-        let document = report(&place.path().join("heap.json"));
+        let words = [text(&program), plan, threads];
+        let (output, document) = profiled(&["-i", interval], &words, place.path());
+        assert_eq!(out(&output), "whole\n");
         assert_eq!(document["processes"].as_array().unwrap().len(), 2, "{}", said(&output));
         // The child repeats the work; inherited objects count for its parent.
         let workers = threads.parse::<f64>().unwrap() + 1.0;

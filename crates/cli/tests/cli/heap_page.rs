@@ -2,7 +2,7 @@
 
 use crate::common::browser::{browser, draw, pictures};
 use crate::common::held::{SOURCES, compiled, heap, is_built, runtime};
-use crate::common::{self, VELLUM, has, report, said, text};
+use crate::common::{self, VELLUM, exits, has, report, said, text};
 use std::path::Path;
 use std::process::Command;
 
@@ -24,8 +24,7 @@ pub(crate) fn check_alone(page: &str) {
 fn page_lists_holders_and_resident_memory() {
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled("held.c", &[]) else { return };
-    let output = heap(&["-i", "16K", "-o", "heap.html"], &[text(&program)], place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    exits(0, heap(&["-i", "16K", "-o", "heap.html"], &[text(&program)], place.path()));
     let page = std::fs::read_to_string(place.path().join("heap.html")).unwrap();
     check_alone(&page);
     assert_eq!(page.matches("<svg class=\"flame\"").count(), 2, "at the peak and at the end");
@@ -46,8 +45,7 @@ fn run_report_includes_a_requested_heap_profile() {
         let mut command = Command::new(VELLUM);
         command.arg("run").args(options).args(["--report", "run.html", "--json", "run.json", "--"]);
         command.arg(&program).current_dir(place.path()).env_remove("LD_PRELOAD").env("VELLUM_LIB", runtime());
-        let output = command.output().expect("vellum starts");
-        assert!(output.status.success(), "{}", said(&output));
+        let output = exits(0, command.output().expect("vellum starts"));
         let page = std::fs::read_to_string(place.path().join("run.html")).unwrap();
         check_alone(&page);
         (said(&output), page, report(&place.path().join("run.json")))
@@ -79,8 +77,7 @@ fn program_that_cannot_be_profiled_has_a_note_and_no_tables() {
     let mut command = Command::new(VELLUM);
     command.args(["run", "--heap", "--no-watch", "--report", "run.html", "--", "true"]);
     command.current_dir(place.path()).env("VELLUM_LIB", common::harmless_library());
-    let output = command.output().expect("vellum starts");
-    assert!(output.status.success(), "{}", said(&output));
+    let output = exits(0, command.output().expect("vellum starts"));
     let page = std::fs::read_to_string(place.path().join("run.html")).unwrap();
     check_alone(&page);
     assert!(said(&output).contains("could not be profiled") && page.contains("could not be profiled"));
@@ -96,8 +93,7 @@ fn browser_draws_the_page_and_the_flame_graph() {
     }
     std::fs::copy(Path::new(SOURCES).join("orders.py"), place.path().join("orders.py")).unwrap();
     let outputs = ["-i", "32K", "-o", "heap.html", "-o", "heap.svg"];
-    let output = heap(&outputs, &["/usr/bin/python3", "orders.py"], place.path());
-    assert!(output.status.success(), "{}", said(&output));
+    exits(0, heap(&outputs, &["/usr/bin/python3", "orders.py"], place.path()));
     let pictures = pictures(place.path());
     let page = place.path().join("heap.html");
     draw(&browser, &page, &pictures.join("heap-page.png"), (1000, 800), false);

@@ -1,7 +1,7 @@
 //! The report of `vellum heap`: allocating lines, its filters, and its notes on missing data.
 
-use crate::common::held::{compiled, heap};
-use crate::common::{VELLUM, report, said, text};
+use crate::common::held::{compiled, heap, profiled};
+use crate::common::{VELLUM, exits, report, said, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -16,12 +16,10 @@ fn wrappers_are_folded_and_callers_shown() {
         return;
     };
     let exact = |program: &Path, options: &[&str]| {
-        let output =
-            heap(&[&["-i", "1", "-o", "heap.json"], options].concat(), &[text(program)], place.path());
-        assert!(output.status.success(), "{}", said(&output));
+        let (output, document) = profiled(&[&["-i", "1"], options].concat(), &[text(program)], place.path());
         // Words and figures only, independent of the terminal's width.
         let shown = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
-        (shown, report(&place.path().join("heap.json")))
+        (shown, document)
     };
     for (program, options, wanted) in [
         (&program, &[][..], &["parse wrapped.c:20 30.0 MiB", "pool_get wrapped.c:16 12.0 MiB"][..]),
@@ -52,8 +50,7 @@ fn wrappers_are_folded_and_callers_shown() {
     let files = ["d.txt", "d.html", "d.svg", "d.folded", "d.json", "d.pb.gz"];
     let mut command = Command::new(VELLUM);
     command.args(["heap", "--diff", "old.json", "new.json"]).args(files.iter().flat_map(|file| ["-o", file]));
-    let output = command.current_dir(place.path()).output().expect("vellum starts");
-    assert!(output.status.success(), "{}", said(&output));
+    exits(0, command.current_dir(place.path()).output().expect("vellum starts"));
     for file in &files[..5] {
         let written = std::fs::read_to_string(place.path().join(file)).unwrap();
         assert!(written.contains("pool_get"), "{file}: {written}");

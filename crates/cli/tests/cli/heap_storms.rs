@@ -1,8 +1,8 @@
 //! `vellum heap` on programs that each stress one part of the profiler, compiled in the ways that make
 //! stacks hard to walk. The sample interval is 1 KiB, so nearly every allocation's stack is walked.
 
-use crate::common::held::{compiled, heap};
-use crate::common::{report, said, text};
+use crate::common::held::{compiled, profiled};
+use crate::common::{out, text};
 use std::path::Path;
 
 /// Compiler flags, by name: as in a distribution, and without tables for unwinding.
@@ -19,10 +19,8 @@ fn storm(name: &str, more: &[&str]) {
         let flags: Vec<&str> = flags.iter().copied().chain(["-pthread", "-ldl"]).collect();
         let Some(program) = compiled("storm.c", &flags) else { return };
         let command: Vec<&str> = [text(&program), name].into_iter().chain(more.iter().copied()).collect();
-        let output = heap(&["-i", "1K", "-o", "heap.json"], &command, place.path());
-        assert!(output.status.success(), "{name}, {build}: {}", said(&output));
-        assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n", "{name}, {build}");
-        let document = report(&place.path().join("heap.json"));
+        let (output, document) = profiled(&["-i", "1K"], &command, place.path());
+        assert_eq!(out(&output), "whole\n", "{name}, {build}");
         assert!(document["sum"]["ever"]["samples"].as_u64() > Some(1000), "{name}, {build}: {output:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Installations and packages: the repository's scripts make them from the output of `./build`. The tests
 //! use them from another place, and remove them.
 
-use crate::common::{said, text};
+use crate::common::{out, said, text};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ fn plain(program: impl AsRef<std::ffi::OsStr>) -> Command {
 /// Runs a command that must succeed; returns its standard output.
 fn done(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    let out = String::from_utf8_lossy(&output.stdout).into_owned();
+    let out = out(&output);
     assert!(output.status.success(), "{command:?}: {}\n{out}{}", output.status, said(&output));
     out
 }
@@ -220,8 +220,7 @@ fn foreign_files_are_left_alone() {
     fs::create_dir_all(theirs.parent().unwrap()).unwrap();
     fs::write(&theirs, "theirs").unwrap();
     let Some(mut install) = script("install") else { return };
-    let output = install.args(["--destdir", text(place.path())]).output().unwrap();
-    refused(&output, "include/vellum.h is there");
+    refused(&install.args(["--destdir", text(place.path())]).output().unwrap(), "include/vellum.h is there");
     assert_eq!(fs::read_to_string(theirs).unwrap(), "theirs");
     assert_eq!(below(place.path()).iter().filter(|path| path.is_file()).count(), 1);
 }

@@ -1,7 +1,7 @@
 //! `vellum bench --metric instructions`: counts by valgrind, which are the same on every machine, and the
 //! message where the processor does not count.
 
-use crate::common::{VELLUM, has, out, refused, report, said, text};
+use crate::common::{VELLUM, exits, has, out, refused, report, said, text};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -26,9 +26,7 @@ fn program(turns: u32) -> Option<(tempfile::TempDir, PathBuf)> {
 }
 
 fn bench(options: &[&str], words: &[&str]) -> Output {
-    let mut command = Command::new(VELLUM);
-    command.args(["bench", "--metric", "instructions"]).args(options).arg("--").args(words);
-    command.output().expect("vellum starts")
+    crate::bench::bench(&[&["--metric", "instructions"], options].concat(), words)
 }
 
 fn there_is_valgrind() -> bool {
@@ -53,8 +51,7 @@ fn one_per_cent_more_instructions_are_detected_and_equal_counts_are_not() {
     options.extend(["--fail-above", "0.5%", "--seed", "7"]);
     options.extend(["--json", text(&json), "--markdown", text(&page)]);
     options.extend(["--junit", text(&xml), "--out", text(&lines)]);
-    let ended = bench(&options, &[text(&old), "--vs", text(&new)]);
-    assert_eq!(ended.status.code(), Some(1), "{}{}", out(&ended), said(&ended));
+    let ended = exits(1, bench(&options, &[text(&old), "--vs", text(&new)]));
     assert!(said(&ended).starts_with("error: more instructions than allowed: "), "{}", said(&ended));
     let shown = out(&ended);
     let unwrapped = shown.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -96,8 +93,7 @@ fn one_per_cent_more_instructions_are_detected_and_equal_counts_are_not() {
     // The same program under a longer name, for which the loader needs more instructions.
     let again = place.path().join("the_same_program_under_a_longer_name");
     std::fs::copy(&old, &again).unwrap();
-    let same = bench(&[&BY_VALGRIND[..], &["-q"]].concat(), &[text(&old), "--vs", text(&again)]);
-    assert_eq!(same.status.code(), Some(0), "{}", said(&same));
+    let same = exits(0, bench(&[&BY_VALGRIND[..], &["-q"]].concat(), &[text(&old), "--vs", text(&again)]));
     assert!(out(&same).starts_with("no difference between "), "{}", out(&same));
 }
 
@@ -109,13 +105,11 @@ fn instructions_of_one_or_several_programs_are_counted() {
     }
     let program = text(&program);
     let rounds = [&BY_VALGRIND[..], &["--rounds", "1", "--warm-up", "0"]].concat();
-    let three = bench(&rounds, &[program, "--vs", program, "--vs", program]);
-    assert_eq!(three.status.code(), Some(0), "{}", said(&three));
+    let three = exits(0, bench(&rounds, &[program, "--vs", program, "--vs", program]));
     let shown = out(&three);
     assert!(shown.contains("instr., B") && shown.contains("instr., C"), "{shown}");
 
-    let alone = bench(&[&rounds[..], &["--name", "loop"]].concat(), &[program]);
-    assert_eq!(alone.status.code(), Some(0), "{}", said(&alone));
+    let alone = exits(0, bench(&[&rounds[..], &["--name", "loop"]].concat(), &[program]));
     assert!(out(&alone).contains("loop executes ") && !out(&alone).contains("peak"), "{}", out(&alone));
 }
 
@@ -133,20 +127,21 @@ fn missing_counter_error_names_the_alternative() {
         let said = said(&ended);
         has(&said, &["perf_event_open: ", "--counter valgrind", "30 times"]);
     }
-    let without = Command::new(VELLUM)
-        .args(["bench", "--metric", "instructions", "--counter", "valgrind", "--", "/bin/true"])
-        .env("PATH", "/no/such/folder")
-        .output()
-        .unwrap();
-    refused(&without, "valgrind: not found; install valgrind");
+    refused(
+        &Command::new(VELLUM)
+            .args(["bench", "--metric", "instructions", "--counter", "valgrind", "--", "/bin/true"])
+            .env("PATH", "/no/such/folder")
+            .output()
+            .unwrap(),
+        "valgrind: not found; install valgrind",
+    );
     for (metric, option, why) in [
         ("cpu", &["--counter", "valgrind"][..], "--counter is for --metric instructions"),
         ("instructions", &["--subtract-start"], "--subtract-start is for times"),
     ] {
         let ended =
             Command::new(VELLUM).args(["bench", "--metric", metric]).args(option).arg("true").output();
-        let ended = ended.unwrap();
-        assert_eq!(ended.status.code(), Some(125));
+        let ended = exits(125, ended.unwrap());
         assert!(said(&ended).contains(why), "{}", said(&ended));
     }
 }

@@ -11,11 +11,11 @@
 //!
 //! The seed is printed; VELLUM_KILLS sets the number of moments of each kind.
 
-use crate::common::{PATIENCE, VELLUM, refused, said, text, until};
-use crate::govern::Governing;
+use crate::common::{PATIENCE, exits, out, refused, said, text, until, vellum};
+use crate::govern::{self, Governing};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Output;
 use std::time::{Duration, Instant};
 use vellum_random::Rng;
 use vellum_skip::Group;
@@ -101,18 +101,13 @@ fn all_run(jobs: &[i32], groups: &[PathBuf]) -> bool {
 }
 
 fn table(folder: &Path, groups: Option<&Group>) -> PathBuf {
-    let mut text = "[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"1 s\"\n\
-                    longest_suspension = \"500 ms\"\nbudget = \"1 MiB\"\n"
-        .to_owned();
-    if let Some(groups) = groups {
-        text += &format!("groups = {:?}\n", groups.path());
-    }
-    for (name, script) in JOBS {
-        text += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", {script:?}]\n");
-    }
-    let path = folder.join("jobs.toml");
-    std::fs::write(&path, text).unwrap();
-    path
+    let groups = groups.map_or(String::new(), |groups| format!("groups = {:?}", groups.path()));
+    let head = format!("longest_suspension = \"500 ms\"\nbudget = \"1 MiB\"\n{groups}");
+    govern::table(folder, &head, &JOBS)
+}
+
+fn recover(directory: &Path) -> Output {
+    vellum(["govern", "--recover", "--sockets", text(directory)])
 }
 
 fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) {
@@ -146,11 +141,8 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) 
     match killed {
         Killed::AllRecovered => {
             // The killed guardians may still be exiting, but have no effect.
-            let mut command = Command::new(VELLUM);
-            let sockets = folder.path().join("s");
-            let done = command.args(["govern", "--recover", "--sockets", text(&sockets)]).output().unwrap();
-            assert!(done.status.success(), "{}", said(&done));
-            assert!(String::from_utf8_lossy(&done.stdout).contains("processes resumed"), "{done:?}");
+            let done = exits(0, recover(&folder.path().join("s")));
+            assert!(out(&done).contains("processes resumed"), "{done:?}");
         }
         Killed::AllNext => {
             let path = folder.path().join("next.toml");
@@ -179,10 +171,7 @@ fn moment(killed: Killed, after: Duration, groups: Option<&Group>, order: bool) 
             next.child.wait().unwrap();
         }
         None if killed == Killed::AllRecovered => {
-            let mut command = Command::new(VELLUM);
-            let sockets = folder.path().join("s");
-            let done = command.args(["govern", "--recover", "--sockets", text(&sockets)]).output().unwrap();
-            assert!(done.status.success(), "{}", said(&done));
+            exits(0, recover(&folder.path().join("s")));
         }
         None => {}
     }
@@ -236,15 +225,11 @@ fn all_killed_at_any_moment_then_a_next_governor() {
 #[test]
 fn recover_reports_its_actions() {
     let folder = tempfile::tempdir().unwrap();
-    let recover = |directory: &Path| {
-        Command::new(VELLUM).args(["govern", "--recover", "--sockets", text(directory)]).output().unwrap()
-    };
-    let nothing = recover(&folder.path().join("none"));
-    assert!(nothing.status.success() && String::from_utf8_lossy(&nothing.stdout).contains("nothing to undo"));
+    let nothing = exits(0, recover(&folder.path().join("none")));
+    assert!(out(&nothing).contains("nothing to undo"), "{nothing:?}");
     let mut governing = Governing::start(&table(folder.path(), None));
     governing.event("suspended");
-    let second = recover(&folder.path().join("s"));
-    refused(&second, "another governor answers there");
-    let both = Command::new(VELLUM).args(["govern", "--recover", "jobs.toml"]).output().unwrap();
+    refused(&recover(&folder.path().join("s")), "another governor answers there");
+    let both = vellum(["govern", "--recover", "jobs.toml"]);
     assert!(!both.status.success() && said(&both).contains("--recover"), "{}", said(&both));
 }

@@ -16,10 +16,15 @@ fn cpp_programs_pass_the_checks_of_gc_cpp_h() {
     let Some(folder) = folder() else { return };
     let place = tempfile::tempdir().unwrap();
     let Some(program) = compiled_cpp(&folder, place.path()) else { return };
-    passes(&on_the_library_path(&program, &folder).output().unwrap(), "objects");
+    passes_both_ways(&program, &folder, "objects");
+}
+
+/// Runs a program by library path and by `vellum run`.
+fn passes_both_ways(program: &Path, folder: &Path, name: &str) {
+    passes(&on_the_library_path(program, folder).output().unwrap(), name);
     let mut run = Command::new(VELLUM);
     run.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
-    passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), "objects");
+    passes(&run.arg(program).env_remove("LD_PRELOAD").output().unwrap(), name);
 }
 
 /// Runs a C program that checks the headers' guarantees, in two dialects, by library path and `vellum run`.
@@ -28,10 +33,7 @@ fn finds_what_gc_h_promises(name: &str) {
     let place = tempfile::tempdir().unwrap();
     for flags in [&["-std=gnu99"][..], &["-std=gnu17", "-DGC_DEBUG"]] {
         let Some(program) = compiled(name, flags, &folder, place.path()) else { return };
-        passes(&on_the_library_path(&program, &folder).output().unwrap(), name);
-        let mut run = Command::new(VELLUM);
-        run.args(["run", "-q", "--libgc", "--lib"]).arg(folder.join("../libvellum.so")).arg("--");
-        passes(&run.arg(&program).env_remove("LD_PRELOAD").output().unwrap(), name);
+        passes_both_ways(&program, &folder, name);
     }
 }
 
@@ -94,8 +96,7 @@ fn most_collections_leave_old_objects_alone() {
     let (none, whole) = partial("GC_DISABLE_INCREMENTAL");
     assert!(none == 0 && whole > 3, "{none} of {whole}");
     if !caps::has(Caps::TRACK) || Tracker::new().is_err() {
-        vellum_skip::skip("the kernel does not track writes here");
-        return;
+        return vellum_skip::skip("the kernel does not track writes here");
     }
     let (some, all) = partial("NOT_BY_A_VARIABLE");
     assert!(some > 2, "{some} of {all}");
@@ -106,17 +107,10 @@ fn library_has_libgcs_name_and_every_declared_function() {
     let Some(folder) = folder() else { return };
     let library = folder.join("libgc.so.1");
     let Ok(read) = Command::new("readelf").args(["-d", text(&library)]).output() else {
-        vellum_skip::skip("readelf cannot be started");
-        return;
+        return vellum_skip::skip("readelf cannot be started");
     };
     assert!(String::from_utf8_lossy(&read.stdout).contains("Library soname: [libgc.so.1]"));
-    let named = Command::new("nm").args(["-D", "--defined-only", text(&library)]).output().unwrap();
-    let symbols = String::from_utf8(named.stdout).unwrap();
-    let exported: BTreeSet<&str> = symbols
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(2))
-        .filter(|name| name.starts_with("GC_"))
-        .collect();
+    let exported = exported(&library).expect("nm starts");
     let mut declared = BTreeSet::new();
     for header in headers() {
         let source = std::fs::read_to_string(&header).unwrap();
@@ -134,9 +128,20 @@ fn library_has_libgcs_name_and_every_declared_function() {
         }
     }
     let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
-    for name in exported.iter().filter(|name| !declared.contains(**name)) {
-        assert!(pages.contains(*name), "{name} is exported, but neither declared nor in docs/libgc.md");
+    for name in exported.iter().filter(|name| !declared.contains(*name)) {
+        assert!(
+            pages.contains(name.as_str()),
+            "{name} is exported, but neither declared nor in docs/libgc.md"
+        );
     }
+}
+
+/// The names of libgc that a library exports; `None` if `nm` cannot be started.
+fn exported(library: &Path) -> Option<BTreeSet<String>> {
+    let named = Command::new("nm").args(["-D", "--defined-only", text(library)]).output().ok()?;
+    let listed = String::from_utf8(named.stdout).unwrap();
+    let names = listed.lines().filter_map(|line| line.split_whitespace().nth(2));
+    Some(names.filter(|name| name.starts_with("GC_")).map(str::to_owned).collect())
 }
 
 /// The headers, except the internal ones that only other headers include.
@@ -153,18 +158,10 @@ fn functions_of_the_distributions_library_are_provided_or_listed_as_missing() {
     let Some(folder) = folder() else { return };
     let theirs = Path::new("/usr/lib/x86_64-linux-gnu/libgc.so.1");
     if !theirs.is_file() {
-        vellum_skip::skip(format_args!("there is no {} (Debian's package libgc1)", theirs.display()));
-        return;
+        return vellum_skip::skip(format_args!("there is no {} (Debian's package libgc1)", theirs.display()));
     }
-    let symbols = |library: &Path| -> Option<BTreeSet<String>> {
-        let named = Command::new("nm").args(["-D", "--defined-only", text(library)]).output().ok()?;
-        let listed = String::from_utf8(named.stdout).unwrap();
-        let names = listed.lines().filter_map(|line| line.split_whitespace().nth(2));
-        Some(names.filter(|name| name.starts_with("GC_")).map(str::to_owned).collect())
-    };
-    let (Some(theirs), Some(ours)) = (symbols(theirs), symbols(&folder.join("libgc.so.1"))) else {
-        vellum_skip::skip("nm cannot be started");
-        return;
+    let (Some(theirs), Some(ours)) = (exported(theirs), exported(&folder.join("libgc.so.1"))) else {
+        return vellum_skip::skip("nm cannot be started");
     };
     let pages = std::fs::read_to_string(Path::new(REPOSITORY).join("docs/libgc.md")).unwrap();
     let missing: Vec<&String> =

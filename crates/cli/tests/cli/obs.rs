@@ -1,6 +1,6 @@
 //! `vellum obs`: selected parts of observation files, and their figures.
 
-use crate::common::{VELLUM, out, refused, said, text};
+use crate::common::{VELLUM, exits, out, refused, said, text};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
@@ -62,8 +62,7 @@ fn cut_and_select_extract_parts() {
     let cpu = piped(&["cut", "--select", "Cpu", "-2"], FILE.as_bytes());
     assert!(out(&cpu).starts_with("SORT:1l:Observation:arm=A:Cpu:ns 9 19\n"), "{}", out(&cpu));
     for ranges in ["0", "5-2", "x"] {
-        let wrong = piped(&["cut", ranges], b"");
-        refused(&wrong, "no range of observations");
+        refused(&piped(&["cut", ranges], b""), "no range of observations");
     }
 }
 
@@ -79,16 +78,13 @@ fn bad_line_is_reported_by_number_and_skipped_or_refused() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("x.obs");
     std::fs::write(&file, FILE).unwrap();
-    let lenient = obs(&["stat", text(&file)]).output().unwrap();
-    assert_eq!(lenient.status.code(), Some(0));
+    let lenient = exits(0, obs(&["stat", text(&file)]).output().unwrap());
     let told = said(&lenient);
     assert!(told.contains("x.obs: line 5, column 1: ") && told.contains("1 line skipped"), "{told}");
     assert_eq!(out(&lenient).lines().count(), 4);
-    let strict = obs(&["stat", "--strict", text(&file)]).output().unwrap();
-    refused(&strict, "x.obs: line 5, column 1: ");
+    refused(&obs(&["stat", "--strict", text(&file)]).output().unwrap(), "x.obs: line 5, column 1: ");
     let many: String = std::iter::repeat_n("wrong\n", 1000).collect();
-    let many = piped(&["stat"], many.as_bytes());
-    assert_eq!(many.status.code(), Some(1));
+    let many = exits(1, piped(&["stat"], many.as_bytes()));
     let told = said(&many);
     assert!(told.contains("1000 lines skipped") && told.lines().count() < 10, "{told}");
 }
@@ -127,8 +123,7 @@ fn lines_and_json_convert_both_ways() {
     });
     let summaries = piped(&["grep", "--to", "json", "BASE"], FILE.as_bytes());
     assert!(said(&summaries).contains("summaries left out"), "{}", said(&summaries));
-    let other = piped(&["stat"], br#"{"schema": "vellum.run/1"}"#);
-    refused(&other, "vellum.run/1");
+    refused(&piped(&["stat"], br#"{"schema": "vellum.run/1"}"#), "vellum.run/1");
 }
 
 #[test]
@@ -149,12 +144,9 @@ fn closed_pipe_ends_obs_silently() {
 
 #[test]
 fn unreadable_input_is_named() {
-    let missing = obs(&["stat", "/no/such/file.obs"]).output().unwrap();
-    refused(&missing, "cannot open /no/such/file.obs");
-    let folder = obs(&["stat", "/"]).output().unwrap();
-    assert_eq!(folder.status.code(), Some(125));
-    let pattern = obs(&["grep", "("]).output().unwrap();
-    refused(&pattern, "unclosed group");
+    refused(&obs(&["stat", "/no/such/file.obs"]).output().unwrap(), "cannot open /no/such/file.obs");
+    exits(125, obs(&["stat", "/"]).output().unwrap());
+    refused(&obs(&["grep", "("]).output().unwrap(), "unclosed group");
 }
 
 #[test]

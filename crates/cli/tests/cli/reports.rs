@@ -1,6 +1,6 @@
 //! The contents of the reports, and the streams and files they go to.
 
-use crate::common::{self, program, report, run, said, sh, text};
+use crate::common::{self, exits, program, report, run, said, sh, text};
 use crate::heap_page::check_alone;
 use serde_json::Value;
 use std::os::fd::AsRawFd;
@@ -48,8 +48,7 @@ fn seat_takers(options: &[&str], end: &str, how_many: usize) -> std::process::Ou
 fn counters_of_all_processes_are_summed_and_listed() {
     let place = tempfile::tempdir().unwrap();
     let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
-    let ended = seat_takers(&["-v", "--json", text(&json), "--report", text(&html)], "exit", 3);
-    assert!(ended.status.success());
+    let ended = exits(0, seat_takers(&["-v", "--json", text(&json), "--report", text(&html)], "exit", 3));
     let report = report(&json);
     assert_eq!(report["attachment"]["seated_processes"], 3);
     assert_eq!(report["attachment"]["serving_processes"], 3);
@@ -165,12 +164,14 @@ fn comparison_reports_ratios_and_saves_every_run() {
     std::fs::write(&input, "first line\nsecond line\n").unwrap();
     let mut stdin = std::fs::File::open(&input).unwrap();
     std::io::Read::read_exact(&mut stdin, &mut [0; 11]).unwrap();
-    let ended = run(&["--compare=5", "--seed", "42", "--json", text(&json)])
-        .args(["sh", "-c", "cat; test \"$(cat /dev/null)\" = ''"])
-        .stdin(stdin)
-        .output()
-        .unwrap();
-    assert!(ended.status.success(), "{}", said(&ended));
+    let ended = exits(
+        0,
+        run(&["--compare=5", "--seed", "42", "--json", text(&json)])
+            .args(["sh", "-c", "cat; test \"$(cat /dev/null)\" = ''"])
+            .stdin(stdin)
+            .output()
+            .unwrap(),
+    );
     assert_eq!(ended.stdout, b"second line\n", "the first run's output, from the given position, once");
     let report = report(&json);
     assert_eq!(
@@ -206,12 +207,10 @@ fn reports_fit_eighty_columns() {
 
 #[test]
 fn comparison_of_a_failing_command_stops_with_an_error() {
-    let always = sh(&["--compare=5"], "echo shown; echo bad >&2; exit 3");
-    assert_eq!(always.status.code(), Some(3));
+    let always = exits(3, sh(&["--compare=5"], "echo shown; echo bad >&2; exit 3"));
     assert_eq!(always.stdout, b"shown\n");
     assert!(said(&always).contains("failed in its warm-up without Vellum (exit status 3)"), "{always:?}");
-    let with = sh(&["--compare=5"], "test -z \"$VELLUM_BOARD\" || { echo bad >&2; exit 4; }");
-    assert_eq!(with.status.code(), Some(4));
+    let with = exits(4, sh(&["--compare=5"], "test -z \"$VELLUM_BOARD\" || { echo bad >&2; exit 4; }"));
     assert!(said(&with).contains("failed in its warm-up on Vellum (exit status 4)"), "{}", said(&with));
     assert!(said(&with).ends_with("its output:\nbad\n"), "{}", said(&with));
 }

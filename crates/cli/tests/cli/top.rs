@@ -3,12 +3,13 @@
 use crate::common::browser::{browser, draw, pictures};
 use crate::common::terminal::{PATIENCE_MS, on_terminal, terminal};
 use crate::common::{VELLUM, text};
+use crate::govern::{Governing, table};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::num::NonZero;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 /// Columns and lines.
 type Size = (NonZero<u16>, NonZero<u16>);
@@ -23,54 +24,10 @@ const DOWN: &str = "\x1b[B";
 
 /// A job that reads a table repeatedly, one whose table grows and is dropped, and an idle job.
 const JOBS: [(&str, &str); 3] = [
-    ("table", "BEGIN { for (;;) for (i = 0; i < 400000; i++) a[i % 90000] = i }"),
-    ("burst", "BEGIN { for (;;) { for (i = 0; i < 150000; i++) a[i] = i; delete a } }"),
-    ("idle", "BEGIN { for (;;) system(\"sleep 1\") }"),
+    ("table", "exec awk 'BEGIN { for (;;) for (i = 0; i < 400000; i++) a[i % 90000] = i }'"),
+    ("burst", "exec awk 'BEGIN { for (;;) { for (i = 0; i < 150000; i++) a[i] = i; delete a } }'"),
+    ("idle", "exec awk 'BEGIN { for (;;) system(\"sleep 1\") }'"),
 ];
-
-/// A governor of those jobs. Dropping it ends the governor and the jobs.
-struct Governing {
-    child: Child,
-    jobs: Vec<i32>,
-}
-
-impl Governing {
-    fn start(folder: &Path) -> Governing {
-        let mut table =
-            String::from("[governor]\nsockets = \"s\"\nperiod = \"200 ms\"\nbudget = \"256 MiB\"\n");
-        for (name, script) in JOBS {
-            table += &format!("[[job]]\nname = \"{name}\"\ncommand = [\"awk\", {script:?}]\n");
-        }
-        std::fs::write(folder.join("jobs.toml"), table).unwrap();
-        let mut command = Command::new(VELLUM);
-        command.args(["govern", "--json", "jobs.toml"]).current_dir(folder).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("vellum starts");
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut jobs = Vec::new();
-        while jobs.len() < JOBS.len() {
-            let line = lines.next().expect("a line for each job").unwrap();
-            let event: serde_json::Value = serde_json::from_str(&line).unwrap();
-            if event["event"] == "started" {
-                jobs.push(event["pid"].as_i64().unwrap() as i32);
-            }
-        }
-        // Drained in the background, as a closed pipe would end the governor.
-        std::thread::spawn(move || lines.for_each(drop));
-        Governing { child, jobs }
-    }
-}
-
-impl Drop for Governing {
-    fn drop(&mut self) {
-        // SAFETY: `kill` accesses no memory; the child has not been waited for, so its id is valid.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        let _ = self.child.wait();
-        for job in &self.jobs {
-            // SAFETY: `kill` accesses no memory; each job leads its own session, or is gone and refused.
-            unsafe { libc::kill(-job, libc::SIGKILL) };
-        }
-    }
-}
 
 /// A simulated user at a terminal.
 struct Person {
@@ -150,7 +107,9 @@ fn user_views_sorts_and_quits() {
         return vellum_skip::skip("no awk is here");
     }
     let folder = tempfile::tempdir().unwrap();
-    let governing = Governing::start(folder.path());
+    let mut governing = Governing::start(&table(folder.path(), "budget = \"256 MiB\"", &JOBS));
+    JOBS.iter().for_each(|_| _ = governing.event("started"));
+    governing.drain();
     let sockets = folder.path().join("s");
     let mut person = Person::start(&sockets, SMALL);
     // The table, the chosen job's chart, and the keys, once the first period has given a state.
@@ -180,7 +139,7 @@ fn user_views_sorts_and_quits() {
     // `vellum top` ends with its governor.
     let mut last = Person::start(&sockets, SMALL);
     last.sees(&["table", "quit"]);
-    drop(governing);
+    governing.signal(libc::SIGTERM);
     last.ends("");
 }
 

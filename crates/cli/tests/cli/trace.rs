@@ -1,6 +1,6 @@
 //! `vellum trace`: curves from recorded references.
 
-use crate::common::{VELLUM, has, out_of_success as out, refused, said, text};
+use crate::common::{VELLUM, exits, has, out_of_success as out, refused, said, text};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -110,8 +110,7 @@ fn bad_lines_are_reported_and_skipped_or_refused() {
     assert_eq!(value["bad"].as_u64(), Some(9));
     assert!(said_of.contains("line 86402") && said_of.contains("9 lines in all"), "{said_of}");
     assert_eq!(said_of.matches("is skipped").count(), 5, "{said_of}");
-    let ended = trace(&[text(&file), "--strict"]);
-    refused(&ended, "line 86402");
+    refused(&trace(&[text(&file), "--strict"]), "line 86402");
 }
 
 #[test]
@@ -129,8 +128,7 @@ fn truncated_page_trace_counts_and_damaged_one_is_refused() {
     let damaged: Vec<u8> =
         whole.iter().enumerate().map(|(at, byte)| if at > 500 { 0xff } else { *byte }).collect();
     std::fs::write(&saved, damaged).unwrap();
-    let ended = trace(&[text(&saved)]);
-    assert_eq!(ended.status.code(), Some(125));
+    let ended = exits(125, trace(&[text(&saved)]));
     assert!(said(&ended).contains("record") && ended.stdout.is_empty(), "{}", said(&ended));
 }
 
@@ -139,10 +137,8 @@ fn invalid_trace_is_refused_with_a_remedy() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("empty");
     std::fs::write(&file, "").unwrap();
-    let ended = trace(&[text(&file)]);
-    refused(&ended, "valgrind --tool=lackey");
-    let ended = trace(&["/no/such/trace"]);
-    refused(&ended, "/no/such/trace");
+    refused(&trace(&[text(&file)]), "valgrind --tool=lackey");
+    refused(&trace(&["/no/such/trace"]), "/no/such/trace");
     for words in [&["--delay", "5"][..], &["--page-size", "5"], &["--cap", "x"], &["--rate", "0"]] {
         assert_eq!(trace(&[&[text(&file)], words].concat()).status.code(), Some(125), "{words:?}");
     }

@@ -1,6 +1,6 @@
 //! Checks that a program under `vellum` behaves as it does alone.
 
-use crate::common::{self, VELLUM, harmless_library, heeding_signals, program, run, said, sh};
+use crate::common::{self, VELLUM, exits, harmless_library, heeding_signals, out, program, run, said, sh};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -54,23 +54,13 @@ fn arguments_and_environment_arrive() {
 fn lists_in_the_environment_are_extended_and_not_replaced() {
     let library = harmless_library();
     let print = "echo \"$LD_PRELOAD $ASAN_OPTIONS $VELLUM_HUGE $VELLUM_DECAY_MS $VELLUM_MMAP $VELLUM_FRAMES $VELLUM_STORE\"";
-    let ended = run(&[
-        "-q",
-        "--huge",
-        "never",
-        "--decay",
-        "250",
-        "--no-mmap",
-        "--frames",
-        "1M",
-        "--store",
-        "/var/tmp/no-such",
-    ])
-    .args(["sh", "-c", print])
-    .env("LD_PRELOAD", "libm.so.6")
-    .env("ASAN_OPTIONS", "detect_leaks=0")
-    .output()
-    .unwrap();
+    let options = "-q --huge never --decay 250 --no-mmap --frames 1M --store /var/tmp/no-such";
+    let ended = run(&options.split(' ').collect::<Vec<_>>())
+        .args(["sh", "-c", print])
+        .env("LD_PRELOAD", "libm.so.6")
+        .env("ASAN_OPTIONS", "detect_leaks=0")
+        .output()
+        .unwrap();
     let expected = format!(
         "{}:libm.so.6 detect_leaks=0:verify_asan_link_order=0 never 250 off 1048576 /var/tmp/no-such\n",
         library.display()
@@ -83,7 +73,7 @@ fn same_with_and_without(setup: &str, what: &str) {
     let under = format!("{VELLUM} run -q --lib {} -- {what}", harmless_library().display());
     let print = |command: &str| {
         let ended = Command::new("sh").args(["-c", &format!("{setup} exec {command}")]).output().unwrap();
-        String::from_utf8_lossy(&ended.stdout).into_owned()
+        out(&ended)
     };
     assert_eq!(print(&under), print(what), "after: {setup}");
 }
@@ -218,21 +208,9 @@ fn left_over_children_are_not_waited_for() {
 #[test]
 fn nested_runs_work() {
     let library = harmless_library();
-    let ended = run(&[])
-        .args([
-            VELLUM,
-            "run",
-            "--lib",
-            library.to_str().unwrap(),
-            "--",
-            "sh",
-            "-c",
-            "echo $LD_PRELOAD; exit 6",
-        ])
-        .output()
-        .unwrap();
-    assert_eq!(ended.status.code(), Some(6));
-    assert_eq!(String::from_utf8_lossy(&ended.stdout).trim_end(), library.to_str().unwrap());
+    let inner = [VELLUM, "run", "--lib", common::text(&library), "--", "sh", "-c"];
+    let ended = exits(6, run(&[]).args(inner).arg("echo $LD_PRELOAD; exit 6").output().unwrap());
+    assert_eq!(String::from_utf8_lossy(&ended.stdout).trim_end(), common::text(&library));
     assert_eq!(said(&ended).matches("exit status 6").count(), 2);
 }
 

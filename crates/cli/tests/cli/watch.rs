@@ -1,76 +1,40 @@
 //! `vellum watch` on a running program, and on a record of one.
 
-use crate::common::{self, VELLUM, has, said, text};
+use crate::common::{
+    self, Running, VELLUM, exits, has, out as shown, refused, said, text, vellum, vellum_as_nobody,
+};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use vellum_reference::{Availability, SourceKind};
 
 /// A shell that computes until killed.
-struct Busy(Child);
-
-impl Busy {
-    fn start() -> Busy {
-        let script = "while :; do :; done";
-        Busy(Command::new("sh").args(["-c", script]).stdout(Stdio::null()).spawn().unwrap())
-    }
-
-    fn pid(&self) -> String {
-        self.0.id().to_string()
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn busy() -> Running {
+    Running::start(Command::new("sh").args(["-c", "while :; do :; done"]).stdout(Stdio::null()))
 }
 
 /// A program that waits until its input ends.
-struct Waiting(Child);
-
-impl Waiting {
-    fn start() -> Waiting {
-        Waiting(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
-    }
-
-    fn end(&mut self) {
-        drop(self.0.stdin.take());
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.end();
-    }
+fn waiting() -> Running {
+    Running::start(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()))
 }
 
 /// Watches `program` until `wanted` lines are printed; returns the outcome of the watch and all lines.
-fn watched_until(wanted: usize, options: &[&str], mut program: Waiting) -> (Output, Vec<String>) {
-    let mut watch = Command::new(VELLUM)
-        .args(["watch", &program.0.id().to_string()])
-        .args(options)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("vellum starts");
+fn watched_until(wanted: usize, options: &[&str], mut program: Running) -> (Output, Vec<String>) {
+    let mut command = Command::new(VELLUM);
+    command.args(["watch", &program.pid()]).args(options).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut watch = command.spawn().expect("vellum starts");
     let mut shown =
         BufReader::new(watch.stdout.take().expect("piped")).lines().map(|line| line.expect("text"));
     let mut lines: Vec<String> = shown.by_ref().take(wanted).collect();
-    program.end();
+    drop(program.0.stdin.take());
+    program.0.wait().unwrap();
     lines.extend(shown);
     assert!(lines.len() >= wanted, "{lines:?}");
     (watch.wait_with_output().expect("it ends"), lines)
 }
 
 fn watch(arguments: &[&str]) -> Output {
-    Command::new(VELLUM).arg("watch").args(arguments).output().expect("vellum starts")
-}
-
-fn shown(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    vellum([&["watch"], arguments].concat())
 }
 
 pub(crate) fn accessed_bits() -> bool {
@@ -86,7 +50,7 @@ fn one_cycle_is_shown_recorded_and_replayed() {
     if !accessed_bits() {
         return;
     }
-    let busy = Busy::start();
+    let busy = self::busy();
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("busy.watch");
     let ended =
@@ -120,8 +84,7 @@ fn one_cycle_is_shown_recorded_and_replayed() {
     std::fs::write(&file, format!("{recorded}{{\"at_ns\": 1")).unwrap();
     assert!(shown(&watch(&[text(&file)])).contains("the last line is cut"));
     std::fs::write(&file, format!("{recorded}{{\"at_ns\": 1}}\n{recorded}")).unwrap();
-    let damaged = watch(&[text(&file)]);
-    assert_eq!(damaged.status.code(), Some(125));
+    let damaged = exits(125, watch(&[text(&file)]));
     assert!(common::said(&damaged).contains(&format!("line {}", lines.len() + 1)), "{damaged:?}");
 }
 
@@ -130,7 +93,7 @@ fn json_has_one_object_per_line_and_ends_with_the_program() {
     if !accessed_bits() {
         return;
     }
-    let short = Waiting::start();
+    let short = waiting();
     let (ended, lines) = watched_until(3, &["--json", "--period", "200ms", "--delay", "1ms"], short);
     assert!(ended.status.success(), "{}", said(&ended));
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -159,15 +122,13 @@ fn unwatchable_subject_is_refused_with_a_remedy() {
         (&[], "SUBJECT"),
     ] {
         let ended = watch(arguments);
-        assert_eq!(ended.status.code(), Some(125), "{arguments:?}: {}", shown(&ended));
-        assert!(said(&ended).contains(words), "{arguments:?}: {}", said(&ended));
+        refused(&ended, words);
     }
 }
 
 #[test]
 fn sources_are_listed_with_reasons() {
-    let ended = watch(&["--sources"]);
-    assert!(ended.status.success());
+    let ended = exits(0, watch(&["--sources"]));
     for kind in SourceKind::ALL {
         assert!(shown(&ended).contains(kind.name()), "{}", shown(&ended));
     }
@@ -175,32 +136,13 @@ fn sources_are_listed_with_reasons() {
 
 #[test]
 fn other_users_program_is_refused_with_a_reason() {
-    if !accessed_bits() || !rustix::process::geteuid().is_root() {
-        vellum_skip::skip("only root can become another user to be refused");
+    if !accessed_bits() {
         return;
     }
-    let busy = Busy::start();
-    use std::os::unix::process::CommandExt;
-    // A copy that any user can execute, as the build's directory may be private.
-    let place = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .tempdir()
-        .unwrap();
-    let copy = place.path().join("vellum");
-    std::fs::copy(VELLUM, &copy).unwrap();
-    const NOBODY: u32 = 65534;
-    let ended = Command::new(&copy)
-        .args(["watch", &busy.pid(), "--once", "--delay", "1ms", "--budget", "50%", "--for", "60s"])
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .current_dir("/")
-        .output();
-    let Ok(ended) = ended else {
-        vellum_skip::skip(format_args!("nobody may not execute a program here: {ended:?}"));
-        return;
-    };
-    assert_eq!(ended.status.code(), Some(125), "{}", shown(&ended));
-    assert!(said(&ended).contains("another user"), "{}", said(&ended));
+    let busy = self::busy();
+    let words = ["watch", &busy.pid(), "--once", "--delay", "1ms", "--budget", "50%", "--for", "60s"];
+    let Some(ended) = vellum_as_nobody(&words) else { return };
+    refused(&ended, "another user");
 }
 
 #[test]
@@ -220,7 +162,7 @@ fn short_run_reports_the_time_needed_for_a_curve() {
 #[test]
 fn idle_budget_and_burst_may_be_zero() {
     let none = ["--json", "--delay", "1ms", "--idle-budget", "0%", "--burst", "0s"];
-    let (ended, lines) = watched_until(1, &none, Waiting::start());
+    let (ended, lines) = watched_until(1, &none, waiting());
     assert!(ended.status.success(), "{}", said(&ended));
     let header: Value = serde_json::from_str(&lines[0]).unwrap();
     assert_eq!((&header["idle_budget"], &header["burst_ns"]), (&Value::from(0.0), &Value::from(0)));

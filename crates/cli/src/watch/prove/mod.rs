@@ -109,7 +109,7 @@ impl Prover {
         watcher: &mut Watcher,
         delay: &Delay,
     ) -> Result<Result<Proof, Duration>, Failure> {
-        let (now, size) = (Instant::now(), self.search.size());
+        let (now, size) = (Instant::now(), self.search.size);
         let counts = self.squeeze.counts()?;
         if counts.usage > size {
             let over = counts.usage - size;

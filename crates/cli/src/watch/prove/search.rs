@@ -15,7 +15,7 @@ pub(super) struct Search {
     cap: f64,
     /// The job's whole memory, the largest size.
     all: u64,
-    size: u64,
+    pub(super) size: u64,
     sizes: u32,
     /// The largest size that cost too much, and the smallest acceptable size.
     dear: Option<u64>,
@@ -26,10 +26,6 @@ impl Search {
     /// A search that begins with the size `from`.
     pub(super) fn new(from: u64, all: u64, cap: f64) -> Search {
         Search { cap, all, size: from.min(all), sizes: 0, dear: None, kept: None }
-    }
-
-    pub(super) fn size(&self) -> u64 {
-        self.size
     }
 
     /// Records the cost of the current size. True if the search is over.
@@ -66,8 +62,8 @@ mod tests {
         let mut search = Search::new(from, 1000, 0.02);
         let mut sizes = Vec::new();
         loop {
-            sizes.push(search.size());
-            let cost = if search.size() >= needs { 0.001 } else { 0.3 };
+            sizes.push(search.size);
+            let cost = if search.size >= needs { 0.001 } else { 0.3 };
             if search.seen(cost) {
                 return sizes;
             }

@@ -2,32 +2,14 @@
 //!
 //! Skipped if the kernel or the privilege is missing; `.ci/vm` boots a kernel that has everything.
 
-use crate::common::{VELLUM, until};
-use std::process::{Child, Command, Stdio};
+use crate::common::{Running, VELLUM, until};
+use crate::govern::table;
+use std::process::{Command, Stdio};
 use vellum_reference::{Availability, SourceKind};
 use vellum_skip::Group;
 
 const FOREVER: &str = "while :; do :; done";
 const MONITORS: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
-
-struct Running(Child);
-
-impl Running {
-    fn start(command: &mut Command) -> Running {
-        Running(command.stdin(Stdio::null()).spawn().unwrap())
-    }
-
-    fn kill(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
 
 #[test]
 fn killed_damon_watch_leaves_no_monitor() {
@@ -36,18 +18,11 @@ fn killed_damon_watch_leaves_no_monitor() {
         why => return vellum_skip::skip(format_args!("DAMON cannot be used here: {why:?}")),
     }
     let monitors = || std::fs::read_to_string(MONITORS).unwrap().trim().to_owned();
-    let job = Running::start(Command::new("sh").args(["-c", FOREVER]));
+    let job = Running::start(Command::new("sh").args(["-c", FOREVER]).stdin(Stdio::null()));
     for signal in [libc::SIGKILL, libc::SIGINT] {
-        let mut watch = Running::start(Command::new(VELLUM).args([
-            "watch",
-            &job.0.id().to_string(),
-            "--source",
-            "damon",
-            "--delay",
-            "1ms",
-            "--budget",
-            "100%",
-        ]));
+        let mut watch = Command::new(VELLUM);
+        watch.args(["watch", &job.pid(), "--source", "damon", "--delay", "1ms", "--budget", "100%"]);
+        let mut watch = Running::start(watch.stdin(Stdio::null()));
         until("a monitor is set up", || monitors() == "1");
         // The kill must also work in the middle of a sample.
         until("it samples", || {
@@ -68,20 +43,15 @@ fn killed_governor_leaves_no_group_frozen_or_limited() {
         Err(why) => return vellum_skip::skip(why),
     };
     let folder = tempfile::tempdir().unwrap();
-    let table = folder.path().join("jobs.toml");
-    let job = |name: &str| format!("[[job]]\nname = \"{name}\"\ncommand = [\"sh\", \"-c\", \"{FOREVER}\"]\n");
-    let head = format!(
-        "[governor]\nsockets = \"s\"\nperiod = \"100 ms\"\nturn = \"2 s\"\nbudget = \"1 MiB\"\ngroups = {:?}\n",
-        groups.path()
-    );
-    std::fs::write(&table, head + &job("a") + &job("b")).unwrap();
-    let mut governor = Running::start(Command::new(VELLUM).arg("govern").arg(&table).stdout(Stdio::null()));
+    let head = format!("budget = \"1 MiB\"\ngroups = {:?}", groups.path());
+    let table = table(folder.path(), &head, &[("a", FOREVER), ("b", FOREVER)]);
+    let governor = Running::start(Command::new(VELLUM).arg("govern").arg(&table).stdout(Stdio::null()));
     let read = |job: &str, file: &str| {
         std::fs::read_to_string(groups.path().join(format!("vellum-{job}/{file}"))).unwrap_or_default()
     };
     let frozen = || ["a", "b"].iter().any(|job| read(job, "cgroup.events").contains("frozen 1"));
     until("one is frozen", frozen);
-    governor.kill();
+    drop(governor);
     until("all run again", || !frozen());
     for job in ["a", "b"] {
         for (file, none) in [("memory.max", "max"), ("memory.high", "max"), ("cgroup.freeze", "0")] {

@@ -1,6 +1,6 @@
 //! Pictures of pages, made by a headless browser.
 
-use super::said;
+use super::exits;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -43,8 +43,7 @@ pub(crate) fn draw(browser: &Path, page: &Path, picture: &Path, (width, height):
     }
     command.arg(format!("--window-size={width},{height}")).arg(format!("--screenshot={}", picture.display()));
     command.arg(format!("file://{}", page.display())).env("HOME", home.path());
-    let output = command.output().expect("the browser starts");
-    assert!(output.status.success(), "{}", said(&output));
+    exits(0, command.output().expect("the browser starts"));
     let drawn = std::fs::read(picture).expect("a picture");
     let side = |at: usize| u32::from_be_bytes(drawn[at..at + 4].try_into().unwrap());
     assert_eq!((&drawn[1..4], side(16), side(20)), (&b"PNG"[..], width, height));

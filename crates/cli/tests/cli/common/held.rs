@@ -1,6 +1,7 @@
 //! Helpers for the tests of `vellum heap`: compiled programs, and the command on them.
 
-use super::VELLUM;
+use super::{VELLUM, exits, report};
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -34,9 +35,24 @@ pub(crate) fn compiled_by(compiler: &str, source: &str, flags: &[&str]) -> Optio
     vellum_skip::compiled_by(compiler, &name, &[source], &flags)
 }
 
+/// A program of that folder, linked with the library.
+pub(crate) fn linked(source: &str) -> Option<PathBuf> {
+    let folder = runtime().parent().expect("a file").display().to_string();
+    let headers = concat!("-I", env!("CARGO_MANIFEST_DIR"), "/../../include");
+    let [search, path] = ["-L", "-Wl,-rpath,"].map(|option| format!("{option}{folder}"));
+    compiled(source, &["-pthread", headers, &search, "-lvellum", &path])
+}
+
 pub(crate) fn heap(options: &[&str], program: &[&str], place: &Path) -> Output {
     let mut command = Command::new(VELLUM);
     command.arg("heap").args(options).arg("--").args(program).current_dir(place);
     command.env_remove("LD_PRELOAD").env("VELLUM_LIB", runtime());
     command.output().expect("vellum starts")
+}
+
+/// Like [`heap`], for a program that succeeds; returns the JSON report too.
+#[track_caller]
+pub(crate) fn profiled(options: &[&str], program: &[&str], place: &Path) -> (Output, Value) {
+    let output = exits(0, heap(&[options, &["-o", "heap.json"]].concat(), program, place));
+    (output, report(&place.join("heap.json")))
 }

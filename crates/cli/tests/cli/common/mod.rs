@@ -6,9 +6,10 @@ pub(crate) mod recorded;
 pub(crate) mod terminal;
 
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
 
 /// The command under test.
@@ -51,19 +52,65 @@ pub(crate) fn sh(options: &[&str], script: &str) -> Output {
     run(options).args(["sh", "-c", script]).output().expect("vellum starts")
 }
 
+pub(crate) fn vellum<W: AsRef<OsStr>>(words: impl IntoIterator<Item = W>) -> Output {
+    Command::new(VELLUM).args(words).output().expect("vellum starts")
+}
+
+/// `vellum WORDS` as a user without rights, by a copy that this user can execute; `None`, with a skip, where
+/// that is impossible.
+pub(crate) fn vellum_as_nobody(words: &[&str]) -> Option<Output> {
+    const NOBODY: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        skip("only root can become another user");
+        return None;
+    }
+    let all_may_read = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let place = tempfile::Builder::new().permissions(all_may_read).tempdir().unwrap();
+    let copy = place.path().join("vellum");
+    std::fs::copy(VELLUM, &copy).expect("a copy");
+    let ended = Command::new(&copy).args(words).uid(NOBODY).gid(NOBODY).current_dir("/").output();
+    ended.map_err(|error| skip(format_args!("nobody may not execute a program here: {error}"))).ok()
+}
+
+/// A process that is killed at the end.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Running {
+        Running(command.spawn().expect("it starts"))
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The output of a command that ended with this status.
+#[track_caller]
+pub(crate) fn exits(status: i32, output: Output) -> Output {
+    assert_eq!(output.status.code(), Some(status), "{}{}", out(&output), said(&output));
+    output
+}
+
 /// Standard error as text.
 pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 pub(crate) fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).expect("text")
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// Like [`out`], for a command that must have succeeded.
 pub(crate) fn out_of_success(output: &Output) -> String {
-    assert!(output.status.success(), "{}", said(output));
-    out(output)
+    out(&exits(0, output.clone()))
 }
 
 /// Checks that Vellum failed with status 125, and that its message contains `why`.

@@ -1,6 +1,6 @@
 //! Helpers for the tests of `vellum cost`: compiled programs, and the command on them.
 
-use super::{VELLUM, held, report, said, text};
+use super::{VELLUM, exits, held, report};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -43,12 +43,20 @@ pub(crate) fn cost(options: &[&str]) -> Command {
     command
 }
 
-/// Runs `program` under `vellum cost` with `options`; returns its outcome and the JSON report.
-pub(crate) fn measured(options: &[&str], program: &[&str], place: &Path) -> (Output, Value) {
-    let json = place.join("cost.json");
-    let mut all = vec!["--json", text(&json)];
-    all.extend(options);
-    let output = cost(&all).args(program).current_dir(place).output().expect("vellum starts");
-    assert!(json.exists(), "no report: {}", said(&output));
-    (output, report(&json))
+/// Runs `program`, which ends with `status`, under `vellum cost` with `options`; returns its outcome and the
+/// JSON report.
+#[track_caller]
+pub(crate) fn measured(status: i32, options: &[&str], program: &[&str], place: &Path) -> (Output, Value) {
+    let mut command = cost(&[options, &["--json", "cost.json"]].concat());
+    let output = exits(status, command.args(program).current_dir(place).output().expect("vellum starts"));
+    (output, report(&place.join("cost.json")))
+}
+
+/// As [`measured`], with the program's own allocator from this library.
+pub(crate) fn preloaded(options: &[&str], program: &Path, library: &Path) -> (Output, Value) {
+    let place = tempfile::tempdir().unwrap();
+    let mut command = cost(&[options, &["--json", "cost.json"]].concat());
+    command.arg(program).env("LD_PRELOAD", library).current_dir(&place);
+    let output = exits(0, command.output().expect("vellum starts"));
+    (output, report(&place.path().join("cost.json")))
 }
