@@ -4,7 +4,7 @@
 //! a byte longer than requested while interior pointers count (`GC_all_interior_pointers`). In libgc, too, a
 //! request of 16 bytes takes 32.
 
-use crate::forms::{nothing, same};
+use crate::forms::{nothing, passes, same};
 use crate::headers::unmarked;
 use crate::kinds::{NORMAL, POINTER_FREE};
 use crate::settings::out_of_memory;
@@ -153,14 +153,25 @@ pub unsafe extern "C" fn GC_realloc(object: *mut c_void, bytes: usize) -> *mut c
     if core::ptr::eq(new, object) { new } else { leaks::made(new) }
 }
 
-/// Frees an object now; ignores null.
-///
-/// # Safety
-/// The object is not used any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_free(object: *mut c_void) {
-    // SAFETY: the object is not used any more, by the `# Safety` section.
-    unsafe { vel::vel_gc_free(object) };
+passes! {
+    /// Frees an object now; ignores null.
+    "The object is not used any more."
+    GC_free(object: *mut c_void) = vel::vel_gc_free(object);
+    /// Copies a C string into an object without pointers.
+    "`text` is null or a C string."
+    GC_strdup(text: *const c_char) -> *mut c_char = copy(text, usize::MAX, |bytes| GC_malloc_atomic(bytes));
+    /// Copies at most the first `bytes` bytes of a C string, and adds a zero.
+    "`text` is null, a C string, or has that many bytes."
+    GC_strndup(text: *const c_char, bytes: usize) -> *mut c_char
+        = copy(text, bytes, |bytes| GC_malloc_atomic(bytes));
+    /// Copies a wide string.
+    "`text` ends with a zero."
+    GC_wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t
+        = copy_wide(text, |bytes| GC_malloc_atomic(bytes));
+    /// Stores a pointer into an object.
+    "`place` can be written."
+    GC_ptr_store_and_dirty(place: *mut c_void, value: *const c_void)
+        = place.cast::<*const c_void>().write(value);
 }
 
 /// Frees an object after overwriting its first `bytes` bytes with zeros; ignores null.
@@ -296,26 +307,6 @@ fn alone(bytes: usize, kind: c_int) -> *mut c_void {
     object
 }
 
-/// Copies a C string into an object without pointers.
-///
-/// # Safety
-/// `text` is null or a C string.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_strdup(text: *const c_char) -> *mut c_char {
-    // SAFETY: `text` is null or a C string, by the `# Safety` section.
-    unsafe { copy(text, usize::MAX, |bytes| GC_malloc_atomic(bytes)) }
-}
-
-/// Copies at most the first `bytes` bytes of a C string, and adds a zero.
-///
-/// # Safety
-/// `text` is null, a C string, or has that many bytes.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_strndup(text: *const c_char, bytes: usize) -> *mut c_char {
-    // SAFETY: `text` is null, a C string, or has `bytes` bytes, by the `# Safety` section.
-    unsafe { copy(text, bytes, |bytes| GC_malloc_atomic(bytes)) }
-}
-
 /// Copies at most `bytes` bytes of a C string (`usize::MAX` for all) into an object that `make` allocates.
 ///
 /// # Safety
@@ -339,16 +330,6 @@ pub(crate) unsafe fn copy(
         }
     }
     copy
-}
-
-/// Copies a wide string.
-///
-/// # Safety
-/// `text` ends with a zero.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_wcsdup(text: *const libc::wchar_t) -> *mut libc::wchar_t {
-    // SAFETY: `text` ends with a zero, by the `# Safety` section.
-    unsafe { copy_wide(text, |bytes| GC_malloc_atomic(bytes)) }
 }
 
 /// Copies a wide string into an object that `make` allocates.
@@ -388,14 +369,4 @@ pub extern "C" fn GC_size(object: *const c_void) -> usize {
 pub extern "C" fn GC_is_heap_ptr(address: *const c_void) -> c_int {
     // SAFETY: the function accepts any address.
     c_int::from(!unsafe { vel::vel_gc_base(address) }.is_null())
-}
-
-/// Stores a pointer into an object.
-///
-/// # Safety
-/// `place` can be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_ptr_store_and_dirty(place: *mut c_void, value: *const c_void) {
-    // SAFETY: `place` can be written, by the `# Safety` section.
-    unsafe { place.cast::<*const c_void>().write(value) };
 }

@@ -3,7 +3,7 @@
 
 use crate::allocate::{GC_base, GC_free, GC_malloc, GC_malloc_atomic, GC_size, wipe};
 use crate::allocate::{GC_malloc_atomic_uncollectable, GC_malloc_uncollectable};
-use crate::forms::{nothing, same, values};
+use crate::forms::{nothing, passes, same, values};
 use crate::headers::{ANY, END_MARK, HEADER, Header, MARK, header, look, whole};
 use crate::variables::finds_leaks;
 use crate::{finalize, kinds, say, state, vel};
@@ -142,14 +142,31 @@ pub unsafe extern "C" fn GC_debug_realloc(
     new
 }
 
-/// Replaces `realloc` in programs that request it.
-///
-/// # Safety
-/// The conditions of [`GC_debug_realloc`] apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_debug_realloc_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: the old object is not used after it has moved, by the `# Safety` section.
-    unsafe { GC_debug_realloc(object, bytes, c"unknown".as_ptr(), 0) }
+passes! {
+    /// Replaces `realloc` in programs that request it.
+    "The conditions of [`GC_debug_realloc`] apply."
+    GC_debug_realloc_replacement(object: *mut c_void, bytes: usize) -> *mut c_void
+        = GC_debug_realloc(object, bytes, c"unknown".as_ptr(), 0);
+    /// Replaces `reallocf` in programs that request it.
+    "The conditions of [`GC_debug_reallocf`] apply."
+    GC_debug_reallocf_replacement(object: *mut c_void, bytes: usize) -> *mut c_void
+        = GC_debug_reallocf(object, bytes, c"unknown".as_ptr(), 0);
+    /// Makes a checked copy of a C string.
+    "The conditions of [`GC_strdup`](crate::allocate::GC_strdup) apply."
+    GC_debug_strdup(text: *const c_char, file: *const c_char, line: c_int) -> *mut c_char
+        = GC_debug_strndup(text, usize::MAX, file, line);
+    /// Makes a checked copy of a C string's first bytes.
+    "The conditions of [`GC_strndup`](crate::allocate::GC_strndup) apply."
+    GC_debug_strndup(text: *const c_char, bytes: usize, file: *const c_char, line: c_int) -> *mut c_char
+        = crate::allocate::copy(text, bytes, |bytes| GC_debug_malloc_atomic(bytes, file, line));
+    /// Makes a checked copy of a wide string.
+    "The conditions of [`GC_wcsdup`](crate::allocate::GC_wcsdup) apply."
+    GC_debug_wcsdup(text: *const libc::wchar_t, file: *const c_char, line: c_int) -> *mut libc::wchar_t
+        = crate::allocate::copy_wide(text, |bytes| GC_debug_malloc_atomic(bytes, file, line));
+    /// Stores a pointer into an object.
+    "`place` can be written."
+    GC_debug_ptr_store_and_dirty(place: *mut c_void, value: *const c_void)
+        = crate::allocate::GC_ptr_store_and_dirty(place, value);
 }
 
 /// [`GC_debug_realloc`], which frees the object if there is no memory.
@@ -171,16 +188,6 @@ pub unsafe extern "C" fn GC_debug_reallocf(
         }
         new
     }
-}
-
-/// Replaces `reallocf` in programs that request it.
-///
-/// # Safety
-/// The conditions of [`GC_debug_reallocf`] apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_debug_reallocf_replacement(object: *mut c_void, bytes: usize) -> *mut c_void {
-    // SAFETY: the old object is not used any more, by the `# Safety` section.
-    unsafe { GC_debug_reallocf(object, bytes, c"unknown".as_ptr(), 0) }
 }
 
 /// [`GC_debug_free`] after overwriting the first `bytes` bytes with zeros.
@@ -224,49 +231,6 @@ pub unsafe extern "C" fn GC_debug_free(object: *mut c_void) {
         whole.cast::<usize>().write(FREED ^ whole.addr());
         vel::vel_gc_free_later(whole);
     }
-}
-
-/// Makes a checked copy of a C string.
-///
-/// # Safety
-/// The conditions of [`GC_strdup`](crate::allocate::GC_strdup) apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_debug_strdup(
-    text: *const c_char,
-    file: *const c_char,
-    line: c_int,
-) -> *mut c_char {
-    // SAFETY: `text` is null or a C string, by the `# Safety` section.
-    unsafe { GC_debug_strndup(text, usize::MAX, file, line) }
-}
-
-/// Makes a checked copy of a C string's first bytes.
-///
-/// # Safety
-/// The conditions of [`GC_strndup`](crate::allocate::GC_strndup) apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_debug_strndup(
-    text: *const c_char,
-    bytes: usize,
-    file: *const c_char,
-    line: c_int,
-) -> *mut c_char {
-    // SAFETY: `text` is null, a C string, or has `bytes` bytes, by the `# Safety` section.
-    unsafe { crate::allocate::copy(text, bytes, |bytes| GC_debug_malloc_atomic(bytes, file, line)) }
-}
-
-/// Makes a checked copy of a wide string.
-///
-/// # Safety
-/// The conditions of [`GC_wcsdup`](crate::allocate::GC_wcsdup) apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_debug_wcsdup(
-    text: *const libc::wchar_t,
-    file: *const c_char,
-    line: c_int,
-) -> *mut libc::wchar_t {
-    // SAFETY: `text` ends with a zero, by the `# Safety` section.
-    unsafe { crate::allocate::copy_wide(text, |bytes| GC_debug_malloc_atomic(bytes, file, line)) }
 }
 
 /// The procedure and data of a checked object's finalizer.
@@ -371,14 +335,4 @@ nothing! {
     GC_debug_change_stubborn(*const c_void);
     /// Has no effect: the collector detects writes.
     GC_debug_end_stubborn_change(*const c_void);
-}
-
-/// Stores a pointer into an object.
-///
-/// # Safety
-/// `place` can be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_debug_ptr_store_and_dirty(place: *mut c_void, value: *const c_void) {
-    // SAFETY: `place` can be written, by the `# Safety` section.
-    unsafe { crate::allocate::GC_ptr_store_and_dirty(place, value) };
 }

@@ -5,7 +5,7 @@ use crate::allocate::with_end;
 use crate::collect::GC_get_gc_no;
 use crate::collection::{FREED, MARK};
 use crate::dump::GC_dump;
-use crate::forms::{nothing, same, values};
+use crate::forms::{nothing, passes, same, values};
 use crate::variables::GC_non_gc_bytes;
 use crate::{lock, say, vel};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
@@ -153,14 +153,10 @@ pub unsafe extern "C" fn GC_get_prof_stats(place: *mut Profile, bytes: usize) ->
     stored
 }
 
-/// [`GC_get_prof_stats`], which takes the locks that it needs.
-///
-/// # Safety
-/// The conditions of [`GC_get_prof_stats`] apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_get_prof_stats_unsafe(place: *mut Profile, bytes: usize) -> usize {
-    // SAFETY: `place` has `bytes` bytes, by the `# Safety` section.
-    unsafe { GC_get_prof_stats(place, bytes) }
+passes! {
+    /// [`GC_get_prof_stats`], which takes the locks that it needs.
+    "The conditions of [`GC_get_prof_stats`] apply."
+    GC_get_prof_stats_unsafe(place: *mut Profile, bytes: usize) -> usize = GC_get_prof_stats(place, bytes);
 }
 
 /// The size of libgc's largest small object.

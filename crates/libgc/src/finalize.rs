@@ -3,7 +3,7 @@
 //! In libgc an ordered finalizer waits until nothing else that is dead refers to its object. Objects that
 //! refer to themselves or to each other are therefore never finalized by one.
 
-use crate::forms::same;
+use crate::forms::{passes, same};
 use crate::hooks::{AWAIT, Await};
 use crate::variables::{self, GC_java_finalization, finds_leaks};
 use crate::{lock, start, vel};
@@ -138,37 +138,18 @@ unsafe fn link(link: *mut *mut c_void, object: *const c_void, late: bool) -> c_i
     }
 }
 
-/// Makes `*place`, a pointer to an object, null when the object dies.
-///
-/// # Safety
-/// `place` holds a pointer to an object, and may be written until that dies.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_register_disappearing_link(place: *mut *mut c_void) -> c_int {
-    // SAFETY: `place` holds a pointer and may be written until the object dies, by the `# Safety` section.
-    unsafe { link(place, *place, false) }
-}
-
-/// Makes `*place` null when `object` becomes unreachable, before its finalizer runs.
-///
-/// # Safety
-/// `place` may be written until the object dies.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_general_register_disappearing_link(
-    place: *mut *mut c_void,
-    object: *const c_void,
-) -> c_int {
-    // SAFETY: `place` may be written until the object dies, by the `# Safety` section.
-    unsafe { link(place, object, false) }
-}
-
-/// Makes `*place` null when `object` is gone, after its finalizer has run.
-///
-/// # Safety
-/// `place` may be written until the object dies.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_register_long_link(place: *mut *mut c_void, object: *const c_void) -> c_int {
-    // SAFETY: `place` may be written until the object dies, by the `# Safety` section.
-    unsafe { link(place, object, true) }
+passes! {
+    /// Makes `*place`, a pointer to an object, null when the object dies.
+    "`place` holds a pointer to an object, and may be written until that dies."
+    GC_register_disappearing_link(place: *mut *mut c_void) -> c_int = link(place, *place, false);
+    /// Makes `*place` null when `object` becomes unreachable, before its finalizer runs.
+    "`place` may be written until the object dies."
+    GC_general_register_disappearing_link(place: *mut *mut c_void, object: *const c_void) -> c_int
+        = link(place, object, false);
+    /// Makes `*place` null when `object` is gone, after its finalizer has run.
+    "`place` may be written until the object dies."
+    GC_register_long_link(place: *mut *mut c_void, object: *const c_void) -> c_int
+        = link(place, object, true);
 }
 
 /// Removes a link; returns 1 if there was one.

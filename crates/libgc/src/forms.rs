@@ -1,5 +1,5 @@
 //! Tables of functions whose form the interface has many times: a value without arguments, another name of a
-//! function, no effect, a callback.
+//! function, a call with conditions, no effect, a callback.
 
 /// Functions without arguments that return a value.
 macro_rules! values {
@@ -19,6 +19,24 @@ macro_rules! same {
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($argument: $type),*) $(-> $result)? {
             $other($($argument),*)
+        }
+    )* };
+}
+
+/// Functions with conditions, which are those of an expression.
+macro_rules! passes {
+    ($(
+        $(#[$doc:meta])* $conditions:literal
+        $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $call:expr;
+    )*) => { $(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        #[doc = $conditions]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            // SAFETY: the `# Safety` section has the conditions of the expression.
+            unsafe { $call }
         }
     )* };
 }
@@ -51,4 +69,4 @@ macro_rules! callbacks {
     )* };
 }
 
-pub(crate) use {callbacks, nothing, same, values};
+pub(crate) use {callbacks, nothing, passes, same, values};

@@ -3,7 +3,7 @@
 
 use crate::abort::give_up;
 use crate::allocate::GC_malloc_uncollectable;
-use crate::forms::{nothing, values};
+use crate::forms::{nothing, passes, values};
 use crate::records::Record;
 use crate::stacks::{MAIN, handle, stack_end};
 use crate::variables::GC_stackbottom;
@@ -270,14 +270,13 @@ pub unsafe extern "C" fn GC_pthread_exit(value: *mut c_void) -> ! {
     unsafe { pthread_exit(value) }
 }
 
-/// `pthread_cancel`.
-///
-/// # Safety
-/// The conditions of `pthread_cancel` apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_pthread_cancel(thread: libc::pthread_t) -> c_int {
-    // SAFETY: `thread` may be cancelled, by the `# Safety` section.
-    unsafe { pthread_cancel(thread) }
+passes! {
+    /// `pthread_cancel`.
+    "The conditions of `pthread_cancel` apply."
+    GC_pthread_cancel(thread: libc::pthread_t) -> c_int = pthread_cancel(thread);
+    /// `dlopen`: each collection finds the data of new libraries.
+    "The conditions of `dlopen` apply."
+    GC_dlopen(path: *const core::ffi::c_char, mode: c_int) -> *mut c_void = libc::dlopen(path, mode);
 }
 
 /// `pthread_sigmask`, which never blocks the signal that stops threads.
@@ -300,16 +299,6 @@ pub unsafe extern "C" fn GC_pthread_sigmask(
         libc::sigdelset(&raw mut without, signal());
         libc::pthread_sigmask(how, &raw const without, old)
     }
-}
-
-/// `dlopen`: each collection finds the data of new libraries.
-///
-/// # Safety
-/// The conditions of `dlopen` apply.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn GC_dlopen(path: *const core::ffi::c_char, mode: c_int) -> *mut c_void {
-    // SAFETY: `path` is null or a C string, by the `# Safety` section.
-    unsafe { libc::dlopen(path, mode) }
 }
 
 /// Sets the signal that stops threads. After the heap has started, another signal ends the process.
