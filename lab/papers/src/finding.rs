@@ -1,12 +1,13 @@
 //! The results of an experiment: tables, figures, notes, and whether its goals are met.
 
-use crate::report::{FigureError, write_svgs};
 use crate::{Figure, Table};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use vellum_campaign::{Goal, Sheet, Verdict};
+use vellum_report::plot::Plot;
 
 /// Characters of a line of text.
 const LINE: usize = 110;
@@ -30,8 +31,21 @@ pub struct Finding {
     pub goals: Vec<Goal>,
     /// The plots; in JSON their data.
     pub figures: Vec<Figure>,
+    /// Plots of observations, by the names of their files.
+    #[serde(skip)]
+    pub drawings: Vec<(&'static str, Plot)>,
     /// Every run, in the order it was made within its cell.
     pub runs: Vec<Json>,
+}
+
+/// A figure could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the figure {path}: {source}; is the directory there and writable?")]
+pub struct FigureError {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// The system's error.
+    pub source: io::Error,
 }
 
 impl Finding {
@@ -45,8 +59,8 @@ impl Finding {
         published: &'static str,
         notes: Vec<String>,
     ) -> Self {
-        let (tables, goals, figures, runs) = Default::default();
-        Self { name: name.into(), title, source, published, tables, notes, goals, figures, runs }
+        let (tables, goals, figures, drawings, runs) = Default::default();
+        Self { name: name.into(), title, source, published, tables, notes, goals, figures, drawings, runs }
     }
 
     /// The closing line, with the number of goals met.
@@ -136,7 +150,18 @@ fn wrapped(text: &str, indent: &str) -> String {
 /// # Errors
 /// [`FigureError`] with the file that could not be written.
 pub fn write_figures(finding: &Finding, folder: &Path) -> Result<Vec<PathBuf>, FigureError> {
-    write_svgs(finding.figures.iter().map(|figure| (figure.name, figure.svg())), folder)
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| FigureError { path, source }
+    };
+    std::fs::create_dir_all(folder).map_err(failed(folder))?;
+    let drawings = finding.drawings.iter().map(|(name, plot)| (*name, plot.svg()));
+    let figures = finding.figures.iter().map(|figure| (figure.name, figure.svg()));
+    let write = |(name, svg): (&str, String)| {
+        let path = folder.join(name).with_extension("svg");
+        std::fs::write(&path, svg).map_err(failed(&path)).map(|()| path)
+    };
+    figures.chain(drawings).map(write).collect()
 }
 
 #[cfg(test)]

@@ -45,10 +45,10 @@ pub mod smith;
 mod workshop;
 
 pub use figure::{Axis, Figure, Series};
-pub use finding::{Finding, write_figures};
+pub use finding::{FigureError, Finding, write_figures};
 pub use options::{Common, Scale};
 pub use progress::Progress;
-pub use report::{FigureError, Report};
+pub use report::Report;
 pub use vellum_campaign::{Bound, Goal, Verdict};
 pub use vellum_report::plot::Shape;
 pub use vellum_report::{Table, Value};

@@ -5,14 +5,13 @@
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
-use vellum_measure::line::WriteError;
-use vellum_papers::bates::{self, BasesError, Drawing};
+use vellum_measure::line::{WriteError, write_series};
+use vellum_papers::bates::{self, BasesError};
 use vellum_papers::cooper;
 use vellum_papers::douglas::{self, Bench, Places, work};
 use vellum_papers::nishigaki;
@@ -81,83 +80,76 @@ fn worker(name: &str, words: &[String]) -> u8 {
 }
 
 fn douglas(options: &douglas::Options) -> Result<u8, Failure> {
-    reported(&options.common, clocked_bar(), |progress, found| {
+    reported(&options.common, None, clocked_bar(), |progress, found| {
         let places = Places { worker: own()?, worker_words: worker_words(), library: library::find(None)? };
         let mut bench = Bench::new(options.common.scale(), options.common.seed(), places, progress);
-        Ok(douglas::run(options, &mut bench, found))
+        Ok((douglas::run(options, &mut bench, found), Vec::new()))
     })
 }
 
 fn bates(options: &bates::Options) -> Result<u8, Failure> {
-    let json = options.common.json.as_deref().map(Output::prepare).transpose()?;
-    let out = options.out.as_deref().map(Output::prepare).transpose()?;
-    let text_to_stderr = [&json, &out].iter().any(|output| matches!(output, Some(Output::Stdout)));
     // No thread redraws the bar, since this process measures itself.
-    let bar = bar();
-    let mut progress = |now: Progress<'_>| show(&bar, now);
-    let mut failed = None;
-    let report = bates::run(options, options.common.scale(), &mut progress, |found| {
-        let figures =
-            options.common.svg.as_deref().map_or(Ok(Vec::new()), |folder| drawn(&found.drawings, folder));
-        let done = figures
-            .and_then(|figures| bar.suspend(|| print_text(found.finding.text(), &figures, text_to_stderr)));
-        failed = failed.take().or(done.err());
-    })?;
-    bar.finish_and_clear();
-    if let Some(output) = json {
-        output.write(report.json())?;
-    }
-    if let Some(output) = out {
-        output.write(report.lines()?)?;
-    }
-    failed.map_or_else(|| Ok(interrupted()), Err)
+    reported(&options.common, options.out.as_deref(), bar(), |progress, found| {
+        let (report, series) = bates::run(options, options.common.scale(), progress, found)?;
+        let mut lines = Vec::new();
+        series.iter().try_for_each(|series| write_series(&mut lines, series))?;
+        Ok((report, lines))
+    })
 }
 
 fn smith(options: &smith::Options) -> Result<u8, Failure> {
-    reported(&options.common, clocked_bar(), |progress, found| {
+    reported(&options.common, None, clocked_bar(), |progress, found| {
         // Without the library only libgc is shown, and the tables list the missing parts.
         let vellum = library::find(None).unwrap_or_else(|_| PathBuf::from("libvellum.so"));
         let libgc = library::find_libgc().map_err(|error| error.to_string());
         let libraries = smith::Libraries { vellum, libgc };
-        smith::run(options, options.common.scale(), &libraries, progress, found).map_err(unwritten)
+        let report = smith::run(options, options.common.scale(), &libraries, progress, found);
+        Ok((report.map_err(unwritten)?, Vec::new()))
     })
 }
 
 fn nishigaki(options: &nishigaki::Options) -> Result<u8, Failure> {
-    reported(&options.common, clocked_bar(), |progress, found| {
-        Ok(nishigaki::run(options, options.common.scale(), progress, found))
+    reported(&options.common, None, clocked_bar(), |progress, found| {
+        Ok((nishigaki::run(options, options.common.scale(), progress, found), Vec::new()))
     })
 }
 
 fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
-    reported(&options.common, clocked_bar(), |progress, found| {
+    reported(&options.common, None, clocked_bar(), |progress, found| {
         let library = library::find(None)?;
-        cooper::run(options, options.common.scale(), &library, progress, found).map_err(unwritten)
+        let report = cooper::run(options, options.common.scale(), &library, progress, found);
+        Ok((report.map_err(unwritten)?, Vec::new()))
     })
 }
 
-/// Runs experiments and prints each finding at once; writes the report at the end. The exit status shows a
-/// signal that stopped them. Checks first whether the report can be written.
-fn reported<Own: Serialize>(
+/// Runs experiments and prints each finding at once; writes the report at the end, and to `out` the lines that
+/// `run` returns with it. The exit status shows a signal that stopped them. Checks first whether the files can
+/// be written.
+fn reported(
     common: &Common,
+    out: Option<&Path>,
     bar: ProgressBar,
     run: impl FnOnce(
         &mut dyn FnMut(Progress<'_>),
         &mut dyn FnMut(&Finding),
-    ) -> Result<vellum_papers::Report<Own>, Failure>,
+    ) -> Result<(vellum_papers::Report, Vec<u8>), Failure>,
 ) -> Result<u8, Failure> {
     let json = common.json.as_deref().map(Output::prepare).transpose()?;
-    // Text goes to standard error when JSON goes to standard output.
-    let to_stderr = matches!(json, Some(Output::Stdout));
+    let out = out.map(Output::prepare).transpose()?;
+    // Text goes to standard error when a file goes to standard output.
+    let to_stderr = [&json, &out].iter().any(|output| matches!(output, Some(Output::Stdout)));
     let mut failed = None;
-    let report = run(&mut |now| show(&bar, now), &mut |finding| {
+    let done = run(&mut |now| show(&bar, now), &mut |finding| {
         let done = bar.suspend(|| print(finding, common.svg.as_deref(), to_stderr));
         failed = failed.take().or(done.err());
     });
     bar.finish_and_clear();
-    let report = report?;
+    let (report, lines) = done?;
     if let Some(output) = json {
         output.write(report.json())?;
+    }
+    if let Some(output) = out {
+        output.write(lines)?;
     }
     failed.map_or_else(|| Ok(interrupted()), Err)
 }
@@ -181,19 +173,11 @@ fn interrupted() -> u8 {
     Interrupt::last().map_or(0, |signal| SIGNALLED + signal as u8)
 }
 
-fn drawn(drawings: &[Drawing], folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let written = bates::write_drawings(drawings, folder);
-    written.map_err(|error| OutputError { path: error.path, source: error.source }.into())
-}
-
+/// Prints a finding, and the paths of its figures.
 fn print(finding: &Finding, svg: Option<&Path>, to_stderr: bool) -> Result<(), Failure> {
     let written = svg.map_or(Ok(Vec::new()), |folder| write_figures(finding, folder));
     let figures = written.map_err(|error| OutputError { path: error.path, source: error.source })?;
-    print_text(finding.text(), &figures, to_stderr)
-}
-
-/// Prints text, and the paths of its figures.
-fn print_text(mut text: String, figures: &[PathBuf], to_stderr: bool) -> Result<(), Failure> {
+    let mut text = finding.text();
     if !figures.is_empty() {
         let names: Vec<String> = figures.iter().map(|path| path.display().to_string()).collect();
         text += &format!("Figures: {}\n", names.join(", "));

@@ -2,24 +2,13 @@
 
 use crate::{Finding, Scale};
 use serde::Serialize;
-use std::io;
-use std::path::{Path, PathBuf};
+use serde_json::Value as Json;
 use vellum_measure::Machine;
 use vellum_timing::machine;
 
-/// A figure could not be written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write the figure {path}: {source}; is the directory there and writable?")]
-pub struct FigureError {
-    /// The file or directory.
-    pub path: PathBuf,
-    /// The system's error.
-    pub source: io::Error,
-}
-
-/// All findings; `Own` is the part that only one paper's report has.
+/// All findings.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report<Own> {
+pub struct Report {
     /// Name and version of the JSON. A field's meaning never changes; new ones may come.
     pub schema: &'static str,
     /// `full`, `quick` or `tiny`.
@@ -30,18 +19,18 @@ pub struct Report<Own> {
     pub machine: Machine,
     /// The findings, one for each experiment.
     pub experiments: Vec<Finding>,
-    /// Additional fields of the JSON.
+    /// The fields of the JSON that only this paper's report has.
     #[serde(flatten)]
-    pub own: Own,
+    pub own: Json,
 }
 
-impl<Own: Serialize> Report<Own> {
+impl Report {
     pub(crate) fn new(
         schema: &'static str,
         scale: Scale,
         seed: u64,
         experiments: Vec<Finding>,
-        own: Own,
+        own: Json,
     ) -> Self {
         Self { schema, scale: scale.name(), seed, machine: machine::read(), experiments, own }
     }
@@ -54,26 +43,4 @@ impl<Own: Serialize> Report<Own> {
         text.push('\n');
         text
     }
-}
-
-/// Writes figures, by name and as SVG, into `folder`, and returns their paths.
-///
-/// # Errors
-/// [`FigureError`] with the file that could not be written.
-pub(crate) fn write_svgs<'a>(
-    figures: impl Iterator<Item = (&'a str, String)>,
-    folder: &Path,
-) -> Result<Vec<PathBuf>, FigureError> {
-    let failed = |path: &Path| {
-        let path = path.to_path_buf();
-        move |source| FigureError { path, source }
-    };
-    std::fs::create_dir_all(folder).map_err(failed(folder))?;
-    let mut written = Vec::new();
-    for (name, svg) in figures {
-        let path = folder.join(name).with_extension("svg");
-        std::fs::write(&path, svg).map_err(failed(&path))?;
-        written.push(path);
-    }
-    Ok(written)
 }

@@ -90,16 +90,15 @@ pub fn run(asked: &Asked<'_>, library: &Path, mut tell: impl FnMut(&str)) -> Res
     program::prepare(folder.path(), asked.seed)?;
     let _device = Device::new(DEVICE_BYTES)?;
     let mut finding = Finding {
-        name: SECTION.to_owned(),
-        title: "The memory to give",
-        source: "issue 4, How good",
-        published: "Each program was advised by `vellum run`, and then run on Vellum's memory in a memory cgroup without a limit, with the limit \
-                    advised, and with two thirds of it. What a limit costs is CPU time, user and system.",
         tables: vec![table(), beside::table()],
-        notes: Vec::new(),
-        goals: Vec::new(),
-        figures: Vec::new(),
-        runs: Vec::new(),
+        ..Finding::new(
+            SECTION,
+            "The memory to give",
+            "issue 4, How good",
+            "Each program was advised by `vellum run`, and then run on Vellum's memory in a memory cgroup without a limit, with the limit \
+                    advised, and with two thirds of it. What a limit costs is CPU time, user and system.",
+            Vec::new(),
+        )
     };
     let mut delays = Vec::new();
     for program in PROGRAMS {
@@ -340,15 +339,8 @@ mod tests {
             Advice { give: 1 << 20, slowdown: 0.0, ground: "curve".into(), less: 0.5, delay_ns: 1e4 };
         let judged = |given, cut| {
             let mut finding = Finding {
-                name: String::new(),
-                title: "",
-                source: "",
-                published: "",
                 tables: vec![table(), beside::table()],
-                notes: Vec::new(),
-                goals: Vec::new(),
-                figures: Vec::new(),
-                runs: Vec::new(),
+                ..Finding::new(String::new(), "", "", "", Vec::new())
             };
             add(&mut finding, &PROGRAMS[0], &advice, &rounds(given, cut), 1);
             (finding.goals.iter().map(|goal| goal.verdict.is_met()).collect::<Vec<_>>(), finding.runs.len())

@@ -7,7 +7,7 @@
 //! has Figure 12 with a collector.
 
 use super::bases::{Bases, Path, figures, middle, raw, span};
-use super::{Drawing, Found, drawing};
+use super::drawn;
 use crate::{Bound, Finding, Goal, Table, Value};
 use serde_json::json;
 use vellum_measure::{Series, Unit};
@@ -16,7 +16,7 @@ use vellum_report::plot::{Kind, Plot, Subject};
 /// Share of a thousand timings at the mode, within a step of the clock, in percent: the paper's result.
 const AT_MODE_MIN: f64 = 99.4;
 
-pub(super) fn run(bases: &Bases) -> Found {
+pub(super) fn run(bases: &Bases) -> Finding {
     let builtin = Path::Builtin(bases.best.kind());
     let mut table = Table::new(
         "BASE, 1000 observations a round",
@@ -89,33 +89,30 @@ pub(super) fn run(bases: &Bases) -> Found {
         ),
         "no collector is at work while these are made, so that holding collectors off changes nothing: see the experiment `collector`".into(),
     ];
-    let finding = Finding {
-        name: "builtin".to_owned(),
-        title: "BASE with a stamp of a few instructions",
-        source: "Figures 10 to 12",
-        published: "Published: with a builtin stamp 994 of 1000 observations at 6 µs; with the collector held off five at 12 µs, one \
-            at 8 µs, the other 994 at 6 or 7 µs.",
+    Finding {
+        drawings: drawings(bases.of(builtin), bases.of(Path::Held)),
         tables: vec![table],
-        notes,
         goals,
-        figures: Vec::new(),
         runs,
-    };
-    Found { finding, drawings: drawings(bases.of(builtin), bases.of(Path::Held)) }
+        ..Finding::new(
+            "builtin",
+            "BASE with a stamp of a few instructions",
+            "Figures 10 to 12",
+            "Published: with a builtin stamp 994 of 1000 observations at 6 µs; with the collector held off five at 12 µs, one \
+            at 8 µs, the other 994 at 6 or 7 µs.",
+            notes,
+        )
+    }
 }
 
-fn drawings(builtin: &[Series], held: &[Series]) -> Vec<Drawing> {
+fn drawings(builtin: &[Series], held: &[Series]) -> Vec<(&'static str, Plot)> {
     let plot = |kind, rounds: &[Series], title: &str| {
         let subjects = rounds.iter().take(1).map(|series| Subject::new("builtin stamp", raw(series)));
         Plot::new(kind, Series::TIME, Unit::Nanoseconds, subjects.collect()).map(|plot| plot.title(title))
     };
-    let drawings = [
-        drawing("bates-figure10", plot(Kind::Order, builtin, "Figure 10: BASE, builtin stamp")),
-        drawing(
-            "bates-figure11",
-            plot(Kind::Histogram, builtin, "Figure 11: where BASE lies, builtin stamp"),
-        ),
-        drawing("bates-figure12", plot(Kind::Histogram, held, "Figure 12: the same, collectors held off")),
-    ];
-    drawings.into_iter().flatten().collect()
+    drawn([
+        ("bates-figure10", plot(Kind::Order, builtin, "Figure 10: BASE, builtin stamp")),
+        ("bates-figure11", plot(Kind::Histogram, builtin, "Figure 11: where BASE lies, builtin stamp")),
+        ("bates-figure12", plot(Kind::Histogram, held, "Figure 12: the same, collectors held off")),
+    ])
 }

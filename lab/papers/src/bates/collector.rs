@@ -13,8 +13,8 @@
 //! The heap tracks writes by cards, so that this runs wherever the collector does.
 
 use super::bases::{Bases, raw};
+use super::drawn;
 use super::stamp::{FILE, SlowStamp};
-use super::{Drawing, Found, drawing};
 use crate::{Bound, Finding, Goal, Progress, Scale, Table, Value};
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +73,7 @@ const TREATMENTS: [(Treatment, &str); 4] = [
     (Treatment::Held, "idle collection, held off"),
 ];
 
-pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Found {
+pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Finding {
     let mut finding = Finding::new(
         "collector",
         "A collector at work in the process that measures",
@@ -88,7 +88,7 @@ pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress
     let _ = gc::init(config);
     let Some(heap) = Lists::new(scale.pick(LIVE, LIVE / 4, LIVE / 64)) else {
         finding.notes.push("not here: no memory for a collected heap".into());
-        return Found { finding, drawings: Vec::new() };
+        return finding;
     };
     let clock = bases.best;
     let mut tell = |done, what| progress(Progress { experiment: "collector", done, total: 3, what });
@@ -128,7 +128,8 @@ pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress
             and not among those"
             .into(),
     );
-    Found { drawings: drawings(&slices, &epochs, stamps.ok().as_deref()), finding }
+    finding.drawings = drawings(&slices, &epochs, stamps.ok().as_deref());
+    finding
 }
 
 fn words(treatment: Treatment) -> &'static str {
@@ -384,18 +385,22 @@ fn giving_way(stamps: &Stamps) -> Goal {
     Goal::of(what, "", Bound::AtMost(GIVING_WAY_MAX), ratio)
 }
 
-fn drawings(slices: &[f64], epochs: &[f64], stamps: Option<&[(Treatment, Series)]>) -> Vec<Drawing> {
+fn drawings(
+    slices: &[f64],
+    epochs: &[f64],
+    stamps: Option<&[(Treatment, Series)]>,
+) -> Vec<(&'static str, Plot)> {
     let plot = |name, kind, values: Vec<f64>, title: &str| {
         let subject = Subject::new("collector", values);
         let plot = Plot::new(kind, Series::TIME, Unit::Nanoseconds, vec![subject]);
-        drawing(name, plot.map(|plot| plot.title(title)))
+        (name, plot.map(|plot| plot.title(title)))
     };
     let of = |wanted: Treatment| -> Vec<f64> {
         let series = stamps.into_iter().flatten().find(|(one, _)| *one == wanted);
         series.map(|(_, series)| raw(series)).unwrap_or_default()
     };
     let first = |values: Vec<f64>| values.into_iter().take(FIRST).collect::<Vec<f64>>();
-    [
+    drawn([
         plot("bates-figure5", Kind::Order, slices.to_vec(), "Figure 5: slices of 50 objects"),
         plot("bates-figure6", Kind::Order, first(slices.to_vec()), "Figure 6: the first 200"),
         plot("bates-figure7", Kind::Order, epochs.to_vec(), "Figure 7: three epochs"),
@@ -412,10 +417,7 @@ fn drawings(slices: &[f64], epochs: &[f64], stamps: Option<&[(Treatment, Series)
             of(Treatment::Stubborn),
             "Before Figure 8: idle collection not giving way",
         ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ])
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //!                                                                                     │
 //!                      Finding, drawings ◀── slow · builtin ◀─────────────────────────┘
 //!                            │
-//!                            └──▶ text, JSON, SVG, lines of observations (report.rs)
+//!                            └──▶ text, JSON, SVG, lines of observations
 //! ```
 //!
 //! One campaign has all rounds of all kinds of stamp, by turns, so that no kind gets a quieter minute than
@@ -26,38 +26,24 @@
 mod bases;
 mod builtin;
 mod collector;
-mod report;
 mod slow;
 mod stamp;
 
 pub use crate::options::bates::{Experiment, Options};
 pub use bases::BasesError;
-pub use report::{Report, SCHEMA, write_drawings};
 
-use crate::Finding;
-use crate::{Progress, Scale};
+use crate::{Finding, Progress, Report, Scale};
 use bases::Bases;
+use serde_json::json;
+use vellum_measure::Series;
 use vellum_report::plot::{Plot, PlotError};
 
-/// A figure of the paper, drawn again.
-#[derive(Debug)]
-pub struct Drawing {
-    /// File name without ending.
-    pub name: &'static str,
-    /// The plot.
-    pub plot: Plot,
-}
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.bates/1";
 
-/// The results of an experiment, and its figures.
-#[derive(Debug)]
-pub struct Found {
-    /// Tables, notes and goals.
-    pub finding: Finding,
-    /// The paper's figures.
-    pub drawings: Vec<Drawing>,
-}
-
-/// Runs the experiments of the options, in the paper's order; `found` is called after each.
+/// Runs the experiments of the options, in the paper's order; `found` is called after each. Also returns every
+/// BASE, one for each round, which the JSON has in schema `vellum.observations/1`. Labels: the kind of stamp,
+/// the round.
 ///
 /// # Errors
 /// If no clock can be read.
@@ -65,8 +51,8 @@ pub fn run(
     options: &Options,
     scale: Scale,
     progress: &mut dyn FnMut(Progress<'_>),
-    mut found: impl FnMut(&Found),
-) -> Result<Report, BasesError> {
+    mut found: impl FnMut(&Finding),
+) -> Result<(Report, Vec<Series>), BasesError> {
     let seed = options.common.seed();
     let bases = Bases::measure(scale, seed, progress)?;
     let mut findings = Vec::new();
@@ -77,12 +63,14 @@ pub fn run(
             Experiment::Collector => collector::run(&bases, scale, progress),
         };
         found(&one);
-        findings.push(one.finding);
+        findings.push(one);
     }
-    Ok(Report::new(SCHEMA, scale, seed, findings, report::Own { series: bases.into_series() }))
+    let series = bases.into_series();
+    let report = Report::new(SCHEMA, scale, seed, findings, json!({ "series": series }));
+    Ok((report, series))
 }
 
-/// A drawing; `None` if there is nothing to draw.
-fn drawing(name: &'static str, plot: Result<Plot, PlotError>) -> Option<Drawing> {
-    plot.ok().map(|plot| Drawing { name, plot })
+/// Drawings that could be made, with the names of their files.
+fn drawn<const N: usize>(plots: [(&'static str, Result<Plot, PlotError>); N]) -> Vec<(&'static str, Plot)> {
+    plots.into_iter().filter_map(|(name, plot)| Some((name, plot.ok()?))).collect()
 }

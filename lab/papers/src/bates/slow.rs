@@ -7,8 +7,8 @@
 //! now, half a second then). A longer run is therefore made for that.
 
 use super::bases::{Bases, Path, figures, middle, raw, slow_stamps};
+use super::drawn;
 use super::stamp::{FILE, SlowStamp};
-use super::{Drawing, Found, drawing};
 use crate::{Bound, Finding, Goal, Progress, Scale, Table, Value};
 use serde_json::json;
 use vellum_measure::{Attribution, Known, Layers, Series, Spectrum, Unit};
@@ -21,7 +21,7 @@ const PUBLISHED_US: [f64; 4] = [486.0, 402.0, 9053.0, 499.0];
 const QUICKER_MIN: f64 = 10.0;
 const LAYERS_SHOWN: usize = 3;
 
-pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Found {
+pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress<'_>)) -> Finding {
     let rounds = bases.of(Path::Slow);
     let mut tables = vec![figures_table(rounds)];
     let mut notes = Vec::new();
@@ -51,19 +51,20 @@ pub(super) fn run(bases: &Bases, scale: Scale, progress: &mut dyn FnMut(Progress
             "metrics": { "mean_ns": figures.mean, "min_ns": figures.min, "max_ns": figures.max, "std_ns": figures.std },
         }))
     });
-    let finding = Finding {
-        name: "slow".to_owned(),
-        title: "BASE with a stamp that is a system call and a text",
-        source: "Figures 1 to 4",
-        published: "Published: most stamps below 500 µs, a second set at about 1 ms in a regular pattern, a few irregular ones of \
-            6 to 8 ms; one layer of outliers off, the lower set still ranges from 220 to 500 µs. Unfit for measuring.",
+    Finding {
+        drawings,
         tables,
-        notes,
         goals: vec![goal],
-        figures: Vec::new(),
         runs: runs.collect(),
-    };
-    Found { finding, drawings }
+        ..Finding::new(
+            "slow",
+            "BASE with a stamp that is a system call and a text",
+            "Figures 1 to 4",
+            "Published: most stamps below 500 µs, a second set at about 1 ms in a regular pattern, a few irregular ones of \
+            6 to 8 ms; one layer of outliers off, the lower set still ranges from 220 to 500 µs. Unfit for measuring.",
+            notes,
+        )
+    }
 }
 
 fn figures_table(rounds: &[Series]) -> Table {
@@ -202,27 +203,23 @@ fn beats_table(spectrum: &Spectrum) -> Table {
     table
 }
 
-fn figures_1_to_4(series: &Series, attribution: Option<&Attribution>) -> Vec<Drawing> {
+fn figures_1_to_4(series: &Series, attribution: Option<&Attribution>) -> Vec<(&'static str, Plot)> {
     let subject = || {
         let subject = Subject::new("slow stamp", series.walls());
         attribution.map_or(subject.clone(), |attribution| subject.explained(attribution))
     };
     let plot = |kind| Plot::new(kind, Series::TIME, Unit::Nanoseconds, vec![subject()]);
-    let drawings = [
-        drawing("bates-figure1", plot(Kind::Order).map(|p| p.title("Figure 1: BASE, slow stamp"))),
-        drawing(
+    drawn([
+        ("bates-figure1", plot(Kind::Order).map(|p| p.title("Figure 1: BASE, slow stamp"))),
+        (
             "bates-figure2",
             plot(Kind::Order).map(|p| p.layers(1).title("Figure 2: the same, a layer of outliers off")),
         ),
-        drawing(
-            "bates-figure3",
-            plot(Kind::Histogram).map(|p| p.title("Figure 3: where BASE lies, slow stamp")),
-        ),
-        drawing(
+        ("bates-figure3", plot(Kind::Histogram).map(|p| p.title("Figure 3: where BASE lies, slow stamp"))),
+        (
             "bates-figure4",
             plot(Kind::Histogram)
                 .map(|p| p.layers(1).zero(true).title("Figure 4: the same, a layer of outliers off")),
         ),
-    ];
-    drawings.into_iter().flatten().collect()
+    ])
 }

@@ -32,22 +32,24 @@ mod lab;
 mod live;
 mod place;
 mod published;
-mod report;
 mod results;
 mod search;
 mod setting;
 
 pub use crate::options::cooper::{Experiment, Options};
 pub use crate::workshop::Plan;
-pub use report::{Report, SCHEMA};
 
 use crate::workshop::{Workshop, WorkshopError};
-use crate::{Finding, Progress, Scale};
+use crate::{Finding, Progress, Report, Scale};
 use lab::Lab;
 use place::{Place, asked};
 use search::Journal;
+use serde_json::json;
 use std::path::Path;
 use vellum_process::Interrupt;
+
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.cooper/1";
 
 /// Runs the experiments of the options, in the paper's order; `found` is called after each. `library` is
 /// Vellum's. A signal to end stops the current run; changes to the machine are undone.
@@ -83,7 +85,12 @@ pub fn run(
         found(&finding);
         findings.push(finding);
     }
-    Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, report::Own::of(&lab)))
+    let own = json!({
+        "memory_mib": lab.size.memory_mib,
+        "device": if lab.options.zram { "zram" } else { "file" },
+        "missing": lab.missing(),
+    });
+    Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, own))
 }
 
 /// The identity of a library: its length and its modification time.

@@ -86,16 +86,17 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let notes =
         bench.missing().iter().map(|missing| format!("{} is not here: {}", missing.name, missing.cure));
     let mut finding = Finding {
-        name: "claims".to_owned(),
-        title: "The abstract's two claims",
-        source: "abstract",
-        published: "Published: allocating 8 MB is 10 times quicker than by a conventional allocator, resizing 128 KB to 256 KB \
-            4.5 times.",
         tables: vec![table],
-        notes: notes.collect(),
         goals,
         figures: vec![figure],
-        runs: Vec::new(),
+        ..Finding::new(
+            "claims",
+            "The abstract's two claims",
+            "abstract",
+            "Published: allocating 8 MB is 10 times quicker than by a conventional allocator, resizing 128 KB to 256 KB \
+            4.5 times.",
+            notes.collect(),
+        )
     };
     for sheet in &sheets {
         finding

@@ -61,16 +61,17 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     let sheets = bench.campaign(&cells);
     let view = View { sizes: &sizes, sheets: &sheets, seed: bench.seed };
     let mut finding = Finding {
-        name: "faults".to_owned(),
-        title: "What a page costs, paged and not",
-        source: "Figures 3 and 4, Table 1",
-        published: "Published: faults make a first touch cost 2800 to 6600 cycles a page instead of 15 to 230, and the whole \
-            allocation up to 125 % (Windows) or 36 % (Linux) dearer; \"first time page access latencies are improved tenfold\".",
         tables: vec![view.table_1(), view.totals()],
-        notes: short.into_iter().collect(),
         goals: view.goals(),
         figures: vec![view.figure_3(), view.figure_4()],
-        runs: Vec::new(),
+        ..Finding::new(
+            "faults",
+            "What a page costs, paged and not",
+            "Figures 3 and 4, Table 1",
+            "Published: faults make a first touch cost 2800 to 6600 cycles a page instead of 15 to 230, and the whole \
+            allocation up to 125 % (Windows) or 36 % (Linux) dearer; \"first time page access latencies are improved tenfold\".",
+            short.into_iter().collect(),
+        )
     };
     finding.notes.push(
         "cold blocks are new to the process: frames come from the kernel, by huge pages where the page layer asks for them".into(),

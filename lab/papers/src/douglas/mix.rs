@@ -75,16 +75,7 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
     goals.push(Goal::within("CPU time in all, glibc / on", "x", Bound::AtLeast(1.0 - NOISE), cpu(GLIBC)));
     // The paper's plot has no figures; its text gives the start of the line and its decline to this size.
     let published = vec![(f64::from(1 << BIN_FIRST), 2.0), (f64::from(256u32 << 10), 1.0)];
-    let mut finding = Finding {
-        name: "mix".to_owned(),
-        title: "This malloc with the page layer on and off",
-        source: "Figure 6",
-        published: "Published: twice as fast for very small blocks, slowly declining towards 128 to 256 KB, in a random mix of \
-            very small and very big blocks (a plot; the text gives these points).",
-        tables: vec![table],
-        notes: vec!["small blocks are cut from 64 KiB units, so the page layer reaches them only through the units' frames".into()],
-        goals,
-        figures: vec![Figure {
+    let mut finding = Finding { tables: vec![table], goals, figures: vec![Figure {
             name: "douglas-figure6",
             title: "Figure 6: speed-up by block size in a random mix".into(),
             x: Axis::Bytes("block size".into()),
@@ -94,9 +85,8 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
                 Series::line("over glibc", system),
                 Series::published("published (from the text)", published),
             ],
-        }],
-        runs: Vec::new(),
-    };
+        }], ..Finding::new("mix", "This malloc with the page layer on and off", "Figure 6", "Published: twice as fast for very small blocks, slowly declining towards 128 to 256 KB, in a random mix of \
+            very small and very big blocks (a plot; the text gives these points).", vec!["small blocks are cut from 64 KiB units, so the page layer reaches them only through the units' frames".into()]) };
     finding.keep(&sheets);
     finding
 }

@@ -18,16 +18,18 @@ mod faults;
 mod mix;
 mod programs;
 mod remap;
-mod report;
 mod scaling;
 mod work;
 
 pub use crate::options::douglas::{Experiment, Options};
 pub use bench::{Bench, Places};
-pub use report::{Report, SCHEMA};
 pub use work::work;
 
-use crate::Finding;
+use crate::{Finding, Report, clock};
+use serde_json::json;
+
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.douglas/1";
 
 /// Runs the experiments of the options, in the paper's order; `found` is called after each.
 pub fn run(options: &Options, bench: &mut Bench<'_>, mut found: impl FnMut(&Finding)) -> Report {
@@ -46,5 +48,8 @@ pub fn run(options: &Options, bench: &mut Bench<'_>, mut found: impl FnMut(&Find
         found(&finding);
         findings.push(finding);
     }
-    Report::new(SCHEMA, bench.scale, bench.seed, findings, report::Own::of(bench))
+    let peers: Vec<_> = bench.peers().iter().map(|peer| (peer.name, &peer.version)).collect();
+    let missing: Vec<_> = bench.missing().iter().map(|missing| (missing.name, &missing.cure)).collect();
+    let own = json!({ "cycles_are": clock::UNIT, "peers": peers, "missing": missing });
+    Report::new(SCHEMA, bench.scale, bench.seed, findings, own)
 }

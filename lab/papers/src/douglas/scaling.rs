@@ -99,19 +99,20 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Finding {
         ],
     };
     let mut finding = Finding {
-        name: "scaling".to_owned(),
-        title: "How allocation scales with block size",
-        source: "Figure 5",
-        published: "Published: the system's page allocator grows with the block; the user mode one, writing aside, does not \
-            (a plot without figures).",
         tables: vec![table],
-        notes: vec![
-            "adjusted: less what writing a retained block costs; nothing is shown where nothing is left"
-                .into(),
-        ],
         goals,
         figures: vec![figure],
-        runs: Vec::new(),
+        ..Finding::new(
+            "scaling",
+            "How allocation scales with block size",
+            "Figure 5",
+            "Published: the system's page allocator grows with the block; the user mode one, writing aside, does not \
+            (a plot without figures).",
+            vec![
+                "adjusted: less what writing a retained block costs; nothing is shown where nothing is left"
+                    .into(),
+            ],
+        )
     };
     finding.keep(&sheets);
     finding

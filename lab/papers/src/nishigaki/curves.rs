@@ -80,20 +80,22 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
         }));
     }
     Finding {
-        name: "curves".to_owned(),
-        title: "The curves of the synthetic programs",
-        source: "Nishigaki, Figure 2",
-        published: "X of S2 falls and that of S3 rises from the smallest windows on; S1's has its minimum in between.",
         tables: vec![table],
-        notes: vec![format!(
-            "{} million references of each program, seed {}; windows up to a {PART_JUDGED}th of the string are held against the truth, since \
-             a string begins with nothing in its windows; S = {DELAY} instructions; grey points are the published optima",
-            references / 1_000_000,
-            run.seed
-        )],
         goals,
         figures,
         runs,
+        ..Finding::new(
+            "curves",
+            "The curves of the synthetic programs",
+            "Nishigaki, Figure 2",
+            "X of S2 falls and that of S3 rises from the smallest windows on; S1's has its minimum in between.",
+            vec![format!(
+                "{} million references of each program, seed {}; windows up to a {PART_JUDGED}th of the string are held against the truth, since \
+             a string begins with nothing in its windows; S = {DELAY} instructions; grey points are the published optima",
+                references / 1_000_000,
+                run.seed
+            )],
+        )
     }
 }
 

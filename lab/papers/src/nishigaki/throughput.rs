@@ -50,17 +50,19 @@ pub(super) fn run(run: &mut Run<'_>) -> Finding {
         above,
     ));
     Finding {
-        name: "throughput".to_owned(),
-        title: "Throughput with a window for each job",
-        source: "Nishigaki, Figures 4 and 5 and equation 2.7",
-        published: "One window a job gave 12.2 to 19.1 % more service than one adaptive window for all under 2 MB, and 0.9 to 1.0 % \
-                    more under 3 MB; PE slightly more than LT. More jobs were in memory and ready, since the King Size Program had \
-                    far fewer pages. (The bars of the figures are lost to us.)",
         tables,
-        notes: notes(run, length),
         goals,
         figures: figures(&all),
         runs,
+        ..Finding::new(
+            "throughput",
+            "Throughput with a window for each job",
+            "Nishigaki, Figures 4 and 5 and equation 2.7",
+            "One window a job gave 12.2 to 19.1 % more service than one adaptive window for all under 2 MB, and 0.9 to 1.0 % \
+                    more under 3 MB; PE slightly more than LT. More jobs were in memory and ready, since the King Size Program had \
+                    far fewer pages. (The bars of the figures are lost to us.)",
+            notes(run, length),
+        )
     }
 }
 

@@ -28,19 +28,20 @@ mod headers;
 mod lab;
 mod phases;
 mod published;
-mod report;
 mod times;
 
 pub use crate::options::smith::{Experiment, Options};
 pub use crate::workshop::{Build, Collector, Plan, Workshop, WorkshopError};
 pub use client::{CLIENTS, Client};
-pub use report::{Report, SCHEMA};
 
-use crate::Finding;
-use crate::{Progress, Scale};
+use crate::{Finding, Progress, Report, Scale};
 use lab::Lab;
+use serde_json::json;
 use std::path::PathBuf;
 use vellum_process::Interrupt;
+
+/// Name and version of the JSON.
+pub const SCHEMA: &str = "vellum.papers.smith/1";
 
 /// The paths of Vellum's libraries.
 #[derive(Debug, Clone)]
@@ -85,5 +86,8 @@ pub fn run(
         found(&finding);
         findings.push(finding);
     }
-    Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, report::Own::of(&lab)))
+    let missing: Vec<_> = lab.missing.iter().map(|missing| (missing.name, &missing.cure)).collect();
+    let collectors: Vec<_> = lab.here.iter().map(|collector| collector.name()).collect();
+    let own = json!({ "collectors": collectors, "missing": missing });
+    Ok(Report::new(SCHEMA, lab.scale, lab.seed, findings, own))
 }

@@ -47,9 +47,9 @@ fn every_experiment_runs_with_the_collectors_found() {
         seen.push(finding.name.clone());
     });
     let report = report.expect("a temporary folder can be written to");
-    for (name, cure) in &report.own.missing {
-        vellum_skip::skip(format_args!("{name} is not here: {cure}"));
-        assert!(!cure.is_empty());
+    for missing in report.own["missing"].as_array().expect("a list") {
+        vellum_skip::skip(format_args!("not here: {missing}"));
+        assert!(!missing[1].as_str().unwrap_or_default().is_empty());
     }
     assert_eq!(seen.len(), Experiment::Libgc as usize + 1);
     assert!(figures > CLIENTS.len(), "{figures} figures");
@@ -80,7 +80,7 @@ fn a_missing_library_is_reported() {
     let mut text = String::new();
     let report = run(&options, Scale::Tiny, &libraries, &mut |_| {}, |finding| text += &finding.text());
     let report = report.expect("a temporary folder can be written to");
-    if report.own.collectors.contains(&"libgc") {
+    if report.own["collectors"][0] == "libgc" {
         assert!(
             text.contains("the loader takes"),
             "libgc's library would be measured under another name:\n{text}"
