@@ -1,14 +1,13 @@
 //! The interpreter's interface to memory: values, scopes, and the machine's stack.
 //!
-//! Three files implement the same few functions; a feature chooses one of them:
+//! Two files implement the same few functions; a feature chooses one of them:
 //!
 //! | file | memory | feature |
 //! | --- | --- | --- |
 //! | `vellum.rs` | Vellum's collector, by `vellum-heap`, without `unsafe` | (default) |
-//! | `counted.rs` | reference counts, by hand; cycles leak | `counted` |
 //! | `libgc.rs` | the Boehm-Demers-Weiser collector, by its C interface | `libgc` |
 //!
-//! The first is the example. The others are for comparison: the same values in the same words, the same
+//! The first is the example. The other is for comparison: the same values in the same words, the same
 //! machine, the same programs.
 //!
 //! # Words
@@ -16,20 +15,14 @@
 //! a pair, slots, text, bytes. A *scope* is a stretch of time in which values may also be held outside
 //! objects and stacks.
 
-#[cfg(all(feature = "counted", not(feature = "libgc")))]
-mod counted;
 #[cfg(feature = "libgc")]
 mod libgc;
-#[cfg(any(feature = "counted", feature = "libgc"))]
-mod raw;
-#[cfg(not(any(feature = "counted", feature = "libgc")))]
+#[cfg(not(feature = "libgc"))]
 mod vellum;
 
-#[cfg(all(feature = "counted", not(feature = "libgc")))]
-pub use counted::{Scope, Stack, Value, Weak, in_scope, start, statistics};
 #[cfg(feature = "libgc")]
 pub use libgc::{Scope, Stack, Value, Weak, in_scope, start, statistics};
-#[cfg(not(any(feature = "counted", feature = "libgc")))]
+#[cfg(not(feature = "libgc"))]
 pub use vellum::{Scope, Stack, Value, Weak, in_scope, start, statistics};
 
 use crate::immediate as word;
