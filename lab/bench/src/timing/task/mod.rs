@@ -16,12 +16,12 @@ mod process;
 use super::kernel::Kernel;
 use super::tools::Tool;
 use crate::Metrics;
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
+use vellum_campaign::worker::{Params, WorkError};
 use vellum_experiment::process_duel::ProcessDuelError;
 use vellum_measure::CompareError;
 use vellum_timing::bench::BenchError;
@@ -34,15 +34,9 @@ pub(super) const TRUE_RATIO: f64 = 1.01;
 /// Why a task has no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// No task has this name.
-    #[error("no timing task is called {0:?}")]
-    Unknown(String),
-    /// A word is not `name=value`, or its value is invalid.
-    #[error("timing task: {0:?} is not of the form name=value, or its value makes no sense")]
-    Word(String),
-    /// A required word is missing.
-    #[error("timing task: {0}=… is missing")]
-    Lacks(&'static str),
+    /// There is no such task, or a word is missing or invalid.
+    #[error(transparent)]
+    Work(#[from] WorkError),
     /// A duel failed.
     #[error(transparent)]
     Bench(#[from] BenchError),
@@ -165,37 +159,26 @@ pub(super) fn find(name: &str) -> Option<Task> {
 /// # Errors
 /// [`TaskError`] if there is no such task, or it fails.
 pub fn run<S: AsRef<str>>(name: &str, words: &[S]) -> Result<String, TaskError> {
-    let task = find(name).ok_or_else(|| TaskError::Unknown(name.to_owned()))?;
-    let metrics = (task.run)(&Given::parse(words)?)?;
+    let task = find(name).ok_or_else(|| WorkError::Unknown(name.to_owned()))?;
+    let metrics = (task.run)(&Given(Params::parse(words)?))?;
     Ok(serde_json::to_string(&metrics).expect("a map of finite numbers is JSON"))
 }
 
 #[derive(Debug)]
-struct Given(BTreeMap<String, String>);
+struct Given(Params);
 
 impl Given {
-    fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, TaskError> {
-        let pair = |word: &S| {
-            let (name, value) = word.as_ref().split_once('=')?;
-            Some((name.to_owned(), value.to_owned()))
-        };
-        let pairs =
-            words.iter().map(|word| pair(word).ok_or_else(|| TaskError::Word(word.as_ref().to_owned())));
-        pairs.collect::<Result<_, _>>().map(Self)
-    }
-
     fn text(&self, name: &'static str) -> Result<&str, TaskError> {
-        self.0.get(name).map(String::as_str).ok_or(TaskError::Lacks(name))
+        let text = self.0.word(name);
+        if text.is_empty() { Err(self.0.refused(name).into()) } else { Ok(text) }
     }
 
     fn number(&self, name: &'static str) -> Result<u64, TaskError> {
-        let text = self.text(name)?;
-        text.parse().map_err(|_| TaskError::Word(format!("{name}={text}")))
+        Ok(self.0.number(name)? as u64)
     }
 
     fn kernel(&self) -> Result<Kernel, TaskError> {
-        let text = self.text("kernel")?;
-        text.parse().map_err(|()| TaskError::Word(format!("kernel={text}")))
+        Ok(self.text("kernel")?.parse().map_err(|()| self.0.refused("kernel"))?)
     }
 
     fn folder(&self) -> Result<PathBuf, TaskError> {
@@ -209,7 +192,7 @@ impl Given {
     /// The given seed, or a random one, so that repeats have different orders. The seed is reported with
     /// the figures.
     fn seed(&self) -> Result<u64, TaskError> {
-        if self.0.contains_key("seed") {
+        if !self.0.word("seed").is_empty() {
             return self.number("seed");
         }
         // 32 bits, which are exact as a floating-point figure.
@@ -275,20 +258,14 @@ mod tests {
 
     #[test]
     fn words_are_parsed_and_mistakes_reported() {
-        let given = Given::parse(&["kernel=cpu", "a=7", "tools=/x=y"]).unwrap();
-        assert_eq!((given.kernel().unwrap(), given.number("a").unwrap()), (Kernel::Cpu, 7));
-        assert_eq!(given.tool(Tool::Google).unwrap(), PathBuf::from("/x=y/google"));
-        assert!(matches!(given.number("b"), Err(TaskError::Lacks("b"))));
-        assert!(matches!(Given::parse(&["kernel"]), Err(TaskError::Word(_))));
-        assert!(matches!(Given::parse(&["kernel=disk"]).unwrap().kernel(), Err(TaskError::Word(_))));
-        assert!(matches!(run::<&str>("nonesuch", &[]), Err(TaskError::Unknown(_))));
-    }
-
-    #[test]
-    fn seeds_differ_unless_given() {
-        let drawn = Given::parse::<&str>(&[]).unwrap();
-        assert_ne!(drawn.seed().unwrap(), drawn.seed().unwrap());
-        assert_eq!(Given::parse(&["seed=5"]).unwrap().seed().unwrap(), 5);
+        let given = |words: &[&str]| Given(Params::parse(words).unwrap());
+        let sound = given(&["kernel=cpu", "a=7", "tools=/x=y"]);
+        assert_eq!((sound.kernel().unwrap(), sound.number("a").unwrap()), (Kernel::Cpu, 7));
+        assert_eq!(sound.tool(Tool::Google).unwrap(), PathBuf::from("/x=y/google"));
+        assert!(sound.number("b").is_err() && given(&["kernel=disk"]).kernel().is_err());
+        assert!(matches!(run::<&str>("nonesuch", &[]), Err(TaskError::Work(WorkError::Unknown(_)))));
+        assert_ne!(sound.seed().unwrap(), sound.seed().unwrap());
+        assert_eq!(given(&["seed=5"]).seed().unwrap(), 5);
     }
 
     #[test]
