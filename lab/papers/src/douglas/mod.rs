@@ -2,8 +2,7 @@
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |
-//! | `faults` | Figures 3 and 4, Table 1: the cost of a page, paged and not | `faults.rs` |
-//! | `scaling` | Figure 5: allocation against block size | `scaling.rs` |
+//! | `faults` | Figures 3 to 5, Table 1: the cost of a page, paged and not, and of a block by its size | `faults.rs` |
 //! | `mix` | Figure 6: malloc with the page layer on and off | `mix.rs` |
 //! | `programs` | Table 2: whole programs | `programs/` |
 //! | `claims` | the abstract: 8 MB allocated, 128 KB resized to 256 KB | `claims.rs` |
@@ -18,7 +17,6 @@ mod faults;
 mod mix;
 mod programs;
 mod remap;
-mod scaling;
 mod work;
 
 pub use crate::options::douglas::{Experiment, Options};
@@ -39,7 +37,6 @@ pub fn run(options: &Options, bench: &mut Bench<'_>, mut found: impl FnMut(&Find
         bench.begin(crate::options::name(experiment));
         let finding = match experiment {
             Experiment::Faults => faults::run(bench),
-            Experiment::Scaling => scaling::run(bench),
             Experiment::Mix => mix::run(bench),
             Experiment::Programs => programs::run(bench),
             Experiment::Claims => claims::run(bench),

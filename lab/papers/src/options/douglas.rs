@@ -22,10 +22,8 @@ pub struct Options {
 /// The experiments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Experiment {
-    /// Figures 3 and 4, Table 1: the cost of a page, paged and not.
+    /// Figures 3 to 5, Table 1: the cost of a page, paged and not, and of a block by its size.
     Faults,
-    /// Figure 5: allocation against block size.
-    Scaling,
     /// Figure 6: malloc with the page layer on and off.
     Mix,
     /// Table 2: whole programs.

@@ -10,15 +10,14 @@
 //! Invariant: an arm is Vellum's only if the loader reports that it loads Vellum's `libgc.so.1`; otherwise
 //! the arm would measure the distribution's library.
 
-use super::client::{CLIENTS, Client};
-use super::lab::{Lab, keep};
+use super::client::CLIENTS;
+use super::lab::{COLLECTOR, CPU, Lab, Place, View, keep, name, sum};
 use crate::workshop::{Build, Collector};
 use crate::{Bound, Finding, Goal, Table, Value};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use vellum_campaign::cells::{cell, geomean, middle, ratio, sheet, twin};
-use vellum_campaign::{Arm, Sheet};
-use vellum_measure::Interval;
+use vellum_campaign::Arm;
+use vellum_campaign::cells::{cell, geomean, twin};
 
 /// The library's name for the loader.
 const SONAME: &str = "libgc.so.1";
@@ -33,10 +32,9 @@ const OURS: &str = "vellum_libgc";
 /// Heap sizes besides each client's canonical one, MiB.
 const HEAPS: &[u64] = &[4, 64];
 
-const CPU: &str = "cpu_ns";
-const COLLECTOR: &str = "collector_ns";
 const PEAK: &str = "peak_bytes";
-const NANOS: f64 = 1e9;
+/// Decimal digits of seconds.
+const DIGITS: usize = 3;
 const MILLIS: f64 = 1e6;
 const MIB: f64 = (1 << 20) as f64;
 
@@ -45,10 +43,6 @@ const MIB: f64 = (1 << 20) as f64;
 const TOTAL_MAX: f64 = 1.0;
 const PEAK_MAX: f64 = 1.0;
 const COLLECTOR_MAX: f64 = 0.6;
-
-fn name(client: &Client, mib: u64) -> String {
-    format!("{}-{mib}", client.name)
-}
 
 pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     let mut finding = lab.finding(
@@ -84,13 +78,13 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
                 None => {}
             }
             places.push((client, mib));
-            cells.push(cell(name(client, mib), rounds, arms));
+            cells.push(cell(name((client, mib)), rounds, arms));
         }
     }
     let sheets = lab.campaign(&cells);
     let view = View { sheets: &sheets, seed: lab.seed };
-    finding.tables = vec![view.times(&places), view.rest(&places)];
-    finding.goals = view.goals(&places);
+    finding.tables = vec![times(&view, &places), rest(&view, &places)];
+    finding.goals = goals(&view, &places);
     finding.notes.push(
         "seconds are CPU time, client + collector; '-' is a heap too small for the client. Both get the heap's size; where little is alive, \
          Vellum's library uses less of it and collects more often"
@@ -134,112 +128,84 @@ fn named(said: &str) -> Option<PathBuf> {
     path.rsplit_once(" (").map(|(path, _)| path).filter(|path| path.starts_with('/')).map(PathBuf::from)
 }
 
-struct View<'s> {
-    sheets: &'s [Sheet],
-    seed: u64,
+fn times(view: &View<'_>, places: &[Place<'_>]) -> Table {
+    let mut table = Table::new(
+        "The same executable with either library: time",
+        &[
+            ("client", "client"),
+            ("heap_mib", "heap|MiB"),
+            ("libgc_s", "libgc|client + GC, s"),
+            ("vellum_libgc_s", "Vellum's|client + GC, s"),
+            ("total_ratio", "Vellum's / libgc's|total [95 %]"),
+            ("collector_ratio", "|collector [95 %]"),
+            ("control_ratio", "A/A|total [95 %]"),
+        ],
+    );
+    for &(client, mib) in places {
+        let at = (client, mib);
+        table.rows.push(vec![
+            Value::text(client.title),
+            Value::Count(mib as usize),
+            sum(view.split(at, Collector::Libgc.name()), DIGITS),
+            sum(view.split(at, OURS), DIGITS),
+            Value::ratio(view.over(at, OURS, CPU)),
+            Value::ratio(view.over(at, OURS, COLLECTOR)),
+            Value::ratio(view.over(at, &twin(Collector::Libgc.name()), CPU)),
+        ]);
+    }
+    table
 }
 
-impl View<'_> {
-    fn figure(&self, (client, mib): (&Client, u64), arm: &str, metric: &str) -> Option<f64> {
-        middle(sheet(self.sheets, &name(client, mib))?, arm, metric)
-    }
-
-    /// An arm's figure over libgc's.
-    fn over(&self, (client, mib): (&Client, u64), arm: &str, metric: &str) -> Option<Interval> {
-        let sheet = sheet(self.sheets, &name(client, mib))?;
-        ratio(sheet, (arm, metric), (Collector::Libgc.name(), metric), self.seed)
-    }
-
-    fn times(&self, places: &[(&Client, u64)]) -> Table {
-        let mut table = Table::new(
-            "The same executable with either library: time",
-            &[
-                ("client", "client"),
-                ("heap_mib", "heap|MiB"),
-                ("libgc_s", "libgc|client + GC, s"),
-                ("vellum_libgc_s", "Vellum's|client + GC, s"),
-                ("total_ratio", "Vellum's / libgc's|total [95 %]"),
-                ("collector_ratio", "|collector [95 %]"),
-                ("control_ratio", "A/A|total [95 %]"),
-            ],
-        );
-        for &(client, mib) in places {
-            let at = (client, mib);
-            let split = |arm: &str| {
-                let cpu = self.figure(at, arm, CPU)?;
-                let collector = self.figure(at, arm, COLLECTOR)?.min(cpu);
-                Some(format!("{:.3} + {:.3}", (cpu - collector) / NANOS, collector / NANOS))
-            };
-            let split = |arm: &str| split(arm).map_or(Value::Nothing, Value::Text);
-            table.rows.push(vec![
-                Value::text(client.title),
-                Value::Count(mib as usize),
-                split(Collector::Libgc.name()),
-                split(OURS),
-                Value::ratio(self.over(at, OURS, CPU)),
-                Value::ratio(self.over(at, OURS, COLLECTOR)),
-                Value::ratio(self.over(at, &twin(Collector::Libgc.name()), CPU)),
-            ]);
-        }
-        table
-    }
-
-    fn rest(&self, places: &[(&Client, u64)]) -> Table {
-        let mut table = Table::new(
-            "The same: memory, collections and pauses; libgc | Vellum's",
-            &[
-                ("client", "client"),
-                ("heap_mib", "heap|MiB"),
-                ("libgc_peak_mib", "peak|MiB"),
-                ("vellum_libgc_peak_mib", "|Vellum's"),
-                ("peak_ratio", "|ratio [95 %]"),
-                ("libgc_collections", "GCs|"),
-                ("vellum_libgc_collections", "|Vellum's"),
-                ("libgc_pause_max_ms", "longest|pause, ms"),
-                ("vellum_libgc_pause_max_ms", "|Vellum's"),
-            ],
-        );
-        for &(client, mib) in places {
-            let at = (client, mib);
-            let both = |metric: &str, unit: f64| {
-                [Collector::Libgc.name(), OURS]
-                    .map(|arm| Value::of(self.figure(at, arm, metric).map(|of| of / unit)))
-            };
-            let mut row = vec![Value::text(client.title), Value::Count(mib as usize)];
-            row.extend(both(PEAK, MIB));
-            row.push(Value::ratio(self.over(at, OURS, PEAK)));
-            row.extend(both("collections", 1.0));
-            row.extend(both("pause_max_ns", MILLIS));
-            table.rows.push(row);
-        }
-        table
-    }
-
-    fn goals(&self, places: &[(&Client, u64)]) -> Vec<Goal> {
-        let worst = |what: &str, metric: &str, max: f64| {
-            let ratios = places
-                .iter()
-                .filter_map(|&(client, mib)| Some((client, mib, self.over((client, mib), OURS, metric)?)));
-            let worst = ratios.max_by(|a, b| a.2.estimate.total_cmp(&b.2.estimate));
-            let place =
-                worst.map_or(String::new(), |(client, mib, _)| format!(" ({}, {mib} MiB)", client.title));
-            let what = format!("Vellum's libgc.so.1 / libgc's, {what}, the worst{place}");
-            Goal::within(what, "", Bound::AtMost(max), worst.map(|worst| worst.2))
+fn rest(view: &View<'_>, places: &[Place<'_>]) -> Table {
+    let mut table = Table::new(
+        "The same: memory, collections and pauses; libgc | Vellum's",
+        &[
+            ("client", "client"),
+            ("heap_mib", "heap|MiB"),
+            ("libgc_peak_mib", "peak|MiB"),
+            ("vellum_libgc_peak_mib", "|Vellum's"),
+            ("peak_ratio", "|ratio [95 %]"),
+            ("libgc_collections", "GCs|"),
+            ("vellum_libgc_collections", "|Vellum's"),
+            ("libgc_pause_max_ms", "longest|pause, ms"),
+            ("vellum_libgc_pause_max_ms", "|Vellum's"),
+        ],
+    );
+    for &(client, mib) in places {
+        let at = (client, mib);
+        let both = |metric: &str, unit: f64| {
+            [Collector::Libgc.name(), OURS]
+                .map(|arm| Value::of(view.figure(at, arm, metric).map(|of| of / unit)))
         };
-        let canonical = CLIENTS.iter().map(|client| name(client, client.heap_mib));
-        let theirs = Collector::Libgc.name();
-        let collector = geomean(self.sheets, canonical, (OURS, COLLECTOR), (theirs, COLLECTOR), self.seed);
-        vec![
-            worst("total time", CPU, TOTAL_MAX),
-            Goal::within(
-                "the collector's part of it, geomean at canonical heaps",
-                "",
-                Bound::AtMost(COLLECTOR_MAX),
-                collector,
-            ),
-            worst("peak memory", PEAK, PEAK_MAX),
-        ]
+        let mut row = vec![Value::text(client.title), Value::Count(mib as usize)];
+        row.extend(both(PEAK, MIB));
+        row.push(Value::ratio(view.over(at, OURS, PEAK)));
+        row.extend(both("collections", 1.0));
+        row.extend(both("pause_max_ns", MILLIS));
+        table.rows.push(row);
     }
+    table
+}
+
+fn goals(view: &View<'_>, places: &[Place<'_>]) -> Vec<Goal> {
+    let worst = |what: &str, metric: &str, max: f64| {
+        let (place, found) = view.worst(places, OURS, metric);
+        let what = format!("Vellum's libgc.so.1 / libgc's, {what}, the worst{place}");
+        Goal::within(what, "", Bound::AtMost(max), found)
+    };
+    let canonical = CLIENTS.iter().map(|client| name((client, client.heap_mib)));
+    let theirs = Collector::Libgc.name();
+    let collector = geomean(view.sheets, canonical, (OURS, COLLECTOR), (theirs, COLLECTOR), view.seed);
+    vec![
+        worst("total time", CPU, TOTAL_MAX),
+        Goal::within(
+            "the collector's part of it, geomean at canonical heaps",
+            "",
+            Bound::AtMost(COLLECTOR_MAX),
+            collector,
+        ),
+        worst("peak memory", PEAK, PEAK_MAX),
+    ]
 }
 
 #[cfg(test)]

@@ -2,16 +2,21 @@
 //! cells are run.
 
 use super::client::{CLIENTS, Client};
-use crate::Finding;
 use crate::workshop::{Build, Collector, Workshop};
+use crate::{Finding, Value};
 use crate::{Progress, Scale};
 use std::path::PathBuf;
 use std::time::Duration;
+use vellum_campaign::cells::{middle, ratio, sheet};
 use vellum_campaign::{Arm, Campaign, Cell, Missing, Sheet};
+use vellum_measure::Interval;
 use vellum_process::Interrupt;
 
 /// The longest time of a client.
 const ALLOWED: Duration = Duration::from_secs(600);
+pub(super) const CPU: &str = "cpu_ns";
+pub(super) const COLLECTOR: &str = "collector_ns";
+const NANOS: f64 = 1e9;
 /// The message of a client with too little heap, which is no failure but a missing bar in Figure 1.
 const TOO_SMALL: &str = "too small";
 
@@ -105,4 +110,50 @@ pub(super) fn keep(finding: &mut Finding, sheets: &[Sheet]) {
     finding.keep(sheets);
     let new = finding.notes.split_off(before);
     finding.notes.extend(new.into_iter().filter(|note| !note.contains(TOO_SMALL)));
+}
+
+/// A client in a heap of so and so many MiB.
+pub(super) type Place<'c> = (&'c Client, u64);
+
+/// The name of a place's cell.
+pub(super) fn name((client, mib): Place<'_>) -> String {
+    format!("{}-{mib}", client.name)
+}
+
+/// The sheets of clients in heaps, beside libgc.
+pub(super) struct View<'s> {
+    pub(super) sheets: &'s [Sheet],
+    pub(super) seed: u64,
+}
+
+impl View<'_> {
+    pub(super) fn figure(&self, at: Place<'_>, arm: &str, metric: &str) -> Option<f64> {
+        middle(sheet(self.sheets, &name(at))?, arm, metric)
+    }
+
+    /// An arm's figure over libgc's.
+    pub(super) fn over(&self, at: Place<'_>, arm: &str, metric: &str) -> Option<Interval> {
+        ratio(sheet(self.sheets, &name(at))?, (arm, metric), (Collector::Libgc.name(), metric), self.seed)
+    }
+
+    /// The worst of an arm's figures over libgc's, with its place as words.
+    pub(super) fn worst(&self, places: &[Place<'_>], arm: &str, metric: &str) -> (String, Option<Interval>) {
+        let ratios = places.iter().filter_map(|at| Some((*at, self.over(*at, arm, metric)?)));
+        let worst = ratios.max_by(|a, b| a.1.estimate.total_cmp(&b.1.estimate));
+        let place =
+            worst.map_or(String::new(), |((client, mib), _)| format!(" ({}, {mib} MiB)", client.title));
+        (place, worst.map(|worst| worst.1))
+    }
+
+    /// CPU seconds of the client and of the collector.
+    pub(super) fn split(&self, at: Place<'_>, arm: &str) -> Option<(f64, f64)> {
+        let cpu = self.figure(at, arm, CPU)? / NANOS;
+        let collector = (self.figure(at, arm, COLLECTOR)? / NANOS).min(cpu);
+        Some((cpu - collector, collector))
+    }
+}
+
+/// The parts of a time as text, with so many digits.
+pub(super) fn sum(parts: Option<(f64, f64)>, digits: usize) -> Value {
+    parts.map_or(Value::Nothing, |(c, g)| Value::text(format!("{c:.digits$} + {g:.digits$}")))
 }

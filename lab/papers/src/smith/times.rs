@@ -5,11 +5,10 @@
 //! time behind the inlined path of an allocation. A heap that is too small has no figure, as in the paper.
 
 use super::client::{CLIENTS, Client};
-use super::lab::{Lab, keep};
+use super::lab::{CPU, Lab, Place, View, keep, name, sum};
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
-use vellum_campaign::Sheet;
-use vellum_campaign::cells::{cell, geomean, middle, ratio, sheet, twin};
+use vellum_campaign::cells::{cell, geomean, middle, sheet, twin};
 use vellum_measure::Interval;
 
 /// Heap sizes of the paper, MiB.
@@ -18,9 +17,6 @@ const HEAPS: &[u64] = &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64];
 const HEAPS_QUICK: &[u64] = &[4, 64];
 const HEAPS_TINY: &[u64] = &[];
 
-const CPU: &str = "cpu_ns";
-const COLLECTOR: &str = "collector_ns";
-const NANOS: f64 = 1e9;
 /// Decimal digits of seconds, in 1998 and on today's machines.
 const THEN: usize = 2;
 const NOW: usize = 3;
@@ -30,10 +26,6 @@ const GOALS: [(Plan, f64, Option<f64>, f64); 2] =
     [(Plan::MostlyCopying, 0.6, Some(0.85), 1.0), (Plan::MarkSweep, 0.75, None, 1.0)];
 /// The copying plan runs in a heap of this many times the live data.
 const ROOM: f64 = 2.0;
-
-fn name(client: &Client, mib: u64) -> String {
-    format!("{}-{mib}", client.name)
-}
 
 pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
     let heaps = lab.scale.pick(HEAPS, HEAPS_QUICK, HEAPS_TINY);
@@ -48,7 +40,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
                     arms.extend(lab.arm(&twin(collector.name()), client, collector, Build::Plain, mib));
                 }
             }
-            cells.push((client, mib, cell(name(client, mib), rounds, arms)));
+            cells.push((client, mib, cell(name((client, mib)), rounds, arms)));
         }
     }
     let plain: Vec<_> = cells.iter().map(|(_, _, cell)| cell.clone()).collect();
@@ -60,7 +52,7 @@ pub(super) fn run(lab: &mut Lab<'_>) -> Finding {
         "Published: overall MCC is between 25 % faster and 15 % slower than BDW; its collector is quicker in all but the \
          smallest heaps; it needs four and a half times as much room.",
     );
-    let view = View { sheets: &sheets, seed: lab.seed, plans: lab.plans() };
+    let view = Times { view: View { sheets: &sheets, seed: lab.seed }, plans: lab.plans() };
     for client in &CLIENTS {
         let sizes: Vec<u64> =
             cells.iter().filter(|(other, ..)| other.name == client.name).map(|(_, mib, _)| *mib).collect();
@@ -103,27 +95,21 @@ fn live_bytes(lab: &mut Lab<'_>) -> Vec<Option<f64>> {
     CLIENTS.iter().map(|client| most(client).filter(|bytes| *bytes > 0.0)).collect()
 }
 
-struct View<'s> {
-    sheets: &'s [Sheet],
-    seed: u64,
+struct Times<'s> {
+    view: View<'s>,
     plans: Vec<Collector>,
 }
 
-impl View<'_> {
-    fn figure_of(&self, client: &Client, mib: u64, arm: &str, metric: &str) -> Option<f64> {
-        middle(sheet(self.sheets, &name(client, mib))?, arm, metric)
-    }
-
+impl Times<'_> {
     /// An arm's total time over libgc's.
-    fn ratio(&self, client: &Client, mib: u64, arm: &str) -> Option<Interval> {
-        let sheet = sheet(self.sheets, &name(client, mib))?;
-        ratio(sheet, (arm, CPU), (Collector::Libgc.name(), CPU), self.seed)
+    fn ratio(&self, at: Place<'_>, arm: &str) -> Option<Interval> {
+        self.view.over(at, arm, CPU)
     }
 
     /// The geometric mean of such ratios, round by round. `None` if a cell lacks figures.
-    fn geomean(&self, arm: &str, cells: &[(&Client, u64)]) -> Option<Interval> {
-        let names = cells.iter().map(|(client, mib)| name(client, *mib));
-        geomean(self.sheets, names, (arm, CPU), (Collector::Libgc.name(), CPU), self.seed)
+    fn geomean(&self, arm: &str, cells: &[Place<'_>]) -> Option<Interval> {
+        let names = cells.iter().map(|at| name(*at));
+        geomean(self.view.sheets, names, (arm, CPU), (Collector::Libgc.name(), CPU), self.view.seed)
     }
 
     fn table(&self, client: &Client, sizes: &[u64]) -> Table {
@@ -142,23 +128,16 @@ impl View<'_> {
         let columns: Vec<(&str, &str)> =
             columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
         let mut table = Table::new(&format!("Table 7: {}", client.title), &columns);
-        let sum = |parts: Option<(f64, f64)>, digits: usize| {
-            parts.map_or(Value::Nothing, |(c, g)| Value::text(format!("{c:.digits$} + {g:.digits$}")))
-        };
         for mib in sizes {
             let published = client.published().times.iter().find(|row| row.0 == *mib);
             let (bdw, mcc) = published.map_or((None, None), |row| (row.1, row.2));
-            let split = |arm: &str| {
-                let cpu = self.figure_of(client, *mib, arm, CPU)? / NANOS;
-                let collector = (self.figure_of(client, *mib, arm, COLLECTOR)? / NANOS).min(cpu);
-                Some((cpu - collector, collector))
-            };
+            let split = |arm: &str| self.view.split((client, *mib), arm);
             let mut row =
                 vec![Value::Count(*mib as usize), sum(bdw, THEN), sum(mcc, THEN), Value::of(over(mcc, bdw))];
             row.push(sum(split(Collector::Libgc.name()), NOW));
             for plan in &self.plans {
                 row.push(sum(split(plan.name()), NOW));
-                row.push(Value::ratio(self.ratio(client, *mib, plan.name())));
+                row.push(Value::ratio(self.ratio((client, *mib), plan.name())));
             }
             table.rows.push(row);
         }
@@ -172,7 +151,7 @@ impl View<'_> {
             published.filter_map(|(mib, bdw, mcc)| Some((bytes(*mib), over(*mcc, *bdw)?))).collect();
         let mut series = vec![Series::published("MCC / BDW, 1998", published)];
         for plan in &self.plans {
-            let ratio = |mib: &u64| Some((bytes(*mib), self.ratio(client, *mib, plan.name())?.estimate));
+            let ratio = |mib: &u64| Some((bytes(*mib), self.ratio((client, *mib), plan.name())?.estimate));
             series.push(Series::line(
                 format!("{} / libgc", plan.name()),
                 sizes.iter().filter_map(ratio).collect(),
@@ -190,7 +169,7 @@ impl View<'_> {
     fn judge(
         &self,
         (plan, canonical_max, smallest_max, worst_max): (Plan, f64, Option<f64>, f64),
-        all: &[(&Client, u64)],
+        all: &[Place<'_>],
         finding: &mut Finding,
     ) {
         let plan = Collector::Vellum(plan).name();
@@ -201,7 +180,7 @@ impl View<'_> {
         demand(format!("{plan} / libgc, total time, geomean at canonical heaps"), canonical_max, found);
         if let Some(max) = smallest_max {
             let smallest = |client: &'static Client| {
-                let runs = |mib: &u64| self.ratio(client, *mib, plan).is_some();
+                let runs = |mib: &u64| self.ratio((client, *mib), plan).is_some();
                 let of_client = all.iter().filter(|(other, _)| other.name == client.name);
                 Some((client, of_client.map(|(_, mib)| *mib).find(runs)?))
             };
@@ -209,15 +188,12 @@ impl View<'_> {
             let found = smallest.and_then(|cells| self.geomean(plan, &cells));
             demand(format!("{plan} / libgc, geomean at the smallest heaps where both run"), max, found);
         }
-        let ratios =
-            all.iter().filter_map(|(client, mib)| Some((*client, *mib, self.ratio(client, *mib, plan)?)));
-        let worst = ratios.max_by(|a, b| a.2.estimate.total_cmp(&b.2.estimate));
-        let place = worst.map_or(String::new(), |(client, mib, _)| format!(" ({}, {mib} MiB)", client.title));
-        demand(format!("{plan} / libgc, the worst anywhere{place}"), worst_max, worst.map(|worst| worst.2));
+        let (place, worst) = self.view.worst(all, plan, CPU);
+        demand(format!("{plan} / libgc, the worst anywhere{place}"), worst_max, worst);
     }
 
     /// The number of heaps with twice the live data or more in which the copying plan does not run.
-    fn room(&self, all: &[(&Client, u64)], live: &[Option<f64>]) -> Goal {
+    fn room(&self, all: &[Place<'_>], live: &[Option<f64>]) -> Goal {
         let plan = Collector::Vellum(Plan::MostlyCopying);
         let what =
             format!("heaps of at least {ROOM} times the live data in which {} does not run", plan.name());
@@ -226,7 +202,8 @@ impl View<'_> {
             Some((mib << 20) as f64 >= ROOM * live[at]?)
         };
         let fails = all.iter().filter(|(client, mib)| {
-            enough(client, *mib) == Some(true) && self.figure_of(client, *mib, plan.name(), CPU).is_none()
+            enough(client, *mib) == Some(true)
+                && self.view.figure((*client, *mib), plan.name(), CPU).is_none()
         });
         let found =
             (self.plans.contains(&plan) && live.iter().any(Option::is_some)).then(|| fails.count() as f64);
