@@ -122,9 +122,9 @@ fn cooper(options: &cooper::Options) -> Result<u8, Failure> {
     })
 }
 
-/// Runs experiments and prints each finding at once; writes the report at the end, and to `out` the lines that
-/// `run` returns with it. The exit status shows a signal that stopped them. Checks first whether the files can
-/// be written.
+/// Runs experiments and prints each finding at once; writes the report at the end, and to `out` the lines
+/// that `run` returns with it. The exit status shows a signal that stopped them. Checks first whether the
+/// files can be written.
 fn reported(
     common: &Common,
     out: Option<&Path>,

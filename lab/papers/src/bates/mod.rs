@@ -41,9 +41,9 @@ use vellum_report::plot::{Plot, PlotError};
 /// Name and version of the JSON.
 pub const SCHEMA: &str = "vellum.papers.bates/1";
 
-/// Runs the experiments of the options, in the paper's order; `found` is called after each. Also returns every
-/// BASE, one for each round, which the JSON has in schema `vellum.observations/1`. Labels: the kind of stamp,
-/// the round.
+/// Runs the experiments of the options, in the paper's order; `found` is called after each. Also returns
+/// every BASE, one for each round, which the JSON has in schema `vellum.observations/1`. Labels: the kind of
+/// stamp, the round.
 ///
 /// # Errors
 /// If no clock can be read.

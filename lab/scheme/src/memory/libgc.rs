@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The words are those of `vellum.rs`: the same immediates, the same tags in pointers. The setup is the usual
-//! one for runtimes with tags in pointers. Only pointers with a tag's offset count as pointers into objects, so
-//! that a pair takes 16 bytes. Slots are scanned conservatively; text and bytes are not scanned. All other
+//! one for runtimes with tags in pointers. Only pointers with a tag's offset count as pointers into objects,
+//! so that a pair takes 16 bytes. Slots are scanned conservatively; text and bytes are not scanned. All other
 //! settings are the defaults.
 
 use super::{CAR, Kind, OutOfMemory};
