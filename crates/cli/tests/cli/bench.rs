@@ -219,8 +219,8 @@ fn stop_signal_reports_complete_rounds_and_leaves_no_process() {
     assert!(!Path::new("/proc").join(last).exists(), "the program goes on alone");
 }
 
-/// Stops the benchmark once so many processes have written their numbers to a file; returns these and its
-/// outcome.
+/// Stops the benchmark once the given number of processes have written their numbers to a file; returns these
+/// and its outcome.
 pub(crate) fn stopped_after(processes: usize, file: &Path, bench: Child) -> (String, Output) {
     let read = || std::fs::read_to_string(file).unwrap_or_default();
     until("all have started", || read().ends_with('\n') && read().lines().count() >= processes);

@@ -112,7 +112,7 @@ pub(super) fn keep(finding: &mut Finding, sheets: &[Sheet]) {
     finding.notes.extend(new.into_iter().filter(|note| !note.contains(TOO_SMALL)));
 }
 
-/// A client in a heap of so and so many MiB.
+/// A client in a heap of a given number of MiB.
 pub(super) type Place<'c> = (&'c Client, u64);
 
 /// The name of a place's cell.
@@ -153,7 +153,7 @@ impl View<'_> {
     }
 }
 
-/// The parts of a time as text, with so many digits.
+/// The parts of a time as text, with the given number of digits.
 pub(super) fn sum(parts: Option<(f64, f64)>, digits: usize) -> Value {
     parts.map_or(Value::Nothing, |(c, g)| Value::text(format!("{c:.digits$} + {g:.digits$}")))
 }
