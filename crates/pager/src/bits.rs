@@ -1,5 +1,4 @@
-//! A bit for each page of the span, and the rule by which a page may lose contents that nobody needs (section
-//! 4.1 of the source).
+//! A bit for each page, and the rule by which a page may lose contents (section 4.1 of the source).
 //!
 //! The program marks a page as needed or not needed without a lock and without a system call. The evicting
 //! thread drops pages that are not needed. The order of the two threads' steps makes this sound:
@@ -39,14 +38,12 @@ impl<'w> Bits<'w> {
         Bits { words }
     }
 
-    /// Sets the bits of pages `start..end`.
     pub(crate) fn set(self, start: u32, end: u32) {
         self.each(start, end, |word, mask| {
             word.fetch_or(mask, Ordering::AcqRel);
         });
     }
 
-    /// Clears the bits of pages `start..end`.
     pub(crate) fn clear(self, start: u32, end: u32) {
         self.each(start, end, |word, mask| {
             word.fetch_and(!mask, Ordering::AcqRel);
@@ -61,7 +58,6 @@ impl<'w> Bits<'w> {
         }
     }
 
-    /// The bit of a page.
     pub(crate) fn has(self, page: u32) -> bool {
         self.word(page / WORD) >> (page % WORD) & 1 != 0
     }

@@ -16,14 +16,12 @@
 //! ```
 //!
 //! The store is mapped, shared, where the objects are. The kernel answers every fault, of the program and of
-//! a system call alike, and no code of ours is on the path of a fault. Which pages leave, and when, is
-//! decided in user mode by one thread.
+//! a system call alike. A thread in user mode decides which pages leave, and when.
 //!
 //! # Words
 //! The span is mapped in *steps* of 2 MiB; where in the store a step lies is its *place*. A page of an object
 //! is *needed* or *discardable*. A *frame* is a page of the store in memory. A *round* is a run of pages that
-//! leaves together. It is unmapped, written, and later dropped from memory unless the program has touched it
-//! again.
+//! leaves together. It is unmapped, written, and later dropped unless the program has touched it.
 //!
 //! # Invariants
 //! * Every page of every object has room in the store before it is handed out. A full disk is an error of the
@@ -32,25 +30,23 @@
 //! * The contents of a page are dropped unwritten only while its range is announced and it is discardable
 //!   (`bits` explains why no lock is needed).
 //! * At most `frames` pages of the store are in memory, apart from those that arrive between two rounds of
-//!   the evicting thread's work. It works each millisecond while pages arrive, and the gate holds faults when
-//!   31/32 are reached.
+//!   the evicting thread's work. The gate holds faults when 31/32 are reached.
 //!
 //! # What the kernel must allow
 //! A file system on a disk that can set room aside (`fallocate`): ext4, xfs, btrfs; not one in memory. From
 //! Linux 6.5 `cachestat` counts pages; where it is missing or forbidden, `mincore` does, more slowly.
 //!
-//! # Where things are [`pager`](Pager) is what a program calls; `life` starts and ends it, `uses` makes
-//! objects and marks their pages as needed or not, `mappings` are objects that are the program's mappings,
-//! `request` passes requests to the evicting thread, `fork` is for children. `evict` is that thread, with
-//! `sweep` (the pages that leave), `ahead` (reading ahead), `gate` and `look` (the pages in memory).
-//! `objects`, `bits` and `table` are the records, [`store`] is the file, and [`process`] is the pager of a
-//! process. `share` follows control groups and memory that is not paged, [`stats`] counts as the source's
-//! tables do.
+//! # Where things are
+//! [`pager`](Pager) has the state and queries; `life` starts and ends it, `uses` makes objects and marks
+//! their pages, `mappings` are objects that are the program's mappings, `request` passes requests to the
+//! evicting thread, `fork` is for children. `evict` is that thread, with `sweep` (the pages that leave),
+//! `ahead` (reading ahead), `gate` and `look` (the pages in memory). `objects`, `bits` and `table` are the
+//! records, [`store`] is the file, [`process`] is the pager of a process, `share` follows control groups and
+//! unpaged memory, and [`stats`] counts as the source's tables do.
 //!
 //! # Departures from the source
 //! * The pager chooses what to replace; under Mach the kernel did, and the pager carried it out.
-//! * Discardable pages go before all others when frames are needed: the source's "pager only" and its
-//!   pager-initiated flushing are one.
+//! * Discardable pages go first: the source's "pager only" and pager-initiated flushing are one.
 //! * Zero-filled faults are the kernel's and are not counted.
 
 // The model checker builds `bits` alone, over its own atomics: see tests/loom.rs.

@@ -5,14 +5,12 @@
 //! list that has room for it, at the lowest address of several, which keeps the tables short. A collector's
 //! blocks are many and small, and so are the holes between them.
 //!
-//! A program gives back any part of its mappings, so the starts of mappings have a bit each, too, by which
-//! the mapping around a page is found.
+//! A program gives back any part of its mappings, so the start of each mapping has a bit, too.
 
 use crate::table::{Table, Zero};
 use crate::units::PageNo;
 use rustix::io::Errno;
 
-/// The purpose of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Kind {
@@ -25,7 +23,6 @@ pub(crate) enum Kind {
 /// A run in no use.
 const FREE: u32 = 0;
 
-/// The tags of one page.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Tag {
@@ -46,12 +43,10 @@ unsafe impl Zero for Tag {}
 const LISTS: usize = u32::BITS as usize;
 /// Runs of a list that are tried before the best is taken.
 const TRIES: usize = 16;
-/// The longest mapping.
 pub(crate) const MAPPING_PAGES_MAX: u32 = 1 << 16;
 /// Words of bits that a mapping may go on for.
 const MAPPING_WORDS: usize = (MAPPING_PAGES_MAX / u64::BITS) as usize + 1;
 
-/// Which pages belong to which object.
 #[derive(Debug)]
 pub(crate) struct Objects {
     tags: Table<Tag>,
@@ -62,7 +57,6 @@ pub(crate) struct Objects {
     free: [u32; LISTS],
 }
 
-/// The list of free runs of `len` pages.
 fn list_of(len: u32) -> usize {
     len.ilog2() as usize
 }
@@ -100,7 +94,6 @@ impl Objects {
         }
     }
 
-    /// The list of the run at `start`.
     fn list(&mut self, start: u32) -> &mut u32 {
         let list = list_of(self.tag(start).len);
         &mut self.free[list]
@@ -200,7 +193,6 @@ impl Objects {
         self.destroy(PageNo(from), to - from);
     }
 
-    /// Ends the object of `len` pages at `page`.
     pub(crate) fn destroy(&mut self, page: PageNo, len: u32) {
         let (mut start, mut end) = (page.0, page.0 + len);
         self.tag(start).used = FREE;
@@ -222,8 +214,7 @@ impl Objects {
         self.link(start);
     }
 
-    /// Makes the block of `len` pages at `page` one of `new`, where it is. False if there is no room behind
-    /// it.
+    /// Makes the block of `len` pages at `page` one of `new` in place. False if there is no room behind it.
     pub(crate) fn resize(&mut self, page: PageNo, len: u32, new: u32) -> bool {
         let (end, new_end) = (page.0 + len, page.0 + new);
         let next = if end < self.pages {
@@ -243,7 +234,6 @@ impl Objects {
         true
     }
 
-    /// Checks every tag; an error names the fault.
     #[cfg(test)]
     pub(crate) fn validate(&mut self) -> Result<(), &'static str> {
         let (mut at, mut free, mut was_free) = (0, 0, false);

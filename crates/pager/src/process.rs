@@ -2,8 +2,7 @@
 //!
 //! `malloc`'s big blocks and the collector's blocks are its memory objects, and share its frames. Most
 //! processes of a job have neither, so nothing is started, and no store made, before the first request
-//! ([`ready`]). If the pager cannot be started, one line gives the reason and the remedy, and nothing is
-//! paged.
+//! ([`ready`]). If the pager cannot be started, a line gives the reason, and nothing is paged.
 //!
 //! All statics of the crate are here. `malloc` and the collector use the pager of their process, and the C
 //! library passes no argument to handlers of forks and signals.
@@ -41,7 +40,6 @@ static PROCESS: Process = Process {
 /// The pager of the process that forks, for the handler of SIGSEGV, which gets no argument.
 pub(crate) static FORKS: AtomicPtr<Pager> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Paging is off.
 const OFF: u32 = 0;
 /// The first request for the pager starts it.
 const ASKED: u32 = 1;
@@ -152,8 +150,7 @@ pub fn is_paging() -> bool {
     PROCESS.stage.load(Ordering::Acquire) != OFF
 }
 
-/// Has the pager's threads make the call that the calling thread has just made. Memory that its arguments
-/// point to must not be paged.
+/// Has the pager's threads repeat the calling thread's call. Its arguments' memory must not be paged.
 pub fn follow(change: Change) {
     let _undisturbed = Undisturbed::new();
     // A start that has begun ends first: its threads may have been born before the call.
@@ -184,8 +181,7 @@ pub fn fork_parent() {
 /// After `fork`, in the child, first of all.
 pub fn fork_child() {
     PROCESS.pager.fork_child();
-    // The child's blocks from now on are the page layer's: nobody pages here, and where its view could not be
-    // made there is not even memory.
+    // The child's blocks are the page layer's from now on: nobody pages here.
     let _ = PROCESS.stage.compare_exchange(ON, OFF, Ordering::AcqRel, Ordering::Relaxed);
     PROCESS.settings.raw().reset_after_fork();
 }

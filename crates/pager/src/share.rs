@@ -1,5 +1,4 @@
-//! The frames that the control groups of this process leave it, and the memory of the process that is not
-//! paged.
+//! The frames that control groups leave this process, and the process's memory that is not paged.
 //!
 //! Frames beyond a group's limit are no frames: the kernel kills the process that takes them. The pager works
 //! with fewer frames than requested where a group allows no more, and with more again when there is room. The
@@ -47,8 +46,7 @@ impl Share {
 
     /// The number of `asked` frames that may be used, of which `resident` are in memory already.
     ///
-    /// They are pages of a file, so that a group may count them as available, in part: never are they counted
-    /// twice.
+    /// They are pages of a file, which a group may count as available in part: none is counted twice.
     pub(crate) fn frames(&self, asked: u32, resident: u32) -> u32 {
         let enough = u64::from(asked) * PAGE as u64 * PARTS / (PARTS - 1);
         let available = self.limits.available(enough);
@@ -66,14 +64,12 @@ fn share_of(asked: u32, available: u64) -> u32 {
     u32::try_from(share).unwrap_or(u32::MAX).clamp(FRAMES_MIN, asked.max(FRAMES_MIN))
 }
 
-/// The process's memory that is not paged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Beside {
     /// Pages, when they were looked at last.
     pages: u64,
     /// The expected growth until the next measurement: the largest recent one.
     growth: u64,
-    /// The most there were.
     most: u64,
 }
 
@@ -82,8 +78,7 @@ impl Beside {
         Beside { pages: 0, growth: 0, most: 0 }
     }
 
-    /// The first value, when a pager with `asked` frames starts, mostly while the process still loads its
-    /// libraries.
+    /// The first value, when a pager with `asked` frames starts, mostly while libraries are still loaded.
     pub(crate) fn at_start(asked: u32) -> Beside {
         const PART: u64 = 4;
         Beside { growth: u64::from(asked) / PART, ..Beside::none().measure(0) }
@@ -105,7 +100,6 @@ impl Beside {
         left_of(asked, self.pages + self.growth)
     }
 
-    /// The most pages there were.
     pub(crate) fn most(self) -> u64 {
         self.most
     }

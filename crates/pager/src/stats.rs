@@ -19,7 +19,6 @@ pub struct Counts {
     pub written: u64,
 }
 
-/// The counts of one pager; only the evicting thread changes them.
 #[derive(Debug)]
 pub(crate) struct Stats {
     pub(crate) read: AtomicU64,
@@ -45,7 +44,6 @@ impl Stats {
         }
     }
 
-    /// Lets others see the counts.
     pub(crate) fn publish(&self, slot: &Slot) {
         let Counts { read, discarded, written } = self.counts();
         slot.set(Counter::PagedRead, read);

@@ -27,11 +27,9 @@ const NAMES: u32 = 64;
 
 const FLAGS: OFlags = OFlags::RDWR.union(OFlags::CLOEXEC);
 
-/// A path put together.
 struct Path([u8; PATH_MAX]);
 
 impl Path {
-    /// The two parts one behind the other.
     fn of(first: &[u8], second: &[u8]) -> Result<Path, Errno> {
         let mut bytes = [0; PATH_MAX];
         let len = first.len() + second.len();
@@ -99,8 +97,7 @@ impl FileStore {
         if rustix::fs::lstat(self.path()).is_ok() {
             return Err(Errno::EXIST);
         }
-        // The name says where; the file need never have it, so that no end of the process can leave it
-        // behind.
+        // The name gives the directory; a file without it cannot be left behind.
         let directory = Path::of(parent(self.path().to_bytes()), b"")?;
         match rustix::fs::open(directory.text(), FLAGS | OFlags::TMPFILE, mode) {
             Err(Errno::OPNOTSUPP | Errno::ISDIR) => self.open_briefly(parent(self.path().to_bytes())),
@@ -150,8 +147,7 @@ impl FileStore {
     /// Opens the store, for the calling thread, and tries the calls that it needs later.
     ///
     /// # Errors
-    /// The errno of the failure; `OPNOTSUPP` if the file system keeps its files in memory or cannot set room
-    /// aside.
+    /// The errno; `OPNOTSUPP` if the file system keeps its files in memory or cannot set room aside.
     pub fn open(&self) -> Result<(), Errno> {
         const IN_MEMORY: [u32; 2] = [0x0102_1994, 0x8584_58f6];
         let file = self.open_file()?;
@@ -217,7 +213,6 @@ impl FileStore {
         self.advise(first, pages, Advice::DontNeed);
     }
 
-    /// Begins to read the range.
     pub(crate) fn read_ahead(&self, first: u32, pages: u32) {
         self.advise(first, pages, Advice::WillNeed);
     }

@@ -1,8 +1,6 @@
-//! Long arrays of zeros whose pages become resident as they are written to: the pager's records of each page
-//! and step.
+//! Long arrays of zeros whose pages become resident by writes: the pager's records of pages and steps.
 //!
-//! They are separate mappings, never paged and never from `malloc`: the evicting thread must wait for no page
-//! for which only it can make room.
+//! They are separate mappings, never paged and never from `malloc`: the evicting thread waits for no page.
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -21,7 +19,6 @@ unsafe impl Zero for AtomicU64 {}
 // SAFETY: an integer.
 unsafe impl Zero for AtomicU32 {}
 
-/// An array of `T`, zero at first.
 #[derive(Debug)]
 pub(crate) struct Table<T: Zero> {
     start: *mut T,
@@ -32,12 +29,10 @@ pub(crate) struct Table<T: Zero> {
 unsafe impl<T: Zero + Send> Send for Table<T> {}
 
 impl<T: Zero> Table<T> {
-    /// A table of nothing.
     pub(crate) const fn empty() -> Table<T> {
         Table { start: core::ptr::NonNull::dangling().as_ptr(), len: 0 }
     }
 
-    /// A table of `len` zeros.
     pub(crate) fn new(len: usize) -> Result<Table<T>, Errno> {
         if len == 0 {
             return Ok(Table::empty());
@@ -60,8 +55,7 @@ impl<T: Zero> Drop for Table<T> {
 impl<T: Zero> Deref for Table<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` values lie there, as zero bytes are one; or the slice is empty and the pointer
-        // aligned.
+        // SAFETY: `len` values lie there, as zero bytes are one; or the slice is empty.
         unsafe { core::slice::from_raw_parts(self.start, self.len) }
     }
 }

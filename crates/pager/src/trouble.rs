@@ -1,5 +1,4 @@
-//! Messages when paging cannot go on, and the end of the process: a page that cannot be had is never replaced
-//! by another.
+//! The message, and the end of the process, when paging cannot go on: no lost page is ever replaced.
 
 use rustix::io::Errno;
 use vellum_sys::{Line, thread};

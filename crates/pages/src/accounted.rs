@@ -1,5 +1,5 @@
 //! An arena where address space is accounted (`RLIMIT_AS`, strict overcommit, `mlockall`). Such an arena maps
-//! no more than it needs, and unmaps its end when that is cold.
+//! only needed memory, and unmaps its end when that is cold.
 
 use crate::arena::{Arena, STEP_SHORT};
 use crate::tag::{Kind, PageNo, Run, TAG_BYTES};

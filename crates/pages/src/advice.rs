@@ -34,7 +34,6 @@ const PATH_MAX: usize = 108;
 /// The most targets taken in one go: only the last counts.
 const TARGETS_MAX: usize = 16;
 
-/// The value of [`Advised::bytes`] without advice.
 const NOTHING: u64 = u64::MAX;
 
 /// A governor's advice: which socket it comes from, and the target in force.
@@ -75,7 +74,6 @@ impl Advised {
         self.bytes.store(received.map_or(NOTHING, |(target, _)| target.heap), Ordering::Relaxed);
     }
 
-    /// True if a governor was named.
     pub(crate) fn is_on(&self) -> bool {
         self.is_on.load(Ordering::Relaxed)
     }
@@ -94,14 +92,12 @@ impl Advised {
 #[derive(Debug, Default)]
 pub(crate) struct Client {
     socket: Option<OwnedFd>,
-    /// When to do something next.
     next_ms: u64,
     received: Option<(Target, u64)>,
 }
 
 impl Pages {
-    /// Follows the governor whose advice socket is at `path` (at most 107 bytes), from now on. False if the
-    /// path is too long.
+    /// Follows the governor whose advice socket is at `path`, of at most 107 bytes; false if it is longer.
     pub fn follow_advice(&self, path: &[u8]) -> bool {
         if path.is_empty() || path.len() >= PATH_MAX {
             return false;

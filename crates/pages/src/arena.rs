@@ -10,8 +10,7 @@
 //! Extents of different kinds may touch, and a request that fits in no single extent may be laid over such a
 //! run. Then the frames at its front are reused.
 //!
-//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent. Free memory
-//! stays in long pieces above.
+//! Placement is best fit (Warm first, see [`Arena::take_reused`]), from the low end of an extent.
 
 use crate::bins::{Bins, fit};
 use crate::error::Misuse;
@@ -20,7 +19,6 @@ use crate::units::{HUGE_PAGES, PAGE, UNIT, UNIT_PAGES, UNIT_SIDE, bytes_of};
 use rustix::io::Errno;
 use vellum_sys::{Addr, Span, map};
 
-/// Free extents tried as the front of a run.
 const RUNS_MAX: usize = 8;
 /// Extents tried for a row of aligned runs.
 const ROWS_MAX: usize = 64;
@@ -38,14 +36,12 @@ pub(crate) struct Taken {
     pub(crate) pages: u32,
     /// Pages by free kind, indexed like [`FREE_KINDS`].
     pub(crate) of: [u32; 3],
-    /// Flags of the extents taken, together.
     pub(crate) flags: u8,
     /// The first page from which every page was cold (`start + pages` if the last was not).
     pub(crate) cold_from: PageNo,
 }
 
 impl Taken {
-    /// The page behind the last.
     pub(crate) fn end(&self) -> PageNo {
         self.start + self.pages
     }
@@ -81,7 +77,6 @@ pub(crate) struct Place {
     pub(crate) limit: u32,
     /// Address space is accounted: the arena maps only as much as it needs.
     pub(crate) short: bool,
-    /// Its pages may become huge.
     pub(crate) huge: bool,
     /// All three stretches are reserved: nobody else can be mapped there.
     pub(crate) reserved: bool,
@@ -89,7 +84,6 @@ pub(crate) struct Place {
 
 pub(crate) struct Arena {
     pub(crate) place: Place,
-    /// Pages mapped so far.
     pub(crate) mapped: u32,
     /// The end of the pages that a core dump includes.
     pub(crate) dumped: PageNo,
@@ -132,12 +126,10 @@ impl Arena {
         ((address - self.place.start) / PAGE) as PageNo
     }
 
-    /// The addresses of `pages` pages from `start` on.
     pub(crate) fn span(&self, start: PageNo, pages: u32) -> Span {
         Span::new(self.address(start), bytes_of(pages))
     }
 
-    /// The addresses of the pages just taken.
     pub(crate) fn span_of(&self, taken: &Taken) -> Span {
         self.span(taken.start, taken.pages)
     }
@@ -148,17 +140,14 @@ impl Arena {
         Span::new(self.place.side + start as usize * PER_PAGE, pages as usize * PER_PAGE)
     }
 
-    /// The addresses mapped so far.
     pub(crate) fn mapped_span(&self) -> Span {
         self.span(0, self.mapped)
     }
 
-    /// The addresses this arena may ever use.
     pub(crate) fn whole(&self) -> Span {
         self.span(0, self.place.limit)
     }
 
-    /// Pages mapped so far.
     pub(crate) fn mapped_pages(&self) -> u32 {
         self.mapped
     }
@@ -173,12 +162,10 @@ impl Arena {
         (tag.kind == Kind::Used && tag.pages == UNIT_PAGES, (page + tag.pages).next_multiple_of(UNIT_PAGES))
     }
 
-    /// Pages free of `kind`.
     pub(crate) fn free_pages(&self, kind: Kind) -> u64 {
         self.bins[kind.index()].pages
     }
 
-    /// True if address space is accounted.
     pub(crate) fn is_short(&self) -> bool {
         self.place.short
     }
@@ -217,7 +204,6 @@ impl Arena {
         }
     }
 
-    /// Undoes [`Arena::open`].
     fn close(&self, span: Span) {
         // SAFETY: opened by `claim`, under the same lock, and not handed out.
         let _ = unsafe { if self.place.reserved { map::close(span) } else { map::release(span) } };
@@ -308,8 +294,7 @@ impl Arena {
                 taken.cold_from = from;
             }
             if extent_end > end {
-                // The pages before are in no extent for a moment: mark them used before joining looks at
-                // them.
+                // The pages before are in no extent: mark them used before joining reads their tags.
                 self.tags.write(at, pages, Kind::Used, 0);
                 self.insert_free(end, extent_end - end, tag.kind, tag.flags);
             }
@@ -336,7 +321,7 @@ impl Arena {
     }
 
     /// Takes up to `most` aligned runs of `pages` pages, neighbours in memory, with frames: from the tightest
-    /// extent that holds all of them, else from the largest.
+    /// extent that holds all runs, else from the largest.
     pub(crate) fn take_reused_row(&mut self, pages: u32, most: u32) -> Option<Taken> {
         for kind in [Kind::Warm, Kind::Marked] {
             let bins = &self.bins[kind.index()];
@@ -403,8 +388,7 @@ impl Arena {
         None
     }
 
-    /// Free pages directly behind the used extent at `start`, up to `wanted`, claiming address space at the
-    /// end.
+    /// Free pages behind the used extent at `start`, up to `wanted`, claiming address space at the end.
     fn free_behind(&mut self, start: PageNo, wanted: u32) -> u32 {
         let mut next = start + self.tags.at(start).pages;
         let mut found = 0;
@@ -432,8 +416,7 @@ impl Arena {
         self.free_behind(start, wanted) >= wanted
     }
 
-    /// Grows the used extent at `start` to `pages` in place. The caller has checked `growth_is_possible`
-    /// under the same lock.
+    /// Grows the used extent at `start` to `pages` in place. After `growth_is_possible`, under the same lock.
     pub(crate) fn grow(&mut self, start: PageNo, pages: u32) -> Taken {
         let tag = *self.tags.at(start);
         let next = start + tag.pages;
@@ -499,7 +482,6 @@ impl Arena {
         self.place.limit = self.place.limit.min(page.max(self.mapped));
     }
 
-    /// Flags of the used extent at `start`.
     pub(crate) fn flags(&mut self, start: PageNo) -> u8 {
         self.tags.at(start).flags
     }

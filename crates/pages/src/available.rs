@@ -17,12 +17,10 @@ use vellum_wire::Counter;
 
 /// Reads between which the control group's place counts as unchanged.
 const REDISCOVER: u64 = 256;
-/// A limit of at most one part in this many of the machine's memory was given to a job; a larger one only
-/// protects the machine.
+/// A limit of at most this part of the machine's memory is a job's; a larger one protects the machine.
 const GIVEN_PART: u64 = 2;
 
-/// Room for the kernel's texts. A static of zeros costs no bytes in the library's file, as a part of the
-/// page layer would.
+/// Room for the kernel's texts. A static of zeros takes no bytes of the library's file.
 static SCRATCH_SPACE: Guarded<[u8; SCRATCH]> = Guarded::new([0; SCRATCH]);
 
 /// The limits on this process, and who checks them.
@@ -53,7 +51,6 @@ impl LimitWatch {
         self.distress.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// The limits on this process.
     pub(crate) fn current(&self) -> Limits {
         if self.reads.fetch_add(1, Ordering::Relaxed).is_multiple_of(REDISCOVER) {
             let found = Limits::discover(&mut SCRATCH_SPACE.lock());
@@ -70,8 +67,7 @@ pub struct AvailableMemory {
     pub available: u64,
     /// Bytes that may be paged out.
     pub swap: u64,
-    /// True if a control group gives this process's job much less than the machine has. The job may use all
-    /// of that.
+    /// True if a control group gives this job much less than the machine has. The job may use all of that.
     pub is_given: bool,
 }
 

@@ -15,12 +15,10 @@ const SCAN_MAX: usize = 32;
 /// Extents looked at in each list where every extent is large enough.
 const SCAN_LARGER_MAX: usize = 8;
 
-/// The free extents of one state in one arena.
 pub(crate) struct Bins {
     heads: [PageNo; COUNT],
     tails: [PageNo; COUNT],
     filled: [u64; WORDS],
-    /// Pages in all lists together.
     pub(crate) pages: u64,
 }
 
@@ -97,7 +95,6 @@ impl Bins {
         self.pages -= u64::from(tag.pages);
     }
 
-    /// The first non-empty list at or above `bin`.
     fn next_filled(&self, bin: usize) -> Option<usize> {
         let mut word = bin / 64;
         if word >= WORDS {
@@ -111,7 +108,6 @@ impl Bins {
         Some(word * 64 + bits.trailing_zeros() as usize)
     }
 
-    /// The last non-empty list at or below `bin`.
     fn previous_filled(&self, bin: usize) -> Option<usize> {
         (0..=bin).rev().find(|&bin| self.filled[bin / 64] & (1 << (bin % 64)) != 0)
     }
@@ -147,8 +143,7 @@ impl Bins {
         None
     }
 
-    /// Calls `look` with extents from the largest list down, oldest first, at most `most` of them, until it
-    /// returns a value.
+    /// Calls `look` with at most `most` extents, largest lists and oldest first, until it returns a value.
     pub(crate) fn largest<T>(
         &self,
         tags: &mut Tags,

@@ -107,8 +107,7 @@ impl<T: Plain> Buffer<T> {
     /// [`OutOfMemory`]; the buffer is unchanged then.
     pub fn extend_from_slice(&mut self, values: &[T]) -> Result<(), OutOfMemory> {
         self.reserve(values.len())?;
-        // SAFETY: the room was made, and a slice borrowed from elsewhere does not overlap a buffer borrowed
-        // mutably.
+        // SAFETY: the room was made, and no slice overlaps a buffer borrowed mutably.
         unsafe { self.start.add(self.len).as_ptr().copy_from_nonoverlapping(values.as_ptr(), values.len()) };
         self.len += values.len();
         Ok(())
@@ -168,7 +167,7 @@ impl<T: Plain> core::ops::Deref for Buffer<T> {
 impl<T: Plain> core::ops::DerefMut for Buffer<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and borrowed mutably.
+        // SAFETY: the first `len` values were written, and the buffer is borrowed mutably.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }
@@ -176,8 +175,7 @@ impl<T: Plain> core::ops::DerefMut for Buffer<T> {
 impl<T: Plain> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.bytes > 0 {
-            // SAFETY: this buffer's own block, which nobody uses any more. A Misuse would be a broken
-            // invariant of ours.
+            // SAFETY: this buffer's own block. A Misuse would be a broken invariant of ours.
             let freed = unsafe { Pages::global().free(self.start.cast()) };
             debug_assert!(freed.is_ok(), "{freed:?}");
         }

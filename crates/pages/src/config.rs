@@ -17,8 +17,7 @@ pub enum HugePolicy {
 /// Settings of the page layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Milliseconds that cached frames may go unused before they are flushed, in the modes in which they are.
-    /// 0 flushes at the next free.
+    /// Milliseconds that cached frames may go unused before they are flushed; 0 flushes at the next free.
     pub decay_ms: u32,
     /// The policy on huge pages.
     pub huge: HugePolicy,

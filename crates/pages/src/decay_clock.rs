@@ -1,4 +1,4 @@
-//! The helper's ticks, and the number of them in a part of the decay time.
+//! The helper's ticks, and their number in a part of the decay time.
 //!
 //! The helper ticks often enough to see pressure come, however long free pages may stay: of a long decay time
 //! several ticks make one part. The clock outlives the helper. A process that forks again and again has many
@@ -44,7 +44,6 @@ impl DecayClock {
         self.ticks.store(0, Relaxed);
     }
 
-    /// A helper begins.
     pub(crate) fn begin(&self, now_ms: u64) {
         if self.ticked_ms.load(Relaxed) == 0 {
             self.ticked_ms.store(now_ms, Relaxed);

@@ -2,8 +2,7 @@
 //!
 //! A page is *discardable* if its contents are not needed: a free page of the cache, or a run of memory in
 //! use that its owner, a collector, has *vacated*. The source (Cooper, Nettles and Subramanian 1992, section
-//! 4) tried several kinds of advice on such pages. Each of its settings is a mode here, over the kernel's own
-//! paging:
+//! 4) tried several kinds of advice on them. Each is a mode here, over the kernel's own paging:
 //!
 //! | mode | the source's | marked (`MADV_FREE`) | flushed (`MADV_DONTNEED`) |
 //! | --- | --- | --- | --- |
@@ -20,8 +19,7 @@
 //! costs many times that (a disk), and marked where it costs little (compressed memory). The one is measured
 //! here, once; the other by its first user, and recorded ([`Pages::note_refault`]).
 //!
-//! Departure: there the free region had to stay non-discardable, as each page would have trapped. Here the
-//! first write does it.
+//! Departure: there the free region stayed non-discardable, as each page would have trapped.
 //!
 //! # Invariants
 //! * Vacated memory is flushed only under the list's lock, and [`Pages::occupy`] takes that lock: memory that
@@ -85,7 +83,6 @@ impl Discard {
         matches!(self, Discard::User | Discard::FlushOnly)
     }
 
-    /// True if pages go when memory is short or a limit is near.
     pub(crate) fn follows_pressure(self) -> bool {
         matches!(self, Discard::Auto | Discard::Pager)
     }
@@ -97,8 +94,7 @@ impl Discard {
     }
 }
 
-/// A layer that pages memory itself, outside the page layer's span: the functions of `vellum-pager` that are
-/// notified of vacated memory.
+/// A layer that pages memory itself: the functions of `vellum-pager` to notify of vacated memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Elsewhere {
     /// True for an address of this layer.
@@ -119,7 +115,6 @@ const WRONG_CHOICE: u64 = 16;
 const REFAULT_NS: u64 = 100_000;
 /// The cost of a frame filled with zeros where that cannot be measured.
 const FILL_NS: u64 = 1500;
-/// Pages with which it is measured.
 const FILL_PAGES: usize = 64;
 
 /// Vacated memory, and the costs by which its treatment is chosen.
@@ -130,7 +125,6 @@ pub(crate) struct Vacated {
     /// Null, or a layer that lives for ever.
     elsewhere: AtomicPtr<Elsewhere>,
     refault_ns: AtomicU64,
-    /// 0 until measured.
     fill_ns: AtomicU64,
 }
 
@@ -153,7 +147,6 @@ impl Vacated {
         self.any.store(false, Ordering::Relaxed);
     }
 
-    /// True if there is memory to flush when memory is short.
     pub(crate) fn any(&self) -> bool {
         self.any.load(Ordering::Relaxed)
     }
@@ -176,8 +169,7 @@ impl Vacated {
     }
 }
 
-/// True if flushing is cheaper than marking, where bringing a page back costs `refault_ns` and filling a
-/// frame `fill_ns`.
+/// True if flushing is cheaper than marking, by the costs of filling a frame and of bringing a page back.
 fn is_flush_cheaper(fill_ns: u64, refault_ns: u64) -> bool {
     fill_ns < refault_ns / WRONG_CHOICE
 }
@@ -221,8 +213,7 @@ impl Pages {
     /// may be lost at any time from now on: reads there may return old data, new data or zeros.
     ///
     /// # Safety
-    /// This is private anonymous memory in use by the caller, or another layer's ([`Elsewhere`]), and nobody
-    /// else uses it.
+    /// This is private anonymous memory, or another layer's ([`Elsewhere`]), that only the caller uses.
     pub unsafe fn vacate(&self, memory: Span) {
         let run = memory.whole(PAGE);
         let (mode, still) = {
@@ -256,8 +247,7 @@ impl Pages {
         }
     }
 
-    /// Declares that every page that `memory` touches is needed again, before anything is written there. The
-    /// contents are undefined.
+    /// Declares every page that `memory` touches needed again, before a write. The contents are undefined.
     pub fn occupy(&self, memory: Span) {
         let run = memory.touched(PAGE);
         if self.vacated.any.load(Ordering::Acquire) {
@@ -307,8 +297,7 @@ impl Pages {
         }
     }
 
-    /// Flushes or marks discardable pages, whichever is cheaper, as memory is short. Returns the bytes
-    /// flushed.
+    /// Flushes or marks discardable pages, whichever is cheaper. Returns the bytes flushed.
     pub(crate) fn relieve(&self) -> usize {
         match self.discard_mode() {
             Discard::Pager => return self.flush_discardable(Reason::Pressure),
@@ -370,7 +359,6 @@ impl Pages {
         }
     }
 
-    /// Free bytes of a kind.
     #[cfg(test)]
     fn free_bytes(&self, kind: Kind) -> u64 {
         self.state.lock().free_pages(kind) * PAGE as u64
@@ -442,8 +430,7 @@ mod tests {
             .map(|counter| pages.slot().get(counter))
     }
 
-    /// Each mode treats vacated memory as its table says: at once, after a collection, and when memory is
-    /// short.
+    /// Each mode treats vacated memory as specified at once, after a collection, and under pressure.
     #[test]
     fn vacated_memory_goes_as_its_mode_says() {
         const ALL: u64 = BYTES as u64;
@@ -481,7 +468,7 @@ mod tests {
             pages.collected(false);
             pages.flush_discardable(Reason::Pressure);
             assert_eq!(resident(block), mine.bytes, "{mode:?}");
-            // SAFETY: the same part.
+            // SAFETY: the part of this test's block that it has just written.
             let kept = unsafe { core::slice::from_raw_parts(mine.start.ptr::<u8>(), mine.bytes) };
             assert!(kept.iter().all(|&byte| byte == 9), "{mode:?}");
         }

@@ -1,9 +1,8 @@
-//! The part of an arena that a core dump includes. A dump is as large as all the memory it includes, and an
-//! arena maps a gibibyte ahead.
+//! The part of an arena that a core dump includes. A dump is as large as that, and an arena maps a gibibyte
+//! ahead.
 //!
-//! A dump includes an arena's pages from the start to a mark behind the last that was handed out. The
-//! mark moves ahead by more than is needed, so that few calls are made, and falls back when the arena's
-//! end turns cold.
+//! A dump includes an arena's pages from the start to a mark behind the last that was handed out. The mark
+//! moves ahead in large steps, and falls back when the arena's end turns cold.
 
 use crate::arena::Arena;
 use crate::tag::PageNo;
@@ -36,15 +35,14 @@ impl Arena {
         self.dumped = PageNo::MAX;
     }
 
-    /// Keeps memory that was mapped anew out of core dumps as far as it was before.
+    /// Keeps memory that was mapped anew out of core dumps from the mark on.
     pub(crate) fn dump_no_more_than_before(&self, renewed: Span) {
         if self.dumped != PageNo::MAX {
             map::leave_out_of_dumps(renewed.from(self.address(self.dumped)));
         }
     }
 
-    /// The pages from `start` to `end` have turned cold: nothing behind `start` is to be dumped if they
-    /// are the last that were.
+    /// The pages from `start` to `end` have turned cold: dumps end at `start` if they were the last.
     pub(crate) fn undump(&mut self, start: PageNo, end: PageNo) {
         let used = start.next_multiple_of(HUGE_PAGES);
         if end >= self.dumped && used + used / DUMP_SHARE + HUGE_PAGES < self.dumped {

@@ -1,8 +1,6 @@
-//! Memory that the program maps from the kernel itself. It raises the process's peak, too, so cached frames
-//! make room for it (`resident`).
+//! Memory that the program maps itself. It raises the peak, too, so cached frames make room (`resident`).
 //!
-//! Signal handlers map and unmap memory: nothing here waits for the lock, which the interrupted thread may
-//! hold.
+//! Signal handlers map and unmap memory: nothing here waits for the lock of an interrupted thread.
 
 use crate::pages::Pages;
 use crate::release::{Reason, is_worth_checking};
@@ -38,7 +36,6 @@ impl Pages {
         state.resident.shrink((bytes / PAGE) as u64);
     }
 
-    /// Adds the memory mapped elsewhere to the account.
     fn book_elsewhere(&self, state: &mut State) {
         state.resident.grow(self.elsewhere.swap(0, Relaxed));
     }
@@ -71,7 +68,6 @@ mod tests {
         pages.alloc(Request { bytes, align: PAGE, zero }).expect("memory").addr
     }
 
-    /// Writes to one page of every `step` of a block.
     fn touch(block: NonNull<u8>, bytes: usize, first: usize, step: usize) {
         for at in (first * PAGE..bytes).step_by(step * PAGE) {
             // SAFETY: within a block of the test's own.
@@ -88,7 +84,6 @@ mod tests {
         vellum_sys::usage::resident().expect("/proc/self/statm") as usize * PAGE
     }
 
-    /// A layer with `bytes` bytes cached, and its counters.
     fn with_cached(bytes: usize) -> (Pages, &'static Slot) {
         let (pages, slot) = layer();
         let block = block(&pages, bytes, false);
@@ -186,8 +181,7 @@ mod tests {
         });
     }
 
-    /// Rounds of the same blocks, of which some pages are touched, need in each round what they needed in the
-    /// first.
+    /// Rounds of the same sparse blocks need in each round the memory of the first.
     #[test]
     fn sparse_memory_stays_sparse() {
         alone(|| {

@@ -41,7 +41,7 @@ impl core::fmt::Display for Misuse {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Misuse::NotOurs => f.write_str("this address was never handed out"),
-            Misuse::InsideBlock { start } => write!(f, "this address is inside the block at {start:#x}"),
+            Misuse::InsideBlock { start } => write!(f, "this address is inside the block at {start:?}"),
             Misuse::AlreadyFree => f.write_str("this block has been freed already"),
             Misuse::Mapping => f.write_str("this memory was mapped by mmap: munmap gives it back"),
         }

@@ -1,7 +1,7 @@
 //! Frames for cold memory, from the cache instead of the kernel.
 //!
 //! Where a block must lie on cold memory, while the cache has frames where no block fits, the frames are
-//! moved. That costs some hundred nanoseconds a page; to flush there and fault here costs more than a
+//! moved. A move costs hundreds of nanoseconds a page; a flush there and a fault here cost more than a
 //! thousand. This is the source's free-page cache as he drew it (section 4.2): frames are mapped to wherever
 //! they are needed. Moving frames also keeps the rule of the peak at no cost. Frames over the peak that
 //! cannot be moved (no `UFFDIO_MOVE`, pages shared with a forked child) are flushed. Huge pages move whole,
@@ -57,8 +57,7 @@ impl Pages {
         }
     }
 
-    /// Cuts a victim down to the whole huge pages in it, at most `most` pages; the rest goes back to the
-    /// cache.
+    /// Cuts a victim down to its whole huge pages, at most `most` pages; the rest goes back to the cache.
     fn reduce_to_huge_pages(&self, victim: &mut Victim, most: u32) -> bool {
         let [span, _] = victim.span.whole(HUGE).split_at(round_down(bytes_of(most), HUGE));
         if span.is_empty() {
@@ -83,8 +82,7 @@ impl Pages {
     /// Moves pages from the cache to the empty memory at `to`. Returns the pages from there on that may have
     /// contents now, and the flags that came with them.
     fn move_frames(&self, to: Span) -> (u32, u8) {
-        // SAFETY: the memory is a block's that nobody has been given yet, and its cold pages have no
-        // contents.
+        // SAFETY: a block that nobody has been given yet, whose cold pages have no contents.
         let Ok(inlet) = (unsafe { Inlet::open(to) }) else { return (0, 0) };
         let most = to.page_count().get() as u32;
         let (mut filled, mut flags) = (0, 0);
@@ -100,8 +98,7 @@ impl Pages {
                     }
                     let mut place = to.start + bytes_of(filled);
                     if huge {
-                        // Memory before the first aligned place stays cold: it reads zero, as warm memory
-                        // may.
+                        // Memory before the first aligned place stays cold.
                         place = place.round_up(HUGE);
                     }
                     let skipped = ((place - to.start) / PAGE) as u32;

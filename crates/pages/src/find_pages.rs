@@ -1,11 +1,9 @@
 //! Finding pages for a block: where, with which frames, and what follows for the rest.
 //!
-//! A block of a length that was hardly touched before gets cold memory. Any other block gets the first of
-//! these places:
+//! A block of a length that was hardly touched before gets cold memory; any other the first of these:
 //!
 //! 1. the tightest place whose frames are there, in the block's own arena;
-//! 2. a place with frames in another arena, where the peak would rise otherwise, or where address space is
-//!    accounted;
+//! 2. a place with frames in another arena, if the peak would rise otherwise, or address space is accounted;
 //! 3. cold address space, into which cached frames are moved;
 //! 4. anything that fits, where address space is short.
 
@@ -59,15 +57,13 @@ impl Pages {
         if let Some(found) = self.find_pages_anywhere(pages, align, usage) {
             return Some(found);
         }
-        // What is cached may be what keeps address space from being given back, and so may what another
-        // thread has in hand.
+        // Cached extents, and those that another thread has in hand, may keep address space in use.
         self.await_returns();
         self.trim(crate::Severity::Everything);
         self.find_pages_anywhere(pages, align, usage)
     }
 
-    /// Finds pages where address space is short: anything that fits, in any arena, after giving back cold
-    /// ends.
+    /// Finds pages where address space is short: any that fit, in any arena, after giving back cold ends.
     fn find_pages_anywhere(&self, pages: u32, align: u32, usage: Use) -> Option<(usize, Taken)> {
         let mut state = self.state.lock();
         for arena in &mut state.arenas {
@@ -149,8 +145,8 @@ impl Pages {
         }
     }
 
-    /// Gives the advice to the kernel, and tries the first huge page where that is due. A dear page stays, as
-    /// it is paid for; the others granted with it are taken back.
+    /// Gives the advice to the kernel, and tries the first huge page where that is due. A dear page stays,
+    /// because its price is paid; the others granted with it are taken back.
     pub(crate) fn apply_advice(&self, advice: &Advice) {
         advice.give();
         let Some(granted) = advice.wanted.filter(|_| advice.is_trial) else { return };

@@ -1,7 +1,6 @@
 //! Freeing a block: the kind of its pages, and the records dropped with it.
 //!
-//! Its pages turn warm where they are resident and cold elsewhere. A block whose mapping the program changed
-//! is mapped anew, and cold then.
+//! Resident pages turn warm, others cold. A block whose mapping the program changed is mapped anew.
 
 use crate::pages::Pages;
 use crate::release::Reason;
@@ -14,7 +13,7 @@ use vellum_sys::{Addr, Span, map};
 use vellum_wire::Counter;
 
 /// True if a freed extent must be surveyed: its resident pages are not known, and frames may go.
-fn is_looked_at(state: &State, flags: u8) -> bool {
+fn must_be_surveyed(state: &State, flags: u8) -> bool {
     let unknown = flag::UNTOUCHED;
     flags & (unknown | flag::TAINTED | flag::ENTRY | flag::SEALED) == unknown
         && !state.still
@@ -27,7 +26,7 @@ impl Pages {
         let flags = state.arenas[arena].flags(page);
         let Ok(pages) = state.arenas[arena].used_at(page) else { return };
         state.before_free();
-        if !is_looked_at(&state, flags) {
+        if !must_be_surveyed(&state, flags) {
             self.free_extent(&mut state, arena, page);
             return self.after_free(state, pages);
         }
@@ -97,7 +96,6 @@ impl Pages {
         arena.free_extent(page, kind);
     }
 
-    /// Makes the used extent at `page` warm.
     pub(crate) fn free_extent(&self, state: &mut State, arena: usize, page: PageNo) {
         let flags = state.arenas[arena].flags(page);
         if flags & flag::SEALED != 0 {
@@ -116,7 +114,7 @@ impl Pages {
     /// cold; a partly touched one turns warm and is flagged as such.
     pub(crate) fn free_unit(&self, state: &mut State, arena: usize, page: PageNo) {
         let flags = state.arenas[arena].flags(page);
-        if !is_looked_at(state, flags) {
+        if !must_be_surveyed(state, flags) {
             return self.free_extent(state, arena, page);
         }
         let (unit, all) = (state.arenas[arena].span(page, UNIT_PAGES), UNIT_PAGES as usize);
@@ -172,7 +170,7 @@ mod tests {
     use crate::{Misuse, Request};
 
     #[test]
-    fn a_block_is_free_while_it_is_looked_at() {
+    fn a_block_is_free_while_it_must_be_surveyed() {
         let pages = Pages::new();
         let block = pages.alloc(Request { bytes: 1 << 20, align: PAGE, zero: false }).unwrap();
         let start = block.span().start;

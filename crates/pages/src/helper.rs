@@ -1,5 +1,4 @@
-//! The helper: one thread that gives memory back while the program sleeps, moves windows, and fetches frames
-//! ahead.
+//! The helper: a thread that gives memory back while the program sleeps, moves windows, and fetches frames.
 //!
 //! The helper is started when it has work (half a MiB cached, a window to watch, a hook). It ends when the
 //! process ends, changes its identity, or forks, and is started again after that ([`Lifecycle`], `rest`).
@@ -27,15 +26,11 @@ use vellum_wire::Counter;
 
 /// A helper that sleeps longer than this has no more reason to stay on a processor.
 const NEAR_NS: u64 = 1_000_000;
-/// Sleep with nothing to do.
 const IDLE_NS: u64 = 3_600_000_000_000;
-/// Frames fetched ahead in one call.
 const FETCH_BYTES: usize = HUGE;
 
-/// The result of a scan of the windows.
 #[derive(Clone, Copy)]
 struct Scanned {
-    /// There are windows.
     any: bool,
     /// Some are of blocks that are probably being filled.
     blocks: bool,
@@ -47,15 +42,12 @@ struct Stack(UnsafeCell<[u8; thread::HELPER_BYTES]>);
 // SAFETY: only the helper thread uses it, and its starter before it begins; `Helper::life` allows one.
 unsafe impl Sync for Stack {}
 
-/// The helper's stack: a static of zeros costs no bytes in the library's file, as a part of the page layer
-/// would.
+/// The helper's stack. A static of zeros takes no bytes of the library's file.
 static STACK: Stack = Stack(UnsafeCell::new([0; thread::HELPER_BYTES]));
 
 /// The helper sleeps until its next scan of the windows.
 const SCANNING: u32 = 0;
-/// Until its next tick.
 const TICKING: u32 = 1;
-/// Until the bell rings.
 const IDLE: u32 = 2;
 
 /// The helper of a page layer. Only the process's own layer starts one.
@@ -94,7 +86,6 @@ impl Helper {
         }
     }
 
-    /// In a forked child there is no helper.
     pub(crate) fn reset_after_fork(&self) {
         self.tid.store(0, Ordering::Relaxed);
         self.life.reset_after_fork();
@@ -105,11 +96,6 @@ impl Helper {
         self.fetch[1].store(0, Ordering::Relaxed);
     }
 
-    /// The helper for a thread that waits at most `patience_ns` for its end.
-    fn awaited(&self, patience_ns: u64) -> Awaited<'_> {
-        Awaited { helper: self, patience_ns }
-    }
-
     /// Starts the helper, if that is possible now and no other thread does.
     #[cold]
     fn start(&'static self) {
@@ -117,7 +103,7 @@ impl Helper {
             return;
         }
         let _undisturbed = Undisturbed::new();
-        if !self.life.begin(&self.awaited(0)) {
+        if !self.life.begin(&Awaited(self, 0)) {
             return;
         }
         // SAFETY: STACK is zeroed at first and page-aligned; a later helper finds only stale frames of one
@@ -128,26 +114,22 @@ impl Helper {
         } else {
             caps::drop(Caps::HELPER);
         }
-        self.life.began(&self.awaited(0), is_running);
+        self.life.began(&Awaited(self, 0), is_running);
     }
 }
 
-/// See [`Helper::awaited`].
-struct Awaited<'h> {
-    helper: &'h Helper,
-    patience_ns: u64,
-}
+/// The helper, for a thread that waits at most this number of nanoseconds for its end.
+struct Awaited<'h>(&'h Helper, u64);
 
 impl Crew for Awaited<'_> {
     fn ring(&self) {
-        thread::wake(&self.helper.bell);
+        thread::wake(&self.0.bell);
     }
     fn have_ended(&self) -> bool {
-        self.helper.tid.load(Ordering::Acquire) == 0
+        self.0.tid.load(Ordering::Acquire) == 0
     }
     fn wait_until_gone(&self) -> bool {
-        let born = self.helper.born.load(Ordering::Relaxed);
-        thread::wait_until_gone(&self.helper.tid, born, self.patience_ns)
+        thread::wait_until_gone(&self.0.tid, self.0.born.load(Ordering::Relaxed), self.1)
     }
     fn wait(&self, word: &AtomicU32, seen: u32) {
         thread::wait(word, seen, MOMENT_NS);
@@ -168,8 +150,7 @@ const LEAST_BYTES: u64 = 256 << 10;
 impl Pages {
     /// Has `hook` called about every tick while memory is cached.
     ///
-    /// The hook runs on the helper: it must not use thread-local storage (the C library's `errno` included)
-    /// nor `malloc`.
+    /// The hook runs on the helper: it must use neither thread-local storage (nor `errno`) nor `malloc`.
     pub fn on_tick(&self, hook: fn()) {
         self.hook.store(hook as *mut (), Ordering::Release);
     }
@@ -249,11 +230,10 @@ impl Pages {
     /// caller is a signal handler on top of the thread it waits for.
     #[must_use]
     pub fn bar_helper(&self) -> bool {
-        self.helper.life.bar(&self.helper.awaited(thread::END_NS))
+        self.helper.life.bar(&Awaited(&self.helper, thread::END_NS))
     }
 
-    /// Ends a [`Pages::bar_helper`], and starts a helper if there was one or one was requested: with the
-    /// calling thread's present identity.
+    /// Ends a [`Pages::bar_helper`], and starts a helper, with the present identity, if one was there or due.
     pub fn unbar_helper(&self) {
         if self.helper.life.unbar() && caps::has(Caps::HELPER) && self.is_global() {
             Pages::global().helper.start();
@@ -277,7 +257,7 @@ impl Pages {
         if !is_concerned || !owner::is_here() || !thread::is_only_one() {
             return;
         }
-        if self.helper.life.bar(&self.helper.awaited(FORK_NS)) {
+        if self.helper.life.bar(&Awaited(&self.helper, FORK_NS)) {
             self.helper.forks.fetch_add(1, Ordering::Relaxed);
         }
         let cached = self.state.lock().free_pages(Kind::Warm) * PAGE as u64;
@@ -310,7 +290,6 @@ impl Pages {
         self.wake_helper();
     }
 
-    /// Scans every window once.
     fn scan_windows(&self) -> Scanned {
         let mut seen = NO_WINDOWS;
         let (count, can_grant) = {
@@ -327,8 +306,7 @@ impl Pages {
     }
 
     /// Scans the window that decides on cold memory of `block`, just handed out. The memory before it was
-    /// handed out earlier, and has mostly proved dense. Blocks that come one after the other do not wait for
-    /// the helper.
+    /// handed out earlier, and has mostly proved dense. So consecutive blocks do not wait for the helper.
     pub(crate) fn scan_near(&self, block: Span) {
         let near = self.state.lock().windows.near(block);
         if let Some((index, window)) = near {
@@ -367,8 +345,7 @@ impl Pages {
         if self.discard_mode().follows_pressure() && is_worth_checking() {
             self.enforce_limits_aside();
             self.mark_idle();
-            // Where any task stalls, the kernel may take cached frames. Where the process's own group is at
-            // its limit, it needs them now.
+            // If a task stalls, the kernel may take cached frames. The own group at its limit needs them.
             if self.is_in_distress() {
                 self.shortage.note_short();
                 self.flush_at_limit();

@@ -4,7 +4,6 @@ use crate::units::HUGE;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use vellum_sys::{Addr, Span};
 
-/// Notes that take no lock.
 #[derive(Debug)]
 pub(crate) struct Inside {
     /// All system calls are forbidden but those that map memory.

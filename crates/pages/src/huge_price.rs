@@ -6,21 +6,18 @@
 //! which is some twenty times as dear. Base pages come from smaller free pieces, which are not reported. On
 //! such a machine huge pages are **tried**:
 //!
-//! * no huge page is granted before [`FIRST_TRIAL`] bytes have proved dense: a short program never pays a
-//!   trial;
+//! * no huge page is granted before [`FIRST_TRIAL`] bytes have proved dense: short programs pay no trial;
 //! * then little is granted at a time, and the first huge page of each grant is fetched at once and timed;
 //! * a page that took longer than [`DEAR_NS`] ends it until [`AGAIN`] times as much has proved dense.
 //!
-//! Huge pages that a program requests itself (`MADV_HUGEPAGE`), and those of [`HugePolicy::Always`], are not
-//! tried.
+//! Huge pages by the program's request (`MADV_HUGEPAGE`) and by [`HugePolicy::Always`] are not tried.
 //!
 //! [`HugePolicy::Always`]: crate::HugePolicy::Always
 
 use crate::units::HUGE;
 use vellum_sys::host;
 
-/// Bytes that must prove dense before the first trial. Touching them by base pages costs a few times as much
-/// as one dear huge page.
+/// Bytes to prove dense before the first trial: their base pages cost a few times a dear huge page.
 const FIRST_TRIAL: usize = 16 << 20;
 /// A trial that shows huge pages to be dear is repeated when this many times as much has proved dense.
 const AGAIN: usize = 4;
@@ -29,7 +26,6 @@ const SPOKEN_FOR: usize = 3 * HUGE;
 /// About the price of 512 base pages on a slow machine: a huge page that costs more is not worth it.
 const DEAR_NS: u64 = 1_000_000;
 
-/// The price of huge pages.
 #[derive(Debug)]
 pub(crate) struct Price {
     /// True if huge pages must be tried; `None` before the first query.

@@ -32,8 +32,7 @@ const SETTLED: usize = 4 * HUGE;
 /// … this many ahead: a huge page that is being filled, the next, and one whose grant waits for the first.
 /// The kernel allows no change of a map entry while it serves a fault there.
 const SETTLED_WINDOW: usize = 3 * HUGE;
-/// The least an arena's own window grants at a time. Its memory is handed out densely, so this is apart from
-/// the grace.
+/// The least an arena's own window grants at a time. Its memory is dense, so this is apart from the grace.
 const ARENA_WINDOW: usize = HUGE;
 /// An arena grants nothing before this many bytes have proved dense: a process of a few megabytes could
 /// double in size with a huge page of which it uses the beginning.
@@ -44,27 +43,24 @@ const TRUST: usize = 20;
 const WINDOWS_MAX: usize = 64;
 /// Base pages touched behind a window (of the 512 that make a huge page) that prove density, …
 const PROBE_PAGES: usize = 64;
-/// … if they are at least one in this many of the pages from the first of them to the last.
+/// … if at least one in this many pages from the first to the last is touched.
 const PROBE_SPREAD: usize = 2;
 /// The share of sampled places in a huge page that must have contents to prove density.
 const WRITTEN_SAMPLES: usize = map::SAMPLES / 2;
 /// A block's last, partial huge page is granted from this size: less would waste too much of it.
 const TAIL_MIN: usize = HUGE - HUGE / 16;
 
-/// Huge pages scanned in one go.
 const SCAN_MAX: usize = 32;
 
 /// A block whose huge pages are not all granted, or not all proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     start: Addr,
-    /// Up to here the block is dense.
     proved: Addr,
     /// Up to here huge pages are granted.
     at: Addr,
     end: Addr,
-    /// Bytes behind its block that may be granted as well: a block that grows by small steps is about to get
-    /// there.
+    /// Bytes behind its block that may be granted as well, to a block that grows by small steps.
     ahead: usize,
     /// The window of an arena: never dropped with a block, and slower to trust.
     is_arena: bool,
@@ -94,12 +90,10 @@ impl Window {
         (proved > self.proved).then_some(proved)
     }
 
-    /// A window that has granted nothing yet.
     fn new(start: Addr, end: Addr) -> Window {
         Window { start, proved: start, at: start, end, ahead: 0, is_arena: false }
     }
 
-    /// Bytes granted and not yet proved.
     fn unproved(&self) -> usize {
         Span::between(self.proved, self.at).bytes
     }
@@ -172,7 +166,6 @@ impl Windows {
         self.list.iter().flatten().filter(|window| !window.is_arena).map(Window::unproved).sum()
     }
 
-    /// Bytes that may be granted now without proof.
     fn allowance(&self) -> usize {
         (GRACE + self.proved / TRUST).saturating_sub(self.unproved())
     }
@@ -208,12 +201,10 @@ impl Windows {
         }
     }
 
-    /// The memory granted to an arena.
     pub(crate) fn arena_granted(&self) -> Option<Span> {
         self.list.iter().flatten().find(|window| window.is_arena).map(Window::granted)
     }
 
-    /// Marks the arena dense up to `end`.
     #[cfg(test)]
     pub(crate) fn grant_arena_for_test(&mut self, end: Addr) {
         for window in self.list.iter_mut().flatten().filter(|window| window.is_arena) {
@@ -224,8 +215,7 @@ impl Windows {
     }
 
     /// Moves an arena's window back to its beginning, when its memory has become sparse. Returns the memory
-    /// that loses its huge pages: otherwise the kernel would in time fill each hole in it to make a huge page
-    /// unasked.
+    /// that loses its huge pages: otherwise the kernel would fill its holes in time.
     pub(crate) fn withdraw_arena(&mut self) -> Option<Span> {
         let is_granted = |window: &&mut Window| window.is_arena && window.at > window.start;
         let window = self.list.iter_mut().flatten().find(is_granted)?;
@@ -236,8 +226,7 @@ impl Windows {
         Some(granted)
     }
 
-    /// The part of a cold `block` to be given huge pages from the start. The rest follows as the window
-    /// moves.
+    /// The part of a cold `block` that gets huge pages at once. The rest follows as the window moves.
     pub(crate) fn watch_block(&mut self, block: Span) -> Option<Span> {
         let start = block.start.round_up(HUGE);
         let tail = block.end() - block.end().round_down(HUGE);
@@ -269,7 +258,6 @@ impl Windows {
         own.take()?.ungranted().non_empty()
     }
 
-    /// Drops the windows of the blocks in `gone`.
     pub(crate) fn drop_within(&mut self, gone: Span) {
         for slot in &mut self.list {
             if slot.is_some_and(|window| window.is_of(gone)) {
@@ -288,8 +276,7 @@ impl Windows {
         false
     }
 
-    /// Sets a window where a block that grew by small steps became cold: nothing is granted before the steps
-    /// have shown that they are touched.
+    /// Sets a window where a block that grew by small steps became cold, without a grant before a touch.
     pub(crate) fn watch_growth(&mut self, block: Span, cold_from: Addr) -> bool {
         let start = cold_from.round_down(HUGE);
         if start < block.start || block.bytes < HUGE {
@@ -309,8 +296,7 @@ impl Windows {
             .any(|window| window.is_arena && taken.end() + HUGE > window.at && taken.start < window.end)
     }
 
-    /// The window that decides on the memory before the end of `block`, if it is near: the block's, or its
-    /// arena's. With its place.
+    /// The window for the memory before the end of `block`, if it is near: the block's or its arena's.
     pub(crate) fn near(&self, block: Span) -> Option<(usize, Window)> {
         let mut all = self.list.iter().enumerate();
         all.find_map(|(index, window)| {
@@ -355,7 +341,6 @@ impl Windows {
     }
 }
 
-/// Room for [`Windows::snapshot`].
 pub(crate) type Snapshot = [Option<Window>; WINDOWS_MAX];
 pub(crate) const NO_WINDOWS: Snapshot = [None; WINDOWS_MAX];
 
@@ -390,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn proof_moves_a_fence_to_its_end() {
+    fn proof_moves_a_window_to_its_end() {
         let mut windows = trusting();
         windows.watch_block(BLOCK);
         let mut granted = GRACE;
@@ -407,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overtaken_fence_jumps_and_stale_looks_change_nothing() {
+    fn an_overtaken_window_jumps_and_stale_scans_change_nothing() {
         let mut windows = trusting();
         windows.watch_block(BLOCK);
         let seen = window_of(&windows, 0);

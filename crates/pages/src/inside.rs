@@ -5,8 +5,7 @@
 //! calls the hook. Threads give pages back here on their own paths, so it takes no lock.
 //!
 //! A part of a huge page that has gone is a **hole**: `khugepaged` may fill it, to make the huge page whole
-//! again. Where there are many holes, the arena's huge pages are withdrawn, and pages filled by then are
-//! given back once more.
+//! again. Where there are many, the arena's huge pages are withdrawn, and filled pages are given back again.
 
 use crate::pages::Pages;
 use crate::release::Reason;
@@ -36,8 +35,7 @@ impl Pages {
         gone
     }
 
-    /// Gives back pages that had been given back before and that the kernel may have filled since. They are
-    /// not counted again.
+    /// Gives back pages, uncounted, that had been given back before and that the kernel may have filled.
     ///
     /// # Safety
     /// As there.
@@ -178,7 +176,7 @@ mod tests {
             assert_ne!(map::is_resident(block.span().start), Some(true));
         }
         for (_, block) in kept {
-            // SAFETY: as above.
+            // SAFETY: a block of this test alone, which was never given back.
             unsafe {
                 assert_eq!(*block.addr.as_ptr(), 1);
                 pages.free(block.addr).unwrap();

@@ -1,11 +1,11 @@
 //! The user-mode page allocator.
 //!
 //! Memory arrives from the kernel by faults. Each first touch of a page enters the kernel, which finds a
-//! frame and clears it, some thousand cycles a page, and each `munmap` throws that work away. This layer
-//! keeps the frames of a process, and hands them out again without a fault and without clearing: they hold
-//! nothing but the process's own old data. Address space is plenty, so blocks have room to grow, and what
-//! must move is moved by its page tables. The source is Douglas 2011, sections 4.2 and 4.2.1. He needed a
-//! kernel that gives each process its page tables; here `MADV_FREE`, `mremap` and `UFFDIO_MOVE` serve.
+//! frame and clears it, in thousands of cycles, and each `munmap` throws that work away. This layer keeps the
+//! frames of a process, and hands them out again without a fault and without clearing: they hold nothing but
+//! the process's own old data. Address space is plenty, so blocks have room to grow, and what must move is
+//! moved by its page tables. The source is Douglas 2011, sections 4.2 and 4.2.1. He needed a kernel that
+//! gives each process its page tables; here `MADV_FREE`, `mremap` and `UFFDIO_MOVE` serve.
 //!
 //! ```text
 //!            alloc ◀────────────── warm ◀──────────── free
@@ -33,19 +33,17 @@
 //! * The layer allocates nothing from `malloc`, uses no thread-local storage, and survives `fork` at any
 //!   moment in a threaded process, if the program calls [`Pages::fork_prepare`] and its fellows.
 //!
-//! # Where things are [`pages`](Pages) has the operations, over `find_pages` and `free_extent`; `arena`
-//! places, splits and joins, over `tag` (what each page is) and `bins` (what is free, by size); `state`
-//! is what the lock guards; `fill_from_cache` moves cached frames to where they are needed; `resident`
-//! keeps the account of resident memory, and the rule of the peak; `survey` finds what of a freed block
-//! is resident; `release` gives frames back, `discard` says in which mode, `vacant` what of used memory
-//! is vacated; `inside` (over `holes`) gives back pages of units in use, `tables` those of tables;
-//! `walk` finds what is handed out for those who count; `huge_window` decides on huge pages,
-//! `huge_price` whether they are cheap, `scan_backoff` how soon windows are scanned again; `relocate`
-//! moves; `mappings` follows what the program does to its own mappings, `elsewhere` hears what it maps
-//! from the kernel; `annex` lends address space to a pager; `accounted` maps less where that counts;
-//! `dumps` keeps core dumps small; `helper` is the background, by the ticks of `decay_clock`, and is
-//! away for a `rest` when the process forks; `advice` follows a governor; `available` says what memory
-//! there is; [`Buffer`] is the growable vector built on it all.
+//! # Where things are
+//! [`pages`](Pages) has the operations, over `find_pages` and `free_extent`. `arena` places, splits and joins
+//! extents, over `tag` (records by page) and `bins` (free extents by size); `state` is all the lock guards.
+//! `resident` accounts for resident memory and has the rule of the peak, with `elsewhere` for the program's
+//! mappings from the kernel; `survey` finds the resident part of a freed block. `fill_from_cache` moves
+//! cached frames to cold memory, `release` gives frames back, `discard` has the modes, `vacant` the vacated
+//! runs. `inside` (over `holes`) gives back pages of units in use, `tables` those of tables. `huge_window`
+//! decides on huge pages, by `huge_price`, and `scan_backoff` times its scans. `relocate` moves blocks,
+//! `mappings` follows the program's own mappings, `annex` lends address space to a pager, `walk` counts.
+//! `accounted` and `dumps` map and dump less. `helper` is the background thread, with `decay_clock` and
+//! `rest`; `advice` follows a governor, `available` reads limits; [`Buffer`] is a growable vector.
 
 #![cfg_attr(not(test), no_std)]
 

@@ -36,13 +36,11 @@ impl LeastHeadroom {
     }
 }
 
-/// Parts of the decay time.
 pub(crate) const DECAY_PARTS: usize = 4;
 
 /// The least of a number of pages, part by part.
 #[derive(Debug)]
 pub(crate) struct LowWater {
-    /// Since the last tick.
     now: u64,
     /// In the parts before, the latest first.
     before: [u64; DECAY_PARTS],
@@ -53,13 +51,11 @@ impl LowWater {
         LowWater { now: 0, before: [0; DECAY_PARTS] }
     }
 
-    /// There are `pages`.
     pub(crate) fn note(&mut self, pages: u64) {
         self.now = self.now.min(pages);
     }
 
-    /// Ends a part of the decay time, with `pages` pages there. Returns how many were not needed for the
-    /// whole decay time.
+    /// Ends a part of the decay time. Returns how many of `pages` were not needed for the whole decay time.
     pub(crate) fn tick(&mut self, pages: u64) -> u64 {
         self.before.rotate_right(1);
         self.before[0] = self.now.min(pages);

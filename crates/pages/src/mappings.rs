@@ -16,8 +16,7 @@
 //! calls. To *claim* a place is to take its free memory off the lists for a mapping that the kernel is about
 //! to make. The claim is confirmed or withdrawn after the kernel's answer.
 //!
-//! *Tainted* memory has other attributes or contents than fresh memory, and is mapped anew when it is given
-//! back.
+//! *Tainted* memory has other attributes or contents than fresh memory, and is mapped anew when freed.
 
 use crate::error::OutOfMemory;
 use crate::pages::{Extent, Pages, Request, locate};
@@ -29,8 +28,7 @@ use core::sync::atomic::AtomicU32;
 use vellum_sys::lock::Held;
 use vellum_sys::{Addr, Span, map, thread};
 
-/// The number of checks, and the time between two, for which a claim waits for a thread that has the frames
-/// of free memory in hand: 0.2 s in all.
+/// Checks, and the time between two, while a claim waits for a thread with free memory in hand.
 const AWAY_CHECKS: u32 = 1000;
 const AWAY_NS: u64 = 200_000;
 
@@ -60,14 +58,12 @@ pub enum Unclaimed {
 struct Region {
     owner: Owner,
     span: Span,
-    /// The extent it is a part of.
     extent: Option<Block>,
     /// Free memory that another thread has in hand.
     away: bool,
 }
 
 impl State {
-    /// The first region of `range`.
     fn region(&mut self, range: Span) -> Region {
         let (at, whole) = (range.start, self.whole());
         let all = |owner, end| Region { owner, span: range.before(end), extent: None, away: false };
@@ -205,8 +201,7 @@ impl Pages {
                 }
             }
             Owner::Block if region.extent.is_some() => {
-                // The program unmaps what it has from malloc: the memory goes, its place stays ours until the
-                // block is freed.
+                // The program unmaps a block of malloc's: its place stays ours until the block is freed.
                 state.add_flags(&region, flag::TAINTED);
                 // SAFETY: the program gives this memory up; without a map entry to spare it keeps its frames.
                 let _ = unsafe { map::close(region.span) };
@@ -217,8 +212,7 @@ impl Pages {
     }
 
     /// Notes that the program is about to change attributes of the `bytes` bytes from `addr` on. They are
-    /// mapped anew when they are given back. Returns the bytes before the first that the program has not
-    /// mapped.
+    /// mapped anew when freed. Returns the bytes before the first that the program has not mapped.
     pub fn taint(&self, addr: *const u8, bytes: usize) -> usize {
         let range = clamped(Addr::of(addr), bytes);
         let visited = self.state.lock().for_each_region(range, |state, region| {

@@ -30,8 +30,7 @@ pub struct Request {
     pub bytes: usize,
     /// Alignment of the start in bytes: a power of two up to [`ALIGN_MAX`].
     pub align: usize,
-    /// If set, every byte must read as zero. Otherwise the contents are undefined: this process's own old
-    /// data.
+    /// If set, every byte must read as zero. Otherwise they hold this process's old data.
     pub zero: bool,
 }
 
@@ -102,8 +101,7 @@ impl Pages {
         core::ptr::eq(self, &raw const GLOBAL)
     }
 
-    /// The addresses that every block lies in. Fixed after the first block; empty if no address space could
-    /// be had.
+    /// The addresses that every block lies in. Fixed after the first block; empty without address space.
     pub fn span(&self) -> Span {
         let placed = self.placed();
         if placed.is_empty() {
@@ -119,8 +117,7 @@ impl Pages {
         self.span_of(SPAN)
     }
 
-    /// All the address space that is this layer's: the span and the tables beside it. Empty before the first
-    /// block. Takes no lock.
+    /// This layer's address space: the span and the tables beside it. Empty before the first block.
     #[inline]
     pub fn reserved(&self) -> Span {
         self.span_of(WHOLE)
@@ -135,8 +132,7 @@ impl Pages {
     }
 
     /// The side table: unit `i`, counted from the span's start, has [`UNIT_SIDE`](crate::UNIT_SIDE) bytes at
-    /// `i * UNIT_SIDE` from here. Mapped for every unit of every address handed out; zero until its unit's
-    /// owner writes it.
+    /// `i * UNIT_SIDE` from here. Mapped for every unit handed out; zero until its owner writes it.
     pub fn side(&self) -> *mut u8 {
         let mut state = self.state.lock();
         self.init(&mut state);
@@ -170,8 +166,7 @@ impl Pages {
         state.publish();
     }
 
-    /// Maps no more than is needed from now on, and unmaps unused memory, before a process locks all of its
-    /// mappings into memory (`mlockall`).
+    /// Maps only needed memory from now on, and unmaps the rest, before a process locks all (`mlockall`).
     pub fn on_mlockall(&self) {
         let mut state = self.state.lock();
         if state.is_init {
@@ -179,8 +174,7 @@ impl Pages {
         }
     }
 
-    /// Makes no system call from now on but to map memory: for a process that is about to forbid itself
-    /// others.
+    /// Makes only system calls that map memory from now on, before a process forbids itself others.
     pub fn no_syscalls(&self) {
         self.dismiss_helper();
         let mut state = self.state.lock();
@@ -311,7 +305,7 @@ impl Pages {
         Ok(Extent { addr, bytes: bytes_of(pages), zeroed: false })
     }
 
-    /// Changes a block's length without moving it, or leaves it as it is and returns `None`.
+    /// Changes a block's length without moving it, or returns `None`.
     ///
     /// # Safety
     /// `addr` is the start of a live block; when it shrinks, the part cut off is not used any more.
@@ -441,8 +435,7 @@ impl Pages {
     }
 }
 
-/// A layer that ends, which the process's own never does, gives its address space back: the number that fit
-/// is limited.
+/// Gives the address space back, as few layers fit; the process's own never ends.
 impl Drop for Pages {
     fn drop(&mut self) {
         let state = self.state.lock();

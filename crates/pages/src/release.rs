@@ -34,14 +34,12 @@ const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
 const CHECK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
 /// The milliseconds for which a check of the limits is valid.
 const CHECK_MS: u64 = 50;
-/// The number of checks, and the time between two, for which a thread that finds no memory waits for others
-/// to return extents: 0.2 s in all.
+/// Checks, and the time between two, while a thread without memory waits for others to return extents.
 const RETURNS_CHECKS: u32 = 1000;
 const RETURNS_NS: u64 = 200_000;
 /// From this many pages a free is large enough to start the helper for.
 const HELPER_MIN: u64 = (512usize << 10).div_euclid(PAGE) as u64;
 
-/// Why frames go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     Decay,
@@ -145,8 +143,7 @@ impl Pages {
         let victims = &mut victims[..count];
         for victim in &mut *victims {
             victim.kind = match self.let_go(victim.span, victim.flags, mark) {
-                // What the kernel would not take (locked memory, a filter on system calls) is still good for
-                // reuse.
+                // Memory that the kernel refused (locked, a filter on system calls) is still good for reuse.
                 Kind::Warm => from,
                 kind => kind,
             };
@@ -263,8 +260,7 @@ impl Pages {
     }
 
     /// Reads the limits and marks the cached frames that exceed their headroom: a process must never be
-    /// killed for cached frames. Half of the least recent headroom stays clear for memory that others take
-    /// before the next check.
+    /// killed for them. Half of the least recent headroom stays clear for others.
     pub(crate) fn enforce_limits(&self) {
         if !self.follows_limits() {
             return;
@@ -325,8 +321,8 @@ impl Pages {
     }
 
     /// Under a control group's limit, marks frames that were not needed since the last tick. Another process
-    /// of the group may take the rest of the limit before the next tick, and the kernel then kills a process
-    /// unless it can take the cache.
+    /// of the group may take the rest of the limit before the next tick, and the kernel then kills unless it
+    /// can take the cache.
     pub(crate) fn mark_idle(&self) {
         if self.limits.current().group_headroom().is_none() {
             return;
@@ -343,8 +339,7 @@ impl Pages {
         before != u64::MAX && now > before
     }
 
-    /// Ends a part of the decay time: flushes frames, marked or not, that were not needed for the whole of
-    /// it.
+    /// Ends a part of the decay time: flushes frames, marked or not, that were not needed in all of it.
     pub fn decay(&self) -> usize {
         if !self.decays() {
             return 0;

@@ -2,8 +2,7 @@
 //!
 //! A block below [`MOVE_MIN`] is copied: in a cache that is warm anyway a copy is faster than a system call.
 //! The page tables of a larger block move, at a cost that hardly depends on the length. `mremap` is fastest
-//! but leaves the block a separate map entry, and serves while few blocks have one; after that `UFFDIO_MOVE`
-//! serves.
+//! but costs a map entry, and serves while few are spent; then `UFFDIO_MOVE` serves.
 
 use crate::arena::Taken;
 use crate::error::OutOfMemory;
@@ -29,8 +28,7 @@ struct Spot {
 /// # Safety
 /// Both are in the caller's hands, and of one length.
 unsafe fn bring_back(from: Span, to: Span) {
-    // SAFETY: `# Safety` of this function; two different blocks do not overlap, and the first is not needed
-    // after this.
+    // SAFETY: two different blocks of one length; the first is not needed after this.
     unsafe {
         core::ptr::copy_nonoverlapping(from.start.ptr::<u8>(), to.start.ptr(), from.bytes);
         // Memory that cannot be flushed is cleared by hand.
@@ -51,8 +49,7 @@ impl Pages {
         Spot { block, span: arena.span(block.page, block.pages), flags: arena.flags(block.page) }
     }
 
-    /// Changes a block's length, moving it if it cannot grow where it is. Contents are kept up to the smaller
-    /// length.
+    /// Changes a block's length, moving it if necessary. Contents stay, up to the lesser length.
     ///
     /// # Errors
     /// [`OutOfMemory`]; the block is unchanged then.
@@ -107,8 +104,7 @@ impl Pages {
         unsafe { self.shift(old, old.block.pages, (align / PAGE).max(1) as u32, false) }.ok_or(refused)
     }
 
-    /// Puts the contents of `old` into a new block of `pages` pages, new bytes cleared if `zero`, and gives
-    /// `old` back.
+    /// Moves the contents of `old` to a new block of `pages` pages, whose new bytes are cleared if `zero`.
     ///
     /// # Safety
     /// `old` is a live block whose old place nobody relies on afterwards.
@@ -205,8 +201,7 @@ impl Pages {
         state.publish();
     }
 
-    /// Exchanges the contents of two blocks of one length by moving page tables; by copying where that is not
-    /// possible or does not pay.
+    /// Exchanges the contents of two blocks of one length by moving page tables, or else by copying.
     ///
     /// # Errors
     /// [`OutOfMemory`] if either is no live block, their lengths differ, or there is no address space to

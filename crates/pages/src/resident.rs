@@ -5,9 +5,9 @@
 //! resident and not cached, wherever the program has it from.
 //!
 //! The kernel counts resident pages (`/proc/self/statm`, two microseconds). Between two counts the account is
-//! an upper bound: memory that goes out without frames counts as if it were touched. A warm page is resident,
-//! so handing it out adds nothing. When the bound reaches the peak while frames are cached, the kernel counts
-//! again, and the excess is flushed.
+//! an upper bound: memory that goes out without frames counts as touched. A warm page is resident, so handing
+//! it out adds nothing. When the bound reaches the peak while frames are cached, the kernel counts again, and
+//! the excess is flushed.
 //!
 //! The most that was needed is a lower bound. Its value is updated before memory is freed, after at most
 //! [`UNSEEN`] pages of growth. Without the kernel's count, all memory handed out counts as touched.
@@ -30,7 +30,6 @@ pub(crate) struct Resident {
     seen: u64,
     /// Pages that may have become resident since.
     grown: u64,
-    /// The most that was needed at a time.
     needed: u64,
     /// Set where a control group's limit may be reached: see `untouched`.
     pub(crate) is_tight: bool,
@@ -57,7 +56,6 @@ impl Resident {
         self.seen = self.seen.saturating_add(pages);
     }
 
-    /// The most that may be resident.
     pub(crate) fn bound(&self) -> u64 {
         self.seen + self.grown
     }
@@ -67,7 +65,6 @@ impl Resident {
         self.grown > pages
     }
 
-    /// True if the most that was needed may be out of date.
     pub(crate) fn is_stale(&self) -> bool {
         self.grown >= UNSEEN
     }
@@ -84,8 +81,7 @@ impl Resident {
     }
 
     /// Pages by which the process's peak would be too high if `more` pages became resident, while `warm`
-    /// pages are cached. The kernel does not report how many marked pages it has taken: all count as
-    /// resident.
+    /// pages are cached. All marked pages count as resident.
     pub(crate) fn over(&self, more: u64, warm: u64) -> u64 {
         let then = self.seen + self.grown + more;
         let needed = self.needed.max(then.saturating_sub(warm));

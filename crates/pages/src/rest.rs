@@ -10,9 +10,7 @@ use vellum_sys::clock;
 /// Programs read the number within a millisecond, unless they are kept off the processor in between.
 const REST_NS: u64 = 50_000_000;
 
-/// See the head of this file.
 pub(crate) struct Rest {
-    /// The end of the rest; 0 if there is none.
     ends_ns: AtomicU64,
 }
 

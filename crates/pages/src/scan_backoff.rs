@@ -1,6 +1,6 @@
 //! The time between two scans of huge-page windows.
 //!
-//! A look costs the helper some 20 µs of processor time, which is the program's; a window found too late
+//! A scan costs the helper some 20 µs of processor time, which is the program's; a window found too late
 //! costs the program 512 faults. Scans follow the program: a few for each huge page that it lately took to
 //! prove, and fewer and fewer when nothing more is proved.
 //!
@@ -9,28 +9,27 @@
 //!    │ 30 30 30 .. µs │ ¼ ¼ ¼ ¼ ... │ ¼ ¼ ¼ ¼ ¼ ¼ ¼ ¼  ½   1    2 ..      8 ms ...  (a tick)
 //! ```
 
-/// Time between the first looks at a new window.
+/// Time between the first scans at a new window.
 const FIRST_NS: u64 = 30_000;
-/// The shortest time between looks where nothing depends on them.
+/// The shortest time between scans where nothing depends on them.
 const RELAXED_NS: u64 = 2_000_000;
-/// The longest time between looks while there are windows: about what a program needs to touch a window by
-/// base pages.
+/// The longest time between scans: a program needs about as long to touch a window by base pages.
 const LONGEST_NS: u64 = 8_000_000;
-/// Looks in the time that the last move took to come.
-const LOOKS_PER_MOVE: u64 = 4;
+/// Scans in the time that the last move took to come.
+const SCANS_PER_MOVE: u64 = 4;
 /// Time at one interval after a move, before the interval grows. A program that has overtaken its window
 /// needs as long for a huge page's worth of base pages.
 const PATIENCE_NS: u64 = 1_500_000;
-/// The least looks at one interval.
-const PATIENT_LOOKS: u64 = 4;
-/// Looks at [`LONGEST_NS`] that find nothing before windows are looked at once a tick only.
-const VAIN_LOOKS_MAX: u32 = 64;
+/// The least scans at one interval.
+const PATIENT_SCANS: u64 = 4;
+/// Scans at [`LONGEST_NS`] that find nothing before windows are scanned once a tick only.
+const VAIN_SCANS_MAX: u32 = 64;
 
 pub(crate) struct Backoff {
     interval_ns: u64,
-    /// Looks left before the interval grows.
+    /// Scans left before the interval grows.
     patience: u64,
-    /// Looks at the longest interval that found nothing.
+    /// Scans at the longest interval that found nothing.
     vain: u32,
     /// When a window last moved, or a new one was seen.
     moved_ns: u64,
@@ -41,21 +40,17 @@ impl Backoff {
         Backoff { interval_ns: FIRST_NS, patience: patience(FIRST_NS), vain: 0, moved_ns: 0 }
     }
 
-    /// A new window was set, of a program whose speed is not measured yet.
     pub(crate) fn begin(&mut self, now_ns: u64) {
         *self = Backoff { moved_ns: now_ns, ..Backoff::new() };
     }
 
-    /// A look has moved a window.
     pub(crate) fn moved(&mut self, now_ns: u64) {
         let took = now_ns.saturating_sub(self.moved_ns);
-        // A program that has overtaken its window is slowed by that: it will be faster once the window is
-        // ahead of it.
-        let interval_ns = (took / LOOKS_PER_MOVE).min(2 * self.interval_ns).clamp(FIRST_NS, LONGEST_NS);
+        // A program that has overtaken its window is slowed by that, until the window is ahead again.
+        let interval_ns = (took / SCANS_PER_MOVE).min(2 * self.interval_ns).clamp(FIRST_NS, LONGEST_NS);
         *self = Backoff { interval_ns, patience: patience(interval_ns), vain: 0, moved_ns: now_ns };
     }
 
-    /// A look has found nothing new.
     pub(crate) fn stood_still(&mut self) {
         if self.patience > 0 {
             self.patience -= 1;
@@ -66,7 +61,7 @@ impl Backoff {
         }
     }
 
-    /// Only arenas' windows are left, which are looked at when memory is handed out, too: there is no hurry.
+    /// Only arenas' windows are left, which are scanned when memory is handed out, too: there is no hurry.
     pub(crate) fn relax(&mut self) {
         self.interval_ns = self.interval_ns.max(RELAXED_NS);
         self.patience = 0;
@@ -77,16 +72,16 @@ impl Backoff {
         self.vain = 0;
     }
 
-    /// Nanoseconds to the next look; nothing when the next tick is soon enough.
+    /// Nanoseconds to the next scan; nothing when the next tick is soon enough.
     pub(crate) fn next_ns(&self) -> Option<u64> {
-        (self.vain < VAIN_LOOKS_MAX).then_some(self.interval_ns)
+        (self.vain < VAIN_SCANS_MAX).then_some(self.interval_ns)
     }
 }
 
-/// Looks at an interval before it grows.
+/// Scans at an interval before it grows.
 const fn patience(interval_ns: u64) -> u64 {
-    let looks = PATIENCE_NS / interval_ns;
-    if looks < PATIENT_LOOKS { PATIENT_LOOKS } else { looks }
+    let scans = PATIENCE_NS / interval_ns;
+    if scans < PATIENT_SCANS { PATIENT_SCANS } else { scans }
 }
 
 #[cfg(test)]
@@ -106,7 +101,7 @@ mod tests {
         assert_eq!(backoff.next_ns(), Some(100_000));
         let slow = (1..10).map(|twentieth| {
             backoff.moved(1_200_000 + twentieth * 20_000_000);
-            backoff.next_ns().expect("a window that moves is looked at")
+            backoff.next_ns().expect("a window that moves is scanned")
         });
         let slow: Vec<u64> = slow.collect();
         assert!(slow.windows(2).all(|pair| pair[1] <= 2 * pair[0]), "{slow:?}");
@@ -114,14 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn looks_end_and_resume() {
+    fn scans_end_and_resume() {
         let mut backoff = Backoff::new();
-        let looks = (0..1000).take_while(|_| {
+        let scans = (0..1000).take_while(|_| {
             backoff.stood_still();
             backoff.next_ns().is_some()
         });
-        let looks = looks.count() as u32;
-        assert!((VAIN_LOOKS_MAX..VAIN_LOOKS_MAX + 64).contains(&looks), "{looks}");
+        let scans = scans.count() as u32;
+        assert!((VAIN_SCANS_MAX..VAIN_SCANS_MAX + 64).contains(&scans), "{scans}");
         backoff.resume();
         assert_eq!(backoff.next_ns(), Some(LONGEST_NS));
     }

@@ -2,11 +2,8 @@
 
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// See the head of this file.
 pub(crate) struct Shortage {
-    /// Set if memory was found short since the last query.
     is_short: AtomicBool,
-    /// Set if there are pages inside units that could go.
     is_sparse: AtomicBool,
 }
 
@@ -19,7 +16,6 @@ impl Shortage {
         self.is_short.store(true, Relaxed);
     }
 
-    /// Returns whether memory was short since the last call.
     pub(crate) fn was_short(&self) -> bool {
         self.is_short.swap(false, Relaxed)
     }

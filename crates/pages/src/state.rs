@@ -31,15 +31,12 @@ pub(crate) const DENSE: usize = 1;
 pub(crate) const LARGE: usize = 2;
 pub(crate) const ARENAS: usize = 3;
 
-/// Address space of all arenas.
 pub(crate) const SPAN: usize = ARENAS * ARENA_BYTES;
 const TAGS_BYTES: usize = ARENA_BYTES / PAGE * TAG_BYTES;
 const SIDE_BYTES: usize = ARENA_BYTES / UNIT * UNIT_SIDE;
-/// Address space of the arenas and their tables.
 pub(crate) const WHOLE: usize = SPAN + ARENAS * (TAGS_BYTES + SIDE_BYTES);
 /// The start of the pager's address space in the last arena (`annex`).
 const ANNEX_START: usize = ARENA_BYTES - ANNEX_BYTES;
-/// The most pages of each arena.
 const LIMITS: [u32; ARENAS] = {
     let mut limits = [(ARENA_BYTES / PAGE) as u32; ARENAS];
     limits[LARGE] = (ANNEX_START / PAGE) as u32;
@@ -48,19 +45,17 @@ const LIMITS: [u32; ARENAS] = {
 const _: () = assert!(LARGE + 1 == ARENAS);
 /// The number of places for arenas, from [`LOWEST`] on.
 const PLACES: usize = 24 << 10;
-/// Places tried before giving up.
 const TRIES: usize = 64;
 /// Free pages behind a new large block: as much again, within these.
 const ROOM_MIN: u32 = (32 << 20) / PAGE as u32;
 const ROOM_MAX: u32 = (4usize << 30).div_euclid(PAGE) as u32;
 /// Cold pages taken between two checks for new limits on address space.
-const LIMIT_LOOK: u32 = (1 << 20) / PAGE as u32;
+const LIMIT_CHECK: u32 = (1 << 20) / PAGE as u32;
 /// Moves that may leave a map entry of their own.
 pub(crate) const ENTRIES_MAX: u32 = 256;
 
 static NO_BOARD: Slot = Slot::new();
 
-/// The intended use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// A block of a fixed size.
@@ -75,8 +70,7 @@ pub(crate) enum Use {
     Empty,
 }
 
-/// Free memory that may have frames, which decays: of marked memory the kernel takes nothing while it has
-/// enough.
+/// Free memory that may have frames, which decays: the kernel takes marked memory only when short.
 pub(crate) const KEPT: [Kind; 2] = [Kind::Warm, Kind::Marked];
 /// The place of warm pages among these.
 pub(crate) const WARM: usize = 0;
@@ -100,7 +94,6 @@ pub(crate) struct State {
     pub(crate) has_annex: bool,
     pub(crate) arenas: [Arena; ARENAS],
     pub(crate) live: u64,
-    /// The highest `live` so far.
     pub(crate) peak: u64,
     pub(crate) resident: Resident,
     /// Lengths of which the last block that was looked at was mostly empty when it was freed.
@@ -112,7 +105,6 @@ pub(crate) struct State {
     /// Pages cleared since the last probe, and a page in the middle of that: see `untouched`.
     pub(crate) cleared: u64,
     pub(crate) probe: Addr,
-    /// See there.
     pub(crate) headroom: LeastHeadroom,
     /// Cached pages that the last check of the limits found harmless, less the pages handed out cold since.
     pub(crate) harmless: u64,
@@ -136,12 +128,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// The span and the tables beside it.
     pub(crate) fn whole(&self) -> Span {
         Span::new(self.start, WHOLE)
     }
 
-    /// The address space for a pager.
     pub(crate) fn annex(&self) -> Span {
         Span::new(self.start + LARGE * ARENA_BYTES + ANNEX_START, ANNEX_BYTES)
     }
@@ -163,11 +153,10 @@ impl State {
         self.arenas.iter_mut().for_each(Arena::on_mlockall);
     }
 
-    /// Checks from time to time, by the `pages` cold pages taken, whether another process has limited this
-    /// one.
+    /// Checks now and then, by the `pages` cold pages taken, whether another process has set a limit.
     pub(crate) fn check_new_limits(&mut self, pages: u32) {
         self.unlimited = self.unlimited.saturating_add(pages);
-        if self.unlimited >= LIMIT_LOOK && !self.arenas[FINE].is_short() && !self.still {
+        if self.unlimited >= LIMIT_CHECK && !self.arenas[FINE].is_short() && !self.still {
             self.unlimited = 0;
             if limits::address_space_is_limited() {
                 self.map_no_more_than_needed();
@@ -309,7 +298,6 @@ impl State {
         }
     }
 
-    /// True if the cache decays, by the mode.
     pub(crate) fn decays(&self) -> bool {
         self.config.discard.decays(self.has_collected)
     }
@@ -329,8 +317,7 @@ impl State {
         if arena == LARGE && !self.arenas[arena].is_short() { pages.clamp(ROOM_MIN, ROOM_MAX) } else { 0 }
     }
 
-    /// The alignment, in pages, with which a cold block is placed: large ones so that huge pages and page
-    /// tables fit.
+    /// The alignment of a cold block, in pages: a huge page's for large ones, also to move page tables.
     pub(crate) fn cold_align(&self, arena: usize, align: u32) -> u32 {
         if arena == LARGE && !self.arenas[arena].is_short() { align.max(HUGE_PAGES) } else { align }
     }
@@ -356,7 +343,6 @@ impl State {
         self.note_needed();
     }
 
-    /// Notes how much memory is needed now.
     pub(crate) fn note_needed(&mut self) {
         let kept = self.free_pages(Kind::Warm) + self.free_pages(Kind::Marked);
         self.resident.note_needed(kept);
@@ -403,7 +389,6 @@ impl State {
         word.store(word.load(Relaxed).wrapping_add(amount), Relaxed);
     }
 
-    /// Writes the gauges.
     pub(crate) fn publish(&self) {
         let bytes = |pages: u64| pages * PAGE as u64;
         self.slot.set(Counter::NowLive, bytes(self.live));
@@ -454,7 +439,6 @@ impl State {
         self.plan_huge(arena, taken, Use::Growing)
     }
 
-    /// Flags for a block just taken.
     pub(crate) fn flags_for(taken: &Taken, advice: &Advice) -> u8 {
         let mut flags = taken.flags & (flag::ENTRY | flag::HUGE);
         if taken.growth() > 0 {

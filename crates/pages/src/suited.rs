@@ -18,7 +18,6 @@ pub fn is_suited() -> bool {
     host::page_bytes() == PAGE && reaches(Span::new(LOWEST, PAGE))
 }
 
-/// True if a program can have memory at `place`.
 fn reaches(place: Span) -> bool {
     // On x86-64 it always can.
     if cfg!(target_arch = "x86_64") {

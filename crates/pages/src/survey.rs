@@ -21,18 +21,15 @@ const MAPPED_MIN: usize = 32;
 /// Places looked at to learn that a large block is empty.
 const SAMPLES: usize = 8;
 
-/// The treatment of a block.
 #[derive(Debug)]
 pub(crate) enum Survey {
     /// All of it is resident, or nothing can be learnt.
     Whole,
     /// No run is worth keeping. The number of resident pages, about.
     Empty(usize),
-    /// Some of it is resident.
     Parts(Parts),
 }
 
-/// Finds the runs of a block.
 #[derive(Debug)]
 pub(crate) struct Parts {
     map: Option<PageMap>,
@@ -47,7 +44,6 @@ pub(crate) struct Part {
 }
 
 impl Survey {
-    /// Surveys a block that nobody uses.
     pub(crate) fn of(block: Span) -> Survey {
         let (start, pages) = (block.start, block.page_count().get());
         let run_min = RUN_MIN.min(pages);
@@ -82,7 +78,7 @@ impl Survey {
 }
 
 impl Parts {
-    /// The next run in `rest`; empty, at the end of `rest`, if there is none.
+    /// The next run in `rest`; empty, at the end of `rest`, without one.
     pub(crate) fn next(&self, rest: Span) -> Part {
         let (mut run, mut resident) = (Span::new(rest.start, 0), 0);
         let is_long = |run: Span| run.bytes >= self.run_min * PAGE;

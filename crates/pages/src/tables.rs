@@ -4,8 +4,7 @@
 //! every tag is empty and every record is of no unit, so zeros may replace them. The kernel's page tables are
 //! 8 bytes a page, and are freed when a range is mapped anew.
 //!
-//! Tables go with frames that are flushed, and after many blocks that were hardly touched were freed: those
-//! leave tables only.
+//! Tables go with flushed frames, and after many hardly touched blocks were freed.
 
 use crate::arena::Arena;
 use crate::pages::Pages;
@@ -17,9 +16,7 @@ use vellum_sys::{Span, map};
 
 /// The least pages whose tables are worth the calls.
 const WORTH_PAGES: u32 = HUGE_PAGES;
-/// Extents of an arena looked at in a sweep.
 const EXTENTS: usize = 16;
-/// The tables: tags and side records.
 const TABLES: usize = 2;
 
 /// Pages freed without frames between two sweeps: 64 MiB, with half a mebibyte of tables.
@@ -45,8 +42,7 @@ impl Arena {
         }
     }
 
-    /// Maps the whole huge pages of the cold extent of `pages` pages at `page` anew, which frees the kernel's
-    /// tables.
+    /// Maps the whole huge pages of a cold extent anew, which frees the kernel's tables.
     fn renew_inside(&self, page: PageNo, pages: u32) {
         let huge = self.span(page, pages).whole(HUGE);
         // SAFETY: nobody has the extent, and it has no contents.

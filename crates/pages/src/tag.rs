@@ -13,9 +13,7 @@
 use core::fmt;
 use vellum_sys::Addr;
 
-/// A page's number in its arena.
 pub(crate) type PageNo = u32;
-/// No page.
 pub(crate) const NONE: PageNo = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +21,6 @@ pub(crate) const NONE: PageNo = u32::MAX;
 pub(crate) enum Kind {
     /// Not at the end of an extent.
     Inside = 0,
-    /// Handed out.
     Used,
     /// Free, frames kept, contents undefined.
     Warm,
@@ -56,8 +53,7 @@ pub(crate) mod flag {
     pub(crate) const UNTOUCHED: u8 = 1 << 1;
     /// Some of it may be in huge pages.
     pub(crate) const HUGE: u8 = 1 << 2;
-    /// The program changed the mapping's attributes (protection, locking, inheritance): the extent must be
-    /// mapped anew before its next use.
+    /// The program changed the mapping's attributes: the extent must be mapped anew before its next use.
     pub(crate) const TAINTED: u8 = 1 << 3;
     /// Handed out as a mapping of the program's own: `munmap` gives it back, `free` does not.
     pub(crate) const MAPPING: u8 = 1 << 4;
@@ -79,7 +75,6 @@ pub(crate) struct Run {
     pub(crate) kind: Kind,
 }
 
-/// The record of one page.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Tag {
@@ -105,10 +100,8 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// The table of one arena.
 pub(crate) struct Tags {
     first: *mut Tag,
-    /// Pages that have a tag mapped.
     pub(crate) count: u32,
 }
 
@@ -129,12 +122,10 @@ impl Tags {
     #[inline]
     pub(crate) fn at(&mut self, page: PageNo) -> &mut Tag {
         assert!(page < self.count, "page {page} of {}", self.count);
-        // SAFETY: tags below `count` are mapped and initialised (zeros are a valid Tag); `self` is borrowed
-        // mutably.
+        // SAFETY: tags below `count` are mapped; zeros are a valid Tag; `self` is borrowed mutably.
         unsafe { &mut *self.first.add(page as usize) }
     }
 
-    /// Writes both ends of an extent.
     #[inline]
     pub(crate) fn write(&mut self, start: PageNo, pages: u32, kind: Kind, flags: u8) {
         let tag = Tag { pages, kind, is_tail: false, flags, unused: 0, prev: NONE, next: NONE };
@@ -144,14 +135,12 @@ impl Tags {
         }
     }
 
-    /// Empties the tags at both ends of an extent.
     #[inline]
     pub(crate) fn erase(&mut self, start: PageNo, pages: u32) {
         self.at(start).kind = Kind::Inside;
         self.at(start + pages - 1).kind = Kind::Inside;
     }
 
-    /// The extent whose last page is `page`.
     pub(crate) fn ending_at(&mut self, page: PageNo) -> Run {
         let tag = *self.at(page);
         debug_assert!(tag.kind != Kind::Inside && (tag.is_tail || tag.pages == 1), "{tag:?} ends at {page}");

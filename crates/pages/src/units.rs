@@ -28,7 +28,6 @@ pub const DENSE_MIN: usize = 12 << 20;
 /// (measured by `vellum papers douglas`: the crossover lay at 256 KiB on every machine tried).
 pub const MOVE_MIN: usize = 256 << 10;
 
-/// The bytes of `pages` pages.
 pub(crate) const fn bytes_of(pages: u32) -> usize {
     pages as usize * PAGE
 }

@@ -11,8 +11,7 @@
 //!   process holds. Then a block is cold again, the *probe*: if it is still untouched at the next request, no
 //!   length counts as touched any more.
 //!
-//! A process far below its limit pays nothing. Frames that are never touched are part of the memory it had
-//! before, so they cannot add to it.
+//! A process far below its limit pays nothing. Untouched frames are part of the memory it had before.
 
 use crate::arena::Taken;
 use crate::bins::Lengths;

@@ -4,15 +4,12 @@
 //! then not flushed: this costs time and never contents.
 //!
 //! # Invariants
-//! Runs are whole pages, none empty, none overlapping or adjacent to another, in the order of their
-//! addresses.
+//! Runs are whole pages in the order of their addresses: none is empty, and none meets another.
 
 use vellum_sys::Span;
 
-/// Runs that are kept at most.
 pub(crate) const RUNS_MAX: usize = 64;
 
-/// See the head of this file.
 #[derive(Debug)]
 pub(crate) struct Vacant {
     runs: [Span; RUNS_MAX],
@@ -32,7 +29,6 @@ impl Vacant {
         self.len == 0
     }
 
-    /// The pages of `run` are vacated.
     pub(crate) fn add(&mut self, run: Span) {
         if run.is_empty() {
             return;
@@ -46,7 +42,6 @@ impl Vacant {
         self.splice(first, met, &[run]);
     }
 
-    /// The pages of `run` are needed.
     pub(crate) fn remove(&mut self, run: Span) {
         let first = self.runs().iter().position(|other| other.end() > run.start).unwrap_or(self.len);
         let met = self.runs()[first..].iter().take_while(|other| other.start < run.end()).count();
@@ -71,8 +66,7 @@ impl Vacant {
         Some(run)
     }
 
-    /// Puts `new` in the place of `count` runs from `first` on, and drops the smallest where there are too
-    /// many.
+    /// Puts `new` in the place of `count` runs from `first` on, and drops the smallest of too many.
     fn splice(&mut self, first: usize, count: usize, new: &[Span]) {
         let mut all = [Span::EMPTY; RUNS_MAX + 2];
         let (before, after) = (&self.runs[..first], &self.runs[first + count..self.len]);

@@ -42,8 +42,7 @@ impl Pages {
         }
     }
 
-    /// Calls `look` while nothing is handed out, given back or unmapped. The callback must not call the page
-    /// layer.
+    /// Calls `look`, which must not call the page layer, while nothing is handed out, freed or unmapped.
     pub fn while_still<R>(&self, look: impl FnOnce() -> R) -> R {
         let _state = self.state.lock();
         look()

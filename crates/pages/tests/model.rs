@@ -54,7 +54,6 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The model's record of a block.
 #[derive(Clone, Copy)]
 struct Block {
     bytes: usize,
@@ -64,7 +63,6 @@ struct Block {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
-    /// A block of the layer.
     Block,
     /// A mapping of the program's, as it was handed out.
     Mapping,
@@ -129,7 +127,6 @@ impl Model {
         }
     }
 
-    /// The blocks that overlap a range.
     fn overlapping(&self, low: usize, high: usize) -> Vec<(usize, Block)> {
         self.blocks
             .range(..high)
@@ -263,8 +260,7 @@ impl Model {
                 prop_assert!(self.layer.separate_mapping(extent.addr, extent.bytes));
                 self.blocks.get_mut(&start).expect("admitted").kind = Kind::Mapping;
             }
-            // From somewhere in a mapping, over what free memory and other mappings follow, up to the first
-            // block.
+            // From within a mapping, over free memory and mappings behind it, up to the first block.
             Op::Unmap { which, from, pages } => {
                 if let Some((start, block)) = self.pick(which).filter(|(_, block)| block.kind != Kind::Block)
                 {
@@ -325,7 +321,7 @@ impl Model {
             }
             Op::ResizeInPlace { which, pages } => {
                 if let Some((start, block)) = self.pick_whole(which) {
-                    // SAFETY: as above.
+                    // SAFETY: a live block, which the model uses at its new place only.
                     if let Some(extent) = unsafe { self.layer.resize_in_place(pointer(start), pages * PAGE) }
                     {
                         prop_assert_eq!(extent.addr.as_ptr() as usize, start);
@@ -335,7 +331,7 @@ impl Model {
             }
             Op::Relocate { which } => {
                 if let Some((start, block)) = self.pick_whole(which) {
-                    // SAFETY: as above.
+                    // SAFETY: a live block, which the model uses at its new place only.
                     let extent = unsafe { self.layer.relocate(pointer(start), PAGE) }.expect("memory");
                     self.resized(start, block, extent, block.bytes)?;
                 }

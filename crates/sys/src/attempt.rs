@@ -13,16 +13,13 @@ use crate::transfer::Inlet;
 use crate::{HUGE, PAGE, Span, barrier, map};
 use rustix::io::Errno;
 
-/// Pages for one attempt alone.
 struct Scratch(Span);
 
 impl Scratch {
-    /// `bytes` bytes that have not been touched.
     fn new(bytes: usize) -> Result<Scratch, Errno> {
         map::reserve_writable(bytes).map(Scratch)
     }
 
-    /// A page, written to.
     fn page() -> Result<Scratch, Errno> {
         let page = Scratch::new(PAGE)?;
         // SAFETY: the page was mapped by the line before and is writable.

@@ -4,8 +4,7 @@
 //! mapping of a process, and a file that runs it when read. All of it takes `CAP_BPF` and `CAP_PERFMON`, or
 //! root, and goes when its descriptors are closed.
 //!
-//! Source: the kernel's include/uapi/linux/bpf.h; each request is the beginning of `union bpf_attr` as that
-//! command reads it.
+//! Source: include/uapi/linux/bpf.h; each request is the beginning of `union bpf_attr` for its command.
 
 use crate::raw;
 use rustix::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -96,15 +95,14 @@ const _: () = assert!(core::mem::offset_of!(LinkRequest, iterator) == 16);
 /// The memory that the request points to is valid, with the lengths in the request.
 unsafe fn bpf<T>(command: usize, request: &T) -> Result<usize, Errno> {
     let block = [command, core::ptr::from_ref(request) as usize, size_of::<T>(), 0, 0, 0];
-    // SAFETY: the request lives through the call and is as long as said; the rest by this function's
-    // condition.
+    // SAFETY: the request lives through the call, and what it points to is valid (`# Safety`).
     unsafe { raw::syscall(libc::SYS_bpf, block) }
 }
 
 /// # Safety
 /// [`bpf`], for a command that returns a descriptor.
 unsafe fn open<T>(command: usize, request: &T) -> Result<OwnedFd, Errno> {
-    // SAFETY: by this function's condition.
+    // SAFETY: the request and what it points to are valid (`# Safety`).
     let fd = unsafe { bpf(command, request) }?;
     // SAFETY: the kernel has just opened it for us, to be closed on exec.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })

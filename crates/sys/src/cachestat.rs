@@ -4,7 +4,6 @@ use crate::raw;
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::Errno;
 
-/// The call's number, the same on every architecture.
 const SYS_CACHESTAT: libc::c_long = 451;
 
 /// Pages of a range of a file.

@@ -35,8 +35,7 @@ bitflags::bitflags! {
         const MEMBARRIER = 1 << 10;
         /// Asynchronous write-protection and `PAGEMAP_SCAN`, Linux 6.7. Without them pages are protected.
         const TRACK = 1 << 11;
-        /// Finding out writes by page protection and SIGSEGV. Without it, too, a collection stops the world
-        /// once.
+        /// Finding writes by page protection and SIGSEGV. Without both, a collection stops the world once.
         const PROTECT = 1 << 12;
     }
 }
@@ -64,7 +63,7 @@ impl Caps {
         Caps::NAMES.iter().find(|(known, _)| known.as_bytes() == name).map(|&(_, caps)| caps)
     }
 
-    /// The flags of comma-separated names; `None` if one of them is unknown.
+    /// The flags of comma-separated names; `None` if a name is unknown.
     pub fn by_names(names: &[u8]) -> Option<Caps> {
         let names = names.split(|&byte| byte == b',').filter(|name| !name.is_empty());
         names.map(Caps::by_name).try_fold(Caps::empty(), |all, one| Some(all | one?))

@@ -1,6 +1,6 @@
 //! A check that one thread makes for all; no thread relies on a check that began before its request.
 //!
-//! Many threads find at the same time that a slow check is due. The first of them makes it; the others go on,
+//! Many threads find at the same time that a slow check is due. The first thread makes it; the others go on,
 //! and it checks again afterwards. A thread that takes too long may be off its processor, and is not relied
 //! on: the next thread with a request makes a check itself.
 //!
@@ -18,15 +18,13 @@ use crate::atomics::{AtomicU32, Ordering};
 
 /// Milliseconds after which a check in progress is not relied on.
 const PATIENCE_MS: u32 = 2;
-/// Checks that one thread makes for others.
 const AGAIN_MAX: u32 = 4;
 
 /// See the head of this file.
 #[derive(Debug)]
 pub struct Checks {
-    /// Requests so far.
     requested: AtomicU32,
-    /// The start of the check in progress, in milliseconds with the lowest bit set; 0 if there is none.
+    /// The start of the check in progress, in milliseconds with the lowest bit set; 0 without one.
     began: AtomicU32,
 }
 
@@ -44,8 +42,7 @@ impl Checks {
         Checks { requested, began }
     }
 
-    /// Requests a check, at `now_ms` on any clock. Returns the check that the caller has to make; `None` if
-    /// another thread makes it.
+    /// Requests a check, at `now_ms` on any clock. Returns the caller's; `None` if another thread makes it.
     pub fn request(&self, now_ms: u32) -> Option<Check> {
         // In one order with the other accesses of both words: either the checking thread sees the request
         // when it is done, or the requesting thread sees that it is done.

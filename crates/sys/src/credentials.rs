@@ -3,8 +3,7 @@
 //! Credentials are a thread's own in Linux. The C library has its own threads make the same call. A
 //! background thread that must live on (a pager's, which the program always needs) makes it too. The helper
 //! has the credentials that the caller had, so a call that the kernel allowed the caller has the same effect
-//! on it. The arguments are kept by value, as the thread may not read the caller's memory, which may be
-//! paged.
+//! on it. The arguments are kept by value, as the caller's memory may be paged.
 
 use crate::{Span, map, raw, round_up};
 use rustix::io::Errno;
@@ -81,8 +80,7 @@ impl Change {
             }
             _ => {}
         }
-        // SAFETY: a call that concerns the calling thread's credentials alone; what it reads lives until it
-        // returns.
+        // SAFETY: only the calling thread's credentials change; the memory read lives until the call returns.
         let result = unsafe { raw::syscall(self.number as libc::c_long, args) };
         if let Some(file) = borrowed {
             close(file);

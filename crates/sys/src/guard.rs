@@ -1,5 +1,4 @@
-//! Which pages have been written to, by page protection: for kernels and privileges that do not track
-//! ([`crate::track`]).
+//! Written pages found by page protection, where the kernel does not track them ([`crate::track`]).
 //!
 //! ```text
 //! open    ──▶ a byte for each page of a span of addresses, and a handler of SIGSEGV
@@ -10,8 +9,7 @@
 //!
 //! Guarding is coarser than tracking, and visible to the program:
 //!
-//! * a *system call* that is to write to an armed page fails with `EFAULT`, and no signal's frame can be put
-//!   there;
+//! * a *system call* that writes to an armed page fails with `EFAULT`, and no signal's frame fits there;
 //! * a write by a thread that has blocked SIGSEGV ends the process;
 //! * each hole in armed memory costs two map entries. Holes are [`AROUND`] bytes where they can be; where the
 //!   kernel has no more entries, all of the armed memory around goes at once.
@@ -38,21 +36,16 @@ use rustix::io::Errno;
 /// Bytes that become writable at a write, if they are armed.
 pub const AROUND: usize = 64 << 10;
 
-/// Not guarded.
 const FREE: u8 = 0;
-/// Read-only.
 const ARMED: u8 = 1;
-/// Written to since it was armed.
 const WRITTEN: u8 = 2;
 
-/// The guarded span: where it starts, and its pages.
 static START: AtomicUsize = AtomicUsize::new(0);
 static PAGES: AtomicUsize = AtomicUsize::new(0);
 /// The state of the page at [`START`], and of those behind it.
 static STATES: AtomicPtr<AtomicU8> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Finds out writes in `span` from now on, where pages are armed. Later calls only report whether that still
-/// holds.
+/// Finds writes to armed pages in `span` from now on. Later calls only report whether that still holds.
 ///
 /// # Errors
 /// `NOSYS` if it is masked, `NOMEM` without address space for the table, those of [`segv::open`].
@@ -103,8 +96,7 @@ fn protect(span: Span, writable: bool) -> Result<(), Errno> {
     unsafe { raw::syscall(libc::SYS_mprotect, args) }.map(drop)
 }
 
-/// Makes the pages of `part`, which are private, anonymous, writable and in the guarded span, read-only until
-/// each is written to.
+/// Makes the pages of `part`, private writable memory in the guarded span, read-only until written to.
 ///
 /// # Errors
 /// The kernel's errno; nothing there is armed then. `NOMEM` if there are too many map entries.
@@ -156,8 +148,7 @@ pub fn take(part: Span, again: bool, out: &mut [Written]) -> Result<Taken, Errno
     Ok(Taken { ranges, end })
 }
 
-/// The place of the access's error code: word 19 of the general registers, which begin at byte 40 of the
-/// context.
+/// The access's error code: word 19 of the general registers, which begin at byte 40 of the context.
 const ERROR_AT: usize = 40 + 19 * size_of::<u64>();
 const WRITE: u64 = 2;
 /// `si_code` of an access that the protection forbids.
@@ -201,7 +192,7 @@ fn resolve(page: Addr) -> bool {
 fn armed_around(page: Addr, most: Span) -> Span {
     let (mut start, mut end) = (page, page + PAGE);
     while start > most.start && is_in(start - PAGE, ARMED) {
-        start -= PAGE;
+        start = start - PAGE;
     }
     while end < most.end() && is_in(end, ARMED) {
         end += PAGE;

@@ -5,8 +5,7 @@ use core::ffi::CStr;
 
 /// From which power of two pages free memory is reported to the host (`CONFIG_PAGE_REPORTING`).
 pub const REPORTING: &CStr = c"/sys/module/page_reporting/parameters/page_reporting_order";
-/// The largest power of two pages that Linux keeps free in one piece: the setting is beyond where nothing is
-/// reported.
+/// The largest power of two pages that Linux keeps in one piece. A setting beyond it reports nothing.
 const ORDER_MAX: u64 = 10;
 
 /// True if this is a virtual machine that reports free memory to its host, which takes the frames. The first
@@ -19,7 +18,7 @@ pub fn takes_free_pages() -> bool {
 
 /// Bytes of the kernel's pages: 4096, but on some kernels of aarch64.
 pub fn page_bytes() -> usize {
-    // SAFETY: plain call; the C library answers from what the kernel has passed to the process.
+    // SAFETY: `getauxval` takes a number and reads the kernel's vector, which stays.
     let said = unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize;
     if said == 0 { crate::PAGE } else { said }
 }

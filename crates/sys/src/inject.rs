@@ -40,8 +40,7 @@ pub fn given() -> u32 {
     DONE.load(Relaxed)
 }
 
-/// Makes the move of `request`: five words, of which the third is its length and the last receives the bytes
-/// moved.
+/// Makes the move of `request`: its third word is the length, and the fifth receives the bytes moved.
 pub(crate) fn answer(
     request: &mut [u64; 5],
     make: impl FnOnce(&mut [u64; 5]) -> Result<usize, Errno>,

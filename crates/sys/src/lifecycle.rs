@@ -1,5 +1,4 @@
-//! The lifecycle of a process's background threads of one kind: starting them, ending them, and waiting for
-//! either.
+//! The lifecycle of a process's background threads: starting them, ending them, and waiting for either.
 //!
 //! ```text
 //!             begin                began(true)              bar
@@ -22,8 +21,7 @@
 //!   side sees it first. A handler may bar on top of a thread that it interrupted in the middle of barring.
 //! * Only the process that owns the threads calls this ([`crate::owner`]).
 //!
-//! The tests explore the interleavings over `loom`'s atomics (`tests/loom.rs`), by building this file in a
-//! crate whose `atomics` are those.
+//! The tests build this file over `loom`'s atomics and explore the interleavings (`tests/loom.rs`).
 
 use crate::atomics::{AtomicU32, Ordering};
 
@@ -46,7 +44,7 @@ pub trait Crew {
     fn wait_until_gone(&self) -> bool;
     /// Waits until `word` is not `seen` any more, for a moment at most.
     fn wait(&self, word: &AtomicU32, seen: u32);
-    /// Wakes who waits for `word`.
+    /// Wakes a waiter on `word`.
     fn wake(&self, word: &AtomicU32);
 }
 
@@ -83,9 +81,8 @@ impl Lifecycle {
         self.0.load(Ordering::Acquire) & STATE == RETIRING
     }
 
-    /// Returns true if the caller, who has all signals held off, must start the threads now, and then call
-    /// [`Lifecycle::began`]. False if another thread does, or if there is a bar; the request is recorded
-    /// then.
+    /// Returns true if the caller, with all signals held off, must start the threads now, and then call
+    /// [`Lifecycle::began`]. False if another thread does, or there is a bar.
     #[must_use]
     pub fn begin(&self, crew: &impl Crew) -> bool {
         let mut seen = self.0.load(Ordering::Acquire);
@@ -130,8 +127,7 @@ impl Lifecycle {
         }
     }
 
-    /// Holds the threads off until [`Lifecycle::unbar`]: ends them if they run. False if they did not end for
-    /// long; then nothing is held off.
+    /// Bars the threads until [`Lifecycle::unbar`], and ends them. False, without a bar, if they did not end.
     #[must_use]
     pub fn bar(&self, crew: &impl Crew) -> bool {
         self.0.fetch_add(BAR, Ordering::AcqRel);

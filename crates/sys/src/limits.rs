@@ -21,7 +21,6 @@ const UNLIMITED: u64 = 1 << 60;
 /// Bytes [`Limits::discover`] reads into.
 pub const SCRATCH: usize = 20 << 10;
 
-/// The directory of a control group's memory files.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     /// The directory, without a trailing slash; the first `len` bytes count.
@@ -38,12 +37,11 @@ const STAT_BYTES: usize = 4096;
 /// Memory for a process that can use more or less of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Available {
-    /// Bytes that may still be taken before something is paged out or dies, files' pages counted that the
-    /// kernel would give up.
+    /// Bytes that may still be taken, with files' pages that the kernel would reclaim.
     pub bytes: u64,
     /// Bytes that may be paged out.
     pub swap: u64,
-    /// The lowest limit of a control group, in bytes; `u64::MAX` if there is none.
+    /// The lowest limit of a control group, in bytes; `u64::MAX` without a limit.
     pub limit: u64,
 }
 
@@ -88,7 +86,7 @@ impl Limits {
         limits
     }
 
-    /// Bytes left before the nearest limit of a control group; `None` if there is none.
+    /// Bytes left before the nearest limit of a control group; `None` without a limit.
     pub fn group_headroom(&self) -> Option<u64> {
         let least = self.groups.iter().flatten().map(Group::headroom).min()?;
         (least < UNLIMITED).then_some(least)
@@ -97,8 +95,7 @@ impl Limits {
     /// The available memory. Reads only usage and limits where these leave `enough` bytes.
     ///
     /// Pages of files in a group count as available here, and half of those used recently. Otherwise the heap
-    /// of a program that reads files would shrink. Dirty pages among them are written first, which takes time
-    /// but kills no process.
+    /// of a program that reads files would shrink. Dirty pages are written first.
     pub fn available(&self, enough: u64) -> Available {
         let mut all = Available { bytes: machine_available(), swap: u64::MAX, limit: u64::MAX };
         for group in self.groups.iter().flatten() {
@@ -118,7 +115,6 @@ impl Limits {
         self.groups.map(|group| group.is_some())
     }
 
-    /// The number of directories of control groups that are read.
     pub(crate) fn levels(&self) -> usize {
         self.groups.iter().flatten().map(|group| group.levels().count()).sum()
     }
@@ -169,7 +165,6 @@ fn find_group(mounts: &[u8], path: &[u8], v2: bool) -> Option<Group> {
 }
 
 impl Group {
-    /// The least headroom from this group up to the mount's root.
     fn headroom(&self) -> u64 {
         self.levels().filter_map(|len| Some(self.headroom_at(len)?.1)).min().unwrap_or(u64::MAX)
     }
@@ -213,8 +208,8 @@ impl Group {
         Some((limit, limit.saturating_sub(used)))
     }
 
-    /// Bytes of files' pages that the kernel would reclaim first in that group, and half of those that it
-    /// would reclaim later. Lazily freed memory is among the first.
+    /// Bytes of files' pages that the kernel would reclaim first in that group, and half of the others.
+    /// Lazily freed memory is among the first.
     fn reclaimable_at(&self, len: usize) -> u64 {
         let mut path = [0u8; PATH_MAX];
         let mut buffer = [0u8; STAT_BYTES];
@@ -239,8 +234,7 @@ impl Group {
         both.saturating_sub(used).saturating_sub(self.headroom_at(len).map_or(0, |(_, below)| below))
     }
 
-    /// Times this group itself hit a limit (ancestors' hits show in `memory.events` too, v1 counts its own
-    /// only).
+    /// Times this group hit a limit (with those of groups below it in `memory.events`, but not in v1).
     fn distress(&self) -> u64 {
         if !self.v2 {
             return self.read(self.len, b"/memory.failcnt\0").unwrap_or(0);
@@ -259,8 +253,7 @@ impl Group {
         text::number(text::read(self.file(len, name, &mut path)?, &mut buffer)?)
     }
 
-    /// The path, written to `path`, of the file `name` (with a slash before and a zero behind) of the group
-    /// whose path has `len` bytes.
+    /// Writes to `path` the path of the file `name` (with its slash and NUL) of the group at `len` bytes.
     fn file<'p>(&self, len: usize, name: &[u8], path: &'p mut [u8; PATH_MAX]) -> Option<&'p CStr> {
         path[..len].copy_from_slice(&self.path[..len]);
         path.get_mut(len..len + name.len())?.copy_from_slice(name);
@@ -308,7 +301,6 @@ pub fn machine_total() -> u64 {
     info.totalram as u64 * u64::from(info.mem_unit.max(1))
 }
 
-/// Bytes the machine could page out.
 fn machine_swap() -> u64 {
     let info = rustix::system::sysinfo();
     info.freeswap as u64 * u64::from(info.mem_unit.max(1))

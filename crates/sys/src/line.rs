@@ -8,7 +8,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// Longer lines are cut.
     const LIMIT: usize = 512;
 
     /// An empty line.

@@ -17,7 +17,6 @@ use libc::{Elf64_Phdr, dl_phdr_info};
 /// The function to look for.
 pub const FIND: &CStr = c"_dl_find_object";
 
-/// The function, if the C library has it.
 static FOUND: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// A module, or the part of a program that the address lies in where it has holes between its parts.
@@ -89,16 +88,14 @@ fn by_loader(function: *mut c_void, address: u64) -> Option<Module> {
     })
 }
 
-/// A search among all modules, and its result.
 struct Search {
     address: u64,
-    /// The program's headers.
     program: *const Elf64_Phdr,
     found: Option<Module>,
 }
 
 fn by_all(address: u64) -> Option<Module> {
-    // SAFETY: plain call.
+    // SAFETY: `getauxval` takes a number and reads the kernel's vector, which stays.
     let program = unsafe { libc::getauxval(libc::AT_PHDR) } as *const Elf64_Phdr;
     let mut search = Search { address, program, found: None };
     // SAFETY: the function has the right signature, and gets the search, which it alone uses meanwhile.
@@ -109,7 +106,7 @@ fn by_all(address: u64) -> Option<Module> {
 /// # Safety
 /// Called by `dl_iterate_phdr`, with a search.
 unsafe extern "C" fn visit(info: *mut dl_phdr_info, _: usize, search: *mut c_void) -> c_int {
-    // SAFETY: by this function's condition.
+    // SAFETY: the loader passes its record and the search of `by_all` (`# Safety`).
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
     // SAFETY: the loader's record of a module's headers, which are mapped as long as the module is.
     let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
@@ -183,7 +180,7 @@ mod tests {
 
     #[test]
     fn both_ways_find_the_same_modules() {
-        // SAFETY: plain call with a C string.
+        // SAFETY: the name is a C string that lives through the call.
         let function = unsafe { libc::dlsym(libc::RTLD_DEFAULT, FIND.as_ptr()) };
         let own = both_ways_find_the_same_modules as *const () as u64;
         let found = by_all(own).expect("this code is loaded");

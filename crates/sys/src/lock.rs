@@ -17,7 +17,7 @@ const CONTENDED: u32 = 2;
 /// Looks at a held lock before sleeping: about the length of the longest critical section that makes no call.
 const SPINS: u32 = 100;
 
-/// A raw lock; see [`Guarded`] for one that owns its value.
+/// A raw lock; [`Guarded`] owns a value, too.
 #[derive(Debug)]
 pub struct Lock(AtomicU32);
 
@@ -119,11 +119,10 @@ impl<T> Guarded<T> {
     /// The value, for a holder of the lock without a [`Held`]: across a fork.
     ///
     /// # Safety
-    /// The calling thread holds the lock, or is the copy in a forked child of the thread that held it; there
-    /// is no other reference to the value.
+    /// The calling thread, or its original before a fork, holds the lock, without another reference.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn assume_held(&self) -> &mut T {
-        // SAFETY: by this function's condition.
+        // SAFETY: the lock is held, and there is no other reference to the value (`# Safety`).
         unsafe { &mut *self.value.get() }
     }
 

@@ -132,8 +132,7 @@ pub unsafe fn make_readable(span: Span) -> Result<(), Errno> {
     unsafe { protect(span, MprotectFlags::READ) }
 }
 
-/// Reserves `bytes` bytes of address space at a place of the kernel's choice, readable as zeros, at no cost
-/// in memory or accounting.
+/// Reserves `bytes` bytes of address space anywhere, readable as zeros, without memory or accounting.
 ///
 /// # Errors
 /// `NOMEM` if a limit on address space forbids it.
@@ -167,8 +166,7 @@ pub unsafe fn make_inaccessible(span: Span) -> Result<(), Errno> {
     unsafe { protect(span, MprotectFlags::empty()) }
 }
 
-/// Reserves `bytes` bytes of address space without access, at a place of the kernel's choice. The caller
-/// [releases](release) them.
+/// Reserves `bytes` bytes of address space anywhere, without access. The caller [releases](release) them.
 ///
 /// # Errors
 /// `NOMEM` if there is no room.
@@ -176,8 +174,7 @@ pub fn reserve_inaccessible(bytes: usize) -> Result<Span, Errno> {
     map_anywhere(bytes, ProtFlags::empty())
 }
 
-/// Maps `bytes` bytes of zero pages, readable and writable, at a place of the kernel's choice. They cost
-/// memory when they are touched. The caller [releases](release) them.
+/// Maps `bytes` bytes of zero pages anywhere, readable and writable. The caller [releases](release) them.
 ///
 /// # Errors
 /// `NOMEM` as of [`reserve_readable`] and [`make_writable`]; nothing stays reserved then.
@@ -193,9 +190,6 @@ pub fn reserve_writable(bytes: usize) -> Result<Span, Errno> {
 
 /// Replaces whatever is mapped in the span by zero pages, as of [`claim`].
 ///
-/// # Errors
-/// `NOMEM` if accounting or the number of map entries forbids it.
-///
 /// # Safety
 /// The span is the caller's and nothing in it is needed.
 pub unsafe fn renew(span: Span) -> Result<(), Errno> {
@@ -207,9 +201,6 @@ pub unsafe fn renew(span: Span) -> Result<(), Errno> {
 
 /// Unmaps the span.
 ///
-/// # Errors
-/// `NOMEM` if a map entry would have to be split and none is left.
-///
 /// # Safety
 /// The span is the caller's and nothing in it is needed.
 pub unsafe fn release(span: Span) -> Result<(), Errno> {
@@ -218,9 +209,6 @@ pub unsafe fn release(span: Span) -> Result<(), Errno> {
 }
 
 /// Gives the span's frames back now; the next touch finds zeros (`MADV_DONTNEED`).
-///
-/// # Errors
-/// `INVAL` for locked memory; nothing has changed then.
 ///
 /// # Safety
 /// The contents are not needed.
@@ -231,9 +219,6 @@ pub unsafe fn flush(span: Span) -> Result<(), Errno> {
 
 /// Marks the span's pages discardable (`MADV_FREE`): the kernel may take the frames until the next write.
 /// Falls back to [`flush`]. Returns whether the frames are still there.
-///
-/// # Errors
-/// As [`flush`].
 ///
 /// # Safety
 /// The contents are not needed.
@@ -268,9 +253,6 @@ pub fn advise_huge(span: Span, is_wanted: bool) -> bool {
 }
 
 /// Fetches the span's frames, as writing to each page would.
-///
-/// # Errors
-/// `NOSYS` before Linux 5.14; `NOMEM` and others where a page cannot be written.
 pub fn populate(span: Span) -> Result<(), Errno> {
     if !caps::has(Caps::POPULATE) {
         return Err(Errno::NOSYS);
@@ -282,8 +264,7 @@ pub fn populate(span: Span) -> Result<(), Errno> {
     done
 }
 
-/// True if this kernel has the call. A kernel that has it answers `INVAL`, too, for a page that may not be
-/// written.
+/// True if this kernel has the call. It answers `INVAL` also for a page that may not be written.
 fn can_populate() -> bool {
     let Ok(page) = map_anywhere(PAGE, READ_WRITE) else { return true };
     let done = advise(page, Advice::LinuxPopulateWrite);
@@ -293,11 +274,7 @@ fn can_populate() -> bool {
 }
 
 /// Moves the pages of `from` to `to` by moving page tables. The mapping at `to` is replaced; `from` stays
-/// mapped and empty. Costs map entries, as the destination keeps the source's page offsets: see
-/// [`crate::transfer`].
-///
-/// # Errors
-/// The kernel's errno; `NOSYS` if the capability is masked.
+/// mapped and empty. Costs map entries: see [`crate::transfer`].
 ///
 /// # Safety
 /// Both spans are the caller's, do not overlap, and nothing at `to` is needed.
@@ -332,8 +309,7 @@ pub struct Residency {
     pub spread: usize,
 }
 
-/// Finds the resident ones among the span's first [`RESIDENCY_MAX`] pages. `None` where the kernel does not
-/// report them.
+/// Finds the resident pages among the first [`RESIDENCY_MAX`]. `None` if the kernel does not report them.
 pub fn residency(span: Span) -> Option<Residency> {
     let mut states = [0u8; RESIDENCY_MAX];
     let count = span.page_count().get().min(RESIDENCY_MAX);
@@ -374,7 +350,6 @@ pub const RESIDENCY_MAX: usize = HUGE / PAGE;
 /// zero. `None` where that cannot be found out. The kernel reads them: if the program protects or unmaps the
 /// memory meanwhile the call fails, and no signal is raised.
 pub fn written_samples(huge: Addr) -> Option<usize> {
-    /// Bytes read in each sampled place.
     const PEEK: usize = 16;
     let mut seen = [0u8; SAMPLES * PEEK];
     let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: PEEK }; SAMPLES];

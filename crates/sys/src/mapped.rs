@@ -1,5 +1,4 @@
-//! The mappings of this process, and the resident bytes of each: `/proc/self/smaps`, read piece by piece into
-//! a buffer of the caller's.
+//! The mappings of this process, with their resident bytes: `/proc/self/smaps`, read piece by piece.
 //!
 //! ```text
 //! 7f00-7f10 rw-p 00000000 00:00 0   [stack]      a mapping begins

@@ -1,5 +1,4 @@
-//! The process whose memory this is, for everything that is a process's and not its memory's: background
-//! threads, above all.
+//! The process whose memory this is: for the parts of its state, like threads, that are not in memory.
 //!
 //! A child of `vfork`, or of `clone` with `CLONE_VM` alone, runs in its parent's memory and finds its
 //! parent's state there. But it is another process: threads that it starts end with it, and its parent's
@@ -8,7 +7,6 @@
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// The owner's id; 0 before the first call.
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
 fn process() -> u32 {

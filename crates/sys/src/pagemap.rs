@@ -2,8 +2,7 @@
 //! Documentation/admin-guide/mm/pagemap.rst).
 //!
 //! `mincore` is faster and needs no descriptor, but counts the shared page of zeros that a first read maps,
-//! which is no memory of the process. Here a page is the process's own only if it is a frame that nothing
-//! else maps.
+//! which is no memory of the process. Here that page does not count.
 
 use crate::{Addr, PAGE, Span};
 use rustix::fd::OwnedFd;

@@ -35,8 +35,7 @@ impl Trigger {
     }
 }
 
-/// True if tasks of this machine have been stalled on memory for more than a hundredth of the last ten
-/// seconds.
+/// True if tasks of this machine were stalled on memory for over a hundredth of the last ten seconds.
 pub fn is_stalled() -> bool {
     let mut buffer = [0u8; 256];
     text::read(c"/proc/pressure/memory", &mut buffer)

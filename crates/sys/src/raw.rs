@@ -8,7 +8,7 @@ use rustix::io::Errno;
 /// # Safety
 /// The arguments are valid for the system call.
 pub unsafe fn syscall(number: libc::c_long, args: [usize; 6]) -> Result<usize, Errno> {
-    // SAFETY: by this function's condition.
+    // SAFETY: the arguments are valid for this system call (`# Safety`).
     let result = unsafe { arch::call(number, args) };
     if (-4095..0).contains(&result) {
         Err(Errno::from_raw_os_error(-result as i32))

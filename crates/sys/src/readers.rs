@@ -14,8 +14,7 @@ pub fn groups(membership: &[u8], mounts: &[u8]) -> usize {
     limits::Limits::of_texts(membership, mounts).levels()
 }
 
-/// The reclaimable memory and how often a limit was met, by the texts of a group's `memory.stat` and
-/// `memory.events`.
+/// The reclaimable memory and the limits met, by the texts of `memory.stat` and `memory.events`.
 #[must_use]
 pub fn group_texts(text: &[u8]) -> [u64; 4] {
     let reclaimable = [false, true].map(|v2| limits::reclaimable_in(text, v2));

@@ -21,8 +21,7 @@ pub fn open(pid: i32) -> Result<OwnedFd, Errno> {
 /// Has the kernel page out the pages of `span` in `process`, while there is room for them.
 ///
 /// # Errors
-/// `PERM` without the privilege; `NOSYS` before Linux 5.10; `INVAL` for memory that cannot be paged; `SRCH`
-/// if it has ended.
+/// `PERM` without the privilege; `NOSYS` before Linux 5.10; `INVAL` for unpageable memory; `SRCH`.
 pub fn page_out(process: impl AsFd, span: Span) -> Result<(), Errno> {
     let range = libc::iovec { iov_base: span.start.ptr(), iov_len: span.bytes };
     let fd = process.as_fd().as_raw_fd() as usize;

@@ -2,15 +2,13 @@
 //!
 //! The loader (`crate::loader`) reports the start of the part of a module that an address lies in. This is
 //! the whole module, which begins with its file's head, or the part alone, where the linker left holes
-//! between parts (in some programs at fixed addresses). Then the kernel reports where the program's headers
-//! are.
+//! between parts (in some programs at fixed addresses). Then the kernel has the program's headers.
 
 use crate::pagemap::PageMap;
 use crate::{Addr, PAGE, Span, map};
 use core::slice;
 
-/// The bytes from `address` to the end of the loaded part that it lies in; `None` if it lies in none, or the
-/// headers are not to be found.
+/// The bytes from `address` to the end of its loaded part; `None` without such a part or headers.
 ///
 /// # Safety
 /// The loader reported `start` and `bias` (the difference from the file's addresses) of a module that stays
@@ -86,7 +84,7 @@ unsafe fn headers_at(start: Addr) -> Option<&'static [libc::Elf64_Phdr]> {
 }
 
 fn headers_of_program() -> Option<&'static [libc::Elf64_Phdr]> {
-    // SAFETY: plain calls.
+    // SAFETY: `getauxval` takes a number and reads the kernel's vector, which stays.
     let [at, size, count] =
         unsafe { [libc::AT_PHDR, libc::AT_PHENT, libc::AT_PHNUM].map(|name| libc::getauxval(name) as usize) };
     let is_there = at != 0 && size == size_of::<libc::Elf64_Phdr>();

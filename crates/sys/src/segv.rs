@@ -20,10 +20,9 @@
 //!   replaces it. A new action is written to the slot not in use and then made current by its version. If the
 //!   version is still current after the read, no thread can have begun to write to that slot: that begins
 //!   only at the next version. All of these are sequentially consistent.
-//! * The holder of the lock has all signals blocked and touches none of the program's memory, so no handler
-//!   on its own thread waits for it.
+//! * The holder of the lock has all signals blocked and touches none of the program's memory.
 //! * A call that passed `IS_ON` on its way to the C library is counted before it reads the flag, and [`open`]
-//!   reads the count after it has set the flag: one of them sees the other.
+//!   reads the count after it has set the flag: either the call or `open` sees the other.
 //! * A child that shares its parent's memory (`vfork`) has separate actions in the kernel alone, and leaves
 //!   its parent's as they are. The same holds for a child made without the runtime: the lock may have been
 //!   held at that moment.
@@ -52,7 +51,6 @@ const KEPT: c_int = libc::SA_NOCLDSTOP
     | libc::SA_NODEFER
     | libc::SA_RESETHAND
     | EXPOSE_TAGBITS;
-/// `SA_EXPOSE_TAGBITS`.
 const EXPOSE_TAGBITS: c_int = 0x800;
 /// `SA_RESTORER`, which C libraries add for the kernel.
 const RESTORER: c_int = 0x0400_0000;
@@ -202,8 +200,7 @@ fn install(action: Action) -> bool {
 /// Later calls return whether that still holds. A process has one handler.
 ///
 /// # Errors
-/// `BUSY` if the program is just setting an action, or has set one past [`sigaction`] since; the kernel's
-/// refusal as `INVAL`.
+/// `BUSY` if the program sets an action now, or has set one past [`sigaction`]; `INVAL` if refused.
 pub fn open(handler: Handler) -> Result<(), Errno> {
     if IS_ON.load(SeqCst) {
         return if is_ours(&kernels()) { Ok(()) } else { Err(Errno::BUSY) };
@@ -240,8 +237,7 @@ pub fn exchange(action: &libc::sigaction) -> libc::sigaction {
     before
 }
 
-/// Makes `call`, which sets or reads the signal's action. `None` if Vellum's handler is there: then the
-/// caller calls [`sigaction`].
+/// Makes `call`, which sets or reads the action. `None` if Vellum's handler is set: use [`sigaction`] then.
 pub fn unless_on<T>(call: impl FnOnce() -> T) -> Option<T> {
     PASSING.fetch_add(1, SeqCst);
     let result = if IS_ON.load(SeqCst) { None } else { Some(call()) };
@@ -255,7 +251,7 @@ pub fn unless_on<T>(call: impl FnOnce() -> T) -> Option<T> {
 /// The conditions of the C library's function.
 pub unsafe fn sigaction(act: *const libc::sigaction, old: *mut libc::sigaction) -> c_int {
     // Read here, and written below: a program's pointer may fault, and its handler may leave by a jump.
-    // SAFETY: by this function's condition.
+    // SAFETY: `act` is null or leads to an action (`# Safety`).
     let given = unsafe { act.as_ref() }.copied();
     let act = given.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
     loop {
@@ -264,15 +260,14 @@ pub unsafe fn sigaction(act: *const libc::sigaction, old: *mut libc::sigaction) 
         // SAFETY: both are null or lead to what lives here.
         let Some(result) = (unsafe { act_once(act, place) }) else { continue };
         if result == 0 && !old.is_null() {
-            // SAFETY: by this function's condition; what lives here was written with that result.
+            // SAFETY: `old` may be written to (`# Safety`), and the action here was written with that result.
             unsafe { old.write(before.assume_init()) };
         }
         return result;
     }
 }
 
-/// The same with memory that does not fault; `None` if Vellum's handler was set, or failed to be set,
-/// meanwhile.
+/// The same with memory that does not fault; `None` if Vellum's handler was set or refused meanwhile.
 ///
 /// # Safety
 /// As [`sigaction`].
@@ -282,14 +277,14 @@ unsafe fn act_once(act: *const libc::sigaction, old: *mut libc::sigaction) -> Op
     }
     if process() != OWNER.load(SeqCst) {
         let result = next(act, old);
-        // SAFETY: by this function's condition; it was just written to.
+        // SAFETY: `old` is not null, may be read (`# Safety`), and was just written to.
         if result == 0 && !old.is_null() && is_ours(unsafe { &*old }) {
-            // SAFETY: `old` is not null, and by this function's condition it may be written to.
+            // SAFETY: `old` is not null, and may be written to (`# Safety`).
             unsafe { tell(current(), kernels().sa_restorer, old) };
         }
         return Some(result);
     }
-    // SAFETY: by this function's condition.
+    // SAFETY: `act` is null or leads to an action (`# Safety`).
     let wanted = unsafe { act.as_ref() }.map(Action::of);
     let told = alone(|| {
         let now = kernels();
@@ -316,7 +311,7 @@ unsafe fn act_once(act: *const libc::sigaction, old: *mut libc::sigaction) -> Op
         Told::Past => Some(next(act, old)),
         Told::Kept(before, restorer) => {
             if !old.is_null() {
-                // SAFETY: by this function's condition.
+                // SAFETY: `old` is not null, and may be written to (`# Safety`).
                 unsafe { tell(before, restorer, old) };
             }
             Some(0)
@@ -338,14 +333,12 @@ enum Told {
 /// few frames, and their other contents.
 const FRAMES: usize = 64 << 10;
 
-/// Records that the calling thread, whose last frame is at `frame`, has set an alternate stack for signals at
-/// `start`.
+/// Records that the calling thread, with its last frame at `frame`, has set an alternate stack at `start`.
 ///
 /// An alternate stack in a frame is often left set after its function has returned. That has no effect until
 /// the program crashes. But Vellum's handler is called all the time, and its frames would overwrite the
 /// thread's live ones. The handler stays off alternate stacks from then on, and a handler of stack overflows
-/// is not called any more. An alternate stack that happens to lie so close above another stack is taken for
-/// one, too.
+/// is not called any more. A stack close above another one counts as such, too.
 pub fn alternate_stack_set(start: Addr, frame: Addr) {
     let is_in_frame = Span::new(frame, FRAMES).contains(start);
     if is_in_frame
@@ -366,7 +359,7 @@ pub fn alternate_stack_set(start: Addr, frame: Addr) {
 /// # Safety
 /// `old` may be written to.
 unsafe fn tell(action: Action, restorer: Option<extern "C" fn()>, old: *mut libc::sigaction) {
-    // SAFETY: by this function's condition.
+    // SAFETY: `old` may be written to (`# Safety`).
     unsafe {
         (*old).sa_sigaction = action.function;
         (&raw mut (*old).sa_mask).cast::<u64>().write(action.mask);

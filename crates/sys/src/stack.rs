@@ -63,8 +63,7 @@ pub fn readable_to(span: Span) -> Addr {
     to
 }
 
-/// Counts the readable pages among the first of `count`, up to one that cannot be read; `None` if the kernel
-/// refuses the call.
+/// Counts the readable pages of `count`, up to an unreadable one; `None` if the kernel refuses.
 fn readable_pages(count: usize, page: impl Fn(usize) -> Addr) -> Option<usize> {
     let mut bytes = [0u8; PAGES_AT_ONCE];
     let mut remote = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 1 }; PAGES_AT_ONCE];

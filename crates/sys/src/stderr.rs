@@ -15,8 +15,7 @@ use rustix::io::Errno;
 /// Writes `bytes`, once, and ignores failure, which cannot be reported anywhere.
 pub(crate) fn write(bytes: &[u8]) {
     if !thread::is_helper() {
-        // SAFETY: the calling thread's descriptors are the program's. Whatever it has made of this number, it
-        // has asked for.
+        // SAFETY: the calling thread's descriptors are the program's, and so is the file of this number.
         let _ = rustix::io::write(unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) }, bytes);
     } else if let Ok(file) = borrow().or_else(|_| reopen()) {
         let _ = rustix::io::write(&file, bytes);

@@ -19,8 +19,7 @@ use rustix::fs::{Mode, OFlags};
 
 /// Bytes of stack and control block a helper takes; the caller provides them.
 pub const HELPER_BYTES: usize = 64 << 10;
-/// Bytes at the top of that memory kept for the thread control block and static TLS, all zero but for the
-/// pointers.
+/// Bytes at the top of that memory for the thread control block and static TLS, zero but for pointers.
 const CONTROL_BYTES: usize = 8 << 10;
 
 const FLAGS: libc::c_int = libc::CLONE_VM
@@ -32,8 +31,7 @@ const FLAGS: libc::c_int = libc::CLONE_VM
     | libc::CLONE_PARENT_SETTID
     | libc::CLONE_CHILD_CLEARTID;
 
-/// Starts `entry` on a new thread, with `argument`. `tid` receives its id, and 0 with a futex wake when it
-/// has ended.
+/// Starts `entry` on a new thread, with `argument`. `tid` receives its id, and 0 with a wake at its end.
 ///
 /// # Errors
 /// The raw errno with which `clone` refused.
@@ -130,8 +128,7 @@ pub fn close_inherited() {
     let _ = unsafe { raw::syscall(libc::SYS_close_range, [0, u32::MAX as usize, 0, 0, 0, 0]) };
 }
 
-/// The calling thread's thread pointer, beside which the C library keeps the thread's data. Returns 0 if the
-/// kernel refuses.
+/// The calling thread's thread pointer, beside which the C library keeps its data; 0 if the kernel refuses.
 pub fn pointer() -> usize {
     arch::thread_pointer()
 }
@@ -214,11 +211,10 @@ pub fn exit() -> ! {
 
 /// The time within which threads that were asked to end must do so.
 pub const END_NS: u64 = 10_000_000_000;
-/// The time within which a thread that has ended must leave its process: a traced one leaves when its tracer
-/// has seen it.
+/// The time for an ended thread to leave its process: a traced one waits for its tracer.
 const LEAVE_NS: u64 = 1_000_000_000;
 /// Looks at a thread that is about to leave before the looker sleeps in between.
-const LOOKS: u32 = 100;
+const POLLS: u32 = 100;
 const PAUSE_NS: u64 = 100_000;
 
 /// Waits until the thread that was started with `word`, and whose id is or was `id`, has left its process.
@@ -232,15 +228,14 @@ pub fn wait_until_gone(word: &AtomicU32, id: u32, patience_ns: u64) -> bool {
             alive => wait(word, alive, 1_000_000),
         }
     }
-    // The kernel clears the word a little earlier: until it has let go of the thread, others see it in the
-    // process.
+    // The kernel clears the word a little earlier than it removes the thread from the process.
     let began = crate::clock::now_ns();
     let pid = rustix::process::getpid().as_raw_nonzero().get() as usize;
-    let mut looks = 0;
+    let mut polls = 0;
     // SAFETY: signal 0 is none; the kernel only says whether there is such a thread.
     while unsafe { raw::syscall(libc::SYS_tgkill, [pid, id as usize, 0, 0, 0, 0]) }.is_ok() {
-        looks += 1;
-        if looks < LOOKS {
+        polls += 1;
+        if polls < POLLS {
             yield_now();
         } else if crate::clock::now_ns().wrapping_sub(began) > LEAVE_NS {
             break;
@@ -255,8 +250,7 @@ pub fn wait_until_gone(word: &AtomicU32, id: u32, patience_ns: u64) -> bool {
 pub fn abort() -> ! {
     let default = [0usize; 4];
     let action = [libc::SIGABRT as usize, default.as_ptr() as usize, 0, 8, 0, 0];
-    // SAFETY: a `sigaction` of zeros is the default action: to end the process, with a core where that is
-    // wanted.
+    // SAFETY: a `sigaction` of zeros is the default action, which ends the process.
     let _ = unsafe { raw::syscall(libc::SYS_rt_sigaction, action) };
     let pid = rustix::process::getpid().as_raw_nonzero().get() as usize;
     // SAFETY: a signal to the own process.
@@ -318,8 +312,7 @@ pub fn wait(word: &AtomicU32, expected: u32, ns: u64) {
 
 /// A bounded wait, of about a second, for an action of another thread that may never come.
 ///
-/// At first the waiter yields, then it sleeps. A preempted thread needs a processor, which may take many
-/// times as long on a busy machine.
+/// At first the waiter yields, then it sleeps. A preempted thread may need long to get a processor.
 #[derive(Debug)]
 pub struct Patience(u32);
 
@@ -374,8 +367,7 @@ pub fn wake(word: &AtomicU32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    /// Zeroed memory for a helper, leaked on purpose: the thread may still use it when it is reported to have
-    /// ended.
+    /// Zeroed memory for a helper, leaked on purpose: the thread may use it until after its reported end.
     fn memory() -> *mut u8 {
         let layout = std::alloc::Layout::from_size_align(HELPER_BYTES, 4096).expect("a valid layout");
         // SAFETY: the layout is not empty.
@@ -394,8 +386,7 @@ mod tests {
         exit()
     }
 
-    /// In processes of their own, whose standard error is a file, a socket, which cannot be opened again, and
-    /// a pipe.
+    /// In separate processes, with a file, a socket (which cannot be reopened) and a pipe as standard error.
     #[test]
     fn a_helper_is_heard() {
         use std::io::Read;

@@ -1,5 +1,4 @@
-//! Which pages of a range have been written to: asynchronous write-protection by `userfaultfd`, read back by
-//! `PAGEMAP_SCAN` (both Linux 6.7).
+//! Written pages of a range: asynchronous write-protection by `userfaultfd` and `PAGEMAP_SCAN` (Linux 6.7).
 //!
 //! ```text
 //! cover ──▶ the kernel may track these map entries     (protects nothing yet)
@@ -128,8 +127,7 @@ fn target(file: &OwnedFd) -> Result<(u64, u64), Errno> {
     rustix::fs::fstat(file).map(|stat| (stat.st_dev, stat.st_ino))
 }
 
-/// The kernel's account of which pages are written to. Dropping it ends all tracking. In any process but its
-/// maker, every call fails with `PERM`.
+/// The kernel's account of written pages, until it is dropped. Other processes get `PERM` for every call.
 #[derive(Debug)]
 pub struct Tracker {
     faults: Hidden,
@@ -212,8 +210,7 @@ impl Tracker {
         uffd::unregister(self.faults()?, span)
     }
 
-    /// Finds written pages in `span`, as many ranges as `out` has room for, and if `again` counts those found
-    /// as unwritten from now on.
+    /// Finds written pages in `span`, at most as many ranges as `out` holds; then unwritten if `again`.
     ///
     /// # Errors
     /// The kernel's errno; `PERM` if pages there are not covered, as after somebody closed the descriptors.

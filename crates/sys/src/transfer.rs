@@ -40,8 +40,7 @@ pub enum Entries {
     Gladly,
 }
 
-/// A range of empty memory that pages are being moved into. Dropping it ends that: only then may the range be
-/// touched.
+/// A range of empty memory that pages are being moved into. The range may be touched after it is dropped.
 #[derive(Debug)]
 pub struct Inlet {
     file: OwnedFd,
@@ -131,21 +130,18 @@ impl Inlet {
 
 impl Drop for Inlet {
     fn drop(&mut self) {
-        // Closing the descriptor ends it, too, but only this call has the mapping joined with its neighbours
-        // before it returns.
+        // Closing the descriptor ends it, too, but joins the mapping with its neighbours later.
         let _ = uffd::unregister(&self.file, self.span);
     }
 }
 
-/// Moves the pages of `from` to `to`, leaving `from` mapped and empty. On an error all pages that had moved
-/// are moved back.
+/// Moves the pages of `from` to `to`, leaving `from` mapped and empty. On an error all pages are moved back.
 ///
 /// # Errors
 /// The last errno, when no way works: the caller copies.
 ///
 /// # Safety
-/// Both ranges are mapped, page-aligned, private, anonymous, the caller's alone, and do not overlap; no page
-/// at `to` is needed or resident.
+/// Both are mapped, private, anonymous, the caller's alone, and apart; no page at `to` is resident.
 pub unsafe fn transfer(from: Span, to: Addr, entries: Entries) -> Result<Way, Errno> {
     let mut last = Errno::NOSYS;
     let ways = match entries {
@@ -170,8 +166,7 @@ pub unsafe fn transfer(from: Span, to: Addr, entries: Entries) -> Result<Way, Er
 /// # Safety
 /// As [`transfer`].
 unsafe fn by_moving(from: Span, to: Addr) -> Result<(), Errno> {
-    // SAFETY: `# Safety` of this function: nothing at `to` is needed, and nobody touches it before the inlet
-    // is closed.
+    // SAFETY: `# Safety` of this function: nothing at `to` is needed, and nobody touches it meanwhile.
     let take = |from: Span, to: Addr| unsafe {
         Inlet::open(Span::new(to, from.bytes))
             .map_err(|errno| (errno, 0))

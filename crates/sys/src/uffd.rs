@@ -79,8 +79,8 @@ struct Zeros {
 
 const _: () = assert!(size_of::<Transfer>() == 40 && size_of::<Zeros>() == 32);
 
-/// Moves pages by `UFFDIO_MOVE`. After an error that counts fewer than all, the next page may have been moved
-/// all the same (see [`is_there`]).
+/// Moves pages by `UFFDIO_MOVE`. The page after those counted by an error may have moved, too (see
+/// [`is_there`]).
 pub(crate) fn move_pages(file: &OwnedFd, transfer: &mut Transfer) -> Result<usize, Errno> {
     #[cfg(any(test, feature = "inject"))]
     {

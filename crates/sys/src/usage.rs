@@ -1,5 +1,4 @@
-//! The usage of this process: page faults that brought a page, pages read from devices, resident pages, and
-//! pages that are paged out.
+//! The usage of this process: page faults, pages read from devices, resident pages, pages paged out.
 //!
 //! A process that has forbidden itself most system calls has lost the capability to look, and reads 0.
 
@@ -64,8 +63,7 @@ fn usage_of(who: libc::c_int) -> libc::rusage {
     }
 }
 
-/// Pages' worth of bytes that this process has had read from devices. Unlike a major fault, a page that is
-/// new in a file does not count.
+/// Bytes read from devices, in pages. Unlike a major fault, a page that is new in a file does not count.
 pub fn read_pages() -> u64 {
     read_pages_by(c"/proc/self/io")
 }
@@ -110,8 +108,7 @@ pub fn swapped() -> u64 {
     text::read(c"/proc/self/status", &mut buffer).map_or(0, swapped_in)
 }
 
-/// Bytes read at a time of `/proc/self/status`: a line of supplementary groups, which may be long, comes
-/// before the wanted one.
+/// Bytes read at a time of `/proc/self/status`: a line of groups, perhaps long, comes before the wanted one.
 const STATUS_MAX: usize = 16 << 10;
 
 /// The same, by the file's text.
@@ -156,8 +153,7 @@ mod tests {
         );
         assert_eq!(swapped_in(status.as_bytes()), 12 << 10);
         assert_eq!(swapped_in(b"Name:\tprog\nVmRSS:\t    2048 kB\n"), 0, "a kernel without swap");
-        // This process's own has the line, if the kernel has swap; and no more than the address space is
-        // paged out.
+        // This process's file has the line, if the kernel has swap, with at most the address space.
         assert!(swapped() < 1 << 47);
     }
 }

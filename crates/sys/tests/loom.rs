@@ -1,6 +1,5 @@
 //! Every interleaving of starting, waking, ending, barring and forking background threads, and of threads
-//! that look for one another, explored by loom: `RUSTFLAGS="--cfg loom" cargo test -p vellum-sys --test loom
-//! --release`.
+//! that check for one another, by `RUSTFLAGS="--cfg loom" cargo test -p vellum-sys --test loom --release`.
 #![cfg(loom)]
 
 use loom::sync::Arc;
@@ -133,8 +132,7 @@ fn quit(process: &Arc<Process>) {
     assert!(process.life.is_absent() && process.tid.load(Ordering::Acquire) == 0);
 }
 
-/// Every interleaving with at most two preemptions: threads that wait for one another look often, and each
-/// look is a moment to be explored.
+/// Every interleaving with at most two preemptions: the polls of waiting threads make too many others.
 fn explore(model: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
@@ -197,8 +195,7 @@ fn two_may_bar_at_once() {
     });
 }
 
-/// A signal handler bars on top of the thread that it has interrupted between its bar and its unbar; it needs
-/// nothing of that thread.
+/// A signal handler bars on top of a thread interrupted between its bar and its unbar, and does not wait.
 #[test]
 fn a_bar_within_a_bar() {
     explore(|| {
@@ -245,8 +242,7 @@ fn one_of_two_starts() {
     });
 }
 
-/// A helper that does not end for long makes the bar fail; when it has ended after all, another can be
-/// started.
+/// A helper that does not end for long makes the bar fail; after its end another can be started.
 #[test]
 fn a_retirement_that_was_given_up_is_noted_later() {
     explore(|| {
@@ -280,8 +276,7 @@ fn a_forked_child_begins_anew() {
             }
             assert!(other.life.bar(&Helper(&other)));
         });
-        // The memory is the child's copy from here on; whatever the other thread does is done to it before,
-        // or by nobody.
+        // The memory is the child's copy from here on, which the other thread cannot change any more.
         let is_child = process.life.is_started();
         other.join().unwrap();
         process.life.reset_after_fork();
@@ -322,8 +317,7 @@ impl Watched {
     }
 }
 
-/// The last word is of a look that saw everything: where one thread relies on the other, and where one
-/// has lost patience.
+/// The last result is of a check that counted everything, whether or not a thread has lost patience.
 #[test]
 fn the_last_check_saw_all() {
     for later in [0, 100] {

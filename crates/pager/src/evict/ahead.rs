@@ -1,9 +1,8 @@
 //! Reading pages ahead of the program's faults.
 //!
-//! The kernel's own reading ahead is off (`MADV_RANDOM`): it makes folios of many pages, of which none leaves
-//! memory while one is used. Here a *stream* is a run of pages that came into memory between two searches,
-//! each by a separate fault. The pages behind a stream are read in windows that grow while the program
-//! reaches them.
+//! The kernel's own reading ahead is off (`MADV_RANDOM`): its folios of many pages stay in memory while any
+//! page is used. Here a *stream* is a run of pages that came into memory between two searches, each by a
+//! separate fault. The pages behind a stream are read in windows that grow while the program reaches them.
 //!
 //! A search that finds nothing puts the next one off, so that a program that goes to and fro pays little.
 
@@ -15,7 +14,6 @@ use vellum_sys::{Addr, Span};
 /// Neighbours that have arrived together make a stream: at random that many hardly come.
 const RUN: u32 = 8;
 const STREAMS: usize = 8;
-/// Pages that are read at once.
 const WINDOW_MIN: u32 = 8;
 const WINDOW_MAX: u32 = 256;
 /// The part of the frames that a window may take.
@@ -79,8 +77,7 @@ impl Evictor {
         }
         self.ahead.arrived = self.ahead.arrived.saturating_add(arrived);
         if self.ahead.arrived >= self.ahead.gap {
-            // A stream has a good part of what arrived in one place; at random there is little of it
-            // anywhere.
+            // A stream has a good part of what arrived in one place; random arrivals are spread out.
             let part = (self.ahead.arrived / (2 * STREAMS as u32)).max(RUN);
             self.ahead.arrived = 0;
             let found = self.search(part);

@@ -21,8 +21,7 @@ pub(crate) struct Gate {
     change: UnsafeCell<Option<Change>>,
 }
 
-// SAFETY: `change` is written by the evicting thread while `followed` is `asked`, and read by the gate while
-// it is not.
+// SAFETY: `change` is written by the evicting thread if `followed` is `asked`, and read by the gate if not.
 unsafe impl Sync for Gate {}
 
 /// The longest sleep of the gate: a wake between its read of the state and its sleep takes effect then.
@@ -53,12 +52,10 @@ impl Gate {
 pub(super) fn launch(pager: &'static Pager) -> Result<(), Errno> {
     let stack = pager.stack(1).ptr();
     let argument = core::ptr::from_ref(pager) as usize;
-    // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `run` uses no
-    // thread-local storage.
+    // SAFETY: the stack is zeroed, and stays until the thread has ended; `run` uses no thread-local storage.
     unsafe { thread::start(run, argument, stack, &pager.threads[1]) }
 }
 
-/// Shuts the gate, or opens it.
 pub(super) fn set(pager: &Pager, is_shut: bool) {
     pager.gate.set(if is_shut { SHUT } else { OPEN });
 }
@@ -67,7 +64,6 @@ pub(super) fn is_shut(pager: &Pager) -> bool {
     pager.gate.state.load(Ordering::Relaxed) == SHUT
 }
 
-/// Ends the gate's thread.
 pub(super) fn end(pager: &Pager) {
     pager.gate.set(END);
 }
@@ -87,7 +83,6 @@ pub(super) fn follow(pager: &Pager, change: Change) {
     }
 }
 
-/// The gate's thread.
 extern "C" fn run(pager: usize) -> ! {
     // SAFETY: `launch` passes a pager that lives for ever.
     let pager = unsafe { &*(pager as *const Pager) };

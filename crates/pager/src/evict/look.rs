@@ -21,7 +21,6 @@ impl Evictor {
         self.pager.tables().places[place as usize].load(Ordering::Relaxed)
     }
 
-    /// Pages of the store in memory.
     pub(super) fn count(&mut self) -> u32 {
         // Not the head: no object has it.
         match self.store.cached(super::HEAD * STEP, self.places * STEP) {
@@ -31,7 +30,6 @@ impl Evictor {
         }
     }
 
-    /// Pages of a step in memory.
     pub(super) fn count_step(&mut self, step: u32) -> u32 {
         match self.store.cached(in_store(self.pager, step * STEP), STEP) {
             Some(found) => found.pages,
@@ -44,8 +42,7 @@ impl Evictor {
         self.scan(step * STEP, (step + 1) * STEP)
     }
 
-    /// Brings the bits of pages `from..to` of one step up to date. Returns how many are in memory, and which
-    /// of these were not at the last scan.
+    /// Updates the bits of pages `from..to` of one step. Returns how many are in memory, and which are new.
     pub(super) fn scan(&mut self, from: u32, to: u32) -> (u32, Newly) {
         let mut states = [0u8; STEP as usize];
         let states = &mut states[..(to - from) as usize];

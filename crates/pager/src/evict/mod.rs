@@ -1,11 +1,10 @@
-//! The evicting thread. It has the store open, answers requests, and keeps the store's pages in memory within
-//! the frames.
+//! The evicting thread. It opens the store, answers requests, and keeps the store's pages within the frames.
 //!
 //! The thread works each millisecond while pages arrive, and seldom while none do. The process's major
-//! faults, which a call returns at no cost, show how many arrived. Only if they may have filled the frames
-//! does the thread count pages. If all but a thirty-second of the frames are taken it evicts another
-//! thirty-second, in batches, ahead of need. The thread takes no lock that a thread of the program takes:
-//! such a thread may wait for a page.
+//! faults, which a call returns at no cost, show how many arrived. Pages are counted only if these may have
+//! filled the frames. If all but a thirty-second of the frames are taken it evicts another thirty-second, in
+//! batches, ahead of need. The thread takes no lock that a thread of the program takes: such a thread may
+//! wait for a page.
 
 mod ahead;
 mod gate;
@@ -41,7 +40,7 @@ const BATCH: u32 = 32;
 /// The part of the time that counting the pages in memory may take.
 const COUNT_PART: u64 = 100;
 /// Rounds of work after which a burst has all but decayed.
-const BURST_LOOKS: u32 = 16;
+const BURST_ROUNDS: u32 = 16;
 /// Between two looks at the process's other memory and at its control groups, while pages arrive.
 const ALLOW_NS: u64 = 50_000_000;
 /// The same while none do.
@@ -50,11 +49,10 @@ const ALLOW_IDLE_NS: u64 = 1_000_000_000;
 /// The first page of the store is the gate's; objects' steps are behind its first step.
 const HEAD: u32 = 1;
 
-/// The evicting thread's own.
 struct Evictor {
     pager: &'static Pager,
     store: &'static FileStore,
-    /// The frames requested, and those that may be used now.
+    /// The frames requested, and the number that may be used now.
     asked: u32,
     frames: u32,
     share: Share,
@@ -64,7 +62,6 @@ struct Evictor {
     faults: u64,
     /// The most that has lately arrived between two looks.
     burst: u32,
-    /// Places of the store that are mapped.
     places: u32,
     quiet: u32,
     next_allow: u64,
@@ -73,7 +70,6 @@ struct Evictor {
     ahead: Ahead,
 }
 
-/// The evicting thread.
 pub(crate) extern "C" fn run(pager: usize) -> ! {
     // SAFETY: `launch` passes a pager that lives for ever.
     let pager = unsafe { &*(pager as *const Pager) };
@@ -115,7 +111,6 @@ fn begin(pager: &'static Pager) -> Result<(), (Errno, bool)> {
     gate::launch(pager).map_err(|errno| (errno, false))
 }
 
-/// The page's place in the store.
 fn in_store(pager: &Pager, page: u32) -> u32 {
     let place = pager.tables().steps[(page / STEP) as usize].load(Ordering::Relaxed);
     place.saturating_sub(1) * STEP + page % STEP
@@ -256,8 +251,7 @@ impl Evictor {
         if is_idle { IDLE_NS } else { BUSY_NS }
     }
 
-    /// Counts the pages in memory, unless counting is slow and was done a moment ago: the arrivals since then
-    /// are known well enough.
+    /// Counts the pages in memory, unless counting is slow and was done a moment ago.
     fn recount(&mut self) {
         let now = clock::now_ns();
         if now >= self.next_count {
@@ -273,18 +267,16 @@ impl Evictor {
         let arrived = faults.saturating_sub(self.faults).min(u64::from(u32::MAX / 2)) as u32;
         self.faults = faults;
         self.level = self.level.saturating_add(arrived);
-        self.burst = arrived.max(self.burst - self.burst.div_ceil(BURST_LOOKS));
+        self.burst = arrived.max(self.burst - self.burst.div_ceil(BURST_ROUNDS));
         arrived
     }
 
     /// Pages in memory above which faults wait. Two further bursts would fill the frames, as one comes while
-    /// this thread waits for the disk or a processor. Pages that are read come so slowly that it does not
-    /// matter.
+    /// this thread waits for the disk or a processor. Pages that are read come slowly enough.
     fn full(&self) -> u32 {
         self.frames - self.burst.saturating_mul(2).saturating_sub(SLOW).min(self.frames / 2)
     }
 
-    /// Pages in memory above which pages are evicted.
     fn limit(&self) -> u32 {
         self.full().min(self.frames - self.frames / BATCH)
     }

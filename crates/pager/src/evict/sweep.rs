@@ -85,7 +85,6 @@ impl Evictor {
         }
     }
 
-    /// Drops pages that nobody needs, until at most `goal` are in memory.
     fn drop_discardable(&mut self, goal: u32) {
         let tables = self.pager.tables();
         let (needed, cached) = (tables.needed(), tables.cached());
@@ -130,8 +129,7 @@ impl Evictor {
         self.level = self.level.saturating_sub(gone);
     }
 
-    /// Unmaps the next pages in the order of the store, and begins to write them. False if none are in
-    /// memory.
+    /// Unmaps the next pages of the store, and begins to write them. False if none are in memory.
     fn unmap_round(&mut self) -> bool {
         let wanted = (self.frames / PART).clamp(PAGES_MIN, PAGES_MAX);
         for _ in 0..=self.places {

@@ -28,7 +28,6 @@ use rustix::pipe::PipeFlags;
 use vellum_sys::thread::Undisturbed;
 use vellum_sys::{Line, Span, map, raw, segv};
 
-/// No descriptor.
 const NONE: i32 = -1;
 
 /// The code of a fault where nothing is mapped.
@@ -41,7 +40,6 @@ pub(super) struct Forking {
     /// Both ends of a pipe that the parent reads: it ends when the child has its view, or is dead.
     ends: [i32; 2],
     undisturbed: Option<Undisturbed>,
-    /// The parent's action for SIGSEGV.
     handler: Option<libc::sigaction>,
 }
 
@@ -84,8 +82,7 @@ fn put_back(action: &libc::sigaction) {
     }
 }
 
-/// SIGSEGV while a process forks: in a child, its view is made. Any other fault happens again, under the
-/// handler that was there.
+/// SIGSEGV during a fork: makes a child's view. Other faults happen again, under the old handler.
 ///
 /// Only a child can miss a page of a step that the parent has mapped.
 extern "C" fn on_fault(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
@@ -95,8 +92,7 @@ extern "C" fn on_fault(_: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
         put_back(&unsafe { MaybeUninit::zeroed().assume_init() });
         return;
     };
-    // SAFETY: the lock of `inner` is held by the thread that forks, which only reads these while the handler
-    // is set.
+    // SAFETY: the forking thread holds the lock of `inner`, and only reads these while the handler is set.
     let forking = unsafe { &pager.inner.assume_held().forking };
     // SAFETY: the kernel passed it, for a fault or for a signal that was sent, whose address is none of ours.
     let (address, code) = unsafe { ((*info).si_addr(), (*info).si_code) };
@@ -133,8 +129,7 @@ impl Pager {
         self.phase.load(Acquire) == phase::SERVING && !self.is_child()
     }
 
-    /// Before a fork, in the parent, by the thread that forks: lets no objects come or go until
-    /// [`Pager::fork_parent`].
+    /// Before a fork, by the thread that forks: lets no objects come or go until [`Pager::fork_parent`].
     pub fn fork_prepare(&self) {
         if !self.concerns_forks() {
             return;
@@ -209,8 +204,7 @@ impl Pager {
         if !self.is_child() {
             self.give_view();
         }
-        // SAFETY: the lock has been held since `fork_prepare`, by the thread that this is a copy of, and
-        // there is no other.
+        // SAFETY: held since `fork_prepare`, by the original of this only thread.
         let inner = unsafe { self.inner.assume_held() };
         inner.forking.watch_no_more();
         let mut forking = core::mem::replace(&mut inner.forking, Forking::not());
@@ -224,7 +218,6 @@ impl Pager {
         drop(forking);
     }
 
-    /// Makes the child's view, once.
     fn give_view(&self) {
         self.is_child.store(true, Release);
         self.slot.store(core::ptr::null_mut(), Release);

@@ -17,8 +17,7 @@ use vellum_sys::{HUGE, Span, map, thread};
 /// Between two looks whether a thread has ended.
 const ENDING_NS: u64 = 1_000_000;
 
-/// Address space from a multiple of [`HUGE`] on, so that an object's alignment in the span is its alignment
-/// in memory.
+/// Address space from a multiple of [`HUGE`] on: objects are aligned in memory as they are in the span.
 fn reserve_aligned(bytes: usize) -> Result<Span, Errno> {
     let whole = map::reserve_inaccessible(bytes + HUGE)?;
     let span = Span::new(whole.start.round_up(HUGE), bytes);
@@ -95,8 +94,7 @@ impl Pager {
     fn launch(&'static self) -> Result<(), StartError> {
         let stack = self.stack(0).ptr();
         let argument = core::ptr::from_ref(self) as usize;
-        // SAFETY: the stack is zeroed, of the right size, and stays until the thread has ended; `evict::run`
-        // uses no thread-local storage.
+        // SAFETY: the stack is zeroed and outlives the thread; `evict::run` uses no thread-local storage.
         unsafe { thread::start(evict::run, argument, stack, &self.threads[0]) }
             .map_err(StartError::Thread)?;
         loop {

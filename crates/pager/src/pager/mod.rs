@@ -44,8 +44,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// A pager of `frames` frames with room for objects of sixteen times as many pages, and of 64 GiB at
-    /// least.
+    /// A pager of `frames` frames, with room for sixteen times as many pages of objects, at least 64 GiB.
     pub fn of_frames(frames: u32) -> Config {
         const SPAN_MIN: u32 = 1 << 24;
         const ROOM: u32 = 16;
@@ -89,7 +88,6 @@ pub enum Refused {
     NoObject,
 }
 
-/// The stages of a pager's life, in `phase`.
 pub(crate) mod phase {
     pub(crate) const NONE: u32 = 0;
     pub(crate) const STARTING: u32 = 1;
@@ -120,7 +118,6 @@ impl Tables {
         }
     }
 
-    /// Pages whose contents somebody needs.
     pub(crate) fn needed(&self) -> Bits<'_> {
         Bits::new(&self.needed)
     }
@@ -141,7 +138,6 @@ impl Tables {
     }
 }
 
-/// Which pages are whose.
 pub(crate) struct Inner {
     /// Blocks and mappings, behind the first `near` pages; units, in these.
     objects: Objects,
@@ -262,8 +258,7 @@ impl Pager {
         self.near.load(Ordering::Relaxed) > 0
     }
 
-    /// Has the pager's threads make the call that the calling thread has just made. Memory that its arguments
-    /// point to must not be paged.
+    /// Has the pager's threads repeat the calling thread's call. Its arguments' memory must not be paged.
     pub fn follow(&self, change: Change) {
         if self.is_serving() && !self.is_child() {
             // A signal handler on top of this would wait for it.
@@ -273,24 +268,20 @@ impl Pager {
         }
     }
 
-    /// The address of a page.
     #[inline]
     pub(crate) fn address(&self, page: u32) -> Addr {
         Addr::new(self.start.load(Ordering::Relaxed)) + page as usize * PAGE
     }
 
-    /// The addresses of pages `from..to`.
     pub(crate) fn range(&self, from: u32, to: u32) -> Span {
         Span::new(self.address(from), (to - from) as usize * PAGE)
     }
 
-    /// The page of the span that `address` lies in.
     fn page_around(&self, address: *const u8) -> Option<PageNo> {
         let offset = Addr::new(address.addr()).since(self.address(0));
         self.owns(address).then_some(PageNo((offset / PAGE) as u32))
     }
 
-    /// The stack of one of the threads.
     pub(crate) fn stack(&self, which: usize) -> Addr {
         Addr::new(self.stacks[which].load(Ordering::Relaxed))
     }
@@ -312,7 +303,6 @@ impl Pager {
         self.is_child.load(Ordering::Relaxed)
     }
 
-    /// The end of the pages that objects have had.
     pub(crate) fn high(&self) -> u32 {
         self.high.load(Ordering::Acquire)
     }
@@ -322,8 +312,7 @@ impl Pager {
         self.stats.counts()
     }
 
-    /// Frames that may be used now: those requested, or fewer, by the limits on the process and its other
-    /// memory.
+    /// Frames that may be used now: fewer than requested, by the process's limits and other memory.
     pub fn frames(&self) -> u32 {
         self.frames.load(Ordering::Relaxed)
     }
@@ -333,8 +322,7 @@ impl Pager {
         self.level.load(Ordering::Relaxed)
     }
 
-    /// The free frames, and the memory that is in the store only. `None` in a forked child, where nothing is
-    /// paged.
+    /// The free frames, and the memory in the store only. `None` in a forked child, where nothing is paged.
     pub fn available(&self) -> Option<Available> {
         if self.is_child() {
             return None;

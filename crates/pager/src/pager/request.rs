@@ -7,7 +7,6 @@ use rustix::io::Errno;
 use vellum_sys::credentials::Change;
 use vellum_sys::{Lock, thread};
 
-/// The work requested of the evicting thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     /// To map the store where pages from the first to before the second lie.
@@ -16,7 +15,6 @@ pub(crate) enum Request {
     Zero(u32, u32),
     /// To make the call that the program has made, and have the gate make it.
     Follow(Change),
-    /// To end.
     Stop,
 }
 
@@ -44,7 +42,6 @@ impl Post {
         }
     }
 
-    /// True if a request waits for the evicting thread.
     pub(crate) fn is_asked(&self) -> bool {
         self.bell.load(Ordering::Acquire) != self.answered.load(Ordering::Relaxed)
     }
@@ -64,8 +61,7 @@ impl Post {
 }
 
 impl Pager {
-    /// Makes a request of the evicting thread, and waits for its answer. With signals held off: a handler on
-    /// top of this would wait for it.
+    /// Makes a request and waits for its answer. With signals held off: a handler would wait for this call.
     pub(crate) fn ask(&self, request: Request) -> Result<(), Errno> {
         self.post.callers.lock();
         let cell = self.post.cell.get();

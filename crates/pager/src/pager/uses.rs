@@ -1,5 +1,4 @@
-//! A program's operations on memory objects: making, resizing and ending them, and marking their pages as
-//! needed or not.
+//! A program's operations on memory objects: making, resizing, ending and marking them.
 //!
 //! Objects are runs of pages of the span, recorded in `inner`. If the store is not mapped there yet, the
 //! evicting thread maps it before an object is handed out.
@@ -29,8 +28,7 @@ impl Pager {
     /// power of two. Its contents are zero if `zero`, otherwise undefined.
     ///
     /// # Errors
-    /// [`Refused`] if there is no address space, or no room in the store: every page is paid for before it is
-    /// handed out.
+    /// [`Refused`] if there is no address space, or no room in the store, for any of its pages.
     pub fn create(&self, bytes: usize, align: usize, zero: bool) -> Result<NonNull<u8>, Refused> {
         self.create_as(bytes, align, zero, &|inner, pages, align, span_page| {
             inner.objects.create(Kind::Block, pages, align, span_page)
@@ -38,7 +36,7 @@ impl Pager {
     }
 
     /// Makes a memory object among the span's first pages ([`Config::near_pages`](super::Config)), of
-    /// undefined contents and aligned as it is long.
+    /// undefined contents and aligned to its length.
     ///
     /// # Errors
     /// As [`Pager::create`].
@@ -183,8 +181,7 @@ impl Pager {
         inner.committed -= to - from;
     }
 
-    /// Makes the object at `address` `bytes` bytes long without moving it. Added pages have undefined
-    /// contents.
+    /// Makes the object at `address` `bytes` bytes long in place. Added pages have undefined contents.
     ///
     /// # Errors
     /// [`Refused`] if none starts there, or it cannot grow so far; it is as it was then.
@@ -242,8 +239,7 @@ impl Pager {
         self.page_around(address).is_some_and(|page| !self.tables().needed().has(page.0))
     }
 
-    /// Marks every page that the range touches as needed again, before anything is written there. The
-    /// contents are undefined.
+    /// Marks every page that the range touches as needed again, before a write. The contents are undefined.
     pub fn need(&self, range: Span) {
         if let Some((from, to)) = self.pages_within(range.touched(PAGE)) {
             self.need_pages(from, to);
@@ -252,8 +248,7 @@ impl Pager {
         }
     }
 
-    /// Does as [`Pager::mark`], and frees the frames at once (the source's `FlushDiscardable`, user-initiated
-    /// flushing).
+    /// Does as [`Pager::mark`], and frees the frames at once (the source's `FlushDiscardable`).
     ///
     /// # Safety
     /// The condition of [`Pager::mark`], and no thread writes there meanwhile.
@@ -264,9 +259,8 @@ impl Pager {
         self.give_zeros(from, to);
     }
 
-    /// Has the whole pages of a range read as zero, as `MADV_DONTNEED` has those of ordinary memory, and
-    /// their frames free at once. A program's own call must come here instead of going to the kernel, which
-    /// would only unmap them.
+    /// Has the whole pages of a range read as zero, as `MADV_DONTNEED` does, and frees their frames. A
+    /// program's own call must come here instead of going to the kernel, which would only unmap them.
     ///
     /// # Safety
     /// Their contents are not needed.

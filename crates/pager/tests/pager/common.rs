@@ -1,5 +1,4 @@
-//! Pagers for tests, objects with a value on each page, children, time limits, and random numbers whose seed
-//! is printed.
+//! Pagers for tests, objects with a value on each page, children, time limits, and random numbers.
 
 use rustix::io::Errno;
 use std::ops::Range;
@@ -13,7 +12,6 @@ use vellum_pager::{Config, FileStore, PAGE, Pager, StartError};
 use vellum_random::Rng;
 use vellum_sys::{Caps, Span, caps};
 
-/// Random numbers.
 pub(crate) struct Random(Rng);
 
 impl Random {
@@ -89,14 +87,12 @@ pub(crate) fn start(frames: u32) -> Option<&'static Pager> {
     }
 }
 
-/// Ends a pager whose objects the test uses no more.
 pub(crate) fn end(pager: &'static Pager) {
     // SAFETY: no object is used any more.
     unsafe { pager.stop() };
 }
 
-/// A memory object with a value on each page, in its first and its last word. Tests end it when no thread
-/// uses it any more.
+/// A memory object with a value in the first and last word of each page. Tests end it after its last use.
 #[derive(Clone, Copy)]
 pub(crate) struct Pages {
     start: usize,
@@ -109,13 +105,11 @@ impl Pages {
         Pages { start, count }
     }
 
-    /// The address of a page.
     pub(crate) fn at(self, page: usize) -> *mut u8 {
         assert!(page < self.count);
         (self.start + page * PAGE) as *mut u8
     }
 
-    /// The addresses of the pages from `page` on.
     pub(crate) fn from(self, page: usize) -> Span {
         Span::at(self.at(page), (self.count - page) * PAGE)
     }
@@ -144,7 +138,6 @@ impl Pages {
         (0..self.count).find(|&page| !self.has(page, value(round, page)))
     }
 
-    /// The number of the pages in memory.
     pub(crate) fn resident(self) -> usize {
         let mut states = vec![0u8; self.count];
         // SAFETY: the kernel writes a byte a page.
@@ -167,7 +160,6 @@ impl Pages {
     }
 }
 
-/// The value of a page after a fill.
 pub(crate) fn value(round: u64, page: usize) -> u64 {
     round << 32 | page as u64
 }

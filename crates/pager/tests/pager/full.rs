@@ -7,15 +7,13 @@ use vellum_pager::{FRAMES_MIN, PAGE, Refused, StartError};
 /// Pages of an object: four steps.
 const PAGES: usize = 2048;
 
-/// Limits the files of this process.
 fn limit_files(bytes: u64) {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
     // SAFETY: the kernel reads the limit, which lives here.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
 }
 
-/// No object is made without room in the store. Existing objects keep every page, and more can be made when
-/// there is room again.
+/// No object is made without room in the store. Others keep every page, and more are made with room.
 #[test]
 fn without_room_objects_are_refused() {
     vellum_skip::alone(|| {

@@ -17,8 +17,7 @@ const KILLS: usize = 10;
 /// The status of a process that can have no store here.
 const SKIPPED: i32 = 77;
 
-/// Pages until it is killed, and writes to standard output after each round in which all its pages had their
-/// values.
+/// Pages until it is killed, and writes to standard output after each round without a wrong page.
 fn page_for_ever(store: &Path) -> ! {
     let mut random = Random::new();
     let pager = match start_in(store, FRAMES_MIN) {
@@ -84,7 +83,6 @@ fn a_program_that_is_stopped_and_killed_leaves_nothing() {
     }
 }
 
-/// Open descriptors of this process.
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").expect("proc").count()
 }

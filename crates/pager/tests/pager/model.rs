@@ -14,12 +14,10 @@ type Page = [Option<u64>; PROBES.len()];
 const ANYTHING: Page = [None; PROBES.len()];
 const ZERO: Page = [Some(0); PROBES.len()];
 
-/// An object, or the rest of a mapping.
 struct Object {
     start: NonNull<u8>,
     pages: Vec<Page>,
     is_mapping: bool,
-    /// Pages that are marked as discardable.
     marked: Range<usize>,
 }
 
@@ -66,7 +64,6 @@ impl Object {
     }
 }
 
-/// A program with its objects.
 struct Program {
     pager: &'static Pager,
     random: Random,
@@ -134,7 +131,6 @@ impl Program {
         }
     }
 
-    /// Unmaps a part of a mapping.
     fn cut(&mut self, which: usize) {
         let mut object = self.objects.swap_remove(which);
         let range = self.random.range(object.pages.len());

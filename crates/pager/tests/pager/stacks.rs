@@ -1,11 +1,9 @@
-//! Threads whose stacks are paged, like stacks in big blocks for coroutines: they make and end objects while
-//! their own frames leave and return.
+//! Threads with paged stacks, like coroutines: they make and end objects while their frames come and go.
 
 use crate::common::{Limit, Pages, Random, end, start};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use vellum_pager::{FRAMES_MIN, PAGE, Pager};
 
-/// Bytes of a stack.
 const STACK: usize = 1 << 20;
 /// Pages of the object that drives others out.
 const PAGES: usize = 6 * FRAMES_MIN as usize;

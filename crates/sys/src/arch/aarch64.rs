@@ -10,7 +10,7 @@ use core::arch::asm;
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: by this function's condition; the kernel keeps every register but the result's.
+    // SAFETY: the arguments are valid (`# Safety`); the kernel keeps every register but the result's.
     unsafe {
         asm!(
             "svc 0",
@@ -27,8 +27,7 @@ pub(crate) unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     result
 }
 
-/// Makes a thread by `clone`; the kernel's answer to the caller. The thread pointer is its fourth argument
-/// here, the word for the id its fifth.
+/// Makes a thread by `clone`. The thread pointer is its fourth argument here, the word for the id its fifth.
 ///
 /// # Safety
 /// `birth` names a stack, a thread pointer and a word that outlive the thread.

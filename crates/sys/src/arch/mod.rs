@@ -20,7 +20,6 @@ pub(crate) struct Birth {
     pub(crate) stack: *mut u8,
     /// Receives its id, and 0 when it has ended.
     pub(crate) id: *mut u32,
-    /// Its thread pointer.
     pub(crate) control: *mut usize,
     /// Its function …
     pub(crate) entry: extern "C" fn(usize) -> !,

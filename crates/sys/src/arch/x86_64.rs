@@ -11,7 +11,7 @@ use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 #[inline(always)]
 pub(crate) unsafe fn call(number: libc::c_long, args: [usize; 6]) -> isize {
     let result: isize;
-    // SAFETY: by this function's condition; the kernel clobbers rcx and r11 only.
+    // SAFETY: the arguments are valid (`# Safety`); the kernel clobbers rcx and r11 only.
     unsafe {
         asm!(
             "syscall",
@@ -69,8 +69,7 @@ pub(crate) unsafe fn clone(birth: &Birth) -> isize {
 /// # Safety
 /// Three words at `control` may be written.
 pub(crate) unsafe fn prepare_control(control: *mut usize) {
-    // SAFETY: by this function's condition; words 0 and 2 are the self pointers that %fs-relative code
-    // expects.
+    // SAFETY: the memory is the caller's (`# Safety`); %fs-relative code expects both words to point to it.
     unsafe {
         control.write(control as usize);
         control.add(2).write(control as usize);
@@ -89,7 +88,6 @@ pub(crate) unsafe fn exit() -> ! {
     }
 }
 
-/// The thread pointer; 0 if the call fails.
 pub(crate) fn thread_pointer() -> usize {
     const GET_FS: usize = 0x1003;
     let mut pointer = 0usize;
