@@ -11,6 +11,7 @@
 
 use crate::failure::Failure;
 use clap::ValueHint;
+use regex::Regex;
 use rustix::termios::isatty;
 use std::fmt::Display;
 use std::fs::File;
@@ -46,7 +47,7 @@ pub(crate) struct Input {
 pub(crate) struct Choice {
     /// Only entries with a label that matches this regular expression, such as "arm=B".
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    pub(crate) label: Option<String>,
+    pub(crate) label: Option<Regex>,
 
     /// Only these quantities, separated by commas: the quantity of a line, such as Time, or one recorded with
     /// it: Start, Cpu, MinorFaults, MajorFaults, Voluntary, Involuntary, Steal.
@@ -115,22 +116,15 @@ impl Input {
 
 impl Choice {
     /// The filter for these choices, and for a name if one is given.
-    pub(crate) fn filter(&self, name: Option<&str>) -> Filter {
-        let mut filter = Filter::default().select(&self.select);
-        // The command line's parser has checked the patterns.
-        if let Some(name) = name {
-            filter = filter.clone().grep(name).unwrap_or(filter);
-        }
-        if let Some(label) = &self.label {
-            filter = filter.clone().label(label).unwrap_or(filter);
-        }
-        filter
+    pub(crate) fn filter(&self, name: Option<&Regex>) -> Filter {
+        let (name, label, quantities) = (name.cloned(), self.label.clone(), self.select.clone());
+        Filter { name, label, quantities, ranges: None }
     }
 }
 
-/// Checks a regular expression.
-pub(crate) fn pattern(text: &str) -> Result<String, String> {
-    Filter::default().grep(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+/// A regular expression.
+pub(crate) fn pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| error.to_string())
 }
 
 fn tell(file: &str, skipped: &Skipped) {

@@ -45,18 +45,23 @@ impl Column {
         Self::ALL.into_iter().find(|column| column.name() == name)
     }
 
+    /// The name that [`Column::parse`] reads, the key in JSON, and the field.
+    pub(crate) const fn facts(self) -> (&'static str, &'static str, Field) {
+        match self {
+            Self::Start => ("Start", "start_ns", Field::Start(|one| &mut one.start_ns)),
+            Self::Cpu => ("Cpu", "cpu_ns", Field::Time(|one| &mut one.cpu_ns)),
+            Self::MinorFaults => ("MinorFaults", "minor", Field::Count(|one| &mut one.minor)),
+            Self::MajorFaults => ("MajorFaults", "major", Field::Count(|one| &mut one.major)),
+            Self::Voluntary => ("Voluntary", "voluntary", Field::Count(|one| &mut one.voluntary)),
+            Self::Involuntary => ("Involuntary", "involuntary", Field::Count(|one| &mut one.involuntary)),
+            Self::Steal => ("Steal", "steal_ns", Field::Time(|one| &mut one.steal_ns)),
+        }
+    }
+
     /// The name that [`Column::parse`] reads.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Start => "Start",
-            Self::Cpu => "Cpu",
-            Self::MinorFaults => "MinorFaults",
-            Self::MajorFaults => "MajorFaults",
-            Self::Voluntary => "Voluntary",
-            Self::Involuntary => "Involuntary",
-            Self::Steal => "Steal",
-        }
+        self.facts().0
     }
 
     /// The unit of the column's values.
@@ -68,40 +73,35 @@ impl Column {
     /// The symbol of the column's unit.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
-        match self {
-            Self::Start | Self::Cpu | Self::Steal => "ns",
-            Self::MinorFaults | Self::MajorFaults | Self::Voluntary | Self::Involuntary => "n",
-        }
+        if matches!(self.facts().2, Field::Count(_)) { "n" } else { "ns" }
     }
 
     /// The value in `observation`, in the column's unit; `None` if it is absent. A start above 2⁵³ ns (104
     /// days) is rounded.
     #[must_use]
     pub fn value(self, observation: &Observation) -> Option<f64> {
-        match self {
-            Self::Start => Some(observation.start_ns as f64),
-            Self::Cpu => observation.cpu_ns,
-            Self::MinorFaults => Some(observation.minor.into()),
-            Self::MajorFaults => Some(observation.major.into()),
-            Self::Voluntary => Some(observation.voluntary.into()),
-            Self::Involuntary => Some(observation.involuntary.into()),
-            Self::Steal => observation.steal_ns,
+        let mut one = *observation;
+        match self.facts().2 {
+            Field::Start(of) => Some(*of(&mut one) as f64),
+            Field::Time(of) => *of(&mut one),
+            Field::Count(of) => Some((*of(&mut one)).into()),
         }
     }
 
-    /// True if any of `observations` has a value in this column that is not absent or zero.
+    /// True if any of `observations` has a value in this column that is not absent or zero. A time of zero
+    /// is a value.
     #[must_use]
     pub fn is_recorded(self, observations: &[Observation]) -> bool {
-        observations.iter().any(|one| match self {
-            Self::Start => one.start_ns != 0,
-            Self::Cpu => one.cpu_ns.is_some(),
-            Self::MinorFaults => one.minor != 0,
-            Self::MajorFaults => one.major != 0,
-            Self::Voluntary => one.voluntary != 0,
-            Self::Involuntary => one.involuntary != 0,
-            Self::Steal => one.steal_ns.is_some(),
-        })
+        let is_time = matches!(self.facts().2, Field::Time(_));
+        observations.iter().filter_map(|one| self.value(one)).any(|value| is_time || value != 0.0)
     }
+}
+
+/// The field of an observation that a column has.
+pub(crate) enum Field {
+    Start(fn(&mut Observation) -> &mut u64),
+    Time(fn(&mut Observation) -> &mut Option<f64>),
+    Count(fn(&mut Observation) -> &mut u32),
 }
 
 impl Series {

@@ -35,7 +35,7 @@
 //!
 //! Invariants: `1 <= block <= max(1, n/4)`, and `drawn <= n`.
 
-use crate::quantile::{median, quantile_of_sorted};
+use crate::quantile::{DEVIATION_OVER_MAD, median, quantile_of_sorted};
 use serde::Serialize;
 
 /// The share of repetitions whose interval holds the true value.
@@ -60,9 +60,6 @@ const PERSISTENCE_MAX: f64 = 0.97;
 const BLOCKS_MIN: usize = 4;
 /// Values this many standard deviations from the median count as disturbances …
 const FAR: f64 = 4.0;
-/// … with the deviation computed from the median distance; for a normal distribution it is this many
-/// distances.
-const DEVIATIONS_A_DISTANCE: f64 = 1.482_602_218_505_602;
 /// With more degrees of freedom Student's distribution is the normal one, to four digits (and its inverse
 /// hard to compute).
 const FREEDOM_MAX: f64 = 1e4;
@@ -113,7 +110,7 @@ fn correlations(values: &[f64]) -> Option<[f64; LAGS]> {
     let middle = median(values)?;
     let mut distances: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
     distances.sort_unstable_by(f64::total_cmp);
-    let usual = DEVIATIONS_A_DISTANCE * quantile_of_sorted(&distances, 0.5);
+    let usual = DEVIATION_OVER_MAD * quantile_of_sorted(&distances, 0.5);
     // If more than half of the values are equal, the median distance is 0, and no value counts as far off.
     let far = if usual > 0.0 { FAR * usual } else { f64::INFINITY };
     let near = |value: &f64| ((value - middle).abs() <= far).then_some(*value);

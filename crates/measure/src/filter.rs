@@ -31,7 +31,8 @@ use crate::line::Entry;
 /// use vellum_measure::line::{OnError, Reader, write_entry};
 ///
 /// let text = "BASE:1l:Observation::Time:us 486 402 431\nSORT:1l:Observation::Time:us 7\n";
-/// let filter = Filter::default().grep("^BASE$").unwrap().cut("1,3-".parse().unwrap());
+/// let name = regex::Regex::new("^BASE$").ok();
+/// let filter = Filter { name, ranges: "1,3-".parse().ok(), ..Filter::default() };
 /// let mut out = Vec::new();
 /// for entry in Reader::new(text.as_bytes(), OnError::Refuse) {
 ///     for entry in filter.apply(entry.unwrap()) {
@@ -42,10 +43,14 @@ use crate::line::Entry;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
-    name: Option<Regex>,
-    label: Option<Regex>,
-    quantities: Vec<String>,
-    ranges: Option<Ranges>,
+    /// The name must match this.
+    pub name: Option<Regex>,
+    /// One of the labels must match this.
+    pub label: Option<Regex>,
+    /// The quantities that become series of their own ([`Series::select`]); none if the series stay whole.
+    pub quantities: Vec<String>,
+    /// The observations that stay; all if `None`.
+    pub ranges: Option<Ranges>,
 }
 
 /// Ranges of observations, counted from 1: `1-201,300-`.
@@ -65,38 +70,6 @@ pub struct RangesError {
 }
 
 impl Filter {
-    /// Passes entries whose name matches `pattern` (a regular expression).
-    ///
-    /// # Errors
-    /// If `pattern` is not a valid expression; the message shows the place.
-    pub fn grep(mut self, pattern: &str) -> Result<Self, regex::Error> {
-        self.name = Some(Regex::new(pattern)?);
-        Ok(self)
-    }
-
-    /// Passes entries with a label that matches `pattern` (a regular expression).
-    ///
-    /// # Errors
-    /// If `pattern` is not a valid expression; the message shows the place.
-    pub fn label(mut self, pattern: &str) -> Result<Self, regex::Error> {
-        self.label = Some(Regex::new(pattern)?);
-        Ok(self)
-    }
-
-    /// Passes the observations in `ranges`.
-    #[must_use]
-    pub fn cut(mut self, ranges: Ranges) -> Self {
-        self.ranges = Some(ranges);
-        self
-    }
-
-    /// Passes these quantities, each as a separate series ([`Series::select`]), in this order.
-    #[must_use]
-    pub fn select(mut self, quantities: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.quantities = quantities.into_iter().map(Into::into).collect();
-        self
-    }
-
     /// The series that remain of `entry`.
     #[must_use]
     pub fn apply(&self, entry: Entry) -> Vec<Entry> {
@@ -210,7 +183,7 @@ mod tests {
                     X:with:Observation::Start:ns 1 2 3 4\n\
                     X:with:Observation::Cpu:ns 9 - 29 39\n\
                     X:with:Mark::Mark:ns 1,2,minor\n";
-        let filter = Filter::default().cut("2,4-".parse().unwrap());
+        let mut filter = Filter { ranges: "2,4-".parse().ok(), ..Filter::default() };
         let cut = run(&filter, text);
         assert_eq!(
             cut,
@@ -221,15 +194,20 @@ mod tests {
         );
         // The observation without processor time is dropped after the cut, so 2 and 4 are still the second
         // and fourth.
-        let cpu = run(&filter.select(["Cpu", "Steal"]), text);
+        filter.quantities = ["Cpu", "Steal"].map(str::to_owned).into();
+        let cpu = run(&filter, text);
         assert!(cpu.starts_with("X:1l:Observation::Cpu:ns 39\nX:with:Observation::Start:ns 4\n"), "{cpu}");
     }
 
     #[test]
     fn summaries_are_selected_and_not_cut() {
         let text = "X:summary:Sample::Time:us 2 1 1 1 0\n";
-        assert_eq!(run(&Filter::default().cut("7".parse().unwrap()).select(["Time"]), text), text);
-        assert_eq!(run(&Filter::default().select(["Cpu"]), text), "");
+        let filter = |quantity: &str| Filter {
+            quantities: vec![quantity.to_owned()],
+            ranges: "7".parse().ok(),
+            ..Filter::default()
+        };
+        assert_eq!((run(&filter("Time"), text), run(&filter("Cpu"), text)), (text.to_owned(), String::new()));
     }
 
     #[test]
@@ -267,7 +245,7 @@ mod tests {
             let row = |value: usize| Observation { wall_ns: value as f64, ..Observation::default() };
             let series = Series { observations: (1..=n).map(row).collect(), ..Series::default() };
             let ranges: Ranges = format!("{first}-{}", first + length).parse().unwrap();
-            let Some(Entry::Series(cut)) = Filter::default().cut(ranges).apply(Entry::Series(series)).pop() else {
+            let Some(Entry::Series(cut)) = Filter { ranges: Some(ranges), ..Filter::default() }.apply(Entry::Series(series)).pop() else {
                 return Err(TestCaseError::fail("a series stays a series"));
             };
             let expected: Vec<f64> = (first..=n.min(first + length)).map(|value| value as f64).collect();

@@ -23,6 +23,7 @@ use serde::ser::{Error as _, SerializeStruct};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use thiserror::Error;
 
+use crate::column::Field;
 use crate::{Base, Column, Machine, Mark, Observation, Series, SeriesError, Unit};
 
 /// The schema that is written and read.
@@ -175,12 +176,13 @@ fn one() -> u64 {
 /// Observations as an object of columns.
 struct ColumnsOut<'a>(&'a [Observation]);
 
-/// One field of all observations, without a copy.
-struct Each<'a, T>(&'a [Observation], fn(&Observation) -> T);
+/// One field of all observations, without a list of its own.
+struct Each<'a, T>(&'a [Observation], fn(&mut Observation) -> &mut T);
 
-impl<T: Serialize> Serialize for Each<'_, T> {
+impl<T: Serialize + Copy> Serialize for Each<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(self.1))
+        let of = |one: &Observation| *self.1(&mut { *one });
+        serializer.collect_seq(self.0.iter().map(of))
     }
 }
 
@@ -188,18 +190,12 @@ impl Serialize for ColumnsOut<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let rows = self.0;
         let mut out = serializer.serialize_struct("Observations", 1 + Column::ALL.len())?;
-        out.serialize_field("value", &Each(rows, |one| one.wall_ns))?;
+        out.serialize_field("value", &Each(rows, |one| &mut one.wall_ns))?;
         for column in Column::ALL.into_iter().filter(|column| column.is_recorded(rows)) {
-            match column {
-                Column::Start => out.serialize_field("start_ns", &Each(rows, |one| one.start_ns))?,
-                Column::Cpu => out.serialize_field("cpu_ns", &Each(rows, |one| one.cpu_ns))?,
-                Column::MinorFaults => out.serialize_field("minor", &Each(rows, |one| one.minor))?,
-                Column::MajorFaults => out.serialize_field("major", &Each(rows, |one| one.major))?,
-                Column::Voluntary => out.serialize_field("voluntary", &Each(rows, |one| one.voluntary))?,
-                Column::Involuntary => {
-                    out.serialize_field("involuntary", &Each(rows, |one| one.involuntary))?;
-                }
-                Column::Steal => out.serialize_field("steal_ns", &Each(rows, |one| one.steal_ns))?,
+            match column.facts() {
+                (_, key, Field::Start(of)) => out.serialize_field(key, &Each(rows, of))?,
+                (_, key, Field::Time(of)) => out.serialize_field(key, &Each(rows, of))?,
+                (_, key, Field::Count(of)) => out.serialize_field(key, &Each(rows, of))?,
             }
         }
         out.end()

@@ -28,7 +28,7 @@
 //!
 //! - **sample**: values in order and five figures: n, mean, min, max, std ([`Sample`], [`Stat`]).
 //! - **unit**: the unit of the values, and its form for people: `807 ns`, `8.61 ms` ([`Unit`]); **digits**
-//!   and **number** format numbers.
+//!   formats numbers.
 //! - **observation**: a timing with its processor time, faults, switches and stolen time ([`Observation`],
 //!   [`Series`]).
 //! - **mark**: a span in which a collector or an allocator was at work ([`Mark`]); **validity**: the checks
@@ -50,7 +50,7 @@
 //!
 //! # Causes of long observations
 //!
-//! - **spectrum**: periodic disturbances, with their period, strength, harmonics, cost and source
+//! - **spectrum**: periodic disturbances, with their period, strength, cost and source
 //!   ([`Spectrum`], [`Period`], [`Known`]).
 //! - **attribution**: the loss of each outlier, divided among its causes to the picosecond ([`Attribution`],
 //!   [`Cause`]).
@@ -110,7 +110,6 @@ mod mark;
 mod modes;
 #[cfg(test)]
 mod noise;
-mod number;
 mod observation;
 mod order_check;
 mod plan;
@@ -139,7 +138,7 @@ pub use compare::{
     TELLING_FROM, TRIM_FROM, Warning,
 };
 pub use dependence::{CONFIDENCE, Dependence};
-pub use digits::{percent, short};
+pub use digits::{grouped, percent, short};
 pub use estimator::Estimator;
 pub use gate::{Gate, Outcome};
 pub use interval::Interval;
@@ -153,10 +152,10 @@ pub use plan::{Next, Plan, ROUNDS_MAX, ROUNDS_MIN, Why, rounds_needed};
 pub use quantile::{median, quantile};
 pub use ratio::{paired_ratio, paired_ratio_by};
 pub use resample::resampled;
-pub use sample::{Sample, Stat};
+pub use sample::{Sample, Stat, touched};
 pub use spectrum::{
-    Axis, BEAT_FALSE_ALARM, CYCLES_MIN, HARMONICS_MAX, HZ_MAX, Harmonic, Known, MATCH_TOLERANCE,
-    MULTIPLE_TOLERANCE, Match, PERIODS_MAX, Period, Point, Spectrum, TRACE_MAX,
+    BEAT_FALSE_ALARM, CYCLES_MIN, HZ_MAX, Known, MATCH_TOLERANCE, MULTIPLE_TOLERANCE, Match, PERIODS_MAX,
+    Period, Spectrum,
 };
 pub use steady::{
     CHANGE_FALSE_ALARM, Course, LEVEL_TOLERANCE, STEADY_SHARE_MIN, STRETCH_MIN, Steady, Stretch,

@@ -44,17 +44,14 @@ pub struct Mark {
 }
 
 impl MarkCause {
+    /// The causes that are not a program's own.
+    pub const KNOWN: [Self; 5] = [Self::Minor, Self::Major, Self::Idle, Self::Trim, Self::Decay];
+
     /// The cause with this word. Unknown words become [`MarkCause::Other`].
     #[must_use]
     pub fn parse(word: &str) -> Self {
-        match word {
-            "minor" => Self::Minor,
-            "major" => Self::Major,
-            "idle" => Self::Idle,
-            "trim" => Self::Trim,
-            "decay" => Self::Decay,
-            other => Self::Other(other.to_owned()),
-        }
+        let known = Self::KNOWN.into_iter().find(|known| known.word() == word);
+        known.unwrap_or_else(|| Self::Other(word.to_owned()))
     }
 
     /// The word that [`MarkCause::parse`] reads.

@@ -4,6 +4,9 @@
 //! The 0.5 quantile is then the usual median: the middle value, or the mean of the two in the middle. The
 //! rule is symmetric: the quantile `p` of the negated data is minus the quantile `1 - p` of the data.
 
+/// The normal distribution's standard deviation over its median absolute deviation.
+pub(crate) const DEVIATION_OVER_MAD: f64 = 1.482_602_218_505_602;
+
 /// The median of the values; `None` if there are none or one is not a number.
 #[must_use]
 pub fn median(values: &[f64]) -> Option<f64> {

@@ -43,10 +43,7 @@ impl Sample {
     pub fn new(capacity: usize) -> Self {
         // Values other than zero, passed through `black_box`, make the pages resident. In fresh pages the
         // first value of each page would add a fault's time to the next observation.
-        let mut values = vec![1.0; capacity];
-        black_box(values.as_mut_slice());
-        values.clear();
-        Self { values }
+        Self { values: touched(capacity, 1.0) }
     }
 
     /// Appends one value.
@@ -66,25 +63,11 @@ impl Sample {
     pub fn stat(&self) -> Option<Stat> {
         Stat::of(&self.values)
     }
-
-    /// The values less `base`, the cost of an empty timing: normally [`Base::min`](crate::Base::min).
-    ///
-    /// Values below the base become negative and stay so: cutting them off at zero would move the mean.
-    #[must_use]
-    pub fn less(&self, base: f64) -> Self {
-        Self { values: self.values.iter().map(|value| value - base).collect() }
-    }
 }
 
 impl From<Vec<f64>> for Sample {
     fn from(values: Vec<f64>) -> Self {
         Self { values }
-    }
-}
-
-impl Extend<f64> for Sample {
-    fn extend<I: IntoIterator<Item = f64>>(&mut self, values: I) {
-        self.values.extend(values);
     }
 }
 
@@ -117,26 +100,15 @@ impl Stat {
         let stat = Self { n: values.len() as u64, mean: mean.clamp(min, max), min, max, std };
         std.is_finite().then_some(stat)
     }
+}
 
-    /// The figures of two samples joined, computed without their values (Chan, Golub and LeVeque 1979).
-    #[must_use]
-    pub fn joined(&self, other: &Self) -> Self {
-        let (a, b) = (self.n as f64, other.n as f64);
-        let n = a + b;
-        if self.n == 0 || other.n == 0 {
-            return if self.n == 0 { *other } else { *self };
-        }
-        let apart = other.mean - self.mean;
-        let squares =
-            self.std.powi(2) * (a - 1.0) + other.std.powi(2) * (b - 1.0) + apart.powi(2) * a * b / n;
-        Self {
-            n: self.n + other.n,
-            mean: self.mean + apart * b / n,
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-            std: (squares / (n - 1.0)).sqrt(),
-        }
-    }
+/// An empty vector whose memory is already resident. `value` must not be zero: memory with zeros may not be.
+#[must_use]
+pub fn touched<T: Clone>(capacity: usize, value: T) -> Vec<T> {
+    let mut values = vec![value; capacity];
+    black_box(values.as_mut_slice());
+    values.clear();
+    values
 }
 
 #[cfg(test)]
@@ -175,18 +147,6 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn joined_figures_are_those_of_all_values(
-            a in prop::collection::vec(-1e6f64..1e6, 1..40),
-            b in prop::collection::vec(-1e6f64..1e6, 1..40),
-        ) {
-            let together = Stat::of(&[a.clone(), b.clone()].concat()).unwrap();
-            let joined = Stat::of(&a).unwrap().joined(&Stat::of(&b).unwrap());
-            prop_assert_eq!((joined.n, joined.min, joined.max), (together.n, together.min, together.max));
-            prop_assert!((joined.mean - together.mean).abs() < 1e-6);
-            prop_assert!((joined.std - together.std).abs() < 1e-6);
-        }
-
         #[test]
         fn the_mean_lies_within(values in prop::collection::vec(-1e150f64..1e150, 1..20)) {
             let stat = Stat::of(&values).unwrap();

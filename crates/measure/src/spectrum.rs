@@ -17,7 +17,7 @@
 //! 3. A line counts if noise exceeds its power over the background in at most [`BEAT_FALSE_ALARM`] of all
 //!    searches. The threshold accounts for the number of frequencies and ranges searched.
 //! 4. A beat of short disturbances has equally strong lines at all multiples of its frequency. The lowest
-//!    frequency that explains a line is the beat; the multiples are listed as its harmonics, never as beats.
+//!    frequency that explains a line is the beat; its multiples are never reported as beats.
 //! 5. Events on the beat are separated from the others by their phase ([`fold`]). They determine the beat's
 //!    share of the loss, and are removed before the search continues, so that a strong beat does not hide a
 //!    weak one.
@@ -46,8 +46,6 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
-
 use crate::{Series, median};
 pub use known::{Known, MATCH_TOLERANCE, MULTIPLE_TOLERANCE, Match};
 use search::Search;
@@ -64,30 +62,12 @@ pub const CYCLES_MIN: f64 = 20.0;
 /// The most periods a spectrum reports.
 pub const PERIODS_MAX: usize = 8;
 
-/// The most harmonics listed.
-pub const HARMONICS_MAX: usize = 16;
-
-/// The most points of [`Spectrum::trace`].
-pub const TRACE_MAX: usize = 1024;
-
-/// The unit of a spectrum's periods.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Axis {
-    /// Seconds; frequencies are in hertz.
-    Seconds,
-    /// Numbers of observations; frequencies are in cycles per observation.
-    Observations,
-}
-
 /// The beats in the disturbances of a series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Spectrum {
-    /// The unit of periods and spans.
-    pub axis: Axis,
-    /// The length of the series, in the axis' unit.
+    /// The length of the series, in seconds.
     pub span: f64,
-    /// The slowest and the fastest beat that were searched, in cycles per unit of the axis.
+    /// The slowest and the fastest beat that were searched, in hertz.
     pub searched: (f64, f64),
     /// The number of disturbances; neighbouring observations are one.
     pub disturbances: usize,
@@ -97,19 +77,16 @@ pub struct Spectrum {
     pub threshold: f64,
     /// The beats, the strongest first.
     pub periods: Vec<Period>,
-    /// The periodogram of all disturbances over its background, for drawing: the highest point of each
-    /// stretch.
-    pub trace: Vec<Point>,
 }
 
 /// A beat.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Period {
-    /// The frequency, in cycles per unit of the axis.
+    /// The frequency, in hertz.
     pub frequency: f64,
     /// One standard deviation of the frequency.
     pub frequency_error: f64,
-    /// The time from one cycle to the next, in the axis' unit.
+    /// The time from one cycle to the next, in seconds.
     pub period: f64,
     /// The power of its strongest line over the background.
     pub strength: f64,
@@ -132,8 +109,6 @@ pub struct Period {
     pub lost: f64,
     /// That excess as a share of the excess of all disturbances, 0 to 1.
     pub share: f64,
-    /// The multiples of the frequency that stand out, the slowest first.
-    pub harmonics: Vec<Harmonic>,
     /// The known source that it matches.
     pub source: Option<Match>,
     /// True if the thread was off its processor during the disturbances, because another thread had it or
@@ -152,26 +127,6 @@ impl Period {
     }
 }
 
-/// A multiple of a beat's frequency that has a line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Harmonic {
-    /// The multiple, from 2.
-    pub order: usize,
-    /// Its frequency, cycles per unit of the axis.
-    pub frequency: f64,
-    /// Its power over the background.
-    pub strength: f64,
-}
-
-/// A point of a periodogram.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Point {
-    /// Cycles per unit of the axis.
-    pub frequency: f64,
-    /// Power over the background.
-    pub strength: f64,
-}
-
 impl Spectrum {
     /// The beats in the disturbances of a series, in seconds.
     ///
@@ -187,7 +142,7 @@ impl Spectrum {
             return None;
         }
         let at: Vec<f64> = starts_ns.iter().map(|start| (start - first) as f64 / 1e9).collect();
-        Search::new(Axis::Seconds, at, walls)?.run(known)
+        Search::new(at, walls)?.run(known)
     }
 
     /// The beats in the disturbances of a recorded series, in seconds. Disturbances while the thread ran are
@@ -228,16 +183,6 @@ impl Spectrum {
         running.disturbances += away.disturbances;
         running.lost = lost;
         Some(running)
-    }
-
-    /// The beats in the disturbances of a series by the numbers of its observations. Use this for values
-    /// without times, and for disturbances after a fixed number of operations.
-    ///
-    /// `None` if there are fewer than two values or one is not finite.
-    #[must_use]
-    pub fn in_order(walls: &[f64]) -> Option<Self> {
-        let at = (0..walls.len()).map(|place| place as f64).collect();
-        Search::new(Axis::Observations, at, walls)?.run(&[])
     }
 
     /// The places of all observations that are on the kernel's beat (or a part or multiple of it), in order.

@@ -32,7 +32,7 @@
 
 use serde::Serialize;
 
-use crate::median;
+use crate::quantile::{DEVIATION_OVER_MAD, median};
 use crate::ranks::rank_shares;
 use crate::segments::{POINTS_MAX, changes};
 
@@ -61,9 +61,6 @@ const VARIANCE_MIN: f64 = 0.1;
 /// The least number of blocks for an estimate of the variance. Noise with a memory longer than the longest
 /// block may count as changes.
 const BLOCKS_MIN: usize = 12;
-
-/// The normal distribution's standard deviation over its median absolute deviation.
-const DEVIATION_OVER_MAD: f64 = 1.482_602_218_505_602;
 
 /// The course of a series' level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -132,13 +129,8 @@ impl Steady {
         let course = match (settled, from) {
             (false, _) => Course::Unsettled,
             (true, 0) => Course::Flat,
-            (true, _) => {
-                if before > 0.0 {
-                    Course::WarmUp
-                } else {
-                    Course::SlowDown
-                }
-            }
+            (true, _) if before > 0.0 => Course::WarmUp,
+            (true, _) => Course::SlowDown,
         };
         Some(Self { stretches, from: settled.then_some(from), course })
     }

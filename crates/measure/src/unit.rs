@@ -12,6 +12,7 @@
 
 use std::fmt;
 
+use crate::digits::{figures, grouped};
 use serde::{Deserialize, Serialize};
 
 /// The unit of a quantity.
@@ -51,9 +52,6 @@ pub struct Scale<'a> {
 /// From this shown value on, the next larger unit is used: 999.5 would be rounded to four figures.
 const NEXT_UNIT_FROM: f64 = 999.5;
 
-/// A value with more zeros after the point is shown as zero.
-const DECIMALS_MAX: i32 = 12;
-
 /// Each unit with its length in nanoseconds, largest first.
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 const SIZES: [(f64, &str); 5] = [
@@ -67,49 +65,45 @@ const SIZES: [(f64, &str); 5] = [
 const INSTRUCTIONS: [(f64, &str); 4] = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")];
 const CYCLES: [(f64, &str); 4] = [(1e9, "Gcycles"), (1e6, "Mcycles"), (1e3, "kcycles"), (1.0, "cycles")];
 
+/// The units with names: symbol, unit, and its length in nanoseconds if it is one of time.
+const KNOWN: [(&str, Unit, Option<f64>); 8] = [
+    ("ns", Unit::Nanoseconds, Some(1.0)),
+    ("us", Unit::Microseconds, Some(1e3)),
+    ("ms", Unit::Milliseconds, Some(1e6)),
+    ("s", Unit::Seconds, Some(1e9)),
+    ("cycles", Unit::Cycles, None),
+    ("B", Unit::Bytes, None),
+    ("n", Unit::Count, None),
+    ("instructions", Unit::Instructions, None),
+];
+
 impl Unit {
     /// The unit with this symbol. Unknown symbols become [`Unit::Other`].
     #[must_use]
     pub fn parse(symbol: &str) -> Self {
-        match symbol {
-            "ns" => Self::Nanoseconds,
-            "us" | "µs" | "μs" => Self::Microseconds,
-            "ms" => Self::Milliseconds,
-            "s" => Self::Seconds,
-            "cycles" => Self::Cycles,
-            "B" => Self::Bytes,
-            "n" => Self::Count,
-            "instructions" => Self::Instructions,
-            other => Self::Other(other.to_owned()),
-        }
+        // Both signs for micro are in use.
+        let ascii = if matches!(symbol, "µs" | "μs") { "us" } else { symbol };
+        let known = KNOWN.iter().find(|(known, ..)| *known == ascii);
+        known.map_or_else(|| Self::Other(symbol.to_owned()), |(_, unit, _)| unit.clone())
     }
 
     /// The ASCII symbol that [`Unit::parse`] reads.
     #[must_use]
     pub fn symbol(&self) -> &str {
         match self {
-            Self::Nanoseconds => "ns",
-            Self::Microseconds => "us",
-            Self::Milliseconds => "ms",
-            Self::Seconds => "s",
-            Self::Cycles => "cycles",
-            Self::Bytes => "B",
-            Self::Count => "n",
-            Self::Instructions => "instructions",
             Self::Other(symbol) => symbol,
+            _ => self.known().map_or("", |(symbol, ..)| symbol),
         }
     }
 
     /// The length of a unit of time, in nanoseconds.
     #[must_use]
     pub fn nanoseconds(&self) -> Option<f64> {
-        match self {
-            Self::Nanoseconds => Some(1.0),
-            Self::Microseconds => Some(1e3),
-            Self::Milliseconds => Some(1e6),
-            Self::Seconds => Some(1e9),
-            Self::Cycles | Self::Bytes | Self::Count | Self::Instructions | Self::Other(_) => None,
-        }
+        self.known()?.2
+    }
+
+    fn known(&self) -> Option<&'static (&'static str, Self, Option<f64>)> {
+        KNOWN.iter().find(|(_, unit, _)| unit == self)
     }
 
     /// The scale that suits values as large as `magnitude` (in this unit), for one figure or a whole axis.
@@ -168,33 +162,6 @@ impl Unit {
         };
         if symbol.is_empty() { number } else { format!("{number} {symbol}") }
     }
-}
-
-/// Three significant figures, or all digits of a larger whole part. Zero is plain.
-fn figures(value: f64) -> String {
-    let decimals = match value.abs() {
-        0.0 => 0,
-        // 0.00123 has its first figure in the third place.
-        s if s < 0.0995 => (2 - s.log10().floor() as i32).clamp(2, DECIMALS_MAX),
-        s if s < 9.995 => 2,
-        s if s < 99.95 => 1,
-        _ => 0,
-    };
-    grouped(&format!("{value:.*}", decimals as usize))
-}
-
-/// A number as text, with its whole part in groups of three digits.
-fn grouped(text: &str) -> String {
-    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
-    let mut result = String::with_capacity(text.len() + whole.len() / 3);
-    for (index, character) in whole.chars().enumerate() {
-        let digits_left = whole.len() - index;
-        if digits_left.is_multiple_of(3) && result.ends_with(|c: char| c.is_ascii_digit()) {
-            result.push(',');
-        }
-        result.push(character);
-    }
-    result + fraction
 }
 
 impl fmt::Display for Unit {

@@ -73,17 +73,16 @@ impl Stat {
 impl Base {
     /// The first figure that no clock can have, if there is one.
     pub(crate) fn impossible(&self) -> Option<(&'static str, f64)> {
-        let figures = [
-            ("mean", self.mean),
-            ("min", self.min),
-            ("max", self.max),
-            ("std", self.std),
-            ("step", self.step),
-        ];
         let wrong = |(what, value): &(&str, f64)| {
             !value.is_finite() || *value < 0.0 || (*what == "step" && *value == 0.0)
         };
-        figures.into_iter().find(wrong)
+        self.figures().into_iter().find(wrong)
+    }
+
+    /// The figures by name, in the order in which they are written.
+    pub(crate) fn figures(&self) -> [(&'static str, f64); 5] {
+        let Self { mean, min, max, std, step, .. } = *self;
+        [("mean", mean), ("min", min), ("max", max), ("std", std), ("step", step)]
     }
 }
 

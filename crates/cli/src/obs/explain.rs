@@ -13,6 +13,7 @@ use crate::explain::explain;
 use crate::failure::Failure;
 use crate::observations::{Choice, Input, pattern};
 use crate::screen;
+use regex::Regex;
 use serde::Serialize;
 use vellum_measure::Series;
 use vellum_measure::line::Entry;
@@ -26,7 +27,7 @@ const SCHEMA: &str = "vellum.obs.explain/1";
 pub(crate) struct Explain {
     /// Only series whose name matches this regular expression.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    grep: Option<String>,
+    grep: Option<Regex>,
 
     #[command(flatten)]
     choice: Choice,
@@ -60,7 +61,7 @@ struct Document {
 }
 
 pub(crate) fn obs_explain(args: &Explain) -> Result<u8, Failure> {
-    let filter = args.choice.filter(args.grep.as_deref());
+    let filter = args.choice.filter(args.grep.as_ref());
     let mut all = Vec::new();
     args.input.each(|entry| {
         let entries = filter.apply(entry).into_iter();

@@ -19,6 +19,7 @@ mod stat;
 use crate::failure::{FAILED, Failure};
 use crate::observations::{Choice, Input, pattern};
 use clap::{Subcommand, ValueEnum};
+use regex::Regex;
 use std::io::Write;
 use vellum_measure::Series;
 use vellum_measure::filter::{Filter, Ranges};
@@ -47,7 +48,7 @@ pub(crate) enum What {
     Grep {
         /// The regular expression to search names for.
         #[arg(value_parser = pattern)]
-        pattern: String,
+        pattern: Regex,
         #[command(flatten)]
         part: Part,
     },
@@ -103,7 +104,7 @@ pub(crate) fn obs(args: &Obs) -> Result<u8, Failure> {
     match &args.what {
         What::Grep { pattern, part } => pass(&part.input, &part.choice.filter(Some(pattern)), part.to),
         What::Cut { ranges, part } => {
-            pass(&part.input, &part.choice.filter(None).cut(ranges.clone()), part.to)
+            pass(&part.input, &Filter { ranges: Some(ranges.clone()), ..part.choice.filter(None) }, part.to)
         }
         What::Stat(stat) => stat::stat(stat),
         What::Explain(explain) => explain::obs_explain(explain),

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::observations::{Choice, Input, pattern};
 use crate::screen;
 use clap::{ArgAction, ValueEnum};
+use regex::Regex;
 use rustix::termios::isatty;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -35,7 +36,7 @@ pub(crate) struct Stat {
 
     /// Only entries whose name matches this regular expression.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    grep: Option<String>,
+    grep: Option<Regex>,
 
     #[command(flatten)]
     choice: Choice,
@@ -110,7 +111,7 @@ pub(crate) fn stat(args: &Stat) -> Result<u8, Failure> {
 }
 
 fn each(args: &Stat, mut take: impl FnMut(Row) -> Result<(), Failure>) -> Result<(), Failure> {
-    let filter = args.choice.filter(args.grep.as_deref());
+    let filter = args.choice.filter(args.grep.as_ref());
     args.input.each(|entry| {
         for entry in filter.apply(entry) {
             figures(entry, args.outliers).map_or(Ok(()), &mut take)?;

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::observations::{Choice, Input, pattern};
 use crate::screen;
 use clap::{ArgAction, ValueEnum, ValueHint};
+use regex::Regex;
 use std::path::PathBuf;
 use vellum_measure::Series;
 use vellum_report::Output;
@@ -51,7 +52,7 @@ pub(crate) struct PlotArgs {
 
     /// Only entries whose name matches this regular expression.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
-    grep: Option<String>,
+    grep: Option<Regex>,
 
     #[command(flatten)]
     choice: Choice,
@@ -123,7 +124,7 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
 }
 
 fn chosen(args: &PlotArgs) -> Result<Vec<Series>, Failure> {
-    let filter = args.choice.filter(args.grep.as_deref());
+    let filter = args.choice.filter(args.grep.as_ref());
     let (found, summaries, read) = args.input.series(&filter)?;
     if found.iter().all(|series| series.observations.is_empty()) {
         let why = match (read, summaries) {

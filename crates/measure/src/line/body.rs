@@ -5,11 +5,12 @@
 
 use std::str::FromStr;
 
-use super::error::{LineError, Problem, shown};
-use super::escape::unescape;
+use super::error::{LineError, Place, Problem, shown};
+use super::escape::text;
 use super::header::{Header, Role};
 use super::words::{Word, Words};
-use crate::{Base, Column, Machine, Mark, MarkCause, Series, Stat};
+use crate::column::Field;
+use crate::{Base, Column, Machine, Mark, MarkCause, Observation, Series, Stat};
 
 /// The word in place of a missing value.
 pub(super) const ABSENT: &str = "-";
@@ -27,25 +28,6 @@ const KNOWN_ABOUT: &str = "Batch, Clock, Base, CpuBase, Machine";
 const BASE_KEYS: [&str; 7] = ["clock", "n", "mean", "min", "max", "std", "step"];
 const BASE_PAIRS: &str = "clock, n, mean, min, max, std and step";
 const MACHINE_PAIRS: &str = "the fields of a machine";
-
-/// The place of a line.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) line: u64,
-    /// The column where its header begins.
-    pub(super) column: usize,
-}
-
-impl Place {
-    /// An error about the line as a whole.
-    pub(super) fn error(self, problem: Problem) -> LineError {
-        self.error_at(self.column, problem)
-    }
-
-    fn error_at(self, column: usize, problem: Problem) -> LineError {
-        LineError { line: self.line, column, problem }
-    }
-}
 
 /// The values with which a series begins.
 pub(super) fn values(words: Words<'_>, place: Place) -> Result<Vec<f64>, LineError> {
@@ -69,25 +51,17 @@ pub(super) fn summary(words: Words<'_>, place: Place) -> Result<Stat, LineError>
 }
 
 /// A line that adds to the series before it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum More {
-    Start(Vec<u64>),
-    Cpu(Vec<Option<f64>>),
-    MinorFaults(Vec<u32>),
-    MajorFaults(Vec<u32>),
-    Voluntary(Vec<u32>),
-    Involuntary(Vec<u32>),
-    Steal(Vec<Option<f64>>),
-    Marks(Vec<Mark>),
-    Batch(u64),
-    Clock(String),
-    Base(Base),
-    CpuBase(Base),
-    Machine(Machine),
+pub(super) struct More {
+    /// The quantity in its header.
+    pub(super) quantity: &'static str,
+    /// The number of observations in the line, if it has a value for each.
+    pub(super) cells: Option<usize>,
+    /// Adds the line to a series; each cell goes to its observation.
+    pub(super) add: Box<dyn FnOnce(&mut Series)>,
 }
 
 impl More {
-    /// Reads the words behind `header`.
+    /// Parses the words of a line that is neither values nor a summary.
     pub(super) fn parse(header: &Header, words: Words<'_>, place: Place) -> Result<Self, LineError> {
         let quantity = header.quantity.as_str();
         let unknown = |known| place.error(Problem::Quantity { found: shown(quantity), known });
@@ -98,7 +72,8 @@ impl More {
         match header.role {
             Role::Marks if quantity == MARK.0 => {
                 in_unit(MARK)?;
-                words.map(|word| mark(place, word)).collect::<Result<_, _>>().map(Self::Marks)
+                let marks = words.map(|word| mark(place, word)).collect::<Result<_, _>>()?;
+                Ok(Self::fact(MARK.0, marks, |series| &mut series.marks))
             }
             Role::Marks => Err(unknown(MARK.0)),
             Role::About => {
@@ -106,97 +81,51 @@ impl More {
                     [BATCH, CLOCK, BASE, CPU_BASE, MACHINE].into_iter().find(|(name, _)| *name == quantity);
                 let about = about.ok_or_else(|| unknown(KNOWN_ABOUT))?;
                 in_unit(about)?;
-                match about {
-                    BATCH => batch(words, place).map(Self::Batch),
-                    CLOCK => clock(words, place).map(Self::Clock),
-                    BASE => base(words, place).map(Self::Base),
-                    CPU_BASE => base(words, place).map(Self::CpuBase),
-                    _ => machine(words, place).map(Self::Machine),
-                }
+                Ok(match about {
+                    BATCH => Self::fact(about.0, batch(words, place)?, |series| &mut series.batch),
+                    CLOCK => Self::fact(about.0, Some(clock(words, place)?), |series| &mut series.clock),
+                    BASE => Self::fact(about.0, Some(base(words, place)?), |series| &mut series.base),
+                    CPU_BASE => Self::fact(about.0, Some(base(words, place)?), |series| &mut series.cpu_base),
+                    _ => Self::fact(about.0, Some(machine(words, place)?), |series| &mut series.machine),
+                })
             }
-            Role::Column | Role::Values(_) | Role::Summary => {
+            Role::Column | Role::Values | Role::Summary => {
                 let column = Column::parse(quantity).ok_or_else(|| unknown(KNOWN_COLUMNS))?;
                 in_unit((column.name(), column.symbol()))?;
-                column_cells(column, words, place)
+                match column.facts() {
+                    (name, _, Field::Start(of)) => {
+                        Self::column(name, words, of, |word| whole(place, u64::MAX, word))
+                    }
+                    (name, _, Field::Time(of)) => {
+                        Self::column(name, words, of, |word| maybe_number(place, word))
+                    }
+                    (name, _, Field::Count(of)) => {
+                        Self::column(name, words, of, |word| whole(place, u32::MAX.into(), word))
+                    }
+                }
             }
         }
     }
 
-    /// The quantity in its line's header.
-    pub(super) fn quantity(&self) -> &'static str {
-        match self {
-            Self::Start(_) => Column::Start.name(),
-            Self::Cpu(_) => Column::Cpu.name(),
-            Self::MinorFaults(_) => Column::MinorFaults.name(),
-            Self::MajorFaults(_) => Column::MajorFaults.name(),
-            Self::Voluntary(_) => Column::Voluntary.name(),
-            Self::Involuntary(_) => Column::Involuntary.name(),
-            Self::Steal(_) => Column::Steal.name(),
-            Self::Marks(_) => MARK.0,
-            Self::Batch(_) => BATCH.0,
-            Self::Clock(_) => CLOCK.0,
-            Self::Base(_) => BASE.0,
-            Self::CpuBase(_) => CPU_BASE.0,
-            Self::Machine(_) => MACHINE.0,
-        }
+    /// A fact about the series as a whole.
+    fn fact<T: 'static>(quantity: &'static str, value: T, of: fn(&mut Series) -> &mut T) -> Self {
+        Self { quantity, cells: None, add: Box::new(move |series| *of(series) = value) }
     }
 
-    /// The number of observations in the line, if it has a value for each.
-    pub(super) fn cells(&self) -> Option<usize> {
-        match self {
-            Self::Start(cells) => Some(cells.len()),
-            Self::Cpu(cells) | Self::Steal(cells) => Some(cells.len()),
-            Self::MinorFaults(cells)
-            | Self::MajorFaults(cells)
-            | Self::Voluntary(cells)
-            | Self::Involuntary(cells) => Some(cells.len()),
-            Self::Marks(_)
-            | Self::Batch(_)
-            | Self::Clock(_)
-            | Self::Base(_)
-            | Self::CpuBase(_)
-            | Self::Machine(_) => None,
-        }
+    /// A field of each observation.
+    fn column<'a, T: 'static>(
+        quantity: &'static str,
+        words: Words<'a>,
+        of: fn(&mut Observation) -> &mut T,
+        cell: impl Fn(Word<'a>) -> Result<T, LineError>,
+    ) -> Result<Self, LineError> {
+        let cells = words.map(cell).collect::<Result<Vec<T>, _>>()?;
+        let count = Some(cells.len());
+        let add = move |series: &mut Series| {
+            series.observations.iter_mut().zip(cells).for_each(|(one, cell)| *of(one) = cell);
+        };
+        Ok(Self { quantity, cells: count, add: Box::new(add) })
     }
-
-    /// Adds it to `series`, which has as many observations as the line has cells.
-    pub(super) fn add_to(self, series: &mut Series) {
-        let observations = series.observations.iter_mut();
-        match self {
-            Self::Start(cells) => observations.zip(cells).for_each(|(one, cell)| one.start_ns = cell),
-            Self::Cpu(cells) => observations.zip(cells).for_each(|(one, cell)| one.cpu_ns = cell),
-            Self::MinorFaults(cells) => observations.zip(cells).for_each(|(one, cell)| one.minor = cell),
-            Self::MajorFaults(cells) => observations.zip(cells).for_each(|(one, cell)| one.major = cell),
-            Self::Voluntary(cells) => observations.zip(cells).for_each(|(one, cell)| one.voluntary = cell),
-            Self::Involuntary(cells) => {
-                observations.zip(cells).for_each(|(one, cell)| one.involuntary = cell);
-            }
-            Self::Steal(cells) => observations.zip(cells).for_each(|(one, cell)| one.steal_ns = cell),
-            Self::Marks(marks) => series.marks = marks,
-            Self::Batch(batch) => series.batch = batch,
-            Self::Clock(clock) => series.clock = Some(clock),
-            Self::Base(base) => series.base = Some(base),
-            Self::CpuBase(base) => series.cpu_base = Some(base),
-            Self::Machine(machine) => series.machine = Some(machine),
-        }
-    }
-}
-
-fn column_cells(column: Column, words: Words<'_>, place: Place) -> Result<More, LineError> {
-    let counts =
-        |words: Words<'_>| words.map(|word| whole(place, u32::MAX.into(), word)).collect::<Result<_, _>>();
-    let times = |words: Words<'_>| words.map(|word| maybe_number(place, word)).collect::<Result<_, _>>();
-    Ok(match column {
-        Column::Start => {
-            More::Start(words.map(|word| whole(place, u64::MAX, word)).collect::<Result<_, _>>()?)
-        }
-        Column::Cpu => More::Cpu(times(words)?),
-        Column::MinorFaults => More::MinorFaults(counts(words)?),
-        Column::MajorFaults => More::MajorFaults(counts(words)?),
-        Column::Voluntary => More::Voluntary(counts(words)?),
-        Column::Involuntary => More::Involuntary(counts(words)?),
-        Column::Steal => More::Steal(times(words)?),
-    })
 }
 
 fn batch(words: Words<'_>, place: Place) -> Result<u64, LineError> {
@@ -282,14 +211,6 @@ fn maybe_number(place: Place, word: Word<'_>) -> Result<Option<f64>, LineError> 
 fn whole<T: FromStr>(place: Place, max: u64, (column, word): Word<'_>) -> Result<T, LineError> {
     let number = word.parse().ok().filter(|_| word.bytes().all(|byte| byte.is_ascii_digit()));
     number.ok_or_else(|| place.error_at(column, Problem::Whole { found: shown(word), max }))
-}
-
-fn text(place: Place, (column, word): Word<'_>) -> Result<String, LineError> {
-    let wrong = |at: usize| {
-        let found = word[at..].chars().take(3).collect();
-        place.error_at(column + at, Problem::Escape(found))
-    };
-    unescape(word).map(|text| text.into_owned()).map_err(wrong)
 }
 
 fn only<'a>(words: Words<'a>, quantity: &'static str, place: Place) -> Result<Word<'a>, LineError> {

@@ -21,6 +21,25 @@ pub struct LineError {
     pub problem: Problem,
 }
 
+/// The place of a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) line: u64,
+    /// The column where its header begins.
+    pub(super) column: usize,
+}
+
+impl Place {
+    /// An error about the line as a whole.
+    pub(super) fn error(self, problem: Problem) -> LineError {
+        self.error_at(self.column, problem)
+    }
+
+    pub(super) fn error_at(self, column: usize, problem: Problem) -> LineError {
+        LineError { line: self.line, column, problem }
+    }
+}
+
 /// A problem with a line. Each message shows what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages name the fields")]

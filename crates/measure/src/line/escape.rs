@@ -5,29 +5,40 @@
 //! with its place. A file written without escapes would otherwise be misread.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write};
+
+use super::error::{LineError, Place, Problem};
+use super::words::Word;
 
 /// True if `byte` must be escaped in a header or word.
 fn is_special(byte: u8) -> bool {
     byte <= b' ' || byte == 0x7f || matches!(byte, b':' | b',' | b'%' | b'#')
 }
 
-/// Appends `text` so that [`unescape`] returns it, as part of one word without colons or commas.
-pub(super) fn escape(out: &mut String, text: &str) {
-    for character in text.chars() {
-        match u8::try_from(character).ok().filter(|byte| is_special(*byte)) {
-            Some(byte) => {
-                const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-                out.push('%');
-                out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-                out.push(char::from(DIGITS[usize::from(byte & 15)]));
-            }
-            None => out.push(character),
-        }
+/// A text written so that [`unescape`] returns it, as part of one word without colons or commas.
+pub(super) struct Escaped<'a>(pub(super) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut byte_or_char = self.0.chars().map(|letter| (letter, u8::try_from(letter)));
+        byte_or_char.try_for_each(|(letter, byte)| match byte {
+            Ok(byte) if is_special(byte) => write!(f, "%{byte:02X}"),
+            _ => f.write_char(letter),
+        })
     }
 }
 
+/// The text that `word` writes.
+pub(super) fn text(place: Place, (column, word): Word<'_>) -> Result<String, LineError> {
+    let wrong = |at: usize| {
+        let found = word[at..].chars().take(3).collect();
+        place.error_at(column + at, Problem::Escape(found))
+    };
+    unescape(word).map(Cow::into_owned).map_err(wrong)
+}
+
 /// The text without escapes, or the byte of `text` at which the first invalid escape begins.
-pub(super) fn unescape(text: &str) -> Result<Cow<'_, str>, usize> {
+fn unescape(text: &str) -> Result<Cow<'_, str>, usize> {
     let Some(first) = text.find('%') else { return Ok(Cow::Borrowed(text)) };
     let bytes = text.as_bytes();
     let mut result = bytes[..first].to_vec();
@@ -54,9 +65,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn escaped(text: &str) -> String {
-        let mut out = String::new();
-        escape(&mut out, text);
-        out
+        Escaped(text).to_string()
     }
 
     #[test]

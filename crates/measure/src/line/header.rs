@@ -17,15 +17,15 @@
 
 use std::fmt;
 
-use super::error::{LineError, Problem, shown};
-use super::escape::{escape, unescape};
+use super::error::{LineError, Place, Problem, shown};
+use super::escape::{self, Escaped};
 use crate::{Series, Unit};
 
 /// The role of the words of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// Values, which begin a series.
-    Values(Shape),
+    Values,
     /// The five figures of a sample.
     Summary,
     /// A column of the series before.
@@ -34,18 +34,6 @@ pub(super) enum Role {
     Marks,
     /// Other facts about the series before.
     About,
-}
-
-/// The preferred plot of the values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Shape {
-    /// In order, joined by a line: `1l`.
-    #[default]
-    Line,
-    /// In order, as dots: `1d`.
-    Dots,
-    /// A histogram: `1h`.
-    Histogram,
 }
 
 /// The first word of a line.
@@ -65,9 +53,9 @@ pub(super) struct Header {
 
 /// Each role as shape and kind.
 const ROLES: [(&str, &str, Role); 7] = [
-    ("1l", "Observation", Role::Values(Shape::Line)),
-    ("1d", "Observation", Role::Values(Shape::Dots)),
-    ("1h", "Observation", Role::Values(Shape::Histogram)),
+    ("1l", "Observation", Role::Values),
+    ("1d", "Observation", Role::Values),
+    ("1h", "Observation", Role::Values),
     ("summary", "Sample", Role::Summary),
     ("with", "Observation", Role::Column),
     ("with", "Mark", Role::Marks),
@@ -75,40 +63,33 @@ const ROLES: [(&str, &str, Role); 7] = [
 ];
 
 impl Header {
-    /// Reads `word`, the first of line number `line`, which begins at `column` (bytes from 1).
-    pub(super) fn parse(word: &str, line: u64, column: usize) -> Result<Self, LineError> {
-        let error = |offset: usize, problem| LineError { line, column: column + offset, problem };
+    /// Reads `word`, the first of the line at `place`.
+    pub(super) fn parse(word: &str, place: Place) -> Result<Self, LineError> {
         let mut fields = [""; 6];
         let count = word.split(':').count();
         if !(5..=6).contains(&count) {
-            return Err(error(0, Problem::Fields { found: shown(word), fields: count }));
+            return Err(place.error(Problem::Fields { found: shown(word), fields: count }));
         }
-        for (place, field) in fields.iter_mut().zip(word.split(':')) {
-            *place = field;
-        }
+        fields.iter_mut().zip(word.split(':')).for_each(|(slot, field)| *slot = field);
         let [name, shape, kind, labels, quantity, unit] = fields;
         // Fields are slices of the word, so their addresses give their columns.
         let offset_of = |part: &str| part.as_ptr() as usize - word.as_ptr() as usize;
-        let text = |field: &str| {
-            let wrong = |at: usize| {
-                let found = field[at..].chars().take(3).collect();
-                error(offset_of(field) + at, Problem::Escape(found))
-            };
-            unescape(field).map(|text| text.into_owned()).map_err(wrong)
-        };
+        let text = |field| escape::text(place, (place.column + offset_of(field), field));
 
         let known = ROLES.iter().find(|(s, k, _)| (*s, *k) == (shape, kind));
-        let unknown = || error(offset_of(shape), Problem::Role(shown(&format!("{shape}:{kind}"))));
+        let unknown = || {
+            let found = shown(&format!("{shape}:{kind}"));
+            place.error_at(place.column + offset_of(shape), Problem::Role(found))
+        };
         let role = known.ok_or_else(unknown)?.2;
         let mut header = Self {
             name: text(name)?,
             role,
             labels: Vec::new(),
             quantity: text(quantity)?,
-            unit: Unit::parse(&text(unit)?),
+            unit: Unit::parse(&if count == 5 { text(quantity) } else { text(unit) }?),
         };
         if count == 5 {
-            header.unit = Unit::parse(&header.quantity);
             header.quantity = usual_quantity(&header.unit).to_owned();
         }
         let mut parts: Vec<&str> = labels.split(',').collect();
@@ -132,33 +113,18 @@ fn usual_quantity(unit: &Unit) -> &'static str {
     }
 }
 
-/// Appends labels with commas between.
-fn escape_labels(out: &mut String, labels: &[String]) {
-    for (index, label) in labels.iter().enumerate() {
-        if index > 0 {
-            out.push(',');
-        }
-        escape(out, label);
-    }
-    if labels.last().is_some_and(String::is_empty) {
-        out.push(',');
-    }
-}
-
 /// The six fields, escaped, without the space behind them.
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        escape(&mut text, &self.name);
-        for (shape, kind, _) in ROLES.iter().filter(|(_, _, role)| *role == self.role) {
-            text.extend([":", shape, ":", kind, ":"]);
+        write!(f, "{}", Escaped(&self.name))?;
+        for (shape, kind, _) in ROLES.iter().filter(|(_, _, role)| *role == self.role).take(1) {
+            write!(f, ":{shape}:{kind}:")?;
         }
-        escape_labels(&mut text, &self.labels);
-        text.push(':');
-        escape(&mut text, &self.quantity);
-        text.push(':');
-        escape(&mut text, self.unit.symbol());
-        f.write_str(&text)
+        for (index, label) in self.labels.iter().enumerate() {
+            write!(f, "{}{}", if index > 0 { "," } else { "" }, Escaped(label))?;
+        }
+        let end = if self.labels.last().is_some_and(String::is_empty) { "," } else { "" };
+        write!(f, "{end}:{}:{}", Escaped(&self.quantity), Escaped(self.unit.symbol()))
     }
 }
 
@@ -167,7 +133,7 @@ mod tests {
     use super::*;
 
     fn parse(word: &str) -> Result<Header, LineError> {
-        Header::parse(word, 7, 3)
+        Header::parse(word, Place { line: 7, column: 3 })
     }
 
     #[test]

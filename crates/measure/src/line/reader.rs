@@ -13,8 +13,8 @@
 
 use std::io::{self, BufRead};
 
-use super::body::{self, More, Place};
-use super::error::{LineError, Problem, ReadError, shown};
+use super::body::{self, More};
+use super::error::{LineError, Place, Problem, ReadError, shown};
 use super::header::{Header, Role};
 use super::words::Words;
 use crate::{Series, Summary};
@@ -142,10 +142,10 @@ impl<R: BufRead> Reader<R> {
         let mut words = Words::new(text);
         let (column, word) = words.next().unwrap_or((1, ""));
         let place = Place { line, column };
-        let header = Header::parse(word, line, column)?;
+        let header = Header::parse(word, place)?;
         // Values and figures are parsed before the open series is closed: an error leaves the series open.
         match header.role {
-            Role::Values(_) => {
+            Role::Values => {
                 let values = body::values(words, place)?;
                 let Header { name, labels, quantity, unit, .. } = header;
                 let series = Series { labels, ..Series::plain(name, quantity, unit, values) };
@@ -183,10 +183,11 @@ impl<R: BufRead> Reader<R> {
     fn still_clear(&self, error: &LineError) -> bool {
         // A malformed column, mark or fact about the series still has a header, which shows its series.
         let text = std::str::from_utf8(&self.line).unwrap_or_default();
-        let header =
-            Words::new(text).next().and_then(|(column, word)| Header::parse(word, error.line, column).ok());
+        let header = Words::new(text)
+            .next()
+            .and_then(|(column, word)| Header::parse(word, Place { line: error.line, column }).ok());
         let (Some(header), Some(open)) = (header, &self.open) else { return false };
-        !matches!(header.role, Role::Values(_) | Role::Summary) && open.is_of(&header)
+        !matches!(header.role, Role::Values | Role::Summary) && open.is_of(&header)
     }
 }
 
@@ -239,15 +240,15 @@ impl Open {
 
     /// Adds a whole line or nothing.
     fn add(&mut self, more: More, place: Place) -> Result<(), LineError> {
-        let quantity = more.quantity();
+        let quantity = more.quantity;
         if self.said.contains(&quantity) {
             return Err(place.error(Problem::Twice(quantity)));
         }
         let expected = self.series.observations.len();
-        if let Some(found) = more.cells().filter(|found| *found != expected) {
+        if let Some(found) = more.cells.filter(|found| *found != expected) {
             return Err(place.error(Problem::Length { quantity, found, expected }));
         }
-        more.add_to(&mut self.series);
+        (more.add)(&mut self.series);
         self.said.push(quantity);
         Ok(())
     }

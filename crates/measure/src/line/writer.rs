@@ -4,15 +4,15 @@
 //! missing values are left out. A series is checked before its first byte is written, so everything written
 //! can be read back.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::{self, Write};
 
 use super::body::{ABSENT, BASE, BATCH, CLOCK, CPU_BASE, MACHINE, MARK};
 use super::error::WriteError;
-use super::escape::escape;
-use super::header::{Header, Role, Shape};
+use super::escape::Escaped;
+use super::header::{Header, Role};
 use super::reader::Entry;
-use crate::number::Number;
+use crate::digits::Number;
 use crate::{Base, Column, Mark, Observation, Series, Summary, Unit};
 
 /// Writes one entry.
@@ -34,7 +34,7 @@ pub fn write_series(out: &mut impl Write, series: &Series) -> Result<(), WriteEr
     series.validate()?;
     let observations = &series.observations;
     let mut line = Lines { out, series };
-    line.begin(Role::Values(Shape::Line), &series.quantity, series.unit.symbol())?;
+    line.begin(Role::Values, &series.quantity, series.unit.symbol())?;
     line.words(observations.iter().map(|one| Number(one.wall_ns)))?;
     if series.batch != 1 {
         line.begin(Role::About, BATCH.0, BATCH.1)?;
@@ -42,7 +42,7 @@ pub fn write_series(out: &mut impl Write, series: &Series) -> Result<(), WriteEr
     }
     if let Some(clock) = &series.clock {
         line.begin(Role::About, CLOCK.0, CLOCK.1)?;
-        line.words((!clock.is_empty()).then_some(Text(clock)))?;
+        line.words((!clock.is_empty()).then_some(Escaped(clock)))?;
     }
     for (base, (quantity, unit)) in [(&series.base, BASE), (&series.cpu_base, CPU_BASE)] {
         if let Some(base) = base {
@@ -57,10 +57,7 @@ pub fn write_series(out: &mut impl Write, series: &Series) -> Result<(), WriteEr
     }
     for column in Column::ALL.into_iter().filter(|column| column.is_recorded(observations)) {
         line.begin(Role::Column, column.name(), column.symbol())?;
-        match column {
-            Column::Start => line.words(observations.iter().map(|one| one.start_ns))?,
-            _ => line.words(observations.iter().map(|one| Cell(column, one)))?,
-        }
+        line.words(observations.iter().map(|one| Cell(column, one)))?;
     }
     if !series.marks.is_empty() {
         line.begin(Role::Marks, MARK.0, MARK.1)?;
@@ -123,19 +120,11 @@ struct Cell<'a>(Column, &'a Observation);
 impl fmt::Display for Cell<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.value(self.1) {
+            // A float would round a late start.
+            Some(_) if self.0 == Column::Start => self.1.start_ns.fmt(f),
             Some(value) => Number(value).fmt(f),
             None => f.write_str(ABSENT),
         }
-    }
-}
-
-struct Text<'a>(&'a str);
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
-        escape(&mut text, self.0);
-        f.write_str(&text)
     }
 }
 
@@ -143,7 +132,7 @@ struct Pair(&'static str, String);
 
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}={}", self.0, Text(&self.1))
+        write!(f, "{}={}", self.0, Escaped(&self.1))
     }
 }
 
@@ -152,7 +141,7 @@ struct MarkWord<'a>(&'a Mark);
 impl fmt::Display for MarkWord<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Mark { start_ns, end_ns, cause } = self.0;
-        write!(f, "{start_ns},{end_ns},{}", Text(cause.word()))
+        write!(f, "{start_ns},{end_ns},{}", Escaped(cause.word()))
     }
 }
 
@@ -160,12 +149,7 @@ struct BaseWords<'a>(&'a Base);
 
 impl fmt::Display for BaseWords<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Base { clock, n, mean, min, max, std, step } = self.0;
-        write!(f, "clock={} n={n}", Text(clock))?;
-        for (key, value) in [("mean", mean), ("min", min), ("max", max), ("std", std), ("step", step)] {
-            f.write_char(' ')?;
-            write!(f, "{key}={}", Number(*value))?;
-        }
-        Ok(())
+        write!(f, "clock={} n={}", Escaped(&self.0.clock), self.0.n)?;
+        self.0.figures().into_iter().try_for_each(|(key, value)| write!(f, " {key}={}", Number(value)))
     }
 }

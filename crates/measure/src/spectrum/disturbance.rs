@@ -21,7 +21,7 @@
 
 use std::ops::Range;
 
-use crate::median;
+use crate::quantile::{DEVIATION_OVER_MAD, median};
 
 /// The number of parts of the series, each with its own level.
 const LEVELS: usize = 16;
@@ -31,9 +31,6 @@ const LEVEL_OBSERVATIONS_MIN: usize = 32;
 
 /// The least size of a disturbance, in standard deviations of the noise.
 const FLOOR_DEVIATIONS: f64 = 2.0;
-
-/// The normal distribution's standard deviation over its median absolute deviation.
-const DEVIATION_OVER_MAD: f64 = 1.482_602_218_505_602;
 
 /// An excess below this share of the value is rounding.
 const ROUNDING: f64 = 1e-9;

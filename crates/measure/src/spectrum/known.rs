@@ -10,8 +10,6 @@
 
 use std::fmt;
 
-use serde::Serialize;
-
 use crate::{Mark, MarkCause, median};
 
 /// The largest distance, as a share, between a beat and a known frequency that it matches.
@@ -28,7 +26,7 @@ const PART_MAX: u32 = 8;
 const MARKS_MIN: usize = 3;
 
 /// A source of disturbances and how often it comes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Known {
     /// The name in reports.
     pub name: String,
@@ -39,7 +37,7 @@ pub struct Known {
 }
 
 /// The known source that a beat matches.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Match {
     /// The source.
     pub known: Known,

@@ -18,8 +18,7 @@ use super::disturbance::{Disturbance, disturbances};
 use super::fold::{Fold, Kept};
 use super::schuster::{Grid, background, power, refine, weighted_power};
 use super::{
-    Axis, BEAT_FALSE_ALARM, CYCLES_MIN, HARMONICS_MAX, HZ_MAX, Harmonic, Known, MULTIPLE_TOLERANCE, Match,
-    PERIODS_MAX, Period, Point, Spectrum, TRACE_MAX,
+    BEAT_FALSE_ALARM, CYCLES_MIN, HZ_MAX, Known, MULTIPLE_TOLERANCE, Match, PERIODS_MAX, Period, Spectrum,
 };
 use crate::median;
 
@@ -73,7 +72,6 @@ const MASK_WANDER_MAX: f64 = 0.2;
 
 /// The state of a search.
 pub(super) struct Search {
-    axis: Axis,
     span: f64,
     lowest: f64,
     highest: f64,
@@ -96,7 +94,7 @@ struct Line {
 }
 
 impl Search {
-    pub(super) fn new(axis: Axis, at: Vec<f64>, walls: &[f64]) -> Option<Self> {
+    pub(super) fn new(at: Vec<f64>, walls: &[f64]) -> Option<Self> {
         let steps: Vec<f64> = at.windows(2).map(|pair| pair[1] - pair[0]).collect();
         let step = median(&steps)?;
         // The last observation counts as long as a typical one.
@@ -104,15 +102,11 @@ impl Search {
         if span <= 0.0 || walls.iter().any(|wall| !wall.is_finite()) {
             return None;
         }
-        let fastest = match axis {
-            Axis::Seconds => HZ_MAX.min(PER_OBSERVATION_MAX / step),
-            Axis::Observations => PER_OBSERVATION_MAX,
-        };
-        let grid = Grid::new(span, fastest, TRANSFORM_MAX);
+        let grid = Grid::new(span, HZ_MAX.min(PER_OBSERVATION_MAX / step), TRANSFORM_MAX);
         let left = disturbances(&at, walls);
         let lost = left.iter().map(|event| event.lost).sum();
         let (lowest, highest) = (CYCLES_MIN / span, grid.step * (grid.count - 1) as f64);
-        Some(Self { axis, span, lowest, highest, grid, left, lost })
+        Some(Self { span, lowest, highest, grid, left, lost })
     }
 
     pub(super) fn run(mut self, known: &[Known]) -> Option<Spectrum> {
@@ -123,7 +117,6 @@ impl Search {
         // The first round searches all frequencies and ranges; later rounds search fewer.
         let looks = (ranges.len().max(1) * self.places().len()) as f64;
         let threshold = (looks / LINE_CHANCE).ln();
-        let trace = self.trace();
         while periods.len() < PERIODS_MAX && ruled_out.len() < ROUNDS_MAX {
             let Some((range, line)) = self.strongest(&ranges, threshold, &ruled_out) else { break };
             let events: Vec<f64> = self.within(&range.shells).map(|event| event.at).collect();
@@ -141,12 +134,7 @@ impl Search {
                     frequency_error: error,
                     strength: line.strength,
                     false_alarm: (looks * (-line.strength).exp()).min(1.0),
-                    harmonics: self.harmonics(range, frequency),
-                    source: if self.axis == Axis::Seconds {
-                        Match::find(frequency, error, known)
-                    } else {
-                        None
-                    },
+                    source: Match::find(frequency, error, known),
                     ..self.period(frequency, &fold, &kept)
                 });
                 self.take_out(&kept);
@@ -154,8 +142,8 @@ impl Search {
             }
         }
         drop_multiples(&mut periods, &ruled_out);
-        let (axis, span, lost, searched) = (self.axis, self.span, self.lost, (self.lowest, self.highest));
-        Some(Spectrum { axis, span, searched, disturbances, lost, threshold, periods, trace })
+        let (span, lost, searched) = (self.span, self.lost, (self.lowest, self.highest));
+        Some(Spectrum { span, searched, disturbances, lost, threshold, periods })
     }
 
     /// The period with the figures of the events on the beat; the figures of the line stay blank.
@@ -177,7 +165,6 @@ impl Search {
             typical: median(&losses).unwrap_or(0.0),
             lost: kept.lost,
             share: if self.lost > 0.0 { (kept.lost / self.lost).min(1.0) } else { 0.0 },
-            harmonics: Vec::new(),
             source: None,
             off_processor: false,
         }
@@ -304,36 +291,6 @@ impl Search {
         let strongest = powers.max_by(|a, b| a.1.total_cmp(&b.1));
         let least = (KINDS_MAX as f64 / ALTERNATION_CHANCE).ln();
         strongest.filter(|(_, power)| *power >= least).map_or(1, |(kinds, _)| kinds)
-    }
-
-    fn harmonics(&self, range: &Range, frequency: f64) -> Vec<Harmonic> {
-        let least = (ORDERS_MAX as f64 / HARMONIC_CHANCE).ln();
-        let orders = 2..=ORDERS_MAX.min((self.highest / frequency) as usize);
-        let lines = orders.map(|order| {
-            let multiple = frequency * order as f64;
-            let place = (multiple / self.grid.step).round() as usize;
-            let strength = strength_near(&range.periodogram, place.min(self.grid.count - 1));
-            Harmonic { order, frequency: multiple, strength }
-        });
-        lines.filter(|harmonic| harmonic.strength > least).take(HARMONICS_MAX).collect()
-    }
-
-    fn trace(&self) -> Vec<Point> {
-        if self.left.is_empty() {
-            return Vec::new();
-        }
-        let n = self.left.len() as f64;
-        let transform = self.grid.transform(self.left.iter().map(|event| event.at));
-        let periodogram: Vec<f64> = transform.iter().map(|sum| f64::from(sum.norm_sqr()) / n).collect();
-        let places: Vec<usize> = self.places().collect();
-        let stretches = places.chunks(places.len().div_ceil(TRACE_MAX).max(1));
-        stretches
-            .filter_map(|stretch| {
-                let highest = stretch.iter().max_by(|a, b| periodogram[**a].total_cmp(&periodogram[**b]))?;
-                let strength = periodogram[*highest] / background(&periodogram, *highest);
-                Some(Point { frequency: self.frequency(*highest), strength })
-            })
-            .collect()
     }
 }
 

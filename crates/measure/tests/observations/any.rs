@@ -126,12 +126,9 @@ pub(crate) fn series() -> impl Strategy<Value = Series> {
 /// Any summary of finite values.
 pub(crate) fn summary() -> impl Strategy<Value = Summary> {
     (word(), vec(word(), 0..3), word(), unit(), vec(-1e100f64..1e100, 1..5)).prop_map(
-        |(name, labels, quantity, unit, values)| Summary {
-            name,
-            labels,
-            quantity,
-            unit,
-            stat: Stat::of(&values).expect("finite values have figures"),
+        |(name, labels, quantity, unit, values)| {
+            let stat = Stat::of(&values).expect("finite values have figures");
+            Summary { name, labels, quantity, unit, stat }
         },
     )
 }

@@ -3,6 +3,7 @@
 
 use std::io::{self, Read};
 
+use crate::{entries, skipping};
 use vellum_measure::line::{
     Entry, OnError, ReadError, Reader, SKIPPED_KEPT_MAX, WriteError, write_series, write_summary,
 };
@@ -100,10 +101,8 @@ fn every_error_has_its_column_and_cure() {
 #[test]
 fn invalid_utf8_has_a_place() {
     let bytes = b"X:1l:Observation::Time:ns 1\nBASE:1l:\xff\xfe\n";
-    let mut reader = Reader::new(bytes.as_slice(), OnError::Skip);
-    assert_eq!(reader.by_ref().count(), 1);
-    let error = &reader.skipped().errors[0];
-    assert_eq!((error.line, error.column), (2, 9));
+    let (entries, errors) = skipping(bytes);
+    assert_eq!((entries.len(), errors[0].line, errors[0].column), (1, 2, 9));
 }
 
 #[test]
@@ -115,9 +114,9 @@ fn repeated_columns_are_refused() {
         "Meta:a:Machine:text hz=1",
     ] {
         let text = format!("{GOOD}X:with:{more}\nX:with:{more}\n");
-        let mut reader = Reader::new(text.as_bytes(), OnError::Skip);
-        assert_eq!(reader.by_ref().count(), 1);
-        let error = reader.skipped().errors[0].to_string();
+        let (entries, errors) = skipping(text.as_bytes());
+        let error = errors[0].to_string();
+        assert_eq!(entries.len(), 1);
         assert!(error.starts_with("line 3, column 1: ") && error.contains("is given twice"), "{error}");
     }
 }
@@ -128,10 +127,10 @@ fn a_wrong_column_leaves_the_others() {
     let text = format!(
         "{GOOD}X:with:Observation:a:Start:ns 5 6\nX:with:Observation:a:Cpu:ns 7 8 nine\nX:with:Observation:a:Cpu:ns 7 8 9\n"
     );
-    let mut reader = Reader::new(text.as_bytes(), OnError::Skip);
-    let Some(Ok(Entry::Series(series))) = reader.next() else { panic!("a series") };
+    let (entries, errors) = skipping(text.as_bytes());
+    let [Entry::Series(series)] = &entries[..] else { panic!("one series: {entries:?}") };
     assert_eq!(series.cpus(), [Some(7.0), Some(8.0), Some(9.0)]);
-    assert_eq!((series.starts(), reader.skipped().count), (None, 2));
+    assert_eq!((series.starts(), errors.len()), (None, 2));
 }
 
 /// The columns of a skipped series must not be added to the series before, which has the same name.
@@ -144,11 +143,10 @@ fn columns_of_a_skipped_series_are_dropped() {
         "X:summary:Sample:a:Time:ns 1",
     ] {
         let text = format!("{GOOD}{wrong}\nX:with:Observation:a:Cpu:ns 7 8 9\n");
-        let mut reader = Reader::new(text.as_bytes(), OnError::Skip);
-        let Some(Ok(Entry::Series(series))) = reader.next() else { panic!("a series") };
-        assert!(reader.next().is_none());
+        let (entries, errors) = skipping(text.as_bytes());
+        let [Entry::Series(series)] = &entries[..] else { panic!("one series: {entries:?}") };
         assert_eq!(series.cpus(), [None; 3], "{wrong}");
-        let lines: Vec<u64> = reader.skipped().errors.iter().map(|error| error.line).collect();
+        let lines: Vec<u64> = errors.iter().map(|error| error.line).collect();
         assert_eq!(lines, [2, 3], "{wrong}");
     }
 }
@@ -156,8 +154,7 @@ fn columns_of_a_skipped_series_are_dropped() {
 #[test]
 fn remarks_do_not_part_a_series() {
     let text = format!("{GOOD}# by hand\n\nX:with:Observation:a:Cpu:ns 7 8 9\n");
-    let entries: Vec<Entry> =
-        Reader::new(text.as_bytes(), OnError::Refuse).collect::<Result<_, _>>().unwrap();
+    let entries = entries(text.as_bytes());
     let [Entry::Series(series)] = &entries[..] else { panic!("one series: {entries:?}") };
     assert_eq!(series.cpus()[2], Some(9.0));
 }

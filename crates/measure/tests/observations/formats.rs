@@ -1,17 +1,13 @@
 //! Tests of the formats: written series are read back unchanged, and the source's own lines are read.
 
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use vellum_measure::line::{Entry, OnError, Reader, write_entry, write_series};
+use vellum_measure::line::{Entry, write_entry, write_series};
 use vellum_measure::{Series, Stat, Unit, json};
 
-use crate::any;
-
-fn entries(input: impl BufRead) -> Vec<Entry> {
-    Reader::new(input, OnError::Refuse).collect::<Result<_, _>>().unwrap()
-}
+use crate::{any, entries};
 
 fn text(entries: &[Entry]) -> Vec<u8> {
     let mut out = Vec::new();
@@ -30,7 +26,7 @@ proptest! {
     #[test]
     fn lines_give_back_what_was_written(entries in vec(entry(), 0..5), piece in 1usize..40) {
         let text = text(&entries);
-        let back = self::entries(BufReader::with_capacity(piece, text.as_slice()));
+        let back = crate::entries(BufReader::with_capacity(piece, text.as_slice()));
         prop_assert_eq!(back, entries);
         prop_assert!(!text.contains(&b'\r'), "a line has one end, on every system");
     }
@@ -38,7 +34,7 @@ proptest! {
     #[test]
     fn the_same_series_twice_are_two(series in any::series()) {
         let entries = vec![Entry::Series(series.clone()), Entry::Series(series)];
-        prop_assert_eq!(self::entries(text(&entries).as_slice()), entries);
+        prop_assert_eq!(crate::entries(text(&entries).as_slice()), entries);
     }
 
     #[test]

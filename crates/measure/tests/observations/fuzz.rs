@@ -3,18 +3,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use vellum_measure::line::{Entry, LineError, OnError, ReadError, Reader, write_series};
+use vellum_measure::line::{Entry, OnError, ReadError, Reader, write_series};
 use vellum_measure::{Series, Unit};
 
-use crate::any;
-
-/// The entries of `text` when malformed lines are skipped, and the errors.
-fn skipping(text: &[u8]) -> (Vec<Entry>, Vec<LineError>) {
-    let mut reader = Reader::new(text, OnError::Skip);
-    let entries =
-        reader.by_ref().collect::<Result<_, _>>().expect("only input and output fail when lines are skipped");
-    (entries, reader.skipped().errors.clone())
-}
+use crate::{any, skipping};
 
 /// The lines of `text` that are neither blank nor remarks, with their numbers.
 fn speaking_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
