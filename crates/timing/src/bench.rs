@@ -157,8 +157,6 @@ pub enum Outcome {
 /// The results of a suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
-    /// The suite's name.
-    pub suite: String,
     /// The empty timings, which are made first.
     pub base: Series,
     /// The outcomes of the cases that ran, in the suite's order.
@@ -288,7 +286,7 @@ impl<'a> Suite<'a> {
                 series => Outcome::Observed(Box::new(series?)),
             });
         }
-        Ok(Ran { suite: self.name.clone(), base, outcomes })
+        Ok(Ran { base, outcomes })
     }
 }
 

@@ -27,10 +27,9 @@
 
 use crate::clock::monotonic_ns;
 use std::fmt;
-use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use vellum_measure::{Mark, MarkCause};
+use vellum_measure::{Mark, MarkCause, touched};
 
 /// The most marks kept at a time.
 pub const MARKS_MAX: usize = 1 << 16;
@@ -44,8 +43,7 @@ pub const COLLECTORS_MAX: usize = 16;
 pub struct Kind(u32);
 
 /// The built-in kinds; the numbers of a program's own kinds follow.
-const KNOWN: [MarkCause; 5] =
-    [MarkCause::Minor, MarkCause::Major, MarkCause::Idle, MarkCause::Trim, MarkCause::Decay];
+const KNOWN: [MarkCause; 5] = MarkCause::KNOWN;
 
 impl Kind {
     /// A collection of the young objects.
@@ -197,9 +195,7 @@ impl Collecting {
     pub fn start() -> Collecting {
         let mut store = locked(&STORE);
         if store.marks.capacity() < MARKS_MAX {
-            let mut fresh = vec![(1, 1, Kind::MINOR); MARKS_MAX];
-            black_box(fresh.as_mut_slice());
-            fresh.clear();
+            let mut fresh = touched(MARKS_MAX, (1, 1, Kind::MINOR));
             fresh.append(&mut store.marks);
             store.marks = fresh;
         }

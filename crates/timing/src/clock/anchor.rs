@@ -19,20 +19,38 @@ pub struct Anchor {
     pub monotonic_ns: u64,
 }
 
+/// An instant on a counter and on a clock of the kernel: the clock was read between two readings of the
+/// counter, whose middle is taken.
+pub(super) struct Bracket {
+    pub(super) ticks: u64,
+    pub(super) ns: u64,
+    /// Ticks between the two readings.
+    pub(super) width: u64,
+}
+
+impl Bracket {
+    /// The tightest of `tries` brackets.
+    #[inline(always)]
+    pub(super) fn tightest(tries: usize, stamp: impl Fn() -> u64, clock: impl Fn() -> u64) -> Bracket {
+        let bracket = || {
+            let before = stamp();
+            let ns = clock();
+            let width = stamp().saturating_sub(before);
+            Bracket { ticks: before + width / 2, ns, width }
+        };
+        let first = bracket();
+        (1..tries)
+            .map(|_| bracket())
+            .fold(first, |best, next| if next.width < best.width { next } else { best })
+    }
+}
+
 impl Anchor {
     /// An anchor at the present instant.
     #[must_use]
     pub fn now(clock: &Clock) -> Anchor {
-        let mut best = (u64::MAX, Anchor { ticks: 0, monotonic_ns: 0 });
-        for _ in 0..TRIES {
-            let before = clock.stamp();
-            let monotonic_ns = monotonic_ns();
-            let width = clock.stamp().saturating_sub(before);
-            if width < best.0 {
-                best = (width, Anchor { ticks: before + width / 2, monotonic_ns });
-            }
-        }
-        best.1
+        let found = Bracket::tightest(TRIES, || clock.stamp(), monotonic_ns);
+        Anchor { ticks: found.ticks, monotonic_ns: found.ns }
     }
 
     /// The instant of `ticks` on `CLOCK_MONOTONIC`, between this anchor and a `later` one.

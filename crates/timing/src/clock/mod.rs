@@ -32,7 +32,7 @@ mod tsc;
 
 pub use anchor::Anchor;
 pub(crate) use base::base_of;
-pub use base::{BASE_COUNT, BASE_COUNT_MAX, BASE_COUNT_MIN, measure_base, measure_base_on};
+pub use base::{BASE_COUNT, BASE_COUNT_MAX, BASE_COUNT_MIN, measure_base_on};
 pub use tsc::{Calibration, Distrust};
 
 use std::fmt;
@@ -66,23 +66,22 @@ impl ClockKind {
     /// The stable name, in options and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            ClockKind::Tsc => "tsc",
-            ClockKind::TscFenced => "tsc-fenced",
-            ClockKind::Monotonic => "monotonic",
-            ClockKind::MonotonicRaw => "monotonic-raw",
-            ClockKind::ThreadCpu => "thread-cpu",
-        }
+        self.facts().0
     }
 
     /// The kernel's number of the clock; the counter has none.
     #[must_use]
     pub const fn id(self) -> Option<libc::clockid_t> {
+        self.facts().1
+    }
+
+    const fn facts(self) -> (&'static str, Option<libc::clockid_t>) {
         match self {
-            ClockKind::Tsc | ClockKind::TscFenced => None,
-            ClockKind::Monotonic => Some(libc::CLOCK_MONOTONIC),
-            ClockKind::MonotonicRaw => Some(libc::CLOCK_MONOTONIC_RAW),
-            ClockKind::ThreadCpu => Some(libc::CLOCK_THREAD_CPUTIME_ID),
+            ClockKind::Tsc => ("tsc", None),
+            ClockKind::TscFenced => ("tsc-fenced", None),
+            ClockKind::Monotonic => ("monotonic", Some(libc::CLOCK_MONOTONIC)),
+            ClockKind::MonotonicRaw => ("monotonic-raw", Some(libc::CLOCK_MONOTONIC_RAW)),
+            ClockKind::ThreadCpu => ("thread-cpu", Some(libc::CLOCK_THREAD_CPUTIME_ID)),
         }
     }
 }
@@ -234,6 +233,12 @@ pub fn read(id: libc::clockid_t) -> Result<u64, i32> {
     }
 }
 
+/// The processor time of the calling thread, in nanoseconds.
+#[inline]
+pub fn thread_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
+}
+
 /// The time of `CLOCK_MONOTONIC` in nanoseconds, the clock of the starts of series and marks.
 #[inline]
 pub fn monotonic_ns() -> u64 {
@@ -245,7 +250,7 @@ mod tests {
     use super::*;
 
     /// The clocks available here: all of the kernel's, and the counter if it is invariant.
-    fn all() -> impl Iterator<Item = Clock> {
+    pub(super) fn all() -> impl Iterator<Item = Clock> {
         ClockKind::ALL.into_iter().filter_map(|kind| match Clock::open(kind) {
             Ok(clock) => Some(clock),
             Err(ClockError::Distrusted(why)) => {

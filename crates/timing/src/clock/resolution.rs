@@ -94,48 +94,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn multiples_of_a_quantum() {
-        // Seen on a processor that advances by 26: one in twenty readings is a tick off, on either side.
-        let mut seen = Vec::new();
-        for (value, count) in [(1, 50), (25, 20), (26, 500), (52, 300), (77, 20), (78, 200), (1040, 3)] {
-            seen.extend(std::iter::repeat_n(value, count));
-        }
-        assert_eq!(step_of(seen), 26);
-    }
-
-    #[test]
-    fn rounded_multiples() {
-        let seen = (0..2000u32).map(|i| (f64::from(2 + i % 4) * 10.015 + f64::from(i % 7) / 7.0) as u64);
-        assert_eq!(step_of(seen.collect()), 10);
-    }
-
-    #[test]
-    fn strays_beside_a_multiple_do_not_make_it_wide() {
-        // As on a busy machine: every value from 18 to 400 occurs once, beside the multiples of ten with
-        // rounding.
-        let multiples = (2..12u64).flat_map(|multiple| {
-            std::iter::repeat_n(10 * multiple, 350).chain(std::iter::repeat_n(10 * multiple + 1, 60))
-        });
-        assert_eq!(step_of(multiples.chain(18..400).collect()), 10);
-    }
-
-    #[test]
-    fn rounding_that_moves_single_multiples_does_not_shorten_the_step() {
+    fn the_step_is_the_most_frequent_distance() {
+        let times = |counts: &[(u64, usize)]| -> Vec<u64> {
+            counts.iter().flat_map(|(value, count)| std::iter::repeat_n(*value, *count)).collect()
+        };
+        // One in twenty readings is a tick off, on either side.
+        let quantum = [(1, 50), (25, 20), (26, 500), (52, 300), (77, 20), (78, 200), (1040, 3)];
+        let rounded = (0..2000u32).map(|i| (f64::from(2 + i % 4) * 10.015 + f64::from(i % 7) / 7.0) as u64);
+        let multiples: Vec<_> = (2..12).flat_map(|ten| [(10 * ten, 350), (10 * ten + 1, 60)]).collect();
         // Far out, 10.015 ns appear as 430 or 431: one cluster's value in ten is lower by one.
-        let values = [401, 411, 421, 430, 441, 451, 461, 471, 481, 491];
-        let seen = values.into_iter().flat_map(|value| std::iter::repeat_n(value, 400));
-        assert_eq!(step_of(seen.collect()), 10);
-    }
-
-    #[test]
-    fn every_value_is_a_step_of_one() {
-        assert_eq!(step_of((0..4096).map(|i| 18 + i % 40).collect()), 1);
-    }
-
-    #[test]
-    fn one_value_only_is_a_distance_from_zero() {
-        assert_eq!(step_of(vec![4_000_000; 100]), 4_000_000);
-        assert_eq!(step_of(vec![0; 100]), 1);
-        assert_eq!(step_of(Vec::new()), 1);
+        let far = [401, 411, 421, 430, 441, 451, 461, 471, 481, 491].map(|value| (value, 400));
+        for (what, seen, step) in [
+            ("a processor that advances by 26", times(&quantum), 26),
+            ("rounding to nanoseconds", rounded.collect(), 10),
+            (
+                "every value from 18 to 400 beside multiples",
+                [times(&multiples), (18..400).collect()].concat(),
+                10,
+            ),
+            ("rounding that moves single multiples", times(&far), 10),
+            ("every value", (0..4096).map(|i| 18 + i % 40).collect(), 1),
+            ("one value only: a distance from zero", vec![4_000_000; 100], 4_000_000),
+            ("only zeros", vec![0; 100], 1),
+            ("nothing", Vec::new(), 1),
+        ] {
+            assert_eq!(step_of(seen), step, "{what}");
+        }
     }
 }

@@ -11,6 +11,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::anchor::Bracket;
 use super::read;
 
 /// The number of brackets of an instant; the tightest counts.
@@ -67,9 +68,11 @@ impl Calibration {
         static FOUND: OnceLock<Result<Calibration, Distrust>> = OnceLock::new();
         *FOUND.get_or_init(|| {
             trust()?;
-            let first = Instant::now();
+            let now =
+                || Bracket::tightest(BRACKETS, now_fenced, || read(libc::CLOCK_MONOTONIC_RAW).unwrap_or(0));
+            let first = now();
             std::thread::sleep(Self::TAKES);
-            Self::between(&first, &Instant::now())
+            Self::between(&first, &now())
         })
     }
 
@@ -79,39 +82,16 @@ impl Calibration {
         1e6 / self.ns_per_tick
     }
 
-    fn between(first: &Instant, second: &Instant) -> Result<Calibration, Distrust> {
-        if second.ticks <= first.ticks || second.raw_ns <= first.raw_ns {
+    fn between(first: &Bracket, second: &Bracket) -> Result<Calibration, Distrust> {
+        if second.ticks <= first.ticks || second.ns <= first.ns {
             return Err(Distrust::Still);
         }
-        let (ticks, ns) = ((second.ticks - first.ticks) as f64, (second.raw_ns - first.raw_ns) as f64);
+        let (ticks, ns) = ((second.ticks - first.ticks) as f64, (second.ns - first.ns) as f64);
         let ns_per_tick = ns / ticks;
         // Each reading of the clock lies somewhere within its bracket, whose middle is taken, and is rounded
         // to a nanosecond.
         let off = (first.width + second.width) as f64 / 2.0 * ns_per_tick + 1.0;
         Ok(Calibration { ns_per_tick, ppm: off / ns * 1e6 })
-    }
-}
-
-/// An instant on both clocks.
-struct Instant {
-    ticks: u64,
-    raw_ns: u64,
-    /// Ticks between the counter's readings before and after the clock's.
-    width: u64,
-}
-
-impl Instant {
-    fn now() -> Instant {
-        let bracket = || {
-            let before = now_fenced();
-            let raw_ns = read(libc::CLOCK_MONOTONIC_RAW).unwrap_or(0);
-            let width = now_fenced().saturating_sub(before);
-            Instant { ticks: before + width / 2, raw_ns, width }
-        };
-        let first = bracket();
-        (1..BRACKETS)
-            .map(|_| bracket())
-            .fold(first, |best, next| if next.width < best.width { next } else { best })
     }
 }
 
@@ -185,8 +165,8 @@ pub(super) fn now_fenced() -> u64 {
 mod tests {
     use super::*;
 
-    fn at(ticks: u64, raw_ns: u64, width: u64) -> Instant {
-        Instant { ticks, raw_ns, width }
+    fn at(ticks: u64, ns: u64, width: u64) -> Bracket {
+        Bracket { ticks, ns, width }
     }
 
     #[test]

@@ -34,13 +34,7 @@ pub(super) struct Names {
 
 /// The name of the program's code at `address`, given the text of `maps`.
 pub(crate) fn by_maps(maps: &str, address: u64) -> String {
-    let mut names = Names {
-        mappings: code(maps.as_bytes()),
-        tables: HashMap::new(),
-        stripped: Symbols::default(),
-        kernel: None,
-    };
-    names.of_program(address).symbol
+    Names::of(maps.as_bytes()).of_program(address).symbol
 }
 
 /// The name of the function at `offset` of the file at `path`, by its symbol table.
@@ -65,8 +59,11 @@ struct Mapping {
 
 impl Names {
     pub(super) fn of_this_process() -> Names {
-        let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
-        Names { mappings: code(&maps), tables: HashMap::new(), stripped: Symbols::default(), kernel: None }
+        Names::of(&std::fs::read("/proc/self/maps").unwrap_or_default())
+    }
+
+    fn of(maps: &[u8]) -> Names {
+        Names { mappings: code(maps), tables: HashMap::new(), stripped: Symbols::default(), kernel: None }
     }
 
     pub(super) fn of_program(&mut self, address: u64) -> Name {

@@ -15,22 +15,21 @@ const SCHEDSTAT_BYTES_MAX: usize = 96;
 
 /// Counts of the calling thread since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Page faults served without a read from storage.
-    pub minor: u64,
+    pub(crate) minor: u64,
     /// Page faults that waited for a read from storage.
-    pub major: u64,
+    pub(crate) major: u64,
     /// Switches because the thread waited.
-    pub voluntary: u64,
+    pub(crate) voluntary: u64,
     /// Switches because the thread was preempted.
-    pub involuntary: u64,
+    pub(crate) involuntary: u64,
 }
 
 impl Counts {
     /// The counts of the calling thread now.
     #[inline]
-    #[must_use]
-    pub fn now() -> Counts {
+    pub(crate) fn now() -> Counts {
         // SAFETY: rusage has only numbers, for which zero is valid. The call fills the local, and cannot fail
         // with RUSAGE_THREAD.
         let usage = unsafe {
@@ -48,8 +47,7 @@ impl Counts {
 
     /// The counts from `earlier` to these.
     #[inline]
-    #[must_use]
-    pub fn since(&self, earlier: &Counts) -> Counts {
+    pub(crate) fn since(&self, earlier: &Counts) -> Counts {
         Counts {
             minor: self.minor - earlier.minor,
             major: self.major - earlier.major,

@@ -41,15 +41,14 @@
 mod allocator;
 pub(crate) mod counts;
 
-use crate::clock::{Anchor, BASE_COUNT, Clock, base_of, read};
+use crate::clock::{Anchor, BASE_COUNT, Clock, base_of, thread_ns};
 use crate::machine;
 use crate::marks::Collecting;
 use allocator::{Allocator, Gave};
-pub use counts::Counts;
-use counts::Waited;
+use counts::{Counts, Waited};
 use std::hint::black_box;
 use std::marker::PhantomData;
-use vellum_measure::{Base, Mark, Observation, Sample, Series};
+use vellum_measure::{Base, Mark, Observation, Sample, Series, touched};
 
 /// The most observations of a recorder: 64 bytes each.
 pub const OBSERVATIONS_MAX: usize = 1 << 24;
@@ -155,7 +154,7 @@ impl Recorder {
             // A placeholder, the base of a single zero; replaced below.
             base: base_of(&clock, &Sample::from(vec![0.0])),
             cpu_base: None,
-            raws: touched(BASE_COUNT),
+            raws: touched(BASE_COUNT, Raw::EMPTY),
             capacity: BASE_COUNT,
             lost: 0,
             opened: Opened::default(),
@@ -177,17 +176,11 @@ impl Recorder {
             let cpus: Sample = recorder.raws.iter().map(|raw| raw.cpu_ns as f64).collect();
             recorder.cpu_base = Base::of("thread-cpu", &cpus);
         }
-        recorder.raws = touched(capacity);
+        recorder.raws = touched(capacity, Raw::EMPTY);
         recorder.capacity = capacity;
         recorder.began = Anchor::now(&clock);
         recorder.collecting = Collecting::start();
         Ok(recorder)
-    }
-
-    /// The clock of the stamps.
-    #[must_use]
-    pub fn clock(&self) -> &Clock {
-        &self.clock
     }
 
     /// The base of the clock of the walls.
@@ -196,23 +189,11 @@ impl Recorder {
         &self.base
     }
 
-    /// The base of the thread's clock, with [`Detail::Full`].
-    #[must_use]
-    pub fn cpu_base(&self) -> Option<&Base> {
-        self.cpu_base.as_ref()
-    }
-
     /// Sets the operations in an observation, at least 1. Observations with another batch are dropped,
     /// because a series has only one batch.
     pub fn set_batch(&mut self, batch: u64) {
         self.batch = batch.max(1);
         self.forget();
-    }
-
-    /// Operations in an observation.
-    #[must_use]
-    pub fn batch(&self) -> u64 {
-        self.batch
     }
 
     /// Drops all observations and marks, and resets the counts of lost ones.
@@ -247,15 +228,8 @@ impl Recorder {
         self.raws.get(index).map(|raw| self.clock.between(raw.first, raw.second))
     }
 
-    /// Makes one observation of `operation`. Its result is dropped within the stamps, as in a loop without
-    /// stamps.
-    #[inline]
-    pub fn time<R>(&mut self, mut operation: impl FnMut() -> R) {
-        self.look();
-        self.observe(&mut operation);
-    }
-
-    /// Makes `times` observations in a row.
+    /// Makes `times` observations of `operation` in a row. Its results are dropped within the stamps, as in a
+    /// loop without stamps.
     #[inline]
     pub fn repeat<R>(&mut self, times: usize, mut operation: impl FnMut() -> R) {
         self.look();
@@ -436,23 +410,10 @@ fn steal_ns(uncharged_ns: f64, raw: &Raw) -> Option<f64> {
     known.then(|| (uncharged_ns - raw.waited_ns as f64).max(0.0))
 }
 
-/// The processor time of the calling thread, in nanoseconds.
-#[inline]
-fn thread_ns() -> u64 {
-    read(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
-}
-
-/// An empty vector whose memory is already resident.
-fn touched(capacity: usize) -> Vec<Raw> {
-    let mut raws = vec![Raw { first: 1, ..Raw::EMPTY }; capacity];
-    black_box(raws.as_mut_slice());
-    raws.clear();
-    raws
-}
-
 impl Raw {
+    /// Not zero, because memory with zeros may not be resident yet.
     const EMPTY: Raw = Raw {
-        first: 0,
+        first: 1,
         second: 0,
         cpu_ns: 0,
         waited_ns: 0,
@@ -478,7 +439,7 @@ mod tests {
     fn observations_are_kept_in_order_with_their_circumstances() {
         let mut recorder = recorder(Detail::Full, 10);
         recorder.repeat(3, || std::hint::black_box(17) + 1);
-        recorder.time(|| std::thread::sleep(std::time::Duration::from_millis(2)));
+        recorder.repeat(1, || std::thread::sleep(std::time::Duration::from_millis(2)));
         let series = recorder.finish("mixed");
         assert_eq!((series.name.as_str(), series.observations.len(), series.batch), ("mixed", 4, 1));
         assert!(series.starts().unwrap().windows(2).all(|pair| pair[0] < pair[1]));
@@ -506,7 +467,7 @@ mod tests {
             }
         };
         fault();
-        recorder.time(fault);
+        recorder.repeat(1, fault);
         let series = recorder.finish("fault");
         assert!(series.observations[0].minor >= 1);
     }
@@ -515,7 +476,7 @@ mod tests {
     fn stamps_record_only_times() {
         let mut recorder = recorder(Detail::Stamps, 5);
         recorder.repeat(5, || ());
-        assert!(recorder.cpu_base().is_none());
+        assert!(recorder.cpu_base.is_none());
         let series = recorder.finish("stamps");
         assert!(series.observations.iter().all(|one| one.cpu_ns.is_none() && one.steal_ns.is_none()));
         assert_eq!(series.starts().unwrap().len(), 5);
@@ -540,7 +501,7 @@ mod tests {
         let mut recorder = recorder(Detail::Stamps, 4);
         recorder.set_batch(7);
         let mut runs = 0;
-        recorder.time(|| runs += 1);
+        recorder.repeat(1, || runs += 1);
         let (mut made, mut used) = (0, 0);
         recorder.time_with(
             || {
@@ -569,7 +530,7 @@ mod tests {
     fn marks_that_fall_among_the_observations_are_the_series() {
         let kind = Kind::named("test recorder").unwrap();
         let mut recorder = recorder(Detail::Stamps, 10);
-        recorder.time(|| marks::begin(kind).end());
+        recorder.repeat(1, || marks::begin(kind).end());
         let series = recorder.finish("marked");
         let own: Vec<_> = series.marks.iter().filter(|mark| mark.cause == kind.cause()).collect();
         assert_eq!(own.len(), 1);

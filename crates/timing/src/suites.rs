@@ -1,4 +1,4 @@
-//! A suite of Vellum's own operations in this process: small and large blocks, batches, growth, and the page
+//! The suites that come with Vellum, by name. So far one, of Vellum's own operations in this process: small and large blocks, batches, growth, and the page
 //! layer.
 //!
 //! The operations are called directly, not through a process's `malloc`: the suite measures the same code
@@ -32,10 +32,17 @@ const SEED: u64 = 64;
 const MIXED_LOG2_MAX: u64 = 11;
 const MIXED_LOG2_MIN: u64 = 4;
 
-/// The suite.
+/// The names that [`named`] accepts.
+pub const NAMES: [&str; 1] = ["memory"];
+
+/// The suite of this name.
 #[must_use]
-pub fn memory() -> Suite<'static> {
-    let mut suite = Suite::new("memory");
+pub fn named(name: &str) -> Option<Suite<'static>> {
+    (name == NAMES[0]).then(memory)
+}
+
+fn memory() -> Suite<'static> {
+    let mut suite = Suite::new(NAMES[0]);
     suite.case("small 64 B", small(vec![64; BLOCKS], (0..BLOCKS).collect()));
     suite.case("small mixed", mixed());
     suite.case("batch 64 B", batch(64));
@@ -176,36 +183,35 @@ fn flushed(bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Options;
+    use crate::bench::{Options, Ran};
     use crate::clock::ClockKind;
     use std::time::Duration;
     use vellum_measure::MarkCause;
 
-    #[test]
-    fn every_case_runs_unbatched() {
+    fn run(only: Option<&str>) -> Ran {
         let options = Options {
             clock: Some(ClockKind::Monotonic),
             observations: 5,
             warm_up: Duration::ZERO,
+            only: only.map(str::to_owned),
             ..Options::default()
         };
-        let ran = memory().run(&options).unwrap();
+        named("memory").unwrap().run(&options).unwrap()
+    }
+
+    #[test]
+    fn every_case_runs_unbatched() {
+        let ran = run(None);
         let refused: Vec<String> = ran.refused().map(ToString::to_string).collect();
         assert!(refused.is_empty(), "{refused:?}");
         assert_eq!(ran.series().count(), memory().names().len());
         assert!(ran.series().all(|series| series.observations.len() == 5));
+        assert!(named("no such suite").is_none());
     }
 
     #[test]
     fn a_flush_shows_as_faults_and_marks() {
-        let options = Options {
-            clock: Some(ClockKind::Monotonic),
-            observations: 5,
-            warm_up: Duration::ZERO,
-            only: Some("flush".to_owned()),
-            ..Options::default()
-        };
-        let ran = memory().run(&options).unwrap();
+        let ran = run(Some("flush"));
         let series = ran.series().next().unwrap();
         assert!(series.observations.iter().any(|one| one.minor > 0), "{series:?}");
         assert!(series.marks.iter().any(|mark| mark.cause == MarkCause::Trim), "{:?}", series.marks);
