@@ -3,7 +3,7 @@
 //! This file has a single test, because all threads of a process share its signals and their state.
 
 use std::time::Duration;
-use vellum_experiment::duel::{DuelOptions, duel};
+use vellum_experiment::duel::{DuelOptions, duel_between};
 use vellum_experiment::process_duel::{ProcessDuelError, ProcessOptions, process_duel_while};
 use vellum_experiment::{ArmOrder, End, Experiment, Stop, Turn};
 use vellum_process::{Command, Interrupt};
@@ -32,15 +32,15 @@ fn a_signal_keeps_complete_observations() {
     let mut calls = 0;
     let options =
         DuelOptions { warm_up: Duration::ZERO, time: Duration::from_secs(60), ..Default::default() };
-    let operation = || std::thread::sleep(Duration::from_micros(100));
-    let counted = || {
+    let mut operation = || std::thread::sleep(Duration::from_micros(100));
+    let mut counted = || {
         calls += 1;
         if calls == 100 {
             ask();
         }
-        operation();
+        std::thread::sleep(Duration::from_micros(100));
     };
-    let ended = duel(counted, operation, &options).unwrap();
+    let ended = duel_between([&mut counted, &mut operation], &options).unwrap();
     assert!((1..100).contains(&ended.len()), "{} rounds", ended.len());
     drop(caught);
 

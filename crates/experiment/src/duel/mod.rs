@@ -15,8 +15,8 @@
 //! would make two copies of A, and the difference between their addresses would be measured.
 //!
 //! Between two stamps lies only the arm's call; between two arms, a few stores into prepared memory. Faults
-//! and switches are counted once a [block](Block), not once an arm: a system call beside each arm would
-//! disturb the measurement, above all of operations that allocate.
+//! and switches are not counted: a system call beside each arm would disturb the measurement, above all of
+//! operations that allocate.
 //!
 //! Source: this project's measurements (random interleaving in pairs repeats fifty times better than any
 //! sequence). Bates times one operation at a time.
@@ -27,12 +27,10 @@ pub use bout::Bout;
 
 use crate::ArmOrder;
 use crate::arms;
-use std::hint::black_box;
 use std::time::Duration;
 use vellum_measure::{Base, CompareError, Comparison, Observation, Options, Series};
 use vellum_timing::bench::{Batching, BenchError};
 use vellum_timing::clock::{Anchor, Clock, ClockKind};
-use vellum_timing::record::Counts;
 
 /// The most rounds kept.
 pub const ROUNDS_MAX: usize = 1 << 22;
@@ -78,33 +76,11 @@ struct Raw {
     /// The first stamp of each arm: A, A', B.
     first: [u64; 3],
     ticks: [u64; 3],
-    /// The arms, in the order in which they ran.
-    order: [u8; 3],
 }
 
 impl Raw {
     /// Not zero, because memory with zeros may not be resident yet.
-    const EMPTY: Raw = Raw { first: [1; 3], ticks: [1; 3], order: [1; 3] };
-}
-
-/// Counts during a block of rounds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// The first of its rounds; the last one is just before the next block's first.
-    pub first_round: usize,
-    /// Thread time, nanoseconds.
-    pub cpu_ns: u64,
-    /// The kernel's counts for the thread.
-    pub counts: Counts,
-}
-
-impl Block {
-    /// Not zero, because memory with zeros may not be resident yet.
-    const EMPTY: Block = Block {
-        first_round: 1,
-        cpu_ns: 1,
-        counts: Counts { minor: 1, major: 1, voluntary: 1, involuntary: 1 },
-    };
+    const EMPTY: Raw = Raw { first: [1; 3], ticks: [1; 3] };
 }
 
 /// The results of a duel: every round, in order.
@@ -115,31 +91,15 @@ pub struct Duel {
     /// Operations in each timing.
     batch: u64,
     order: ArmOrder,
-    seed: u64,
     rounds: Vec<Raw>,
-    blocks: Vec<Block>,
     began: Anchor,
     ended: Anchor,
 }
 
-/// Runs `a` and `b` in turns; `a` is two of the three arms.
+/// Runs two operations in turns; the first is two of the three arms.
 ///
 /// # Errors
 /// If no clock is available, or an operation is too short for it and must not be batched.
-pub fn duel<A, B>(
-    mut a: impl FnMut() -> A,
-    mut b: impl FnMut() -> B,
-    options: &DuelOptions,
-) -> Result<Duel, BenchError> {
-    let mut a = || drop(black_box(a()));
-    let mut b = || drop(black_box(b()));
-    duel_between([&mut a, &mut b], options)
-}
-
-/// A duel of operations that are given as pointers.
-///
-/// # Errors
-/// Those of [`duel`].
 pub fn duel_between(operations: [&mut dyn FnMut(); 2], options: &DuelOptions) -> Result<Duel, BenchError> {
     let mut bout = Bout::open(operations, options)?;
     bout.measure_for(options.time);
@@ -165,30 +125,6 @@ impl Duel {
         self.batch
     }
 
-    /// The base of the timings.
-    #[must_use]
-    pub fn base(&self) -> &Base {
-        &self.base
-    }
-
-    /// The order of the arms.
-    #[must_use]
-    pub fn order(&self) -> ArmOrder {
-        self.order
-    }
-
-    /// The seed of the orders.
-    #[must_use]
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// The counts by block of rounds.
-    #[must_use]
-    pub fn blocks(&self) -> &[Block] {
-        &self.blocks
-    }
-
     /// The times of each round per operation, in nanoseconds, base subtracted: A, A', B.
     pub fn rounds(&self) -> impl Iterator<Item = [f64; 3]> {
         self.rounds.iter().map(|raw| self.net(raw))
@@ -202,24 +138,6 @@ impl Duel {
 
     fn net(&self, raw: &Raw) -> [f64; 3] {
         raw.ticks.map(|ticks| self.base.subtract(self.clock.nanoseconds(ticks)) / self.batch as f64)
-    }
-
-    /// The arms of round `round`, in the order in which they ran, as places in [`ARMS`](crate::ARMS).
-    #[must_use]
-    pub fn order_of(&self, round: usize) -> Option<[u8; 3]> {
-        self.rounds.get(round).map(|raw| raw.order)
-    }
-
-    /// The pairs for the ratio: each round's B and A, so that the ratio is above 1 if B takes longer.
-    #[must_use]
-    pub fn pairs(&self) -> Vec<(f64, f64)> {
-        self.rounds().map(|[a, _, b]| (b, a)).collect()
-    }
-
-    /// The pairs for the control: each round's A' and A.
-    #[must_use]
-    pub fn control(&self) -> Vec<(f64, f64)> {
-        self.rounds().map(|[a, double, _]| (double, a)).collect()
     }
 
     /// Compares B with A, with A' against A as the control. The clock's step is filled in.
@@ -236,8 +154,7 @@ impl Duel {
         self.clock.step_ns() / self.batch as f64
     }
 
-    /// The observations of one arm as a series; `arm` is a place in [`ARMS`](crate::ARMS). Counts are left
-    /// out, because they are of blocks.
+    /// The observations of one arm as a series; `arm` is a place in [`ARMS`](crate::ARMS).
     #[must_use]
     pub fn series(&self, name: &str, arm: usize) -> Series {
         let observation = |raw: &Raw| Observation {
@@ -257,9 +174,9 @@ impl Duel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::End;
     use std::cell::RefCell;
-    use vellum_measure::{Direction, Plan, Why};
+    use std::hint::black_box;
+    use vellum_measure::Direction;
 
     fn quick(order: ArmOrder) -> DuelOptions {
         DuelOptions {
@@ -272,89 +189,67 @@ mod tests {
         }
     }
 
-    fn work(turns: u64) -> u64 {
-        (0..black_box(turns)).fold(1, |sum, i| black_box(sum ^ i.wrapping_mul(sum)))
+    fn work(turns: u64) {
+        black_box((0..black_box(turns)).fold(1, |sum, i| black_box(sum ^ i.wrapping_mul(sum))));
+    }
+
+    fn duel_of(a: u64, b: u64) -> Duel {
+        duel_between([&mut || work(a), &mut || work(b)], &quick(ArmOrder::Random)).unwrap()
     }
 
     #[test]
     fn every_round_runs_every_arm_once_in_the_drawn_order() {
         for order in [ArmOrder::Random, ArmOrder::Fixed, ArmOrder::Mirrored] {
             let calls = RefCell::new(Vec::new());
-            let duel = duel(
-                || {
-                    calls.borrow_mut().push('a');
-                    work(2000)
-                },
-                || {
-                    calls.borrow_mut().push('b');
-                    work(2000)
-                },
-                &quick(order),
-            )
-            .unwrap();
+            let arm = |name| {
+                let calls = &calls;
+                move || {
+                    calls.borrow_mut().push(name);
+                    work(2000);
+                }
+            };
+            let duel = duel_between([&mut arm('a'), &mut arm('b')], &quick(order)).unwrap();
             assert!((ROUNDS_MIN..=200).contains(&duel.len()) && duel.batch() == 1);
             let calls = calls.into_inner();
             // Earlier calls were gauging and warm-up.
             let last = &calls[calls.len() - 3 * duel.len()..];
-            for (round, called) in last.chunks(3).enumerate() {
-                let said = duel.order_of(round).unwrap().map(|arm| if arm == 2 { 'b' } else { 'a' });
-                assert_eq!(called, said, "round {round}, {order:?}");
+            let mut drawn = crate::Orders::new(order, 3, 1);
+            for (called, raw) in last.chunks(3).zip(&duel.rounds) {
+                let arms = drawn.draw();
+                let said: Vec<char> = arms.iter().map(|arm| if *arm == 2 { 'b' } else { 'a' }).collect();
+                assert_eq!(called, said, "{order:?}");
+                assert!(arms.is_sorted_by_key(|arm| raw.first[*arm]), "{order:?}");
             }
-            let starts: Vec<_> =
-                duel.rounds.iter().map(|raw| raw.order.map(|arm| raw.first[usize::from(arm)])).collect();
-            assert!(starts.concat().windows(2).all(|pair| pair[0] <= pair[1]));
         }
-    }
-
-    #[test]
-    fn blocks_cover_all_rounds() {
-        let duel = duel(|| work(2000), || work(2000), &quick(ArmOrder::Random)).unwrap();
-        assert_eq!(duel.blocks()[0].first_round, 0);
-        assert!(duel.blocks().windows(2).all(|pair| pair[0].first_round < pair[1].first_round));
-        assert!(duel.blocks().iter().all(|block| block.first_round < duel.len()));
-        assert!(duel.blocks().iter().map(|block| block.cpu_ns).sum::<u64>() > 0);
     }
 
     #[test]
     fn a_tenfold_difference_is_found() {
-        let duel = duel(|| work(1000), || work(10_000), &quick(ArmOrder::Random)).unwrap();
-        let ratios = duel.pairs().iter().map(|(b, a)| b / a).collect::<Vec<_>>();
-        let middle = vellum_measure::median(&ratios).unwrap();
-        assert!(middle > 3.0, "{middle}");
+        let duel = duel_of(1000, 10_000);
         let found = duel.compare(&Options::default()).unwrap();
         assert!(found.headline.ratio.low > 3.0 && found.direction() == Direction::More, "{found:?}");
-        let (series, control) = (duel.series("duel", 2), duel.control());
-        assert_eq!(series.label("arm"), Some("B"));
-        assert_eq!(series.walls().len(), control.len());
+        let series = duel.series("duel", 2);
+        assert_eq!((series.label("arm"), series.walls().len()), (Some("B"), duel.len()));
         assert!(series.starts().unwrap().windows(2).all(|pair| pair[0] < pair[1]));
     }
 
     #[test]
-    fn a_bout_continues_after_a_look() {
-        let (mut a, mut b) = (|| assert!(work(500) != 7), || assert!(work(500) != 7));
+    fn a_bout_continues_until_its_space_is_used_up() {
+        let (mut a, mut b) = (|| work(500), || work(500));
         let options = DuelOptions { time: Duration::from_secs(60), ..quick(ArmOrder::Random) };
         let mut bout = Bout::open([&mut a, &mut b], &options).unwrap();
-        for (rounds, so_far) in [(3, 3), (40, 43), (1, 44), (1000, 200)] {
-            bout.measure(rounds);
-            assert_eq!((bout.so_far().len(), bout.left()), (so_far, 200 - so_far));
+        for so_far in [ROUNDS_MIN, ROUNDS_MIN + 1] {
+            bout.measure_for(Duration::ZERO);
+            assert_eq!(bout.so_far().len(), so_far);
         }
-        let plan = Plan::new(1e-9, u64::MAX);
-        assert_eq!(bout.follow(&plan), End::Rule(Why::RoundsMax), "there is no room");
+        bout.measure_for(options.time);
         let duel = bout.finish();
+        assert_eq!(duel.len(), 200);
         assert!(duel.rounds.windows(2).all(|pair| pair[0].first[0] < pair[1].first[0]));
-        assert!(duel.blocks().windows(2).all(|pair| pair[0].first_round < pair[1].first_round));
         let whole = duel_between([&mut a, &mut b], &options).unwrap();
-        let orders = |duel: &Duel| (0..44).map(|round| duel.order_of(round)).collect::<Vec<_>>();
+        let foremost = |raw: &Raw| (0..3).min_by_key(|arm| raw.first[*arm]);
+        let orders = |duel: &Duel| duel.rounds.iter().map(foremost).collect::<Vec<_>>();
         assert_eq!(orders(&duel), orders(&whole), "looking does not change the orders");
-    }
-
-    #[test]
-    fn a_plan_ends_at_a_narrow_interval() {
-        let (mut a, mut b) = (|| assert!(work(500) != 7), || assert!(work(500) != 7));
-        let options = DuelOptions { time: Duration::from_secs(60), ..quick(ArmOrder::Random) };
-        let mut bout = Bout::open([&mut a, &mut b], &options).unwrap();
-        assert_eq!(bout.follow(&Plan::new(1e3, u64::MAX)), End::Rule(Why::NarrowEnough));
-        assert_eq!(bout.so_far().len(), vellum_measure::ROUNDS_MIN);
     }
 
     #[test]

@@ -113,7 +113,7 @@ fn two_of(allowed: &[usize], siblings: &dyn Fn(usize) -> Vec<i32>) -> Option<[us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_duel::tests::shell;
+    use crate::process_duel::tests::{busy, shell};
     use crate::process_duel::{ProcessDuelError, ProcessMetric, ProcessOptions, process_duel};
     use vellum_measure::Options;
 
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn ratios_pair_concurrent_runs() {
-        let busy = shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done");
+        let busy = busy();
         let light = shell(":");
         let duel = match process_duel(&[&light, &busy, &light], &quick()) {
             Ok(duel) => duel,

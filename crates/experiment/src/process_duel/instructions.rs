@@ -222,7 +222,7 @@ fn total(file: &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process_duel::tests::shell;
+    use crate::process_duel::tests::{busy, shell};
     use crate::process_duel::{ProcessMetric, ProcessOptions, process_duel};
     use vellum_process::SpawnError;
 
@@ -261,7 +261,7 @@ mod tests {
             rounds_max: 6,
             ..ProcessOptions::default()
         };
-        let busy = shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done");
+        let busy = busy();
         match process_duel(&[&shell(":"), &busy], &options) {
             // With a counter available, the duel succeeds.
             Ok(duel) => {

@@ -375,6 +375,11 @@ mod tests {
         }
     }
 
+    /// A program that works longer than it takes to start.
+    pub(super) fn busy() -> Command {
+        shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done")
+    }
+
     fn quick() -> ProcessOptions {
         ProcessOptions {
             clock: Some(ClockKind::Monotonic),
@@ -468,7 +473,7 @@ mod tests {
 
     #[test]
     fn cpu_time_is_charged_to_the_arm_that_works() {
-        let busy = shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done");
+        let busy = busy();
         let duel = process_duel(&[&shell(":"), &busy], &quick()).unwrap();
         let sums =
             duel.values(ProcessMetric::Cpu, 2).fold([0.0; 3], |sum, cpu| [0, 1, 2].map(|i| sum[i] + cpu[i]));
@@ -479,7 +484,7 @@ mod tests {
 
     #[test]
     fn any_number_of_programs_take_turns() {
-        let busy = shell("i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done");
+        let busy = busy();
         let (a, c) = (shell(":"), shell("exit 0"));
         let duel = process_duel(&[&a, &busy, &c, &busy], &quick()).unwrap();
         assert_eq!((duel.failures.len(), duel.rounds.len()), (5, 3));
