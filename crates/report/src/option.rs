@@ -27,8 +27,7 @@ pub fn time_or_none(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// A sentence with the format.
 pub fn percent(text: &str) -> Result<f64, String> {
-    let part = percentage(text).filter(|percent| *percent > 0.0 && *percent <= 100.0);
-    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage above 0, such as 1%".to_owned())
+    part(text, |percent| percent > 0.0, " above 0, such as 1%")
 }
 
 /// A part of a whole, written as a percentage; 0 is allowed.
@@ -36,8 +35,12 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Those of [`percent`].
 pub fn percent_or_none(text: &str) -> Result<f64, String> {
-    let part = percentage(text).filter(|percent| (0.0..=100.0).contains(percent));
-    part.map(|percent| percent / 100.0).ok_or_else(|| "write a percentage, such as 0.05%".to_owned())
+    part(text, |percent| percent >= 0.0, ", such as 0.05%")
+}
+
+fn part(text: &str, is_allowed: fn(f64) -> bool, format: &str) -> Result<f64, String> {
+    let percent = percentage(text).filter(|percent| is_allowed(*percent) && *percent <= 100.0);
+    percent.map(|percent| percent / 100.0).ok_or_else(|| format!("write a percentage{format}"))
 }
 
 #[cfg(test)]

@@ -104,17 +104,15 @@ pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, OutputError> {
 impl Output {
     /// A writer for content too large for memory. Without a later call of [`Output::place`] no file is left.
     pub fn sink(&self) -> Result<Box<dyn Write>, OutputError> {
-        let failed = |path: &Path, source| OutputError { path: path.to_path_buf(), source };
-        match self {
-            Output::Stdout => Ok(Box::new(io::stdout().lock())),
-            Output::Special(path) => {
-                let file = OpenOptions::new().write(true).open(path);
-                Ok(Box::new(file.map_err(|source| failed(path, source))?))
-            }
-            Output::File { path, temporary: Some((_, file)) } => {
-                Ok(Box::new(file.try_clone().map_err(|source| failed(path, source))?))
-            }
-            Output::File { path, temporary: None } => Err(failed(path, io::ErrorKind::NotFound.into())),
+        let (path, file) = match self {
+            Output::Stdout => return Ok(Box::new(io::stdout().lock())),
+            Output::Special(path) => (path, OpenOptions::new().write(true).open(path)),
+            Output::File { path, temporary: Some((_, file)) } => (path, file.try_clone()),
+            Output::File { path, temporary: None } => (path, Err(io::ErrorKind::NotFound.into())),
+        };
+        match file {
+            Ok(file) => Ok(Box::new(file)),
+            Err(source) => Err(OutputError { path: path.clone(), source }),
         }
     }
 

@@ -10,13 +10,11 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Buffered standard output that records if its reader has closed it.
-#[derive(Debug)]
-pub struct Out {
-    to: BufWriter<Watched>,
-}
+pub type Out = BufWriter<Watched>;
 
+/// Standard output, and whether its reader has closed it.
 #[derive(Debug)]
-struct Watched {
+pub struct Watched {
     to: StdoutLock<'static>,
     closed: bool,
 }
@@ -33,40 +31,33 @@ impl Write for Watched {
     }
 }
 
-impl Write for Out {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.to.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
-}
-
 /// Calls `work` with a writer to standard output. `None` if the reader closed it before the end.
 pub fn write_with<T, E: From<OutputError>>(
     work: impl FnOnce(&mut Out) -> Result<T, E>,
 ) -> Result<Option<T>, E> {
     let to = Watched { to: io::stdout().lock(), closed: false };
-    let mut out = Out { to: BufWriter::with_capacity(BUFFER_BYTES, to) };
-    let done = work(&mut out).and_then(|done| match out.flush() {
-        Ok(()) => Ok(done),
-        Err(source) => Err(OutputError { path: "standard output".into(), source }.into()),
-    });
+    let mut out = BufWriter::with_capacity(BUFFER_BYTES, to);
+    let done = work(&mut out).and_then(|done| Ok(out.flush().map(|()| done).map_err(failed)?));
     match done {
-        Err(_) if out.to.get_ref().closed => Ok(None),
+        Err(_) if out.get_ref().closed => Ok(None),
         done => done.map(Some),
     }
 }
 
 /// Writes `bytes` to standard output.
 pub fn write_all(bytes: &[u8]) -> Result<(), OutputError> {
-    let written = |source| OutputError { path: "standard output".into(), source };
-    write_with(|out| out.write_all(bytes).map_err(written)).map(|_| ())
+    written(bytes).map(|_| ())
 }
 
 /// Writes `text` to standard output at once. False if the reader has closed it.
 pub fn say<E: From<OutputError>>(text: &str) -> Result<bool, E> {
-    let written = |source| E::from(OutputError { path: "standard output".into(), source });
-    write_with(|out| out.write_all(text.as_bytes()).map_err(written)).map(|all| all.is_some())
+    Ok(written(text.as_bytes())?.is_some())
+}
+
+fn written(bytes: &[u8]) -> Result<Option<()>, OutputError> {
+    write_with(|out| out.write_all(bytes).map_err(failed))
+}
+
+fn failed(source: io::Error) -> OutputError {
+    OutputError { path: "standard output".into(), source }
 }

@@ -4,7 +4,7 @@
 //! has plain numbers for programs.
 
 use std::time::Duration;
-use vellum_measure::Unit;
+use vellum_measure::{Unit, grouped};
 
 /// `bytes` in B, KiB, MiB, GiB or TiB.
 #[must_use]
@@ -41,15 +41,7 @@ pub fn time(time: Duration) -> String {
 /// `count` with thousands separators.
 #[must_use]
 pub fn count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    grouped(&count.to_string())
 }
 
 /// "1 thing" or "N things".

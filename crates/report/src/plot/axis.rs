@@ -72,31 +72,22 @@ impl Axis {
         } else {
             format!("{quantity} ({})", scale.symbol)
         };
-        Self { title, range, base: scale.divisor, steps: Steps::Even, unit: unit.clone(), names: Vec::new() }
+        Self { base: scale.divisor, unit: unit.clone(), ..Self::plain(title, range) }
+    }
+
+    /// An axis of numbers as they are, without names.
+    fn plain(title: String, range: Range<f64>) -> Self {
+        Self { title, range, base: 1.0, steps: Steps::Even, unit: Unit::Count, names: Vec::new() }
     }
 
     /// An axis of whole numbers from 0 to `most`.
     pub(crate) fn counts(quantity: &str, most: f64) -> Self {
-        Self {
-            title: quantity.to_owned(),
-            range: 0.0..most.max(1.0),
-            base: 1.0,
-            steps: Steps::Whole,
-            unit: Unit::Count,
-            names: Vec::new(),
-        }
+        Self { steps: Steps::Whole, ..Self::plain(quantity.to_owned(), 0.0..most.max(1.0)) }
     }
 
     /// An axis from 0 to 100 %, for values from 0 to 1.
     pub(crate) fn shares(quantity: &str) -> Self {
-        Self {
-            title: format!("{quantity} (%)"),
-            range: 0.0..1.0,
-            base: 0.01,
-            steps: Steps::Even,
-            unit: Unit::Count,
-            names: Vec::new(),
-        }
+        Self { base: 0.01, ..Self::plain(format!("{quantity} (%)"), 0.0..1.0) }
     }
 
     /// A logarithmic axis around all `values` above zero: ticks at powers of two for bytes, else of ten. Each
@@ -107,9 +98,8 @@ impl Axis {
             .fold((f64::INFINITY, 0.0f64), |(low, high), v| (low.min(v), high.max(v)));
         let (low, high) = if low > high { (1.0, 10.0) } else { (low, high.max(low * RATIO_MIN)) };
         let power = if *unit == Unit::Bytes { 2 } else { 10 };
-        let steps = Steps::Ratios(power);
-        let (title, names) = (quantity.to_owned(), Vec::new());
-        Self { title, range: low..high, base: 1.0, steps, unit: unit.clone(), names }
+        let plain = Self::plain(quantity.to_owned(), low..high);
+        Self { steps: Steps::Ratios(power), unit: unit.clone(), ..plain }
     }
 
     /// An axis of names side by side, each of width 1, from 0.

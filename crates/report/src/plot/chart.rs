@@ -8,6 +8,7 @@
 //! left out, and the picture shows their number.
 
 use super::axis::Axis;
+use super::canvas::EIGHTHS;
 use super::palette::Ink;
 use super::picture::{Box, Key, Mark, Panel, Picture, Swatch};
 use super::subject::clean;
@@ -94,8 +95,6 @@ const SHARE: f64 = 0.92;
 /// The steps of a curve, and the least number of points for one.
 const CURVE_STEPS: usize = 30;
 const CURVE_POINTS: usize = 8;
-/// Blocks that fill one to eight eighths of a cell.
-const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Lines and bars over a scale.
 #[derive(Debug, Clone)]
@@ -105,7 +104,6 @@ pub struct Chart {
     y: Quantity,
     lines: Vec<Line>,
     stems: Vec<(String, (f64, f64))>,
-    notes: Vec<String>,
     /// The number of points without a place.
     left_out: usize,
 }
@@ -114,8 +112,7 @@ impl Chart {
     /// A chart without lines.
     #[must_use]
     pub fn new(title: impl Into<String>, x: Quantity, y: Quantity) -> Self {
-        let (lines, stems, notes) = (Vec::new(), Vec::new(), Vec::new());
-        Self { title: title.into(), x, y, lines, stems, notes, left_out: 0 }
+        Self { title: title.into(), x, y, lines: Vec::new(), stems: Vec::new(), left_out: 0 }
     }
 
     /// A chart over time, in nanoseconds.
@@ -174,13 +171,6 @@ impl Chart {
         } else {
             self.left_out += 1;
         }
-        self
-    }
-
-    /// Adds a sentence below the picture.
-    #[must_use]
-    pub fn note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
         self
     }
 
@@ -246,10 +236,8 @@ impl Chart {
             key.insert(place, Key { swatch, label: clean(name), details: Vec::new() });
         }
         marks.splice(0..0, in_layers(&bars));
-        let mut notes: Vec<String> = self.notes.iter().map(|note| clean(note)).collect();
-        if self.left_out > 0 {
-            notes.push(format!("{} without a place on the scales are left out.", points(self.left_out)));
-        }
+        let left_out = format!("{} without a place on the scales are left out.", points(self.left_out));
+        let notes = if self.left_out > 0 { vec![left_out] } else { Vec::new() };
         let panels = vec![Panel { name: String::new(), remark: String::new(), y, marks }];
         Picture { title: clean(&self.title), x, panels, key, notes }
     }
@@ -312,7 +300,7 @@ mod tests {
     #[test]
     fn a_curve_in_a_terminal_fits_and_names_its_scales() {
         for (width, height) in [(80, 24), (50, 14)] {
-            let text = chart().note("S is 100 µs.").terminal(width, height, false);
+            let text = chart().terminal(width, height, false);
             assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
             assert!(text.lines().count() <= height, "{text}");
             for word in ["z(T)", "window", "memory (KiB)", "knee", "ms"] {

@@ -8,9 +8,9 @@
 use super::Plot;
 use super::axis::Axis;
 use super::palette::{Ink, class};
-use super::picture::{Box, Detail, Key, Mark, Panel, Picture, Swatch};
+use super::picture::{Detail, Key, Mark, Panel, Picture, Swatch};
 use super::subject::{Value, cause_keys, clean, omissions, scaled};
-use super::thin::{Point, Thinned, cell, thin};
+use super::thin::{Point, cell, thin};
 use std::ops::Range;
 use vellum_measure::{Cause, quantile};
 
@@ -42,8 +42,7 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     // Curves are drawn on top: the marks of many causes then have the curve as a frame.
     marks.sort_by_key(|mark| matches!(mark, Mark::Path { .. }));
     key.extend(cause_keys(&shown, Swatch::Dot));
-    let mut notes = omissions(&shown, plot.layers, &plot.unit);
-    notes.extend(plot.notes.iter().map(|note| clean(note)));
+    let notes = omissions(&shown, plot.layers, &plot.unit);
     let title = plot.title_or(|| format!("{}: cumulative distribution", plot.names()));
     let panels = vec![Panel { name: String::new(), remark: String::new(), y, marks }];
     Picture { title, x, panels, key, notes }
@@ -72,27 +71,16 @@ fn curve(sorted: &[Value], x: &Range<f64>) -> Vec<(f64, f64)> {
 }
 
 /// Observations with a cause, on the curve.
-fn causes(sorted: &[Value], (x, y): (&Range<f64>, &Range<f64>), detail: Detail) -> Vec<Mark> {
+fn causes(sorted: &[Value], axes: (&Range<f64>, &Range<f64>), detail: Detail) -> Vec<Mark> {
     let mut marks = Vec::new();
     for cause in Cause::ALL {
-        let share = |rank: usize| (rank + 1) as f64 / sorted.len() as f64;
-        let points = sorted.iter().enumerate().filter(|(_, value)| value.cause == Some(cause));
+        let (cause, share) = (Some(cause), |rank: usize| (rank + 1) as f64 / sorted.len() as f64);
+        let points = sorted.iter().enumerate().filter(|(_, value)| value.cause == cause);
         let points =
-            points.map(|(rank, value)| Point { x: value.value, y: share(rank), class: class(value.cause) });
-        let points: Vec<Point> = points.collect();
-        let ink = Ink::Cause(cause);
-        let thinned = match detail.shapes_max {
-            None => Thinned { dots: points, ..Thinned::default() },
-            Some(max) => thin(&points, (x, y), (detail.columns, detail.rows), max / Cause::ALL.len()),
-        };
-        let runs: Vec<Box> = thinned.runs.into_iter().map(|(_, run)| run).collect();
-        let dots: Vec<(f64, f64)> = thinned.dots.iter().map(|point| (point.x, point.y)).collect();
-        if !runs.is_empty() {
-            marks.push(Mark::Runs(ink, runs));
-        }
-        if !dots.is_empty() {
-            marks.push(Mark::Dots(ink, dots));
-        }
+            points.map(|(rank, value)| Point { x: value.value, y: share(rank), class: class(cause) });
+        let shapes_max = detail.shapes_max.map(|max| max / Cause::ALL.len());
+        let thinned = thin(points.collect(), axes, (detail.columns, detail.rows), shapes_max);
+        marks.extend(thinned.marks(class(cause)));
     }
     marks
 }

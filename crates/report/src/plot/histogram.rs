@@ -106,7 +106,6 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     let panels = panels.collect();
     let mut notes = omissions(&shown, plot.layers, &plot.unit);
     notes.push(format!("Bins are {} wide; even a single observation shows.", scaled(&plot.unit, bins.width)));
-    notes.extend(plot.notes.iter().map(|note| clean(note)));
     let title = plot.title_or(|| format!("{}: histogram", plot.names()));
     Picture { title, x, panels, key: cause_keys(&shown, Swatch::Area), notes }
 }
@@ -148,23 +147,25 @@ mod tests {
     use super::*;
     use vellum_measure::Rng;
 
+    /// At most 150 bins on an axis that also includes `floor`.
+    fn bins(sorted: &[f64], floor: f64, wished: Option<f64>) -> Bins {
+        Bins::new(sorted, advised(sorted), floor, 150, wished)
+    }
+
     #[test]
     fn bins_follow_the_clock() {
         // Steps of 10 ns less a base of 3; bins that are not whole steps would make a comb.
-        let sorted: Vec<f64> = [17.0, 17.0, 27.0, 37.0, 67.0].into();
-        assert_eq!(
-            Bins::new(&sorted, advised(&sorted), f64::INFINITY, 100, None),
-            Bins { start: 12.0, width: 30.0, count: 2 }
-        );
-        assert_eq!(
-            Bins::new(&sorted, advised(&sorted), f64::INFINITY, 100, Some(1.0)),
-            Bins { start: 17.0, width: 1.0, count: 51 }
-        );
+        let few = [17.0, 17.0, 27.0, 37.0, 67.0];
         let mode = [vec![17.0; 100], vec![27.0, 67.0]].concat();
-        assert_eq!(
-            Bins::new(&mode, advised(&mode), f64::INFINITY, 100, None),
-            Bins { start: 12.0, width: 10.0, count: 6 }
-        );
+        for (sorted, wished, (start, width, count)) in [
+            (&few[..], None, (12.0, 30.0, 2)),
+            (&few, Some(1.0), (17.0, 1.0, 51)),
+            (&mode, None, (12.0, 10.0, 6)),
+            (&[20.0, 20.0], None, (19.0, 2.0, 1)),
+            (&[], None, (0.0, 1.0, 1)),
+        ] {
+            assert_eq!(bins(sorted, f64::INFINITY, wished), Bins { start, width, count }, "{sorted:?}");
+        }
     }
 
     #[test]
@@ -172,10 +173,9 @@ mod tests {
         let mut rng = Rng::new(5);
         let mut sorted: Vec<f64> = (0..1000).map(|_| 100.0 + 3.0 * rng.unit()).collect();
         sorted.sort_by(f64::total_cmp);
-        let bins = Bins::new(&sorted, advised(&sorted), f64::INFINITY, 150, None);
-        assert_eq!((bins.start, bins.width), (100.0, 0.5), "3/1000^(1/3) is 0.3, seed 5");
-        let near = Bins::new(&sorted, advised(&sorted), 0.0, 150, None);
-        assert_eq!(near.width, 1.0, "from zero, 150 bins have to reach 103");
+        let free = bins(&sorted, f64::INFINITY, None);
+        assert_eq!((free.start, free.width), (100.0, 0.5), "3/1000^(1/3) is 0.3, seed 5");
+        assert_eq!(bins(&sorted, 0.0, None).width, 1.0, "from zero, 150 bins have to reach 103");
     }
 
     #[test]
@@ -200,14 +200,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    #[test]
-    fn a_single_value_has_a_bin() {
-        assert_eq!(
-            Bins::new(&[20.0, 20.0], 0.0, f64::INFINITY, 100, None),
-            Bins { start: 19.0, width: 2.0, count: 1 }
-        );
-        assert_eq!(Bins::new(&[], 0.0, 0.0, 100, None).count, 1);
     }
 }

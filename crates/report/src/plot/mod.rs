@@ -78,22 +78,6 @@ pub enum Kind {
     Pairs,
 }
 
-impl Kind {
-    /// All kinds.
-    pub const ALL: [Kind; 4] = [Kind::Order, Kind::Histogram, Kind::Ecdf, Kind::Pairs];
-
-    /// The name on a command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Order => "order",
-            Self::Histogram => "histogram",
-            Self::Ecdf => "ecdf",
-            Self::Pairs => "pairs",
-        }
-    }
-}
-
 /// The most series: more would be too low to see, or too many to distinguish.
 pub const SERIES_MAX: usize = 7;
 
@@ -108,7 +92,6 @@ pub struct Plot {
     layers: u8,
     zero: bool,
     bin: Option<f64>,
-    notes: Vec<String>,
 }
 
 impl Plot {
@@ -143,8 +126,8 @@ impl Plot {
                 return Err(PlotError::Unpaired { name, count, first: first.name.clone(), first_count });
             }
         }
-        let (title, layers, zero, bin, notes) = (None, 0, false, None, Vec::new());
-        Ok(Self { kind, title, quantity: quantity.into(), unit, subjects, layers, zero, bin, notes })
+        let quantity = quantity.into();
+        Ok(Self { kind, title: None, quantity, unit, subjects, layers: 0, zero: false, bin: None })
     }
 
     /// A plot of the per-operation times (or other values) of `series`, in the first one's unit.
@@ -201,13 +184,6 @@ impl Plot {
     #[must_use]
     pub fn bin(mut self, width: f64) -> Self {
         self.bin = (width > 0.0 && width.is_finite()).then_some(width);
-        self
-    }
-
-    /// Adds a sentence below the picture, such as a verdict.
-    #[must_use]
-    pub fn note(mut self, note: impl Into<String>) -> Self {
-        self.notes.push(note.into());
         self
     }
 

@@ -23,7 +23,6 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     let panels = panels.collect();
     let mut notes = omissions(&shown, plot.layers, &plot.unit);
     notes.push(scatter.note("observations"));
-    notes.extend(plot.notes.iter().map(|note| clean(note)));
     let title = plot.title_or(|| format!("{} in order of observation", plot.names()));
     Picture { title, x: scatter.x, panels, key: cause_keys(&shown, Swatch::Dot), notes }
 }

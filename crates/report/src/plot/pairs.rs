@@ -47,7 +47,6 @@ pub(super) fn picture(plot: &Plot, detail: Detail) -> Picture {
     }
     notes.extend(omissions(&shown, plot.layers, &plot.unit));
     notes.push(scatter.note("pairs"));
-    notes.extend(plot.notes.iter().map(|note| clean(note)));
     let title = plot.title_or(|| {
         let names: Vec<&str> = others.iter().map(|other| other.name.as_str()).collect();
         format!("{} against {}, by pairs", names.join(", "), first.name)

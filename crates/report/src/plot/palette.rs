@@ -103,17 +103,7 @@ impl Ink {
 
     pub(crate) fn shape(self) -> Shape {
         match self {
-            Self::Cause(cause) => match cause {
-                Cause::MinorFault => Shape::Square,
-                Cause::MajorFault => Shape::Up,
-                Cause::Preemption => Shape::Diamond,
-                Cause::Wait => Shape::Down,
-                Cause::Steal => Shape::Cross,
-                Cause::Collection => Shape::Plus,
-                Cause::Allocator => Shape::Ring,
-                Cause::Tick => Shape::Stroke,
-                Cause::Unexplained => Shape::Disc,
-            },
+            Self::Cause(cause) => look(cause).1,
             Self::Published => Shape::Up,
             _ => Shape::Disc,
         }
@@ -134,36 +124,31 @@ impl Ink {
     }
 }
 
+/// The colour of a cause, its shape, and its letter in a terminal.
+fn look(cause: Cause) -> (Rgb, Shape, char) {
+    match cause {
+        Cause::MinorFault => (Rgb(230, 159, 0), Shape::Square, 'f'),
+        Cause::MajorFault => (Rgb(213, 94, 0), Shape::Up, 'F'),
+        Cause::Preemption => (Rgb(204, 121, 167), Shape::Diamond, 'p'),
+        Cause::Wait => (Rgb(86, 180, 233), Shape::Down, 'w'),
+        Cause::Steal => (Rgb(0, 0, 0), Shape::Cross, 's'),
+        Cause::Collection => (Rgb(0, 158, 115), Shape::Plus, 'c'),
+        Cause::Allocator => (Rgb(90, 60, 20), Shape::Ring, 'a'),
+        Cause::Tick => (Rgb(176, 160, 0), Shape::Stroke, 't'),
+        Cause::Unexplained => (Rgb(130, 130, 130), Shape::Disc, '?'),
+    }
+}
+
 /// The colour of a cause.
 #[must_use]
 pub fn colour(cause: Cause) -> Rgb {
-    match cause {
-        Cause::MinorFault => Rgb(230, 159, 0),
-        Cause::MajorFault => Rgb(213, 94, 0),
-        Cause::Preemption => Rgb(204, 121, 167),
-        Cause::Wait => Rgb(86, 180, 233),
-        Cause::Steal => Rgb(0, 0, 0),
-        Cause::Collection => Rgb(0, 158, 115),
-        Cause::Allocator => Rgb(90, 60, 20),
-        Cause::Tick => Rgb(176, 160, 0),
-        Cause::Unexplained => Rgb(130, 130, 130),
-    }
+    look(cause).0
 }
 
 /// The letter of a cause in a terminal.
 #[must_use]
 pub fn letter(cause: Cause) -> char {
-    match cause {
-        Cause::MinorFault => 'f',
-        Cause::MajorFault => 'F',
-        Cause::Preemption => 'p',
-        Cause::Wait => 'w',
-        Cause::Steal => 's',
-        Cause::Collection => 'c',
-        Cause::Allocator => 'a',
-        Cause::Tick => 't',
-        Cause::Unexplained => '?',
-    }
+    look(cause).2
 }
 
 #[cfg(test)]

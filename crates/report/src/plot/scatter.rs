@@ -4,7 +4,7 @@ use super::axis::Axis;
 use super::palette::{CLASSES, Ink, class};
 use super::picture::{Detail, Mark};
 use super::subject::Shown;
-use super::thin::{Point, Thinned, thin};
+use super::thin::{Point, thin};
 use vellum_measure::Unit;
 
 /// Up to this many observations are drawn singly, in any backend.
@@ -41,35 +41,17 @@ impl Scatter {
             y: value.value,
             class: class(value.cause),
         });
-        let points: Vec<Point> = points.collect();
-        let thinned = match self.thins() {
-            None => Thinned { dots: points, ..Thinned::default() },
-            Some(shapes_max) => {
-                let grid = (self.detail.columns, (self.detail.rows / self.panels).max(1));
-                thin(&points, (&self.x.range, &y.range), grid, shapes_max / self.panels)
-            }
-        };
+        let grid = (self.detail.columns, (self.detail.rows / self.panels).max(1));
+        let shapes_max = self.thins().map(|max| max / self.panels);
+        let thinned = thin(points.collect(), (&self.x.range, &y.range), grid, shapes_max);
         self.shapes += thinned.shapes();
         let mut marks = Vec::new();
-        for (ink, boxes) in [(Ink::Tint, thinned.crowds), (Ink::Series(0), thinned.middles)] {
+        for (ink, boxes) in [(Ink::Tint, &thinned.crowds), (Ink::Series(0), &thinned.middles)] {
             if !boxes.is_empty() {
-                marks.push(Mark::Crowds(ink, boxes));
+                marks.push(Mark::Crowds(ink, boxes.clone()));
             }
         }
-        for class in 0..CLASSES {
-            let ink = Ink::of_class(class);
-            let runs: Vec<_> =
-                thinned.runs.iter().filter(|(of, _)| *of == class).map(|(_, run)| *run).collect();
-            let dots =
-                thinned.dots.iter().filter(|point| point.class == class).map(|point| (point.x, point.y));
-            let dots: Vec<(f64, f64)> = dots.collect();
-            if !runs.is_empty() {
-                marks.push(Mark::Runs(ink, runs));
-            }
-            if !dots.is_empty() {
-                marks.push(Mark::Dots(ink, dots));
-            }
-        }
+        marks.extend((0..CLASSES).flat_map(|class| thinned.marks(class)));
         marks
     }
 
