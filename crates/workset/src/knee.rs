@@ -131,13 +131,8 @@ impl Answer {
     pub fn choice(&self) -> Judged {
         match *self {
             Self::Knee(judged) | Self::NeedsNothingMore(judged) => judged,
-            Self::TakesAll { least, most, gaining } => {
-                if gaining {
-                    most
-                } else {
-                    least
-                }
-            }
+            Self::TakesAll { most, gaining: true, .. } => most,
+            Self::TakesAll { least, .. } => least,
         }
     }
 

@@ -40,14 +40,9 @@ impl<W: Write> PageTraceWriter<W> {
     /// # Errors
     /// The error of writing the header.
     pub fn new(mut out: W, page_size: PageSize, unit: TimeUnit) -> io::Result<Self> {
-        let unit = match unit {
-            TimeUnit::References => 0,
-            TimeUnit::Instructions => 1,
-            TimeUnit::Nanoseconds => 2,
-        };
         let mut header = [0; HEADER];
         header[..MAGIC.len()].copy_from_slice(&MAGIC);
-        header[8..11].copy_from_slice(&[VERSION, page_size.bytes().trailing_zeros() as u8, unit]);
+        header[8..11].copy_from_slice(&[VERSION, page_size.bytes().trailing_zeros() as u8, unit as u8]);
         out.write_all(&header)?;
         Ok(Self { out, before: Reference { page: Page(0), now: Ticks(0) } })
     }
@@ -115,12 +110,9 @@ impl<R: BufRead> PageTrace<R> {
         }
         let page_size = 1u64.checked_shl(u32::from(header[9])).and_then(PageSize::new);
         let page_size = page_size.ok_or(TraceError::Header("its page size is none"))?;
-        let unit = match header[10] {
-            0 => TimeUnit::References,
-            1 => TimeUnit::Instructions,
-            2 => TimeUnit::Nanoseconds,
-            _ => return Err(TraceError::Header("its time unit is none")),
-        };
+        let units = [TimeUnit::References, TimeUnit::Instructions, TimeUnit::Nanoseconds];
+        let unit = units.into_iter().find(|unit| *unit as u8 == header[10]);
+        let unit = unit.ok_or(TraceError::Header("its time unit is none"))?;
         let before = Reference { page: Page(0), now: Ticks(0) };
         Ok(Self { source, page_size, unit, before, records: 0, offset: HEADER as u64, failed: false })
     }

@@ -34,16 +34,16 @@ pub struct Reference {
     pub now: Ticks,
 }
 
-/// The unit of a trace's ticks.
+/// The unit of a trace's ticks, with its number in page traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeUnit {
     /// A reference.
-    References,
+    References = 0,
     /// An instruction.
-    Instructions,
+    Instructions = 1,
     /// A nanosecond of user CPU time.
-    Nanoseconds,
+    Nanoseconds = 2,
 }
 
 /// The page size for addresses.
