@@ -27,6 +27,10 @@
 
 #![cfg_attr(not(test), no_std)]
 
+// Machine-dependent parts: register numbers, and where a frame has its return address. Each machine has one
+// file, with the same names.
+#[cfg_attr(target_arch = "aarch64", path = "arch/aarch64.rs")]
+#[cfg_attr(not(target_arch = "aarch64"), path = "arch/x86_64.rs")]
 mod arch;
 mod frame;
 mod python;

@@ -162,10 +162,8 @@ impl Slot {
 
     /// Copies every counter, size and pause of `from` into this slot (identity fields stay).
     pub fn copy_counts(&self, from: &Slot) {
-        for (to, from) in self.counters.iter().zip(&from.counters) {
-            to.store(from.load(Relaxed), Relaxed);
-        }
-        for (to, from) in self.sizes.iter().zip(&from.sizes).chain(self.pauses.iter().zip(&from.pauses)) {
+        let counters = self.counters.iter().zip(&from.counters).chain(self.sizes.iter().zip(&from.sizes));
+        for (to, from) in counters.chain(self.pauses.iter().zip(&from.pauses)) {
             to.store(from.load(Relaxed), Relaxed);
         }
     }
@@ -175,20 +173,15 @@ impl Slot {
         let mut bytes = [0u8; 16];
         let len = name.len().min(16);
         bytes[..len].copy_from_slice(&name[..len]);
-        let (low, high) = bytes.split_at(8);
-        for (word, half) in self.comm.iter().zip([low, high]) {
-            let mut eight = [0u8; 8];
-            eight.copy_from_slice(half);
-            word.store(u64::from_le_bytes(eight), Relaxed);
-        }
+        let both = u128::from_le_bytes(bytes);
+        self.comm[0].store(both as u64, Relaxed);
+        self.comm[1].store((both >> 64) as u64, Relaxed);
     }
 
     /// The command's name, NUL-padded to 16 bytes.
     pub fn comm_bytes(&self) -> [u8; 16] {
-        let mut bytes = [0u8; 16];
-        bytes[..8].copy_from_slice(&self.comm[0].load(Relaxed).to_le_bytes());
-        bytes[8..].copy_from_slice(&self.comm[1].load(Relaxed).to_le_bytes());
-        bytes
+        let [low, high] = self.comm.each_ref().map(|word| u128::from(word.load(Relaxed)));
+        (low | high << 64).to_le_bytes()
     }
 
     /// The relation of the process to Vellum's allocator.

@@ -77,8 +77,6 @@ unsafe impl Sync for HeapDoor {}
 
 /// The offsets of a door's fields, for a process that writes to another's memory.
 impl HeapDoor {
-    /// The size in bytes.
-    pub const BYTES: usize = size_of::<HeapDoor>();
     /// The answer, four bytes.
     pub const ANSWER_AT: usize = offset_of!(HeapDoor, answer);
     /// The mode, a byte.
