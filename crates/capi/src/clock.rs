@@ -14,7 +14,8 @@ pub struct VelClock {
     ns_per_tick: f64,
     ppm: f64,
     step_ns: f64,
-    pub(crate) kind: c_int,
+    /// The kind: a `VEL_CLOCK_*` of the header.
+    pub kind: c_int,
     reserved: c_int,
 }
 
