@@ -14,7 +14,7 @@
 //! Invariant: nothing here blocks, and the descriptor lives in the helper's own table.
 
 use crate::pages::Pages;
-use crate::release::Reason;
+use crate::reason::Reason;
 use crate::tag::Kind;
 use crate::units::PAGE;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

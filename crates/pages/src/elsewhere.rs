@@ -3,7 +3,8 @@
 //! Signal handlers map and unmap memory: nothing here waits for the lock of an interrupted thread.
 
 use crate::pages::Pages;
-use crate::release::{Reason, is_worth_checking};
+use crate::reason::Reason;
+use crate::release::is_worth_checking;
 use crate::state::State;
 use crate::tag::Kind;
 use crate::units::PAGE;

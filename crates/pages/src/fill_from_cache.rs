@@ -9,7 +9,8 @@
 
 use crate::arena::Taken;
 use crate::pages::Pages;
-use crate::release::{Reason, Victim};
+use crate::reason::Reason;
+use crate::release::Victim;
 use crate::state::DENSE;
 use crate::tag::{Kind, flag};
 use crate::units::{HUGE, PAGE, bytes_of};

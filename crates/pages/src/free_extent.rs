@@ -3,7 +3,7 @@
 //! Resident pages turn warm, others cold. A block whose mapping the program changed is mapped anew.
 
 use crate::pages::Pages;
-use crate::release::Reason;
+use crate::reason::Reason;
 use crate::state::{LARGE, State};
 use crate::survey::{Part, Survey};
 use crate::tag::{Kind, PageNo, flag};

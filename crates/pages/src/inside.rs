@@ -8,7 +8,7 @@
 //! again. Where there are many, the arena's huge pages are withdrawn, and filled pages are given back again.
 
 use crate::pages::Pages;
-use crate::release::Reason;
+use crate::reason::Reason;
 use crate::state::{Advice, DENSE, State};
 use crate::tag::{Kind, Run};
 use crate::units::{HUGE, PAGE};

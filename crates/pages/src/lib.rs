@@ -71,6 +71,7 @@ mod inside;
 mod low_water;
 mod mappings;
 mod pages;
+mod reason;
 mod release;
 mod relocate;
 mod resident;
@@ -89,8 +90,8 @@ mod walk;
 
 pub use available::AvailableMemory;
 pub use buffer::{Buffer, Plain};
-pub use config::{Config, HugePolicy, Severity};
-pub use discard::{Discard, Elsewhere};
+pub use config::{Config, Discard, HugePolicy, Severity};
+pub use discard::Elsewhere;
 pub use error::{Misuse, OutOfMemory};
 pub use mappings::{Owner, Unclaimed};
 pub use pages::{Extent, Pages, Request};

@@ -16,6 +16,7 @@
 use crate::config::Severity;
 use crate::holes::beside_whole_huge;
 use crate::pages::Pages;
+use crate::reason::Reason;
 use crate::state::{ARENAS, DENSE, KEPT, State, WARM};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
@@ -39,25 +40,6 @@ const RETURNS_CHECKS: u32 = 1000;
 const RETURNS_NS: u64 = 200_000;
 /// From this many pages a free is large enough to start the helper for.
 const HELPER_MIN: u64 = (512usize << 10).div_euclid(PAGE) as u64;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
-    Decay,
-    Peak,
-    Pressure,
-    Asked,
-}
-
-impl Reason {
-    pub(crate) fn counter(self) -> Counter {
-        match self {
-            Reason::Decay => Counter::FlushedDecay,
-            Reason::Peak => Counter::FlushedPeak,
-            Reason::Pressure => Counter::FlushedPressure,
-            Reason::Asked => Counter::FlushedAsked,
-        }
-    }
-}
 
 /// A free extent taken out of its list while its frames are dealt with.
 #[derive(Clone, Copy)]

@@ -1,7 +1,7 @@
 //! The part of a report that all timed programs share: the programs, the way they were timed, warnings.
 
 use super::args::{Bench, Metric, Order};
-use super::programs::Chosen;
+use super::chosen::Chosen;
 use super::report::{How, Program, Start};
 use super::steps::Steps;
 use crate::failure::Failure;

@@ -16,6 +16,7 @@
 
 mod args;
 mod causes;
+mod chosen;
 mod compared;
 mod duel;
 mod junit;

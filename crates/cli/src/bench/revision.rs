@@ -5,7 +5,7 @@
 //! in the same way. The compared program is the file at the same path in the other tree. Both programs run
 //! in the folder in which this command runs, and so read the same data.
 
-use super::programs::Chosen;
+use super::chosen::Chosen;
 use crate::failure::Failure;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

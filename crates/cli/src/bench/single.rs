@@ -5,8 +5,8 @@
 
 use super::args::{Bench, Metric};
 use super::causes::subject;
+use super::chosen::Chosen;
 use super::duel::{Extent, duel, how, program, start, warnings};
-use super::programs::Chosen;
 use super::report::{Kind, Report};
 use super::steps::Steps;
 use crate::failure::Failure;

@@ -11,8 +11,8 @@
 
 use super::args::{Bench, Metric, TIME_MAX};
 use super::causes::subject;
+use super::chosen::Chosen;
 use super::duel::{Extent, ROUNDS_MIN, all_series, duel, how, program, start, warnings};
-use super::programs::Chosen;
 use super::report::{Held, Kind, Report, Versus};
 use super::steps::Steps;
 use super::words::{verdict, with_control};

@@ -177,8 +177,8 @@ pub(crate) fn upward(source: &Path, order: &[String]) -> Vec<String> {
     found
 }
 
-/// The most files of the crate in `source` that lie on one circle; 1 if there is no circle.
-pub(crate) fn longest(source: &Path) -> usize {
+/// The files of the longest circle of the crate in `source`; none without a circle.
+pub(crate) fn longest(source: &Path) -> Vec<String> {
     let (modules, mut reaches) = arrows(source);
     let count = modules.len();
     for middle in 0..count {
@@ -187,8 +187,12 @@ pub(crate) fn longest(source: &Path) -> usize {
             from.iter_mut().zip(&onward).for_each(|(there, &on)| *there |= on);
         }
     }
-    let circle = |from: usize| (0..count).filter(|&to| reaches[from][to] && reaches[to][from]).count();
-    (0..count).map(circle).max().unwrap_or(0).max(1)
+    let is_both = |a: usize, b: usize| reaches[a][b] && reaches[b][a];
+    let of = |from: usize| {
+        let circle = (0..count).filter(|&to| is_both(from, to));
+        circle.map(|file| modules[file].join("::")).collect::<Vec<_>>()
+    };
+    (0..count).map(of).max_by_key(Vec::len).unwrap_or_default()
 }
 
 #[test]
@@ -199,13 +203,13 @@ fn circles_are_found() {
     write("a.rs", "use crate::{Thing, c::{self, d as e}};\n");
     write("b.rs", "pub struct Thing; // crate::a\n");
     write("c.rs", "#[cfg(test)]\nmod tests {\n    use crate::a;\n}\n");
-    assert_eq!(longest(place.path()), 1);
+    assert_eq!(longest(place.path()).len(), 0);
     write("b.rs", "pub struct Thing;\nfn f() { super::c::g(\"crate::a\") }\n");
-    assert_eq!(longest(place.path()), 1);
+    assert_eq!(longest(place.path()).len(), 0);
     write("c.rs", "use crate::a::{x};\n");
-    assert_eq!(longest(place.path()), 3);
+    assert_eq!(longest(place.path()).len(), 3);
     write("a.rs", "use crate::c::d;\n");
-    assert_eq!(longest(place.path()), 2);
+    assert_eq!(longest(place.path()).len(), 2);
     let order = ["c", "a", "b"].map(str::to_owned);
     assert_eq!(upward(place.path(), &order), ["c names a"]);
 }

@@ -15,9 +15,9 @@
 //! iterations that overlap. Here each pair is two whole processes, which change places, and there is a
 //! control.
 
+use super::DuetError;
 use super::spawn::{Prepared, ProcessRun};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::io;
 use std::os::fd::RawFd;
 use std::sync::Barrier;
 use vellum_kernel::machine::core_siblings;
@@ -27,20 +27,6 @@ use vellum_timing::clock::Clock;
 
 /// Separates the draws of processors from the draws of orders, which have the same seed.
 const PLACES: u64 = 0x6475_6574;
-
-/// Errors: two processes cannot run at the same time.
-#[derive(Debug, thiserror::Error)]
-pub enum DuetError {
-    /// Only one processor is allowed.
-    #[error(
-        "a duet needs two processors, and {0} is allowed here (sched_getaffinity); permit more (taskset, \
-         cpuset), or run the programs by turns"
-    )]
-    Processors(usize),
-    /// The allowed processors cannot be read.
-    #[error("cannot find out on which processors this process may run (sched_getaffinity: {0})")]
-    Affinity(#[source] io::Error),
-}
 
 /// Runs pairs of processes at the same time.
 #[derive(Debug)]

@@ -13,19 +13,17 @@
 //! Limits of valgrind: the instructions before a process executes another program in its own place are not
 //! counted. A forked child that executes no program counts its parent's instructions up to the fork again.
 
-use super::ProcessDuelError;
+use super::error::TOTALS;
 use super::spawn::ProcessRun;
+use super::{CountError, ProcessDuelError};
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use vellum_kernel::machine::{PERF_PARANOID, setting};
 use vellum_kernel::perf::{Counted, Event, What};
 use vellum_process::{Command, LocateError, locate};
 
 /// The line with the totals in a file of cachegrind; the first total counts instructions.
-const TOTALS: &str = "summary:";
 
 /// The counter of instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,60 +49,6 @@ impl Counter {
     /// The [`CountError`] with which an experiment would end.
     pub fn check(&self) -> Result<(), CountError> {
         Counting::open(Some(self)).map(drop)
-    }
-}
-
-/// Instructions could not be counted.
-#[derive(Debug, thiserror::Error)]
-pub enum CountError {
-    /// The processor's counter is not available.
-    #[error(
-        "the processor's counter of instructions cannot be read here (perf_event_open: {}): {}",
-        .0,
-        cure(.0)
-    )]
-    Hardware(#[source] io::Error),
-    /// Another user had the counter for part of the time.
-    #[error(
-        "the processor counted instructions for only {running_ns} of {enabled_ns} ns; end other profilers, set kernel.nmi_watchdog to 0, or pin the program to one kind of processor (taskset)"
-    )]
-    Shared {
-        /// The time in which the event was enabled.
-        enabled_ns: u64,
-        /// The time in which the event had a counter.
-        running_ns: u64,
-    },
-    /// Valgrind's files cannot be written or read.
-    #[error("cannot keep or read what valgrind counted in {path}: {source}")]
-    Files {
-        /// The folder or file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file has no total.
-    #[error("valgrind's file {0} has no line \"{TOTALS} NUMBER\"; is it of another tool than cachegrind?")]
-    Totals(PathBuf),
-    /// Valgrind wrote no file.
-    #[error("valgrind counted nothing of {0}: it cannot run it, or a SIGKILL from elsewhere ended it")]
-    Nothing(String),
-}
-
-/// The remedy for an error of `perf_event_open`.
-fn cure(error: &io::Error) -> String {
-    match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => {
-            let level = setting(PERF_PARANOID).unwrap_or_default();
-            format!(
-                "permission is missing; set {PERF_PARANOID} to 2 or less (it is {level}), or, in a container, permit the call"
-            )
-        }
-        Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
-            "it has none, or is a virtual machine's that was lent none".to_owned()
-        }
-        Some(libc::ENOSYS) => "the kernel was built without perf events, or a filter hides them".to_owned(),
-        Some(libc::EMFILE) => "raise the limit on open files (ulimit -n)".to_owned(),
-        _ => "the kernel refused".to_owned(),
     }
 }
 
@@ -252,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_missing_processor_counter_is_explained() {
-        let said = |errno| CountError::Hardware(io::Error::from_raw_os_error(errno)).to_string();
+        let said = |errno| CountError::Hardware(std::io::Error::from_raw_os_error(errno)).to_string();
         assert!(said(libc::ENOENT).contains("virtual machine"), "{}", said(libc::ENOENT));
         assert!(said(libc::EACCES).contains("perf_event_paranoid to 2 or less (it is "));
         let options = ProcessOptions {

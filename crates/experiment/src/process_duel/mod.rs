@@ -34,13 +34,12 @@ mod results;
 mod spawn;
 mod steps;
 
-pub use duet::DuetError;
-pub use error::ProcessDuelError;
-pub use instructions::{CountError, Counter};
+pub use error::{CountError, DuetError, ProcessDuelError, StepError};
+pub use instructions::Counter;
 pub use nothing::NothingCost;
 pub use results::{ProcessDuel, ProcessMetric, ProcessRound};
 pub use spawn::ProcessRun;
-pub use steps::{StepError, step};
+pub use steps::step;
 
 use crate::arms::{arm_name, thing_of};
 use crate::{ArmOrder, Executor, Experiment, Stop, Turn};

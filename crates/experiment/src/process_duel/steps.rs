@@ -6,23 +6,9 @@
 
 use super::output::Streams;
 use super::spawn::Prepared;
-use super::{Output, ProcessDuelError};
+use super::{Output, ProcessDuelError, StepError};
 use vellum_process::{Command, Interrupt, Outcome};
 use vellum_timing::clock::{Clock, ClockKind};
-
-/// A step failed.
-#[derive(Debug, thiserror::Error)]
-#[error("{what} ({command}) {}{}", super::error::ended(outcome), super::error::said(last))]
-pub struct StepError {
-    /// The purpose of the step, such as "prepare".
-    pub what: &'static str,
-    /// The last word of the command: for a shell, the script.
-    pub command: String,
-    /// The way it ended.
-    pub outcome: Outcome,
-    /// The last line on its standard error.
-    pub last: String,
-}
 
 /// The steps round every run.
 #[derive(Debug)]
