@@ -174,7 +174,7 @@ fn mistakes_on_the_command_line_are_explained() {
         (&["--peers", "glibk"], "glibc"),
         (&["--rounds", "0"], "1.."),
         (&["work", "nonesuch"], "nonesuch"),
-        (&["work", "pair", "bytes"], "name=number"),
+        (&["work", "pair", "bytes"], "name=value"),
         (&["--only", "timing-nonesuch"], "--list"),
         (&["--only", "gc-nonesuch"], "--list"),
         (&["time", "nonesuch"], "nonesuch"),

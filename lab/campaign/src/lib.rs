@@ -25,4 +25,4 @@ pub use expect::{EXPECT, OtherMalloc, check_malloc};
 pub use goal::{Bound, Goal, Verdict};
 pub use launch::{Ended, Launch};
 pub use metrics::Metrics;
-pub use peer::{GLIBC, Missing, Peer, VELLUM, packaged};
+pub use peer::{GLIBC, Missing, Peer, VELLUM, packaged, quietly};

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// The C library's own malloc.
 pub const GLIBC: &str = "glibc";
@@ -66,6 +67,24 @@ fn versioned_name(file: &Path) -> String {
     let real = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
     let name = real.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
     name.split_once(".so.").map_or_else(|| "unknown".to_owned(), |(_, version)| version.to_owned())
+}
+
+/// Runs a command, such as a compiler, that prints only if it fails.
+///
+/// # Errors
+/// Its first line with an error, or its last line.
+pub fn quietly(command: &mut Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("starting {name}: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let wrong =
+        |line: &&str| line.contains("error") || line.contains("undefined") || line.contains("cannot find");
+    let said = errors.lines().find(wrong).or(errors.lines().last()).unwrap_or_default();
+    Err(format!("{name}: {}: {said}", output.status))
 }
 
 #[cfg(test)]

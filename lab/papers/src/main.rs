@@ -5,7 +5,6 @@
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,8 +22,6 @@ use vellum_process::library::{self, LibraryError};
 use vellum_report::exit::{self, SIGNALLED};
 use vellum_report::{Output, OutputError, stdout};
 
-/// The word that makes this executable a worker.
-const WORKER: &str = "work";
 /// Time between two redraws of the bar's clock.
 const REDRAW: Duration = Duration::from_millis(250);
 
@@ -81,7 +78,7 @@ fn worker(name: &str, words: &[String]) -> u8 {
 
 fn douglas(options: &douglas::Options) -> Result<u8, Failure> {
     reported(&options.common, None, clocked_bar(), |progress, found| {
-        let places = Places { worker: own()?, worker_words: worker_words(), library: library::find(None)? };
+        let places = Places { worker: own()?, library: library::find(None)? };
         let mut bench = Bench::new(options.common.scale(), options.common.seed(), places, progress);
         Ok((douglas::run(options, &mut bench, found), Vec::new()))
     })
@@ -157,10 +154,6 @@ fn reported(
 /// This executable, for workers.
 fn own() -> Result<PathBuf, Failure> {
     std::env::current_exe().map_err(|source| OutputError { path: "/proc/self/exe".into(), source }.into())
-}
-
-fn worker_words() -> Vec<OsString> {
-    vec![WORKER.into()]
 }
 
 fn unwritten(error: WorkshopError) -> Failure {

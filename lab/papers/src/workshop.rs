@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
-use vellum_campaign::{Arm, Launch, Missing};
+use vellum_campaign::{Arm, Launch, Missing, quietly};
 use vellum_process::library::SONAME;
 
 macro_rules! sources {
@@ -285,21 +285,6 @@ impl Workshop {
         }
         quietly(command.arg("-lm")).map(|()| out)
     }
-}
-
-/// Runs a compiler; if it fails, its first error is the reason.
-fn quietly(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("starting {name}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let wrong =
-        |line: &&str| line.contains("error") || line.contains("undefined") || line.contains("cannot find");
-    let said = errors.lines().find(wrong).or(errors.lines().last()).unwrap_or_default();
-    Err(format!("{name}: {said}"))
 }
 
 #[cfg(test)]

@@ -14,8 +14,6 @@
 //! marker. Most users of libgc call `GC_MALLOC` instead; libgc called that way has its own column, which is
 //! not judged. The section runs only if named (`--only gc`, or a cell of it).
 
-mod parallel;
-mod slices;
 mod ways;
 
 use crate::suite::{Plan, Section, table};
@@ -24,6 +22,7 @@ use crate::{Arm, Cell, Line, Table, Target, Unit};
 use std::path::Path;
 use vellum_campaign::{Missing, cells};
 use vellum_papers::smith::{self, Build, Collector, Workshop, WorkshopError};
+use ways::Ways;
 
 /// The section's name, with which all its cells begin.
 pub const SECTION: &str = "gc";
@@ -72,6 +71,9 @@ const SMALL: [Small; 7] = [
     Small { cell: "fall", client: "fall", words: &[], called: false },
 ];
 
+/// Cells in several ways of collecting.
+const WAYS: [Ways; 2] = [ways::SLICES, ways::PARALLEL];
+
 /// The section: its cells, the folder of its programs, and the missing collectors.
 #[derive(Debug)]
 pub struct Prepared {
@@ -104,11 +106,8 @@ pub fn prepare(plan: &Plan, library: &Path, only: Option<&str>) -> Result<Prepar
         }
         cells.push(cell(small.cell, arms, plan.rounds));
     }
-    if wanted(slices::CELL) {
-        cells.push(slices::prepare(&mut workshop, &here, &scale, plan.rounds));
-    }
-    if wanted(parallel::CELL) {
-        cells.push(parallel::prepare(&mut workshop, &here, &scale, plan.rounds));
+    for ways in WAYS.iter().filter(|ways| wanted(ways.cell)) {
+        cells.push(ways.prepare(&mut workshop, &here, &scale, plan.rounds));
     }
     Ok(Prepared { section: Section { name: SECTION, cells, tables: tables() }, missing, _workshop: workshop })
 }
@@ -140,14 +139,14 @@ fn tables() -> Vec<Table> {
         of("peak memory", PEAK, Unit::Mebibytes, LEVEL, &[short_16, short_64, trees, lists]),
         table("Collectors: resident memory", "resident_bytes", Unit::Mebibytes, fallen),
     ];
-    tables.extend(slices::tables().into_iter().chain(parallel::tables()));
+    tables.extend(ways::tables());
     tables
 }
 
 /// The names of all cells, for `--list`.
 #[must_use]
 pub fn names() -> Vec<String> {
-    SMALL.iter().map(|small| small.cell).chain([slices::CELL, parallel::CELL]).map(name).collect()
+    SMALL.iter().map(|small| small.cell).chain(WAYS.map(|ways| ways.cell)).map(name).collect()
 }
 
 fn name(cell: &str) -> String {

@@ -4,7 +4,7 @@
 //! without a figure count as failed in the counts of repeats, and are listed below the tables.
 
 use super::task::TRUE_RATIO;
-use super::{HYPERFINE, IN_PROCESS, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};
+use super::{GOOGLE, HYPERFINE, Kernel, PLANTED_HZ, SECTION, UNDISTURBED, VELLUM, clocks, planted};
 use crate::Sheet;
 use vellum_campaign::{Bound, Goal};
 use vellum_measure::{Interval, median, paired_ratio};
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         for kernel in Kernel::ALL {
             let title = kernel.title();
             let mut grid = Table::plain(&EFFECT, 1).titled(format!("A true +1 %, {title}, in one process"));
-            for arm in [VELLUM].into_iter().chain(IN_PROCESS) {
+            for arm in [VELLUM, GOOGLE] {
                 let Some(of) = self.repeats(kernel.name(), arm) else { continue };
                 grid.row(effect(of, arm, ""));
                 if !of.values("cpu_a_ns").is_empty() {

@@ -6,7 +6,7 @@
 //! are processes of one campaign in random order, so that no tool gets a quieter minute than others:
 //!
 //! ```text
-//! tools.rs   program, google, criterion, hyperfine, valgrind, vellum   built, linked, or missing with a cure
+//! tools.rs   program, google, hyperfine, valgrind, vellum   built, linked, or missing with a cure
 //!    │
 //! mod.rs     cells: one a question, an arm a tool ──▶ Campaign ──▶ sheets ──▶ found.rs: tables, goals
 //!    │                                                   │
@@ -45,8 +45,8 @@ pub const REPEATS_QUICK: usize = 3;
 const VELLUM: &str = "vellum";
 /// The arm without a planted disturbance.
 const UNDISTURBED: &str = "undisturbed";
-/// The peers that run in one process.
-const IN_PROCESS: [&str; 2] = ["criterion", "google"];
+/// The peer that runs in one process.
+const GOOGLE: &str = "google";
 /// The peer that runs whole processes.
 const HYPERFINE: &str = "hyperfine";
 
@@ -55,10 +55,6 @@ const DUEL_MS: u64 = 970;
 /// The time of a short control run, and the number of control runs in a repeat.
 const CONTROL_MS: u64 = 100;
 const CONTROLS: u64 = 10;
-/// criterion's warm-up and measurement of each version. Together, and without its analysis, they take over
-/// twice the time of a duel.
-const CRITERION_WARM_UP_MS: u64 = 200;
-const CRITERION_MEASURE_MS: u64 = 1000;
 /// Calls of the kernel in a process, which take a dozen milliseconds, …
 const PROCESS_CALLS: u64 = 200;
 /// … and the time of a duel of processes: hyperfine needs at least 3 s for each of two commands.
@@ -87,14 +83,9 @@ pub fn section(plan: &Plan) -> Section {
             let more = more.iter().map(|(name, value)| (*name, value.to_string()));
             both.iter().cloned().chain(more).collect::<Vec<_>>()
         };
-        let criterion = [("warm_up_ms", CRITERION_WARM_UP_MS), ("measure_ms", CRITERION_MEASURE_MS)];
         cells.push(maker.cell(
             kernel.name(),
-            vec![
-                maker.arm(VELLUM, "duel", &with(&[("ms", DUEL_MS)])),
-                maker.arm(IN_PROCESS[0], IN_PROCESS[0], &with(&criterion)),
-                maker.arm(IN_PROCESS[1], IN_PROCESS[1], &with(&[])),
-            ],
+            vec![maker.arm(VELLUM, "duel", &with(&[("ms", DUEL_MS)])), maker.arm(GOOGLE, GOOGLE, &with(&[]))],
         ));
         let control = with(&[("ms", CONTROL_MS), ("times", CONTROLS)]);
         cells.push(maker.cell(&format!("control-{kernel}"), vec![maker.arm(VELLUM, "control", &control)]));

@@ -7,7 +7,6 @@
 //!   program      c/program.c with the kernels          cc
 //!   family       c/family.c                            cc
 //!   google       c/google.cpp with google-benchmark    c++, libbenchmark-dev
-//!   criterion    peers/criterion                       cargo
 //!   hyperfine    ──▶ where the user's PATH has it
 //!   valgrind     ──▶ likewise
 //!   vellum       ──▶ beside the worker
@@ -18,15 +17,11 @@
 
 use super::kernel::ARCHIVE;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use vellum_campaign::Missing;
+use std::process::Command;
+use vellum_campaign::{Missing, quietly};
 
 /// The folder of this crate's C sources.
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/timing/c");
-/// The package of the peer criterion.
-const CRITERION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers/criterion/Cargo.toml");
-/// The program that it builds.
-const CRITERION_PROGRAM: &str = "vellum-bench-criterion";
 /// The libraries that `vellum cost` needs beside `vellum`.
 const COST_LIBRARIES: [&str; 2] = ["libvellum.so", "libvellum_cost.so"];
 const SWITCHES: [&str; 2] = ["-O2", "-g"];
@@ -42,8 +37,6 @@ pub enum Tool {
     Hyperfine,
     /// The kernels under google-benchmark.
     Google,
-    /// The kernels under criterion.
-    Criterion,
     /// valgrind, which counts instructions.
     Valgrind,
     /// `vellum cost`.
@@ -59,7 +52,6 @@ impl Tool {
             Tool::Family => "family",
             Tool::Hyperfine => "hyperfine",
             Tool::Google => "google",
-            Tool::Criterion => "criterion",
             Tool::Valgrind => "valgrind",
             Tool::Vellum => "vellum",
         }
@@ -70,7 +62,6 @@ impl Tool {
             Tool::Program | Tool::Family => "apt-get install gcc",
             Tool::Hyperfine => "apt-get install hyperfine",
             Tool::Google => "apt-get install g++ libbenchmark-dev",
-            Tool::Criterion => "have cargo in the PATH, and its registry in reach",
             Tool::Valgrind => "apt-get install valgrind",
             Tool::Vellum => "./build, and run the vellum-bench it builds",
         }
@@ -92,7 +83,6 @@ impl Tool {
             Tool::Program => compile("cc", &out, &source.join("program.c"), &[]),
             Tool::Family => compile("cc", &out, &source.join("family.c"), &["-lpthread"]),
             Tool::Google => compile("c++", &out, &source.join("google.cpp"), &["-lbenchmark", "-lpthread"]),
-            Tool::Criterion => criterion(folder, &out),
             Tool::Hyperfine => link(&in_path(self.file())?, &out),
             Tool::Valgrind => forward(&in_path(self.file())?, &out),
             Tool::Vellum => vellum(worker, &out),
@@ -106,15 +96,6 @@ fn compile(compiler: &str, out: &Path, source: &Path, libraries: &[&str]) -> Res
     quietly(&mut command)
 }
 
-fn criterion(folder: &Path, out: &Path) -> Result<(), String> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let target = folder.join("criterion-target");
-    let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--release", "--locked", "--manifest-path", CRITERION, "--target-dir"]);
-    quietly(command.arg(&target).env("VELLUM_BENCH_KERNELS", ARCHIVE))?;
-    link(&target.join("release").join(CRITERION_PROGRAM), out)
-}
-
 fn vellum(worker: &Path, out: &Path) -> Result<(), String> {
     let vellum = worker.with_file_name("vellum");
     let needed = COST_LIBRARIES.iter().map(|name| worker.with_file_name(name)).chain([vellum.clone()]);
@@ -124,24 +105,9 @@ fn vellum(worker: &Path, out: &Path) -> Result<(), String> {
     }
 }
 
-/// Runs a command that prints only if it fails; the last line of its output is then the reason.
-fn quietly(command: &mut Command) -> Result<(), String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output =
-        command.stdin(Stdio::null()).output().map_err(|error| format!("starting {name}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let said =
-        errors.lines().find(|line| line.contains("error")).or(errors.lines().last()).unwrap_or_default();
-    Err(format!("{name}: {}: {said}", output.status))
-}
-
 fn in_path(name: &str) -> Result<PathBuf, String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut candidates = std::env::split_paths(&path).map(|folder| folder.join(name));
-    candidates.find(|file| file.is_file()).ok_or_else(|| format!("{name} is not in the PATH"))
+    let found = vellum_process::locate(name.as_ref(), std::env::var_os("PATH").as_deref());
+    found.map_err(|_| format!("{name} is not in the PATH"))
 }
 
 fn link(to: &Path, out: &Path) -> Result<(), String> {
@@ -174,11 +140,6 @@ mod tests {
         std::fs::write(&blocked, "").unwrap();
         let missing = Tool::Program.prepare(&blocked, &blocked).unwrap_err();
         assert!(missing.name == "program" && missing.cure.contains("gcc"), "{missing:?}");
-        assert!(
-            quietly(Command::new("sh").args(["-c", "echo an error >&2; exit 3"]))
-                .unwrap_err()
-                .contains("an error")
-        );
         assert!(in_path("no such program").is_err());
     }
 

@@ -61,15 +61,8 @@ pub(super) struct Bases {
     /// The clock for parts that need only one.
     pub(super) best: Clock,
     pub(super) rounds: Vec<Rounds>,
-    /// Kinds of stamp that cannot be made here, with the reasons.
-    pub(super) missing: Vec<String>,
-}
-
-/// The tools to make one kind of stamp.
-enum Maker {
-    Slow(SlowStamp, Clock),
-    Builtin(Clock),
-    Held(Clock),
+    /// The kind of stamp that cannot be made here, with the reason.
+    pub(super) missing: Option<String>,
 }
 
 impl Bases {
@@ -82,27 +75,30 @@ impl Bases {
         let best = Clock::best()?;
         let count = scale.pick(COUNT, COUNT, 50);
         let times = scale.pick(20, 5, 1);
-        let (mut makers, mut missing) = (Vec::new(), Vec::new());
-        match SlowStamp::open() {
-            Ok(stamp) => makers.push((Path::Slow, Maker::Slow(stamp, best))),
-            Err(error) => missing.push(format!("the slow stamp, {FILE}: {error}")),
-        }
-        makers.push((Path::Builtin(best.kind()), Maker::Builtin(best)));
-        makers.push((Path::Held, Maker::Held(best)));
-        let mut rounds: Vec<Rounds> =
-            makers.iter().map(|(path, _)| Rounds { path: *path, series: Vec::new() }).collect();
-        let total = makers.len() * times;
+        let stamp = SlowStamp::open();
+        let missing = stamp.as_ref().err().map(|error| format!("the slow stamp, {FILE}: {error}"));
+        let stamp = stamp.ok();
+        let mut rounds: Vec<Rounds> = [Path::Slow, Path::Builtin(best.kind()), Path::Held]
+            .into_iter()
+            .filter(|path| *path != Path::Slow || stamp.is_some())
+            .map(|path| Rounds { path, series: Vec::new() })
+            .collect();
+        let kinds = rounds.len();
         let mut executor = |Turn { round, place, arm }: Turn| -> Result<(), BasesError> {
-            let (path, maker) = &makers[arm];
-            let done = round * makers.len() + place;
-            progress(Progress { experiment: "BASE", done, total, what: path.name() });
-            let mut series = maker.base(count)?;
+            let Rounds { path, series: all } = &mut rounds[arm];
+            let done = round * kinds + place;
+            progress(Progress { experiment: "BASE", done, total: kinds * times, what: path.name() });
+            let _held = (*path == Path::Held).then(marks::hold);
+            let mut series = match &stamp {
+                Some(stamp) if *path == Path::Slow => slow_stamps(stamp, &best, count)?,
+                _ => measure_base_on(&best, count)?,
+            };
             series.labels = vec![path.name().to_owned(), format!("round={}", round + 1)];
             series.machine = Some(machine::read());
-            rounds[arm].series.push(series);
+            all.push(series);
             Ok(())
         };
-        Experiment::new(ArmOrder::Random, makers.len(), seed).run(&Stop::rounds(times), &mut executor)?;
+        Experiment::new(ArmOrder::Random, kinds, seed).run(&Stop::rounds(times), &mut executor)?;
         Ok(Bases { best, rounds, missing })
     }
 
@@ -114,19 +110,6 @@ impl Bases {
     /// All series, ordered by kind.
     pub(super) fn into_series(self) -> Vec<Series> {
         self.rounds.into_iter().flat_map(|rounds| rounds.series).collect()
-    }
-}
-
-impl Maker {
-    fn base(&self, count: usize) -> Result<Series, BasesError> {
-        Ok(match self {
-            Maker::Builtin(clock) => measure_base_on(clock, count)?,
-            Maker::Held(clock) => {
-                let _held = marks::hold();
-                measure_base_on(clock, count)?
-            }
-            Maker::Slow(stamp, clock) => slow_stamps(stamp, clock, count)?,
-        })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The common parts of the experiments of Douglas 2011: the workers, the peers, and how cells are run.
 
+use super::WORKER;
 use crate::{Progress, Scale};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,10 +19,8 @@ const BACKED_FROM: usize = 16 << 20;
 /// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The executable that is a worker when started with `worker_words` before the work's own.
+    /// The executable that is a worker when started with [`WORKER`](super::WORKER) before the work's own words.
     pub worker: PathBuf,
-    /// These words.
-    pub worker_words: Vec<OsString>,
     /// Vellum's library.
     pub library: PathBuf,
 }
@@ -114,7 +113,7 @@ impl<'a> Bench<'a> {
     /// A worker under `preload`.
     pub(crate) fn launch(&self, preload: Option<&Peer>, work: &str, params: &[(&str, String)]) -> Launch {
         let words = params.iter().map(|(name, value)| OsString::from(format!("{name}={value}")));
-        let args = self.places.worker_words.iter().cloned().chain([work.into()]).chain(words).collect();
+        let args = [WORKER.into(), work.into()].into_iter().chain(words).collect();
         let library = preload.and_then(|peer| peer.library.clone());
         let env = library.iter().map(|library| (EXPECT.into(), library.into())).collect();
         Launch {

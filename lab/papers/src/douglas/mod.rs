@@ -26,6 +26,9 @@ pub use work::work;
 use crate::{Finding, Report, clock};
 use serde_json::json;
 
+/// The word that makes an executable a worker.
+pub const WORKER: &str = "work";
+
 /// Name and version of the JSON.
 pub const SCHEMA: &str = "vellum.papers.douglas/1";
 

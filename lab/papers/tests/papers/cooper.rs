@@ -3,9 +3,10 @@
 //!
 //! Swap is never made here, since it is the whole machine's. That part runs with `vellum papers cooper`.
 
+use crate::sound;
 use std::path::PathBuf;
 use vellum_papers::cooper::{Experiment, Options, Plan, SCHEMA, run};
-use vellum_papers::{Common, Finding, Scale, write_figures};
+use vellum_papers::{Common, Finding, Scale};
 
 /// The library where cargo puts it: beside the directory of test executables.
 fn library() -> PathBuf {
@@ -23,17 +24,7 @@ fn found(options: &Options, library: &std::path::Path) -> (Vec<Finding>, serde_j
     let folder = tempfile::tempdir().expect("a temporary directory");
     let mut seen = Vec::new();
     let report = run(options, Scale::Tiny, library, &mut |_| {}, |finding| {
-        let text = finding.text();
-        assert!(text.contains("Goal"), "seed 7: no closing line:\n{text}");
-        assert!(!text.contains("WRONG RESULT"), "seed 7:\n{text}");
-        for table in &finding.tables {
-            let even = table.rows.iter().all(|row| row.len() == table.columns.len());
-            assert!(even, "{}: ragged rows", table.title);
-        }
-        for path in write_figures(finding, folder.path()).expect("a writable directory") {
-            let svg = std::fs::read_to_string(&path).expect("a figure just written");
-            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{}", path.display());
-        }
+        sound::figures(finding, folder.path());
         seen.push(finding.clone());
     });
     let report = report.expect("a temporary folder can be written to");

@@ -8,4 +8,5 @@ mod cooper;
 mod nishigaki;
 mod simulator;
 mod smith;
+mod sound;
 mod table1;

@@ -5,7 +5,6 @@
 
 mod base;
 mod cost;
-mod criterion;
 mod duel;
 mod google;
 mod hyperfine;
@@ -142,16 +141,8 @@ pub const TASKS: [Task; 11] = [
     },
 ];
 
-/// criterion's task. Its build needs a hundred packages, so tests do not run it.
-pub(super) const CRITERION: Task = Task {
-    name: "criterion",
-    needs: &[Tool::Criterion],
-    tiny: &["kernel=cpu", "a=1000", "b=1010", "warm_up_ms=1", "measure_ms=5"],
-    run: criterion::criterion,
-};
-
 pub(super) fn find(name: &str) -> Option<Task> {
-    TASKS.into_iter().chain([CRITERION]).find(|task| task.name == name)
+    TASKS.into_iter().find(|task| task.name == name)
 }
 
 /// Runs the task with this name and returns its figures as one line.
