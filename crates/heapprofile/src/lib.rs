@@ -87,7 +87,7 @@ struct Profile {
     /// Samples that could not be entered, and are not counted as lost yet.
     missed: AtomicU64,
     forks: forks::Forks,
-    /// A [`collected::Told`], or null.
+    /// A [`collected::Listener`], or null.
     collector: AtomicPtr<()>,
     python: python::Finder,
 }

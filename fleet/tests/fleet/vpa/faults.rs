@@ -140,8 +140,8 @@ fn invalid_history_gives_no_numbers() {
         (DAYS, "-5", "absurd"),
         (DAYS, huge, "absurd"),
         (DAYS, "1152921504606846977", "absurd"),
-        ("60", "1e8", "known for"),
-        ("NaN", "1e8", "known for"),
+        ("60", "1e8", "its history covers"),
+        ("NaN", "1e8", "its history covers"),
         (DAYS, "hello", "no advice"),
     ] {
         let api = api(vec![vpa("web", "7")], |_| Answer::ok("{}"));

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use vellum_conformance::program::header;
-use vellum_conformance::{Outcome, Place, Seat, compiled_by, library, plain, seated, skip};
+use vellum_conformance::{Outcome, Seat, compiled_by, library, plain, seated, skip};
 use vellum_wire::Attach;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
@@ -119,7 +119,7 @@ impl Machine {
         self.lacks("moves").then(|| "VELLUM_MASK=remap".to_owned())
     }
 
-    fn compiled(&self, place: &Place, name: &str, is_linked: bool) -> PathBuf {
+    fn compiled(&self, name: &str, is_linked: bool) -> PathBuf {
         let folder = self.library.parent().expect("it lies in a folder").display().to_string();
         let flags =
             [format!("-I{}", header().display()), format!("-L{folder}"), format!("-Wl,-rpath,{folder}")];
@@ -145,8 +145,7 @@ impl Machine {
 /// Runs each scenario of a program plain and preloaded, and compares.
 fn check(name: &str, is_left_out: impl Fn(&str) -> bool) {
     let Some(machine) = machine() else { return };
-    let place = Place::new();
-    let program = machine.compiled(&place, name, false);
+    let program = machine.compiled(name, false);
     let run = |scenario: &str| {
         let mut command = emulated(&program, &[]);
         command.arg(scenario);
@@ -208,9 +207,8 @@ fn forks() {
 #[test]
 fn the_collector() {
     let Some(machine) = machine() else { return };
-    let place = Place::new();
     for (name, scenarios) in [("collector", 14), ("movement", 6)] {
-        let program = machine.compiled(&place, name, true);
+        let program = machine.compiled(name, true);
         let names = plain(emulated(&program, &[])).succeeded().text();
         assert_eq!(names.lines().count(), scenarios, "{names}");
         for scenario in names.lines().filter(|scenario| machine.can(scenario)) {
@@ -227,8 +225,7 @@ fn the_collector() {
 #[test]
 fn the_c_library_serves_on_larger_pages() {
     let Some(machine) = machine() else { return };
-    let place = Place::new();
-    let program = machine.compiled(&place, "interface", false);
+    let program = machine.compiled("interface", false);
     for (bytes, attach) in
         [("4096", Attach::Serving), ("16384", Attach::Unsuited), ("65536", Attach::Unsuited)]
     {
