@@ -7,13 +7,13 @@
 //!
 //! | case | one operation |
 //! | --- | --- |
-//! | `small 64 B` | [`BLOCKS`] blocks allocated, then freed in the same order |
-//! | `small mixed` | [`BLOCKS`] blocks of 16 B to 2 KiB, freed in another order |
-//! | `batch 64 B` | [`BLOCKS`] blocks allocated by one call, freed by one |
+//! | `small 64 B` | `BLOCKS` blocks allocated, then freed in the same order |
+//! | `small mixed` | `BLOCKS` blocks of 16 B to 2 KiB, freed in another order |
+//! | `batch 64 B` | `BLOCKS` blocks allocated by one call, freed by one |
 //! | `grow 1 MiB` | a block of 64 B doubled until it is 1 MiB |
-//! | `large 256 KiB`, `large 4 MiB` | [`PAIRS`] blocks allocated, one byte a page written, freed |
+//! | `large 256 KiB`, `large 4 MiB` | `PAIRS` blocks allocated, one byte a page written, freed |
 //! | `relocate 4 MiB` | a block moved by its page tables |
-//! | `pages 2 MiB` | [`PAIRS`] extents of the page layer taken and given back |
+//! | `pages 2 MiB` | `PAIRS` extents of the page layer taken and given back |
 //! | `flush 1 MiB` | an extent touched and freed, and the cache flushed: each time with its page faults |
 
 use crate::bench::Suite;
