@@ -44,23 +44,15 @@ pub fn names(program: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Runs all scenarios of `program` with and without Vellum, and compares the outcomes.
+/// Runs all scenarios of `program` with and without Vellum, with these variables, and compares the outcomes.
 ///
 /// # Panics
 /// With all failures, after all scenarios have run.
-pub fn check_all(program: &Path) {
-    check_all_with(program, &[]);
-}
-
-/// Like [`check_all`], with environment variables.
-///
-/// # Panics
-/// As [`check_all`].
-pub fn check_all_with(program: &Path, environment: &[(&str, &str)]) {
+pub fn check_all(program: &Path, environment: &[(&str, &str)]) {
     check_those(program, environment, |_| true);
 }
 
-/// Like [`check_all_with`], for the scenarios whose names `wanted` selects.
+/// Like [`check_all`], for the scenarios whose names `wanted` selects.
 ///
 /// # Panics
 /// As [`check_all`].
@@ -71,7 +63,7 @@ pub fn check_those(program: &Path, environment: &[(&str, &str)], wanted: impl Fn
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// Like [`check_all_with`], for one scenario.
+/// Like [`check_all`], for one scenario.
 ///
 /// # Panics
 /// If it fails, or differs.

@@ -22,16 +22,12 @@ fn identities() {
     if !is_root() {
         skip("changing identity is root's to try; what anybody may do is tried");
     }
-    check_all(&compiled("identity.c", &["-pthread"]));
+    check_all(&compiled("identity.c", &["-pthread"]), &[]);
 }
 
 /// A change of identity in the calling thread must apply to every thread as soon as the call returns.
-/// `names` is the prefix of the scenarios; RACES in the environment sets the number of races in each.
-fn every_thread_follows(names: &str, environment: &[(&str, &str)]) {
-    every_thread_follows_where(|name| name.starts_with(names), environment);
-}
-
-fn every_thread_follows_where(wanted: impl Fn(&str) -> bool, environment: &[(&str, &str)]) {
+/// RACES in the environment sets the number of races in each scenario.
+fn every_thread_follows(wanted: impl Fn(&str) -> bool, environment: &[(&str, &str)]) {
     if !is_root() {
         skip("most ways to change one's identity are root's");
     }
@@ -41,12 +37,12 @@ fn every_thread_follows_where(wanted: impl Fn(&str) -> bool, environment: &[(&st
 
 #[test]
 fn every_thread_has_what_the_caller_has() {
-    every_thread_follows("once_", &[]);
+    every_thread_follows(|name| name.starts_with("once_"), &[]);
 }
 
 #[test]
 fn every_thread_has_what_the_caller_has_in_races() {
-    every_thread_follows("race_", &[]);
+    every_thread_follows(|name| name.starts_with("race_"), &[]);
 }
 
 /// With paged memory, the pager's threads must follow too.
@@ -59,7 +55,7 @@ macro_rules! threads_that_page_follow {
             $(
                 #[test]
                 fn $name() {
-                    super::every_thread_follows_where(|name| name == stringify!($name), &super::PAGED);
+                    super::every_thread_follows(|name| name == stringify!($name), &super::PAGED);
                 }
             )+
 
@@ -85,7 +81,7 @@ threads_that_page_follow! {
 
 #[test]
 fn threads_that_page_follow_in_races() {
-    every_thread_follows("race_", &PAGED);
+    every_thread_follows(|name| name.starts_with("race_"), &PAGED);
 }
 
 /// A program with more rights than its caller ignores the caller's environment: it opens no file and reads no

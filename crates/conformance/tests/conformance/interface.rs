@@ -1,7 +1,6 @@
 //! The malloc family and C++ new and delete, per the C library and the standards, and Vellum's own functions.
 
 use vellum_conformance::program::header;
-use vellum_conformance::scenario::check_all_with;
 use vellum_conformance::{Place, check_all, compiled, plain};
 
 vellum_conformance::scenarios! { the_malloc_family: "interface.c", ["-ldl"], [];
@@ -16,7 +15,7 @@ vellum_conformance::scenarios! { the_malloc_family: "interface.c", ["-ldl"], [];
 fn new_and_delete() {
     let program = compiled("newdelete.cc", &["-std=c++17", "-pthread"]);
     for environment in [&[][..], &[("VELLUM_HARDEN", "1")]] {
-        check_all_with(&program, environment);
+        check_all(&program, environment);
     }
 }
 
@@ -25,7 +24,7 @@ fn new_and_delete() {
 fn own_interface_works_in_c_and_cpp() {
     let place = Place::new();
     let include = format!("-I{}", header().display());
-    check_all(&compiled("vel.c", &[&include, "-ldl"]));
+    check_all(&compiled("vel.c", &[&include, "-ldl"]), &[]);
     let all = place.file("all.cc");
     std::fs::write(&all, "#include <vellum.h>\nint main() { return 0; }\n").expect("a source file");
     let mut command = std::process::Command::new("c++");

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use vellum_conformance::library::{command, library};
 use vellum_conformance::program::header;
-use vellum_conformance::scenario::{check_all_with, check_one, names};
-use vellum_conformance::{Place, compiled_by, plain, served, skip, with_args};
+use vellum_conformance::scenario::{check_one, names};
+use vellum_conformance::{Place, check_all, compiled_by, plain, served, skip, with_args};
 
 /// Programs linked with the library, and their numbers of scenarios.
 const LINKED: [(&str, usize); 2] = [("collector", 14), ("movement", 6)];
@@ -29,7 +29,7 @@ fn compiled(name: &str, more: &[&str]) -> Option<PathBuf> {
 /// The scenarios of a program are the same with and without Vellum.
 fn scenarios(name: &str, environment: &[(&str, &str)]) {
     if let Some(program) = compiled(name, &[]) {
-        check_all_with(&program, environment);
+        check_all(&program, environment);
     }
 }
 

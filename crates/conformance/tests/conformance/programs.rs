@@ -56,16 +56,14 @@ fn compiles(compiler: &str, name: &str, source: &str, flags: &[&str]) {
     let place = Place::new();
     let file = place.file(name);
     std::fs::write(&file, source).expect("a source file");
-    let compile = |to: &Path, with: bool| {
+    let command = |to: &Path| {
         let mut command = Command::new(&compiler);
         command.args(flags).arg(&file).arg("-o").arg(to);
-        let outcome = if with { served(command) } else { plain(command) }.succeeded();
-        assert_eq!(outcome.stderr, "", "{outcome}");
-        outcome
+        command
     };
     let (one, other) = (place.file("one"), place.file("other"));
-    compile(&one, false);
-    let with = compile(&other, true);
+    let (without, with) = (plain(command(&one)).succeeded(), served(command(&other)).succeeded());
+    assert_eq!((without.stderr.as_str(), with.stderr.as_str()), ("", ""), "{without}\n{with}");
     assert!(with.seats.len() >= 3, "driver, compiler and linker: {:?}", with.seats);
     assert!(with.seats.iter().all(|seat| seat.attach == Attach::Serving), "{:?}", with.seats);
     let (built, expected) =
@@ -75,12 +73,8 @@ fn compiles(compiler: &str, name: &str, source: &str, flags: &[&str]) {
     assert_eq!((with.status, with.stdout), (without.status, without.stdout));
     // A failing compiler must print the same message.
     std::fs::write(&file, format!("{source}\nint wrong = undeclared;\n")).expect("a source file");
-    let fails = || {
-        let mut command = Command::new(&compiler);
-        command.args(flags).arg(&file).arg("-o").arg(place.file("none"));
-        command
-    };
-    let (with, without) = (served(fails()), plain(fails()));
+    let none = place.file("none");
+    let (with, without) = (served(command(&none)), plain(command(&none)));
     assert!(!without.status.success());
     assert_eq!((with.status, with.stderr), (without.status, without.stderr));
 }

@@ -4,7 +4,7 @@ use vellum_conformance::{check_all, compiled};
 
 #[test]
 fn handlers() {
-    check_all(&compiled("signals.c", &["-pthread"]));
+    check_all(&compiled("signals.c", &["-pthread"]), &[]);
 }
 
 vellum_conformance::scenarios! { system_call_filters: "seccomp.c", [], [];
