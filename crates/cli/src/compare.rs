@@ -21,7 +21,7 @@ use crate::failure::{Failure, SIGNALLED};
 use crate::run::args::{PAIRS_MIN, Run};
 use crate::run::gather;
 use crate::run::launch::{Observed, Occasion, Plan};
-use crate::{compare_report, text};
+use crate::{compare_report, outcome, text};
 use rustix::fs::{FileType, MemfdFlags, fstat, memfd_create, tell};
 use rustix::termios::isatty;
 use std::fs::File;
@@ -161,7 +161,7 @@ impl Bench<'_> {
             return Ok(observed);
         }
         self.progress("");
-        let how = text::ending(&gather::outcome(&observed));
+        let how = text::ending(&outcome::Outcome::of(observed.ended.outcome));
         let said = said.and_then(|said| tail(said).ok()).unwrap_or_default();
         let message = format!(
             "the command failed {occasion} ({how}); a comparison needs a command that succeeds{said}"

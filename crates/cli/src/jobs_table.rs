@@ -1,5 +1,6 @@
 //! The state of governed jobs as a table, for `vellum govern` and `vellum top`.
 
+use Shown::{Bytes, Count, Part, Seconds, Words};
 use std::time::Duration;
 use vellum_governor::{JobSnapshot, Limit, Snapshot};
 use vellum_report::Style;
@@ -33,30 +34,29 @@ pub(crate) fn summary(snapshot: &Snapshot, style: Style) -> String {
     word.map_or(text.clone(), |word| format!("{text}  {}", style.notice(word)))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Column {
-    Job,
-    State,
-    Size,
-    Used,
-    Knee,
-    Window,
-    Faults,
-    MayHave,
-    Advised,
-    TwoThirds,
-    Swapped,
-    Cpu,
-    Suspended,
+/// A column: its head, and what it shows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(crate) head: &'static str,
+    shown: Shown,
 }
 
-/// The format of a column's values.
+impl PartialEq for Column {
+    fn eq(&self, other: &Column) -> bool {
+        self.head == other.head
+    }
+}
+
+impl Eq for Column {}
+
+/// The values of a column, by format.
+#[derive(Debug, Clone, Copy)]
 enum Shown {
-    Words,
-    Bytes,
-    Seconds,
-    Count,
-    Part,
+    Words(fn(&JobSnapshot) -> String),
+    Bytes(Figure),
+    Seconds(Figure),
+    Count(Figure),
+    Part(Figure),
 }
 
 /// The value by which a column is sorted. Unknown values come last.
@@ -67,22 +67,26 @@ pub(crate) enum Key {
     Unknown,
 }
 
+const fn column(head: &'static str, shown: Shown) -> Column {
+    Column { head, shown }
+}
+
 impl Column {
     /// All columns, the more important ones first: on a narrow screen the last ones are omitted.
     pub(crate) const ALL: [Column; 13] = [
-        Column::Job,
-        Column::State,
-        Column::Size,
-        Column::Used,
-        Column::Knee,
-        Column::Window,
-        Column::Faults,
-        Column::MayHave,
-        Column::Advised,
-        Column::TwoThirds,
-        Column::Swapped,
-        Column::Cpu,
-        Column::Suspended,
+        column("job", Words(|job| job.name.clone())),
+        column("state", Words(|job| job.state.word().to_owned())),
+        column("size", Bytes(|job| Some(job.resident_bytes as f64))),
+        column("used", Bytes(|job| job.source.is_some().then_some(job.referenced_bytes as f64))),
+        column("knee", Bytes(|job| job.worth_bytes.map(|bytes| bytes as f64))),
+        column("window", Seconds(|job| job.window_seconds)),
+        column("faults/s", Count(|job| Some(job.major_faults_per_second))),
+        column("may have", Bytes(|job| Some(job.target_bytes as f64))),
+        column("advised", Bytes(|job| job.advised_bytes.map(|bytes| bytes as f64))),
+        column("at two thirds", Part(|job| job.slowdown_two_thirds)),
+        column("swapped", Bytes(|job| Some(job.swapped_bytes as f64))),
+        column("cpu", Seconds(|job| Some(job.cpu_seconds))),
+        column("suspended", Seconds(|job| Some(job.suspended_seconds))),
     ];
     /// The columns that fit into lines of 80 columns.
     pub(crate) const USUAL: &[Column] = {
@@ -90,42 +94,16 @@ impl Column {
         all.split_at(8).0
     };
 
-    /// The head, the format and the figure of a column. Columns of words have no figure.
-    fn parts(self) -> (&'static str, Shown, Figure) {
-        match self {
-            Column::Job => ("job", Shown::Words, |_| None),
-            Column::State => ("state", Shown::Words, |_| None),
-            Column::Size => ("size", Shown::Bytes, |job| Some(job.resident_bytes as f64)),
-            Column::Used => {
-                ("used", Shown::Bytes, |job| job.source.is_some().then_some(job.referenced_bytes as f64))
-            }
-            Column::Knee => ("knee", Shown::Bytes, |job| job.worth_bytes.map(|bytes| bytes as f64)),
-            Column::Window => ("window", Shown::Seconds, |job| job.window_seconds),
-            Column::Faults => ("faults/s", Shown::Count, |job| Some(job.major_faults_per_second)),
-            Column::MayHave => ("may have", Shown::Bytes, |job| Some(job.target_bytes as f64)),
-            Column::Advised => ("advised", Shown::Bytes, |job| job.advised_bytes.map(|bytes| bytes as f64)),
-            Column::TwoThirds => ("at two thirds", Shown::Part, |job| job.slowdown_two_thirds),
-            Column::Swapped => ("swapped", Shown::Bytes, |job| Some(job.swapped_bytes as f64)),
-            Column::Cpu => ("cpu", Shown::Seconds, |job| Some(job.cpu_seconds)),
-            Column::Suspended => ("suspended", Shown::Seconds, |job| Some(job.suspended_seconds)),
-        }
-    }
-
-    pub(crate) fn head(self) -> &'static str {
-        self.parts().0
-    }
-
     /// True if the column has words, which are aligned left.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self.parts().1, Shown::Words)
+        matches!(self.shown, Words(_))
     }
 
     /// The value of a job by which this column is sorted.
     pub(crate) fn key(self, job: &JobSnapshot) -> Key {
-        match self {
-            Column::Job => Key::Name(job.name.clone()),
-            Column::State => Key::Name(job.state.word().to_owned()),
-            _ => self.parts().2(job).map_or(Key::Unknown, Key::Number),
+        match self.shown {
+            Words(of) => Key::Name(of(job)),
+            Bytes(of) | Seconds(of) | Count(of) | Part(of) => of(job).map_or(Key::Unknown, Key::Number),
         }
     }
 
@@ -135,11 +113,11 @@ impl Column {
             Key::Number(number) => number,
             Key::Unknown => return UNKNOWN.to_owned(),
         };
-        match self.parts().1 {
-            Shown::Bytes => units::bytes(number as u64),
-            Shown::Seconds => units::time(Duration::from_secs_f64(number)),
-            Shown::Part => format!("+{:.1} %", number * 100.0),
-            Shown::Words | Shown::Count => units::count(number.round() as u64),
+        match self.shown {
+            Bytes(_) => units::bytes(number as u64),
+            Seconds(_) => units::time(Duration::from_secs_f64(number)),
+            Part(_) => format!("+{:.1} %", number * 100.0),
+            Words(_) | Count(_) => units::count(number.round() as u64),
         }
     }
 }
@@ -147,7 +125,7 @@ impl Column {
 /// The jobs, in lines of at most `width` columns unless a name is too long.
 pub(crate) fn jobs(snapshot: &Snapshot, width: usize, style: Style) -> String {
     let columns = Column::USUAL;
-    let heads: Vec<&str> = columns.iter().map(|column| column.head()).collect();
+    let heads: Vec<&str> = columns.iter().map(|column| column.head).collect();
     let mut table = Table::plain(&heads, 2);
     for job in &snapshot.jobs {
         table.row(columns.iter().map(|column| column.cell(job)).collect());

@@ -22,6 +22,13 @@ pub(crate) fn lines() -> usize {
     size(rustix::stdio::stdout()).map_or(LINES, |size| size.ws_row.into())
 }
 
+/// The columns and lines of a plot: the given ones, else the terminal's, with at most `high` lines and one
+/// reserved for the prompt.
+pub(crate) fn plot((width, height): (Option<u16>, Option<u16>), high: usize) -> (usize, usize) {
+    let (wide, high) = (width.map_or_else(columns, usize::from), lines().saturating_sub(1).min(high));
+    (wide, height.map_or(high, usize::from))
+}
+
 /// The size of a terminal; `None` if it reports 0.
 fn size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     tcgetwinsize(terminal).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0)

@@ -1,6 +1,7 @@
 //! The last lines of each report: totals, and the cost of recording.
 
 use super::observed::Observed;
+use crate::outcome::Outcome;
 use crate::text::{ending, shown_command};
 use std::fmt::Write;
 use vellum_measure::Unit;
@@ -19,7 +20,7 @@ fn share(part: u64, whole: u64) -> String {
 /// Totals, and the cost of recording.
 pub(super) fn closing(observed: &Observed) -> Section {
     let profile = &observed.profile;
-    let (of, ending) = (shown_command(&observed.command), ending(&observed.outcome()));
+    let (of, ending) = (shown_command(&observed.command), ending(&Outcome::of(observed.ended.outcome)));
     let mut section = Section::titled(format!("vellum cost: {of}: {ending}"));
     let mut line = |label, words| _ = section.rows([(label, words)]);
     let ns = |value| Unit::Nanoseconds.scaled(value);

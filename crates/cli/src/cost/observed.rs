@@ -1,6 +1,5 @@
 //! The observations of one run of `vellum cost`: the input of the text, the totals and the JSON.
 
-use crate::outcome::Outcome;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
@@ -37,9 +36,5 @@ impl Observed {
     /// The total nanoseconds of all items.
     pub(crate) fn all_ns(&self) -> f64 {
         self.profile.items.iter().map(|item| self.cost_ns(item)).sum()
-    }
-
-    pub(crate) fn outcome(&self) -> Outcome {
-        Outcome::of(self.ended.outcome)
     }
 }

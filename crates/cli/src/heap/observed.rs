@@ -96,9 +96,7 @@ impl Observed {
     pub(crate) fn sum(&self) -> Holding {
         self.holders.iter().fold(Holding::default(), |sum, holder| sum.plus(holder.holding))
     }
-}
 
-impl Observed {
     /// The number of processes whose resident memory was counted, and its sum.
     pub(crate) fn resident(&self) -> Option<(usize, Resident)> {
         let mut counted = self.holders.iter().filter_map(|holder| holder.resident.as_ref()).peekable();

@@ -22,8 +22,6 @@ use vellum_report::stdout;
 
 /// The default height of a plot, in lines.
 const HEIGHT: usize = 24;
-/// Lines reserved for the prompt.
-const PROMPT: usize = 1;
 
 /// Draw observations: in order, as a histogram, as a cumulative distribution, or against each other.
 ///
@@ -110,9 +108,7 @@ pub(crate) fn plot(args: &PlotArgs) -> Result<u8, Failure> {
     if let Some(output) = svg {
         output.write(plot.svg())?;
     } else {
-        let width = args.width.map_or_else(screen::columns, usize::from);
-        let lines = screen::lines().saturating_sub(PROMPT).min(HEIGHT);
-        let height = args.height.map_or(lines, usize::from);
+        let (width, height) = screen::plot((args.width, args.height), HEIGHT);
         let colour = match args.colour {
             Colour::Auto => Style::of_stdout().is_coloured(),
             Colour::Always => true,

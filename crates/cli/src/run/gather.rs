@@ -32,7 +32,7 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
         command: plan.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         program: plan.program.display().to_string(),
         started_unix_ns: observed.started.duration_since(UNIX_EPOCH).map_or(0, nanos),
-        outcome: outcome(observed),
+        outcome: Outcome::of(observed.ended.outcome),
         exit_status: observed.ended.outcome.shell_status(),
         time: Time {
             wall_ns: nanos(observed.ended.wall),
@@ -66,10 +66,6 @@ pub(crate) fn report(plan: &Plan, observed: &Observed) -> Result<Report, Failure
         missing: missing(observed),
         samples: samples(series.points()),
     })
-}
-
-pub(crate) fn outcome(observed: &Observed) -> Outcome {
-    Outcome::of(observed.ended.outcome)
 }
 
 fn attachment(plan: &Plan, observed: &Observed, slots: &[Slot]) -> Attachment {

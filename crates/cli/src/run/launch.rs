@@ -155,7 +155,7 @@ impl Plan {
         };
         let pid = child.pid();
         let mut live = if occasion.live { Live::on_stderr() } else { None };
-        let count_writes = live.as_ref().is_some_and(Live::wants_writes);
+        let count_writes = live.as_ref().is_some_and(|live| live.shared);
         let sampler = Sampler::start(tree, pid, child.started(), board.clone(), count_writes);
         let references = occasion.watch.then(|| References::start(pid));
         let tick = live.is_some().then_some(LIVE_TICK);

@@ -43,7 +43,8 @@ const ERASE: &str = "\x1b[J";
 
 #[derive(Debug)]
 pub(crate) struct Live {
-    shared: bool,
+    /// The program's output goes to the same terminal, so that the job's write calls must be counted.
+    pub(super) shared: bool,
     shown: bool,
     drawn_at: Duration,
     writes: Option<u64>,
@@ -71,11 +72,6 @@ impl Live {
             rate_from: (Duration::ZERO, 0),
             rate: 0.0,
         })
-    }
-
-    /// Returns whether the job's write calls must be counted for the line.
-    pub(crate) fn wants_writes(&self) -> bool {
-        self.shared
     }
 
     /// Draws or erases the line, depending on the conditions.

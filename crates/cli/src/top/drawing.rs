@@ -120,7 +120,7 @@ fn draw_table(grid: &mut Grid, lines: Range<usize>, view: &View) {
     row(lines.start, Look { colour: Some(Colour::Cyan), ..Look::BOLD }, &|column| {
         let arrow = view.order.filter(|order| order.column == column);
         let arrow = arrow.map_or("", |order| if order.falls { "▼" } else { "▲" });
-        format!("{}{arrow}", column.head())
+        format!("{}{arrow}", column.head)
     });
     let rows = lines.start + 1..lines.end;
     let first = view.chosen().map_or(0, |chosen| (chosen + 1).saturating_sub(rows.len()));
@@ -142,14 +142,15 @@ fn fitting(jobs: &[&JobSnapshot], width: usize) -> Vec<(Column, usize)> {
     let wide = |column: Column| {
         let longest = jobs.iter().map(|job| column.cell(job).chars().count()).max().unwrap_or(0);
         // One more than the head, for the arrow of the order.
-        longest.max(column.head().chars().count() + 1)
+        longest.max(column.head.chars().count() + 1)
     };
     let others: usize = Column::USUAL.iter().skip(1).map(|column| BETWEEN + wide(*column)).sum();
     let name_max = width.saturating_sub(others).clamp(NAME_MIN, NAME_MAX);
+    // The name is the first column.
     let mut fitting = Vec::new();
     let mut taken = 0;
     for column in Column::ALL {
-        let wide = if column == Column::Job { wide(column).min(name_max) } else { wide(column) };
+        let wide = if fitting.is_empty() { wide(column).min(name_max) } else { wide(column) };
         taken += wide;
         if taken > width {
             break;
@@ -346,7 +347,7 @@ mod tests {
         let lines = drawn(&view, 160, 50);
         let text = lines.join("\n");
         for column in Column::ALL {
-            assert!(lines[2].contains(column.head()), "no {} in\n{text}", column.head());
+            assert!(lines[2].contains(column.head), "no {} in\n{text}", column.head);
         }
         assert!(lines[2].contains("size▼"), "{text}");
         assert!(text.contains("suspended  2 times"), "the chosen job's: {text}");

@@ -20,8 +20,6 @@ use vellum_report::{Look, Output, Style, stdout};
 
 /// The default height of the plot, in lines.
 const HEIGHT: usize = 18;
-/// Lines reserved for the prompt.
-const PROMPT: usize = 1;
 pub(crate) fn trace(args: &TraceArgs) -> Result<u8, Failure> {
     let json = args.json.as_deref().map(Output::prepare).transpose()?;
     let svg = args.svg.as_deref().map(Output::prepare).transpose()?;
@@ -39,9 +37,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<u8, Failure> {
         let style = Style::of_stdout();
         let mut words = text::report(&report).text(Look::brief(style));
         if !drawn {
-            let width = args.width.map_or_else(screen::columns, usize::from);
-            let lines = screen::lines().saturating_sub(PROMPT).min(HEIGHT);
-            let height = args.height.map_or(lines, usize::from);
+            let (width, height) = screen::plot((args.width, args.height), HEIGHT);
             let chart = report.chart()?;
             words += &format!("\n{}", chart.terminal(width, height, style.is_coloured()));
         }

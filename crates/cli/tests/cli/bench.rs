@@ -3,7 +3,7 @@
 //! Tests never judge timings, with one exception: a program that does forty times the work takes several
 //! times as long.
 
-use crate::common::{VELLUM, exits, has, out, refused, report, said, text, until, vellum};
+use crate::common::{VELLUM, exits, files, has, out, refused, report, said, text, until, vellum};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -125,8 +125,7 @@ fn output_equal_rejects_differing_outputs() {
 
 #[test]
 fn suite_prints_its_base_and_every_case() {
-    let place = tempfile::tempdir().unwrap();
-    let json = place.path().join("r.json");
+    let (_place, [json]) = files(["r.json"]);
     let options =
         ["--suite", "memory", "--rounds", "20", "--warm-up", "1", "--attribute", "--json", text(&json)];
     let ended = exits(0, bench(&options, &[]));
@@ -147,8 +146,7 @@ fn suite_prints_its_base_and_every_case() {
 
 #[test]
 fn contradictory_options_are_refused_before_programs_run() {
-    let place = tempfile::tempdir().unwrap();
-    let mark = place.path().join("ran");
+    let (_place, [mark]) = files(["ran"]);
     let touch = ["touch", text(&mark)];
     let (setup, many) = (format!("touch {}", text(&mark)), [","; 64].concat());
     for (options, words, message) in [
@@ -203,8 +201,7 @@ fn unwritable_standard_error_does_not_change_the_status() {
 
 #[test]
 fn stop_signal_reports_complete_rounds_and_leaves_no_process() {
-    let place = tempfile::tempdir().unwrap();
-    let (lines, pids) = (place.path().join("x.obs"), place.path().join("pids"));
+    let (_place, [lines, pids]) = files(["x.obs", "pids"]);
     // Each process writes its number; the twelfth process sleeps until it is killed.
     let script = format!("echo $$ >> {0}; [ $(wc -l < {0}) -lt 12 ] || exec sleep 1000", text(&pids));
     let mut command = Command::new(VELLUM);

@@ -2,7 +2,7 @@
 //! optionally followed by the bytes: `malloc=10:640`.
 
 use crate::common::recorded::{SOURCES, compiled, cost, is_built, measured, preloaded};
-use crate::common::{VELLUM, exits, has, out, said, text, vellum};
+use crate::common::{VELLUM, exits, files, has, out, said, text, vellum};
 use crate::python;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -224,8 +224,7 @@ fn changed_source_has_a_note_and_unknown_source_a_message() {
     if !is_built() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
-    let (source, program) = (place.path().join("own.c"), place.path().join("own"));
+    let (_place, [source, program]) = files(["own.c", "own"]);
     std::fs::copy(Path::new(SOURCES).join("disturbed.c"), &source).unwrap();
     let made = Command::new("cc").args(["-g", "-O1", "-o"]).arg(&program).arg(&source).status();
     if !made.is_ok_and(|status| status.success()) {
@@ -409,9 +408,8 @@ fn without_perf_events_faults_are_only_totals() {
 
 #[test]
 fn report_has_annotated_source_sums_and_folded_stacks() {
-    let place = tempfile::tempdir().unwrap();
+    let (place, [folded]) = files(["folded"]);
     let Some(program) = compiled("cc", &["-g", "-O0"], &["lines.c"], "lines") else { return };
-    let folded = place.path().join("folded");
     let output = cost(&["-f", "lines.c", "--folded", text(&folded)]).arg(&program).output().unwrap();
     let says = said(&output);
     let lines: Vec<&str> = says.lines().collect();
@@ -472,15 +470,10 @@ fn lines_of_python_are_counted_exactly() {
     if !is_built() {
         return;
     }
-    let pythons = python::pythons();
-    if pythons.is_empty() {
-        return vellum_skip::skip("no Python of 3.11 to 3.13 is here");
-    }
     let script = Path::new(SOURCES).canonicalize().unwrap().join("lines.py");
     let source = std::fs::read_to_string(&script).unwrap();
-    for (python, version) in pythons {
-        let place = tempfile::tempdir().unwrap();
-        let folded = place.path().join("folded");
+    for (python, version) in python::pythons() {
+        let (place, [folded]) = files(["folded"]);
         let (output, report) =
             measured(0, &["--folded", text(&folded)], &[text(&python), text(&script)], place.path());
         assert_eq!(String::from_utf8_lossy(&output.stdout), "300 1 300000\n");

@@ -1,6 +1,6 @@
 //! `vellum doctor`: its findings on this machine, and on a machine that denies a feature.
 
-use crate::common::{self, VELLUM, exits, out, said, text};
+use crate::common::{self, VELLUM, exits, files, out, said, text};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
@@ -72,8 +72,7 @@ fn doctor_report_is_narrow_plain_and_complete() {
 
 #[test]
 fn doctor_json_has_documented_fields_and_remedies() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("r.json");
+    let (_place, [file]) = files(["r.json"]);
     let ended = doctor(&["--json", text(&file)]).output().unwrap();
     assert!(ended.status.success() && ended.stdout.is_empty(), "{}", said(&ended));
     let report = common::report(&file);

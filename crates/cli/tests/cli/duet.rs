@@ -1,7 +1,7 @@
 //! `vellum bench --order duet`: both programs of a pair at the same time, on two processors.
 
 use crate::bench::{FORTYFOLD, ONCE, bench, program, stopped_after};
-use crate::common::{VELLUM, has, out, refused, report, said, text};
+use crate::common::{VELLUM, files, has, out, refused, report, said, text};
 use std::process::{Command, Output, Stdio};
 
 /// Runs a duet, unless there is only one processor.
@@ -46,8 +46,7 @@ fn fortyfold_work_is_detected_in_a_duet() {
 
 #[test]
 fn unsupported_duet_options_are_refused_before_programs_run() {
-    let place = tempfile::tempdir().unwrap();
-    let mark = place.path().join("ran");
+    let (_place, [mark]) = files(["ran"]);
     let touch = ["touch", text(&mark), "--vs", "true"];
     for (options, words, why) in [
         (&[][..], &touch[..2], "add another one behind --vs"),
@@ -75,8 +74,7 @@ fn stop_signal_ends_both_programs_of_a_pair() {
     if std::thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
         return vellum_skip::skip("there is one processor");
     }
-    let place = tempfile::tempdir().unwrap();
-    let pids = place.path().join("pids");
+    let (_place, [pids]) = files(["pids"]);
     let script = format!("echo $$ >> {}; exec sleep 1000", text(&pids));
     let mut command = Command::new(VELLUM);
     command.args(["bench", "--order", "duet", "--warm-up", "0", "--"]);

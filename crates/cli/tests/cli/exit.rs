@@ -1,6 +1,6 @@
 //! Exit statuses and messages.
 
-use crate::common::{self, exits, refused, run, said, sh, text, vellum};
+use crate::common::{self, exits, files, refused, run, said, sh, text, vellum};
 use std::process::Command;
 
 #[test]
@@ -13,8 +13,7 @@ fn program_status_is_passed_on() {
 
 #[test]
 fn killed_program_exits_128_plus_signal_with_a_report() {
-    let place = tempfile::tempdir().unwrap();
-    let json = place.path().join("r.json");
+    let (_place, [json]) = files(["r.json"]);
     for (signal, number) in [("KILL", 9), ("TERM", 15), ("SEGV", 11), ("INT", 2)] {
         let ended = sh(&["--json", text(&json)], &format!("ulimit -c 0; kill -{signal} $$"));
         assert_eq!(ended.status.code(), Some(128 + number), "{signal}");
@@ -34,8 +33,7 @@ fn run_exits_127_for_missing_and_126_for_unexecutable_programs() {
         assert_eq!(ended.status.code(), Some(127), "{missing}");
         assert_eq!(said(&ended), format!("error: {missing}: not found\n"));
     }
-    let place = tempfile::tempdir().unwrap();
-    let orphan = place.path().join("orphan");
+    let (_place, [orphan]) = files(["orphan"]);
     std::fs::write(&orphan, "#!/no/such/interpreter\n").unwrap();
     let made = Command::new("chmod").arg("755").arg(&orphan).status().unwrap();
     assert!(made.success());
@@ -48,8 +46,7 @@ fn run_exits_127_for_missing_and_126_for_unexecutable_programs() {
 
 #[test]
 fn script_without_interpreter_line_runs_in_the_shell() {
-    let place = tempfile::tempdir().unwrap();
-    let script = place.path().join("script");
+    let (_place, [script]) = files(["script"]);
     std::fs::write(&script, "echo \"$1 of $#\"; exit 4\n").unwrap();
     assert!(Command::new("chmod").arg("755").arg(&script).status().unwrap().success());
     let ended = run(&["-q"]).arg(&script).args(["one", "two"]).output().unwrap();
@@ -108,8 +105,7 @@ fn unwritable_output_exits_125_and_closed_pipe_is_silent() {
 
 #[test]
 fn unwritable_report_is_detected_before_the_program_runs() {
-    let place = tempfile::tempdir().unwrap();
-    let mark = place.path().join("ran");
+    let (_place, [mark]) = files(["ran"]);
     for option in ["--json", "--report"] {
         refused(
             &sh(&[option, "/no/such/directory/report"], &format!("touch {}", mark.display())),
@@ -121,8 +117,7 @@ fn unwritable_report_is_detected_before_the_program_runs() {
 
 #[test]
 fn help_completions_and_manual_pages_are_printed() {
-    let place = tempfile::tempdir().unwrap();
-    let pages = place.path().join("man");
+    let (_place, [pages]) = files(["man"]);
     exits(0, Command::new(common::VELLUM).arg("man").arg(&pages).output().unwrap());
     for page in
         ["vellum.1", "vellum-run.1", "vellum-bench.1", "vellum-plot.1", "vellum-obs.1", "vellum-obs-grep.1"]
@@ -151,8 +146,7 @@ fn version_subcommand_prints_the_version() {
 
 #[test]
 fn copied_command_reports_the_missing_library() {
-    let place = tempfile::tempdir().unwrap();
-    let copy = place.path().join("vellum");
+    let (_place, [copy]) = files(["vellum"]);
     // Copied by another process: a child forked by another test could have the copy open for writing.
     assert!(Command::new("cp").arg(common::VELLUM).arg(&copy).status().unwrap().success());
     let ended = exits(

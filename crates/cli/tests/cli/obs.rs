@@ -1,6 +1,6 @@
 //! `vellum obs`: selected parts of observation files, and their figures.
 
-use crate::common::{VELLUM, exits, out, refused, said, text};
+use crate::common::{VELLUM, exits, files, out, refused, said, text};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
@@ -75,8 +75,7 @@ fn filters_combine_by_pipes_and_by_options() {
 
 #[test]
 fn bad_line_is_reported_by_number_and_skipped_or_refused() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("x.obs");
+    let (_place, [file]) = files(["x.obs"]);
     std::fs::write(&file, FILE).unwrap();
     let lenient = exits(0, obs(&["stat", text(&file)]).output().unwrap());
     let told = said(&lenient);
@@ -128,8 +127,7 @@ fn lines_and_json_convert_both_ways() {
 
 #[test]
 fn closed_pipe_ends_obs_silently() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("big.obs");
+    let (_place, [file]) = files(["big.obs"]);
     let line = format!("X:1l:Observation::Time:ns{}\n", " 123".repeat(100_000));
     std::fs::write(&file, line.repeat(20)).unwrap();
     for words in [&["grep", "."][..], &["cut", "1-"], &["grep", "--to", "json", "."]] {

@@ -1,6 +1,6 @@
 //! `vellum plot`: pictures in the terminal and in files.
 
-use crate::common::{VELLUM, out_of_success as out, refused, text};
+use crate::common::{VELLUM, files, out_of_success as out, refused, text};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -62,8 +62,7 @@ fn colour_option_decides_on_colour() {
 
 #[test]
 fn causes_are_drawn_as_letters() {
-    let place = tempfile::tempdir().unwrap();
-    let path = place.path().join("rich.obs");
+    let (_place, [path]) = files(["rich.obs"]);
     let of = |make: &dyn Fn(usize) -> u64| (0..100).map(|i| format!(" {}", make(i))).collect::<String>();
     let wall = |i: usize| 1000 + i as u64 % 3 + if i == 50 { 4_000_000 } else { 0 };
     let lines = [

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The installed interpreters of supported versions: their files and versions.
+/// The installed interpreters of supported versions: their files and versions. None, with a skip, without one.
 pub(crate) fn pythons() -> Vec<(PathBuf, String)> {
     let names = ["/usr/bin/python3", "python3", "python3.11", "python3.12", "python3.13"].map(PathBuf::from);
     let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from).unwrap_or_default().join("versions");
@@ -20,6 +20,9 @@ pub(crate) fn pythons() -> Vec<(PathBuf, String)> {
         if is_known && !found.iter().any(|(_, known)| known == version) {
             found.push((PathBuf::from(file), version.to_owned()));
         }
+    }
+    if found.is_empty() {
+        vellum_skip::skip("no Python of 3.11 to 3.13 is here");
     }
     found
 }

@@ -1,6 +1,6 @@
 //! The contents of the reports, and the streams and files they go to.
 
-use crate::common::{self, exits, program, report, run, said, sh, text};
+use crate::common::{self, exits, files, program, report, run, said, sh, text};
 use crate::heap_page::check_alone;
 use serde_json::Value;
 use std::os::fd::AsRawFd;
@@ -46,8 +46,7 @@ fn seat_takers(options: &[&str], end: &str, how_many: usize) -> std::process::Ou
 
 #[test]
 fn counters_of_all_processes_are_summed_and_listed() {
-    let place = tempfile::tempdir().unwrap();
-    let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
+    let (_place, [json, html]) = files(["r.json", "r.html"]);
     let ended = exits(0, seat_takers(&["-v", "--json", text(&json), "--report", text(&html)], "exit", 3));
     let report = report(&json);
     assert_eq!(report["attachment"]["seated_processes"], 3);
@@ -70,8 +69,7 @@ fn counters_of_all_processes_are_summed_and_listed() {
 
 #[test]
 fn crashed_process_leaves_its_counters() {
-    let place = tempfile::tempdir().unwrap();
-    let json = place.path().join("r.json");
+    let (_place, [json]) = files(["r.json"]);
     seat_takers(&["-q", "--json", text(&json)], "crash", 1);
     let report = report(&json);
     assert_eq!(report["pages"]["counters"]["cache_hits"], 8);
@@ -79,8 +77,7 @@ fn crashed_process_leaves_its_counters() {
 
 #[test]
 fn the_json_has_the_documented_fields() {
-    let place = tempfile::tempdir().unwrap();
-    let json = place.path().join("r.json");
+    let (_place, [json]) = files(["r.json"]);
     let ended = sh(&["-q", "--json", text(&json)], "echo out; exit 3");
     assert_eq!(ended.stdout, b"out\n");
     let report = report(&json);
@@ -129,8 +126,7 @@ fn dash_writes_json_after_the_programs_output() {
 
 #[test]
 fn page_loads_no_external_resources() {
-    let place = tempfile::tempdir().unwrap();
-    let html = place.path().join("r.html");
+    let (_place, [html]) = files(["r.html"]);
     sh(&["-q", "--report", text(&html)], ": '<script>&'; sleep 0.3");
     let page = std::fs::read_to_string(&html).unwrap();
     check_alone(&page);
@@ -144,9 +140,8 @@ fn programs_without_vellum_are_reported() {
         ("cc", &["-static"][..], "static", "statically linked"),
         ("cc", &["-fsanitize=address"], "sanitizer", "built with a sanitizer"),
     ] {
-        let place = tempfile::tempdir().unwrap();
+        let (_place, [json]) = files(["r.json"]);
         let Some(program) = program(compiler, flags, source) else { continue };
-        let json = place.path().join("r.json");
         let ended = run(&["--json", text(&json)]).arg(&program).output().unwrap();
         let said = said(&ended);
         assert!(ended.status.success(), "{said}");
@@ -159,8 +154,7 @@ fn programs_without_vellum_are_reported() {
 
 #[test]
 fn comparison_reports_ratios_and_saves_every_run() {
-    let place = tempfile::tempdir().unwrap();
-    let (json, input) = (place.path().join("c.json"), place.path().join("input"));
+    let (_place, [json, input]) = files(["c.json", "input"]);
     std::fs::write(&input, "first line\nsecond line\n").unwrap();
     let mut stdin = std::fs::File::open(&input).unwrap();
     std::io::Read::read_exact(&mut stdin, &mut [0; 11]).unwrap();

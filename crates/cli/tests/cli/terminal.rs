@@ -1,7 +1,7 @@
 //! On a terminal: job control, Ctrl-C, the live line.
 
 use crate::common::terminal::{on_terminal, terminal, until};
-use crate::common::{self, VELLUM, harmless_library, run};
+use crate::common::{self, VELLUM, files, harmless_library, run};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -22,8 +22,7 @@ fn ctrl_c_reaches_the_program_once() {
 #[test]
 fn ctrl_c_ends_a_comparison_with_complete_pairs() {
     let (mut master, slave) = terminal();
-    let place = tempfile::tempdir().unwrap();
-    let json = place.path().join("c.json");
+    let (_place, [json]) = files(["c.json"]);
     let mut command = run(&["--compare=1000", "--json", common::text(&json)]);
     let mut child = on_terminal(command.args(["sleep", "0.01"]).stdout(slave.try_clone().unwrap()), &slave);
     let mut seen = String::new();

@@ -1,6 +1,6 @@
 //! `vellum trace`: curves from recorded references.
 
-use crate::common::{VELLUM, exits, has, out_of_success as out, refused, said, text};
+use crate::common::{VELLUM, exits, files, has, out_of_success as out, refused, said, text};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -87,8 +87,7 @@ fn saved_page_trace_gives_equal_results() {
 
 #[test]
 fn standard_input_and_svg() {
-    let place = tempfile::tempdir().unwrap();
-    let svg = place.path().join("x.svg");
+    let (place, [svg]) = files(["x.svg"]);
     let file = std::fs::File::open(known(place.path())).unwrap();
     let ended = Command::new(VELLUM).args(["trace", "-", "--svg", text(&svg)]).stdin(file).output().unwrap();
     let text_of = out(&ended);
@@ -134,8 +133,7 @@ fn truncated_page_trace_counts_and_damaged_one_is_refused() {
 
 #[test]
 fn invalid_trace_is_refused_with_a_remedy() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("empty");
+    let (_place, [file]) = files(["empty"]);
     std::fs::write(&file, "").unwrap();
     refused(&trace(&[text(&file)]), "valgrind --tool=lackey");
     refused(&trace(&["/no/such/trace"]), "/no/such/trace");

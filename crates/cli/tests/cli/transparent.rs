@@ -1,6 +1,8 @@
 //! Checks that a program under `vellum` behaves as it does alone.
 
-use crate::common::{self, VELLUM, exits, harmless_library, heeding_signals, out, program, run, said, sh};
+use crate::common::{
+    self, VELLUM, exits, files, harmless_library, heeding_signals, out, program, run, said, sh,
+};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -193,8 +195,7 @@ fn no_files_are_left_behind() {
 
 #[test]
 fn left_over_children_are_not_waited_for() {
-    let place = tempfile::tempdir().unwrap();
-    let json = place.path().join("r.json");
+    let (_place, [json]) = files(["r.json"]);
     let script = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!";
     let ended = sh(&["--json", common::text(&json)], script);
     let pid = String::from_utf8_lossy(&ended.stdout).trim().to_owned();

@@ -1,7 +1,7 @@
 //! `vellum watch` on a running program, and on a record of one.
 
 use crate::common::{
-    self, Running, VELLUM, exits, has, out as shown, refused, said, text, vellum, vellum_as_nobody,
+    self, Running, VELLUM, exits, files, has, out as shown, refused, said, text, vellum, vellum_as_nobody,
 };
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -51,8 +51,7 @@ fn one_cycle_is_shown_recorded_and_replayed() {
         return;
     }
     let busy = self::busy();
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("busy.watch");
+    let (_place, [file]) = files(["busy.watch"]);
     let ended =
         watch(&[&busy.pid(), "--once", "--delay", "100us", "--budget", "50%", "--record", text(&file)]);
     let (out, said) = (shown(&ended), said(&ended));

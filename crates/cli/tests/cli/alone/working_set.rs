@@ -1,7 +1,7 @@
 //! The working set that `vellum run` reports. The observing thread keeps to a share of the program's CPU
 //! time; other programs would disturb that figure.
 
-use crate::common::{exits, report, said, sh, text};
+use crate::common::{exits, files, report, said, sh, text};
 use crate::watch::accessed_bits;
 
 #[test]
@@ -9,8 +9,7 @@ fn run_reports_its_working_set() {
     if !accessed_bits() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
-    let (json, html) = (place.path().join("r.json"), place.path().join("r.html"));
+    let (_place, [json, html]) = files(["r.json", "r.html"]);
     // Eight seconds of the shell's own CPU time, on any machine; two are enough for a program this small.
     let script = "while :; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; \
         set -- $(cat /proc/$$/stat); [ ${14} -gt 800 ] && break; done";

@@ -142,6 +142,13 @@ pub(crate) fn documented(page: &str, fields: impl IntoIterator<Item = impl AsRef
     }
 }
 
+/// A temporary folder, and paths of files in it.
+pub(crate) fn files<const N: usize>(names: [&str; N]) -> (tempfile::TempDir, [PathBuf; N]) {
+    let place = tempfile::tempdir().expect("a temporary folder");
+    let files = names.map(|name| place.path().join(name));
+    (place, files)
+}
+
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a temporary path is plain text")
 }
