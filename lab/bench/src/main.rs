@@ -59,7 +59,7 @@ struct Options {
     /// Seed of the orders and of the workloads' random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Measure this library as Vellum instead of building the workspace's
+    /// Measure this library as Vellum instead of the one beside this program
     #[arg(long, value_name = "FILE")]
     vellum: Option<PathBuf>,
     /// Write the tables in Markdown to this file
@@ -232,15 +232,9 @@ fn collectors(options: &Options, plan: &Plan) -> anyhow::Result<()> {
     })
 }
 
-/// Vellum's library: the given file, or the workspace's, which is built now.
+/// Vellum's library: the given file, or the one beside this executable.
 fn library(options: &Options, plan: &Plan) -> PathBuf {
-    if let Some(library) = &options.vellum {
-        return library.clone();
-    }
-    if let Err(reason) = peer::build_vellum() {
-        eprintln!("vellum-bench: {reason}; going on with what is there");
-    }
-    plan.worker.with_file_name("libvellum.so")
+    options.vellum.clone().unwrap_or_else(|| plan.worker.with_file_name("libvellum.so"))
 }
 
 /// Runs the section `heap`. Its inputs are made first, and removed at its end.
@@ -319,12 +313,6 @@ fn tell(options: &Options, finding: &Finding, schema: &str, rounds: usize) -> an
 }
 
 fn roster(options: &Options) -> Roster {
-    if options.vellum.is_none()
-        && (options.peers.is_empty() || options.peers.iter().any(|name| name == peer::VELLUM))
-        && let Err(reason) = peer::build_vellum()
-    {
-        eprintln!("vellum-bench: {reason}; going on with what is there");
-    }
     let mut roster = peer::discover(options.vellum.as_deref());
     if !options.peers.is_empty() {
         roster.keep(&options.peers);

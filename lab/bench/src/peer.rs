@@ -5,7 +5,6 @@
 //! library of this workspace. A missing peer is reported with the way to install it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use vellum_campaign::{Missing, Peer, packaged};
 
 pub use vellum_campaign::{GLIBC, VELLUM};
@@ -99,35 +98,6 @@ fn vellum(asked_for: Option<&Path>) -> Result<Peer, Missing> {
     // Preloading needs an absolute path: the worker may start in another folder.
     let library = std::path::absolute(&library).unwrap_or(library);
     Ok(Peer { name: VELLUM, library: Some(library), version: env!("CARGO_PKG_VERSION").to_owned() })
-}
-
-/// Builds the Vellum library with the cargo that runs this program, so that the measured library is
-/// current. Does nothing if the executable was started without cargo.
-///
-/// # Errors
-/// A message for the user if the build failed.
-pub fn build_vellum() -> Result<(), String> {
-    let (Some(cargo), Some(folder)) = (std::env::var_os("CARGO"), std::env::var_os("CARGO_MANIFEST_DIR"))
-    else {
-        return Ok(());
-    };
-    let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--package", "vellum-runtime", "--manifest-path"]);
-    command.arg(Path::new(&folder).join("Cargo.toml"));
-    // The library must lie beside this executable: <target>/<profile>/vellum-bench.
-    if let Some(target) =
-        std::env::current_exe().ok().as_deref().and_then(Path::parent).and_then(Path::parent)
-    {
-        command.arg("--target-dir").arg(target);
-    }
-    if !cfg!(debug_assertions) {
-        command.arg("--release");
-    }
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("building vellum-runtime failed ({status}): see cargo's messages above")),
-        Err(error) => Err(format!("starting cargo to build vellum-runtime failed: {error}")),
-    }
 }
 
 #[cfg(test)]

@@ -77,8 +77,7 @@ fn a_campaign_prints_its_table_and_writes_every_run() {
         "--seed",
         "3",
     ]);
-    let output =
-        command.arg("--json").arg(&file).env_remove("CARGO").output().expect("the executable starts");
+    let output = command.arg("--json").arg(&file).output().expect("the executable starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     for part in ["peers: glibc", "mimalloc3", "1 MiB", "targets:"] {
@@ -155,7 +154,7 @@ fn a_campaign_of_timings_prints_its_goals_and_writes_every_run() {
 #[test]
 fn a_campaign_of_collectors_prints_its_goals_and_missing_collectors() {
     let mut command = Command::new(BENCH);
-    command.args(["--quick", "--only", "gc-short-16", "--rounds", "1"]).env_remove("CARGO");
+    command.args(["--quick", "--only", "gc-short-16", "--rounds", "1"]);
     let output = command.output().expect("the executable starts");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -180,8 +179,7 @@ fn mistakes_on_the_command_line_are_explained() {
         (&["time", "nonesuch"], "nonesuch"),
         (&["time", "base", "clock=sundial", "n=50"], "sundial"),
     ] {
-        let output =
-            Command::new(BENCH).args(words).env_remove("CARGO").output().expect("the executable starts");
+        let output = Command::new(BENCH).args(words).output().expect("the executable starts");
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && errors.contains(said), "{words:?}: {errors}");
     }

@@ -76,3 +76,10 @@ pub fn control(sheet: &Sheet, arm: &str, metric: &str, seed: u64) -> Option<Stri
         short(control.estimate)
     ))
 }
+
+/// How far a ratio is above 1, in percent.
+#[must_use]
+pub fn excess_percent(ratio: Interval) -> Interval {
+    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
+    Interval { estimate: percent(ratio.estimate), low: percent(ratio.low), high: percent(ratio.high) }
+}

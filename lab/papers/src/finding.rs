@@ -145,6 +145,12 @@ fn wrapped(text: &str, indent: &str) -> String {
     out + &line + "\n"
 }
 
+/// A table whose columns depend on the machine.
+pub(crate) fn table_of(title: &str, columns: &[(String, String)]) -> Table {
+    let columns: Vec<_> = columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
+    Table::new(title, &columns)
+}
+
 /// Writes the figures of a finding into `folder` as SVG, and returns their paths.
 ///
 /// # Errors

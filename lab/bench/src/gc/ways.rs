@@ -3,8 +3,8 @@
 //! - *Slices*: binary trees are built beside 64 MiB that stay live, in whole collections and in slices of a
 //!   millisecond. A pause is the CPU time that one allocation's slow path took in its own thread; wall time
 //!   would include other programs. All arms pay alike for reading that clock.
-//! - *Parallel*: 128 MB of a live tree are collected ten times, by one marker and by two. Wall times are valid
-//!   only while a second processor is free; CPU times always are.
+//! - *Parallel*: 128 MB of a live tree are collected ten times, by one marker and by two. Wall times are
+//!   valid only while a second processor is free; CPU times always are.
 
 use super::{CPU, LIVE_OBJECT, PEAK, cell, name};
 use crate::suite::table;

@@ -21,7 +21,6 @@ pub(super) fn section(plan: &Plan) -> Section {
         cell.prepare = plan.back(2 * bytes);
         cell
     };
-    let once = plan.cell("grow-once", "grow-once", &[("loops", plan.pick(3000, 500))]);
     let named: [(String, Cell); 3] = [
         (format!("doubling to {}", size(doubled)), grown("doubling", doubled)),
         (format!("+64 KiB to {}", size(stepped)), grown("steps", stepped)),
@@ -32,12 +31,6 @@ pub(super) fn section(plan: &Plan) -> Section {
     };
     let fastest = || Against::Least(OTHERS);
     let tables = vec![
-        table(
-            "(b) realloc from 128 to 256 KiB, the call alone",
-            "realloc_ns",
-            Unit::Nanos,
-            vec![line("128 to 256 KiB", &once, Some(Target::at_most(WARM_NS, Against::Itself)))],
-        ),
         table(
             "(b) Growth, touching included, warm: against the clock",
             "warm_ns",
@@ -64,6 +57,5 @@ pub(super) fn section(plan: &Plan) -> Section {
             lines(&|| Some(Target::at_most(PEAK, Against::Itself))),
         ),
     ];
-    let cells = std::iter::once(once).chain(named.into_iter().map(|(_, cell)| cell)).collect();
-    Section { name: "growth", cells, tables }
+    Section { name: "growth", cells: named.map(|(_, cell)| cell).into(), tables }
 }

@@ -13,23 +13,6 @@ use vellum_campaign::worker::{meter, middle, raw};
 
 const KIB: usize = 1 << 10;
 
-/// `realloc_ns`: the realloc alone of a touched block from 128 to 256 KiB, whose new part is then touched.
-pub(super) fn once(params: &Params) -> Result<Metrics, WorkError> {
-    let loops = params.size("loops", 2000);
-    let mut spent = Area::<u64>::new(loops);
-    let begun = Instant::now();
-    for slot in spent.iter_mut() {
-        let mut buffer = Buffer::new(128 * KIB);
-        *slot = buffer.grow(256 * KIB);
-        buffer.finish("grow-once")?;
-    }
-    let total = begun.elapsed().as_nanos() as f64;
-    let mut metrics = Metrics::new();
-    metrics.set("realloc_ns", middle(&mut spent));
-    metrics.set("loop_ns", total / loops as f64);
-    Ok(with_memory(metrics))
-}
-
 /// Grows a block from 4 KiB by doubling until `bytes`.
 pub(super) fn doubling(params: &Params) -> Result<Metrics, WorkError> {
     let bytes = params.size("bytes", 1 << 30);

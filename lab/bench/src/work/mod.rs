@@ -39,7 +39,6 @@ pub const WORKLOADS: &[Workload] = &[
     workload("cold", &["bytes=4194304", "count=1"], cold::blocks),
     workload("sparse", &["bytes=4194304", "count=2"], cold::sparse),
     workload("back", &["bytes=1048576", "huge_bytes=2097152"], worker::back),
-    workload("grow-once", &["loops=5"], growth::once),
     workload("doubling", &["bytes=1048576", "loops=2"], growth::doubling),
     workload("steps", &["bytes=1048576", "loops=2"], growth::steps),
     workload("interleaved", &["bytes=1048576", "loops=2"], growth::interleaved),

@@ -15,6 +15,7 @@ use super::place::{Place, asked};
 use super::published::{Appendix, appendix};
 use super::search::{Journal, search};
 use super::setting::{After, MODES, Mode, Setting, Sizing, Strategy};
+use crate::finding::table_of;
 use crate::{Axis, Bound, Figure, Finding, Goal, Scale, Series, Table, Value};
 use vellum_campaign::Sheet;
 use vellum_campaign::cells::{control, middle, ratio, twin};
@@ -299,10 +300,8 @@ fn table(client: &Client, place: Place, sheet: &Sheet, published: &Appendix, our
         columns.push((format!("published_{}", setting.mode.word()), format!("{name}|1992")));
         columns.push((setting.mode.word().to_owned(), format!("{name}|ours")));
     }
-    let columns: Vec<(&str, &str)> =
-        columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
     let strategy = if published.is_original() { Strategy::Original } else { Strategy::Modified };
-    let mut table = Table::new(
+    let mut table = table_of(
         &format!(
             "Figure {}: {}, {} strategy, copy-back {}",
             published.figure,

@@ -19,7 +19,8 @@ const BACKED_FROM: usize = 16 << 20;
 /// The paths of the programs.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The executable that is a worker when started with [`WORKER`](super::WORKER) before the work's own words.
+    /// The executable that is a worker when started with [`WORKER`](super::WORKER) before the work's own
+    /// words.
     pub worker: PathBuf,
     /// Vellum's library.
     pub library: PathBuf,

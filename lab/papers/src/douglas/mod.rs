@@ -2,7 +2,7 @@
 //!
 //! | experiment | in the paper | file |
 //! | --- | --- | --- |
-//! | `faults` | Figures 3 to 5, Table 1: the cost of a page, paged and not, and of a block by its size | `faults.rs` |
+//! | `faults` | Figures 3 to 5, Table 1: the cost of a page, and of a block by its size | `faults.rs` |
 //! | `mix` | Figure 6: malloc with the page layer on and off | `mix.rs` |
 //! | `programs` | Table 2: whole programs | `programs/` |
 //! | `claims` | the abstract: 8 MB allocated, 128 KB resized to 256 KB | `claims.rs` |

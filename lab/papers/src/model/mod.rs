@@ -21,5 +21,5 @@ pub mod trial;
 mod turner;
 
 pub use estimation::Estimation;
-pub use slrum::{Run, Slrum, SlrumError, SlrumRuns};
+pub use slrum::{Run, Slrum, SlrumRuns};
 pub use turner::Turner;

@@ -32,42 +32,17 @@ pub struct Slrum {
     tails: Vec<f64>,
 }
 
-/// Why tails are no distribution of stack depths.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum SlrumError {
-    /// There are more than `SLRUM_PAGES_MAX` pages.
-    #[error("a program of {0} pages: give it at most {SLRUM_PAGES_MAX}")]
-    Pages(usize),
-    /// The chance of going deeper than h grows with h, or is not below 1.
-    #[error("tail({depth}) = {value}: tails fall from at most 1 towards 0")]
-    Tail {
-        /// h, from 1.
-        depth: usize,
-        /// The given value.
-        value: f64,
-    },
-}
-
 impl Slrum {
     /// The program of `tails.len() + 1` pages that goes deeper than h with probability `tails[h − 1]`.
     ///
-    /// # Errors
-    /// [`SlrumError::Tail`] if a tail exceeds the tail before it, or is no probability.
-    pub fn from_tails(tails: &[f64]) -> Result<Self, SlrumError> {
-        let pages = tails.len() + 1;
-        if pages > SLRUM_PAGES_MAX {
-            return Err(SlrumError::Pages(pages));
-        }
-        let mut all = Vec::with_capacity(tails.len() + 2);
-        all.push(1.0);
-        for (at, &value) in tails.iter().enumerate() {
-            if !(0.0..=all[at]).contains(&value) {
-                return Err(SlrumError::Tail { depth: at + 1, value });
-            }
-            all.push(value);
-        }
+    /// `None` if there are too many, or if one exceeds the tail before it, or is no probability.
+    #[must_use]
+    pub fn from_tails(tails: &[f64]) -> Option<Self> {
+        let mut all = vec![1.0];
+        all.extend(tails);
+        let fall = all.windows(2).all(|pair| (0.0..=pair[0]).contains(&pair[1]));
         all.push(0.0);
-        Ok(Self { tails: all })
+        (fall && tails.len() < SLRUM_PAGES_MAX).then_some(Self { tails: all })
     }
 
     /// N, the number of pages.
@@ -196,7 +171,7 @@ mod tests {
     #[test]
     fn invalid_distributions_are_refused() {
         for tails in [&[0.1, 0.2][..], &[0.1, -0.1], &[0.1, f64::NAN]] {
-            assert!(matches!(Slrum::from_tails(tails), Err(SlrumError::Tail { depth: 2, .. })), "{tails:?}");
+            assert_eq!(Slrum::from_tails(tails), None, "{tails:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use super::Run;
 use crate::model::Estimation;
 use crate::model::sim::{Eviction, FRAMES_2M, FRAMES_3M, Report, Settings, WINDOW_START, Windows, simulate};
 use serde_json::{Value as Json, json};
-use vellum_campaign::cells::RESAMPLES;
+use vellum_campaign::cells::{RESAMPLES, excess_percent};
 use vellum_measure::{Interval, paired_ratio};
 use vellum_workset::Criterion;
 
@@ -123,8 +123,7 @@ pub(super) fn gain(arms: &[Arm], way: Way, peer: Way, seed: u64) -> Option<Inter
     let (way, peer) = (of(way)?, of(peer)?);
     let pairs = way.reports.iter().zip(&peer.reports).map(|(a, b)| (a.service(), b.service()));
     let ratio = paired_ratio(&pairs.collect::<Vec<_>>(), RESAMPLES, seed)?;
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    Some(Interval { estimate: percent(ratio.estimate), low: percent(ratio.low), high: percent(ratio.high) })
+    Some(excess_percent(ratio))
 }
 
 /// All runs of an arm, for the JSON.

@@ -8,12 +8,12 @@
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
+use crate::finding::table_of;
 use crate::workshop::{Build, Collector};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_campaign::Sheet;
-use vellum_campaign::cells::RESAMPLES;
-use vellum_campaign::cells::{cell, ratio, sheet};
-use vellum_measure::{Interval, paired_ratio};
+use vellum_campaign::cells::{cell, excess_percent, paired, ratio, sheet};
+use vellum_measure::Interval;
 
 /// The builds beside the plain one, and their suffixes to a collector's name.
 const VARIANTS: [(Build, &str); 2] = [(Build::Header, "+word"), (Build::Untyped, "-types")];
@@ -54,10 +54,7 @@ fn slowdown(sheet: &Sheet, arm: &str, over: &str, seed: u64) -> Option<Interval>
             |(cpu, collector): (Option<f64>, Option<f64>)| Some(cpu? - collector?).filter(|ns| *ns > 0.0);
         cpu.into_iter().zip(collector).map(part).collect()
     };
-    let pairs = client(arm).into_iter().zip(client(over)).filter_map(|(a, b)| Some((a?, b?)));
-    let ratio = paired_ratio(&pairs.collect::<Vec<_>>(), RESAMPLES, seed)?;
-    let percent = |ratio: f64| (ratio - 1.0) * 100.0;
-    Some(Interval { estimate: percent(ratio.estimate), low: percent(ratio.low), high: percent(ratio.high) })
+    paired(&client(arm), &client(over), seed).map(excess_percent)
 }
 
 fn percent(found: Option<Interval>) -> Value {
@@ -76,9 +73,7 @@ fn table_6(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
         arms.extend([plan.name().to_owned(), format!("{}+word", plan.name())]);
     }
     columns.extend(arms.iter().map(|arm| (format!("{arm}_percent"), arm.replace('+', "| + "))));
-    let columns: Vec<(&str, &str)> =
-        columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
-    let mut table = Table::new("Table 6: client time over libgc's (then BDW's), percent", &columns);
+    let mut table = table_of("Table 6: client time over libgc's (then BDW's), percent", &columns);
     for client in &CLIENTS {
         let (mcc, header) = client.published().slowdown;
         let mut row = vec![Value::text(client.title), Value::Percent(mcc), Value::Percent(header)];
@@ -94,9 +89,7 @@ fn types(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
     for collector in &lab.here {
         columns.push((format!("{}_untyped_ratio", collector.name()), format!("{}|[95 %]", collector.name())));
     }
-    let columns: Vec<(&str, &str)> =
-        columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
-    let mut table = Table::new("Total time with everything untyped, over the same with types", &columns);
+    let mut table = table_of("Total time with everything untyped, over the same with types", &columns);
     for client in &CLIENTS {
         let mut row = vec![Value::text(client.title)];
         for collector in &lab.here {

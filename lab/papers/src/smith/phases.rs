@@ -9,6 +9,7 @@
 
 use super::client::CLIENTS;
 use super::lab::{Lab, keep};
+use crate::finding::table_of;
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Figure, Finding, Series, Table, Value};
 use vellum_campaign::Sheet;
@@ -66,9 +67,7 @@ fn table_4(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
             columns.push((format!("{}_{phase}_percent", plan.name()), format!("{phase}|{}", plan.name())));
         }
     }
-    let columns: Vec<(&str, &str)> =
-        columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
-    let mut table = Table::new("Table 4: share of the collections' time", &columns);
+    let mut table = table_of("Table 4: share of the collections' time", &columns);
     for client in &CLIENTS {
         let mut row = vec![Value::text(client.title)];
         for (_, metric, parts) in PHASES {
@@ -108,9 +107,7 @@ fn table_3(lab: &Lab<'_>, sheets: &[Sheet]) -> Table {
             columns.push((format!("{name}_promoted_free_kib"), "free there|KiB".to_owned()));
         }
     }
-    let columns: Vec<(&str, &str)> =
-        columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
-    let mut table = Table::new("Table 3: averages a collection", &columns);
+    let mut table = table_of("Table 3: averages a collection", &columns);
     for client in &CLIENTS {
         let then = client.published().roots;
         let mut row = vec![Value::text(client.title)];

@@ -61,7 +61,7 @@ pub(super) struct Published {
 }
 
 impl Client {
-    /// What the paper has of this client.
+    /// The paper's figures of this client.
     pub(super) fn published(&self) -> &'static Published {
         &TABLES[self.name]
     }

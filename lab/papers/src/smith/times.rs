@@ -6,6 +6,7 @@
 
 use super::client::{CLIENTS, Client};
 use super::lab::{CPU, Lab, Place, View, keep, name, sum};
+use crate::finding::table_of;
 use crate::workshop::{Build, Collector, Plan};
 use crate::{Axis, Bound, Figure, Finding, Goal, Series, Table, Value};
 use vellum_campaign::cells::{cell, geomean, middle, sheet, twin};
@@ -125,9 +126,7 @@ impl Times<'_> {
             columns.push((format!("{name}_s"), format!("{name}|client + GC, s")));
             columns.push((format!("{name}_over_libgc"), format!("{name} /|libgc [95 %]")));
         }
-        let columns: Vec<(&str, &str)> =
-            columns.iter().map(|(key, head)| (key.as_str(), head.as_str())).collect();
-        let mut table = Table::new(&format!("Table 7: {}", client.title), &columns);
+        let mut table = table_of(&format!("Table 7: {}", client.title), &columns);
         for mib in sizes {
             let published = client.published().times.iter().find(|row| row.0 == *mib);
             let (bdw, mcc) = published.map_or((None, None), |row| (row.1, row.2));
