@@ -12,31 +12,26 @@ use vellum_sys::thread::Patience;
 pub(super) struct Forks {
     /// True if this process was forked in the middle of a change, by another thread or in a signal handler.
     pub(super) is_abandoned: AtomicBool,
-    /// True if the fork under way has the lock.
     pub(super) has_lock: AtomicBool,
 }
 
 impl Forks {
-    /// True if the state of this process must not be used.
     pub(super) fn is_abandoned(&self) -> bool {
         self.is_abandoned.load(Relaxed)
     }
 }
 
-/// Before `fork`, in the parent.
 pub(super) fn prepare() {
     let has_lock = !PROFILE.forks.is_abandoned() && PROFILE.state.raw().try_lock_for(&mut Patience::new());
     PROFILE.forks.has_lock.store(has_lock, Relaxed);
 }
 
-/// After `fork`, in the parent.
 pub(super) fn parent() {
     if PROFILE.forks.has_lock.swap(false, Relaxed) {
         PROFILE.state.raw().unlock();
     }
 }
 
-/// After `fork`, in the child.
 pub(super) fn child() {
     if PROFILE.forks.has_lock.swap(false, Relaxed) {
         // SAFETY: `prepare` took the lock in the thread that this one is the copy of.

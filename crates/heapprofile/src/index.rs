@@ -5,7 +5,6 @@
 //!
 //! All zero: empty.
 
-/// Places of the first level.
 const FIRST: usize = 1 << 12;
 /// Levels: together they have twice as many places as the stacks that a part has room for, nearly.
 const LEVELS: usize = 7;
@@ -13,7 +12,6 @@ const PLACES: usize = FIRST * ((1 << LEVELS) - 1);
 /// Probes before a neighbourhood is full, and a stack is not entered.
 const PROBES_MAX: usize = 256;
 
-/// The index.
 #[repr(C)]
 pub(super) struct Index {
     /// The numbers, plus one; one level behind the other.
@@ -24,7 +22,6 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The numbers of all stacks.
     pub(super) fn entries(&self) -> impl Iterator<Item = u32> {
         self.places.iter().filter_map(|place| place.checked_sub(1))
     }

@@ -35,8 +35,8 @@
 //! # Signal handlers, forks, threads
 //! The lock is held for moments, mostly inside the gate of the thread's heap, and waiting for it is bounded.
 //! An allocation that does not get the lock is not sampled; a free that does not get it is done later
-//! (*deferred*). A signal handler that interrupts the lock's holder therefore never waits for it. For forks
-//! see `forks`.
+//! (*deferred*). A signal handler that interrupts the lock's holder never waits for it. For forks see
+//! `forks`.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -65,7 +65,7 @@ use part::Part;
 use rates::{Random, passing, stands_for};
 use rustix::io::Errno;
 use tables::Tables;
-use vellum_malloc::sampling::{self, Hooks, Inside, LargeMark, SampleHeap};
+use vellum_malloc::sampling::{self, Hooks, Inside, SampleHeap};
 use vellum_pages::PAGE;
 use vellum_sys::lock::Guarded;
 use vellum_sys::{Caps, caps, round_up};
@@ -160,7 +160,7 @@ pub fn begin(path: &'static CStr) -> rustix::io::Result<()> {
     PROFILE.python.find_interpreter();
     set_interval(interval);
     drop(state);
-    if !sampling::begin() {
+    if !sampling::sample() {
         return Err(Errno::BUSY);
     }
     collected::notify(true);
@@ -191,7 +191,7 @@ fn interval() -> u64 {
 /// Carries out another process's request, on the helper. The error's number, or 0.
 fn serve_request(request: Ask) -> u32 {
     let outcome = match request {
-        Ask::Begin => sampling::requested_path().ok_or(Errno::INVAL).and_then(begin),
+        Ask::Begin => vellum_malloc::DOOR.path().ok_or(Errno::INVAL).and_then(begin),
         Ask::End => end(),
         Ask::Account => account(),
     };
@@ -206,12 +206,11 @@ fn account() -> rustix::io::Result<()> {
 
 /// Counts once more, before the process ends.
 pub fn finish() {
-    if sampling::has_begun() && caps::has(Caps::HELPER) {
+    if sampling::is_sampled() && caps::has(Caps::HELPER) {
         let _ = account();
     }
 }
 
-/// Bytes to the next sample.
 fn gap() -> i64 {
     (PROFILE.random.exponential() * interval() as f64) as i64
 }
@@ -232,8 +231,7 @@ fn allocate_small(bytes: usize) -> Option<*mut u8> {
 #[cold]
 fn sample_small(class: usize, bytes: usize, neighbour: *const u8) -> Option<*mut u8> {
     let mut state = state_for_sample()?;
-    // SAFETY: the pointer is null or leads to a heap, which is never unmapped; this thread holds the
-    // profile's lock.
+    // SAFETY: null or a heap, which is never unmapped; this thread holds the profile's lock.
     let block = unsafe { PROFILE.heap.load(Relaxed).as_ref()?.allocate(class) }?;
     // Without a record the block is like others.
     state.record(block, bytes, sampling::bytes_of(class), [class as u32, sampling::unit_number(neighbour)]);
@@ -254,10 +252,10 @@ fn allocated_large(block: *mut u8, bytes: usize) {
     if !is_due(whole) {
         return;
     }
-    let Some(mark) = LargeMark::of(block) else { return };
+    let Some(word) = sampling::length_word(block) else { return };
     enter_sample(|state| {
         if state.record(block, bytes, whole, [0, 0]) {
-            mark.set();
+            sampling::mark(word);
         }
     });
 }
@@ -301,9 +299,7 @@ fn remapped(from: usize, to: usize, [old, bytes]: [usize; 2]) {
     }
 }
 
-/// A sample that was entered.
 struct Entered {
-    /// The entry of its stack.
     stack: u32,
     generation: u32,
     /// The bytes and blocks that the sample stands for.
@@ -383,12 +379,10 @@ impl State {
     fn enter(&mut self, bytes: usize, whole: usize) -> Option<Entered> {
         let (has_part, is_new) = self.part.attach();
         if is_new {
-            // SAFETY: null, or mapped by `begin` for good; `self` is reached under the lock, so nobody else
-            // has them.
+            // SAFETY: null, or mapped by `begin` for good; only the lock's holder, this thread, reaches them.
             unsafe { Tables::clear(self.tables) };
         }
-        // SAFETY: null, or mapped by `begin` for good; `self` is reached under the lock, so nobody else has
-        // them.
+        // SAFETY: null, or mapped by `begin` for good; only the lock's holder, this thread, reaches them.
         let tables = (unsafe { self.tables.as_mut() }).filter(|_| has_part)?;
         let walked = tables.walker.walk(&mut self.part, &PROFILE.python);
         let Some(stack) = tables.find_or_add(&mut self.part, &walked) else {
@@ -399,12 +393,10 @@ impl State {
         Some(Entered { stack, generation, amount: stands_for(interval(), bytes, whole) })
     }
 
-    /// Counts the uses of resident memory, and the share that each stack pins. `None` if the process has no
-    /// part.
+    /// Counts the uses of resident memory, and each stack's pinned share. `None` if the process has no part.
     fn account(&mut self) -> Option<()> {
         let (generation, base) = (self.part.generation()?, self.part.base());
-        // SAFETY: null, or mapped by `begin` for good; `self` is reached under the lock, so nobody else has
-        // them.
+        // SAFETY: null, or mapped by `begin` for good; only the lock's holder, this thread, reaches them.
         let tables = unsafe { self.tables.as_mut() }?;
         let at = (core::ptr::from_ref(tables) as usize, size_of::<Tables>());
         tables.desk.count(&self.part.head().resident, [at, self.live.range(), self.mapped.range()], base);
@@ -439,12 +431,11 @@ impl State {
     }
 }
 
-/// Frees a sampled small block; false, with nothing done, if the block is not sampled.
-/// Safety: the conditions of [`vellum_malloc::free`].
+/// Frees a sampled small block; false, with nothing done, if the block is not sampled. Safety: the conditions
+/// of [`vellum_malloc::free`].
 #[cold]
 unsafe fn free_small(address: *mut u8) -> bool {
-    // SAFETY: the heap's pointer is null or leads to a heap, which is never unmapped; the caller gives the
-    // block up.
+    // SAFETY: null or a heap, which is never unmapped; the caller gives the block up.
     unsafe {
         let heap = PROFILE.heap.load(Relaxed).as_ref();
         heap.is_some_and(|heap| heap.free(address, || remove_or_defer(address)))
@@ -457,15 +448,13 @@ fn remove_or_defer(address: *mut u8) -> bool {
     if remove(address) {
         return true;
     }
-    let mut head = PROFILE.deferred.load(Relaxed);
-    loop {
+    let link = |head| {
         // SAFETY: the block was given up by the program, and has at least a word.
         unsafe { address.cast::<*mut u8>().write(head) };
-        match PROFILE.deferred.compare_exchange_weak(head, address, Release, Relaxed) {
-            Ok(_) => return false,
-            Err(now) => head = now,
-        }
-    }
+        Some(address)
+    };
+    let _ = PROFILE.deferred.fetch_update(Release, Relaxed, link);
+    false
 }
 
 /// Removes the record of a sampled block. False if the lock is not free.
@@ -483,14 +472,12 @@ fn remove(address: *mut u8) -> bool {
     is_done
 }
 
-/// Frees the deferred blocks.
 #[cold]
 fn free_deferred() {
     let mut next = PROFILE.deferred.swap(null_mut(), Acquire);
     while !next.is_null() {
         let block = next;
-        // SAFETY: `remove_or_defer` wrote the link; the program gave the block up, and the list is taken off
-        // whole.
+        // SAFETY: `remove_or_defer` wrote the link; the program gave the block up.
         unsafe {
             next = block.cast::<*mut u8>().read();
             vellum_malloc::free(block);

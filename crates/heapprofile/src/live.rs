@@ -10,7 +10,6 @@ use vellum_wire::held::Amount;
 /// Blocks there is room for at first.
 const FIRST_SLOTS: usize = 1 << 10;
 
-/// A sampled block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
@@ -26,8 +25,7 @@ pub(super) struct Sample {
     pub(super) generation: u32,
     /// Its size class; 0 for a large block; of a mapping, its pages.
     pub(super) class: u32,
-    /// The unit, counted from 1, of the slab that would have served the request unsampled; 0 if there is
-    /// none.
+    /// The unit, counted from 1, of the slab for the unsampled request; 0 if there is none.
     pub(super) neighbours: u32,
 }
 
@@ -144,7 +142,6 @@ impl Live {
         })
     }
 
-    /// All sampled blocks.
     pub(super) fn samples(&self) -> impl Iterator<Item = &Sample> {
         let slots: &[Sample] = match self.length {
             0 => &[],

@@ -9,8 +9,7 @@ use vellum_malloc::sampling::Inside;
 use vellum_sys::lock::Held;
 use vellum_sys::thread;
 
-/// Attempts that yield the processor in between; the attempts after them sleep, as the holder may need a
-/// processor.
+/// Attempts that yield the processor in between; later attempts sleep, as the holder may need a processor.
 const YIELDS: u32 = 200;
 const SLEEPS: u32 = 500;
 const SLEEP_NS: u64 = 100_000;

@@ -19,7 +19,6 @@ use vellum_wire::held::{
     PartHead, STACK_WORDS, StackHead, entry_head,
 };
 
-/// `MADV_WIPEONFORK`.
 const WIPE_ON_FORK: usize = 18;
 /// Bytes whose memory is allocated at a time.
 const STEP: usize = 64 << 10;
@@ -100,7 +99,6 @@ impl Part {
         }
     }
 
-    /// Lets go of the file.
     pub(super) fn end(&mut self) {
         self.path = None;
         self.unmap();
@@ -118,7 +116,6 @@ impl Part {
         }
     }
 
-    /// The generation, if the process has a part.
     pub(super) fn generation(&self) -> Option<u32> {
         (self.state()?.load(Relaxed) == ATTACHED).then_some(self.generation)
     }
@@ -175,7 +172,6 @@ impl Part {
         self.base as usize
     }
 
-    /// The word of number `index`.
     fn word(&self, index: usize) -> &AtomicU64 {
         debug_assert!(index < ENTRY_WORDS);
         // SAFETY: within the part, which is mapped.
@@ -266,7 +262,6 @@ fn populate(start: usize, len: usize) -> rustix::io::Result<()> {
     }
 }
 
-/// A part of the file, mapped.
 struct Mapped {
     base: *mut u8,
     bytes: usize,
@@ -280,7 +275,6 @@ impl Mapped {
         Ok(Mapped { base: base.cast(), bytes })
     }
 
-    /// Leaves it mapped.
     fn into_base(self) -> *mut u8 {
         let base = self.base;
         core::mem::forget(self);

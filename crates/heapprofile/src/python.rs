@@ -37,15 +37,12 @@ impl Finder {
         Finder { find: AtomicPtr::new(null_mut()), interpreter: Interpreter::none() }
     }
 
-    /// Sets the function by which the interpreter is found.
     pub(super) fn set(&self, find: Find) {
         self.find.store(find as *mut c_void, Relaxed);
     }
 
-    /// Finds the interpreter of the program.
     pub(super) fn find_interpreter(&self) {
-        // SAFETY: null, which is `None` of a function's type, or a pointer that `set` made of such a
-        // function.
+        // SAFETY: null, which is `None` of a function's type, or such a function, by `set`.
         let find = unsafe { core::mem::transmute::<*mut c_void, Option<Find>>(self.find.load(Relaxed)) };
         if let Some(find) = find {
             self.interpreter.look(find, read);

@@ -38,7 +38,6 @@ const GUARD_MAX: usize = 64 << 10;
 
 const _: () = assert!(CLASSES <= CLASSES_MAX);
 
-/// The slabs of a class.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     live: u64,
@@ -118,14 +117,13 @@ impl Desk {
         (used, resident - used)
     }
 
-    /// Resident pages of a range.
     fn pages(&mut self, start: usize, bytes: usize) -> u64 {
         let (mut at, end) = (start, start + bytes);
         let mut count = 0;
         while at < end {
             if at < self.from || at >= self.to {
-                // The next call likely is for the pages behind; where these are not mapped, the range alone
-                // is read.
+                // The next call likely is for the pages behind. If these are not mapped, read the range
+                // alone.
                 let most = [WINDOW_PAGES, (end - at).div_ceil(PAGE).min(WINDOW_PAGES)];
                 let read = most
                     .into_iter()

@@ -1,8 +1,7 @@
 //! The large tables of a profile: known instructions and lines, the index of stacks, and the buffers for
 //! counting resident memory.
 //!
-//! All are zero at first, and when a part begins. Unmapping clears them, as a write would allocate every
-//! page.
+//! All are zero at first, and when a part begins. Unmapping clears them: a write would allocate every page.
 
 use super::index::Index;
 use super::part::Part;
@@ -11,7 +10,6 @@ use super::walk::{Stack, Walker};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_sys::{Span, map};
 
-/// The tables. All zero: empty.
 #[repr(C)]
 pub(super) struct Tables {
     pub(super) walker: Walker,
@@ -20,13 +18,12 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Maps them, for good.
     pub(super) fn map() -> rustix::io::Result<*mut Tables> {
         map::reserve_writable(size_of::<Tables>()).map(|memory| memory.start.ptr())
     }
 
-    /// Clears everything: a new part has no modules, lines or stacks.
-    /// Safety: `tables` is null, or was [mapped](Tables::map) and is reached by nobody else.
+    /// Clears everything: a new part has no modules, lines or stacks. Safety: `tables` is null, or was
+    /// [mapped](Tables::map) and is reached by nobody else.
     pub(super) unsafe fn clear(tables: *mut Tables) {
         if tables.is_null() {
             return;
@@ -40,7 +37,6 @@ impl Tables {
         }
     }
 
-    /// The entries of all stacks.
     pub(super) fn entries(&self) -> impl Iterator<Item = u32> {
         self.index.entries()
     }

@@ -33,12 +33,9 @@ const PENDING_MAX: usize = 4;
 const STEPS_MAX: usize = NATIVE_FRAMES_MAX + 16;
 /// The most bytes of the stack that are checked at a time.
 const WINDOW_MAX: usize = 16 * PAGE;
-/// Bytes of a return address or saved register.
 const WORD: u64 = 8;
-/// The longest path of a module that is entered.
 const PATH_MAX: usize = 4096;
 
-/// The stored rule of an instruction.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     pc: u64,

@@ -1,5 +1,4 @@
-//! `malloc`, `calloc` and `free`: fast paths that inline into the exported symbols, and the slow paths behind
-//! them.
+//! `malloc`, `calloc` and `free`: fast paths that inline into the exported symbols, and their slow paths.
 //!
 //! The fast paths make no call, take no lock and test nothing that the slow path could: no *has this thread a
 //! heap?* (the empty heap's lists are empty), no *is the size zero?* (class 0 is empty), no *is the address
@@ -110,7 +109,6 @@ fn malloc_slow(bytes: usize) -> *mut u8 {
     serve::allocate(Request::plain(bytes))
 }
 
-/// Allocates a large block.
 #[cold]
 #[inline(never)]
 fn malloc_large(bytes: usize) -> *mut u8 {
@@ -119,7 +117,6 @@ fn malloc_large(bytes: usize) -> *mut u8 {
     serve::allocate(Request::plain(bytes))
 }
 
-/// Allocates a large block of zeros.
 #[cold]
 #[inline(never)]
 fn calloc_large(bytes: usize) -> *mut u8 {
@@ -145,8 +142,7 @@ pub fn aligned(align: usize, bytes: usize) -> *mut u8 {
     }
 }
 
-/// Frees a block that is not of the calling thread's own slabs.
-/// Safety: the conditions of [`free`].
+/// Frees a block that is not of the calling thread's own slabs. Safety: the conditions of [`free`].
 #[cold]
 #[inline(never)]
 unsafe fn free_slow(address: *mut u8) {

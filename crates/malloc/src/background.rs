@@ -10,7 +10,7 @@
 //! for some slabs only, and then opens it for a moment.
 
 use crate::heap::{Heap, LOST};
-use crate::pass::{VISITORS_SLABS, returned};
+use crate::pass::VISITORS_SLABS;
 use crate::state::MALLOC;
 use crate::{mode, registry, tls};
 use core::sync::atomic::Ordering;
@@ -23,14 +23,8 @@ const PAUSE_MAX: u32 = 64;
 /// The time for passes in one tick.
 const PASSES_MS: u64 = 20;
 
-/// Decay times between two withdrawals of huge pages that the program did not request: each visits every
-/// sparse slab.
+/// Decay times between two withdrawals of unrequested huge pages: each visits every sparse slab.
 const WITHDRAWALS_APART: u32 = 2;
-
-/// Has `hook` called after each of the helper's rounds.
-pub(crate) fn after_rounds(hook: fn()) {
-    MALLOC.helper.after_round.store(hook as *mut (), Ordering::Release);
-}
 
 /// Adds the private counts of the calling thread's heap to the process's counters.
 pub fn flush_counts() {
@@ -67,23 +61,22 @@ pub(crate) fn tick() {
     Pages::global().note_sparse(registry::all().any(|heap| heap.pass.is_sparse()));
     let hook = MALLOC.helper.after_round.load(Ordering::Acquire);
     if !hook.is_null() {
-        // SAFETY: the pointer was stored by `after_rounds` from a `fn()`.
+        // SAFETY: the pointer was stored by `publish_at_ticks` from a `fn()`.
         let hook: fn() = unsafe { core::mem::transmute(hook) };
         hook();
     }
     MALLOC.helper.round.unlock();
 }
 
-/// Returns the free memory of every heap within reach, then all that the page layer caches. The bytes
-/// released.
+/// Returns the free memory of every heap within reach, then the page layer's. The bytes released.
 pub fn trim() -> usize {
-    let before = returned();
+    let before = MALLOC.returned.load(Ordering::Relaxed);
     trim_heaps();
     let released = Pages::global().trim(Severity::Everything);
     if withdraw_huge() {
         trim_heaps();
     }
-    released + (returned() - before)
+    released + (MALLOC.returned.load(Ordering::Relaxed) - before)
 }
 
 fn trim_heaps() {

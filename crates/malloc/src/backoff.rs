@@ -6,7 +6,6 @@ const REST: u64 = 200;
 /// The first pause between two counts while nothing happens, and the longest.
 const STILL_NS: (u64, u64) = (500_000_000, 16_000_000_000);
 
-/// When to count next.
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
     /// The next count is not before this.

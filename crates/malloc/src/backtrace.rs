@@ -16,14 +16,11 @@ use core::ffi::{CStr, c_char};
 use vellum_sys::loader::{Module, module};
 use vellum_sys::{Addr, Line, Span, stack};
 
-/// Frames that are shown.
 const SHOWN_MAX: u32 = 16;
 /// Steps that are taken: frames of this library come on top.
 const STEPS_MAX: u32 = 48;
-/// Bytes of a return address or saved register.
 const WORD: u64 = 8;
 
-/// Writes the calling thread's stack to standard error.
 #[cold]
 #[inline(never)]
 pub(crate) fn write() {
@@ -47,7 +44,6 @@ pub(crate) fn write() {
     }
 }
 
-/// The word at an address of the stack, if it can be read.
 fn word(at: u64) -> Option<u64> {
     let word = Span::new(Addr::new(at as usize), WORD as usize);
     // SAFETY: the kernel has read that page a moment ago, and the stack is this thread's.
@@ -67,7 +63,6 @@ fn describe(module: &Module, pc: u64) {
     line.text("+0x").hex((pc - module.bias) as usize).text("\n").write();
 }
 
-/// The file name that the program was started by.
 fn program_name() -> &'static [u8] {
     // SAFETY: `getauxval` has no preconditions.
     let path = unsafe { libc::getauxval(libc::AT_EXECFN) } as *const c_char;

@@ -28,8 +28,7 @@ const UNITS_AT_ONCE: usize = 256;
 /// Addresses compared before the result is tested, so that the compiler can use vectors.
 const COMPARE_AT_ONCE: usize = 16;
 
-/// Allocates `blocks.len()` blocks of `bytes` bytes each. Returns how many there are; the rest of `blocks` is
-/// null.
+/// Allocates `blocks.len()` blocks of `bytes` bytes each. Returns their number; the rest of `blocks` is null.
 pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
     let mut done = 0;
     if bytes <= SMALL_MAX
@@ -48,7 +47,7 @@ pub fn malloc_batch(bytes: usize, blocks: &mut [*mut u8]) -> usize {
     blocks.len()
 }
 
-/// Allocates a block of each of `sizes`, in order, until one fails. Returns how many there are; the rest of
+/// Allocates a block of each of `sizes`, in order, until one fails. Returns their number; the rest of
 /// `blocks` is null. The slices are equally long, or the shorter counts.
 pub fn malloc_sizes(sizes: &[usize], blocks: &mut [*mut u8]) -> usize {
     let mut done = 0;
@@ -98,8 +97,7 @@ fn whole_slabs(heap: &'static Heap, class: usize, blocks: &mut [*mut u8]) -> usi
     done
 }
 
-/// Frees every block of `blocks`; nulls are skipped. Fastest when neighbours in memory are neighbours in the
-/// array.
+/// Frees every block of `blocks`, except nulls. Fastest when neighbours in memory are neighbours here.
 ///
 /// # Safety
 /// Each block may be freed, and none occurs twice.
@@ -192,7 +190,6 @@ unsafe fn free_run(heap: Option<&'static Heap>, slab: &'static Slab, run: &[*mut
     unsafe { push_remote(slab, first, last, run.len() as u32) };
 }
 
-/// Units on their way back to the page layer.
 struct Returned {
     units: [*mut u8; UNITS_AT_ONCE],
     count: usize,
@@ -252,7 +249,7 @@ impl Heap {
         let is_full = slab.free.get().is_null() && slab.live() == u32::from(whole) && !slab.awake.get();
         // Blocks of the list that `malloc` pops from count as live.
         let class = usize::from(slab.class.get());
-        let is_listed = [self.free[class].get(), self.countdown.withheld(class)]
+        let is_listed = [self.free[class].get(), self.countdown.withheld[class].get()]
             .into_iter()
             .any(|listed| self.space().slab_of(listed.cast()).is_some_and(|of| core::ptr::eq(of, slab)));
         if !is_full || is_listed || slab.remote.blocks() > 0 || slab.remote.is_notified() {

@@ -26,14 +26,12 @@ pub(crate) const GRANULE: usize = 16;
 pub(crate) const EXACT_MAX: usize = 256;
 /// The largest size whose class is found by its granules.
 pub(crate) const FINE_MAX: usize = 1024;
-/// The numbers of granules up to [`FINE_MAX`].
 pub(crate) const FINE: usize = FINE_MAX / GRANULE + 1;
 /// The step of the classes above [`FINE_MAX`], of which every one is a multiple.
 pub(crate) const COARSE_GRANULE: usize = FINE_MAX / STEPS;
 /// The numbers of coarse granules up to [`SMALL_MAX`], of which a size has one less when it is not a
 /// multiple.
 pub(crate) const COARSE: usize = SMALL_MAX / COARSE_GRANULE;
-/// The largest size served from slabs.
 pub(crate) const SMALL_MAX: usize = 16 << 10;
 /// The largest request: differences of pointers into a block must fit, as in the C library.
 pub(crate) const REQUEST_MAX: usize = isize::MAX as usize;
@@ -50,14 +48,11 @@ const WAKE_BYTES: usize = 4 << 10;
 const REMOTE_WAKE_MAX: usize = 64;
 const REMOTE_WAKE_BYTES: usize = 4 << 10;
 
-/// The layout of a slab of one class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
-    /// Bytes of a block.
     pub bytes: u32,
     /// Tests without a division if a block starts at an offset: see [`Shape::limit`].
     pub inverse: u32,
-    /// Blocks of a slab.
     pub capacity: u16,
     /// Blocks laid out at a time: those of one page, so that unneeded pages are never touched.
     pub carve: u16,
@@ -81,7 +76,6 @@ impl Shape {
     }
 }
 
-/// The shape of every class.
 pub(crate) const SHAPES: &[Shape; CLASSES] = &shapes();
 
 /// The class of a request of more than [`EXACT_MAX`] and at most [`SMALL_MAX`] bytes.

@@ -27,11 +27,9 @@ use core::ptr::null_mut;
 #[derive(Debug)]
 pub(crate) struct Countdown {
     pub(crate) left: [Cell<u32>; CLASSES],
-    withheld: [Cell<*mut Block>; CLASSES],
+    pub(crate) withheld: [Cell<*mut Block>; CLASSES],
     pub(crate) withheld_blocks: [Cell<u16>; CLASSES],
-    /// Blocks of the list that was fetched last.
     pub(crate) fetched: Cell<u32>,
-    /// The epoch that `left` was drawn in.
     epoch: Cell<u32>,
 }
 
@@ -54,16 +52,6 @@ impl Countdown {
     #[inline]
     pub(crate) fn part(&self, class: usize, list: *mut Block) -> *mut Block {
         if self.left[class].get() == 0 { list } else { self.cut(class, list, self.fetched.get()) }
-    }
-
-    /// The withheld blocks, which stay so.
-    pub(crate) fn withheld(&self, class: usize) -> *mut Block {
-        self.withheld[class].get()
-    }
-
-    /// The withheld blocks, which are to be given back.
-    pub(crate) fn take_withheld(&self, class: usize) -> *mut Block {
-        self.withheld[class].replace(null_mut())
     }
 
     /// Notes that `blocks` blocks of the list of `class` were given back.

@@ -8,10 +8,9 @@
 
 use crate::class::{CLASSES, SHAPES};
 use crate::heap::Heap;
-use crate::registry;
-use crate::slab::{Block, Slab};
+use crate::slab::{Block, Rest, Slab};
 use crate::space::Space;
-use crate::units;
+use crate::{registry, units};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages, UNIT};
 
@@ -36,12 +35,12 @@ pub fn figures(handed_out: usize) -> Figures {
             slabs += UNIT;
             blocks += in_use(slab) * slab.bytes.get() as usize;
             // Of pages that are locked into memory it is not known which went.
-            let vacated = if slab.rest.is_locked() { 0 } else { slab.vacated() };
+            let vacated = if slab.rest.has(Rest::LOCKED) { 0 } else { slab.vacated() };
             returned += vacated.count_ones() as usize * PAGE;
         }
     });
     let mut listed = 0;
-    for_each_listed(&space, |class, blocks| listed += blocks * SHAPES[class].bytes as usize);
+    for_each_listed(|class, blocks| listed += blocks * SHAPES[class].bytes as usize);
     let idle: usize = registry::all().map(Heap::idle_bytes).sum();
     let others = handed_out.saturating_sub(slabs + idle);
     let in_use = others + blocks.saturating_sub(listed);
@@ -58,8 +57,9 @@ pub(crate) fn in_use(slab: &Slab) -> usize {
 }
 
 /// Calls `see` with the class and the number of blocks of each list of a heap.
-pub(crate) fn for_each_listed(space: &Space, mut see: impl FnMut(usize, usize)) {
-    registry::all().for_each(|heap| listed(heap, space, &mut see));
+pub fn for_each_listed(mut see: impl FnMut(usize, usize)) {
+    let space = Space::get();
+    registry::all().for_each(|heap| listed(heap, &space, &mut see));
 }
 
 /// Does the same for one heap. The page layer is locked for one list at a time.
@@ -77,8 +77,9 @@ fn listed(heap: &Heap, space: &Space, see: &mut impl FnMut(usize, usize)) {
         }
         blocks
     };
-    let firsts =
-        |class: usize| [heap.free[class].get(), heap.countdown.withheld(class)].map(|first| (class, first));
+    let firsts = |class: usize| {
+        [heap.free[class].get(), heap.countdown.withheld[class].get()].map(|first| (class, first))
+    };
     let is_counted = |first: *mut Block| !first.is_null() && !units::are_paged(first.cast());
     let lists = (1..CLASSES).flat_map(firsts).filter(|&(_, first)| is_counted(first));
     lists.for_each(|(class, first)| {

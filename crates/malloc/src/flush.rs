@@ -12,7 +12,7 @@ impl Heap {
     pub(crate) fn give_back(&'static self, class: usize) {
         let blocks = self.give_back_list(self.free[class].replace(null_mut()));
         self.countdown.returned(class, blocks);
-        self.give_back_list(self.countdown.take_withheld(class));
+        self.give_back_list(self.countdown.withheld[class].replace(null_mut()));
     }
 
     /// Returns a list to its slab. The number of its blocks.
@@ -31,7 +31,6 @@ impl Heap {
         blocks
     }
 
-    /// Returns everything that is free.
     pub(crate) fn flush(&'static self) {
         self.drain();
         (1..CLASSES).for_each(|class| self.give_back(class));
@@ -45,8 +44,7 @@ impl Heap {
     pub(crate) fn sweep(&'static self) {
         for bin in &self.bins {
             let mut next = bin.awake.get();
-            // SAFETY: slabs on a bin's list are live descriptions; `next` is read before the slab can leave
-            // the list.
+            // SAFETY: slabs on a bin's list are live descriptions; `next` is read before a slab can leave.
             while let Some(slab) = unsafe { next.as_ref() } {
                 next = slab.next.get();
                 self.reclaim(slab);

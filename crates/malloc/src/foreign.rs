@@ -17,12 +17,7 @@ use libc::c_void;
 use vellum_pages::{Misuse, PAGE};
 use vellum_sys::{Addr, map};
 
-/// Notes where the C library's heap begins.
-pub(crate) fn note_break() {
-    MALLOC.break_start.store(program_break(), Relaxed);
-}
-
-fn program_break() -> usize {
+pub(crate) fn program_break() -> usize {
     // SAFETY: asks for the break without moving it.
     unsafe { libc::sbrk(0) as usize }
 }
@@ -75,8 +70,8 @@ fn c_library(name: &CStr, address: *mut u8) -> Option<*mut c_void> {
 }
 
 /// The function of the allocator that has the block at `address`: the next allocator's `of_next`, or the C
-/// library's `name`. Ends the process, for a call of `function`, if neither has the block.
-/// Safety: `F` is the type of the C library's function of that name.
+/// library's `name`. Ends the process, for a call of `function`, if neither has the block. Safety: `F` is the
+/// type of the C library's function of that name.
 unsafe fn function<F: Copy>(
     function: &str,
     address: *mut u8,
@@ -94,23 +89,21 @@ unsafe fn function<F: Copy>(
     }
 }
 
-/// Frees another allocator's block.
-/// Safety: the caller gives the block up.
+/// Frees another allocator's block. Safety: the caller gives the block up.
 pub(crate) unsafe fn free(address: *mut u8) {
     // SAFETY: the type of `free`; the block is that allocator's, as far as its address shows.
     unsafe { function("free", address, |next| next.free, c"__libc_free")(address.cast()) }
 }
 
-/// The usable size of another allocator's block.
-/// Safety: the block is in use.
+/// The usable size of another allocator's block. Safety: the block is in use.
 pub(crate) unsafe fn usable_size(address: *mut u8) -> usize {
     let name = c"malloc_usable_size";
     // SAFETY: the type of `malloc_usable_size`; the block is that allocator's, as far as its address shows.
     unsafe { function("malloc_usable_size", address, |next| next.malloc_usable_size, name)(address.cast()) }
 }
 
-/// Resizes another allocator's block, by that allocator.
-/// Safety: the block is in use, and given up if the result is not null.
+/// Resizes another allocator's block, by that allocator. Safety: the block is in use, and given up if the
+/// result is not null.
 pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     // SAFETY: the type of `realloc`; the block is that allocator's, as far as its address shows.
     unsafe {

@@ -14,7 +14,7 @@
 
 use crate::heap::{A_THREAD, Heap, LOST, NOBODY};
 use crate::state::MALLOC;
-use crate::{harden, mode, registry, tls, units};
+use crate::{harden, mode, registry, tls};
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
 use vellum_sys::thread::Patience;
@@ -23,7 +23,7 @@ use vellum_sys::{Caps, barrier, caps};
 /// Before `fork`, in the parent: stops every heap between two slow paths.
 pub fn fork_prepare() {
     MALLOC.helper.round.lock();
-    registry::creation().lock();
+    MALLOC.heaps.nursery.raw().lock();
     let others = || registry::all().filter(|heap| !is_own(heap));
     if others().next().is_some() && caps::has(Caps::MEMBARRIER) {
         others().for_each(|heap| heap.gate.close());
@@ -45,7 +45,7 @@ pub fn fork_parent() {
     mode::sampler().inspect(|hooks| (hooks.fork_parent)());
     harden::fork_parent();
     registry::all().filter(|heap| !is_own(heap)).for_each(|heap| heap.gate.open());
-    registry::creation().unlock();
+    MALLOC.heaps.nursery.raw().unlock();
     MALLOC.helper.round.unlock();
 }
 
@@ -55,10 +55,10 @@ pub fn fork_child() {
     mode::sampler().inspect(|hooks| (hooks.fork_child)());
     harden::fork_child();
     mode::fork_child();
-    registry::reset_orphans();
+    MALLOC.heaps.orphans.store(0, Ordering::Relaxed);
     let others = || registry::all().filter(|heap| !is_own(heap));
-    let are_mixed =
-        units::were_paged() && others().any(|heap| heap.tenant.load(Ordering::Relaxed) == A_THREAD);
+    let are_mixed = MALLOC.paging.has_units.load(Ordering::Relaxed)
+        && others().any(|heap| heap.tenant.load(Ordering::Relaxed) == A_THREAD);
     for heap in others() {
         let quiet = heap.gate.is_closed() && !heap.gate.is_inside();
         let orphan = heap.tenant.load(Ordering::Relaxed) == NOBODY;
@@ -72,7 +72,7 @@ pub fn fork_child() {
             heap.tenant.store(LOST, Ordering::Relaxed);
         }
     }
-    registry::creation().reset_after_fork();
+    MALLOC.heaps.nursery.raw().reset_after_fork();
     MALLOC.helper.round.reset_after_fork();
 }
 

@@ -11,8 +11,7 @@
 //! heap's lists, and `free` and `needed` of slabs with blocks in use). Without `membarrier` only the thread
 //! ever enters, and an idle thread's free slabs stay until its next call.
 //!
-//! `turns` is odd while the thread is inside. The count never falls, so two equal readings mean an idle
-//! thread.
+//! `turns` is odd while the thread is inside. It never falls: two equal readings mean an idle thread.
 
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 use vellum_sys::thread;
@@ -55,7 +54,6 @@ impl Gate {
         entered
     }
 
-    /// Leaves, for the heap's own thread.
     #[inline]
     pub(crate) fn leave(&self) {
         self.turns.store(self.turns.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
@@ -76,13 +74,11 @@ impl Gate {
         }
     }
 
-    /// Closes the gate. The heap is the caller's from the next `membarrier` on, if [`Gate::is_inside`] is
-    /// false then.
+    /// Closes the gate. The heap is the caller's after a `membarrier`, if [`Gate::is_inside`] is false then.
     pub(crate) fn close(&self) {
         self.closed.store(CLOSED, Ordering::SeqCst);
     }
 
-    /// True if the heap's thread is inside.
     pub(crate) fn is_inside(&self) -> bool {
         self.turns.load(Ordering::Acquire) & 1 != 0
     }
@@ -91,7 +87,6 @@ impl Gate {
         self.closed.load(Ordering::Relaxed) != OPEN
     }
 
-    /// Opens the gate again.
     pub(crate) fn open(&self) {
         self.closed.store(OPEN, Ordering::Release);
     }

@@ -1,8 +1,9 @@
 //! Publishes the process's figures on the board: now and then by the helper, and when the process ends.
 
 use crate::figures::figures;
+use crate::registry;
 use crate::state::MALLOC;
-use crate::{background, pass, registry};
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use vellum_pages::Pages;
 use vellum_sys::clock;
 use vellum_wire::Counter;
@@ -10,13 +11,13 @@ use vellum_wire::Counter;
 /// A number that changes with what threads do on their slow paths, and with what goes back.
 fn events(live: u64) -> u64 {
     let turns = registry::all().map(|heap| u64::from(heap.gate.turns()));
-    turns.fold(live.wrapping_add(pass::returned() as u64), u64::wrapping_add)
+    turns.fold(live.wrapping_add(MALLOC.returned.load(Relaxed) as u64), u64::wrapping_add)
 }
 
 /// Makes the helper count and publish now and then.
 #[inline(never)]
 pub fn publish_at_ticks() {
-    background::after_rounds(publish_if_due);
+    MALLOC.helper.after_round.store(publish_if_due as *mut (), Release);
 }
 
 /// Counts and publishes, if it is time to. Under the lock of the helper's round.

@@ -24,7 +24,7 @@ use core::alloc::{GlobalAlloc, Layout};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vellum;
 
-// SAFETY: blocks are as large and aligned as asked, distinct while in use, and keep their contents when
+// SAFETY: blocks have the size and alignment, are distinct while in use, and keep their contents when
 // resized.
 unsafe impl GlobalAlloc for Vellum {
     #[inline]
@@ -57,8 +57,7 @@ unsafe impl GlobalAlloc for Vellum {
             // SAFETY: this allocator returned the block, which is in use; the trait excludes a size of zero.
             return unsafe { realloc(block, bytes) };
         }
-        // SAFETY: the caller gives the block up; the new one, if there is one, is at least as long as is
-        // copied.
+        // SAFETY: the caller gives the block up; a new one is at least as long as the copy.
         unsafe { move_to(aligned(layout.align(), bytes), block, layout.size().min(bytes)) }
     }
 }

@@ -24,22 +24,20 @@
 //! - A slab asleep has a live block: its free blocks have reached neither of the two thresholds, whose sum is
 //!   at most the capacity. The slab being carved may be smaller, and stays for that reason.
 
-use crate::arch;
 use crate::class::{CLASSES, COARSE, COARSE_GRANULE, FINE, GRANULE, SHAPES, class_of};
 use crate::countdown::Countdown;
 use crate::gate::Gate;
 use crate::magazine::Magazine;
-use crate::mode;
 use crate::pass::{OWNERS_SLABS, Pass, VISITORS_SLABS};
-use crate::registry;
 use crate::remote::Woken;
-use crate::slab::{AnyHeap, Block, Slab};
+use crate::slab::{AnyHeap, Block, Rest, Slab};
 use crate::space::{Space, block_at};
-use crate::units;
+use crate::state::MALLOC;
+use crate::{arch, mode, registry, units};
 use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr::{null, null_mut};
-use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering::Acquire, Ordering::Relaxed};
 use vellum_pages::{PAGE, Pages, UNIT};
 use vellum_wire::Counter;
 
@@ -52,7 +50,6 @@ const BURST: u8 = 4;
 /// Blocks of a class counted privately before they are added to the process's counters.
 const COUNT_BATCH: u32 = 256;
 
-/// The slabs of one class.
 #[derive(Debug)]
 pub(crate) struct Bin {
     /// The list of slabs with free blocks.
@@ -71,49 +68,37 @@ pub(crate) struct Bin {
 pub(crate) struct Heap {
     /// The span, as in [`Space`]; zero bytes in the empty heap.
     pub base: Cell<usize>,
-    /// See `base`.
     pub bytes: Cell<usize>,
-    /// See `base`.
     pub side: Cell<*mut u8>,
     /// The class of each number of granules up to [`FINE_MAX`](crate::class::FINE_MAX) bytes. Here, beside
     /// the lists, as no address of a table need be loaded first. All 0 in the empty heap.
     pub fine: [Cell<u8>; FINE],
-    /// The lists `malloc` pops from.
     pub free: [Cell<*mut Block>; CLASSES],
     /// The class of each size above, by the coarse granules that its last byte has before it.
     pub coarse: [Cell<u8>; COARSE],
-    /// The slabs.
     pub bins: [Bin; CLASSES],
     spares: [Cell<*mut u8>; SPARES],
     spare_count: Cell<usize>,
     pub(crate) units: Cell<usize>,
-    /// Large blocks freed a moment ago.
     pub(crate) magazine: Magazine,
-    /// Guards changes of the heap.
     pub gate: Gate,
     /// [`NOBODY`], [`A_THREAD`], [`A_VISITOR`] or [`LOST`].
     pub tenant: AtomicI32,
     /// The processor that its last thread ran on, for the next thread there.
     pub home: Cell<i32>,
-    /// The turns of the gate the helper saw last.
     pub seen_turns: Cell<u32>,
     /// The turns of the gate when the helper last returned the free memory.
     pub swept_turns: Cell<u32>,
     /// Ticks before the helper visits unfinished slabs again; `patience` has those that are left.
     pub pause: Cell<u32>,
-    /// See `pause`.
     pub patience: Cell<u32>,
-    /// The next of all heaps.
     pub next: AtomicPtr<Heap>,
     /// Which of its slabs give pages back next.
     pub pass: Pass<Slab>,
-    /// Slabs to which others returned blocks.
     pub woken: Woken<Slab>,
-    /// When blocks are sampled.
     pub(crate) countdown: Countdown,
 }
 
-/// The tenant of an orphaned heap.
 pub(crate) const NOBODY: i32 = 0;
 /// The tenant of a heap in use; only the thread's own pointer leads from the thread to the heap.
 pub(crate) const A_THREAD: i32 = 1;
@@ -128,7 +113,6 @@ const _: () = assert!(size_of::<Heap>() <= HEAP_BYTES);
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// Gives a zeroed heap its span.
     pub(crate) fn begin(&self, space: Space) {
         for (granules, class) in self.fine.iter().enumerate() {
             class.set(class_of(granules * GRANULE) as u8);
@@ -272,7 +256,7 @@ impl Heap {
         // SAFETY: the last of these blocks, which nobody uses yet.
         unsafe { (*last.cast::<Block>()).link(null_mut()) };
         slab.set_carved(carved + blocks);
-        slab.rest.carve();
+        slab.rest.clear(Rest::MET | Rest::BARE);
         if carved == 0 {
             slab.sleep();
         }
@@ -322,11 +306,10 @@ impl Heap {
         }
     }
 
-    /// See [`Countdown::waits`].
     #[cold]
     #[inline(never)]
     fn waits(&self, class: usize) -> bool {
-        mode::sampler().is_some() && self.countdown.waits(class, mode::epoch())
+        mode::sampler().is_some() && self.countdown.waits(class, MALLOC.epoch.load(Acquire))
     }
 
     /// Cuts the list of `class`, just fetched, before the next sample.
@@ -345,7 +328,6 @@ impl Heap {
         }
     }
 
-    /// Units that are slabs of this heap.
     pub(crate) fn units(&self) -> usize {
         self.units.get()
     }
@@ -356,8 +338,7 @@ impl Heap {
         spares.filter(|spare| !units::are_paged(spare.get())).count() * UNIT + self.magazine.bytes()
     }
 
-    /// Credits what other threads have returned, for the heap's thread or the tenant of an orphan. Inside the
-    /// gate.
+    /// Credits blocks of other threads, for the heap's thread or an orphan's tenant. Inside the gate.
     pub(crate) fn drain(&'static self) {
         self.drain_where(|_| true, |_| {});
     }
@@ -375,8 +356,7 @@ impl Heap {
 
     fn drain_where(&'static self, is_ready: impl Fn(&Slab) -> bool, mut unready: impl FnMut(&Slab)) {
         let mut next = self.woken.take().cast_const();
-        // SAFETY: slabs on the stack are live descriptions: a notified slab is not given back before it is
-        // drained.
+        // SAFETY: slabs on the stack are live descriptions: a notified slab is drained before its end.
         while let Some(slab) = unsafe { next.as_ref() } {
             next = slab.next_woken.load(Relaxed);
             if !slab.is_of(self) {
@@ -450,7 +430,7 @@ impl Heap {
     pub(crate) fn wake(&self, bin: &Bin, slab: &Slab, live: u32) {
         slab.awake.set(true);
         slab.needed.store(live, Relaxed);
-        slab.rest.wake();
+        slab.rest.clear(Rest::MET);
         self.pass.woke();
         let head = bin.awake.get();
         slab.previous.set(null());
@@ -547,7 +527,6 @@ impl Heap {
 }
 
 impl Slab {
-    /// True if the slab is of `heap`.
     #[inline(always)]
     pub(crate) fn is_of(&self, heap: &Heap) -> bool {
         core::ptr::eq(self.owner.load(Relaxed), heap.any())
@@ -561,7 +540,6 @@ impl Slab {
     }
 }
 
-/// Takes the first block off a list.
 #[inline]
 pub(crate) fn pop(list: &Cell<*mut Block>) -> Option<*mut u8> {
     // SAFETY: a block on the list is free memory of at least two words.

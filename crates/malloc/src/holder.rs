@@ -19,7 +19,6 @@ pub(crate) enum Holder {
 }
 
 impl Holder {
-    /// The holder of the memory at `address`.
     #[inline(always)]
     pub(crate) fn of(address: *mut u8) -> Holder {
         match Space::get().slab_of(address) {
@@ -49,8 +48,7 @@ impl Holder {
     }
 
     /// The bytes that may be used of the block at `address`, of which this is the holder, or the end of the
-    /// process if there is none.
-    /// Safety: the block is in use.
+    /// process if there is none. Safety: the block is in use.
     #[inline(always)]
     pub(crate) unsafe fn usable_size(self, function: &str, address: *mut u8) -> usize {
         match self {

@@ -17,7 +17,6 @@ fn pages_of(bytes: usize) -> usize {
     bytes.div_ceil(PAGE)
 }
 
-/// A block out of the thread's magazine.
 #[inline]
 pub(crate) fn take_from_magazine(bytes: usize) -> Option<*mut u8> {
     if bytes > KEPT_PAGES_MAX * PAGE {
@@ -58,8 +57,8 @@ fn remember(extent: Extent) {
     }
 }
 
-/// Frees a large block, or ends the process if it is none.
-/// Safety: the caller gives the block up; `slab` describes its unit, which is no slab.
+/// Frees a large block, or ends the process if it is none. Safety: the caller gives the block up; `slab`
+/// describes its unit, which is no slab.
 pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
     let Some(length) = length_in(slab, address) else {
         // SAFETY: the caller gives the block up; the page layer refuses an address without a block.
@@ -117,8 +116,8 @@ pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
     }
 }
 
-/// Grows or shrinks a large block in place or by moving it; null (and `ENOMEM`) leaves it as it was.
-/// Safety: `address` is a large block in use.
+/// Grows or shrinks a large block in place or by moving it; null (and `ENOMEM`) leaves it as it was. Safety:
+/// `address` is a large block in use.
 pub(crate) unsafe fn resize(address: *mut u8, bytes: usize) -> *mut u8 {
     // SAFETY: the block is large and in use, by this function's condition.
     change_extent(address, Some(bytes), |start| unsafe { Pages::global().resize(start, bytes) })

@@ -14,13 +14,10 @@ use vellum_pages::{PAGE, Pages};
 
 /// The longest block that waits in a magazine.
 pub(crate) const KEPT_PAGES_MAX: usize = (256 << 10) / PAGE;
-/// Pages a magazine keeps at most.
 const MAGAZINE_PAGES_MAX: usize = (512 << 10) / PAGE;
-/// Blocks a magazine keeps at most.
 const MAGAZINE_SLOTS: usize = 16;
 
-/// A thread's few freed extents. Each slot is an address with the number of pages in its low bits; 0 is
-/// empty.
+/// A thread's few freed extents. A slot is an address with the number of pages in its low bits, or 0.
 #[derive(Debug)]
 pub(crate) struct Magazine {
     slots: [Cell<usize>; MAGAZINE_SLOTS],
@@ -33,7 +30,6 @@ const PAGES_MASK: usize = PAGE - 1;
 const _: () = assert!(KEPT_PAGES_MAX <= PAGES_MASK && MAGAZINE_SLOTS.is_power_of_two());
 
 impl Magazine {
-    /// Bytes that are kept.
     pub(crate) fn bytes(&self) -> usize {
         self.pages.get() * PAGE
     }
@@ -47,8 +43,7 @@ impl Magazine {
         Some(address)
     }
 
-    /// Keeps an extent, sealed as a free small block is; what must make room for it goes back to the page
-    /// layer.
+    /// Adds an extent, sealed as a free small block is. The page layer gets older ones, to make room.
     pub(crate) fn insert(&self, address: usize, pages: usize) {
         let mut free = self.slots.iter().find(|slot| slot.get() == 0);
         while free.is_none() || self.pages.get() + pages > MAGAZINE_PAGES_MAX {
@@ -92,8 +87,7 @@ impl Magazine {
     }
 }
 
-/// The first words of an extent.
-/// Safety: the extent is in a magazine, or about to be.
+/// The first words of an extent. Safety: the extent is in a magazine, or about to be.
 unsafe fn sealed_at(address: usize) -> &'static Block {
     // SAFETY: an extent is at least a page, and page-aligned.
     unsafe { &*core::ptr::with_exposed_provenance(address) }
@@ -109,8 +103,8 @@ fn open(address: usize) {
     first.unseal();
 }
 
-/// Gives a large block back to the page layer, or ends the process if it is none.
-/// Safety: the caller gives the block up.
+/// Gives a large block back to the page layer, or ends the process if it is none. Safety: the caller gives
+/// the block up.
 pub(crate) unsafe fn give_back(function: &str, address: *mut u8) {
     // SAFETY: the caller has given the block up; that it is one, the page layer checks.
     let freed = NonNull::new(address).map(|start| unsafe { Pages::global().free(start) });

@@ -20,7 +20,6 @@ use crate::space::Space;
 use vellum_pages::{Misuse, Pages};
 use vellum_sys::{Line, thread};
 
-/// Kinds of misuse of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
     AlreadyFree,

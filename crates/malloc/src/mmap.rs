@@ -258,8 +258,7 @@ pub fn taint(start: usize, len: usize) {
     }
 }
 
-/// Makes pages of zeros missing, like fresh pages. Only a program that registers for page faults sees the
-/// difference.
+/// Makes pages of zeros missing, like fresh pages. Only a program with `userfaultfd` sees the difference.
 ///
 /// # Safety
 /// The program does not write to the range during the call.
@@ -390,8 +389,8 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
     unsafe { resize(start, old, new, flags & libc::MREMAP_MAYMOVE != 0) }
 }
 
-/// Moves what the kernel refused to move as a whole, in case it came from Vellum in pieces.
-/// Safety: the conditions of `mremap`.
+/// Moves what the kernel refused to move as a whole, in case it came from Vellum in pieces. Safety: the
+/// conditions of `mremap`.
 unsafe fn once_ours(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
     let (Some(old), Some(new)) = (old.checked_next_multiple_of(PAGE), new.checked_next_multiple_of(PAGE))
     else {
@@ -423,8 +422,8 @@ fn has_hole(start: usize, len: usize) -> bool {
     false
 }
 
-/// Has the kernel move a mapping to a place of the program's choice, from Vellum's memory or into it.
-/// Safety: the conditions of `mremap`.
+/// Has the kernel move a mapping to a place of the program's choice, from Vellum's memory or into it. Safety:
+/// the conditions of `mremap`.
 unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
     let pages = Pages::global();
     if !place.is_multiple_of(PAGE) {
@@ -465,8 +464,8 @@ unsafe fn left(start: usize, len: usize) {
     }
 }
 
-/// Changes the length of a mapping of Vellum's own, in place or elsewhere if it `may_move`.
-/// Safety: the conditions of `mremap`.
+/// Changes the length of a mapping of Vellum's own, in place or elsewhere if it `may_move`. Safety: the
+/// conditions of `mremap`.
 unsafe fn resize(start: usize, old: usize, new: usize, may_move: bool) -> Outcome {
     let pages = Pages::global();
     if new <= old {
@@ -500,8 +499,8 @@ unsafe fn resize(start: usize, old: usize, new: usize, may_move: bool) -> Outcom
     Ok(moved)
 }
 
-/// Lets the kernel move memory of Vellum's to a new place outside the arenas.
-/// Safety: the conditions of `mremap`.
+/// Lets the kernel move memory of Vellum's to a new place outside the arenas. Safety: the conditions of
+/// `mremap`.
 unsafe fn elsewhere(start: usize, old: usize, new: usize, flags: c_int) -> Outcome {
     let plain = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     let place = kernel(libc::SYS_mmap, [0, new, libc::PROT_NONE as usize, plain, usize::MAX, 0])?;
@@ -513,8 +512,7 @@ unsafe fn elsewhere(start: usize, old: usize, new: usize, flags: c_int) -> Outco
 
 /// `mremap` to a fixed place. Vellum's map entries (at the ends of huge pages, where blocks were joined) may
 /// divide a mapping of the program, and the kernel moves one entry at a time. A mapping that it refuses to
-/// move moves in pieces, each half as long as the piece refused before.
-/// Safety: the conditions of `mremap`.
+/// move moves in pieces, each half as long as the piece refused before. Safety: the conditions of `mremap`.
 unsafe fn in_pieces(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
     let ask = |from: usize, old: usize, new: usize, flags: c_int, to: usize| {
         kernel(libc::SYS_mremap, [from, old, new, flags as usize, to, 0])
@@ -545,8 +543,7 @@ unsafe fn in_pieces(start: usize, old: usize, new: usize, flags: c_int, place: u
             }
         }
     }
-    // What is not moved goes, as it does when the kernel moves the whole. Vellum's memory is seen to by who
-    // asked.
+    // The rest is unmapped, as when the kernel moves the whole; Vellum's memory is the caller's to return.
     if new < old && flags & libc::MREMAP_DONTUNMAP == 0 && !may_be_ours(start, old) {
         kernel(libc::SYS_munmap, [start + new, old - new, 0, 0, 0, 0])?;
     }

@@ -27,7 +27,6 @@ const DECIDING: u16 = UNDECIDED + 2;
 /// The half of the word that is the mode.
 const MODE: u16 = (1 << MODE_BITS) - 1;
 
-/// A mode that is not the usual one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Special {
     Deciding,
@@ -95,7 +94,6 @@ pub fn is_passthrough() -> bool {
     next().is_some()
 }
 
-/// The next allocator, if Vellum passes requests through.
 pub(crate) fn next() -> Option<&'static Next> {
     match special() {
         Some(Special::Passthrough(next)) => Some(next),
@@ -114,8 +112,8 @@ pub(crate) fn harden() {
     change(USUAL, HARDENED);
 }
 
-/// Calls the sampler from now on, if the mode is the usual one; whether it is called.
-pub(crate) fn sample() -> bool {
+/// Calls the sampler on the slow paths from now on, for good. False in another mode than the usual one.
+pub fn sample() -> bool {
     let _ = special();
     change(USUAL, PROFILED) || is_sampled()
 }
@@ -131,9 +129,9 @@ pub(crate) fn is_special() -> bool {
     DOOR.now.load(Relaxed) != USUAL
 }
 
-/// True if blocks are sampled, or have been.
 #[inline(always)]
-pub(crate) fn is_sampled() -> bool {
+/// True if blocks are sampled, or have been.
+pub fn is_sampled() -> bool {
     DOOR.now.load(Relaxed) & MODE == PROFILED
 }
 
@@ -155,13 +153,8 @@ fn sampler_of(now: u16) -> Option<&'static Hooks> {
 }
 
 fn hooks() -> Option<&'static Hooks> {
-    // SAFETY: null, or the static that `install` stored.
+    // SAFETY: null, or the static that `sampling::install` stored.
     unsafe { MALLOC.hooks.load(Acquire).as_ref() }
-}
-
-/// Installs the sampler.
-pub(crate) fn install(hooks: &'static Hooks) {
-    MALLOC.hooks.store(from_ref(hooks).cast_mut(), Release);
 }
 
 /// Samples a new large block of `bytes` bytes, if blocks are sampled and a sample is due. Returns the block.
@@ -192,17 +185,6 @@ pub(crate) fn serve_request() {
     if let Some(request) = DOOR.asked() {
         DOOR.answer(hooks().map_or(libc::ENOSYS as u32, |hooks| (hooks.serve_request)(request)));
     }
-}
-
-/// The number of times that sampling began, changed its rate or ended: a heap's drawn numbers hold for one
-/// value.
-pub(crate) fn epoch() -> u32 {
-    MALLOC.epoch.load(Acquire)
-}
-
-/// Makes the numbers that heaps have drawn invalid.
-pub(crate) fn next_epoch() {
-    MALLOC.epoch.fetch_add(1, Release);
 }
 
 /// After `fork`, in the child: the thread that was deciding does not exist here.

@@ -42,7 +42,6 @@ pub fn owns(address: *const u8) -> bool {
     process::pager().owns(address)
 }
 
-/// True if a block of `bytes` bytes is paged.
 #[inline]
 pub(crate) fn serves(bytes: usize) -> bool {
     match bytes >= PAGED_MIN {
@@ -78,7 +77,6 @@ pub(crate) fn map_at(addr: *mut u8, bytes: usize, prot: c_int, is_plain: bool) -
     Some(changed.map(drop).map_err(|errno| errno.raw_os_error()))
 }
 
-/// True if some of a range is paged.
 fn overlaps(addr: *mut u8, bytes: usize) -> bool {
     let (span, start) = (process::pager().span(), Addr::of(addr));
     !span.is_empty() && start < span.end() && start.saturating_add(bytes) > span.start
@@ -94,8 +92,7 @@ pub(crate) fn note_changes(addr: *mut u8, bytes: usize) -> bool {
 }
 
 /// Serves an `mremap` of a paged mapping that names no new place: by another mapping, into which is copied.
-/// `None` if `address` lies in none.
-/// Safety: the conditions of `mremap`.
+/// `None` if `address` lies in none. Safety: the conditions of `mremap`.
 pub(crate) unsafe fn remap(
     address: *mut u8,
     old: usize,
@@ -136,8 +133,7 @@ pub(crate) fn alloc(bytes: usize, align: usize, zero: bool) -> *mut u8 {
 }
 
 /// Serves an `madvise` of paged memory: the pager drops pages itself, as it would take a hole for a lost
-/// page, and ignores advice about huge pages, as frames move one by one. `None` leaves the call to the
-/// kernel.
+/// page, and ignores advice on huge pages, as frames move singly. `None` leaves the call to the kernel.
 ///
 /// # Safety
 /// The conditions of `madvise`.
@@ -184,8 +180,7 @@ fn wrong(address: *mut u8) -> Misuse {
     }
 }
 
-/// Frees a paged block, or ends the process if it is none.
-/// Safety: the caller gives the block up.
+/// Frees a paged block, or ends the process if it is none. Safety: the caller gives the block up.
 pub(crate) unsafe fn free(address: *mut u8) {
     // SAFETY: the caller gives the block up.
     let freed = NonNull::new(address).map(|start| unsafe { process::pager().destroy(start) });
@@ -203,8 +198,7 @@ pub(crate) fn usable_size(function: &str, address: *mut u8) -> usize {
 }
 
 /// Resizes a paged block in its place. False, with nothing done, if that cannot be, or the new size is below
-/// [`PAGED_MIN`].
-/// Safety: the block is in use, and the caller gives up the part that is cut off.
+/// [`PAGED_MIN`]. Safety: the block is in use, and the caller gives up the part that is cut off.
 pub(crate) unsafe fn resize(address: *mut u8, bytes: usize) -> bool {
     bytes >= PAGED_MIN
         && NonNull::new(address)

@@ -3,7 +3,6 @@
 //! The helper and `malloc_trim` request passes, which run inside the heap's gate. A request during a pass is
 //! not lost: another pass follows. An eager pass takes the place of one that is not eager.
 
-use crate::state::MALLOC;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU8, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 use vellum_pages::Pages;
@@ -14,16 +13,6 @@ const WORTH_A_HELPER: u32 = 32;
 pub(crate) const OWNERS_SLABS: usize = 4;
 /// Slabs that are visited while the thread of an idle heap may have to wait.
 pub(crate) const VISITORS_SLABS: usize = 64;
-
-/// Bytes that were given back out of slabs so far.
-pub(crate) fn returned() -> usize {
-    MALLOC.returned.load(Relaxed)
-}
-
-/// Some more were.
-pub(crate) fn note_returned(bytes: usize) {
-    MALLOC.returned.fetch_add(bytes, Relaxed);
-}
 
 /// The kind of a pass, a bit each: in the upper half of [`Pass::state`] for the pass under way, in the lower
 /// half for the next one.
@@ -47,16 +36,13 @@ pub(crate) struct Pass<S> {
     pub(crate) next: Cell<*const S>,
     /// True if it met slabs for the first time.
     pub(crate) has_marked: Cell<bool>,
-    /// The turns of the gate when it began.
     pub(crate) began_turns: Cell<u32>,
     /// The turns of the gate when a pass began that left nothing to do.
     pub(crate) idle_turns: AtomicU32,
-    /// Awake slabs.
     awake: AtomicU32,
 }
 
 impl<S> Pass<S> {
-    /// True if a pass is due, or under way.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.state.load(Relaxed) != 0
@@ -88,7 +74,6 @@ impl<S> Pass<S> {
         (begun, self.state.load(Relaxed) >> bit::SHIFT)
     }
 
-    /// The pass under way is over. Inside the gate.
     pub(crate) fn end(&self) {
         self.state.fetch_and((1 << bit::SHIFT) - 1, AcqRel);
     }

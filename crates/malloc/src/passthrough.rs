@@ -63,7 +63,6 @@ struct Objects {
     first: *const Object,
 }
 
-/// An entry of an object's dynamic section.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Dynamic {
@@ -124,8 +123,7 @@ fn has_sanitizer() -> bool {
     false
 }
 
-/// The allocator for the program instead of this one, if a sanitizer's runtime is loaded or the kernel is not
-/// suited.
+/// Another allocator for the program, if a sanitizer's runtime is loaded or the kernel is not suited.
 #[cold]
 pub(crate) fn choose() -> Option<Next> {
     let is_suited = vellum_pages::is_suited();

@@ -1,8 +1,7 @@
 //! All heaps of the process; [`crate::threads`] has the heap of a thread.
 //!
 //! A heap outlives its thread: when the thread ends, its heap, with the blocks in use, becomes an orphan, and
-//! the next thread that needs a heap adopts it whole. Heaps are never unmapped: a pointer to a heap stays
-//! valid.
+//! the next thread that needs a heap adopts it whole. Heaps are never unmapped.
 
 use crate::heap::{A_THREAD, A_VISITOR, HEAP_BYTES, Heap, NOBODY};
 use crate::slab::Slab;
@@ -30,7 +29,6 @@ pub(crate) fn adopt() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// The processor that the calling thread runs on.
 pub(crate) fn processor() -> i32 {
     // SAFETY: `sched_getcpu` has no preconditions; it returns -1 on an error.
     unsafe { libc::sched_getcpu() }
@@ -64,19 +62,12 @@ pub(crate) fn create_apart() -> Option<&'static Heap> {
 pub(crate) fn create() -> Option<&'static Heap> {
     let heap = create_apart()?;
     heap.tenant.store(A_THREAD, Ordering::Relaxed);
-    let mut head = MALLOC.heaps.newest.load(Ordering::Relaxed);
-    loop {
+    let link = |head: *mut ()| {
         heap.next.store(head.cast(), Ordering::Relaxed);
-        match MALLOC.heaps.newest.compare_exchange_weak(
-            head,
-            core::ptr::from_ref(heap).cast_mut().cast(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        ) {
-            Ok(_) => return Some(heap),
-            Err(now) => head = now,
-        }
-    }
+        Some(core::ptr::from_ref(heap).cast_mut().cast())
+    };
+    let _ = MALLOC.heaps.newest.fetch_update(Ordering::Release, Ordering::Relaxed, link);
+    Some(heap)
 }
 
 pub(crate) fn all() -> impl Iterator<Item = &'static Heap> {
@@ -124,14 +115,4 @@ pub(crate) fn raid(class: usize, uncarved: bool) -> Option<&'static Slab> {
         });
         slab
     })
-}
-
-/// Sets the number of orphans to zero, for a forked child that counts them again.
-pub(crate) fn reset_orphans() {
-    MALLOC.heaps.orphans.store(0, Ordering::Relaxed);
-}
-
-/// The lock under which heaps are made, for holding it across a fork.
-pub(crate) fn creation() -> &'static vellum_sys::Lock {
-    MALLOC.heaps.nursery.raw()
 }

@@ -33,16 +33,13 @@ const COUNT_SHIFT: u32 = 16;
 const COUNT: u64 = 0xffff << COUNT_SHIFT;
 const NOTIFIED: u64 = 1 << 32;
 
-/// The blocks of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     /// The granule index of the newest block, if there is any.
     pub head: Option<u32>,
-    /// The number of blocks.
     pub blocks: u32,
 }
 
-/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pushed {
     /// The block is on the list.
@@ -98,7 +95,6 @@ impl RemoteList {
         }
     }
 
-    /// Takes every block, for the owner.
     #[inline]
     pub(crate) fn take(&self) -> Taken {
         if self.blocks() == 0 {
@@ -113,7 +109,6 @@ impl RemoteList {
         taken(self.0.swap(0, Ordering::Acquire))
     }
 
-    /// Blocks on the list now.
     #[inline]
     pub(crate) fn blocks(&self) -> u32 {
         blocks_of(self.0.load(Ordering::Relaxed))
@@ -164,7 +159,6 @@ pub(crate) trait Wakeable: Sized {
 pub(crate) struct Woken<T>(AtomicPtr<T>);
 
 impl<T: Wakeable> Woken<T> {
-    /// An empty stack.
     #[cfg(not(loom))]
     pub(crate) const fn new() -> Woken<T> {
         Woken(AtomicPtr::new(core::ptr::null_mut()))
@@ -189,7 +183,6 @@ impl<T: Wakeable> Woken<T> {
         }
     }
 
-    /// True if the stack is empty.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.load(Ordering::Relaxed).is_null()

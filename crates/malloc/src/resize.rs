@@ -1,8 +1,7 @@
 //! `realloc`.
 //!
 //! A small block stays in place while its class fits and half of it stays in use; otherwise it is copied. The
-//! page layer grows and shrinks a large block, in place or by moving it. A change between the two kinds is a
-//! copy.
+//! page layer grows and shrinks a large block, in place or by moving it. A change of kind is a copy.
 
 use crate::alloc::{free, malloc};
 use crate::class::{REQUEST_MAX, SMALL_MAX};
@@ -22,8 +21,7 @@ pub(crate) fn stays(old: usize, bytes: usize) -> bool {
     bytes <= old && bytes >= old / KEEP_DIVISOR
 }
 
-/// Resizes the block at `address` to `bytes` bytes. Null leaves it as it was, except that `bytes == 0` frees
-/// it.
+/// Resizes the block at `address` to `bytes` bytes. Null leaves it as it was; `bytes == 0` frees it.
 ///
 /// # Safety
 /// `address` is null or a block in use; unless the result is null, only the result may be used afterwards.
@@ -65,8 +63,8 @@ pub unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     unsafe { move_to(new, address, old.min(bytes)) }
 }
 
-/// Resizes a block of the page layer of `old` bytes, which stays one or becomes the pager's.
-/// Safety: the conditions of [`realloc`].
+/// Resizes a block of the page layer of `old` bytes, which stays one or becomes the pager's. Safety: the
+/// conditions of [`realloc`].
 #[inline(never)]
 unsafe fn resize_extent(address: *mut u8, old: usize, bytes: usize) -> *mut u8 {
     if bytes > REQUEST_MAX {

@@ -1,7 +1,7 @@
 //! The interface for a sampler of blocks: a crate above this one, `vellum-heapprofile`.
 //!
-//! The sampler installs one table of functions, which the slow paths call from [`begin`] on. The rest of this
-//! file gives the sampler access to the heaps.
+//! The sampler installs one table of functions, which the slow paths call from [`sample`] on. The rest of
+//! this file gives the sampler access to the heaps.
 //!
 //! A sampled small block comes from a [`SampleHeap`], which no thread has: every thread's `free` takes the
 //! block for another thread's and comes to the slow path. A sampled large block has a mark in its length word
@@ -9,7 +9,9 @@
 
 pub use crate::arch::here;
 pub use crate::class::{CLASSES, bytes_of, class_of};
+pub use crate::figures::for_each_listed;
 pub use crate::hooks::Hooks;
+pub use crate::mode::{is_sampled, sample};
 pub use crate::modules::rule;
 pub use crate::seal::random;
 
@@ -17,37 +19,22 @@ use crate::heap::{Heap, pop};
 use crate::lengths::{SAMPLED, length_of};
 use crate::small::{check_live, free_remote};
 use crate::space::Space;
-use crate::state::DOOR;
-use crate::{figures, mode, registry, threads, tls};
-use core::ffi::CStr;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use crate::state::MALLOC;
+use crate::{figures, registry, threads, tls};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use vellum_pages::{Pages, UNIT};
 
-/// Installs the sampler's functions. They are called from [`begin`] on, except `serve_request`.
+/// Installs the sampler's functions. They are called from [`sample`] on, except `serve_request`.
 #[inline(never)]
 pub fn install(hooks: &'static Hooks) {
-    mode::install(hooks);
-}
-
-/// Calls the sampler on the slow paths from now on, for good. False in the hardened mode.
-pub fn begin() -> bool {
-    mode::sample()
-}
-
-/// True if blocks are sampled, or have been.
-pub fn has_begun() -> bool {
-    mode::is_sampled()
+    MALLOC.hooks.store(core::ptr::from_ref(hooks).cast_mut(), Release);
 }
 
 /// Makes every heap draw the number of requests before its next samples again.
 #[inline(never)]
 pub fn redraw() {
-    mode::next_epoch();
-}
-
-/// The path that came with another process's request.
-pub fn requested_path() -> Option<&'static CStr> {
-    DOOR.path()
+    MALLOC.epoch.fetch_add(1, Release);
 }
 
 /// A thread inside the gate of its heap, until the value is dropped: neither the helper nor a fork finds a
@@ -77,7 +64,7 @@ impl Inside {
     ) -> Option<*mut u8> {
         let class = class_of(bytes.max(1));
         let draw = || draw(bytes_of(class));
-        self.0.take_or_sample(class, mode::epoch(), draw, |neighbour| sample(class, neighbour))
+        self.0.take_or_sample(class, MALLOC.epoch.load(Acquire), draw, |neighbour| sample(class, neighbour))
     }
 }
 
@@ -128,20 +115,14 @@ impl SampleHeap {
     }
 }
 
-/// The place for the mark of a sampled large block.
-#[derive(Debug)]
-pub struct LargeMark(&'static AtomicU32);
+/// The length word of a large block, for [`mark`]; `None` if the block is the pager's.
+pub fn length_word(address: *mut u8) -> Option<&'static AtomicU32> {
+    length_of(address)
+}
 
-impl LargeMark {
-    /// The place for the block at `address`; `None` if the block is the pager's.
-    pub fn of(address: *mut u8) -> Option<LargeMark> {
-        length_of(address).map(LargeMark)
-    }
-
-    /// Marks the block as sampled.
-    pub fn set(&self) {
-        self.0.fetch_or(SAMPLED, Relaxed);
-    }
+/// Marks a large block as sampled in its length word.
+pub fn mark(word: &AtomicU32) {
+    word.fetch_or(SAMPLED, Relaxed);
 }
 
 /// The use of a slab at the moment.
@@ -189,11 +170,6 @@ pub fn for_each_slab(mut see: impl FnMut(SlabUse)) {
     });
 }
 
-/// Calls `see` with the class and the number of blocks of each list of a heap.
-pub fn for_each_listed(see: impl FnMut(usize, usize)) {
-    figures::for_each_listed(&Space::get(), see);
-}
-
 /// Bytes of idle units, and of large blocks that wait in magazines.
 pub fn idle_bytes() -> usize {
     registry::all().map(Heap::idle_bytes).sum()
@@ -220,7 +196,7 @@ impl Heap {
                 0 => draw(),
                 1 => {
                     draw();
-                    let rest = self.countdown.take_withheld(class);
+                    let rest = self.countdown.withheld[class].replace(null_mut());
                     let neighbour = if rest.is_null() { self.next_from(class) } else { rest.cast() };
                     if !rest.is_null() {
                         let blocks = u32::from(self.countdown.withheld_blocks[class].get());

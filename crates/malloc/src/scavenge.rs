@@ -15,9 +15,10 @@
 
 use crate::class::CLASSES;
 use crate::heap::{Bin, Heap};
-use crate::pass::{bit, note_returned};
-use crate::slab::{Block, Slab};
+use crate::pass::bit;
+use crate::slab::{Block, Rest, Slab};
 use crate::space::block_at;
+use crate::state::MALLOC;
 use crate::units;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::Ordering::Relaxed;
@@ -48,8 +49,7 @@ impl Heap {
         }
         let mut visited = 0;
         while visited < most {
-            // SAFETY: slabs on a bin's list are live descriptions, and one that leaves its list is passed
-            // over.
+            // SAFETY: slabs on a bin's list are live descriptions; one that leaves is passed over.
             let Some(slab) = (unsafe { pass.next.get().as_ref() }) else {
                 if pass.class.get() + 1 == CLASSES {
                     return self.end_pass();
@@ -59,7 +59,7 @@ impl Heap {
             };
             pass.next.set(slab.next.get());
             self.give_back_again(slab, what);
-            if slab.rest.meet() || what & bit::EAGER != 0 {
+            if slab.rest.set(Rest::MET) || what & bit::EAGER != 0 {
                 self.vacate(slab, what & bit::EAGER != 0);
             } else {
                 pass.has_marked.set(true);
@@ -79,13 +79,13 @@ impl Heap {
         if units::are_paged(self.unit_of(slab)) {
             return;
         }
-        if slab.rest.is_bare() && what & bit::AGAIN == 0 {
+        if slab.rest.has(Rest::BARE) && what & bit::AGAIN == 0 {
             return;
         }
-        if slab.rest.meet() || is_eager {
+        if slab.rest.set(Rest::MET) || is_eager {
             // Locked memory stays, and is tried again.
             if self.flush_pages(slab, slab.uncarved(), is_eager) {
-                slab.rest.bare();
+                slab.rest.set(Rest::BARE);
             }
         } else {
             self.pass.has_marked.set(true);
@@ -118,7 +118,7 @@ impl Heap {
         }
         let pages = slab.vacate(self.unit_of(slab));
         if !self.flush_pages(slab, pages, is_asked) {
-            slab.rest.set_locked();
+            slab.rest.set(Rest::LOCKED);
         }
         pages != 0
     }
@@ -127,9 +127,9 @@ impl Heap {
     /// pages that the kernel may have filled.
     fn give_back_again(&self, slab: &Slab, what: u8) {
         let pages = slab.vacated();
-        if slab.rest.take_locked() {
+        if slab.rest.clear(Rest::LOCKED) {
             if !self.flush_pages(slab, pages, what & bit::EAGER != 0) {
-                slab.rest.set_locked();
+                slab.rest.set(Rest::LOCKED);
             }
         } else if pages != 0 && what & bit::AGAIN != 0 {
             // SAFETY: as in `flush_pages`.
@@ -145,12 +145,11 @@ impl Heap {
         let unit = Addr::of(self.unit_of(slab));
         // SAFETY: these pages hold nothing, or nothing but free blocks that are on no list.
         let bytes = unsafe { Pages::global().flush_inside(unit, pages, is_asked) };
-        note_returned(bytes);
+        MALLOC.returned.fetch_add(bytes, Relaxed);
         bytes == pages.count_ones() as usize * PAGE
     }
 
-    /// Takes blocks out of an awake slab with vacated pages, which stays awake while it has such. Inside the
-    /// gate.
+    /// Takes blocks out of an awake slab with vacated pages, which may stay awake. Inside the gate.
     pub(crate) fn take_sparse(&self, bin: &Bin, slab: &Slab) -> *mut Block {
         let unit = self.unit_of(slab);
         slab.walked.set(0);

@@ -61,7 +61,6 @@ const ADDRESSES: usize = 1 << 48;
 pub(crate) struct Block {
     /// The next free block of the same list.
     next: Cell<*mut Block>,
-    /// See the module.
     seal: Cell<usize>,
 }
 
@@ -106,7 +105,6 @@ pub fn random() -> usize {
 }
 
 impl Block {
-    /// The seal of a block that leads to `next`.
     #[inline(always)]
     fn seal_of(&self, next: *mut Block) -> usize {
         arch::add_key((next as usize).wrapping_add(core::ptr::from_ref(self) as usize))
@@ -139,7 +137,6 @@ impl Block {
         (self.seal_of(next) == self.seal.get()).then_some(next)
     }
 
-    /// Breaks the seal of a block that is being handed out.
     #[inline(always)]
     pub(crate) fn unseal(&self) {
         compiler_fence(Release);

@@ -14,13 +14,11 @@ use crate::passthrough::Next;
 use crate::{harden, large, paged, threads, tls};
 use vellum_pages::{ALIGN_MAX, PAGE};
 
-/// A request for a block.
 #[derive(Clone, Copy)]
 pub(crate) struct Request {
     pub(crate) bytes: usize,
     /// A power of two.
     pub(crate) align: usize,
-    /// True if the block must hold zeros.
     pub(crate) zero: bool,
 }
 
@@ -74,7 +72,6 @@ pub(crate) fn serve(request: &Request) -> Way {
     }
 }
 
-/// The way in the usual mode.
 #[inline(always)]
 fn usual(request: &Request) -> Way {
     if let Some(class) = request.class() {
@@ -132,7 +129,6 @@ fn sampled(hooks: &Hooks, request: Request) -> *mut u8 {
     if small.is_some() { block } else { mode::sample_large(block, request.bytes) }
 }
 
-/// Allocates by one of the usual ways.
 #[inline(always)]
 fn supply(way: Way, request: Request) -> *mut u8 {
     let Request { bytes, align, zero } = request;

@@ -12,8 +12,7 @@
 //!
 //! A slab is **awake** while it is on its class's list with free blocks, and **asleep** once its free blocks
 //! are the heap's and few have come back. The counter `needed` falls with every free by the owner. Zero means
-//! *completely free* for an awake slab and *wake it* for a slab asleep: the fast path of `free` tests one
-//! counter.
+//! *completely free* for an awake slab and *wake it* for a slab asleep: `free` tests one counter.
 //!
 //! | fields | read by | written by |
 //! | --- | --- | --- |
@@ -47,7 +46,6 @@ pub(crate) struct Slab {
     pub owner: AtomicPtr<AnyHeap>,
     /// Frees until something happens. Only the owner's thread writes it, or who holds the owner's gate.
     pub needed: AtomicU32,
-    /// Bytes of a block.
     pub bytes: Cell<u32>,
     /// Blocks laid out so far.
     pub carved: Cell<u16>,
@@ -57,13 +55,11 @@ pub(crate) struct Slab {
     pub remote_wake: Cell<u8>,
     /// The state that passes left: see [`crate::scavenge`].
     pub(crate) rest: Rest,
-    /// The size class.
     pub class: Cell<u8>,
     /// True if the slab is on its class's list.
     pub awake: Cell<bool>,
     /// Neighbours on the class's list.
     pub next: Cell<*const Slab>,
-    /// See `next`.
     pub previous: Cell<*const Slab>,
     /// `Shape::inverse`.
     pub inverse: Cell<u32>,
@@ -95,55 +91,24 @@ pub(crate) struct Rest(Cell<u8>);
 
 impl Rest {
     /// A pass has met it since it woke.
-    const MET: u8 = 1;
-    /// The pages behind the blocks that were laid out have been given back since the last of these was.
-    const BARE: u8 = 2;
+    pub(crate) const MET: u8 = 1;
+    /// The pages behind the blocks that were laid out have been returned since the last of these was.
+    pub(crate) const BARE: u8 = 2;
     /// Some vacated pages have frames still, as they are locked into memory.
-    const LOCKED: u8 = 4;
+    pub(crate) const LOCKED: u8 = 4;
 
-    /// The slab is new.
-    pub(crate) fn begin(&self) {
-        self.0.set(0);
+    pub(crate) fn has(&self, mark: u8) -> bool {
+        self.0.get() & mark != 0
     }
 
-    /// More blocks were laid out.
-    pub(crate) fn carve(&self) {
-        self.0.set(self.0.get() & Self::LOCKED);
+    /// Sets a mark; true if it was set before.
+    pub(crate) fn set(&self, mark: u8) -> bool {
+        self.0.replace(self.0.get() | mark) & mark != 0
     }
 
-    /// It wakes.
-    pub(crate) fn wake(&self) {
-        self.0.set(self.0.get() & !Self::MET);
-    }
-
-    /// A pass visits the slab. True if a pass had visited it before.
-    pub(crate) fn meet(&self) -> bool {
-        let before = self.0.get();
-        self.0.set(before | Self::MET);
-        before & Self::MET != 0
-    }
-
-    pub(crate) fn is_bare(&self) -> bool {
-        self.0.get() & Self::BARE != 0
-    }
-
-    pub(crate) fn bare(&self) {
-        self.0.set(self.0.get() | Self::BARE);
-    }
-
-    pub(crate) fn is_locked(&self) -> bool {
-        self.0.get() & Self::LOCKED != 0
-    }
-
-    pub(crate) fn set_locked(&self) {
-        self.0.set(self.0.get() | Self::LOCKED);
-    }
-
-    /// True if the mark was set, which this clears.
-    pub(crate) fn take_locked(&self) -> bool {
-        let before = self.0.get();
-        self.0.set(before & !Self::LOCKED);
-        before & Self::LOCKED != 0
+    /// Clears marks; true if one of them was set.
+    pub(crate) fn clear(&self, marks: u8) -> bool {
+        self.0.replace(self.0.get() & !marks) & marks != 0
     }
 }
 
@@ -158,7 +123,6 @@ impl Wakeable for Slab {
 }
 
 impl Slab {
-    /// The shape of the slab's class.
     #[inline]
     pub(crate) fn shape(&self) -> &'static Shape {
         &SHAPES[usize::from(self.class.get())]
@@ -180,24 +144,21 @@ impl Slab {
         self.class.set(class as u8);
         self.set_carved(0);
         self.slept.set(0);
-        self.rest.begin();
+        self.rest.clear(u8::MAX);
         self.remote_wake.set(shape.remote_wake);
         self.awake.set(false);
         self.owner.store(owner.cast_mut(), Release);
     }
 
-    /// True if the unit is a slab.
     #[inline(always)]
     pub(crate) fn is_slab(&self) -> bool {
         !self.owner.load(Relaxed).is_null()
     }
 
-    /// For a unit that is no slab: a word for each of its pages, zero at first, in place of a slab's second
-    /// line.
+    /// For a unit that is no slab: a word for each page, zero at first, in place of a slab's second line.
     #[inline]
     pub(crate) fn lengths(&self) -> &[AtomicU32; UNIT / PAGE] {
-        // SAFETY: the second line is 64 bytes of atomics and padding that nobody uses while the unit is no
-        // slab.
+        // SAFETY: the second line is 64 bytes of atomics and padding, unused while the unit is no slab.
         unsafe { &*(&raw const self.remote).cast() }
     }
 
@@ -214,7 +175,6 @@ impl Slab {
         self.awake.set(false);
     }
 
-    /// Notes how many blocks are laid out.
     pub(crate) fn set_carved(&self, blocks: u16) {
         self.carved.set(blocks);
         let limit = self.shape().limit(blocks);
@@ -228,8 +188,8 @@ impl Slab {
         self.product(address) < self.whole_limit.load(Relaxed)
     }
 
-    /// The same as [`Slab::is_start`], in an instruction less, and false where pages are vacated.
-    /// Safety: the slab belongs to the calling thread's heap.
+    /// The same as [`Slab::is_start`], in an instruction less, and false where pages are vacated. Safety: the
+    /// slab belongs to the calling thread's heap.
     #[inline(always)]
     pub(crate) unsafe fn is_own_start(&self, address: *const u8) -> bool {
         // SAFETY: an aligned word, read at one go. Only the owner's thread writes it, or who holds its gate:

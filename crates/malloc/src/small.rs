@@ -1,12 +1,11 @@
 //! Frees of small blocks, by the owner's thread or by another, and the checks before them.
 
-use crate::arch;
 use crate::heap::Heap;
 use crate::misuse::{self, Fault};
 use crate::remote::Pushed;
 use crate::slab::{Block, Slab};
 use crate::space::{block_at, granule_of};
-use crate::tls;
+use crate::{arch, tls};
 use core::mem::offset_of;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
@@ -15,8 +14,8 @@ use vellum_pages::{Pages, UNIT};
 /// Free blocks compared with a block that may be free.
 const COMPARED_MAX: usize = 64;
 
-/// Frees a block to a slab of the calling thread.
-/// Safety: `address` is a block in use of `slab`, which belongs to the calling thread's heap.
+/// Frees a block to a slab of the calling thread. Safety: `address` is a block in use of `slab`, which
+/// belongs to the calling thread's heap.
 #[inline(always)]
 pub(crate) unsafe fn push_local(slab: &'static Slab, address: *mut u8) {
     // SAFETY: the slab is this thread's; a block has at least two words.
@@ -67,8 +66,8 @@ fn place(slab: &'static Slab) {
     }
 }
 
-/// Frees a block of a slab, which may be any thread's.
-/// Safety: `address` is a block in use of `slab`, and the caller gives it up.
+/// Frees a block of a slab, which may be any thread's. Safety: `address` is a block in use of `slab`, and the
+/// caller gives it up.
 pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
     // SAFETY: by this function's condition; a slab of the calling thread's heap is tested for.
     unsafe {
@@ -90,8 +89,8 @@ pub(crate) unsafe fn free_remote(slab: &'static Slab, address: *mut u8) {
 }
 
 /// Puts a chain of blocks of `slab`, from `first` to `last`, on the slab's remote list, and puts the slab on
-/// its owner's stack if that is due. Returns false if the chain's first block was freed just before.
-/// Safety: the blocks belong to `slab`, are in use, and lead from one to the next.
+/// its owner's stack if that is due. Returns false if the chain's first block was freed just before. Safety:
+/// the blocks belong to `slab`, are in use, and lead from one to the next.
 #[inline]
 pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blocks: u32) -> bool {
     let unit = (first as usize) & !(UNIT - 1);
@@ -113,8 +112,8 @@ pub(crate) unsafe fn push_remote(slab: &Slab, first: *mut u8, last: *mut u8, blo
     pushed != Pushed::Twice
 }
 
-/// Ends the process if no block of `slab` starts at `address`, or it is free already.
-/// Safety: `address` lies in the unit of `slab`, which is one.
+/// Ends the process if no block of `slab` starts at `address`, or it is free already. Safety: `address` lies
+/// in the unit of `slab`, which is one.
 pub(crate) unsafe fn check_live(function: &str, slab: &Slab, address: *mut u8) {
     if !slab.is_start(address) {
         misuse::refuse_small(function, address, Fault::NoStart);

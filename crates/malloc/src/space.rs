@@ -10,14 +10,10 @@ use vellum_pages::{ANNEX_BYTES, ANNEX_UNITS, Pages, UNIT, UNIT_SIDE};
 /// `log2(UNIT) - log2(UNIT_SIDE)`: a byte offset in the span, shifted by this, is one in the side table.
 const SIDE_SHIFT: u32 = UNIT.ilog2() - UNIT_SIDE.ilog2();
 
-/// The span every block lies in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space {
-    /// Its first address.
     pub base: usize,
-    /// Its length.
     pub bytes: usize,
-    /// The side table.
     pub side: *mut u8,
 }
 
@@ -68,8 +64,8 @@ impl Space {
     }
 }
 
-/// The description of the unit `offset` bytes into the span.
-/// Safety: `side` is the side table and `offset` lies within the span.
+/// The description of the unit `offset` bytes into the span. Safety: `side` is the side table and `offset`
+/// lies within the span.
 #[inline(always)]
 pub(crate) unsafe fn slab_at(side: *mut u8, offset: usize) -> &'static Slab {
     let entry = (offset >> SIDE_SHIFT) & !(UNIT_SIDE - 1);

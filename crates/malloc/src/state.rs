@@ -16,13 +16,11 @@ use vellum_sys::Lock;
 use vellum_sys::lock::Guarded;
 use vellum_wire::door::{HeapDoor, PROFILED};
 
-/// See the head of this file. All zero at first.
 pub(crate) struct Malloc {
     /// The sampler; null until it is installed.
     pub(crate) hooks: AtomicPtr<Hooks>,
-    /// See `mode::epoch`.
+    /// The number of times that sampling began, changed its rate or ended: drawn numbers hold for one value.
     pub(crate) epoch: AtomicU32,
-    /// The next allocator, in passthrough.
     pub(crate) next: AtomicPtr<Next>,
     /// The next allocator as this crate found it.
     pub(crate) found: Guarded<MaybeUninit<Next>>,
@@ -49,7 +47,6 @@ pub(crate) struct Space {
     pub(crate) base: AtomicUsize,
     /// 0 before the span is placed.
     pub(crate) bytes: AtomicUsize,
-    /// The side table.
     pub(crate) side: AtomicPtr<u8>,
 }
 
@@ -84,7 +81,6 @@ pub(crate) struct Helper {
 
 /// Whose the units of small blocks are (`units`).
 pub(crate) struct Paging {
-    /// Bytes of units and mappings that are not paged.
     pub(crate) unpaged: AtomicUsize,
     /// See the constants of `units`.
     pub(crate) whole: AtomicU32,

@@ -25,14 +25,13 @@ fn attach() -> Option<&'static Heap> {
     }
     let heap = registry::adopt().or_else(create)?;
     // First the pointer: what follows may allocate.
-    give(heap);
+    if mode::is_hardened() {
+        tls::set_inner_heap(Some(heap));
+    } else {
+        tls::set_heap(heap);
+    }
     watch_exit(heap);
     Some(heap)
-}
-
-/// Makes `heap` the calling thread's.
-fn give(heap: &'static Heap) {
-    if mode::is_hardened() { tls::set_inner_heap(Some(heap)) } else { tls::set_heap(heap) }
 }
 
 fn create() -> Option<&'static Heap> {
@@ -44,7 +43,7 @@ fn create() -> Option<&'static Heap> {
 /// Prepares the process before the program runs: this costs least while there is one thread.
 pub fn start() {
     make_key();
-    foreign::note_break();
+    MALLOC.break_start.store(foreign::program_break(), Ordering::Relaxed);
     modules::prepare();
     barrier::register();
 }

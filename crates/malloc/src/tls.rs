@@ -53,7 +53,6 @@ pub(crate) fn current() -> Option<&'static Heap> {
     if core::ptr::eq(heap, empty()) { inner_heap() } else { Some(heap) }
 }
 
-/// Makes `heap` the calling thread's.
 pub(crate) fn set_heap(heap: &'static Heap) {
     // SAFETY: it is a heap.
     unsafe { arch::set_thread_heap(core::ptr::from_ref(heap).cast()) };

@@ -63,11 +63,6 @@ pub(crate) fn note_unpaged_gone(bytes: usize) {
     let _ = MALLOC.paging.unpaged.fetch_update(Relaxed, Relaxed, |before| Some(before.saturating_sub(bytes)));
 }
 
-/// True if there are paged small blocks.
-pub(crate) fn were_paged() -> bool {
-    MALLOC.paging.has_units.load(Relaxed)
-}
-
 /// True if a unit is the pager's, or the one around an address.
 #[inline]
 pub(crate) fn are_paged(unit: *const u8) -> bool {
@@ -94,8 +89,7 @@ pub(crate) fn fetch(out: &mut [*mut u8]) -> usize {
     filled
 }
 
-/// Gives units back.
-/// Safety: each was handed out by [`fetch`], and is used by nobody.
+/// Gives units back. Safety: each was handed out by [`fetch`], and is used by nobody.
 pub(crate) unsafe fn give_back(units: &[*mut u8]) {
     let mut rest = units;
     while let Some((&first, behind)) = rest.split_first() {

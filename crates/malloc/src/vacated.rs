@@ -37,7 +37,6 @@ const PAGES: usize = UNIT / PAGE;
 const _: () = assert!(PAGES == u16::BITS as usize);
 const WORD: usize = u64::BITS as usize;
 
-/// A bit for each block of a slab.
 struct Free([u64; UNIT / GRANULE / WORD]);
 
 impl Free {
@@ -60,7 +59,6 @@ fn pages_between(first: usize, last: usize) -> u16 {
 }
 
 impl Slab {
-    /// The pages that have gone back.
     #[inline]
     pub(crate) fn vacated(&self) -> u16 {
         self.vacated.load(Acquire)
@@ -72,7 +70,6 @@ impl Slab {
         self.limit.store(limit, Release);
     }
 
-    /// The pages that the block at `address` touches.
     fn pages_of(&self, address: *const u8) -> u16 {
         let offset = address as usize % UNIT;
         let last = (offset + self.bytes.get() as usize - 1).min(UNIT - 1);
@@ -124,8 +121,8 @@ impl Slab {
         true
     }
 
-    /// Links those blocks of a marked list that touch no page of `gone` in front of `chain`.
-    /// Safety: the list has been marked, and nobody else uses it.
+    /// Links those blocks of a marked list that touch no page of `gone` in front of `chain`. Safety: the list
+    /// has been marked, and nobody else uses it.
     unsafe fn sift(&self, first: *mut Block, ended: u16, gone: u16, chain: &mut *mut Block) {
         let mut next = first;
         while !next.is_null() && self.pages_of(next.cast()) & ended == 0 {
@@ -214,8 +211,7 @@ impl Slab {
         (0..PAGES).filter(is_free).fold(0, |pages, page| pages | 1 << page)
     }
 
-    /// Takes every block that is on the slab's own lists: a chain, and how many. For the owner, inside its
-    /// gate.
+    /// Takes every block of the slab's own lists: a chain, and its length. For the owner, inside its gate.
     pub(crate) fn gather(&self) -> (*mut Block, u32) {
         let (mut chain, mut blocks) = (null_mut(), 0);
         for first in [self.kept.replace(null_mut()), self.free.replace(null_mut())] {

@@ -6,8 +6,7 @@ use crate::slab::{Block, Slab};
 use crate::space::{Space, block_at};
 use crate::tls;
 
-/// Checks every invariant of the calling thread's heap; names the first that is broken. Slow: walks every
-/// list.
+/// Checks every invariant of the calling thread's heap; names a broken one. Slow: walks every list.
 ///
 /// # Errors
 /// The broken invariant, as a sentence.

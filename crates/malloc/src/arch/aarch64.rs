@@ -102,8 +102,8 @@ pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: imp
     }
 }
 
-/// True if the pointer at `OFFSET` in `record` is `wanted`.
-/// Safety: there is an aligned pointer, which others write at one go.
+/// True if the pointer at `OFFSET` in `record` is `wanted`. Safety: there is an aligned pointer, which others
+/// write at one go.
 #[inline(always)]
 pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) -> bool {
     // SAFETY: there is an aligned pointer at `OFFSET`.

@@ -19,8 +19,7 @@ pub(crate) fn thread_heap() -> *const c_void {
     machine::read_variable!("vellum_heap")
 }
 
-/// Writes the calling thread's `vellum_heap`.
-/// Safety: it always holds a heap.
+/// Writes the calling thread's `vellum_heap`. Safety: it always holds a heap.
 #[inline(always)]
 pub(crate) unsafe fn set_thread_heap(heap: *const c_void) {
     machine::write_variable!("vellum_heap", heap);
@@ -32,8 +31,7 @@ pub(crate) fn inner_heap() -> *const c_void {
     machine::read_variable!("vellum_inner_heap")
 }
 
-/// Writes the calling thread's `vellum_inner_heap`.
-/// Safety: it always holds a heap, or null.
+/// Writes the calling thread's `vellum_inner_heap`. Safety: it always holds a heap, or null.
 #[inline(always)]
 pub(crate) unsafe fn set_thread_inner_heap(heap: *const c_void) {
     machine::write_variable!("vellum_inner_heap", heap);

@@ -73,8 +73,8 @@ pub(crate) fn add_key(mut word: usize) -> usize {
 }
 
 /// Counts the word at `OFFSET` in `record` down by one, in two instructions instead of the compiler's four. A
-/// thread that sees the count sees all stores before it, as the machine stores in order.
-/// Safety: there is a word, which nobody else writes now.
+/// thread that sees the count sees all stores before it, as the machine stores in order. Safety: there is a
+/// word, which nobody else writes now.
 #[inline(always)]
 pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: impl FnOnce()) {
     // SAFETY: there is a word at `OFFSET`, which nobody else writes now.
@@ -91,8 +91,8 @@ pub(crate) unsafe fn count_down<T, const OFFSET: usize>(record: &T, at_zero: imp
 }
 
 /// True if the pointer at `OFFSET` in `record` is `wanted`: a relaxed load and a comparison in one
-/// instruction, which the compiler does not do.
-/// Safety: there is an aligned pointer, which others write at one go.
+/// instruction, which the compiler does not do. Safety: there is an aligned pointer, which others write at
+/// one go.
 #[inline(always)]
 pub(crate) unsafe fn holds<T, W, const OFFSET: usize>(record: &T, wanted: &W) -> bool {
     // SAFETY: by this function's condition; the machine reads an aligned word at one go.

@@ -20,14 +20,13 @@ use crate::misuse;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use vellum_pages::{Misuse, PAGE};
 use vellum_sys::lock::Guarded;
-use vellum_sys::{Addr, Lock, Span, map};
+use vellum_sys::{Addr, Span, map};
 
 const SLOTS: usize = 512;
 /// Allocations per sample, on average.
 const RARITY: usize = 500;
 /// The address space: a guard before each slot, and one behind the last.
 const BYTES: usize = (2 * SLOTS + 1) * PAGE;
-/// The pattern around a block.
 const PATTERN: u8 = 0xa5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,27 +45,23 @@ struct Slot {
     bytes: u16,
 }
 
-struct Pool {
+pub(super) struct Pool {
     slots: [Slot; SLOTS],
     /// The slot to be tried next; a freed one waits for a whole round.
     next: usize,
 }
 
-/// All these blocks. All zero at first.
 pub(super) struct Guards {
-    pool: Guarded<Pool>,
+    pub(super) pool: Guarded<Pool>,
     /// The address of the slots; 0 before the first is used.
     base: AtomicUsize,
-    /// Allocations left until the next sample.
     left: AtomicUsize,
 }
 
-/// Sets the distance to the first sample.
 pub(super) fn begin() {
     HARDEN.guards.left.store(RARITY / 2, Relaxed);
 }
 
-/// True if `address` lies where these blocks do.
 pub(super) fn owns(address: *const u8) -> bool {
     let base = HARDEN.guards.base.load(Relaxed);
     base != 0 && (address as usize).wrapping_sub(base) < BYTES
@@ -137,13 +132,11 @@ fn find(function: &str, address: *mut u8) -> (usize, usize, Slot) {
     }
 }
 
-/// The requested size of a block in use.
 pub(super) fn requested(function: &str, address: *mut u8) -> usize {
     usize::from(find(function, address).2.bytes)
 }
 
-/// Frees a block.
-/// Safety: the program gives it up.
+/// Frees a block. Safety: the program gives it up.
 pub(super) unsafe fn free(address: *mut u8) {
     let (index, page, slot) = find("free", address);
     let (start, end) = (usize::from(slot.offset), usize::from(slot.offset) + usize::from(slot.bytes));
@@ -158,9 +151,4 @@ pub(super) unsafe fn free(address: *mut u8) {
     // SAFETY: nobody uses the page until it is handed out again.
     let is_shut = unsafe { map::make_inaccessible(span).is_ok() && map::flush(span).is_ok() };
     HARDEN.guards.pool.lock().slots[index].state = if is_shut { State::Freed } else { State::Used };
-}
-
-/// The lock, for holding it across a fork.
-pub(super) fn lock() -> &'static Lock {
-    HARDEN.guards.pool.raw()
 }

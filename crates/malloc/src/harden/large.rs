@@ -23,7 +23,6 @@ use vellum_sys::{Span, map, round_up};
 
 /// Blocks with a guard, or inaccessible, at a time.
 const GUARDED_MAX: usize = 4096;
-/// The word of a block in use.
 const HARDENED: u32 = 1 << 30;
 /// Mark of a block whose last page is inaccessible.
 const GUARD: u32 = 1;
@@ -73,8 +72,8 @@ fn length(address: *mut u8) -> Option<&'static AtomicU32> {
     length_of(address)
 }
 
-/// Makes a freed block inaccessible and gives back its frames. False if that cannot be.
-/// Safety: the block is nobody's.
+/// Makes a freed block inaccessible and gives back its frames. False if that cannot be. Safety: the block is
+/// nobody's.
 pub(super) unsafe fn shut(address: *mut u8, whole: usize) -> bool {
     let Some(length) = length(address) else { return false };
     let word = length.load(Relaxed);
@@ -90,8 +89,7 @@ pub(super) unsafe fn shut(address: *mut u8, whole: usize) -> bool {
     is_shut
 }
 
-/// Gives a block back to the page layer.
-/// Safety: the block is nobody's.
+/// Gives a block back to the page layer. Safety: the block is nobody's.
 pub(super) unsafe fn give_back(address: *mut u8, whole: usize) {
     let word = length(address).map_or(0, |length| length.load(Relaxed));
     if word & GUARD != 0 {

@@ -34,11 +34,9 @@ use crate::class::{GRANULE, REQUEST_MAX, SMALL_MAX, aligned_class_of, bytes_of, 
 use crate::errno::out_of_memory;
 use crate::heap::LOST;
 use crate::holder::Holder;
-use crate::misuse;
-use crate::mode;
 use crate::small::check_live;
 use crate::space::Space;
-use crate::{foreign, paged, small as slabs, threads, tls};
+use crate::{foreign, misuse, mode, paged, small as slabs, threads, tls};
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use vellum_pages::PAGE;
 use vellum_sys::lock::Guarded;
@@ -48,9 +46,7 @@ struct Harden {
     zeros: zero::Zeros,
     guards: guarded::Guards,
     quarantine: Guarded<quarantine::Quarantine>,
-    /// The state of the random numbers.
     random: AtomicU64,
-    /// Large blocks with a guard page, or inaccessible.
     guarded: AtomicUsize,
 }
 
@@ -113,7 +109,6 @@ fn small(class: usize, bytes: usize) -> *mut u8 {
     block
 }
 
-/// The kind of a block.
 enum Place {
     /// A block of zero bytes.
     Zero,
@@ -163,8 +158,8 @@ unsafe fn requested(function: &str, address: *mut u8, place: &Place) -> Option<u
     }
 }
 
-/// Frees a block. `said` is the size that the program gives with it, if it does.
-/// Safety: the conditions of [`crate::free`].
+/// Frees a block. `said` is the size that the program gives with it, if it does. Safety: the conditions of
+/// [`crate::free`].
 #[cold]
 pub(crate) unsafe fn free(address: *mut u8, said: Option<usize>) {
     // SAFETY: an address that is no block ends the process; the caller gives up what is one.
@@ -199,8 +194,8 @@ unsafe fn free_plain(holder: Holder, address: *mut u8) {
     unsafe { holder.free(address) };
 }
 
-/// Frees a block of a slab that has left quarantine.
-/// Safety: the block was in quarantine, and nothing else refers to it.
+/// Frees a block of a slab that has left quarantine. Safety: the block was in quarantine, and nothing else
+/// refers to it.
 unsafe fn dismiss(address: *mut u8, whole: usize) {
     // SAFETY: as this function says.
     unsafe {
@@ -211,8 +206,8 @@ unsafe fn dismiss(address: *mut u8, whole: usize) {
     }
 }
 
-/// The bytes that may be used of a block: the requested size.
-/// Safety: the conditions of [`crate::usable_size`].
+/// The bytes that may be used of a block: the requested size. Safety: the conditions of
+/// [`crate::usable_size`].
 pub(crate) unsafe fn usable_size(function: &str, address: *mut u8) -> usize {
     // SAFETY: an address that is no block ends the process.
     unsafe {
@@ -225,8 +220,7 @@ pub(crate) unsafe fn usable_size(function: &str, address: *mut u8) -> usize {
     }
 }
 
-/// Resizes a block, by moving it.
-/// Safety: the conditions of [`crate::realloc`]; `address` is not null.
+/// Resizes a block, by moving it. Safety: the conditions of [`crate::realloc`]; `address` is not null.
 pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     if !zero::owns(address) && !guarded::owns(address) {
         match Holder::of(address) {
@@ -254,26 +248,24 @@ pub(crate) unsafe fn realloc(address: *mut u8, bytes: usize) -> *mut u8 {
     }
 }
 
-/// Checks all blocks in quarantine, before the process ends: a write after a free is reported then at the
-/// latest.
+/// Checks all blocks in quarantine, before the process ends: the last report of writes after a free.
 pub fn check_quarantine() {
     if mode::is_hardened() {
         quarantine::check();
     }
 }
 
-/// Before `fork`, in the parent.
 pub(crate) fn fork_prepare() {
-    quarantine::lock().lock();
-    guarded::lock().lock();
+    HARDEN.quarantine.raw().lock();
+    HARDEN.guards.pool.raw().lock();
 }
 
 pub(crate) fn fork_parent() {
-    guarded::lock().unlock();
-    quarantine::lock().unlock();
+    HARDEN.guards.pool.raw().unlock();
+    HARDEN.quarantine.raw().unlock();
 }
 
 pub(crate) fn fork_child() {
-    guarded::lock().reset_after_fork();
-    quarantine::lock().reset_after_fork();
+    HARDEN.guards.pool.raw().reset_after_fork();
+    HARDEN.quarantine.raw().reset_after_fork();
 }

@@ -10,14 +10,10 @@
 
 use super::{HARDEN, dismiss, tail};
 use core::sync::atomic::Ordering::Relaxed;
-use vellum_sys::Lock;
 
-/// Small blocks in random places.
 const SHUFFLED: usize = 256;
-/// Small blocks in the queue, at most.
 const SMALL_MAX: usize = 8192;
 const SMALL_BYTES_MAX: usize = 16 << 20;
-/// Large blocks in the queue, at most.
 const LARGE_MAX: usize = 256;
 /// Their bytes: address space, as their frames have been given back. Longer blocks do not wait.
 const LARGE_BYTES_MAX: usize = 64 << 20;
@@ -35,7 +31,6 @@ impl Entry {
     }
 }
 
-/// First in, first out.
 struct Queue<const LENGTH: usize> {
     entries: [Entry; LENGTH],
     first: usize,
@@ -79,7 +74,6 @@ pub(super) struct Quarantine {
     large: Queue<LARGE_MAX>,
 }
 
-/// Seeds the random numbers.
 pub(super) fn begin() {
     HARDEN.random.store(crate::seal::random() as u64 | 1, Relaxed);
 }
@@ -95,8 +89,7 @@ pub(super) fn random(bound: usize) -> usize {
     (state >> 16) as usize % bound
 }
 
-/// Puts a freed block of a slab in quarantine.
-/// Safety: the block is nobody's, and filled.
+/// Puts a freed block of a slab in quarantine. Safety: the block is nobody's, and filled.
 pub(super) unsafe fn push_small(address: *mut u8, whole: usize) {
     let place = random(SHUFFLED);
     let entry = Entry { address: address as usize, whole };
@@ -149,9 +142,4 @@ pub(super) fn check() {
         // SAFETY: as above; the process ends here.
         unsafe { tail::check_fill(entry.start(), entry.whole) };
     }
-}
-
-/// The lock, for holding it across a fork.
-pub(super) fn lock() -> &'static Lock {
-    HARDEN.quarantine.raw()
 }

@@ -16,7 +16,6 @@
 use crate::misuse;
 use crate::seal::keyed;
 
-/// The least that a tail takes.
 pub(super) const BYTES: usize = size_of::<u64>();
 
 /// Bits of the size word: nothing, the size, its check.
@@ -25,7 +24,6 @@ const SIZE_BITS: u32 = 40;
 const CHECK_SHIFT: u32 = SIZE_SHIFT + SIZE_BITS;
 /// An odd number whose multiples spread sizes over the check's bits.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-/// The size in the size word of a freed block.
 const FREED: usize = (1 << SIZE_BITS) - 1;
 
 fn mask(block: *const u8) -> u64 {
@@ -53,8 +51,8 @@ fn place(block: *mut u8, whole: usize) -> *mut u64 {
     block.wrapping_add(whole - BYTES).cast()
 }
 
-/// Writes the tail of a block.
-/// Safety: the block has `whole` bytes, a multiple of 8, of which `requested + BYTES` are at most all.
+/// Writes the tail of a block. Safety: the block has `whole` bytes, a multiple of 8, of which `requested +
+/// BYTES` are at most all.
 pub(super) unsafe fn write(block: *mut u8, requested: usize, whole: usize) {
     // SAFETY: within the block.
     unsafe {
@@ -65,8 +63,8 @@ pub(super) unsafe fn write(block: *mut u8, requested: usize, whole: usize) {
     }
 }
 
-/// The requested size, or the end of the process if the tail was written to or the block is free.
-/// Safety: a block of `whole` bytes with a tail starts there.
+/// The requested size, or the end of the process if the tail was written to or the block is free. Safety: a
+/// block of `whole` bytes with a tail starts there.
 pub(super) unsafe fn check(function: &str, block: *mut u8, whole: usize) -> usize {
     // SAFETY: within the block.
     let requested = size_in(block, unsafe { place(block, whole).read() });
@@ -93,8 +91,7 @@ pub(super) unsafe fn check(function: &str, block: *mut u8, whole: usize) -> usiz
     }
 }
 
-/// Zeroes a block that is freed, and marks it.
-/// Safety: the block has `whole` bytes and is nobody's.
+/// Zeroes a block that is freed, and marks it. Safety: the block has `whole` bytes and is nobody's.
 pub(super) unsafe fn fill(block: *mut u8, whole: usize) {
     // SAFETY: within the block.
     unsafe {
@@ -103,8 +100,7 @@ pub(super) unsafe fn fill(block: *mut u8, whole: usize) {
     }
 }
 
-/// The first word of a filled block that is not as it was.
-/// Safety: the conditions of [`fill`].
+/// The first word of a filled block that is not as it was. Safety: the conditions of [`fill`].
 pub(super) unsafe fn written_at(block: *mut u8, whole: usize) -> Option<usize> {
     // SAFETY: within the block, whose size is a multiple of 8.
     let (words, last) = unsafe {
@@ -114,8 +110,7 @@ pub(super) unsafe fn written_at(block: *mut u8, whole: usize) -> Option<usize> {
     words.iter().position(|&word| word != 0).or(end)
 }
 
-/// Ends the process if a filled block is not as it was.
-/// Safety: the conditions of [`fill`].
+/// Ends the process if a filled block is not as it was. Safety: the conditions of [`fill`].
 pub(super) unsafe fn check_fill(block: *mut u8, whole: usize) {
     // SAFETY: the block is a filled one, by this function's condition.
     if let Some(index) = unsafe { written_at(block, whole) } {

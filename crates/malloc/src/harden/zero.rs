@@ -11,7 +11,6 @@ use vellum_sys::map;
 
 /// Bytes between two.
 const SPACING: usize = 16;
-/// Blocks of zero bytes that can be out at a time.
 const SLOTS: usize = 1 << 16;
 const BYTES: usize = SLOTS * SPACING;
 const WORDS: usize = SLOTS / u64::BITS as usize;
@@ -44,13 +43,11 @@ fn base() -> Option<usize> {
     }
 }
 
-/// True if `address` lies where these blocks do.
 pub(super) fn owns(address: *const u8) -> bool {
     let base = HARDEN.zeros.base.load(Relaxed);
     base != 0 && (address as usize).wrapping_sub(base) < BYTES
 }
 
-/// A block of zero bytes, if there is one.
 pub(super) fn allocate(align: usize) -> Option<*mut u8> {
     if align > SPACING {
         return None;
