@@ -3,7 +3,8 @@
 //! The thread sleeps on the ledger's bell. There is one question for each instruction that calls a memory
 //! operation; the program's thread waits for the answer.
 
-use super::ledger::{LedgerFile, MappedModule};
+use super::ledger::LedgerFile;
+use super::log::MappedModule;
 use rustix::thread::{Timespec, futex};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};

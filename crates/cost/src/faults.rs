@@ -9,7 +9,7 @@
 
 use super::answers::locked;
 use super::perf::{Refused, Rings, parse};
-use super::place::Instruction;
+use super::place::{Instruction, Paths};
 use rustix::event::Timespec;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use std::collections::{BTreeMap, HashMap};
@@ -20,8 +20,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 use vellum_kernel::perf::{Record, Ring, Sample};
-use vellum_process::{Function, Standing, Symbols, is_recorder};
+use vellum_process::{Symbols, is_recorder};
 use vellum_unwind::Frame;
+use vellum_wire::cost::Answer;
 
 /// The longest wait for the rings.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
@@ -141,7 +142,7 @@ pub(crate) fn of_ring(ring: &mut Ring, major_id: u64) -> Faults {
 struct Book {
     faults: Faults,
     spaces: HashMap<u32, Space>,
-    paths: HashMap<Vec<u8>, Arc<Path>>,
+    paths: Paths,
     /// Caches whether an instruction is the user's, at which a walk ends.
     users: HashMap<Instruction, bool>,
 }
@@ -175,12 +176,8 @@ impl Book {
     fn note(&mut self, is_major: bool, record: Record, symbols: &Mutex<Symbols>) {
         match record {
             Record::Map { pid, start, bytes, offset, path } => {
-                let path = self.paths.entry(path).or_insert_with_key(|path| {
-                    let path = Path::new(std::ffi::OsStr::from_bytes(path));
-                    // Two names of one file must give the same path.
-                    path.canonicalize().map_or_else(|_| path.into(), Into::into)
-                });
-                let mapped = Mapped { end: start.saturating_add(bytes), offset, path: path.clone() };
+                let path = self.paths.of(Path::new(std::ffi::OsStr::from_bytes(&path)));
+                let mapped = Mapped { end: start.saturating_add(bytes), offset, path };
                 self.spaces.entry(pid).or_default().map(start, mapped);
             }
             Record::Fork { pid, parent } if pid != parent => {
@@ -240,16 +237,10 @@ impl Book {
     }
 
     fn is_users(&mut self, at: &Instruction, symbols: &mut Symbols) -> bool {
-        if let Some(known) = self.users.get(at) {
-            return *known;
-        }
-        let is_users = at.module.as_deref().is_some_and(|module| match symbols.standing(module) {
-            Standing::Library => false,
-            Standing::Bare => true,
-            Standing::Lines => symbols.functions(module, at.address).iter().any(Function::is_users),
-        });
-        self.users.insert(at.clone(), is_users);
-        is_users
+        let Some(module) = at.module.as_deref() else { return false };
+        *self.users.entry(at.clone()).or_insert_with(|| {
+            matches!(symbols.answer(module, at.address), Answer::StopModule | Answer::Stop)
+        })
     }
 }
 

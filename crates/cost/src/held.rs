@@ -5,29 +5,24 @@
 //!
 //! Invariant: every length is checked against the file before use, as a program may have written anywhere.
 
+use crate::log::{self, WORD};
 use crate::place::Instruction;
 use crate::script::ScriptLine;
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::offset_of;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use vellum_process::jit_map;
 use vellum_wire::held as wire;
 use vellum_wire::held::{
-    Amount, CLASSES_MAX, ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HELD_MAGIC, HELD_VERSION, Held,
-    HeldHead, KINDS, Kind, LINE_WORDS, MODULE_WORDS, NO_MODULE, OFFSET_BITS, PART_BYTES, PARTS, PYTHON,
-    PartHead, STACK_FRAMES_MAX, STACK_WORDS, SharedAmount, StackHead,
+    Amount, ENTRY_WORDS, HEAD_BYTES, HELD_BYTES, HELD_MAGIC, HELD_VERSION, Held, HeldHead, KINDS, Kind,
+    NO_MODULE, OFFSET_BITS, PART_BYTES, PARTS, PartHead, STACK_WORDS, StackHead,
 };
-
-/// Bytes of a word.
-const WORD: usize = 8;
-/// The longest path of a module.
-const PATH_MAX: usize = 4096;
+use vellum_wire::log::LINE_BIT;
 
 /// The file.
 #[derive(Debug)]
@@ -201,107 +196,65 @@ fn words_of(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|&word| u64::from_ne_bytes(word)).collect()
 }
 
-fn amount(words: &[u64], at: usize) -> Amount {
-    Amount { bytes: words[at], blocks: words[at + 1], samples: words[at + 2] }
-}
-
-const _: () = assert!(size_of::<SharedAmount>() == 3 * WORD);
-
-/// The amounts of the [`Held`] at `at` in `words`. A peak amount counts only if its number is `peak`.
-fn holding(words: &[u64], at: usize, peak: Option<u64>) -> Holding {
-    let part = |offset: usize| amount(words, at + offset / WORD);
-    let (now, noted) = (part(offset_of!(Held, now)), part(offset_of!(Held, noted)));
-    let number = words[at + offset_of!(Held, peak) / WORD];
-    let is_noted = peak.is_none_or(|peak| peak == number);
-    Holding { now, peak: if is_noted { noted } else { now }, ever: part(offset_of!(Held, ever)) }
+fn holding(held: &Held, peak: Amount) -> Holding {
+    Holding { now: held.now.get(), peak, ever: held.ever.get() }
 }
 
 /// Reads a process's part from `bytes`: its head and its entries. `None` if no process has taken the part.
 pub(crate) fn holder(bytes: &[u8]) -> Option<Holder> {
     let words = words_of(bytes);
     let (head, entries) = words.split_at_checked(HEAD_BYTES / WORD)?;
-    // Two numbers of four bytes share the first word.
-    let (pid, is_forked) = (head[0] as u32, head[0] >> 32 != 0);
+    // SAFETY: a `PartHead` is shorter than `HEAD_BYTES`, and any words are a valid one.
+    let head = unsafe { head.as_ptr().cast::<PartHead>().read() };
+    let pid = head.pid.load(Relaxed);
     if pid == 0 {
         return None;
     }
-    let at = offset_of!(PartHead, name);
-    let name = &bytes[at..at + 16];
-    let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-    let at = offset_of!(PartHead, held) / WORD;
-    let peak = head[at + offset_of!(Held, peak) / WORD];
     let mut process = Holder {
         pid,
-        name: String::from_utf8_lossy(name).into_owned(),
-        is_forked,
-        lost: head[offset_of!(PartHead, lost) / WORD],
-        holding: holding(head, at, None),
-        resident: resident(head),
+        name: log::name(&head.name),
+        is_forked: head.is_forked.load(Relaxed) != 0,
+        lost: head.lost.load(Relaxed),
+        holding: holding(&head.held, head.held.noted.get()),
+        resident: resident(&head.resident),
         stacks: Vec::new(),
     };
     let mut modules: Vec<Arc<Path>> = Vec::new();
     let mut known: HashMap<PathBuf, Arc<Path>> = HashMap::new();
     let mut lines: HashMap<u64, Arc<ScriptLine>> = HashMap::new();
     let list = jit_map(pid).map(Arc::from);
-    let mut rest = entries;
-    while let Some(&first) = rest.first() {
-        let length = (first >> 32) as usize;
-        let number = (entries.len() - rest.len()) as u64;
-        let Some((entry, next)) = rest.split_at_checked(length).filter(|_| length > 0) else { break };
-        rest = next;
-        match first as u32 {
-            kind if kind == EntryKind::Module as u32 && length >= MODULE_WORDS => {
-                let path = path_of(entry);
+    for entry in log::entries(entries, STACK_WORDS) {
+        match entry {
+            log::Entry::Module(log::MappedModule { path, .. }) => {
                 modules.push(known.entry(path.clone()).or_insert_with(|| path.into()).clone());
             }
-            kind if kind == EntryKind::Stack as u32 && length >= STACK_WORDS => {
-                let holding = holding(entry, offset_of!(StackHead, held) / WORD, Some(peak));
-                let frames = entry[STACK_WORDS..].iter().take(STACK_FRAMES_MAX);
-                let stack =
-                    frames.map(|&frame| instruction(frame, &modules, &lines, list.as_ref())).collect();
-                let pins = entry[offset_of!(StackHead, pins) / WORD];
-                process.stacks.push(HeldStack { stack, holding, pins });
+            log::Entry::Stack(own, frames) => {
+                // SAFETY: `own` has the words of a `StackHead`, and any words are a valid one.
+                let own = unsafe { own.as_ptr().cast::<StackHead>().read() };
+                process.stacks.push(HeldStack {
+                    stack: frames
+                        .iter()
+                        .map(|&at| instruction(at, &modules, &lines, list.as_ref()))
+                        .collect(),
+                    holding: holding(&own.held, own.held.at_peak(head.held.peak.load(Relaxed))),
+                    pins: own.pins.load(Relaxed),
+                });
             }
-            kind if kind == EntryKind::Line as u32 && length >= LINE_WORDS => {
-                lines.insert(number, Arc::new(line_of(entry)));
-            }
-            _ => break,
+            log::Entry::Line(key, line) => _ = lines.insert(key, line),
         }
     }
     Some(process)
 }
 
 /// The resident memory in a part's head, if it was counted.
-fn resident(head: &[u64]) -> Option<Resident> {
-    let word = |offset: usize| head[(offset_of!(PartHead, resident) + offset) / WORD];
-    let class = |index: usize| {
-        let at = offset_of!(wire::Resident, classes) + index * size_of::<wire::ResidentClass>();
-        let word = |offset: usize| word(at + offset);
-        ResidentClass {
-            block: word(offset_of!(wire::ResidentClass, block)),
-            live: word(offset_of!(wire::ResidentClass, live)),
-            holes: word(offset_of!(wire::ResidentClass, holes)),
-        }
-    };
-    let kinds = std::array::from_fn(|kind| word(offset_of!(wire::Resident, kinds) + kind * WORD));
-    let classes = (0..CLASSES_MAX).map(class).filter(|class| class.live | class.holes != 0);
-    (word(offset_of!(wire::Resident, counted)) != 0).then(|| Resident { kinds, classes: classes.collect() })
-}
-
-fn path_of(entry: &[u64]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(&letters(&entry[MODULE_WORDS..], 0, entry[MODULE_WORDS - 1])))
-}
-
-/// `count` letters of `words` after the first `after`; fewer if `words` is shorter.
-fn letters(words: &[u64], after: u64, count: u64) -> Vec<u8> {
-    let [after, count] = [after, count].map(|of| usize::try_from(of).unwrap_or(usize::MAX).min(PATH_MAX));
-    words.iter().flat_map(|word| word.to_ne_bytes()).skip(after).take(count).collect()
-}
-
-fn line_of(entry: &[u64]) -> ScriptLine {
-    let [_, line, name, file] = [0, 1, 2, 3].map(|index| entry[index]);
-    let text = |after, count| String::from_utf8_lossy(&letters(&entry[LINE_WORDS..], after, count)).into();
-    ScriptLine { file: text(name, file), line: u32::try_from(line).unwrap_or(0), function: text(0, name) }
+fn resident(resident: &wire::Resident) -> Option<Resident> {
+    let classes = resident.classes.iter().map(|class| {
+        let [block, live, holes] = [&class.block, &class.live, &class.holes].map(|word| word.load(Relaxed));
+        ResidentClass { block, live, holes }
+    });
+    let classes = classes.filter(|class| class.live | class.holes != 0).collect();
+    let kinds = resident.kinds.each_ref().map(|kind| kind.load(Relaxed));
+    (resident.counted.load(Relaxed) != 0).then_some(Resident { kinds, classes })
 }
 
 /// The instruction of a frame: the call, which ends before the return address.
@@ -311,10 +264,10 @@ fn instruction(
     lines: &HashMap<u64, Arc<ScriptLine>>,
     list: Option<&Arc<Path>>,
 ) -> Instruction {
-    let (number, offset) = (frame >> OFFSET_BITS, frame & ((1 << OFFSET_BITS) - 1));
-    if let Some(line) = lines.get(&offset).filter(|_| number == PYTHON) {
-        return Instruction { module: None, address: 0, line: Some(line.clone()) };
+    if frame & LINE_BIT != 0 {
+        return Instruction { module: None, address: 0, line: lines.get(&frame).cloned() };
     }
+    let (number, offset) = (frame >> OFFSET_BITS, frame & ((1 << OFFSET_BITS) - 1));
     let module = if number == NO_MODULE { list.cloned() } else { modules.get(number as usize).cloned() };
     Instruction::at(module, offset.wrapping_sub(1))
 }
@@ -322,7 +275,8 @@ fn instruction(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vellum_wire::held::{BLOCK, entry_head, frame};
+    use vellum_wire::held::{BLOCK, frame};
+    use vellum_wire::log::{Entry, EntryKind};
 
     /// A part with one module, and one stack with frames inside and outside that module.
     fn part() -> Vec<u64> {
@@ -331,11 +285,17 @@ mod tests {
         words[offset_of!(PartHead, name) / WORD] = u64::from_ne_bytes(*b"prog\0\0\0\0");
         let held = offset_of!(PartHead, held) / WORD;
         words[held..held + 10].copy_from_slice(&[10, BLOCK, 1, 40, 4 * BLOCK, 4, 30, 3 * BLOCK, 3, 9]);
-        words.extend([entry_head(EntryKind::Module, MODULE_WORDS + 1), 0x1000, 0x2000, 0x1000, 5]);
-        words.push(u64::from_ne_bytes(*b"/prog\0\0\0"));
-        words.extend([entry_head(EntryKind::Stack, STACK_WORDS + 2), 1, 2]);
-        words.extend([10, BLOCK, 1, 40, 4 * BLOCK, 4, 30, 3 * BLOCK, 3, 9, 500]);
-        words.extend([frame(0, 0x123), frame(NO_MODULE, 0x7f00_0000_0001)]);
+        let mut enter = |kind, of: &[u64], text| {
+            let entry = Entry { kind, words: of, texts: [text, &[]] };
+            let at = words.len();
+            words.resize(at + entry.words(), 0);
+            // SAFETY: the vector was just extended by the entry's words, which are zero.
+            unsafe { entry.write(words[at..].as_mut_ptr()) };
+        };
+        enter(EntryKind::Module, &[0, 0x1000, 0x2000, 0x1000], b"/prog");
+        let mut stack = vec![1, 10, BLOCK, 1, 40, 4 * BLOCK, 4, 30, 3 * BLOCK, 3, 9, 500];
+        stack.extend([frame(0, 0x123), frame(NO_MODULE, 0x7f00_0000_0001)]);
+        enter(EntryKind::Stack, &stack, b"");
         words
     }
 

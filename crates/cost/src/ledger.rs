@@ -6,12 +6,12 @@
 //! Invariant: every length is checked against the file, and a log entry's length against its chunk, as a
 //! program may have written anywhere.
 
+use crate::log::{self, MappedModule};
 use crate::script::ScriptLine;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,19 +19,10 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use vellum_process::library;
 use vellum_wire::cost::{
-    ASIDE_BIT, ChunkHead, ChunkKind, Due, ENTRY_ALIGN, EntryHead, EntryKind, FRAMES_MAX, GRAIN, GRAINS,
-    LEDGER_BYTES, LINE_BIT, LINE_WORDS, LedgerView, MODULE_WORDS, NO_PARENT, Record, STACK_WORDS, halves,
+    ASIDE_BIT, ChunkHead, ChunkKind, Due, GRAIN, GRAINS, LEDGER_BYTES, LedgerView, NO_PARENT, Record,
+    STACK_WORDS, halves,
 };
 use vellum_wire::operation::Operation;
-use vellum_wire::script::SCRIPT_FRAMES_MAX;
-
-/// The longest path of a module.
-const PATH_MAX: usize = 4096;
-/// The longest entry of a log: a module with its path, or a whole stack, which is shorter.
-const ENTRY_BYTES_MAX: usize = MODULE_WORDS * 8 + PATH_MAX;
-/// The most words of a stack's entry.
-const STACK_WORDS_MAX: usize = STACK_WORDS + FRAMES_MAX + SCRIPT_FRAMES_MAX;
-const _: () = assert!(STACK_WORDS_MAX * 8 <= ENTRY_BYTES_MAX);
 
 /// A ledger in a file, mapped here.
 #[derive(Debug)]
@@ -39,21 +30,6 @@ pub struct LedgerFile {
     path: PathBuf,
     base: usize,
     view: LedgerView,
-}
-
-/// A module that a process had mapped.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MappedModule {
-    /// The number of earlier unmappings of modules.
-    pub epoch: u32,
-    /// The first address.
-    pub start: u64,
-    /// The address after the last.
-    pub end: u64,
-    /// The difference between loaded addresses and those in the file.
-    pub bias: u64,
-    /// The file.
-    pub path: PathBuf,
 }
 
 /// The records of a process, or of a program that it executed.
@@ -180,25 +156,21 @@ impl LedgerFile {
 
     /// The module whose log entry begins at `offset`.
     pub fn module_at(&self, offset: u64) -> Option<MappedModule> {
-        let offset = usize::try_from(offset).ok().filter(|offset| offset.is_multiple_of(ENTRY_ALIGN))?;
-        let (kind, body) = self.entry_at(offset, LEDGER_BYTES)?;
-        (kind == EntryKind::Module as u32).then(|| module(&body))?
+        let offset = usize::try_from(offset).ok().filter(|offset| offset.is_multiple_of(log::WORD))?;
+        let words =
+            self.words(offset, log::MODULE_WORDS_MAX.min(LEDGER_BYTES.checked_sub(offset)? / log::WORD))?;
+        match log::entries(&words, STACK_WORDS).next()? {
+            log::Entry::Module(module) => Some(module),
+            _ => None,
+        }
     }
 
-    /// The kind and bytes of the log entry at `offset`, if it ends by `end` and has a possible length.
-    fn entry_at(&self, offset: usize, end: usize) -> Option<(u32, Vec<u8>)> {
-        let head = self.view.at(offset, size_of::<EntryHead>())?;
-        // SAFETY: aligned, within the mapping, and any bit pattern is a valid head.
-        let head = unsafe { &*head.cast::<EntryHead>() };
-        let kind = head.kind.load(Acquire);
-        let bytes = head.bytes.load(Relaxed) as usize;
-        let start = offset + size_of::<EntryHead>();
-        if bytes > ENTRY_BYTES_MAX || start.checked_add(bytes)? > end {
-            return None;
-        }
-        let body = self.view.at(start, bytes)?;
-        // SAFETY: within the mapping; the bytes were written before the kind, and are not written again.
-        Some((kind, unsafe { std::slice::from_raw_parts(body, bytes) }.to_vec()))
+    /// A copy of `count` words from `offset` on, which is aligned. The words of an entry are complete if its
+    /// head is there.
+    fn words(&self, offset: usize, count: usize) -> Option<Vec<u64>> {
+        let first = self.view.at(offset, count * log::WORD)?.cast::<AtomicU64>();
+        // SAFETY: `at` checked that the words are within the mapping, and any bit pattern is a valid word.
+        Some((0..count).map(|at| unsafe { &*first.add(at) }.load(Acquire)).collect())
     }
 
     /// Everything recorded so far: processes by number, and all records.
@@ -242,29 +214,18 @@ impl LedgerFile {
 
     fn read_log(&self, head: &ChunkHead, memory: *const u8, grains: usize, into: &mut Recorded) {
         into.pid = head.pid.load(Relaxed);
-        into.name = name(&head.comm);
+        into.name = log::name(&head.comm);
         let parent = head.count.load(Relaxed);
         into.parent = (parent != NO_PARENT).then_some(parent);
         let start = self.view.offset_of(memory) + size_of::<ChunkHead>();
         let used = (head.used.load(Acquire) as usize).min(grains * GRAIN - size_of::<ChunkHead>());
-        let mut at = start;
-        while at + size_of::<EntryHead>() <= start + used {
-            let Some((kind, body)) = self.entry_at(at, start + used) else { break };
-            // The process was killed while it wrote this entry.
-            if kind == 0 {
-                break;
+        let words = self.words(start, used / log::WORD).unwrap_or_default();
+        for entry in log::entries(&words, STACK_WORDS) {
+            match entry {
+                log::Entry::Module(module) => into.modules.push(module),
+                log::Entry::Stack(own, frames) => _ = into.stacks.insert(own[1], frames.to_vec()),
+                log::Entry::Line(key, line) => _ = into.lines.insert(key, line),
             }
-            if kind == EntryKind::Module as u32 {
-                into.modules.extend(module(&body));
-            } else if kind == EntryKind::Stack as u32 {
-                let words = words(&body);
-                if (STACK_WORDS + 1..=STACK_WORDS_MAX).contains(&words.len()) {
-                    into.stacks.insert(words[0], words[STACK_WORDS..].to_vec());
-                }
-            } else if kind == EntryKind::Line as u32 {
-                into.lines.extend(script_line(&body).map(|(key, line)| (key, Arc::new(line))));
-            }
-            at += (size_of::<EntryHead>() + body.len()).next_multiple_of(ENTRY_ALIGN);
         }
     }
 }
@@ -274,32 +235,6 @@ impl Drop for LedgerFile {
         // SAFETY: the mapping made in `create`; by the documentation of `view`, no view is used afterwards.
         let _ = unsafe { munmap(self.base as *mut _, LEDGER_BYTES) };
     }
-}
-
-fn words(body: &[u8]) -> Vec<u64> {
-    body.chunks_exact(8).map(|word| u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| word[i]))).collect()
-}
-
-fn module(body: &[u8]) -> Option<MappedModule> {
-    let (numbers, path) = body.split_at_checked(MODULE_WORDS * 8)?;
-    let [epoch, start, end, bias] = words(numbers).try_into().ok()?;
-    let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
-    Some(MappedModule { epoch: epoch as u32, start, end, bias, path })
-}
-
-/// A line of an interpreted program, and its key.
-fn script_line(body: &[u8]) -> Option<(u64, ScriptLine)> {
-    let (numbers, texts) = body.split_at_checked(LINE_WORDS * 8)?;
-    let [key, line, name_bytes] = words(numbers).try_into().ok()?;
-    let (name, file) = texts.split_at_checked(usize::try_from(name_bytes).ok()?)?;
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into();
-    let line = ScriptLine { file: text(file), line: u32::try_from(line).ok()?, function: text(name) };
-    (key & LINE_BIT != 0).then_some((key, line))
-}
-
-fn name(words: &[AtomicU64; 2]) -> String {
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
-    String::from_utf8_lossy(&bytes).trim_end_matches('\0').to_owned()
 }
 
 /// The key shared by an entry and its asides.

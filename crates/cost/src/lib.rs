@@ -23,6 +23,7 @@ mod answers;
 mod faults;
 mod held;
 mod ledger;
+mod log;
 mod perf;
 mod place;
 mod profile;
@@ -34,7 +35,8 @@ mod wrappers;
 pub use answers::Answers;
 pub use faults::{FaultReader, FaultWatch, Faults, minor_fault_ns};
 pub use held::{HeldFile, HeldStack, Holder, Holding, Resident, ResidentClass};
-pub use ledger::{Asides, Entry, LedgerFile, MappedModule, Recorded, Times};
+pub use ledger::{Asides, Entry, LedgerFile, Recorded, Times};
+pub use log::MappedModule;
 pub use perf::Refused;
 pub use place::{
     ALLOCATOR, Cause, Causes, Instruction, Place, Spot, is_entry, is_languages, is_standard, names,

@@ -44,6 +44,22 @@ impl Instruction {
     }
 }
 
+/// One shared copy of each module's path.
+#[derive(Default)]
+pub(crate) struct Paths(HashMap<Box<Path>, Arc<Path>>);
+
+impl Paths {
+    pub(crate) fn of(&mut self, path: &Path) -> Arc<Path> {
+        if let Some(known) = self.0.get(path) {
+            return known.clone();
+        }
+        // Two names of one file must give the same path.
+        let new: Arc<Path> = path.canonicalize().map_or_else(|_| path.into(), Into::into);
+        self.0.insert(path.into(), new.clone());
+        new
+    }
+}
+
 /// The place that caused an operation, as precisely as the available symbols allow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {

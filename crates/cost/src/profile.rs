@@ -11,8 +11,9 @@
 //! are disturbances ([`Disturbed`]) if they are few among short ones; otherwise they count as times.
 
 use super::faults::Faults;
-use super::ledger::{Entry, LedgerFile, MappedModule, Recorded, Times};
-use super::place::{Cause, Causes, Instruction, Place, names};
+use super::ledger::{Entry, LedgerFile, Recorded, Times};
+use super::log::MappedModule;
+use super::place::{Cause, Causes, Instruction, Paths, Place, names};
 use super::script::{in_order, is_interpreter};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -22,7 +23,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use vellum_measure::{Base, Stat};
 use vellum_process::{Symbols, jit_map};
 use vellum_timing::clock::Clock;
-use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, LINE_BIT, STACK_BIT};
+use vellum_wire::cost::{KEPT_PER_ASIDE_MIN, STACK_BIT};
+use vellum_wire::log::LINE_BIT;
 use vellum_wire::operation::{Kind, Operation};
 use vellum_wire::script::{self, is_package};
 
@@ -374,22 +376,6 @@ fn fault_items(faults: &Faults, causes: &mut Causes, symbols: &mut Symbols) -> V
             is_scaled: faults.lost > 0,
         })
         .collect()
-}
-
-/// One shared copy of each module's path.
-#[derive(Default)]
-struct Paths(HashMap<Box<Path>, Arc<Path>>);
-
-impl Paths {
-    fn of(&mut self, path: &Path) -> Arc<Path> {
-        if let Some(known) = self.0.get(path) {
-            return known.clone();
-        }
-        // Two names of one file must give the same path.
-        let new: Arc<Path> = path.canonicalize().map_or_else(|_| path.into(), Into::into);
-        self.0.insert(path.into(), new.clone());
-        new
-    }
 }
 
 /// The process's own record, then its ancestors', the nearest first.

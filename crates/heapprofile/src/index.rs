@@ -1,9 +1,12 @@
-//! The index of stacks: the numbers of their entries, by hash.
+//! The index of stacks and of lines of Python: the numbers of their entries, by hash.
 //!
 //! Hashes touch all pages of a table. The index therefore has several levels, each twice as long as the level
 //! before. Only the last is less than half full: a process with few stacks touches few pages.
 //!
 //! All zero: empty.
+
+use super::part::Part;
+use vellum_wire::log::Entry;
 
 const FIRST: usize = 1 << 12;
 /// Levels: together they have twice as many places as the stacks that a part has room for, nearly.
@@ -26,9 +29,21 @@ impl Index {
         self.places.iter().filter_map(|place| place.checked_sub(1))
     }
 
-    /// The number of a stack that is there, or the place to [`fill`](Index::fill) with it; no place if there
-    /// is no room. `is_it` compares with the stack of a number.
-    pub(super) fn find(&mut self, hash: u64, is_it: impl Fn(u32) -> bool) -> Result<u32, Option<usize>> {
+    /// The number of the entry of `hash`, which is added to the part if it is new; `None` if there is no room.
+    pub(super) fn find_or_add(&mut self, part: &mut Part, hash: u64, entry: &Entry<'_>) -> Option<u32> {
+        match self.find(hash, |at| part.hash(at) == hash) {
+            Ok(at) => Some(at),
+            Err(place) => {
+                let (place, at) = (place?, part.add(entry)?);
+                self.fill(place, at);
+                Some(at)
+            }
+        }
+    }
+
+    /// The number of an entry that is there, or the place to [`fill`](Index::fill) with it; no place if there
+    /// is no room. `is_it` compares with the entry of a number.
+    fn find(&mut self, hash: u64, is_it: impl Fn(u32) -> bool) -> Result<u32, Option<usize>> {
         let mut free = None;
         for level in 0..=self.level {
             match self.find_in(level, hash, &is_it) {
@@ -44,7 +59,7 @@ impl Index {
     }
 
     /// Enters a number at a place that was found just now.
-    pub(super) fn fill(&mut self, place: usize, at: u32) {
+    fn fill(&mut self, place: usize, at: u32) {
         self.places[place] = at + 1;
         self.used += 1;
     }

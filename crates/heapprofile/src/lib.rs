@@ -13,6 +13,11 @@
 //! free ─▶ not this thread's slab ─▶ of the sample heap? marked? ─┘
 //! ```
 //!
+//! `vellum cost` records stacks too (`vellum-recorder`), and what both do alike is in `vellum-stacks`. Their ways
+//! of counting stay apart. This sampler keeps the set of live blocks, each with its whole stack, under one
+//! lock: only samples can pay for that. `vellum cost` counts every operation, so its usual path is one probe
+//! by the return address, without a lock or a walk.
+//!
 //! | module | concept |
 //! | --- | --- |
 //! | `rates` | which blocks are sampled, and the number of blocks that a sample stands for |
@@ -22,7 +27,7 @@
 //! | `python` | the lines of Python on them |
 //! | `collected` | samples of a collector's objects |
 //! | `part` | this process's part of the file that `vellum heap` reads |
-//! | `index` | stacks by hash |
+//! | `index` | stacks and lines by hash |
 //! | `tables` | the large tables |
 //! | `probes` | probes for other profilers |
 //! | `resident` | the use of all resident memory, and the stacks that pin free parts of it |
@@ -310,27 +315,30 @@ impl State {
     /// Records a block of `whole` bytes, of which `bytes` were requested, with its class and neighbours
     /// ([`Sample`]). False if there is no room.
     fn record(&mut self, block: *mut u8, bytes: usize, whole: usize, of: [u32; 2]) -> bool {
-        let Some(sample) = self.sample(block as usize, bytes, whole, of) else { return false };
-        let is_there = self.insert(sample, false);
-        if is_there {
-            probes::alloc(sample.address, bytes as u64, sample.bytes);
-            self.count_sample(&sample, true);
-        }
-        is_there
+        let sample = self.sample(block as usize, bytes, whole, of, false);
+        sample.inspect(|sample| probes::alloc(sample.address, bytes as u64, sample.bytes)).is_some()
     }
 
     fn record_mapping(&mut self, start: usize, bytes: usize) {
         let whole = round_up(bytes, PAGE);
-        let Some(sample) = self.sample(start, bytes, whole, [(whole / PAGE) as u32, 0]) else { return };
-        if self.insert(sample, true) {
-            self.count_sample(&sample, true);
-        }
+        self.sample(start, bytes, whole, [(whole / PAGE) as u32, 0], true);
     }
 
-    fn sample(&mut self, at: usize, bytes: usize, whole: usize, of: [u32; 2]) -> Option<Sample> {
+    fn sample(
+        &mut self,
+        at: usize,
+        bytes: usize,
+        whole: usize,
+        of: [u32; 2],
+        is_mapping: bool,
+    ) -> Option<Sample> {
         let Entered { stack, generation, amount } = self.enter(bytes, whole)?;
         let (Amount { bytes, blocks, .. }, [class, neighbours]) = (amount, of);
-        Some(Sample { address: at as u64, bytes, blocks, stack, generation, class, neighbours })
+        let sample = Sample { address: at as u64, bytes, blocks, stack, generation, class, neighbours };
+        self.insert(sample, is_mapping).then(|| {
+            self.count_sample(&sample, true);
+            sample
+        })
     }
 
     /// Puts a sample into its table, in place of a stale one. False if there is no room.
@@ -384,8 +392,7 @@ impl State {
         }
         // SAFETY: null, or mapped by `begin` for good; only the lock's holder, this thread, reaches them.
         let tables = (unsafe { self.tables.as_mut() }).filter(|_| has_part)?;
-        let walked = tables.walker.walk(&mut self.part, &PROFILE.python);
-        let Some(stack) = tables.find_or_add(&mut self.part, &walked) else {
+        let Some(stack) = tables.find_or_add(&mut self.part, &PROFILE.python) else {
             self.part.head().lost.fetch_add(1, Relaxed);
             return None;
         };
@@ -400,7 +407,7 @@ impl State {
         let tables = unsafe { self.tables.as_mut() }?;
         let at = (core::ptr::from_ref(tables) as usize, size_of::<Tables>());
         tables.desk.count(&self.part.head().resident, [at, self.live.range(), self.mapped.range()], base);
-        for at in tables.entries() {
+        for at in tables.stacks(&self.part) {
             self.part.stack(at).pins.store(0, Relaxed);
         }
         tables.desk.weigh(self.live.samples().filter(|sample| sample.generation == generation));

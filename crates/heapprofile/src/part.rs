@@ -10,16 +10,14 @@
 use core::ffi::CStr;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Release};
-use rustix::fs::{Mode, OFlags};
+use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
-use vellum_sys::{Addr, PAGE, Span, map};
+use vellum_stacks::file::{self, own_pid, populate};
 use vellum_wire::held::{
-    ENTRY_WORDS, EntryKind, HEAD_BYTES, HELD_BYTES, HeldHead, LINE_WORDS, MODULE_WORDS, PART_BYTES, PARTS,
-    PartHead, STACK_WORDS, StackHead, entry_head,
+    ENTRY_WORDS, HEAD_BYTES, HELD_BYTES, HeldHead, PART_BYTES, PARTS, PartHead, StackHead,
 };
+use vellum_wire::log::{Entry, EntryKind};
 
-const WIPE_ON_FORK: usize = 18;
 /// Bytes whose memory is allocated at a time.
 const STEP: usize = 64 << 10;
 /// Values of `Part::state`; 0 in a child that has not sampled yet.
@@ -39,10 +37,6 @@ pub(super) struct Part {
     begun_by: u32,
 }
 
-fn own_pid() -> u32 {
-    rustix::process::getpid().as_raw_nonzero().get() as u32
-}
-
 // SAFETY: the pointers are to memory of the whole process, which only the part's holder reaches.
 unsafe impl Send for Part {}
 
@@ -60,29 +54,20 @@ impl Part {
 
     /// Begins with the file at `path`. Bytes between samples, if it is such a file.
     pub(super) fn begin(&mut self, path: &'static CStr) -> rustix::io::Result<u64> {
-        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        if rustix::fs::fstat(&file)?.st_size as u64 != HELD_BYTES {
+        let (file, bytes) = file::open(path)?;
+        if bytes as u64 != HELD_BYTES {
             return Err(Errno::INVAL);
         }
-        let head = Mapped::of(&file, 0, HEAD_BYTES)?;
-        // SAFETY: the head lies at the base, any bit pattern is a valid one, and it stays mapped meanwhile.
-        let head = unsafe { &*head.base.cast::<HeldHead>() };
-        let interval = head.interval.load(Relaxed);
-        if !head.is_known() || interval == 0 {
+        let (is_known, interval) = on_head(&file, |head| (head.is_known(), head.interval.load(Relaxed)))?;
+        if !is_known || interval == 0 {
             return Err(Errno::INVAL);
         }
-        if let Some(state) = self.state() {
+        match self.state() {
             // It sampled before, into another file.
-            state.store(0, Relaxed);
-            (self.path, self.begun_by) = (Some(path), own_pid());
-            return Ok(interval);
+            Some(state) => state.store(0, Relaxed),
+            // In older kernels a child gets a copy of the page: `detach` is for those.
+            None => self.state = file::page_cleared_by_forks()?,
         }
-        let page = map::reserve_writable(PAGE)?.start;
-        // Kernels older than 4.14 copy the page to a child: `detach` is for those.
-        // SAFETY: the page just mapped.
-        let _ =
-            unsafe { vellum_sys::raw::syscall(libc::SYS_madvise, [page.get(), PAGE, WIPE_ON_FORK, 0, 0, 0]) };
-        self.state = page.ptr();
         (self.path, self.begun_by) = (Some(path), own_pid());
         Ok(interval)
     }
@@ -110,9 +95,7 @@ impl Part {
     /// Unmaps the part, or the parent's, if there is one.
     fn unmap(&mut self) {
         if !self.base.is_null() {
-            // SAFETY: mapped by `take`, and not reached after this.
-            let _ = unsafe { rustix::mm::munmap(self.base.cast(), PART_BYTES) };
-            self.base = null_mut();
+            unmap(core::mem::replace(&mut self.base, null_mut()), PART_BYTES);
         }
     }
 
@@ -137,25 +120,18 @@ impl Part {
     fn take(&mut self) -> rustix::io::Result<()> {
         let path = self.path.ok_or(Errno::NOENT)?;
         self.unmap();
-        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        let head = Mapped::of(&file, 0, HEAD_BYTES)?;
-        // SAFETY: as in `begin`.
-        let number = unsafe { &*head.base.cast::<HeldHead>() }.parts.fetch_add(1, Relaxed) as usize;
+        let (file, _) = file::open(path)?;
+        let number = on_head(&file, |head| head.parts.fetch_add(1, Relaxed))? as usize;
         if number >= PARTS {
             return Err(Errno::NOSPC);
         }
-        let mapped = Mapped::of(&file, (HEAD_BYTES + number * PART_BYTES) as u64, PART_BYTES)?;
-        populate(mapped.base as usize, STEP)?;
-        self.base = mapped.into_base();
+        let base = file::map(&file, (HEAD_BYTES + number * PART_BYTES) as u64, PART_BYTES)?;
+        populate(base as usize, STEP).inspect_err(|_| unmap(base, PART_BYTES))?;
+        self.base = base;
         (self.allocated, self.generation) = (STEP, self.generation + 1);
         let pid = own_pid();
         let head = self.head();
-        let mut name = [0u8; 16];
-        // SAFETY: the kernel writes at most 16 bytes, with a terminating zero.
-        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-        for (word, bytes) in head.name.iter().zip(name.as_chunks().0) {
-            word.store(u64::from_ne_bytes(*bytes), Relaxed);
-        }
+        file::write_name(&head.name);
         head.is_forked.store(u32::from(pid != self.begun_by), Relaxed);
         head.pid.store(pid, Release);
         Ok(())
@@ -178,9 +154,9 @@ impl Part {
         unsafe { &*self.base.add(HEAD_BYTES).cast::<AtomicU64>().add(index) }
     }
 
-    /// Room for an entry of `words` words, whose memory is there: the number of its first.
-    fn room(&mut self, words: usize) -> Option<usize> {
-        let at = self.head().used.load(Relaxed) as usize;
+    /// Enters a module, a line or a stack: the number of its first word. `None` if there is no room.
+    pub(super) fn add(&mut self, entry: &Entry<'_>) -> Option<u32> {
+        let (at, words) = (self.head().used.load(Relaxed) as usize, entry.words());
         if at + words > ENTRY_WORDS {
             return None;
         }
@@ -190,61 +166,21 @@ impl Part {
             populate(self.base as usize + self.allocated, to - self.allocated).ok()?;
             self.allocated = to;
         }
-        Some(at)
-    }
-
-    fn publish(&self, at: usize, kind: EntryKind, words: usize) {
-        self.word(at).store(entry_head(kind, words), Relaxed);
+        // SAFETY: the words are within the part, which is mapped, and were not used yet; this process alone
+        // writes them, under the profile's lock.
+        unsafe { entry.write(core::ptr::from_ref(self.word(at)).cast_mut().cast()) };
         self.head().used.store((at + words) as u64, Release);
-    }
-
-    /// Enters a module. False if there is no room.
-    pub(super) fn add_module(&mut self, words: [u64; 3], path: &[u8]) -> bool {
-        let length = MODULE_WORDS + path.len().div_ceil(8);
-        let Some(at) = self.room(length) else { return false };
-        for (index, value) in words.into_iter().chain([path.len() as u64]).enumerate() {
-            self.word(at + 1 + index).store(value, Relaxed);
-        }
-        self.letters(at + MODULE_WORDS, path.iter());
-        self.publish(at, EntryKind::Module, length);
-        true
-    }
-
-    /// Enters a line of an interpreted program: the number of its first word.
-    pub(super) fn add_line(&mut self, line: u32, name: &[u8], file: &[u8]) -> Option<u32> {
-        let length = LINE_WORDS + (name.len() + file.len()).div_ceil(8);
-        let at = self.room(length)?;
-        for (index, value) in [u64::from(line), name.len() as u64, file.len() as u64].into_iter().enumerate()
-        {
-            self.word(at + 1 + index).store(value, Relaxed);
-        }
-        self.letters(at + LINE_WORDS, name.iter().chain(file));
-        self.publish(at, EntryKind::Line, length);
         Some(at as u32)
     }
 
-    /// Writes letters from a word on.
-    fn letters<'a>(&self, mut at: usize, letters: impl Iterator<Item = &'a u8>) {
-        let mut letters = letters.copied().peekable();
-        while letters.peek().is_some() {
-            let word = core::array::from_fn(|_| letters.next().unwrap_or(0));
-            self.word(at).store(u64::from_ne_bytes(word), Relaxed);
-            at += 1;
-        }
+    /// The hash in the entry that begins with the word of number `at`, of a stack or a line.
+    pub(super) fn hash(&self, at: u32) -> u64 {
+        self.word(at as usize + 1).load(Relaxed)
     }
 
-    /// Enters a stack: the number of its first word.
-    pub(super) fn add_stack(&mut self, hash: u64, frames: &[u64]) -> Option<u32> {
-        let words = STACK_WORDS + frames.len();
-        let at = self.room(words)?;
-        let head = self.stack(at as u32);
-        head.hash.store(hash, Relaxed);
-        head.frames.store(frames.len() as u64, Relaxed);
-        for (index, &frame) in frames.iter().enumerate() {
-            self.word(at + STACK_WORDS + index).store(frame, Relaxed);
-        }
-        self.publish(at, EntryKind::Stack, words);
-        Some(at as u32)
+    /// Whether the entry that begins with the word of number `at` is a stack's.
+    pub(super) fn is_stack(&self, at: u32) -> bool {
+        self.word(at as usize).load(Relaxed) as u32 == EntryKind::Stack as u32
     }
 
     /// The stack whose entry begins with the word of number `at`.
@@ -254,37 +190,16 @@ impl Part {
     }
 }
 
-/// Has the memory of a range allocated. Kernels that cannot do that ahead (before 5.14) do it at each touch.
-fn populate(start: usize, len: usize) -> rustix::io::Result<()> {
-    match map::populate(Span::new(Addr::new(start), len)) {
-        Err(Errno::INVAL) => Ok(()),
-        outcome => outcome,
-    }
+/// Applies `with` to the head of a file for a profile.
+fn on_head<T>(file: &OwnedFd, with: impl FnOnce(&HeldHead) -> T) -> rustix::io::Result<T> {
+    let base = file::map(file, 0, HEAD_BYTES)?;
+    // SAFETY: the head lies at the base, any bit pattern is a valid one, and the mapping is released after it.
+    let result = with(unsafe { &*base.cast::<HeldHead>() });
+    unmap(base, HEAD_BYTES);
+    Ok(result)
 }
 
-struct Mapped {
-    base: *mut u8,
-    bytes: usize,
-}
-
-impl Mapped {
-    fn of(file: &rustix::fd::OwnedFd, offset: u64, bytes: usize) -> rustix::io::Result<Mapped> {
-        let access = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping wherever the kernel likes.
-        let base = unsafe { rustix::mm::mmap(null_mut(), bytes, access, MapFlags::SHARED, file, offset) }?;
-        Ok(Mapped { base: base.cast(), bytes })
-    }
-
-    fn into_base(self) -> *mut u8 {
-        let base = self.base;
-        core::mem::forget(self);
-        base
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of this value, which nobody reaches any more.
-        let _ = unsafe { rustix::mm::munmap(self.base.cast(), self.bytes) };
-    }
+fn unmap(base: *mut u8, bytes: usize) {
+    // SAFETY: the callers pass a mapping that they made and no longer use.
+    let _ = unsafe { rustix::mm::munmap(base.cast(), bytes) };
 }

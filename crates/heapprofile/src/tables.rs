@@ -5,9 +5,9 @@
 
 use super::index::Index;
 use super::part::Part;
+use super::python::Finder;
 use super::resident::Desk;
-use super::walk::{Stack, Walker};
-use core::sync::atomic::Ordering::Relaxed;
+use super::walk::Walker;
 use vellum_sys::{Span, map};
 
 #[repr(C)]
@@ -37,20 +37,17 @@ impl Tables {
         }
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = u32> {
-        self.index.entries()
+    /// The entries of all stacks.
+    pub(super) fn stacks(&self, part: &Part) -> impl Iterator<Item = u32> {
+        self.index.entries().filter(|&at| part.is_stack(at))
     }
 
-    /// The entry of a stack, which this adds if the part has none; `None` if there is no room.
-    pub(super) fn find_or_add(&mut self, part: &mut Part, stack: &Stack) -> Option<u32> {
-        match self.index.find(stack.hash, |at| part.stack(at).hash.load(Relaxed) == stack.hash) {
-            Ok(at) => Some(at),
-            Err(place) => {
-                let place = place?;
-                let at = part.add_stack(stack.hash, stack.frames())?;
-                self.index.fill(place, at);
-                Some(at)
-            }
-        }
+    /// The entry of the calling thread's stack, made if there is none; `None` if there is no room.
+    pub(super) fn find_or_add(&mut self, part: &mut Part, finder: &Finder) -> Option<u32> {
+        let Tables { walker, index, .. } = self;
+        let mut stack = walker.walk(part);
+        finder.add_lines(&mut stack, &walker.lines, |hash, line| index.find_or_add(part, hash, line));
+        let hash = stack.hash();
+        index.find_or_add(part, hash, &stack.entry())
     }
 }

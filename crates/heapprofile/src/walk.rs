@@ -12,185 +12,146 @@
 //!   its system calls has no such check, and relies on the tables.
 
 use super::part::Part;
-use super::python::{Finder, Lines};
+use super::python::Lines;
 use core::cell::Cell;
-use core::ffi::c_char;
 use vellum_malloc::sampling;
+use vellum_stacks::{Facts, Known, PATH_MAX, key, path_of, rule_of};
 use vellum_sys::loader::{self, Module};
 use vellum_sys::{Addr, Caps, PAGE, Span, caps, map, stack};
-use vellum_unwind::{Frame, Rule};
-use vellum_wire::held::{NATIVE_FRAMES_MAX, NO_MODULE, STACK_FRAMES_MAX, frame as packed};
+use vellum_unwind::{Frame, Rule, SPREAD, mixed};
+use vellum_wire::held::{NO_MODULE, STACK_WORDS, frame as packed};
+use vellum_wire::log::{Entry, EntryKind, FRAMES_MAX, STACK_FRAMES_MAX};
 
-/// Places for rules of instructions.
-const KNOWN: usize = 1 << 13;
 /// Modules with a number; frames of further modules are addresses alone.
 const MODULES_MAX: usize = 1 << 10;
-/// Visits to a module after which the pages of its tables are returned, from the visit that read them on.
-const VISITS: u32 = 4;
+/// Visits to a module from one that reads its tables to the one after which they go back.
+const VISITS: u8 = 4;
 /// Modules whose tables are returned at a later visit.
 const PENDING_MAX: usize = 4;
-/// Steps from a frame to its caller, also in this library.
-const STEPS_MAX: usize = NATIVE_FRAMES_MAX + 16;
+/// Frames that are left, those of this library among them.
+const STEPS_MAX: usize = FRAMES_MAX + 16;
 /// The most bytes of the stack that are checked at a time.
 const WINDOW_MAX: usize = 16 * PAGE;
 const WORD: u64 = 8;
-const PATH_MAX: usize = 4096;
-
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    pc: u64,
-    /// The rule's bits, or 0: its frame cannot be left.
-    rule: u64,
-    module: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Seen {
-    start: u64,
-    end: u64,
-    dynamic: u64,
-    name: u64,
-    /// Visits since its tables were read; 0 if no pages are to be returned: see [`Walker::leave`].
-    visits: u32,
-}
+/// Words before a stack's frames: those of its entry but for the head, which is added as it is entered.
+const OWN_WORDS: usize = STACK_WORDS - 1;
 
 /// The stored rules and modules. All zero: none.
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Walker {
-    known: [Known; KNOWN],
-    modules: [Seen; MODULES_MAX],
+    /// By instruction and module: a [`Known`].
+    instructions: Facts<{ 1 << 14 }>,
+    /// By a hash of range, path and dynamic section: a module's number, plus one.
+    modules: Facts<{ 2 * MODULES_MAX }>,
+    pub(super) lines: Lines,
+    /// Of modules, from the one that read its tables on; 0 if none are to go back: see [`Walker::leave`].
+    visits: [u8; MODULES_MAX],
     count: usize,
     /// Modules with `visits`.
     pending: usize,
     /// True if tables of the current module were read.
     has_read: bool,
-    lines: Lines,
     /// The executable's path: too long for the stack of the thread that allocates.
     real: [u8; PATH_MAX],
 }
 
 /// A recorded stack.
 pub(super) struct Stack {
-    pub(super) frames: [u64; STACK_FRAMES_MAX],
-    pub(super) length: usize,
-    pub(super) hash: u64,
+    words: [u64; OWN_WORDS + STACK_FRAMES_MAX],
+    length: usize,
 }
 
 impl Walker {
-    /// The calling thread's stack.
+    /// The machine code on the calling thread's stack.
     #[inline(never)]
-    pub(super) fn walk(&mut self, part: &mut Part, python: &Finder) -> Stack {
-        let mut stack = Stack { frames: [0; STACK_FRAMES_MAX], length: 0, hash: SPREAD };
-        self.climb(&mut stack, part);
-        self.lines.add(&mut stack, part, python);
-        stack
-    }
-
-    /// Adds the frames of machine code.
-    #[inline(always)]
-    fn climb(&mut self, stack: &mut Stack, part: &mut Part) {
+    pub(super) fn walk(&mut self, part: &mut Part) -> Stack {
+        let mut stack = Stack { words: [0; OWN_WORDS + STACK_FRAMES_MAX], length: 0 };
+        stack.words[0] = SPREAD;
         let mut frame = sampling::here();
-        let Some(mut module) = loader::module(frame.pc) else { return };
-        let own = module.start;
-        let mut number = self.number(&module, part);
         let readable = Window::new(frame.sp);
-        let mut is_inside = true;
+        let (mut module, mut number) = (None::<Module>, NO_MODULE);
+        let (mut own, mut is_inside) = (None, true);
         for _ in 0..STEPS_MAX {
             let pc = frame.pc - 1;
-            if !(module.start..module.end).contains(&pc) {
-                let Some(found) = loader::module(pc) else {
-                    // Code that was made at run time.
-                    stack.push(packed(NO_MODULE, frame.pc));
-                    is_inside = false;
-                    let Some(caller) = readable.caller_by_pointer(frame) else { break };
-                    if stack.length == NATIVE_FRAMES_MAX {
-                        break;
-                    }
-                    frame = caller;
-                    continue;
-                };
-                self.leave(&module, number);
-                module = found;
-                number = self.number(&module, part);
+            if !module.as_ref().is_some_and(|module| (module.start..module.end).contains(&pc)) {
+                self.leave(module.as_ref(), number);
+                // Code that was made at run time has no module.
+                module = loader::module(pc);
+                number = module.as_ref().map_or(NO_MODULE, |module| self.number(module, part));
             }
-            is_inside = is_inside && (module.start == own || is_collector(&module));
+            is_inside = is_inside
+                && module.as_ref().is_some_and(|module| {
+                    *own.get_or_insert(module.start) == module.start || is_collector(module)
+                });
             if !is_inside {
-                let at = if number == NO_MODULE { frame.pc } else { frame.pc.wrapping_sub(module.bias) };
-                stack.push(packed(number, at));
+                let bias = module.as_ref().filter(|_| number != NO_MODULE).map_or(0, |module| module.bias);
+                stack.push(packed(number, frame.pc.wrapping_sub(bias)));
             }
-            let rule = self.rule(&module, number, frame.pc);
+            let rule = module.as_ref().and_then(|module| self.rule(module, number, frame.pc));
             let caller = match rule {
                 Some(rule) => frame.caller(rule, |at| readable.word(at)),
                 None => readable.caller_by_pointer(frame),
             };
-            let Some(caller) = caller else { break };
-            if stack.length == NATIVE_FRAMES_MAX {
-                break;
-            }
+            let Some(caller) = caller.filter(|_| stack.length < FRAMES_MAX) else { break };
             frame = caller;
         }
-        self.leave(&module, number);
+        self.leave(module.as_ref(), number);
+        stack
     }
 
-    /// Ends a visit to a module. A look-up makes a few dozen pages of its tables resident, of megabytes in a
-    /// compiler's, and the next look-ups read many of the same pages. The pages are therefore returned some
-    /// visits later. This holds for a few modules at a time, as a module may never be visited again; for
-    /// others they are returned at once.
-    fn leave(&mut self, module: &Module, number: u64) {
+    /// Ends a visit to a module. Its tables go back some visits after they were read: a look-up makes a few
+    /// dozen of their pages resident, of megabytes in a compiler's, and the next few want much the same. So
+    /// for a few modules at a time, as one may never be visited again; those of others go back at once.
+    fn leave(&mut self, module: Option<&Module>, number: u64) {
         let has_read = core::mem::take(&mut self.has_read);
-        let seen = self.modules[..self.count].get_mut(number as usize);
-        let visits = seen.as_ref().map_or(0, |seen| seen.visits);
+        let seen = self.visits[..self.count].get_mut(number as usize);
+        let visits = seen.as_ref().map_or(0, |visits| **visits);
         if !has_read && visits == 0 {
             return;
         }
         let next = match seen {
             Some(seen) if visits > 0 || self.pending < PENDING_MAX => {
-                seen.visits = (visits + 1) % VISITS;
-                seen.visits
+                *seen = (visits + 1) % VISITS;
+                *seen
             }
             _ => 0,
         };
         self.pending += usize::from(visits == 0 && next > 0);
         self.pending -= usize::from(visits > 0 && next == 0);
-        if next == 0 && caps::has(Caps::HELPER) {
+        if let Some(module) = module.filter(|_| next == 0 && caps::has(Caps::HELPER)) {
             // SAFETY: an instruction of it is on the stack.
             unsafe { module.put_back_tables() };
         }
     }
 
     fn rule(&mut self, module: &Module, number: u64, pc: u64) -> Option<Rule> {
-        let known = &mut self.known[(pc.wrapping_mul(SPREAD) >> 40) as usize % KNOWN];
-        if known.pc != pc || known.module != number || number == NO_MODULE {
-            let rule = sampling::rule(module, pc - 1).map_or(0, Rule::bits);
-            *known = Known { pc, rule, module: number };
+        let mut read = || {
             self.has_read = true;
-        }
-        Rule::from_bits(known.rule)
+            Known::new(false, false, rule_of(module, pc - 1)).0
+        };
+        let known =
+            if number == NO_MODULE { read() } else { self.instructions.of(key(pc, number as u32), read) };
+        Known(known).rule()
     }
 
     /// The number of a module, which is entered in the part if it is new.
     fn number(&mut self, module: &Module, part: &mut Part) -> u64 {
-        let path = module.name().to_bytes();
-        let (words, rest) = path.as_chunks();
-        let name = words.iter().fold(SPREAD, |hash, &word| mixed(hash, u64::from_ne_bytes(word)));
-        let name = rest.iter().fold(name, |hash, &byte| mixed(hash, u64::from(byte)));
-        let (start, end, dynamic) = (module.start, module.end, module.dynamic);
-        let is_it = |seen: &Seen| {
-            seen.start == start && seen.end == end && seen.dynamic == dynamic && seen.name == name
-        };
-        if let Some(number) = self.modules[..self.count].iter().position(is_it) {
-            return number as u64;
-        }
-        if self.count == MODULES_MAX {
-            return NO_MODULE;
-        }
-        if !part.add_module([start, end, module.bias], path_of(path, &mut self.real)) {
-            return NO_MODULE;
-        }
-        self.modules[self.count] = Seen { start, end, dynamic, name, visits: 0 };
-        self.count += 1;
-        (self.count - 1) as u64
+        let (words, rest) = module.name().to_bytes().as_chunks();
+        let name = words.iter().map(|&word| u64::from_ne_bytes(word));
+        let name = name.chain(rest.iter().map(|&byte| byte.into()));
+        let hash = name.chain([module.start, module.end, module.dynamic]).fold(SPREAD, mixed);
+        let number = self.modules.of(hash | 1, || {
+            let words = [0, module.start, module.end, module.bias];
+            let path = path_of(module, &mut self.real, false);
+            let entry = Entry { kind: EntryKind::Module, words: &words, texts: [path, &[]] };
+            if self.count == MODULES_MAX || part.add(&entry).is_none() {
+                return 0;
+            }
+            self.count += 1;
+            self.count as u64
+        });
+        number.checked_sub(1).unwrap_or(NO_MODULE)
     }
 }
 
@@ -201,34 +162,22 @@ fn is_collector(module: &Module) -> bool {
     file.starts_with(b"libgc.so") || file.starts_with(b"libgccpp.so")
 }
 
-/// The path of a module's file: the executable's, if the loader has no name for it.
-fn path_of<'a>(name: &'a [u8], buffer: &'a mut [u8; PATH_MAX]) -> &'a [u8] {
-    if !name.is_empty() {
-        return &name[..name.len().min(PATH_MAX)];
-    }
-    let into = buffer.as_mut_ptr().cast::<c_char>();
-    // SAFETY: the buffer is as long as said.
-    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), into, PATH_MAX) };
-    &buffer[..usize::try_from(length).unwrap_or(0)]
-}
-
-pub(super) const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
-pub(super) fn mixed(hash: u64, word: u64) -> u64 {
-    (hash ^ word).wrapping_mul(SPREAD).rotate_left(29)
-}
-
 impl Stack {
     pub(super) fn push(&mut self, frame: u64) {
         if self.length < STACK_FRAMES_MAX {
-            self.frames[self.length] = frame;
+            self.words[OWN_WORDS + self.length] = frame;
             self.length += 1;
-            self.hash = mixed(self.hash, frame);
+            self.words[0] = mixed(self.words[0], frame);
         }
     }
 
-    pub(super) fn frames(&self) -> &[u64] {
-        &self.frames[..self.length]
+    pub(super) fn hash(&self) -> u64 {
+        self.words[0]
+    }
+
+    /// Its entry, with nothing held.
+    pub(super) fn entry(&self) -> Entry<'_> {
+        Entry { kind: EntryKind::Stack, words: &self.words[..OWN_WORDS + self.length], texts: [&[]; 2] }
     }
 }
 

@@ -11,8 +11,8 @@ pub(crate) fn prepare() {
     loader::find_by(unsafe { libc::dlsym(libc::RTLD_DEFAULT, loader::FIND.as_ptr()) });
 }
 
-/// The rule for leaving the frame of the instruction at `pc`, in `module`.
-pub fn rule(module: &Module, pc: u64) -> Option<Rule> {
+/// How to leave the frame of the instruction at `pc`, in `module`.
+pub(crate) fn rule(module: &Module, pc: u64) -> Option<Rule> {
     // SAFETY: nobody uses the bytes for longer than the module is mapped, whose instruction is on the stack.
     Tables::rule_in(module.unwind_index, pc, |address| unsafe { module.mapped_from(address) })
 }

@@ -12,7 +12,6 @@ pub use crate::class::{CLASSES, bytes_of, class_of};
 pub use crate::figures::for_each_listed;
 pub use crate::hooks::Hooks;
 pub use crate::mode::{is_sampled, sample};
-pub use crate::modules::rule;
 pub use crate::seal::random;
 
 use crate::heap::{Heap, pop};

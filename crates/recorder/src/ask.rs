@@ -53,8 +53,7 @@ pub(crate) fn ask(module_at: u64, address: u64) -> Answer {
     };
     ask.module_at.store(module_at, Relaxed);
     ask.address.store(address, Relaxed);
-    // SAFETY: `getpid` has no preconditions.
-    ask.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
+    ask.pid.store(vellum_stacks::file::own_pid(), Relaxed);
     ask.state.store(AskState::Asked as u32, Release);
     let head = ledger.head();
     head.bell.fetch_add(1, AcqRel);

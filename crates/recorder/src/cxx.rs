@@ -11,7 +11,7 @@
 //! ```
 
 use crate::asked::Asked;
-use crate::entry::{entries, give_back, plain_malloc, quickly, recorded};
+use crate::entry::{entries, give_back, plain, plain_malloc, quickly, recorded};
 use crate::next::{Next, next};
 use crate::thread;
 use crate::walk::{self, Caller, Token};
@@ -148,32 +148,15 @@ throwing! {
     _ZnamSt11align_val_t = NEW_ARRAY_ALIGNED;
 }
 
-type New = unsafe extern "C" fn(usize, *const c_void) -> *mut c_void;
-type NewAligned = unsafe extern "C" fn(usize, usize, *const c_void) -> *mut c_void;
-
-macro_rules! nothrow {
-    ($($(#[$doc:meta])* $name:ident($($argument:ident: $argument_type:ty),*) = $text:literal, $type:ty;)*) => {
-        entries! { $(
-            $(#[$doc])*
-            fn $name(bytes: usize, $($argument: $argument_type),*; caller) -> *mut c_void = {
-                static NEXT: Next = Next::of($text);
-                recorded(Asked::sized(Kind::New, bytes), caller, || {
-                    next!(NEXT, $type, (bytes, $($argument),*), null_mut())
-                })
-            };
-        )* }
-    };
-}
-
-nothrow! {
+plain! {
     /// `operator new(size_t, nothrow)`
-    _ZnwmRKSt9nothrow_t(tag: *const c_void) = c"_ZnwmRKSt9nothrow_t", New;
+    _ZnwmRKSt9nothrow_t(bytes: usize, tag: *const c_void) -> *mut c_void = Asked::sized(Kind::New, bytes), null_mut();
     /// `operator new[](size_t, nothrow)`
-    _ZnamRKSt9nothrow_t(tag: *const c_void) = c"_ZnamRKSt9nothrow_t", New;
+    _ZnamRKSt9nothrow_t(bytes: usize, tag: *const c_void) -> *mut c_void = Asked::sized(Kind::New, bytes), null_mut();
     /// `operator new(size_t, align_val_t, nothrow)`
-    _ZnwmSt11align_val_tRKSt9nothrow_t(align: usize, tag: *const c_void) = c"_ZnwmSt11align_val_tRKSt9nothrow_t", NewAligned;
+    _ZnwmSt11align_val_tRKSt9nothrow_t(bytes: usize, align: usize, tag: *const c_void) -> *mut c_void = Asked::sized(Kind::New, bytes), null_mut();
     /// `operator new[](size_t, align_val_t, nothrow)`
-    _ZnamSt11align_val_tRKSt9nothrow_t(align: usize, tag: *const c_void) = c"_ZnamSt11align_val_tRKSt9nothrow_t", NewAligned;
+    _ZnamSt11align_val_tRKSt9nothrow_t(bytes: usize, align: usize, tag: *const c_void) -> *mut c_void = Asked::sized(Kind::New, bytes), null_mut();
 }
 
 macro_rules! deletes {

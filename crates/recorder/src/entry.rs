@@ -72,30 +72,18 @@ type AllocateTwo = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type ResizeArray = unsafe extern "C" fn(*mut c_void, usize, usize) -> *mut c_void;
-type PosixMemalign = unsafe extern "C" fn(*mut *mut c_void, usize, usize) -> c_int;
 type Usable = unsafe extern "C" fn(*mut c_void) -> usize;
-type Map = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
-type Remap = unsafe extern "C" fn(*mut c_void, usize, usize, c_int, *mut c_void) -> *mut c_void;
-type Unmap = unsafe extern "C" fn(*mut c_void, usize) -> c_int;
-type Advise = unsafe extern "C" fn(*mut c_void, usize, c_int) -> c_int;
+/// `mmap` and `mremap`. Registers pass integers of every length alike.
+type Map = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> *mut c_void;
 
 static MALLOC: Next = Next::of(c"malloc");
 static CALLOC: Next = Next::of(c"calloc");
 static REALLOC: Next = Next::of(c"realloc");
 static REALLOCARRAY: Next = Next::of(c"reallocarray");
 static FREE: Next = Next::of(c"free");
-static MEMALIGN: Next = Next::of(c"memalign");
-static ALIGNED_ALLOC: Next = Next::of(c"aligned_alloc");
-static POSIX_MEMALIGN: Next = Next::of(c"posix_memalign");
-static VALLOC: Next = Next::of(c"valloc");
-static PVALLOC: Next = Next::of(c"pvalloc");
 static USABLE: Next = Next::of(c"malloc_usable_size");
-static TRIM: Next = Next::of(c"malloc_trim");
 static MMAP: Next = Next::of(c"mmap");
-static MUNMAP: Next = Next::of(c"munmap");
 static MREMAP: Next = Next::of(c"mremap");
-static MADVISE: Next = Next::of(c"madvise");
-static MPROTECT: Next = Next::of(c"mprotect");
 static DLCLOSE: Next = Next::of(c"dlclose");
 
 /// Runs `what`, recorded as `asked`.
@@ -260,49 +248,6 @@ entries! {
             next!(REALLOCARRAY, ResizeArray, (block, count, bytes), null_mut())
         });
 
-    /// `memalign`.
-    fn memalign(align: usize, bytes: usize; caller) -> *mut c_void =
-        recorded(Asked::sized(Kind::Aligned, bytes), caller, || {
-            next!(MEMALIGN, AllocateTwo, (align, bytes), null_mut())
-        });
-
-    /// `aligned_alloc`.
-    fn aligned_alloc(align: usize, bytes: usize; caller) -> *mut c_void =
-        recorded(Asked::sized(Kind::Aligned, bytes), caller, || {
-            next!(ALIGNED_ALLOC, AllocateTwo, (align, bytes), null_mut())
-        });
-
-    /// `posix_memalign`.
-    fn posix_memalign(result: *mut *mut c_void, align: usize, bytes: usize; caller) -> c_int =
-        recorded(Asked::sized(Kind::Aligned, bytes), caller, || {
-            next!(POSIX_MEMALIGN, PosixMemalign, (result, align, bytes), libc::ENOMEM)
-        });
-
-    /// `valloc`.
-    fn valloc(bytes: usize; caller) -> *mut c_void =
-        recorded(Asked::sized(Kind::Aligned, bytes), caller, || next!(VALLOC, Allocate, (bytes), null_mut()));
-
-    /// `pvalloc`.
-    fn pvalloc(bytes: usize; caller) -> *mut c_void =
-        recorded(Asked::sized(Kind::Aligned, bytes), caller, || next!(PVALLOC, Allocate, (bytes), null_mut()));
-
-    /// `malloc_trim`.
-    fn malloc_trim(pad: usize; caller) -> c_int = recorded(Asked::of(Kind::Trim), caller, || {
-        next!(TRIM, unsafe extern "C" fn(usize) -> c_int, (pad), 0)
-    });
-
-    /// `munmap`.
-    fn munmap(address: *mut c_void, bytes: usize; caller) -> c_int =
-        recorded(Asked::of(Kind::Munmap), caller, || next!(MUNMAP, Unmap, (address, bytes), -1));
-
-    /// `madvise`.
-    fn madvise(address: *mut c_void, bytes: usize, advice: c_int; caller) -> c_int =
-        recorded(Asked::of(Kind::Madvise), caller, || next!(MADVISE, Advise, (address, bytes, advice), -1));
-
-    /// `mprotect`.
-    fn mprotect(address: *mut c_void, bytes: usize, access: c_int; caller) -> c_int =
-        recorded(Asked::of(Kind::Mprotect), caller, || next!(MPROTECT, Advise, (address, bytes, access), -1));
-
     /// `dlclose`: no memory operation, but the unmapped addresses may be reused afterwards.
     fn dlclose(library: *mut c_void; _caller) -> c_int = {
         let result = next!(DLCLOSE, unsafe extern "C" fn(*mut c_void) -> c_int, (library), -1);
@@ -311,126 +256,95 @@ entries! {
     };
 }
 
-/// Defines an exported name whose operation is always the same: its kind, its bytes, and the result of a
-/// call if no other library defines the name (`$otherwise`).
+/// Defines exported names whose operation is always the same: what is asked for, and the result of a call if
+/// no other library defines the name (`$otherwise`).
 macro_rules! plain {
-    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $kind:ident($bytes:expr), $text:literal, $otherwise:expr;)*) => { $(
-        entries! {
+    ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $asked:expr, $otherwise:expr;)*) => { $(
+        $crate::entry::entries! {
             #[doc = concat!("`", stringify!($name), "`.")]
+            $(#[$doc])*
             fn $name($($argument: $type),*; caller) -> $result = {
-                static NEXT: Next = Next::of($text);
-                recorded(Asked::over(Kind::$kind, $bytes), caller, || {
+                static NEXT: Next = Next::of(
+                    match core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+                        Ok(name) => name,
+                        Err(_) => unreachable!(),
+                    },
+                );
+                recorded($asked, caller, || {
                     next!(NEXT, unsafe extern "C" fn($($type),*) -> $result, ($($argument),*), $otherwise)
                 })
             };
         }
     )* };
 }
+pub(crate) use plain;
 
 plain! {
-    vel_malloc_batch(bytes: usize, count: usize, blocks: *mut c_void) -> usize = BatchMalloc(bytes.saturating_mul(count)), c"vel_malloc_batch", 0;
-    vel_malloc_sizes(sizes: *const c_void, count: usize, blocks: *mut c_void) -> usize = BatchMalloc(0), c"vel_malloc_sizes", 0;
-    vel_free_batch(blocks: *const c_void, count: usize) -> () = BatchFree(0), c"vel_free_batch", ();
-    vel_realloc_batch(blocks: *mut c_void, sizes: *const c_void, count: usize) -> usize = BatchRealloc(0), c"vel_realloc_batch", 0;
-    vel_relocate(block: *mut c_void, align: usize) -> *mut c_void = Relocate(0), c"vel_relocate", null_mut();
-    vel_swap(a: *mut c_void, b: *mut c_void) -> c_int = Swap(0), c"vel_swap", -1;
-    vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *mut c_void = PagesAlloc(bytes), c"vel_pages_alloc", null_mut();
-    vel_pages_free(block: *mut c_void) -> c_int = PagesFree(0), c"vel_pages_free", -1;
-    vel_pages_resize(block: *mut c_void, bytes: usize, may_move: c_int) -> *mut c_void = PagesResize(bytes), c"vel_pages_resize", null_mut();
-    vel_trim(severity: c_int) -> usize = Trim(0), c"vel_trim", 0;
+    memalign(align: usize, bytes: usize) -> *mut c_void = Asked::sized(Kind::Aligned, bytes), null_mut();
+    aligned_alloc(align: usize, bytes: usize) -> *mut c_void = Asked::sized(Kind::Aligned, bytes), null_mut();
+    posix_memalign(result: *mut *mut c_void, align: usize, bytes: usize) -> c_int = Asked::sized(Kind::Aligned, bytes), libc::ENOMEM;
+    valloc(bytes: usize) -> *mut c_void = Asked::sized(Kind::Aligned, bytes), null_mut();
+    pvalloc(bytes: usize) -> *mut c_void = Asked::sized(Kind::Aligned, bytes), null_mut();
+    malloc_trim(pad: usize) -> c_int = Asked::of(Kind::Trim), 0;
+    munmap(address: *mut c_void, bytes: usize) -> c_int = Asked::of(Kind::Munmap), -1;
+    madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int = Asked::of(Kind::Madvise), -1;
+    mprotect(address: *mut c_void, bytes: usize, access: c_int) -> c_int = Asked::of(Kind::Mprotect), -1;
+    vel_malloc_batch(bytes: usize, count: usize, blocks: *mut c_void) -> usize = Asked::over(Kind::BatchMalloc, bytes.saturating_mul(count)), 0;
+    vel_malloc_sizes(sizes: *const c_void, count: usize, blocks: *mut c_void) -> usize = Asked::of(Kind::BatchMalloc), 0;
+    vel_free_batch(blocks: *const c_void, count: usize) -> () = Asked::of(Kind::BatchFree), ();
+    vel_realloc_batch(blocks: *mut c_void, sizes: *const c_void, count: usize) -> usize = Asked::of(Kind::BatchRealloc), 0;
+    vel_relocate(block: *mut c_void, align: usize) -> *mut c_void = Asked::of(Kind::Relocate), null_mut();
+    vel_swap(a: *mut c_void, b: *mut c_void) -> c_int = Asked::of(Kind::Swap), -1;
+    vel_pages_alloc(bytes: usize, align: usize, zero: c_int) -> *mut c_void = Asked::over(Kind::PagesAlloc, bytes), null_mut();
+    vel_pages_free(block: *mut c_void) -> c_int = Asked::of(Kind::PagesFree), -1;
+    vel_pages_resize(block: *mut c_void, bytes: usize, may_move: c_int) -> *mut c_void = Asked::over(Kind::PagesResize, bytes), null_mut();
+    vel_trim(severity: c_int) -> usize = Asked::of(Kind::Trim), 0;
 }
 
-/// Pushes the six argument registers, passes their address, the caller's frame and the frame pointer to
-/// `$inner`, and returns the result.
+/// Defines exported names of up to six arguments: pushes the argument registers, and passes their address,
+/// the caller's frame and the frame pointer to the Rust function.
 macro_rules! by_address {
-    ($inner:ident) => {
-        naked_asm!(
-            ".cfi_startproc",
-            "mov rax, rsp",
-            "sub rsp, 8",
-            "push r9",
-            "push r8",
-            "push rcx",
-            "push rdx",
-            "push rsi",
-            "push rdi",
-            ".cfi_adjust_cfa_offset 56",
-            "mov rdi, rsp",
-            "mov rsi, rax",
-            "mov rdx, rbp",
-            "call {inner}",
-            "add rsp, 56",
-            ".cfi_adjust_cfa_offset -56",
-            "ret",
-            ".cfi_endproc",
-            inner = sym $inner,
-        )
-    };
+    ($($name:ident = $next:ident, $asked:expr;)*) => { $(
+        #[doc = concat!("`", stringify!($name), "`.")]
+        ///
+        /// # Safety
+        /// The conditions of the system call.
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name() {
+            extern "C" fn inner(arguments: &[usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
+                let &[a, b, c, d, e, f] = arguments;
+                recorded($asked(arguments), Caller { frame, bp }, || {
+                    next!($next, Map, (a, b, c, d, e, f), libc::MAP_FAILED)
+                })
+            }
+            naked_asm!(
+                ".cfi_startproc",
+                "mov rax, rsp",
+                "sub rsp, 8",
+                "push r9",
+                "push r8",
+                "push rcx",
+                "push rdx",
+                "push rsi",
+                "push rdi",
+                ".cfi_adjust_cfa_offset 56",
+                "mov rdi, rsp",
+                "mov rsi, rax",
+                "mov rdx, rbp",
+                "call {inner}",
+                "add rsp, 56",
+                ".cfi_adjust_cfa_offset -56",
+                "ret",
+                ".cfi_endproc",
+                inner = sym inner,
+            )
+        }
+    )* };
 }
 
-/// # Safety
-/// `arguments` are the arguments of an `mmap`.
-unsafe extern "C" fn map(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
-    // SAFETY: by `# Safety`, `arguments` points to six words, which `by_address` pushed.
-    let [address, bytes, access, flags, file, offset] = unsafe { *arguments };
-    recorded(Asked::sized(Kind::Mmap, bytes), Caller { frame, bp }, || {
-        next!(
-            MMAP,
-            Map,
-            (
-                address as *mut c_void,
-                bytes,
-                access as c_int,
-                flags as c_int,
-                file as c_int,
-                offset as libc::off_t
-            ),
-            libc::MAP_FAILED
-        )
-    })
-}
-
-/// `mmap`.
-///
-/// # Safety
-/// The conditions of the system call.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap() {
-    by_address!(map)
-}
-
-/// `mmap64`: the same on this architecture.
-///
-/// # Safety
-/// The conditions of the system call.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mmap64() {
-    by_address!(map)
-}
-
-/// # Safety
-/// `arguments` are the arguments of an `mremap`.
-unsafe extern "C" fn remap(arguments: *const [usize; 6], frame: *const u64, bp: u64) -> *mut c_void {
-    // SAFETY: by `# Safety`, `arguments` points to six words, which `by_address` pushed.
-    let [address, old, new, flags, place, _] = unsafe { *arguments };
-    recorded(Asked::over(Kind::Mremap, new), Caller { frame, bp }, || {
-        next!(
-            MREMAP,
-            Remap,
-            (address as *mut c_void, old, new, flags as c_int, place as *mut c_void),
-            libc::MAP_FAILED
-        )
-    })
-}
-
-/// `mremap`.
-///
-/// # Safety
-/// The conditions of the system call.
-#[unsafe(naked)]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mremap() {
-    by_address!(remap)
+by_address! {
+    mmap = MMAP, |of: &[usize; 6]| Asked::sized(Kind::Mmap, of[1]);
+    mmap64 = MMAP, |of: &[usize; 6]| Asked::sized(Kind::Mmap, of[1]);
+    mremap = MREMAP, |of: &[usize; 6]| Asked::over(Kind::Mremap, of[2]);
 }

@@ -13,7 +13,6 @@
 //! Invariants:
 //!
 //! - A memo's count is 0, and readers of the ledger skip it.
-//! - Its `due` is 0, which no record's is, so the fast path leaves it without a check of its own.
 //! - Its `due` is 0, which no record's is, so the fast path leaves it without a separate check.
 
 use crate::table;

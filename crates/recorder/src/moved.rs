@@ -7,8 +7,7 @@
 use crate::process;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
-use rustix::fs::{Mode, OFlags};
-use rustix::mm::{MapFlags, ProtFlags};
+use vellum_stacks::file;
 use vellum_wire::operation::{Kind, Operation};
 use vellum_wire::{Attach, Board, Counter, Slot};
 
@@ -58,14 +57,9 @@ fn moved_bytes() -> Option<u64> {
 
 fn find() -> Option<&'static Slot> {
     let path = vellum_sys::environment::variable(c"VELLUM_BOARD")?;
-    let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let bytes = rustix::fs::fstat(&file).ok()?.st_size as usize;
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice replaces no memory.
-    let base = unsafe { rustix::mm::mmap(null_mut(), bytes, access, MapFlags::SHARED, &file, 0) }.ok()?;
+    let (file, bytes) = file::open(path).ok()?;
+    let base = file::map(&file, 0, bytes).ok()?;
     // SAFETY: just mapped, page-aligned, `bytes` long; never unmapped.
-    let board = unsafe { Board::open(base.cast(), bytes) }?;
-    // SAFETY: `getpid` has no preconditions.
-    let pid = unsafe { libc::getpid() } as u32;
-    board.claimed().iter().rev().find(|slot| slot.pid.load(Relaxed) == pid)
+    let board = unsafe { Board::open(base, bytes) }?;
+    board.claimed().iter().rev().find(|slot| slot.pid.load(Relaxed) == file::own_pid())
 }

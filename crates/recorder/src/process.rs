@@ -13,19 +13,14 @@ use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags};
+use vellum_stacks::file;
 use vellum_sys::Lock;
-use vellum_wire::cost::{
-    ChunkHead, ChunkKind, ENTRY_ALIGN, EntryHead, EntryKind, GRAIN, LEDGER_BYTES, LedgerView, NO_PARENT,
-};
+use vellum_wire::cost::{ChunkHead, ChunkKind, GRAIN, LEDGER_BYTES, LedgerView, NO_PARENT};
+use vellum_wire::log::Entry;
 
 /// Grains of a log after the first.
 const LOG_GRAINS: usize = 4;
-/// `MADV_POPULATE_WRITE`: Linux 5.14.
-const POPULATE_WRITE: i32 = 23;
-const WIPE_ON_FORK: i32 = 18;
 
 /// The state of a process, which a forked child must not inherit.
 #[repr(C)]
@@ -38,11 +33,7 @@ pub(crate) struct State {
     log: AtomicPtr<ChunkHead>,
     /// Tables without a thread.
     pub(crate) idle: AtomicPtr<ChunkHead>,
-    /// Held while a module is added.
-    pub(crate) adding: Lock,
 }
-
-const _: () = assert!(size_of::<State>() <= vellum_sys::PAGE);
 
 /// The state before the ledger is mapped: its generation matches no thread.
 static DETACHED: State = State {
@@ -51,7 +42,6 @@ static DETACHED: State = State {
     process: AtomicU32::new(0),
     log: AtomicPtr::new(null_mut()),
     idle: AtomicPtr::new(null_mut()),
-    adding: Lock::new(),
 };
 static STATE: AtomicPtr<State> = AtomicPtr::new((&raw const DETACHED).cast_mut());
 static BASE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
@@ -163,21 +153,11 @@ fn map_now() -> bool {
 }
 
 fn map_file(path: &CStr) -> rustix::io::Result<(*mut u8, *mut State)> {
-    let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    if rustix::fs::fstat(&file)?.st_size as usize != LEDGER_BYTES {
-        return Err(rustix::io::Errno::INVAL);
+    let (file, bytes) = file::open(path)?;
+    if bytes != LEDGER_BYTES {
+        return Err(Errno::INVAL);
     }
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: new mappings at addresses of the kernel's choice replace no memory.
-    let (base, page) = unsafe {
-        let base = rustix::mm::mmap(null_mut(), LEDGER_BYTES, access, MapFlags::SHARED, &file, 0)?;
-        let page = rustix::mm::mmap_anonymous(null_mut(), vellum_sys::PAGE, access, MapFlags::PRIVATE)?;
-        (base, page)
-    };
-    // Before Linux 4.14 the child inherits the page unchanged, and then counts as its parent.
-    // SAFETY: the page was just mapped.
-    let _ = unsafe { advise(page.cast(), vellum_sys::PAGE, WIPE_ON_FORK) };
-    Ok((base.cast(), page.cast()))
+    Ok((file::map(&file, 0, LEDGER_BYTES)?, file::page_cleared_by_forks()?))
 }
 
 /// Takes a number and a log for this process, if it has none. False without room.
@@ -215,12 +195,7 @@ pub(crate) fn claim(grains: usize, kind: ChunkKind) -> Option<*mut ChunkHead> {
     let index = ledger.head().grains.fetch_add(grains as u64, Relaxed) as usize;
     let memory = ledger.grain(index)?;
     ledger.grain(index + grains - 1)?;
-    // Touching a page without space in the file system would kill the program; populating it fails instead.
-    // SAFETY: the memory is in the ledger and belongs to this claim.
-    match unsafe { advise(memory, grains * GRAIN, POPULATE_WRITE) } {
-        Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-        Err(_) => return None,
-    }
+    file::populate(memory as usize, grains * GRAIN).ok()?;
     // SAFETY: this claim's memory of the ledger, and zeros are a valid head.
     let head = unsafe { &*memory.cast::<ChunkHead>() };
     head.grains.store(grains as u32, Relaxed);
@@ -229,48 +204,22 @@ pub(crate) fn claim(grains: usize, kind: ChunkKind) -> Option<*mut ChunkHead> {
     Some(memory.cast())
 }
 
-/// # Safety
-/// The memory belongs to the ledger or the state.
-unsafe fn advise(memory: *mut u8, bytes: usize, advice: i32) -> rustix::io::Result<()> {
-    // SAFETY: by `# Safety`, the memory is mapped and belongs to the ledger or the state.
-    unsafe {
-        vellum_sys::raw::syscall(libc::SYS_madvise, [memory as usize, bytes, advice as usize, 0, 0, 0])
-            .map(|_| ())
-    }
-}
-
 fn begin_log(log: *mut ChunkHead, parent: u32) {
     // SAFETY: the chunk was claimed just before, and is never unmapped.
     let head = unsafe { &*log };
     head.count.store(parent, Relaxed);
-    // SAFETY: `getpid` has no preconditions.
-    head.pid.store(unsafe { libc::getpid() } as u32, Relaxed);
-    let mut name = [0u64; 2];
-    // SAFETY: `name` has 16 bytes, the most that the kernel writes, including the final zero.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
-    for (word, part) in head.comm.iter().zip(name) {
-        word.store(part, Relaxed);
-    }
+    head.pid.store(file::own_pid(), Relaxed);
+    file::write_name(&head.comm);
 }
 
-/// Appends an entry to the process's log: words, then text. Returns its offset in the file; `None` without
-/// room.
-pub(crate) fn log(kind: EntryKind, words: &[u64], text: &[u8]) -> Option<u64> {
+/// Appends an entry to the process's log. Returns its offset in the file; `None` without room.
+pub(crate) fn log(entry: &Entry<'_>) -> Option<u64> {
     let ledger = ledger()?;
     let state = state();
-    let bytes = size_of_val(words) + text.len();
-    let whole = (size_of::<EntryHead>() + bytes).next_multiple_of(ENTRY_ALIGN);
     state.lock.lock();
-    let at = log_space(state, whole).map(|memory| {
-        // SAFETY: `log_space` returned `whole` bytes of the log; the lock is held.
-        unsafe {
-            let body = memory.add(size_of::<EntryHead>());
-            body.cast::<u64>().copy_from_nonoverlapping(words.as_ptr(), words.len());
-            body.add(size_of_val(words)).copy_from_nonoverlapping(text.as_ptr(), text.len());
-            let head = &*memory.cast::<EntryHead>();
-            head.bytes.store(bytes as u32, Relaxed);
-            head.kind.store(kind as u32, Release);
-        }
+    let at = log_space(state, entry.words() * 8).map(|memory| {
+        // SAFETY: `log_space` returned zeros of the log, of the entry's length; the lock is held.
+        unsafe { entry.write(memory.cast()) };
         ledger.offset_of(memory) as u64
     });
     state.lock.unlock();

@@ -16,15 +16,12 @@
 //! one stack on the library's behalf and finds code where the expected layout has it. Until then, and for a
 //! stack with another layout, there are no lines.
 
-use crate::facts::Facts;
 use crate::{next, process};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use vellum_sys::map;
-use vellum_unwind::{Code, Interpreter, NAME_MAX, Python, Running};
-use vellum_wire::cost::{EntryKind, LINE_BIT, LINE_WORDS};
+use vellum_stacks::{Facts, by_kernel};
+use vellum_unwind::{Interpreter, Line, Python, Read};
+use vellum_wire::log::{Entry, EntryKind, LINE_BIT};
 use vellum_wire::script::{SCRIPT_FRAMES_MAX, is_users};
-
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The words in [`LINES`].
 const LIBRARYS: u64 = 1;
@@ -40,7 +37,7 @@ const FAILS: u32 = 2;
 static INTERPRETER: Interpreter = Interpreter::none();
 static LAYOUT: AtomicU32 = AtomicU32::new(UNSEEN);
 /// By key: whether the line is a library's or the user's.
-static LINES: Facts = Facts::new();
+static LINES: Facts<{ 1 << 17 }> = Facts::new();
 
 /// Searches for an interpreter in the program. Called from the library's initializer, when no other thread
 /// can hold the loader's lock.
@@ -59,7 +56,7 @@ pub(crate) fn is_there() -> bool {
 /// first line of the user's. Returns whether there were any lines; `None` if only [`all`] can determine it.
 #[inline(always)]
 pub(crate) fn known(is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
-    each(is_whole, |_, _, _, key| LINES.known(key), take)
+    each(directly, is_whole, |_, key| LINES.known(key), take)
 }
 
 /// Like [`known`], but lines seen for the first time are entered in the log.
@@ -67,25 +64,19 @@ pub(crate) fn known(is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
 pub(crate) fn all(is_whole: bool, take: impl FnMut(u64)) -> bool {
     if LAYOUT.load(Relaxed) == UNSEEN
         && let Some(python) = INTERPRETER.get()
-        && let Some(holds) = holds(&python)
+        && let Some(holds) = holds(python)
     {
         LAYOUT.store(if holds { HOLDS } else { FAILS }, Relaxed);
     }
-    let whose = |python: &Python, running, code, key| {
-        let whose = LINES.of(key, || match process::keeping_errno(|| describe(python, running, code, key)) {
-            Some(true) => USERS,
-            Some(false) => LIBRARYS,
-            None => NONE,
-        });
-        Some(whose.unwrap_or(NONE))
-    };
-    each(is_whole, whose, take) == Some(true)
+    let whose = |line: &Line<_>, key| Some(LINES.of(key, || process::keeping_errno(|| describe(line, key))));
+    each(directly, is_whole, whose, take) == Some(true)
 }
 
 #[inline(always)]
-fn each(
+fn each<R: Read>(
+    read: R,
     is_whole: bool,
-    whose: impl Fn(&Python, Running, Code, u64) -> Option<u64>,
+    whose: impl Fn(&Line<R>, u64) -> Option<u64>,
     mut take: impl FnMut(u64),
 ) -> Option<bool> {
     let Some(python) = INTERPRETER.get().filter(Python::is_alive) else { return Some(false) };
@@ -94,53 +85,39 @@ fn each(
         UNSEEN => return None,
         _ => return Some(false),
     }
-    let mut count = 0;
-    for running in python.running(directly) {
-        let Some(code) = python.code(running, directly) else { break };
-        let key = key(running, code);
-        let whose = whose(&python, running, code, key)?;
+    let (mut count, mut is_known) = (0, true);
+    python.each_line(read, |line| {
+        let Some(line) = line else { return false };
+        let key = line.key() | LINE_BIT;
+        let Some(whose) = whose(&line, key) else {
+            is_known = false;
+            return false;
+        };
         if whose == NONE {
-            continue;
+            return true;
         }
         take(key);
         count += 1;
-        if count == SCRIPT_FRAMES_MAX || (whose == USERS && !is_whole) {
-            break;
-        }
-    }
-    Some(count > 0)
+        count < SCRIPT_FRAMES_MAX && (whose != USERS || is_whole)
+    });
+    is_known.then_some(count > 0)
 }
 
 /// Checks that this thread's stack has the expected layout; `None` if it has no Python frames.
-fn holds(python: &Python) -> Option<bool> {
-    let mut all = python.running(by_kernel).map(|running| python.code(running, by_kernel).is_some());
-    let first = all.next()?;
-    Some(first && all.all(|is_code| is_code))
+fn holds(python: Python) -> Option<bool> {
+    let mut holds = None;
+    python.each_line(by_kernel, |line| *holds.insert(line.is_some()));
+    holds
 }
 
-/// Enters a line in the log. Returns whether it is the user's; `None` if it cannot be read.
-fn describe(python: &Python, running: Running, code: Code, key: u64) -> Option<bool> {
-    let (mut file, mut name) = ([0; NAME_MAX], [0; NAME_MAX]);
-    let line = python.line(running, code, directly);
-    let file = python.file(code, &mut file, directly)?;
-    let name = python.name(code, &mut name, directly)?;
-    let mut text = [0; 2 * NAME_MAX];
-    text[..name.len()].copy_from_slice(name);
-    text[name.len()..][..file.len()].copy_from_slice(file);
-    let words: [u64; LINE_WORDS] = [key, line.into(), name.len() as u64];
-    process::log(EntryKind::Line, &words, &text[..name.len() + file.len()])?;
-    Some(is_users(core::str::from_utf8(file).unwrap_or_default()))
-}
-
-#[inline(always)]
-fn key(running: Running, code: Code) -> u64 {
-    let [file, name, lines, first] = code.words();
-    let words = [running.code, running.instruction, file, name, lines, first];
-    words.into_iter().fold(SPREAD, |hash, word| (hash ^ word).wrapping_mul(SPREAD).rotate_left(29)) | LINE_BIT
-}
-
-fn by_kernel(at: u64, into: &mut [u8]) -> bool {
-    map::copy_from(vellum_sys::Addr::new(at as usize), into) == into.len()
+/// Enters a line in the log. Returns whose it is; [`NONE`] if it cannot be read.
+fn describe(line: &Line<impl Read>, key: u64) -> u64 {
+    let entered = line.describe(|line, name, file| {
+        let words = [key, line.into(), name.len() as u64];
+        process::log(&Entry { kind: EntryKind::Line, words: &words, texts: [name, file] })?;
+        Some(if is_users(core::str::from_utf8(file).unwrap_or_default()) { USERS } else { LIBRARYS })
+    });
+    entered.flatten().unwrap_or(NONE)
 }
 
 #[inline(always)]

@@ -14,19 +14,17 @@
 //! and the command chooses its place.
 
 use crate::asked::Asked;
-use crate::known::Known;
 use crate::record::{count, is_due};
 use crate::spent::spending;
 use crate::thread::{self, Thread};
-use crate::{attach, frames, memo, process, python, table, timing};
+use crate::{attach, memo, modules, process, python, table, timing};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use vellum_unwind::{Cfa, Frame};
-use vellum_wire::cost::{Due, EntryKind, FRAMES_MAX, Record, STACK_BIT, STACK_WORDS};
+use vellum_stacks::Known;
+use vellum_unwind::{Cfa, Frame, SPREAD, mixed};
+use vellum_wire::cost::{Due, Record, STACK_BIT};
+use vellum_wire::log::{Entry, EntryKind, FRAMES_MAX, LINE_BIT, STACK_FRAMES_MAX};
 use vellum_wire::operation::Operation;
-use vellum_wire::script::SCRIPT_FRAMES_MAX;
-
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The caller of an exported function: the stack address of the return address, and the frame pointer.
 #[derive(Clone, Copy)]
@@ -117,10 +115,15 @@ pub(crate) fn counted_by_stack(asked: Asked, caller: Caller) -> bool {
     {
         return count_quickly(record, asked.bytes);
     }
-    let epoch = (what >> 32) as u32;
-    place(caller, epoch, &AtOnce)
-        .and_then(|place| table::find(thread, place, what))
-        .is_some_and(|record| count_quickly(record, asked.bytes))
+    find_by_stack(thread, what, caller).is_some_and(|(_, record)| count_quickly(record, asked.bytes))
+}
+
+/// The place and the record of an operation whose stack has a record already. Apart from its callers, whose
+/// shorter paths then save fewer registers.
+#[inline(never)]
+fn find_by_stack(thread: &Thread, what: u64, caller: Caller) -> Option<(u64, &'static Record)> {
+    let place = place::<false>(caller, (what >> 32) as u32)?;
+    Some((place, table::find(thread, place, what)?))
 }
 
 /// Counts the operation unless it is due to be timed.
@@ -233,8 +236,7 @@ fn locate(thread: &'static Thread, operation: Operation, caller: Caller) -> Opti
 #[inline(never)]
 fn locate_by_stack(thread: &'static Thread, what: u64, caller: Caller) -> Option<&'static Record> {
     let epoch = (what >> 32) as u32;
-    let known = place(caller, epoch, &AtOnce);
-    let met = known.and_then(|place| Some((place, table::find(thread, place, what)?)));
+    let met = find_by_stack(thread, what, caller);
     let (place, record) = met.or_else(|| spending(|| meet(thread, what, caller)))?;
     if place & STACK_BIT != 0
         && let Some(steps) = steps(caller, epoch)
@@ -248,7 +250,7 @@ fn locate_by_stack(thread: &'static Thread, what: u64, caller: Caller) -> Option
 #[cold]
 fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'static Record)> {
     let epoch = (what >> 32) as u32;
-    let place = place(caller, epoch, &InTime)?;
+    let place = place::<true>(caller, epoch)?;
     let (record, is_new) = added(table::find_or_add(thread, place, what))?;
     if is_new && place & STACK_BIT != 0 {
         log_stack(place, epoch, caller);
@@ -256,68 +258,42 @@ fn meet(thread: &'static Thread, what: u64, caller: Caller) -> Option<(u64, &'st
     Some((place, record))
 }
 
-/// A source of facts about instructions and lines.
-trait Look {
-    fn frame(&self, pc: u64, epoch: u32) -> Option<Known>;
-    fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool>;
-}
-
-/// Facts that are already in the tables.
-struct AtOnce;
-
-impl Look for AtOnce {
-    #[inline(always)]
-    fn frame(&self, pc: u64, epoch: u32) -> Option<Known> {
-        frames::known(pc, epoch)
-    }
-
-    #[inline(always)]
-    fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
-        python::known(is_whole, take)
-    }
-}
-
-/// Facts that are computed if they are missing.
-struct InTime;
-
-impl Look for InTime {
-    fn frame(&self, pc: u64, epoch: u32) -> Option<Known> {
-        Some(frames::of(pc, epoch))
-    }
-
-    fn lines(&self, is_whole: bool, take: impl FnMut(u64)) -> Option<bool> {
-        Some(python::all(is_whole, take))
-    }
-}
-
 /// The place of the operations of `caller`: the caller's address if it is the user's own, else the hash of
-/// its stack. `None` if `look` lacks an instruction or a line.
+/// its stack. Facts that are missing are computed in time (`IN_TIME`), or else give `None`.
 #[inline(always)]
-fn place(caller: Caller, epoch: u32, look: &impl Look) -> Option<u64> {
-    let whole = process::WHOLE_STACKS.load(Relaxed);
-    let mixed = |hash: u64, word: u64| (hash ^ word).wrapping_mul(SPREAD).rotate_left(29);
+fn place<const IN_TIME: bool>(caller: Caller, epoch: u32) -> Option<u64> {
     let mut hash = SPREAD ^ u64::from(epoch);
+    let is_direct = climb::<IN_TIME>(caller, epoch, |word| hash = mixed(hash, word))?;
+    Some(if is_direct { caller.pc() } else { hash | STACK_BIT })
+}
+
+/// Passes the words of the stack of `caller` to `take`: return addresses, and the keys of an interpreter's
+/// lines. Returns whether the first address is the user's own. Facts are as of [`place`].
+#[inline(always)]
+fn climb<const IN_TIME: bool>(caller: Caller, epoch: u32, mut take: impl FnMut(u64)) -> Option<bool> {
+    let whole = process::WHOLE_STACKS.load(Relaxed);
     let mut frame = caller.first();
     let mut has_lines = None;
     for depth in 0..FRAMES_MAX {
-        let here = look.frame(frame.pc, epoch)?;
+        let here = if IN_TIME { modules::of(frame.pc, epoch) } else { modules::known(frame.pc, epoch)? };
         if here.interprets() && has_lines.is_none() {
-            has_lines = Some(look.lines(whole, |key| hash = mixed(hash, key))?);
+            has_lines =
+                Some(if IN_TIME { python::all(whole, &mut take) } else { python::known(whole, &mut take)? });
         }
         let is_script = has_lines == Some(true);
         let is_last = (here.is_users() || is_script) && !whole;
         // An interpreter's instruction is excluded, as it may run other lines the next time.
         if is_last && depth == 0 && !here.interprets() {
-            return Some(frame.pc);
+            return Some(true);
         }
-        hash = mixed(hash, frame.pc);
+        take(frame.pc);
         if is_last {
             break;
         }
         let Some(above) = above(frame, here) else { break };
         frame = above;
     }
-    Some(hash | STACK_BIT)
+    Some(false)
 }
 
 /// The stack positions and values of the return addresses up to the user's own code. `None` if there are
@@ -328,7 +304,7 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
     }
     let mut steps = [(0, 0); memo::STEPS];
     let mut frame = caller.first();
-    let mut known = frames::of(frame.pc, epoch);
+    let mut known = modules::of(frame.pc, epoch);
     for step in &mut steps {
         // The same machine stack may run other lines of Python.
         if known.interprets() {
@@ -341,7 +317,7 @@ fn steps(caller: Caller, epoch: u32) -> Option<[(u32, u64); memo::STEPS]> {
         frame = above(frame, known)?;
         // The return address is the word below the caller's stack pointer.
         *step = (u32::try_from(frame.sp - 8 - caller.frame as u64).ok()?, frame.pc);
-        known = frames::of(frame.pc, epoch);
+        known = modules::of(frame.pc, epoch);
     }
     (known.is_users() && !known.interprets()).then_some(steps)
 }
@@ -353,34 +329,20 @@ fn above(frame: Frame, known: Known) -> Option<Frame> {
     frame.caller(known.rule()?, |at| Some(unsafe { *(at as *const u64) }))
 }
 
-/// Enters a stack in the log, as [`place`] hashes it.
+/// Enters a stack in the log: its hash, its return addresses, then the keys of its lines.
 #[cold]
 fn log_stack(place: u64, epoch: u32, caller: Caller) {
-    let is_whole = process::WHOLE_STACKS.load(Relaxed);
-    let mut words = [0u64; STACK_WORDS + FRAMES_MAX + SCRIPT_FRAMES_MAX];
-    (words[0], words[1]) = (place, u64::from(epoch));
-    let mut length = STACK_WORDS;
-    let mut frame = caller.first();
-    let (mut lines, mut count, mut has_lines) = ([0; SCRIPT_FRAMES_MAX], 0, None);
-    while length < STACK_WORDS + FRAMES_MAX {
-        words[length] = frame.pc;
-        length += 1;
-        let known = frames::of(frame.pc, epoch);
-        if known.interprets() && has_lines.is_none() {
-            let take = |key| {
-                lines[count] = key;
-                count += 1;
-            };
-            has_lines = Some(python::all(is_whole, take));
-        }
-        if (known.is_users() || has_lines == Some(true)) && !is_whole {
-            break;
-        }
-        let Some(above) = above(frame, known) else { break };
-        frame = above;
-    }
+    let (mut words, mut lines) = ([place; 1 + STACK_FRAMES_MAX], [0; STACK_FRAMES_MAX]);
+    let (mut length, mut count) = (1, 0);
+    let take = |word| {
+        let (list, used) =
+            if word & LINE_BIT == 0 { (&mut words[..], &mut length) } else { (&mut lines[..], &mut count) };
+        list[*used] = word;
+        *used += 1;
+    };
+    climb::<true>(caller, epoch, take);
     words[length..][..count].copy_from_slice(&lines[..count]);
-    process::log(EntryKind::Stack, &words[..length + count], &[]);
+    process::log(&Entry { kind: EntryKind::Stack, words: &words[..length + count], texts: [&[]; 2] });
 }
 
 /// Counts an operation as lost if it found no room.

@@ -38,6 +38,15 @@ mod rule;
 mod tables;
 
 pub use frame::{FRAME_BYTES_MAX, Frame};
-pub use python::{Code, Interpreter, NAME_MAX, Python, Read, Running};
+pub use python::{Interpreter, Line, Python, Read};
 pub use rule::{Cfa, Rule, SavedBp};
 pub use tables::Tables;
+
+/// An odd multiplier that spreads a word's bits: 2^64 divided by the golden ratio.
+pub const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A hash of words, begun with [`SPREAD`], with one word more.
+#[inline(always)]
+pub fn mixed(hash: u64, word: u64) -> u64 {
+    (hash ^ word).wrapping_mul(SPREAD).rotate_left(29)
+}

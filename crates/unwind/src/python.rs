@@ -16,12 +16,13 @@
 //! once the layout has proved right. Code objects must have the type of code objects. If the layout is wrong,
 //! lines are missing, but the program does not crash.
 
+use crate::{SPREAD, mixed};
 use core::ffi::{CStr, c_int, c_ulong, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
 /// The most bytes of the name of a file or function; the last bytes are read.
-pub const NAME_MAX: usize = 512;
+const NAME_MAX: usize = 512;
 /// The most frames in a walk, including frames of C code.
 const STEPS_MAX: usize = 128;
 /// Bytes of the table of lines that are read at a time.
@@ -67,6 +68,18 @@ struct Layout {
 /// The instruction of a frame: the same offset from 3.11 to 3.13.
 const INSTRUCTION: usize = 56;
 
+const LAYOUT_12: Layout = Layout {
+    version: 0x030c,
+    innermost: &[56, 0],
+    code: 0,
+    previous: 8,
+    owner: 70,
+    first_line: 68,
+    instructions: 192,
+    ascii: 40,
+    other: 56,
+};
+
 static LAYOUTS: [Layout; 3] = [
     Layout {
         version: 0x030b,
@@ -79,28 +92,8 @@ static LAYOUTS: [Layout; 3] = [
         ascii: 48,
         other: 72,
     },
-    Layout {
-        version: 0x030c,
-        innermost: &[56, 0],
-        code: 0,
-        previous: 8,
-        owner: 70,
-        first_line: 68,
-        instructions: 192,
-        ascii: 40,
-        other: 56,
-    },
-    Layout {
-        version: 0x030d,
-        innermost: &[72],
-        code: 0,
-        previous: 8,
-        owner: 70,
-        first_line: 68,
-        instructions: 200,
-        ascii: 40,
-        other: 56,
-    },
+    LAYOUT_12,
+    Layout { version: 0x030d, innermost: &[72], instructions: 200, ..LAYOUT_12 },
 ];
 
 /// The interpreter of this process, if it was found.
@@ -108,12 +101,12 @@ static LAYOUTS: [Layout; 3] = [
 pub struct Interpreter {
     /// The number of the layout, from 1; 0 without a supported Python.
     layout: AtomicUsize,
-    /// `Py_IsInitialized` and `PyGILState_GetThisThreadState`.
-    lives: AtomicPtr<c_void>,
-    own: AtomicPtr<c_void>,
-    /// `PyCode_Type`.
-    code: AtomicPtr<c_void>,
+    /// [`SYMBOLS`].
+    symbols: [AtomicPtr<c_void>; 3],
 }
+
+/// The symbols of the interpreter that are used.
+const SYMBOLS: [&CStr; 3] = [c"Py_IsInitialized", c"PyGILState_GetThisThreadState", c"PyCode_Type"];
 
 /// A Python of a supported version.
 #[derive(Clone, Copy, Debug)]
@@ -124,19 +117,18 @@ pub struct Python {
     code: u64,
 }
 
-/// A running function: its code, and the instruction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Running {
-    /// The address of its code object.
-    pub code: u64,
-    /// The address of the instruction; before the first one, it lies outside the code.
-    pub instruction: u64,
+/// A running function: the addresses of its code object and of the instruction. Before the first instruction
+/// that address lies outside the code.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    code: u64,
+    instruction: u64,
 }
 
 /// The objects that the code of a [`Running`] refers to. Other code may later lie at its address, and refer
 /// to other objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Code {
+#[derive(Clone, Copy, Debug)]
+struct Code {
     /// The addresses of the file's and the function's name, and of the table of lines.
     file: u64,
     name: u64,
@@ -144,14 +136,21 @@ pub struct Code {
     first_line: u32,
 }
 
+/// A line of Python that the calling thread runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Line<R> {
+    layout: &'static Layout,
+    running: Running,
+    code: Code,
+    read: R,
+}
+
 impl Interpreter {
     /// No interpreter.
     pub const fn none() -> Interpreter {
         Interpreter {
             layout: AtomicUsize::new(0),
-            lives: AtomicPtr::new(null_mut()),
-            own: AtomicPtr::new(null_mut()),
-            code: AtomicPtr::new(null_mut()),
+            symbols: [const { AtomicPtr::new(null_mut()) }; SYMBOLS.len()],
         }
     }
 
@@ -169,11 +168,11 @@ impl Interpreter {
         if number == 2 && !(read(runtime as u64 + 16, &mut free_threaded) && free_threaded == [0; 8]) {
             return;
         }
-        let found = [c"Py_IsInitialized", c"PyGILState_GetThisThreadState", c"PyCode_Type"].map(find);
+        let found = SYMBOLS.map(find);
         if found.iter().any(|symbol| symbol.is_null()) {
             return;
         }
-        for (place, symbol) in [&self.lives, &self.own, &self.code].into_iter().zip(found) {
+        for (place, symbol) in self.symbols.iter().zip(found) {
             place.store(symbol.cast_mut(), Relaxed);
         }
         self.layout.store(number + 1, Release);
@@ -183,57 +182,41 @@ impl Interpreter {
     #[inline]
     pub fn get(&self) -> Option<Python> {
         let layout = LAYOUTS.get(self.layout.load(Acquire).wrapping_sub(1))?;
-        let [lives, own, code] =
-            [&self.lives, &self.own, &self.code].map(|place| place.load(Relaxed).cast_const());
+        let [lives, own, code] = self.symbols.each_ref().map(|place| place.load(Relaxed).cast_const());
         Some(Python { layout, lives, own, code: code as u64 })
     }
 }
 
 impl Python {
-    /// The functions that the calling thread runs, innermost first; empty if Python has no state for the
-    /// thread.
-    #[inline]
-    pub fn running<R: Read>(&self, read: R) -> impl Iterator<Item = Running> + use<R> {
+    /// Passes the lines that the calling thread runs to `take`, innermost first, until it returns false; `None`
+    /// for one whose code is not a code object. There are none if Python has no state for the thread.
+    #[inline(always)]
+    pub fn each_line<R: Read>(self, read: R, mut take: impl FnMut(Option<Line<R>>) -> bool) {
         let layout = self.layout;
         let follow = |at: u64, &offset: &usize| Some(word(at + offset as u64, read)?).filter(|&at| at != 0);
         let first = self.thread().and_then(|thread| layout.innermost.iter().try_fold(thread, follow));
         let mut at = first.unwrap_or(0);
-        let all = (0..STEPS_MAX).map_while(move |_| {
-            let frame: [u64; FRAME_WORDS] = (at != 0).then(|| words(at, read))??;
+        for _ in 0..STEPS_MAX {
+            let frame: Option<[u64; FRAME_WORDS]> = (at != 0).then(|| words(at, read)).flatten();
+            let Some(frame) = frame else { return };
             at = frame[layout.previous / 8];
             let owner = frame[layout.owner / 8].to_ne_bytes()[layout.owner % 8];
             let running = Running { code: frame[layout.code / 8], instruction: frame[INSTRUCTION / 8] };
-            Some((owner != OWNED_BY_C).then_some(running))
-        });
-        all.flatten()
+            let line = || Some(Line { layout, running, code: self.code(running, read)?, read });
+            if owner != OWNED_BY_C && !take(line()) {
+                return;
+            }
+        }
     }
 
     /// The code of a running function, if the object is a code object.
     #[inline]
-    pub fn code(&self, running: Running, read: impl Read) -> Option<Code> {
+    fn code(&self, running: Running, read: impl Read) -> Option<Code> {
         let words: [u64; CODE_WORDS] = words(running.code, read)?;
         let [file, name, lines] = [FILE, NAME, LINES].map(|offset| words[offset / 8]);
         let first = self.layout.first_line;
         let first_line = (words[first / 8] >> (first % 8 * 8)) as u32;
         (words[TYPE / 8] == self.code).then_some(Code { file, name, lines, first_line })
-    }
-
-    /// The running line of this code, from 1.
-    pub fn line(&self, running: Running, code: Code, read: impl Read) -> u32 {
-        let instructions = running.code + self.layout.instructions as u64;
-        // Instructions have two bytes. An address before the first one stands for the function's beginning.
-        let index = running.instruction.checked_sub(instructions).map_or(0, |bytes| bytes / 2);
-        line_of(code.lines, code.first_line, index, read).unwrap_or(code.first_line)
-    }
-
-    /// The file of this code, or the last bytes of its name, in UTF-8.
-    pub fn file<'a>(&self, code: Code, into: &'a mut [u8; NAME_MAX], read: impl Read) -> Option<&'a [u8]> {
-        text(self.layout, code.file, into, read)
-    }
-
-    /// The function of this code, qualified by its classes and functions, or the last bytes of its name.
-    pub fn name<'a>(&self, code: Code, into: &'a mut [u8; NAME_MAX], read: impl Read) -> Option<&'a [u8]> {
-        text(self.layout, code.name, into, read)
     }
 
     /// True if the interpreter has begun and not ended. After its end, daemon threads still refer to freed
@@ -255,11 +238,28 @@ impl Python {
     }
 }
 
-impl Code {
-    /// The addresses and the first line, as numbers.
-    #[inline]
-    pub fn words(self) -> [u64; 4] {
-        [self.file, self.name, self.lines, self.first_line.into()]
+impl<R: Read> Line<R> {
+    /// A hash of the line's code, its instruction and the objects that the code refers to.
+    #[inline(always)]
+    pub fn key(&self) -> u64 {
+        let Code { file, name, lines, first_line } = self.code;
+        let words = [self.running.code, self.running.instruction, file, name, lines, first_line.into()];
+        words.into_iter().fold(SPREAD, mixed)
+    }
+
+    /// Passes the line's number, from 1, to `take`, and the names of its function (qualified by classes and
+    /// functions) and its file, in UTF-8. Only the last bytes of a long name are read. `None` if a name cannot
+    /// be read.
+    pub fn describe<T>(&self, take: impl FnOnce(u32, &[u8], &[u8]) -> T) -> Option<T> {
+        let Line { layout, running, code, read } = *self;
+        let instructions = running.code + layout.instructions as u64;
+        // Instructions have two bytes. An address before the first one stands for the function's beginning.
+        let index = running.instruction.checked_sub(instructions).map_or(0, |bytes| bytes / 2);
+        let line = line_of(code.lines, code.first_line, index, read).unwrap_or(code.first_line);
+        let (mut file, mut name) = ([0; NAME_MAX], [0; NAME_MAX]);
+        let file = text(layout, code.file, &mut file, read)?;
+        let name = text(layout, code.name, &mut name, read)?;
+        Some(take(line, name, file))
     }
 }
 

@@ -13,8 +13,8 @@
 //!
 //! - A **table** is open-addressed. Slot 0 is its [`ChunkHead`]; the others are [`Record`]s, one for each
 //!   pair of a place in the program and an operation. Only the thread that owns the table writes to it.
-//! - A **log** is a list of entries: mapped modules, stacks too long for a record's one word, and lines of an
-//!   interpreted program on those stacks.
+//! - A **log** is a list of entries ([`crate::log`]): mapped modules, stacks too long for a record's one word,
+//!   and lines of an interpreted program on those stacks.
 //! - An **ask** is a request to the command: does an instruction belong to the user's own source?
 //!
 //! Invariants:
@@ -30,19 +30,15 @@ pub const LEDGER_ENV: &str = "VELLUM_LEDGER";
 /// The first eight bytes of a ledger.
 pub const LEDGER_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0C");
 /// The layout's version.
-pub const LEDGER_VERSION: u32 = 4;
+pub const LEDGER_VERSION: u32 = 5;
 /// The size of the file in bytes; nearly all of it stays untouched.
 pub const LEDGER_BYTES: usize = 1 << 30;
 /// The unit of allocation.
 pub const GRAIN: usize = 16 << 10;
 /// The most requests at a time.
 pub const ASKS: usize = 64;
-/// The most recorded stack frames of a place.
-pub const FRAMES_MAX: usize = 128;
 /// Set in [`Record::place`] if it is a stack's hash, not an address.
 pub const STACK_BIT: u64 = 1 << 63;
-/// Set in the key of a line of an interpreted program; no address has it.
-pub const LINE_BIT: u64 = 1 << 63;
 /// Set in [`Record::what`] of a record of asides: timings longer than [`DISTURBED_US`] of a place and
 /// operation whose shortest timing is less than a microsecond. Its `count`, `sum` and `squares` are those of
 /// the asides.
@@ -274,38 +270,8 @@ pub const fn joined(low: u32, high: u32) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-/// The kinds of a log's entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum EntryKind {
-    /// A mapped module: words `epoch, start, end, bias`, then its path.
-    Module = 1,
-    /// A stack: words `hash, epoch`, then the return addresses, innermost first, then the keys of lines of an
-    /// interpreted program ([`LINE_BIT`]), innermost first.
-    Stack = 2,
-    /// A line of an interpreted program: words `key, line, bytes of the function's name`, then that name,
-    /// then the file's.
-    Line = 3,
-}
-
-/// The head of a log's entry; padded to [`ENTRY_ALIGN`].
-#[repr(C)]
-#[derive(Debug)]
-pub struct EntryHead {
-    /// An [`EntryKind`], written last.
-    pub kind: AtomicU32,
-    /// Bytes that follow.
-    pub bytes: AtomicU32,
-}
-
-/// The alignment of entries.
-pub const ENTRY_ALIGN: usize = 8;
-/// Words before the path of a module's entry.
-pub const MODULE_WORDS: usize = 4;
-/// Words before the addresses of a stack's entry.
+/// Words of a stack's entry before its frames, which are return addresses: the head and the hash.
 pub const STACK_WORDS: usize = 2;
-/// Words before the names of a line's entry.
-pub const LINE_WORDS: usize = 3;
 
 /// The offset of the requests.
 pub const ASKS_AT: usize = size_of::<Ledger>();

@@ -11,8 +11,8 @@
 //!         a page  PART_BYTES each                      a page     entries, `used` words of them
 //! ```
 //!
-//! All fields are words, written by one process under its own lock, and read by any. `used` is written after
-//! an entry and publishes it.
+//! All fields are words, written by one process under its own lock, and read by any. The entries are those of
+//! [`crate::log`]; `used` is written after an entry and publishes it.
 //!
 //! # The exact peak
 //! Each stack has the amount that it held at the last peak, and that peak's number. When the sum exceeds the
@@ -20,7 +20,6 @@
 //! its amount. The amount at the peak is therefore the saved one if its number is the head's, or else what
 //! the stack holds now ([`Held::at_peak`]).
 
-use crate::script::SCRIPT_FRAMES_MAX;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed},
@@ -31,7 +30,7 @@ pub const HELD_ENV: &str = "VELLUM_HEAP_PROFILE";
 /// The first eight bytes of the file.
 pub const HELD_MAGIC: u64 = u64::from_le_bytes(*b"VELLUM\0H");
 /// The layout's version.
-pub const HELD_VERSION: u32 = 4;
+pub const HELD_VERSION: u32 = 5;
 /// Bytes of the head of the file, and of the head of a part.
 pub const HEAD_BYTES: usize = 4096;
 /// Bytes of a part.
@@ -42,10 +41,6 @@ pub const PARTS: usize = 1 << 14;
 pub const HELD_BYTES: u64 = HEAD_BYTES as u64 + PARTS as u64 * PART_BYTES as u64;
 /// Words for entries in a part.
 pub const ENTRY_WORDS: usize = (PART_BYTES - HEAD_BYTES) / 8;
-/// The most frames of machine code in a recorded stack.
-pub const NATIVE_FRAMES_MAX: usize = 128;
-/// The most frames of a stack.
-pub const STACK_FRAMES_MAX: usize = NATIVE_FRAMES_MAX + SCRIPT_FRAMES_MAX;
 /// Counts of blocks are in units of one block divided by this.
 pub const BLOCK: u64 = 256;
 /// The usual average of bytes between two samples; its least and largest value follow.
@@ -269,40 +264,14 @@ pub struct ResidentClass {
     pub holes: AtomicU64,
 }
 
-/// The kinds of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum EntryKind {
-    /// A mapped file: words `start, end, bias, bytes of the path`, then its path.
-    Module = 1,
-    /// A stack: [`StackHead`], then its frames, innermost first: those of machine code, then lines of the
-    /// interpreted program that it runs.
-    Stack = 2,
-    /// A line of an interpreted program: words `line, bytes of the function's name, bytes of the file's`,
-    /// then both names.
-    Line = 3,
-}
-
-/// The first word of an entry: its kind, and in the high half its number of words, including this one.
-pub fn entry_head(kind: EntryKind, words: usize) -> u64 {
-    kind as u64 | (words as u64) << 32
-}
-
-/// Words of a module's entry before the path.
-pub const MODULE_WORDS: usize = 5;
-/// Words of a line's entry before its names.
-pub const LINE_WORDS: usize = 4;
-
 /// A stack's entry before its frames.
 #[repr(C)]
 #[derive(Debug)]
 pub struct StackHead {
-    /// [`entry_head`].
+    /// [`crate::log::Entry::head`].
     pub entry: AtomicU64,
     /// The hash of the frames.
     pub hash: AtomicU64,
-    /// The number of frames.
-    pub frames: AtomicU64,
     /// Its amounts.
     pub held: Held,
     /// Bytes of holes that its blocks in use keep from being returned, at the last count.
@@ -312,9 +281,7 @@ pub struct StackHead {
 /// Words of a stack's entry before its frames.
 pub const STACK_WORDS: usize = size_of::<StackHead>() / 8;
 /// The module number of a frame without a module; the other bits are the address.
-pub const NO_MODULE: u64 = 0xffff;
-/// The module number of a line of Python; the other bits are the index of its entry's first word.
-pub const PYTHON: u64 = 0xfffe;
+pub const NO_MODULE: u64 = 0x7fff;
 /// Bits of a frame below its module's number, which is the number of module entries before that module's own.
 pub const OFFSET_BITS: u32 = 48;
 

@@ -38,6 +38,7 @@ pub mod door;
 mod exported;
 pub mod held;
 pub mod interface;
+pub mod log;
 pub mod operation;
 pub mod script;
 

@@ -22,7 +22,7 @@ const FLOORS: &[&[&str]] = &[
     &["vellum-reference", "vellum-malloc", "vellum-gc"],
     &["vellum-pager", "vellum-report"],
     &["vellum-pages", "vellum-measure", "vellum-process"],
-    &["vellum-workset", "vellum-kernel"],
+    &["vellum-workset", "vellum-kernel", "vellum-stacks"],
     &["vellum-wire", "vellum-sys", "vellum-unwind", "vellum-random"],
     // Only tests use it.
     &["vellum-skip"],

@@ -12,14 +12,23 @@ const USERS: u64 = 1 << 5;
 const KNOWN_RULE: u64 = 1 << 6;
 const INTERPRETS: u64 = 1 << 7;
 const FLAGS: u64 = READY | USERS | KNOWN_RULE | INTERPRETS;
+/// Bits of an address below the number of its mapping.
+const ADDRESS_BITS: u32 = 47;
 
-/// Facts about an instruction.
-#[derive(Clone, Copy)]
-pub(crate) struct Known(u64);
+/// Facts about an instruction. The word is never 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Known(pub u64);
+
+/// The key of the instruction that returns to `pc`. `mapping` tells modules apart that had the same address:
+/// an epoch, or a module's number.
+#[inline(always)]
+pub fn key(pc: u64, mapping: u32) -> u64 {
+    pc ^ u64::from(mapping) << ADDRESS_BITS
+}
 
 impl Known {
     /// Packs the facts into a word.
-    pub(crate) fn new(is_users: bool, interprets: bool, rule: Option<Rule>) -> Known {
+    pub fn new(is_users: bool, interprets: bool, rule: Option<Rule>) -> Known {
         let rule = rule.map_or(0, |rule| rule.bits() | KNOWN_RULE);
         let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
         Known(READY | rule | flag(is_users, USERS) | flag(interprets, INTERPRETS))
@@ -27,32 +36,19 @@ impl Known {
 
     /// Returns whether the instruction belongs to the user's source.
     #[inline]
-    pub(crate) fn is_users(self) -> bool {
+    pub fn is_users(self) -> bool {
         self.0 & USERS != 0
     }
 
-    /// Returns whether the instruction is an interpreter's, which runs lines of a program
-    /// ([`crate::python`]).
+    /// Returns whether the instruction is an interpreter's, which runs lines of a program.
     #[inline]
-    pub(crate) fn interprets(self) -> bool {
+    pub fn interprets(self) -> bool {
         self.0 & INTERPRETS != 0
     }
 
     /// The rule for leaving the instruction's frame.
     #[inline]
-    pub(crate) fn rule(self) -> Option<Rule> {
+    pub fn rule(self) -> Option<Rule> {
         (self.0 & KNOWN_RULE != 0).then(|| Rule::from_bits(self.0 & !FLAGS))?
-    }
-
-    /// The word, which is never 0.
-    #[inline]
-    pub(crate) fn bits(self) -> u64 {
-        self.0
-    }
-
-    /// Unpacks a word.
-    #[inline]
-    pub(crate) fn from_bits(bits: u64) -> Known {
-        Known(bits)
     }
 }
