@@ -1,7 +1,7 @@
 //! The reader of the logs in which processes describe their stacks: see [`vellum_wire::log`].
 //!
-//! Invariant: every length is checked against the log, as a program may have written anywhere. Reading ends at
-//! the first entry that is incomplete or invalid.
+//! Invariant: every length is checked against the log, as a program may have written anywhere. Reading ends
+//! at the first entry that is incomplete or invalid.
 
 use crate::script::ScriptLine;
 use std::ffi::OsStr;

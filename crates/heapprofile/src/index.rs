@@ -29,7 +29,8 @@ impl Index {
         self.places.iter().filter_map(|place| place.checked_sub(1))
     }
 
-    /// The number of the entry of `hash`, which is added to the part if it is new; `None` if there is no room.
+    /// The number of the entry of `hash`, which is added to the part if it is new; `None` if there is no
+    /// room.
     pub(super) fn find_or_add(&mut self, part: &mut Part, hash: u64, entry: &Entry<'_>) -> Option<u32> {
         match self.find(hash, |at| part.hash(at) == hash) {
             Ok(at) => Some(at),

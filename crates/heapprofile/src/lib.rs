@@ -13,10 +13,10 @@
 //! free ─▶ not this thread's slab ─▶ of the sample heap? marked? ─┘
 //! ```
 //!
-//! `vellum cost` records stacks too (`vellum-recorder`), and what both do alike is in `vellum-stacks`. Their ways
-//! of counting stay apart. This sampler keeps the set of live blocks, each with its whole stack, under one
-//! lock: only samples can pay for that. `vellum cost` counts every operation, so its usual path is one probe
-//! by the return address, without a lock or a walk.
+//! `vellum cost` records stacks too (`vellum-recorder`), and what both do alike is in `vellum-stacks`. Their
+//! ways of counting stay apart. This sampler keeps the set of live blocks, each with its whole stack, under
+//! one lock: only samples can pay for that. `vellum cost` counts every operation, so its usual path is one
+//! probe by the return address, without a lock or a walk.
 //!
 //! | module | concept |
 //! | --- | --- |

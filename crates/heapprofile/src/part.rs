@@ -193,7 +193,8 @@ impl Part {
 /// Applies `with` to the head of a file for a profile.
 fn on_head<T>(file: &OwnedFd, with: impl FnOnce(&HeldHead) -> T) -> rustix::io::Result<T> {
     let base = file::map(file, 0, HEAD_BYTES)?;
-    // SAFETY: the head lies at the base, any bit pattern is a valid one, and the mapping is released after it.
+    // SAFETY: the head lies at the base, any bit pattern is a valid one, and the mapping is released after
+    // it.
     let result = with(unsafe { &*base.cast::<HeldHead>() });
     unmap(base, HEAD_BYTES);
     Ok(result)

@@ -86,7 +86,7 @@ const fn coarse_class_of(bytes: usize) -> usize {
     STEPS * log2 as usize + step + EXACT_CLASSES - STEPS * (EXACT_MAX.ilog2() as usize + 1)
 }
 
-/// The class of a request of at most [`SMALL_MAX`] bytes.
+/// The class of a request of at most `SMALL_MAX` bytes.
 #[inline]
 pub const fn class_of(bytes: usize) -> usize {
     if bytes <= EXACT_MAX { bytes.div_ceil(GRANULE) } else { coarse_class_of(bytes) }

@@ -71,7 +71,7 @@ impl Base {
         })
     }
 
-    /// `ns` less the base. The result can be negative: see [`Sample::less`].
+    /// `ns` less the base. The result can be negative.
     #[must_use]
     pub fn subtract(&self, ns: f64) -> f64 {
         ns - self.min

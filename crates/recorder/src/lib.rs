@@ -13,12 +13,12 @@
 //!           next malloc         new record
 //! ```
 //!
-//! `vellum heap` records stacks too (`vellum-heapprofile`), and what both do alike is in `vellum-stacks`. Their
-//! ways of counting stay apart, as they answer different questions. This library counts **every** operation,
-//! and the cost of an operation is a few nanoseconds. The usual path must therefore be one probe by the return
-//! address: no walk, no lock. A walk ends at the first frame of the user's, which the command must name. A
-//! heap profile keeps the **live set**: each block's whole stack, from its allocation to its release. Only
-//! samples can pay for that.
+//! `vellum heap` records stacks too (`vellum-heapprofile`), and what both do alike is in `vellum-stacks`.
+//! Their ways of counting stay apart, as they answer different questions. This library counts **every**
+//! operation, and the cost of an operation is a few nanoseconds. The usual path must therefore be one probe
+//! by the return address: no walk, no lock. A walk ends at the first frame of the user's, which the command
+//! must name. A heap profile keeps the **live set**: each block's whole stack, from its allocation to its
+//! release. Only samples can pay for that.
 //!
 //! | module | concept |
 //! | --- | --- |

@@ -9,7 +9,7 @@
 //! | steps up a stack, rules, lines of Python | [`vellum_unwind`] |
 //! | the cache of rules, modules and lines ([`Facts`], [`Known`]) | here |
 //! | the path of a module, and its unwinding tables ([`path_of`], [`rule_of`]) | here |
-//! | the mapping of the file, and the page that forks clear ([`file`]) | here |
+//! | the mapping of the file, and the page that forks clear ([`mod@file`]) | here |
 //! | the entries of modules, stacks and lines | `vellum_wire::log` |
 
 #![cfg_attr(not(test), no_std)]

@@ -1,5 +1,5 @@
-//! The suites that come with Vellum, by name. So far one, of Vellum's own operations in this process: small and large blocks, batches, growth, and the page
-//! layer.
+//! The suites that come with Vellum, by name. So far one, of Vellum's own operations in this process: small
+//! and large blocks, batches, growth, and the page layer.
 //!
 //! The operations are called directly, not through a process's `malloc`: the suite measures the same code
 //! with and without Vellum preloaded. Where one call takes nanoseconds, an operation is many calls, long

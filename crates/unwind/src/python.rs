@@ -188,8 +188,8 @@ impl Interpreter {
 }
 
 impl Python {
-    /// Passes the lines that the calling thread runs to `take`, innermost first, until it returns false; `None`
-    /// for one whose code is not a code object. There are none if Python has no state for the thread.
+    /// Passes the lines that the calling thread runs to `take`, innermost first, until it returns false;
+    /// `None` for one whose code is not a code object. There are none if Python has no state for the thread.
     #[inline(always)]
     pub fn each_line<R: Read>(self, read: R, mut take: impl FnMut(Option<Line<R>>) -> bool) {
         let layout = self.layout;
@@ -248,8 +248,8 @@ impl<R: Read> Line<R> {
     }
 
     /// Passes the line's number, from 1, to `take`, and the names of its function (qualified by classes and
-    /// functions) and its file, in UTF-8. Only the last bytes of a long name are read. `None` if a name cannot
-    /// be read.
+    /// functions) and its file, in UTF-8. Only the last bytes of a long name are read. `None` if a name
+    /// cannot be read.
     pub fn describe<T>(&self, take: impl FnOnce(u32, &[u8], &[u8]) -> T) -> Option<T> {
         let Line { layout, running, code, read } = *self;
         let instructions = running.code + layout.instructions as u64;

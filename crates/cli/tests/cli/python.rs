@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The installed interpreters of supported versions: their files and versions. None, with a skip, without one.
+/// The installed interpreters of supported versions: their files and versions. None, with a skip, without
+/// one.
 pub(crate) fn pythons() -> Vec<(PathBuf, String)> {
     let names = ["/usr/bin/python3", "python3", "python3.11", "python3.12", "python3.13"].map(PathBuf::from);
     let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from).unwrap_or_default().join("versions");

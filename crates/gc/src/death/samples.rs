@@ -97,7 +97,7 @@ impl Samples {
         taken
     }
 
-    /// Returns whether something is to be done after a collection ([`tell_deaths`]).
+    /// Returns whether something is to be done after a collection (`tell_deaths`).
     pub(crate) fn any_changed(&self) -> bool {
         !self.gone.is_empty() || !self.moved.is_empty()
     }

@@ -23,7 +23,7 @@
 //!
 //! # Invariants
 //! * A block that is handed out, or given back to the page layer, is in no list of what may be flushed
-//!   ([`block_source::occupy`], [`block_source::give_back`]).
+//!   (`block_source::occupy`, `block_source::give_back`).
 //! * The functions here are called while the program runs.
 
 use crate::heap::Heap;

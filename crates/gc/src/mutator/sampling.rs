@@ -55,7 +55,7 @@ pub(crate) fn tell_deaths(thread: &'static Thread) {
 }
 
 impl Heap {
-    /// Enters a sampled object. Returns the token to give up, as [`Samples::enter`] does.
+    /// Enters a sampled object. Returns the token to give up, as `Samples::enter` does.
     fn remember(&mut self, object: Address, token: Token) -> Option<Token> {
         let needs = self.deaths.samples.bytes_to_grow();
         if needs != 0 && !self.may_take(needs) || !self.deaths.samples.make_room() {

@@ -12,7 +12,7 @@
 //!
 //! The collector's own functions hold addresses of objects, too, which are in no frame of the program's. The
 //! objects they were given (`mutator::access`) stay where they are until they return. The object they are
-//! about to return stays until the next call ([`hand_over`]).
+//! about to return stays until the next call (`hand_over`).
 //!
 //! # Invariants
 //! * A linked frame is complete. The link is the last store of a push and the only one of a pop: a thread may

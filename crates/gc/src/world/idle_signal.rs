@@ -73,7 +73,7 @@ impl IdleSignal {
         self.pokes.load(Ordering::Acquire)
     }
 
-    /// Waits until [`pokes`] differs from `seen`, or for `ns` nanoseconds.
+    /// Waits until `pokes` differs from `seen`, or for `ns` nanoseconds.
     pub(crate) fn wait(&self, seen: u32, ns: u64) {
         futex::wait(&self.pokes, seen, ns);
     }

@@ -7,9 +7,9 @@ use super::{house, read, sources};
 use std::collections::BTreeMap;
 
 /// Lines of the product: all that is in `crates`.
-const PRODUCT_MAX: usize = 144_990;
+const PRODUCT_MAX: usize = 143_130;
 /// Lines of the three workspaces.
-const ALL_MAX: usize = 190_060;
+const ALL_MAX: usize = 188_200;
 
 fn budgets() -> BTreeMap<String, usize> {
     let table = house::root().join("crates/conformance/budgets.txt");
