@@ -23,8 +23,6 @@ use tempfile::TempDir;
 use vellum_kernel::perf::{Counted, Event, What};
 use vellum_process::{Command, LocateError, locate};
 
-/// The line with the totals in a file of cachegrind; the first total counts instructions.
-
 /// The counter of instructions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Counter {
