@@ -268,8 +268,10 @@ fn counts_are_plausible() {
         unsafe { pager.mark(pages.from(0)) };
         let others = Pages::new(pager, 2 * FRAMES);
         others.fill(2);
-        let marked = settle(others);
-        assert!(marked.discarded > 0, "{marked:?}");
+        // The evicting thread drops marked pages at its next look.
+        while settle(others).discarded == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
         assert_eq!(others.wrong(2), None);
         end(pager);
     });
