@@ -16,7 +16,6 @@
 //! - If the program's output goes to the same terminal, the job has made no write call for [`QUIET`],
 //!   according to `/proc/PID/io`. If that file cannot be read, there is no line.
 
-use super::shown::SLOW_READS;
 use crate::screen;
 use rustix::fs::fstat;
 use rustix::process::getpgrp;
@@ -25,6 +24,8 @@ use std::time::Duration;
 use vellum_process::{Meanwhile, Now};
 use vellum_report::units;
 
+/// Pages read from the store per second above which paging may slow a program down.
+pub(super) const SLOW_READS: f64 = 200.0;
 /// A run shorter than this has no live line.
 const LIVE_AFTER: Duration = Duration::from_secs(1);
 /// The time without a write by the job before the line is drawn on a shared terminal.

@@ -2,6 +2,7 @@
 //!
 //! Lines about events that did not happen are left out, unless their absence is important.
 
+use super::live::SLOW_READS;
 use super::plots;
 use super::report::{PAGE_BYTES, Report as Document, Standing};
 use super::working_set::WorkingSet;
@@ -15,8 +16,6 @@ use vellum_report::{Figure, Head, Moment, Parts, Report, Row, Section, Table};
 use vellum_wire::Counter;
 
 const PROCESSES_MAX: usize = 100;
-/// Pages read from the store per second above which paging may slow a program down.
-pub(super) const SLOW_READS: f64 = 200.0;
 
 /// The report, with names as long as `extent` allows.
 pub(super) fn report<'a>(document: &'a Document, extent: &Extent) -> Report<'a> {
