@@ -4,7 +4,7 @@
 
 use crate::pages::Pages;
 use crate::reason::Reason;
-use crate::release::is_worth_checking;
+use crate::reason::is_worth_checking;
 use crate::state::State;
 use crate::tag::Kind;
 use crate::units::PAGE;

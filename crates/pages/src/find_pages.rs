@@ -9,7 +9,7 @@
 
 use crate::arena::Taken;
 use crate::pages::Pages;
-use crate::release::is_worth_checking;
+use crate::reason::is_worth_checking;
 use crate::state::{ARENAS, Advice, DENSE, FINE, LARGE, State, Use};
 use crate::tag::Kind;
 use crate::units::{HUGE, PAGE, UNIT_PAGES, bytes_of};

@@ -340,7 +340,7 @@ impl Pages {
         }
         let cached = self.state.lock().free_pages(Kind::Warm);
         let is_worth_checking = || {
-            crate::release::is_worth_checking(cached) || self.has_discardable() || self.shortage.is_sparse()
+            crate::reason::is_worth_checking(cached) || self.has_discardable() || self.shortage.is_sparse()
         };
         if self.discard_mode().follows_pressure() && is_worth_checking() {
             self.enforce_limits_aside();

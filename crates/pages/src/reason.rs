@@ -1,6 +1,10 @@
-//! Why frames are flushed, and the counter of each reason.
+//! Why frames are flushed, the counter of each reason, and the amount that is worth a check of the limits.
 
+use crate::units::PAGE;
 use vellum_wire::Counter;
+
+/// Below this many cached pages limits are not checked: so few cannot be what a process is killed for.
+const CHECK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
 
 /// Why frames are flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,4 +24,9 @@ impl Reason {
             Reason::Asked => Counter::FlushedAsked,
         }
     }
+}
+
+/// True if this many cached pages could matter to a limit.
+pub(crate) fn is_worth_checking(cached: u64) -> bool {
+    cached >= CHECK_MIN
 }

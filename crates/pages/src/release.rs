@@ -16,7 +16,7 @@
 use crate::config::Severity;
 use crate::holes::beside_whole_huge;
 use crate::pages::Pages;
-use crate::reason::Reason;
+use crate::reason::{Reason, is_worth_checking};
 use crate::state::{ARENAS, DENSE, KEPT, State, WARM};
 use crate::tag::{Kind, PageNo, flag};
 use crate::units::PAGE;
@@ -31,8 +31,6 @@ use vellum_wire::Counter;
 pub(crate) const VICTIMS: usize = 16;
 /// Most pages flushed by one call into the kernel: 64 MiB, so that a lock on the map is not held for long.
 const FLUSH_PAGES: u32 = (64usize << 20).div_euclid(PAGE) as u32;
-/// Below this many cached pages limits are not checked: so few cannot be what a process is killed for.
-const CHECK_MIN: u64 = (1usize << 20).div_euclid(PAGE) as u64;
 /// The milliseconds for which a check of the limits is valid.
 const CHECK_MS: u64 = 50;
 /// Checks, and the time between two, while a thread without memory waits for others to return extents.
@@ -57,11 +55,6 @@ impl Victim {
     pub(crate) fn pages(&self) -> u32 {
         self.span.page_count().get() as u32
     }
-}
-
-/// True if this many cached pages could matter to a limit.
-pub(crate) fn is_worth_checking(cached: u64) -> bool {
-    cached >= CHECK_MIN
 }
 
 impl Pages {
