@@ -67,7 +67,7 @@ fn papers(which: &Papers) -> Result<u8, Failure> {
 
 fn worker(name: &str, words: &[String]) -> u8 {
     vellum_campaign::worker::say_panics_in_a_line();
-    match work(name, words) {
+    match if name == nishigaki::JOB { nishigaki::job(words) } else { work(name, words) } {
         Ok(line) => {
             println!("{line}");
             0

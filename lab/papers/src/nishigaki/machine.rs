@@ -121,7 +121,11 @@ pub(super) fn arms(
 pub(super) fn gain(arms: &[Arm], way: Way, peer: Way, seed: u64) -> Option<Interval> {
     let of = |way: Way| arms.iter().find(|arm| arm.way == way);
     let (way, peer) = (of(way)?, of(peer)?);
-    let pairs = way.reports.iter().zip(&peer.reports).map(|(a, b)| (a.service(), b.service()));
+    percent(way.reports.iter().zip(&peer.reports).map(|(a, b)| (a.service(), b.service())), seed)
+}
+
+/// How much the first figure of the pairs is above the second, in percent.
+pub(super) fn percent(pairs: impl Iterator<Item = (f64, f64)>, seed: u64) -> Option<Interval> {
     let ratio = paired_ratio(&pairs.collect::<Vec<_>>(), RESAMPLES, seed)?;
     Some(excess_percent(ratio))
 }

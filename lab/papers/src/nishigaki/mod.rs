@@ -9,21 +9,24 @@
 //! | `curves` | Figure 2: z, X and Y of the synthetic programs | `curves.rs` |
 //! | `table1` | Table 1: estimated windows beside the optimal ones | `table1.rs` |
 //! | `throughput` | Figures 4 and 5, equation 2.7: six jobs, one of them of king size, under two memory sizes | `throughput.rs` |
+//! | `real` (with `--real`) | the same as real processes, against the kernel's reclaim | `real/` |
 //!
 //! ```text
 //!  vellum-workset: Slrum, Turner, Owe, Control, sim ─▶ experiment ─▶ Finding ─▶ text, JSON, SVG
 //!                                       seeds ───────────┘
 //! ```
 //!
-//! All results are computed from seeds and are the same everywhere. The paper's machine is simulated;
-//! `crate::model::sim` lists the assumptions.
+//! Only `real` measures this machine. The other results are computed from seeds and are the same everywhere.
+//! The paper's machine is simulated; `crate::model::sim` lists the assumptions.
 
 mod curves;
 mod machine;
+mod real;
 mod table1;
 mod throughput;
 
 pub use crate::options::nishigaki::{Experiment, Options};
+pub use real::{JOB, job};
 
 use crate::{Finding, Progress, Report, Scale};
 use serde_json::json;
@@ -69,6 +72,7 @@ pub fn run(
             Experiment::Curves => curves::run(&mut run),
             Experiment::Table1 => table1::run(&mut run),
             Experiment::Throughput => throughput::run(&mut run),
+            Experiment::Real => real::run(&mut run),
         };
         found(&finding);
         findings.push(finding);

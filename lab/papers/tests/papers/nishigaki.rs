@@ -32,7 +32,7 @@ fn every_experiment_runs() {
 fn simulations_repeat_and_depend_on_the_seed() {
     let found = |seed| {
         let only = vec![Experiment::Throughput];
-        let options = Options { only, common: seeded(seed) };
+        let options = Options { only, common: seeded(seed), ..Options::default() };
         let report = run(&options, Scale::Tiny, &mut |_| (), |_| ());
         serde_json::to_value(&report.experiments).expect("JSON")
     };

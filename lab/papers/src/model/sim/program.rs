@@ -13,7 +13,7 @@ use vellum_workset::Page;
 
 /// The way a phase references its pages.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Behaviour {
+pub(crate) enum Behaviour {
     /// By the stack model.
     Stack(Slrum),
     /// One page after the other, each for `stay` instructions, and again from the first.
@@ -27,33 +27,33 @@ pub(super) enum Behaviour {
 
 /// A part of a program with one behaviour.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ProgramPhase {
+pub(crate) struct ProgramPhase {
     /// The way it references its pages, which no other phase uses.
-    pub(super) behaviour: Behaviour,
+    pub(crate) behaviour: Behaviour,
     /// Instructions.
-    pub(super) length: u64,
+    pub(crate) length: u64,
     /// Mean instructions between file operations; 0 for none.
     pub(super) io_every: u64,
 }
 
 /// A program.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Program {
+pub(crate) struct Program {
     /// Its name.
     pub(super) name: &'static str,
     /// Its phases, in order; at least one.
-    pub(super) phases: Vec<ProgramPhase>,
+    pub(crate) phases: Vec<ProgramPhase>,
 }
 
 /// A stretch of references to one page.
 #[derive(Debug, Clone)]
-pub(super) enum Stretches {
+pub(crate) enum Stretches {
     Stack(SlrumRuns),
     Walk { pages: u64, stay: u64, next: u64 },
 }
 
 impl Behaviour {
-    pub(super) fn stretches(&self, seed: u64) -> Stretches {
+    pub(crate) fn stretches(&self, seed: u64) -> Stretches {
         match self {
             Self::Stack(program) => Stretches::Stack(program.runs(seed)),
             Self::Walk { pages, stay } => {
@@ -108,7 +108,7 @@ fn phase(groups: &[(usize, f64)], millions: u64, io_every: u64) -> ProgramPhase 
 ///
 /// Each needs some tens of pages always, as many more within a second of CPU time, and the rest seldom. Their
 /// knees lie at different windows: no single window suits every program.
-pub(super) fn benchmark_programs() -> Vec<Program> {
+pub(crate) fn benchmark_programs() -> Vec<Program> {
     let compile = |size: usize| phase(&[(size, 2e-5), (24, 1.5e-6), (40, 3e-7)], 20, 60_000);
     let link = phase(&[(30, 2e-5), (24, 3e-6), (30, 4e-7)], 10, 40_000);
     vec![
@@ -142,7 +142,7 @@ pub(super) fn benchmark_programs() -> Vec<Program> {
 }
 
 /// The King Size Program: more pages than frames, one after the other, each for `stay` instructions.
-pub(super) fn king_size_program(pages: u64, stay: u64) -> Program {
+pub(crate) fn king_size_program(pages: u64, stay: u64) -> Program {
     Program {
         name: "King",
         phases: vec![ProgramPhase {

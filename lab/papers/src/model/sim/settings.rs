@@ -46,9 +46,9 @@ pub const FRAMES_3M: usize = 512;
 /// Initiators of the paper's machine, one of which has the King Size Program.
 const INITIATORS: usize = 6;
 /// Pages of the King Size Program: more than there are frames.
-const KING_PAGES: u64 = 2000;
+pub(crate) const KING_PAGES: u64 = 2000;
 /// Its instructions on each page.
-const KING_STAY: u64 = 25_000;
+pub(crate) const KING_STAY: u64 = 25_000;
 /// The first window of all jobs, in intervals Δ.
 pub const WINDOW_START: Quanta = Quanta(10);
 /// Δ, half of that in the paper's section 4; the largest window is the paper's 4.0·10⁶.
