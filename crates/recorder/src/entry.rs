@@ -256,8 +256,8 @@ entries! {
     };
 }
 
-/// Defines exported names whose operation is always the same. Each has the expression for the requested bytes,
-/// and the result of a call if no other library defines the name (`$otherwise`).
+/// Defines exported names whose operation is always the same. Each has the expression for the requested
+/// bytes, and the result of a call if no other library defines the name (`$otherwise`).
 macro_rules! plain {
     ($($(#[$doc:meta])* $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $asked:expr, $otherwise:expr;)*) => { $(
         $crate::entry::entries! {

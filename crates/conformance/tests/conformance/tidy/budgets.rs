@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// Lines of the product: all that is in `crates`.
 const PRODUCT_MAX: usize = 143_130;
 /// Lines of the three workspaces.
-const ALL_MAX: usize = 188_210;
+const ALL_MAX: usize = 189_130;
 
 fn budgets() -> BTreeMap<String, usize> {
     let table = house::root().join("crates/conformance/budgets.txt");

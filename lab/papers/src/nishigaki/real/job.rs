@@ -101,8 +101,8 @@ fn line(figures: &Metrics) -> String {
 /// Moves this process into the group and onto the last allowed processor, since interrupts prefer the first.
 /// The kernel kills it when its parent ends.
 fn enter(params: &Params) -> Result<(), WorkError> {
-    // SAFETY: zero bytes are a value of these plain records, which live across the calls; `CPU_SETSIZE` bounds
-    // the processors.
+    // SAFETY: zero bytes are a value of these plain records, which live across the calls; `CPU_SETSIZE`
+    // bounds the processors.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         let (mut one, mut allowed): (libc::cpu_set_t, libc::cpu_set_t) = std::mem::zeroed();
