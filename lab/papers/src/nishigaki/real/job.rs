@@ -428,9 +428,10 @@ impl Memory {
         before >> FLAGS
     }
 
+    /// Touches all pages, without a reference.
     fn touch_all(&mut self) {
         (0..self.pages.len()).for_each(|page| {
-            self.touch(page, 0);
+            self.touch(page, NEVER);
         });
     }
 
@@ -442,7 +443,7 @@ impl Memory {
         self.hand = (hand + CHECKED) % count;
         let is_idle = |page: &usize| {
             let (interval, flags) = (self.pages[*page] >> FLAGS, self.pages[*page]);
-            flags & RESIDENT != 0 && interval + kept < now
+            flags & RESIDENT != 0 && (interval == NEVER || interval + kept < now)
         };
         let next = (hand..hand + CHECKED.min(count)).map(|page| page % count);
         let idle: Vec<usize> = next.filter(is_idle).collect();
@@ -496,9 +497,9 @@ mod tests {
             (0..3 * CHECKED).map(byte).collect()
         };
         let before = contents(&memory);
-        (0..100).for_each(|page| assert_eq!(memory.touch(page, 20), 0));
-        assert_eq!((memory.touch(7, 20), memory.touch(CHECKED, 9)), (20, 0));
-        // Page CHECKED was referenced eleven intervals ago, the first hundred in this one, the rest long ago.
+        (0..100).for_each(|page| assert_eq!(memory.touch(page, 20), NEVER));
+        assert_eq!((memory.touch(7, 20), memory.touch(CHECKED, 9)), (20, NEVER));
+        // Page CHECKED was referenced eleven intervals ago, the first hundred in this one, the rest never.
         let mut returned = |kept| (0..3).map(|_| memory.return_idle(20, kept)).collect::<Vec<_>>();
         assert_eq!(returned(11), [CHECKED - 100, CHECKED - 1, CHECKED]);
         assert_eq!((returned(10), returned(10)), (vec![0, 1, 0], vec![0; 3]));
