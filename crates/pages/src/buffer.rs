@@ -8,6 +8,7 @@ use crate::pages::{Pages, Request};
 use crate::units::{BLOCK_MAX, PAGE};
 use core::marker::PhantomData;
 use core::ptr::NonNull;
+use vellum_sys::{Addr, Span};
 
 /// Values that may be moved by moving their pages and that need no drop: plain data.
 ///
@@ -16,10 +17,10 @@ use core::ptr::NonNull;
 pub unsafe trait Plain: Copy + 'static {}
 
 macro_rules! plain {
-    // SAFETY: primitive numbers are their bits.
+    // SAFETY: primitive numbers, and records of them, are their bits.
     ($($kind:ty),*) => { $(unsafe impl Plain for $kind {})* };
 }
-plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64);
+plain!(u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64, Addr, Span);
 // SAFETY: an array of plain values is plain.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 

@@ -19,7 +19,7 @@ const CIRCLE_MAX: usize = 5;
 /// now on. `vellum_sys::{Addr, Span}` are the types of addresses; the names are also those of some indices.
 const ADDRESSES_MAX: [(&str, usize); 10] = [
     ("crates/cost", 1),
-    ("crates/gc", 74),
+    ("crates/gc", 1),
     ("crates/heapprofile", 5),
     ("crates/libgc", 1),
     ("crates/malloc", 20),

@@ -22,11 +22,12 @@
 //! with the allocation lock held; here after the collection, so that they may allocate and wait.
 
 use crate::death::table::{Step, Table};
-use crate::space::block::{Address, Block};
+use crate::space::block::Block;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use core::ffi::{c_int, c_void};
 use vellum_pages::{OutOfMemory, Plain};
+use vellum_sys::Addr;
 
 /// True if an object that was found dead stays: 0 lets it go.
 pub type DisclaimFn = unsafe extern "C" fn(object: *mut c_void, data: *mut c_void) -> c_int;
@@ -34,7 +35,7 @@ pub type DisclaimFn = unsafe extern "C" fn(object: *mut c_void, data: *mut c_voi
 #[derive(Clone, Copy)]
 pub(crate) struct Disclaimer {
     pub function: DisclaimFn,
-    pub data: Address,
+    pub data: Addr,
     /// Objects that the object refers to stay for it, even from finalizers.
     follows: bool,
     /// The object was found dead, and its disclaimer is to be called.
@@ -81,9 +82,9 @@ impl Disclaimers {
     /// [`OutOfMemory`]; it has none then.
     pub(crate) fn set(
         &mut self,
-        object: Address,
+        object: Addr,
         function: Option<DisclaimFn>,
-        data: Address,
+        data: Addr,
         follows: bool,
     ) -> Result<(), OutOfMemory> {
         self.forget(object);
@@ -93,12 +94,12 @@ impl Disclaimers {
     }
 
     /// Returns whether the object was not found dead, or was revived since.
-    pub(crate) fn is_marked(&self, object: Address) -> bool {
+    pub(crate) fn is_marked(&self, object: Addr) -> bool {
         self.table.get(object).is_none_or(|this| !this.due || this.wanted)
     }
 
     /// Sets whether an object that was found dead is to stay.
-    pub(crate) fn want(&mut self, object: Address, wanted: bool) {
+    pub(crate) fn want(&mut self, object: Addr, wanted: bool) {
         if let Some(this) = self.table.get(object).filter(|this| this.due) {
             // It is in the table already, so there is room.
             let _ = self.table.insert(object, Disclaimer { wanted, ..this });
@@ -111,12 +112,12 @@ impl Disclaimers {
     }
 
     /// Calls `visit` with every object that has one.
-    pub(crate) fn each(&self, mut visit: impl FnMut(Address)) {
+    pub(crate) fn each(&self, mut visit: impl FnMut(Addr)) {
         self.table.each(|object, _| visit(object));
     }
 
     /// Drops the object's disclaimer, if it has one.
-    pub(crate) fn forget(&mut self, object: Address) {
+    pub(crate) fn forget(&mut self, object: Addr) {
         if self.table.remove(object).is_some_and(|this| this.due && !this.asked) {
             self.due -= 1;
         }
@@ -172,7 +173,7 @@ impl Disclaimers {
     }
 
     /// Takes the disclaimers to be called next; returns how many.
-    pub(crate) fn take(&mut self, taken: &mut [(Address, Option<Disclaimer>)]) -> usize {
+    pub(crate) fn take(&mut self, taken: &mut [(Addr, Option<Disclaimer>)]) -> usize {
         let mut count = 0;
         if self.due == 0 {
             return 0;
@@ -198,12 +199,12 @@ impl Disclaimers {
         count
     }
 
-    pub(crate) fn is_asked(&self, object: Address) -> bool {
+    pub(crate) fn is_asked(&self, object: Addr) -> bool {
         self.table.get(object).is_some_and(|this| this.asked)
     }
 
     /// Records the results: objects, each with whether it stays.
-    pub(crate) fn settle(&mut self, answers: &[(Address, bool)]) {
+    pub(crate) fn settle(&mut self, answers: &[(Addr, bool)]) {
         for &(object, stays) in answers {
             let Some(this) = self.table.get(object).filter(|this| this.asked) else { continue };
             if stays {

@@ -10,13 +10,14 @@
 //! The table has the address of a key, which does not move. A value may move; its address is changed then.
 
 use crate::death::table::Table;
-use crate::space::block::{Address, Block};
+use crate::space::block::Block;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
+use vellum_sys::Addr;
 
 /// Marks the values of marked keys.
 pub(crate) fn follow(
-    ephemerons: &mut Table<Address>,
+    ephemerons: &mut Table<Addr>,
     marker: &mut Marker<'_, impl Movement>,
     blocks: &[&'static Block],
 ) {
@@ -37,7 +38,7 @@ pub(crate) fn follow(
 }
 
 /// Drops the ephemerons of dead keys; the addresses of other values that have moved are changed.
-pub(crate) fn settle(ephemerons: &mut Table<Address>, marker: &Marker<'_, impl Movement>) {
+pub(crate) fn settle(ephemerons: &mut Table<Addr>, marker: &Marker<'_, impl Movement>) {
     ephemerons.retain(|key, value| {
         if let Some(now) = marker.moved_to(*value) {
             *value = now;

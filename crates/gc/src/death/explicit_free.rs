@@ -20,10 +20,11 @@
 
 use crate::process::hooks::IMAGE;
 use crate::space::address_table::AddressTable;
-use crate::space::block::{Address, Block, Scan};
+use crate::space::block::{Block, Scan};
 use crate::space::size_class::{GRANULE, TYPED_FIRST, WORD};
 use crate::world::World;
 use crate::world::thread::Thread;
+use vellum_sys::Addr;
 
 /// Objects that are remembered at most: 64 KiB of addresses. Kept ones are always remembered: else they would
 /// stay.
@@ -35,22 +36,22 @@ const SEAL: usize = 0x5ea1_9ed0_f4ee_d0b1;
 /// The first two words of an object that is on a thread's list.
 #[repr(C)]
 struct Freed {
-    next: Address,
+    next: Addr,
     seal: usize,
 }
 
 const _: () = assert!(size_of::<Freed>() <= GRANULE && size_of::<Freed>() == 2 * WORD);
 
-fn words(object: Address) -> *mut Freed {
-    core::ptr::with_exposed_provenance_mut(object)
+fn words(object: Addr) -> *mut Freed {
+    object.ptr()
 }
 
-fn seal(object: Address) -> usize {
-    (&raw const IMAGE).addr().wrapping_mul(SEAL) ^ object
+fn seal(object: Addr) -> usize {
+    (&raw const IMAGE).addr().wrapping_mul(SEAL) ^ object.get()
 }
 
 /// Returns whether the thread, which is the caller, has freed the object and has it on its list.
-pub(crate) fn is_listed(thread: &Thread, block: &Block, object: Address) -> bool {
+pub(crate) fn is_listed(thread: &Thread, block: &Block, object: Addr) -> bool {
     // SAFETY: a small object has two words, which may be read.
     let may_be = unsafe { (*words(object)).seal } == seal(object);
     let mut is_there = false;
@@ -61,7 +62,7 @@ pub(crate) fn is_listed(thread: &Thread, block: &Block, object: Address) -> bool
 }
 
 /// Puts an object on the list of the thread, which is the caller, inside.
-pub(crate) fn put(thread: &Thread, block: &Block, object: Address) {
+pub(crate) fn put(thread: &Thread, block: &Block, object: Addr) {
     let (slot, size) = (usize::from(block.slot.get()), block.size.get());
     let cursor = &thread.cursors[slot];
     // SAFETY: its user has given up an object of `size` bytes, which nobody else uses.
@@ -77,23 +78,23 @@ pub(crate) fn put(thread: &Thread, block: &Block, object: Address) {
 
 /// An object of `slot` that the thread, which is the caller, has freed; as a new one.
 #[inline]
-pub(crate) fn again(thread: &Thread, slot: usize) -> Option<Address> {
+pub(crate) fn again(thread: &Thread, slot: usize) -> Option<Addr> {
     let cursor = &thread.cursors[slot];
     let object = cursor.freed.get();
-    if object == 0 {
+    if object.is_null() {
         return None;
     }
     // SAFETY: the object is on the list: `put` has written its two words, and nobody else uses it.
-    let Freed { next, .. } = unsafe { words(object).replace(Freed { next: 0, seal: 0 }) };
+    let Freed { next, .. } = unsafe { words(object).replace(Freed { next: Addr::NULL, seal: 0 }) };
     cursor.freed.set(next);
     thread.uncounted.set(thread.uncounted.get() + cursor.freed_size.get() as usize);
     Some(object)
 }
 
 /// Calls `visit` with the objects on the list that begins with `first`.
-pub(crate) fn each(first: Address, mut visit: impl FnMut(Address)) {
+pub(crate) fn each(first: Addr, mut visit: impl FnMut(Addr)) {
     let mut object = first;
-    while object != 0 {
+    while !object.is_null() {
         // SAFETY: the object is on the list: `put` has written its two words, and nobody else uses it.
         let next = unsafe { (*words(object)).next };
         visit(object);
@@ -105,7 +106,7 @@ pub(crate) fn each(first: Address, mut visit: impl FnMut(Address)) {
 pub(crate) fn end_lists(world: &World, space: &AddressTable, slots: usize) {
     for thread in world.known() {
         for cursor in thread.cursors.iter().take(slots) {
-            each(cursor.freed.replace(0), |object| {
+            each(cursor.freed.take(), |object| {
                 if let Some(block) = space.block_of(object) {
                     let index = block.index_at(object - block.base.get()).0;
                     block.clear_allocated(index, index + 1);

@@ -13,11 +13,12 @@
 //! The table has the address of each object, which the finalizer gets: objects with finalizers do not move.
 
 use crate::death::table::Table;
-use crate::space::block::{Address, Block};
+use crate::space::block::Block;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use crate::world::event::{self, Event};
 use vellum_pages::Plain;
+use vellum_sys::Addr;
 
 /// A finalizer: it runs when an object has died, with the object and the argument given with it.
 pub type Function = unsafe extern "C" fn(object: *mut core::ffi::c_void, data: *mut core::ffi::c_void);
@@ -46,7 +47,7 @@ impl From<bool> for Order {
 #[derive(Clone, Copy)]
 pub(crate) struct Finalizer {
     pub function: Function,
-    pub data: Address,
+    pub data: Addr,
     pub order: Order,
     /// The object has died; the finalizer is to run.
     pub due: bool,
@@ -79,7 +80,7 @@ pub(crate) fn find_due<M: Movement>(
                 if !finalizer.due && is_meant(finalizer.order) && !marker.is_marked(object) {
                     finalizer.due = true;
                     found += 1;
-                    event::tell_value(Event::Due, object);
+                    event::tell_value(Event::Due, object.get());
                 }
                 true
             });

@@ -14,17 +14,17 @@
 
 use crate::death::table::Table;
 use crate::space::address_table::AddressTable;
-use crate::space::block::Address;
 use crate::space::size_class::WORD;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use vellum_pages::Plain;
+use vellum_sys::{Addr, Span};
 
 /// A pointer that becomes null when its object dies. The key is the pointer's own address.
 #[derive(Clone, Copy)]
 pub(crate) struct Link {
     /// The first byte of its object.
-    pub object: Address,
+    pub object: Addr,
     /// The link stays until the object's finalizer has run and the object is dead once more.
     pub late: bool,
 }
@@ -35,16 +35,16 @@ unsafe impl Plain for Link {}
 /// The most links that are scanned for a freed large object; with more, it waits for the next collection.
 const FEW: usize = 1024;
 
-pub(crate) fn read(link: Address) -> usize {
+pub(crate) fn read(link: Addr) -> Addr {
     // SAFETY: a link may be read and written until its object dies or it is unregistered, by the contract of
     // its registration.
-    unsafe { core::ptr::with_exposed_provenance::<usize>(link).read_volatile() }
+    unsafe { link.ptr::<Addr>().read_volatile() }
 }
 
-pub(crate) fn write(link: Address, value: usize) {
+pub(crate) fn write(link: Addr, value: Addr) {
     // SAFETY: a link may be read and written until its object dies or it is unregistered, by the contract of
     // its registration.
-    unsafe { core::ptr::with_exposed_provenance_mut::<usize>(link).write_volatile(value) };
+    unsafe { link.ptr::<Addr>().write_volatile(value) };
 }
 
 /// Clears links to dead objects, the `late` ones or the others, and updates the others of that kind if their
@@ -59,7 +59,7 @@ pub(crate) fn settle(links: &mut Table<Link>, late: bool, marker: &Marker<'_, im
             return false;
         }
         if !marker.is_marked(this.object) {
-            write(link, 0);
+            write(link, Addr::NULL);
             return false;
         }
         // A link that lies in a field has been changed by the trace.
@@ -73,12 +73,12 @@ pub(crate) fn settle(links: &mut Table<Link>, late: bool, marker: &Marker<'_, im
 
 /// Returns whether the link at `link` can be changed when its object, of `bytes` bytes from `object` on,
 /// moves.
-pub(crate) fn can_follow(link: Address, object: Address, bytes: usize) -> bool {
-    link.is_multiple_of(WORD) && (object..object + bytes).contains(&read(link))
+pub(crate) fn can_follow(link: Addr, object: Addr, bytes: usize) -> bool {
+    link.is_aligned(WORD) && Span::new(object, bytes).contains(read(link))
 }
 
 /// Pins, by `pin`, objects whose links cannot follow them, and objects that have links in them.
-pub(crate) fn pin(links: &Table<Link>, space: &AddressTable, mut pin: impl FnMut(Address)) {
+pub(crate) fn pin(links: &Table<Link>, space: &AddressTable, mut pin: impl FnMut(Addr)) {
     links.each(|link, target| {
         pin(link);
         let bytes = space.block_of(target.object).map_or(0, |block| block.size.get());
@@ -89,14 +89,14 @@ pub(crate) fn pin(links: &Table<Link>, space: &AddressTable, mut pin: impl FnMut
 }
 
 /// Clears the links to an object that its user frees; false if there are too many links to scan.
-pub(crate) fn clear_to(links: &mut Table<Link>, object: Address) -> bool {
+pub(crate) fn clear_to(links: &mut Table<Link>, object: Addr) -> bool {
     if links.len() > FEW {
         return false;
     }
     links.retain(|link, this| {
         let stays = this.object != object;
         if !stays {
-            write(link, 0);
+            write(link, Addr::NULL);
         }
         stays
     });

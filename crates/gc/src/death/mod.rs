@@ -32,8 +32,8 @@ use crate::death::links::Link;
 use crate::death::samples::Samples;
 use crate::death::table::Table;
 use crate::death::uncollectable::Kept;
-use crate::space::block::Address;
 use vellum_pages::Buffer;
+use vellum_sys::Addr;
 
 /// Every such table of a heap.
 pub(crate) struct Deaths {
@@ -42,9 +42,9 @@ pub(crate) struct Deaths {
     pub links: Table<Link>,
     pub kept: Kept,
     /// Values by their keys.
-    pub ephemerons: Table<Address>,
+    pub ephemerons: Table<Addr>,
     /// Objects freed by their users, until the next collection.
-    pub freed: Buffer<Address>,
+    pub freed: Buffer<Addr>,
     /// Objects of a profile.
     pub samples: Samples,
     /// Finalizers that are due.

@@ -7,10 +7,10 @@
 //!   sampler is called with the world going on and no lock held.
 
 use crate::death::table::Table;
-use crate::space::block::Address;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use vellum_pages::{Buffer, Plain};
+use vellum_sys::Addr;
 
 /// The sampler's name for an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ unsafe impl Plain for Token {}
 
 #[derive(Clone, Copy)]
 struct Moved {
-    object: Address,
+    object: Addr,
     token: Token,
 }
 
@@ -55,7 +55,7 @@ impl Samples {
 
     /// Notes that an object is gone; whether it was a sample.
     #[inline]
-    pub(crate) fn forget(&mut self, object: Address) -> bool {
+    pub(crate) fn forget(&mut self, object: Addr) -> bool {
         if self.live.len() + self.moved.len() == 0 {
             return false;
         }
@@ -114,7 +114,7 @@ impl Samples {
 
     /// Enters a sample into the table. Returns the sample that is given up: this one, without memory, or an
     /// earlier one at the same address, whose end went unnoticed.
-    pub(crate) fn enter(&mut self, object: Address, token: Token) -> Option<Token> {
+    pub(crate) fn enter(&mut self, object: Addr, token: Token) -> Option<Token> {
         let old = self.live.get(object);
         self.live.insert(object, token).map_or(Some(token), |()| old)
     }
@@ -145,7 +145,7 @@ impl Samples {
     }
 
     /// Calls `visit` with every sampled object.
-    pub(crate) fn each(&self, mut visit: impl FnMut(Address)) {
+    pub(crate) fn each(&self, mut visit: impl FnMut(Addr)) {
         self.live.each(|object, _| visit(object));
         self.moved.iter().for_each(|moved| visit(moved.object));
     }

@@ -4,11 +4,12 @@
 //! can therefore remove keys while it reads the table.
 
 use vellum_pages::{Buffer, OutOfMemory, Plain};
+use vellum_sys::Addr;
 
 /// No key; new pages are all this.
-const EMPTY: usize = 0;
+const EMPTY: Addr = Addr::NULL;
 /// A key was here.
-const REMOVED: usize = 1;
+const REMOVED: Addr = Addr::new(1);
 /// A table is nearly empty if it has more than this many times the places that it would be made with.
 const NEARLY_EMPTY: usize = 4;
 /// Places of the smallest table.
@@ -19,7 +20,7 @@ const SPREAD: usize = 0x9e37_79b9_7f4a_7c15;
 /// A key and its value. Keys are addresses above 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<V> {
-    key: usize,
+    key: Addr,
     pub value: V,
 }
 
@@ -69,7 +70,7 @@ impl<V: Plain> Table<V> {
         (self.used + 1) * 4 > self.places.len() * 3
     }
 
-    fn find(&self, key: usize) -> Option<usize> {
+    fn find(&self, key: Addr) -> Option<usize> {
         let mask = self.places.len().checked_sub(1)?;
         let mut at = start(key, mask);
         loop {
@@ -81,7 +82,7 @@ impl<V: Plain> Table<V> {
         }
     }
 
-    pub(crate) fn get(&self, key: usize) -> Option<V> {
+    pub(crate) fn get(&self, key: Addr) -> Option<V> {
         self.find(key).map(|at| self.places[at].value)
     }
 
@@ -89,7 +90,7 @@ impl<V: Plain> Table<V> {
     ///
     /// # Errors
     /// [`OutOfMemory`]; nothing has changed then.
-    pub(crate) fn insert(&mut self, key: usize, value: V) -> Result<(), OutOfMemory> {
+    pub(crate) fn insert(&mut self, key: Addr, value: V) -> Result<(), OutOfMemory> {
         debug_assert!(key > REMOVED);
         if let Some(at) = self.find(key) {
             self.places[at].value = value;
@@ -102,7 +103,7 @@ impl<V: Plain> Table<V> {
         Ok(())
     }
 
-    fn place(&mut self, key: usize, value: V) {
+    fn place(&mut self, key: Addr, value: V) {
         let mask = self.places.len() - 1;
         let mut at = start(key, mask);
         while self.places[at].key > REMOVED {
@@ -136,7 +137,7 @@ impl<V: Plain> Table<V> {
         }
     }
 
-    pub(crate) fn remove(&mut self, key: usize) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: Addr) -> Option<V> {
         let at = self.find(key)?;
         self.places[at].key = REMOVED;
         self.len -= 1;
@@ -144,7 +145,7 @@ impl<V: Plain> Table<V> {
     }
 
     /// Calls `visit` with every key and value; those for which it returns false are removed.
-    pub(crate) fn retain(&mut self, mut visit: impl FnMut(usize, &mut V) -> bool) {
+    pub(crate) fn retain(&mut self, mut visit: impl FnMut(Addr, &mut V) -> bool) {
         for entry in self.places.iter_mut().filter(|entry| entry.key > REMOVED) {
             if !visit(entry.key, &mut entry.value) {
                 entry.key = REMOVED;
@@ -155,7 +156,7 @@ impl<V: Plain> Table<V> {
 
     /// Calls `visit` with keys and values from place `from` on until it returns [`Step::Stop`]. Returns the
     /// place where it did, or one beyond the last.
-    pub(crate) fn step(&mut self, from: usize, mut visit: impl FnMut(usize, &mut V) -> Step) -> usize {
+    pub(crate) fn step(&mut self, from: usize, mut visit: impl FnMut(Addr, &mut V) -> Step) -> usize {
         let places = self.places.len();
         for at in from.min(places)..places {
             let entry = &mut self.places[at];
@@ -175,7 +176,7 @@ impl<V: Plain> Table<V> {
     }
 
     /// Calls `visit` with every key and value.
-    pub(crate) fn each(&self, mut visit: impl FnMut(usize, &V)) {
+    pub(crate) fn each(&self, mut visit: impl FnMut(Addr, &V)) {
         for entry in self.places.iter().filter(|entry| entry.key > REMOVED) {
             visit(entry.key, &entry.value);
         }
@@ -187,8 +188,8 @@ fn room_for(len: usize) -> usize {
     (len * 2).next_power_of_two().max(LEAST)
 }
 
-fn start(key: usize, mask: usize) -> usize {
-    (key.wrapping_mul(SPREAD) >> (usize::BITS / 2)) & mask
+fn start(key: Addr, mask: usize) -> usize {
+    (key.get().wrapping_mul(SPREAD) >> (usize::BITS / 2)) & mask
 }
 
 #[cfg(test)]
@@ -202,7 +203,7 @@ mod tests {
         let mut number = 1u64;
         for round in 0..20_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let key = ((number >> 40) as usize % 3000 + 1) * 16;
+            let key = Addr::new(((number >> 40) as usize % 3000 + 1) * 16);
             if number >> 33 & 3 == 0 {
                 assert_eq!(table.remove(key), map.remove(&key), "round {round}");
             } else {
@@ -212,13 +213,13 @@ mod tests {
             assert_eq!(table.get(key), map.get(&key).copied());
             assert_eq!(table.len(), map.len());
         }
-        table.retain(|key, _| key % 32 == 0);
+        table.retain(|key, _| key.is_aligned(32));
         let mut left = 0;
         table.each(|key, value| {
             assert_eq!(map.get(&key), Some(value));
             left += 1;
         });
-        assert_eq!(left, map.keys().filter(|&key| key % 32 == 0).count());
+        assert_eq!(left, map.keys().filter(|key| key.is_aligned(32)).count());
     }
 
     #[test]
@@ -226,14 +227,14 @@ mod tests {
         let mut table = Table::<u64>::new();
         table.shrink();
         for key in 1..=10_000 {
-            table.insert(key * 16, key as u64).expect("memory for a small table");
+            table.insert(Addr::new(key * 16), key as u64).expect("memory for a small table");
         }
         let bytes = table.bytes();
         table.shrink();
         assert_eq!(table.bytes(), bytes, "a full one stays");
-        table.retain(|key, _| key <= 160);
+        table.retain(|key, _| key <= Addr::new(160));
         table.shrink();
         assert!(table.bytes() < bytes / 8, "{} of {bytes} bytes", table.bytes());
-        assert!((1..=10).all(|key| table.get(key * 16) == Some(key as u64)) && table.len() == 10);
+        assert!((1..=10).all(|key| table.get(Addr::new(key * 16)) == Some(key as u64)) && table.len() == 10);
     }
 }

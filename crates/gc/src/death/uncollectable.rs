@@ -16,9 +16,10 @@
 //! Source: the uncollectable kinds of the Boehm-Demers-Weiser collector, whose blocks are roots, too.
 
 use crate::death::table::Table;
-use crate::space::block::{Address, Block};
+use crate::space::block::Block;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
+use vellum_sys::Addr;
 
 /// The kept objects.
 pub(crate) struct Kept {
@@ -42,16 +43,16 @@ impl Kept {
     }
 
     /// Drops the object's entry, if it has one.
-    pub(crate) fn forget(&mut self, object: Address) {
+    pub(crate) fn forget(&mut self, object: Addr) {
         self.table.remove(object);
     }
 
-    pub(crate) fn has(&self, block: &Block, object: Address) -> bool {
+    pub(crate) fn has(&self, block: &Block, object: Addr) -> bool {
         block.is_kept() || self.table.get(object).is_some()
     }
 
     /// Calls `visit` with those in the table.
-    pub(crate) fn each(&self, mut visit: impl FnMut(Address)) {
+    pub(crate) fn each(&self, mut visit: impl FnMut(Addr)) {
         self.table.each(|object, _| visit(object));
     }
 

@@ -3,15 +3,16 @@
 
 use crate::death::explicit_free::{REMEMBERED_MAX, each, end_lists};
 use crate::heap::Heap;
-use crate::space::block::{Address, Block, Scan};
+use crate::space::block::{Block, Scan};
 use crate::world::thread::Thread;
+use vellum_sys::Addr;
 
 impl Heap {
     /// Returns whether a freed object of the block may be the thread's next one. Links may lead to a freed
     /// object or lie in it, so that there must be none. Heaps that are checked, or whose program reports its
     /// writes, never reuse one. Where old marks stay, an old object is not reused, as a new object has no
     /// mark. The caller has made sure that no collection in slices is under way.
-    pub(crate) fn reuses(&self, block: &Block, object: Address) -> bool {
+    pub(crate) fn reuses(&self, block: &Block, object: Addr) -> bool {
         let config = &self.config;
         block.slot.get() != 0
             && block.scan.get() != Scan::Procedure
@@ -29,7 +30,7 @@ impl Heap {
             let _ = self.deaths.freed.push(object);
         });
         for cursor in thread.cursors.iter().take(self.slots_in_use()) {
-            each(cursor.freed.replace(0), |object| {
+            each(cursor.freed.take(), |object| {
                 let is_kept = self.space.table.block_of(object).is_some_and(|block| block.is_kept());
                 if self.deaths.freed.len() < REMEMBERED_MAX || is_kept {
                     let _ = self.deaths.freed.push(object);

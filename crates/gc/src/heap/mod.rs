@@ -21,7 +21,7 @@ use crate::death::table::Table;
 use crate::heap::shared::Shared;
 use crate::heap::statistics::Stats;
 use crate::sizing::SizingState;
-use crate::space::block::{Address, Block, Index};
+use crate::space::block::{Block, Index};
 use crate::space::block_source;
 use crate::space::heap_space::HeapSpace;
 use crate::space::size_class::BLOCK;
@@ -34,6 +34,7 @@ use crate::write_tracking::tracking::Tracking;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering;
 use vellum_pages::Plain;
+use vellum_sys::Addr;
 
 /// Bytes that the plan's lists take, as the plan has reported them.
 pub(crate) struct PlanBytes {
@@ -77,7 +78,7 @@ pub(crate) struct Heap {
 
 impl Heap {
     /// The block whose object starts at `object`, if one does.
-    pub(crate) fn block_starting(&self, object: Address) -> Option<&'static Block> {
+    pub(crate) fn block_starting(&self, object: Addr) -> Option<&'static Block> {
         let block = self.space.table.block_of(object)?;
         let index = block.index_at(object - block.base.get());
         (index.0 < block.count.get() && block.address(index) == object && block.is_allocated(index))
@@ -85,7 +86,7 @@ impl Heap {
     }
 
     /// The object that holds the byte at `address`.
-    pub(crate) fn find(&self, address: usize) -> Option<(&'static Block, Index)> {
+    pub(crate) fn find(&self, address: Addr) -> Option<(&'static Block, Index)> {
         let block = self.space.table.block_of(address)?;
         let index = block.index_at(address - block.base.get());
         (index.0 < block.count.get() && block.is_allocated(index)).then_some((block, index))
@@ -155,7 +156,7 @@ impl Heap {
     }
 
     /// The pages of a free block.
-    pub(crate) fn take_unit(&mut self) -> Option<Address> {
+    pub(crate) fn take_unit(&mut self) -> Option<Addr> {
         if let Some(&unit) = self.space.pool.last() {
             self.space.pool.truncate(self.space.pool.len() - 1);
             self.space.source.occupy(unit);

@@ -4,6 +4,7 @@ use crate::heap::Heap;
 use crate::space::block::{Block, Scan, pairs_of};
 use crate::space::size_class::{BLOCK, WORD};
 use crate::trace::mark;
+use vellum_sys::Addr;
 
 impl Heap {
     /// In paranoid heaps, ends the process if `check` fails, naming the phase. The world stands still.
@@ -105,9 +106,9 @@ impl Heap {
             let mut result = Ok(());
             block.each(true, |index| {
                 let object = block.address(index);
-                let mut look = |word: usize| {
+                let mut look = |word| {
                     // SAFETY: a word of an allocated object may be read.
-                    let word = unsafe { ((object + word * WORD) as *const usize).read_volatile() };
+                    let word = unsafe { (object + word * WORD).ptr::<Addr>().read_volatile() };
                     let Some((block, index)) = mark::find(&self.space.table, word, self.config.only_starts)
                     else {
                         return;

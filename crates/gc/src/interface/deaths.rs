@@ -7,6 +7,7 @@ use crate::heap::Heap;
 use crate::mutator::access::{Refused, address, holding, look};
 use crate::mutator::collect::look_with_room;
 use crate::world::thread::hand_over_found;
+use vellum_sys::Addr;
 
 /// Sets, or with `None` takes away, the finalizer of the object at `pointer`. Returns the previous one with
 /// its data; if that was due, it will not run.
@@ -41,7 +42,7 @@ pub unsafe fn set_finalizer(
         Ok(before)
     };
     let before = holding(&[object, data], || look_with_room(needs, work))?;
-    Ok(before.map(|before| (before.function, core::ptr::with_exposed_provenance_mut(before.data))))
+    Ok(before.map(|before| (before.function, before.data.ptr())))
 }
 
 /// Makes the pointer at `link` null when the object that holds the byte at `pointer` dies; this replaces an
@@ -70,7 +71,7 @@ pub fn unlink(link: *mut *mut u8) -> *mut u8 {
     let link = address(link.cast());
     let work = |heap: &mut Heap| hand_over_found(heap.deaths.links.remove(link).map(|link| link.object));
     let object = holding(&[link], || look(work)).flatten();
-    object.map_or(core::ptr::null_mut(), core::ptr::with_exposed_provenance_mut)
+    object.map_or(core::ptr::null_mut(), Addr::ptr)
 }
 
 /// Moves the registration of the link at `from` to `to`; the caller copies the pointer itself. False, and
@@ -99,11 +100,11 @@ pub unsafe fn move_link(from: *mut *mut u8, to: *mut *mut u8) -> Result<bool, Re
 /// # Errors
 /// [`Refused`]; nothing has changed then.
 pub fn set_ephemeron(key: *mut u8, value: *mut u8) -> Result<(), Refused> {
-    let (key, value) = (key.expose_provenance(), value.expose_provenance());
-    let needs = |heap: &Heap| if value == 0 { 0 } else { heap.deaths.ephemerons.bytes_to_grow() };
+    let (key, value) = (address(key), address(value));
+    let needs = |heap: &Heap| if value.is_null() { 0 } else { heap.deaths.ephemerons.bytes_to_grow() };
     let work = |heap: &mut Heap| {
         heap.block_starting(key).ok_or(Refused::NoObject)?;
-        if value == 0 {
+        if value.is_null() {
             heap.deaths.ephemerons.remove(key);
             return Ok(());
         }
@@ -114,9 +115,9 @@ pub fn set_ephemeron(key: *mut u8, value: *mut u8) -> Result<(), Refused> {
 
 /// The value that [`set_ephemeron`] gave the object that starts at `key`; null if none did.
 pub fn ephemeron(key: *const u8) -> *mut u8 {
-    let key = key.expose_provenance();
+    let key = address(key);
     let found = holding(&[key], || look(|heap| hand_over_found(heap.deaths.ephemerons.get(key)))).flatten();
-    found.map_or(core::ptr::null_mut(), core::ptr::with_exposed_provenance_mut)
+    found.map_or(core::ptr::null_mut(), Addr::ptr)
 }
 
 /// Sets the disclaimer of the object at `pointer`, or with `None` takes it away: the collector calls

@@ -11,12 +11,13 @@ use crate::space::block::Scan;
 use crate::space::size_class::{ATOMIC_FIRST, WORD};
 use crate::world::thread::{Thread, current};
 use core::ptr::null_mut;
+use vellum_sys::Addr;
 
 /// The start of the object that holds the byte at `pointer`, or null.
 pub fn base(pointer: *const u8) -> *mut u8 {
     let at = address(pointer);
     let found = holding(&[at], || look(|heap| heap.find(at).map(|(block, index)| block.address(index))));
-    found.flatten().map_or(null_mut(), core::ptr::with_exposed_provenance_mut)
+    found.flatten().map_or(null_mut(), Addr::ptr)
 }
 
 /// Bytes of room in the object that starts at `pointer`; 0 if there is no such object.
@@ -155,7 +156,7 @@ pub fn walk(mut visit: impl FnMut(*mut u8, usize)) {
         collection::retire(heap);
         for &block in heap.space.blocks.iter() {
             block.each(false, |index| {
-                visit(core::ptr::with_exposed_provenance_mut(block.address(index)), block.size.get());
+                visit(block.address(index).ptr(), block.size.get());
             });
         }
         others().for_each(|other| other.count_runs(slots, true));

@@ -5,8 +5,8 @@ use crate::mutator::attach;
 use crate::mutator::collect::look_with_room;
 use crate::process::hooks::ImageFn;
 use crate::space::size_class::WORD;
-use crate::trace::roots::Range;
 use vellum_pages::PAGE;
+use vellum_sys::Span;
 
 /// Adds the words from `start` up to `end` to the roots: they are scanned, as static data is.
 ///
@@ -27,7 +27,7 @@ pub unsafe fn add_precise_roots(start: *const u8, end: *const u8) -> Result<(), 
 }
 
 fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
-    let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
+    let range = Span::between(address(start).round_up(8), address(end));
     look_with_room(|_| PAGE, |heap| heap.roots.add(range, precise).map_err(|_| Refused::OutOfMemory))
 }
 
@@ -37,7 +37,7 @@ fn add(start: *const u8, end: *const u8, precise: bool) -> Result<(), Refused> {
 /// # Safety
 /// The range may be read until it is removed or the thread ends.
 pub unsafe fn add_thread_roots(start: *const u8, end: *const u8) -> Result<(), Refused> {
-    let range = Range { start: address(start).next_multiple_of(8), end: address(end) };
+    let range = Span::between(address(start).round_up(8), address(end));
     let key = attach::attached().ok_or(Refused::OutOfMemory)?.key();
     look_with_room(|_| PAGE, |heap| heap.roots.add_of_thread(range, key).map_err(|_| Refused::OutOfMemory))
 }
@@ -62,11 +62,11 @@ pub fn on_image(hook: Option<ImageFn>) -> Option<ImageFn> {
     look(|heap| heap.roots.on_image(hook)).flatten()
 }
 
-fn whole_words(start: *const u8, end: *const u8) -> Range {
-    Range { start: address(start).next_multiple_of(WORD), end: address(end) / WORD * WORD }
+fn whole_words(start: *const u8, end: *const u8) -> Span {
+    Span::between(address(start), address(end)).whole(WORD)
 }
 
 /// Undoes every [`add_roots`] and [`add_precise_roots`] of ranges within this one; returns their number.
 pub fn remove_roots(start: *const u8, end: *const u8) -> usize {
-    look(|heap| heap.roots.remove(Range { start: address(start), end: address(end) })).unwrap_or(0)
+    look(|heap| heap.roots.remove(Span::between(address(start), address(end)))).unwrap_or(0)
 }

@@ -13,6 +13,7 @@ use crate::mutator::attach;
 use crate::world::thread::{Thread, current};
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
+use vellum_sys::Addr;
 
 /// Stops every registered thread but the caller, until [`start`](fn@start). In between the caller calls
 /// nothing else of the collector. False if memory for its record is out.
@@ -47,9 +48,9 @@ fn of(handle: *const c_void) -> Option<&'static Thread> {
 /// # Safety
 /// The stack can be read from the thread's stack pointer up to `end`. A handle is good for as long as its
 /// thread lives; later it may be another's.
-pub unsafe fn set_stack_end(handle: *const c_void, end: usize) -> bool {
+pub unsafe fn set_stack_end(handle: *const c_void, end: *const c_void) -> bool {
     let Some(thread) = of(handle) else { return false };
-    thread.stack_high.set(end);
+    thread.stack_high.set(Addr::of(end));
     true
 }
 
@@ -61,7 +62,7 @@ pub unsafe fn set_stack_end(handle: *const c_void, end: usize) -> bool {
 /// whenever the thread can be stopped.
 pub unsafe fn stack_end_at(place: *const usize) -> bool {
     attach::attached().is_some_and(|thread| {
-        thread.stack_by.set(place);
+        thread.stack_by.set(place.cast());
         true
     })
 }

@@ -6,6 +6,7 @@ use crate::mutator::attach;
 use crate::world::thread::{InHand, Thread};
 use core::cell::Cell;
 use core::sync::atomic::{Ordering, compiler_fence};
+use vellum_sys::{Addr, Span};
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +33,8 @@ pub(crate) fn with_heap<R>(thread: &'static Thread, work: impl FnOnce(&mut Heap)
     with_collector(thread, |collector| work(&mut collector.heap))
 }
 
-pub(crate) fn address(pointer: *const u8) -> usize {
-    pointer.expose_provenance()
+pub(crate) fn address(pointer: *const u8) -> Addr {
+    Addr::of(pointer)
 }
 
 /// Runs `work` with the heap's lock; `None` if memory for the thread's record is out.
@@ -47,20 +48,19 @@ pub(crate) fn look_at_all<R>(work: impl FnOnce(&mut Collector) -> R) -> Option<R
 }
 
 /// Runs `work` while the objects that `words` lead to are pinned.
-pub(crate) fn holding<R>(words: &[usize], work: impl FnOnce() -> R) -> R {
+pub(crate) fn holding<R>(words: &[Addr], work: impl FnOnce() -> R) -> R {
     hold(words.as_ptr(), words.len(), work)
 }
 
 /// [`holding`] for words that `work` changes.
-pub(crate) fn holding_cells<R>(words: &[Cell<usize>], work: impl FnOnce() -> R) -> R {
+pub(crate) fn holding_cells<R>(words: &[Cell<Addr>], work: impl FnOnce() -> R) -> R {
     hold(words.as_ptr().cast(), words.len(), work)
 }
 
-fn hold<R>(words: *const usize, count: usize, work: impl FnOnce() -> R) -> R {
+fn hold<R>(words: *const Addr, count: usize, work: impl FnOnce() -> R) -> R {
     let Some(thread) = attach::attached() else { return work() };
-    let start = words.expose_provenance();
     let below = thread.held.get();
-    let held = InHand { below, start, end: start + count * size_of::<usize>() };
+    let held = InHand { below, words: Span::at(words, count * size_of::<Addr>()) };
     thread.held.set(&raw const held);
     core::hint::black_box(words);
     compiler_fence(Ordering::SeqCst);

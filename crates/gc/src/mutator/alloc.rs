@@ -19,6 +19,7 @@ use crate::space::size_class::{
 use crate::world::thread::Thread;
 use core::ptr::null;
 use vellum_pages::{BLOCK_MAX, PAGE, round_up};
+use vellum_sys::Addr;
 
 /// An untyped object of `bytes` bytes, reading zero; null if there is no memory.
 pub fn alloc(bytes: usize) -> *mut u8 {
@@ -48,9 +49,9 @@ pub fn alloc_typed_inline(layout: &'static Layout) -> *mut u8 {
     // SAFETY: the thread's own run, or one that is empty and so is not written.
     unsafe {
         let object = run.next.as_ptr().read_volatile();
-        if run.end.get().wrapping_sub(object) >= bytes {
+        if run.end.get().since(object) >= bytes {
             run.next.as_ptr().write_volatile(object + bytes);
-            return core::ptr::with_exposed_provenance_mut(object);
+            return object.ptr();
         }
     }
     alloc_typed(layout)
@@ -128,7 +129,7 @@ pub(crate) fn small(slot: usize, bytes: usize) -> *mut u8 {
         None => None,
     };
     let collected = collections(thread) != before;
-    thread.hand_over(object.unwrap_or(0));
+    thread.hand_over(object.unwrap_or_default());
     let is_sample = observer.is_some() && thread.cursors[slot].sampled.take();
     thread.leave();
     if is_sample && let Some(object) = object {
@@ -144,19 +145,19 @@ fn collections(thread: &Thread) -> u32 {
 
 /// Ends an allocation: calls the hook if there is no memory, runs finalizers if it has collected.
 #[inline]
-fn finish(object: Option<usize>, bytes: usize, collected: bool) -> *mut u8 {
+fn finish(object: Option<Addr>, bytes: usize, collected: bool) -> *mut u8 {
     if collected {
-        holding(&[object.unwrap_or(0)], run_after_collection);
+        holding(&[object.unwrap_or_default()], run_after_collection);
     }
     match object {
-        Some(object) => core::ptr::with_exposed_provenance_mut(object),
+        Some(object) => object.ptr(),
         None => full(bytes),
     }
 }
 
 /// The next object of the thread's run of `slot`. The size is the block's, as the slot's is behind the lock.
 #[inline]
-fn take(thread: &Thread, slot: usize) -> Option<usize> {
+fn take(thread: &Thread, slot: usize) -> Option<Addr> {
     let (run, cursor) = (&thread.runs[slot], &thread.cursors[slot]);
     let object = run.next.get();
     if object == run.end.get() {
@@ -223,7 +224,7 @@ fn next_run(thread: &Thread, slot: usize, block: &Block, observer: Option<&Obser
     let bytes = (to - from) as usize * size;
     if !(ATOMIC_FIRST..TYPED_FIRST).contains(&slot) {
         // SAFETY: free objects of a block that only this thread allocates from, just taken as its run.
-        unsafe { clear(start, bytes) };
+        unsafe { clear(start.ptr(), bytes) };
     }
     run.next.set(start);
     run.end.set(start + bytes);
@@ -240,10 +241,9 @@ const RUN_MAX: usize = PAGE;
 /// # Safety
 /// The bytes are in use by the caller alone.
 #[inline(always)]
-unsafe fn clear(start: usize, bytes: usize) {
+unsafe fn clear(start: *mut u128, bytes: usize) {
     /// Holes up to this many bytes are cleared before a call would have begun to.
     const FEW: usize = 8 * GRANULE;
-    let start = core::ptr::with_exposed_provenance_mut::<u128>(start);
     if bytes > FEW {
         // SAFETY: the caller owns the `bytes` bytes from `start`.
         return unsafe { start.cast::<u8>().write_bytes(0, bytes) };

@@ -45,7 +45,7 @@ fn attach() -> Option<&'static Thread> {
     // Before the thread has a record, and without the lock: these call the C library, which may allocate.
     loader::look_for_mutex();
     let stack = stack::of_this_thread()?;
-    let data = stack::thread_data(&stack);
+    let data = stack::thread_data(stack);
     signal::prepare(on_signal);
     if Dirty::may_protect() {
         guard::let_through();
@@ -57,8 +57,8 @@ fn attach() -> Option<&'static Thread> {
     thread.stop_asked.store(false, Ordering::Relaxed);
     thread.finalizing.set(false);
     thread.large.set(None);
-    thread.stack_high.set(stack.end);
-    thread.first_stack.set((stack.start, stack.end));
+    thread.stack_high.set(stack.end());
+    thread.first_stack.set(stack);
     thread.stack_by.set(null());
     // SAFETY: `pthread_self` has no arguments and cannot fail.
     thread.number.set(unsafe { libc::pthread_self() } as usize);
@@ -66,10 +66,10 @@ fn attach() -> Option<&'static Thread> {
     thread.data.set(data);
     thread.frames.set(local::frames());
     thread.held.set(null());
-    thread.handed.set(0);
+    thread.handed.take();
     // A collection that runs now leaves this thread out, so that it must not hold pointers before the lock.
     thread.state.store(BLOCKED, Ordering::Relaxed);
-    thread.stack_low.store(stack.end, Ordering::Relaxed);
+    thread.stack_low.store(stack.end().get(), Ordering::Relaxed);
     thread.tid.store(tid(), Ordering::Release);
     let held = wait_for_heap();
     // Before the lock is free: a signal that found no record would be lost, and the collection wait for ever

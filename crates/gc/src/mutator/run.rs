@@ -8,16 +8,16 @@ use crate::heap::Heap;
 use crate::mutator::access::{holding_cells, with_heap};
 use crate::mutator::{attach, sampling};
 use crate::process::hooks;
-use crate::space::block::Address;
 
 use core::cell::Cell;
+use vellum_sys::Addr;
 
 /// Finalizers, or disclaimers, taken out of their table at a time.
 const BATCH: usize = 32;
 
 impl Heap {
     /// Takes finalizers that are due out of the table, as many as there is room for; returns how many.
-    fn take_due(&mut self, taken: &mut [Option<(Address, Finalizer)>]) -> usize {
+    fn take_due(&mut self, taken: &mut [Option<(Addr, Finalizer)>]) -> usize {
         if self.deaths.due == 0 {
             return 0;
         }
@@ -48,9 +48,9 @@ pub fn run() -> usize {
     let Some(thread) = attach::attached() else { return 0 };
     let mut ran = 0;
     loop {
-        let mut batch: [Option<(Address, Finalizer)>; BATCH] = [None; BATCH];
+        let mut batch: [Option<(Addr, Finalizer)>; BATCH] = [None; BATCH];
         // The objects and the finalizers' arguments stay until their turn.
-        let held = [const { Cell::new(0) }; BATCH * 2];
+        let held = [const { Cell::new(Addr::NULL) }; BATCH * 2];
         let count = holding_cells(&held, || {
             let count = with_heap(thread, |heap| {
                 let count = heap.take_due(&mut batch);
@@ -62,11 +62,9 @@ pub fn run() -> usize {
             });
             let due = batch.iter_mut().filter_map(Option::take);
             for ((object, finalizer), held) in due.zip(held.chunks_exact(2)) {
-                let object = core::ptr::with_exposed_provenance_mut(object);
-                let data = core::ptr::with_exposed_provenance_mut(finalizer.data);
                 // SAFETY: the program vouched for the call when it set the finalizer; the object is held.
-                unsafe { (finalizer.function)(object, data) };
-                held.iter().for_each(|held| held.set(0));
+                unsafe { (finalizer.function)(object.ptr(), finalizer.data.ptr()) };
+                held.iter().for_each(|held| held.set(Addr::NULL));
             }
             count
         });
@@ -151,8 +149,8 @@ fn run_disclaimers() -> usize {
     let Some(thread) = attach::attached() else { return 0 };
     let mut ran = 0;
     loop {
-        let mut batch = [(0, None); BATCH];
-        let mut answers = [(0, false); BATCH];
+        let mut batch = [(Addr::NULL, None); BATCH];
+        let mut answers = [(Addr::NULL, false); BATCH];
         let count = with_heap(thread, |heap| heap.deaths.disclaimers.take(&mut batch));
         if count == 0 {
             return ran;
@@ -163,10 +161,9 @@ fn run_disclaimers() -> usize {
             if !with_heap(thread, |heap| heap.deaths.disclaimers.is_asked(*object)) {
                 continue;
             }
-            let pointer = core::ptr::with_exposed_provenance_mut(*object);
             // SAFETY: the program vouched for the call when it set it; the object is a root until it is
             // settled.
-            let stays = unsafe { function(pointer, core::ptr::with_exposed_provenance_mut(data)) } != 0;
+            let stays = unsafe { function(object.ptr(), data.ptr()) } != 0;
             *answer = (*object, stays);
         }
         with_heap(thread, |heap| heap.deaths.disclaimers.settle(&answers[..count]));

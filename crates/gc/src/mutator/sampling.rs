@@ -5,10 +5,10 @@ use crate::heap::Heap;
 use crate::instance::INSTANCE;
 use crate::mutator::access::with_heap;
 use crate::observer::sampling::Sampler;
-use crate::space::block::Address;
 use crate::space::size_class::SMALL_MAX;
 use crate::world::thread::Thread;
 use vellum_pages::{PAGE, round_up};
+use vellum_sys::Addr;
 
 /// Has `sampler` sample the objects that are allocated from now on, or with `None` nobody. To be called again
 /// when it samples at another rate.
@@ -22,7 +22,7 @@ fn sampler() -> Option<&'static Sampler> {
 
 /// Records a new object of `bytes` requested bytes. The caller holds the object, and is outside of the heap.
 #[cold]
-pub(crate) fn record(thread: &'static Thread, object: Address, bytes: usize) {
+pub(crate) fn record(thread: &'static Thread, object: Addr, bytes: usize) {
     let Some(sampler) = sampler() else { return };
     // The dead do not count for the peak.
     tell_deaths(thread);
@@ -56,7 +56,7 @@ pub(crate) fn tell_deaths(thread: &'static Thread) {
 
 impl Heap {
     /// Enters a sampled object. Returns the token to give up, as `Samples::enter` does.
-    fn remember(&mut self, object: Address, token: Token) -> Option<Token> {
+    fn remember(&mut self, object: Addr, token: Token) -> Option<Token> {
         let needs = self.deaths.samples.bytes_to_grow();
         if needs != 0 && !self.may_take(needs) || !self.deaths.samples.make_room() {
             return Some(token);

@@ -32,7 +32,7 @@ impl Collector {
             space.give_back();
             return false;
         };
-        if config.tells_writes && !cards::make(space.span().0, space.span().1) {
+        if config.tells_writes && !cards::make(space.span) {
             // SAFETY: the range was reserved a moment ago, and nobody knows of it.
             let _ = unsafe { map::release(stack) };
             space.give_back();

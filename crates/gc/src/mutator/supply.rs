@@ -7,6 +7,7 @@ use crate::space::layout::Layout;
 use crate::space::size_class::BLOCK;
 use crate::space::slot::Slot;
 use vellum_pages::{PAGE, round_up};
+use vellum_sys::Span;
 
 /// The answer to a thread that needs a block.
 pub(crate) enum Supply {
@@ -124,7 +125,7 @@ impl Collector {
             heap.space.descriptors.put(block);
             return None;
         };
-        if !heap.space.table.enter(block, base, extent_bytes) {
+        if !heap.space.table.enter(block, Span::new(base, extent_bytes)) {
             heap.space.descriptors.put(block);
             heap.space.source.give_back(base);
             return None;
@@ -146,7 +147,7 @@ impl Collector {
         heap.space.blocks.reserve(1).ok()?;
         let block = heap.space.descriptors.take(pairs_of(count))?;
         let unit = heap.take_unit();
-        let entered = unit.filter(|&unit| heap.space.table.enter(block, unit, BLOCK));
+        let entered = unit.filter(|&unit| heap.space.table.enter(block, Span::new(unit, BLOCK)));
         let Some(unit) = entered else {
             heap.space.descriptors.put(block);
             if let Some(unit) = unit {

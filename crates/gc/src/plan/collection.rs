@@ -29,6 +29,7 @@ use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Scan};
 use crate::space::block_source;
 use crate::space::heap_space::HeapSpace;
+use crate::space::size_class::WORD;
 use crate::trace::mark::{Marker, Paused, StackMemory, give_back_stack};
 use crate::trace::mark_bytes::Bytes;
 use crate::trace::movement::{InPlace, Movement};
@@ -40,7 +41,7 @@ use crate::world::event::{self, Event};
 use crate::world::thread::Thread;
 use core::sync::atomic::Ordering;
 use vellum_pages::Pages;
-use vellum_sys::clock;
+use vellum_sys::{Addr, Span, clock};
 
 /// Collects, for `thread`, which is inside and holds the lock. False, with nothing done, without memory for
 /// lists.
@@ -326,23 +327,22 @@ pub(crate) fn mark_roots<M: Movement>(
     marker.rooted = roots.looks.begin();
     marker.in_roots = true;
     for range in roots.each() {
-        bytes += range.end.saturating_sub(range.start);
+        bytes += range.bytes;
         // SAFETY: segments of the loader's list are mapped and readable; the user vouches for added ranges.
-        unsafe { marker.root_words(range.start, range.end) };
+        unsafe { marker.root_words(range) };
     }
     for thread in world.known() {
         if !precise_stacks {
-            let (start, end) = thread.data.get();
-            let low = thread.stack_low.load(Ordering::Acquire) & !7;
-            let high = thread.stack_end();
-            let (aside, aside_end) = thread.aside.get();
-            bytes += high.saturating_sub(low) + end.saturating_sub(start);
+            let data = thread.data.get();
+            let low = Addr::new(thread.stack_low.load(Ordering::Acquire)).round_down(WORD);
+            let stack = Span::between(low, thread.stack_end());
+            bytes += stack.bytes + data.bytes;
             // SAFETY: the thread is stopped, blocked or this one: its stack from there up, the one that it is
             // stopped on, and its static data, are mapped.
             unsafe {
-                marker.root_words(low, high);
-                marker.root_words(aside & !7, aside_end);
-                marker.root_words(start, end);
+                marker.root_words(stack);
+                marker.root_words(thread.aside.get());
+                marker.root_words(data);
             }
         }
         if !thread.is_current() {
@@ -357,7 +357,7 @@ pub(crate) fn mark_roots<M: Movement>(
     }
     for range in roots.precise() {
         // SAFETY: the program vouched for these ranges when it added them.
-        unsafe { marker.fields(range.start, range.end) };
+        unsafe { marker.fields(range) };
     }
     marker.rooted.searched = bytes / size_of::<usize>() + frames::mark(marker, world);
     marker.in_roots = false;

@@ -35,7 +35,7 @@ use crate::death::links::{self, Link};
 use crate::death::table::Table;
 use crate::heap::Heap;
 use crate::space::address_table::AddressTable;
-use crate::space::block::{Address, Block, Index, PAIRS_MAX, Scan};
+use crate::space::block::{Block, Index, PAIRS_MAX, Scan};
 use crate::space::descriptors::Descriptors;
 use crate::space::size_class::{BLOCK, GRANULE, SLOTS_MAX, WORD};
 use crate::space::slot::Slot;
@@ -44,6 +44,7 @@ use crate::trace::mark::find;
 use crate::trace::movement::Movement;
 use core::ptr::null;
 use vellum_pages::{Buffer, PAGE, Plain, round_up};
+use vellum_sys::{Addr, Span};
 
 /// Room for copies is the bytes that should be copied and, for surprises, one part in this many more.
 pub(crate) const SURPRISE: usize = 4;
@@ -56,15 +57,15 @@ const _: () = assert!(PAIRS_MAX * 64 <= u16::MAX as usize);
 /// The place of a slot's next copies.
 #[derive(Clone, Copy)]
 pub(crate) struct Run {
-    pub next: usize,
-    pub end: usize,
+    pub next: Addr,
+    pub end: Addr,
     pub block: Option<&'static Block>,
 }
 
 // SAFETY: numbers, and a reference to a descriptor: a copy of the bits is the same value.
 unsafe impl Plain for Run {}
 
-pub(crate) const NO_RUN: Run = Run { next: 0, end: 0, block: None };
+pub(crate) const NO_RUN: Run = Run { next: Addr::NULL, end: Addr::NULL, block: None };
 
 /// A plan's choice of the objects to copy.
 #[derive(Clone, Copy, Debug)]
@@ -90,13 +91,13 @@ pub(crate) struct Copies {
     /// Nothing is emptied, as too many untyped objects would have to be searched.
     pub too_dear: bool,
     /// Free blocks, which have entries in the address table, and no descriptor yet.
-    pub ready: Buffer<Address>,
+    pub ready: Buffer<Addr>,
     /// The blocks that copies went to.
     pub targets: Buffer<&'static Block>,
     /// Where copies of each slot go: as many as there were slots when room for copies was made last.
     pub runs: Buffer<Run>,
     /// Fields in the heap that lead to objects which a minor collection left where they were.
-    pub holders: Buffer<Address>,
+    pub holders: Buffer<Addr>,
     /// There was no room in `holders` for some fields.
     pub lost_holders: bool,
     /// Bytes that the current collection, or else the last one, has copied.
@@ -121,7 +122,7 @@ impl Copies {
 
     /// Bytes the lists take.
     pub(crate) fn taken(&self) -> usize {
-        (self.ready.capacity() + self.targets.capacity() + self.holders.capacity()) * size_of::<Address>()
+        (self.ready.capacity() + self.targets.capacity() + self.holders.capacity()) * size_of::<Addr>()
     }
 
     /// Returns whether the collection under way moves anything.
@@ -157,13 +158,7 @@ impl Heap {
 
 impl Copies {
     /// Chooses the blocks to empty, and gets room for the copies. The world still runs: locks may be taken.
-    pub(super) fn plan(
-        &mut self,
-        heap: &mut Heap,
-        what: Copying,
-        is_worth_it: bool,
-        left: &[Address],
-    ) -> usize {
+    pub(super) fn plan(&mut self, heap: &mut Heap, what: Copying, is_worth_it: bool, left: &[Addr]) -> usize {
         self.what = what;
         self.step = 0;
         self.copied = 0;
@@ -222,7 +217,7 @@ impl Copies {
 
     /// Gets room for copies, `wanted` blocks or as many as there are; false if there is not even memory for
     /// the lists. The world still runs.
-    pub(super) fn make_ready(&mut self, heap: &mut Heap, wanted: usize, left: &[Address]) -> Option<usize> {
+    pub(super) fn make_ready(&mut self, heap: &mut Heap, wanted: usize, left: &[Addr]) -> Option<usize> {
         let lists = self.ready.reserve(wanted).is_ok()
             && self.targets.reserve(wanted).is_ok()
             && heap.space.blocks.reserve(wanted).is_ok()
@@ -266,9 +261,9 @@ impl Copies {
     }
 
     /// Makes a free block room for copies; false, and it is not, if memory for the address table is out.
-    fn is_ready(&mut self, heap: &mut Heap, unit: Address) -> bool {
+    fn is_ready(&mut self, heap: &mut Heap, unit: Addr) -> bool {
         heap.space.source.occupy(unit);
-        heap.space.table.enter(null(), unit, BLOCK) && self.ready.push(unit).is_ok()
+        heap.space.table.enter(null(), Span::new(unit, BLOCK)) && self.ready.push(unit).is_ok()
     }
 
     /// Reports to the account of writes, if there is one, where copies may go: neighbours at a time.
@@ -283,7 +278,7 @@ impl Copies {
                 (low, high) = (low.min(beside), high.max(beside + BLOCK));
                 at += 1;
             }
-            dirty.cover(low, high);
+            dirty.cover(Span::between(low, high));
         }
     }
 
@@ -306,7 +301,7 @@ impl Copies {
             if block.scan.get() == Scan::Words && block.extent.get() != 0 {
                 let (base, size) = (block.base.get(), block.size.get());
                 block.each_run(|from, to| {
-                    pin_targets(heap, base + from as usize * size, base + to as usize * size);
+                    pin_targets(heap, Span::new(base + from as usize * size, (to - from) as usize * size));
                 });
             }
         }
@@ -340,16 +335,15 @@ impl Copies {
 }
 
 /// Pins the objects that the words of untyped ones from `start` up to `end` may lead to.
-fn pin_targets(heap: &Heap, start: usize, end: usize) {
-    let (low, high) = heap.space.table.bounds();
-    let span = high.saturating_sub(low);
+fn pin_targets(heap: &Heap, span: Span) {
+    let bounds = heap.space.table.bounds;
     // SAFETY: an allocated object's words may be read.
-    let read = |at: usize| unsafe { (at as *const usize).read_volatile() };
-    let mut at = start;
-    while at < end {
+    let read = |at: Addr| unsafe { at.ptr::<Addr>().read_volatile() };
+    let mut at = span.start;
+    while at < span.end() {
         // Most are no addresses in the heap: a whole granule is tested at a time.
-        let words: [usize; GRANULE / WORD] = core::array::from_fn(|index| read(at + index * WORD));
-        if words.iter().fold(false, |any, word| any | (word.wrapping_sub(low) < span)) {
+        let words: [Addr; GRANULE / WORD] = core::array::from_fn(|index| read(at + index * WORD));
+        if words.iter().fold(false, |any, &word| any | bounds.contains(word)) {
             words.iter().for_each(|&word| pin_target(&heap.space.table, word, heap.config.only_starts));
         }
         at += GRANULE;
@@ -357,7 +351,7 @@ fn pin_targets(heap: &Heap, start: usize, end: usize) {
 }
 
 /// Pins the object that `word` leads to, if it would leave its block.
-fn pin_target(space: &AddressTable, word: usize, only_starts: bool) {
+fn pin_target(space: &AddressTable, word: Addr, only_starts: bool) {
     if let Some((block, index)) = find(space, word, only_starts)
         && block.evacuating.get()
     {
@@ -381,7 +375,7 @@ impl Movement for Evacuation<'_> {
     const MOVES: bool = true;
 
     #[inline(always)]
-    fn copy(&mut self, block: &Block, index: Index) -> Option<usize> {
+    fn copy(&mut self, block: &Block, index: Index) -> Option<Addr> {
         let slot = usize::from(block.slot.get());
         if self.copies.runs[slot].next == self.copies.runs[slot].end && !self.new_run(slot) {
             return None;
@@ -399,13 +393,13 @@ impl Movement for Evacuation<'_> {
         // SAFETY: both places have `bytes` bytes, a multiple of a granule. `from` is an object and `to` is
         // free in another block; the heap's lock is held and the world stopped, so that nobody else accesses
         // either.
-        unsafe { copy_granules(from as *const u128, to as *mut u128, bytes) };
+        unsafe { copy_granules(from.ptr(), to.ptr(), bytes) };
         // SAFETY: the object has moved: its old place holds nothing but its new address from now on.
-        unsafe { (from as *mut usize).write_volatile(to) };
+        unsafe { from.ptr::<Addr>().write_volatile(to) };
         Some(to)
     }
 
-    fn note_pinned(&mut self, at: usize) {
+    fn note_pinned(&mut self, at: Addr) {
         self.remember(at);
     }
 

@@ -7,7 +7,7 @@
 use crate::heap::Heap;
 use crate::plan::contract::Plan;
 use crate::sizing::policy::Found;
-use crate::space::block::{Address, Block, Scan};
+use crate::space::block::{Block, Scan};
 use crate::space::size_class::BLOCK;
 use crate::space::survivor_statistics::{Census, STEP_FULL, STEPS};
 use vellum_pages::{Discard, Pages, Severity};
@@ -104,8 +104,7 @@ pub(crate) fn settle(block: &Block, poison: bool) -> Census {
                 dead &= dead - 1;
                 // SAFETY: the object is dead: no live object refers to it, and the world is stopped.
                 unsafe {
-                    core::ptr::with_exposed_provenance_mut::<u8>(object)
-                        .write_bytes(POISON, block.size.get());
+                    object.ptr::<u8>().write_bytes(POISON, block.size.get());
                 }
             }
         }
@@ -115,8 +114,8 @@ pub(crate) fn settle(block: &Block, poison: bool) -> Census {
 
 /// Frees a block without objects. Its pages are given back later.
 pub(crate) fn drop_block(heap: &mut Heap, block: &'static Block) {
-    let (base, extent) = (block.base.get(), block.extent.get());
-    heap.space.table.leave(base, extent);
+    let base = block.base.get();
+    heap.space.table.leave(block.span());
     let is_small = block.slot.get() != 0;
     heap.space.descriptors.put(block);
     // Room was made for both before the world was stopped.
@@ -164,8 +163,8 @@ pub(crate) fn give_back(plan: &mut dyn Plan, heap: &mut Heap, is_major: bool) {
 
 /// Frees a large object's memory at once, when its user frees it. Its descriptor waits for the next sweep.
 pub(crate) fn free_large(heap: &mut Heap, block: &'static Block) {
-    let (base, extent): (Address, usize) = (block.base.get(), block.extent.get());
-    heap.space.table.leave(base, extent);
+    let (base, extent) = (block.base.get(), block.extent.get());
+    heap.space.table.leave(block.span());
     heap.space.bytes -= extent;
     heap.sizing.used = heap.sizing.used.saturating_sub(extent);
     block.extent.set(0);

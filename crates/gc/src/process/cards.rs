@@ -49,11 +49,11 @@ pub fn wrote(place: *const usize) {
 }
 
 /// Makes the cards for the `bytes` addresses from `base` on; false if there is no address space for them.
-pub(crate) fn make(base: usize, bytes: usize) -> bool {
-    let Ok(cards) = map::reserve_writable(bytes / PAGE) else { return false };
-    vel_gc_cards.store(cards.start.ptr::<u8>().wrapping_sub(base / PAGE), Ordering::Release);
-    vel_gc_span.start.store(base, Ordering::Release);
-    vel_gc_span.bytes.store(bytes, Ordering::Release);
+pub(crate) fn make(span: vellum_sys::Span) -> bool {
+    let Ok(cards) = map::reserve_writable(span.bytes / PAGE) else { return false };
+    vel_gc_cards.store(cards.start.ptr::<u8>().wrapping_sub(span.start.get() / PAGE), Ordering::Release);
+    vel_gc_span.start.store(span.start.get(), Ordering::Release);
+    vel_gc_span.bytes.store(span.bytes, Ordering::Release);
     true
 }
 

@@ -11,6 +11,7 @@ use crate::process::arch;
 use crate::process::frames::{BOTTOM, Bottom, Frame};
 use core::arch::global_asm;
 use core::cell::Cell;
+use vellum_sys::Addr;
 
 /// Slots there can be; types beyond are treated as untyped.
 pub const SLOTS_MAX: usize = 1024;
@@ -20,9 +21,9 @@ pub const SLOTS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Run {
     /// The first free byte.
-    pub next: Cell<usize>,
+    pub next: Cell<Addr>,
     /// The byte after the last.
-    pub end: Cell<usize>,
+    pub end: Cell<Addr>,
 }
 
 /// The runs of threads without a record. Never written.
@@ -32,7 +33,8 @@ pub(crate) struct Empty([Run; SLOTS_MAX]);
 // SAFETY: it is never written: its runs are empty, so that no allocation takes from them.
 unsafe impl Sync for Empty {}
 
-pub(crate) static EMPTY: Empty = Empty([const { Run { next: Cell::new(0), end: Cell::new(0) } }; SLOTS_MAX]);
+pub(crate) static EMPTY: Empty =
+    Empty([const { Run { next: Cell::new(Addr::NULL), end: Cell::new(Addr::NULL) } }; SLOTS_MAX]);
 
 /// The variable of the header. Reached by assembly only: see the head of this file.
 #[unsafe(no_mangle)]

@@ -11,6 +11,7 @@
 //!   moves objects may have moved them by then: under such a plan there are no trace callbacks.
 
 use core::ffi::c_void;
+use vellum_sys::{Addr, Span};
 
 /// `vel_gc_trace_fn` of the header.
 pub type TraceFn =
@@ -19,22 +20,21 @@ pub type TraceFn =
 /// Passes on the words that a callback names: `vel_gc_visitor` of the header, where it is opaque.
 #[repr(C)]
 pub struct Visitor {
-    words: unsafe fn(*mut c_void, usize, usize),
+    words: unsafe fn(*mut c_void, Span),
     marker: *mut c_void,
 }
 
 impl Visitor {
     /// A visitor that passes ranges of words to `words`, with `marker` as its argument.
-    pub(crate) fn new(words: unsafe fn(*mut c_void, usize, usize), marker: *mut c_void) -> Visitor {
+    pub(crate) fn new(words: unsafe fn(*mut c_void, Span), marker: *mut c_void) -> Visitor {
         Visitor { words, marker }
     }
 
     /// Follows `pointer`, if it is one.
     pub fn visit(&self, pointer: *const u8) {
-        let word = [pointer.expose_provenance()];
-        let start = word.as_ptr().expose_provenance();
+        let word = Addr::of(pointer);
         // SAFETY: one word, which lives across the call.
-        unsafe { (self.words)(self.marker, start, start + size_of::<usize>()) };
+        unsafe { (self.words)(self.marker, Span::at(&raw const word, size_of::<Addr>())) };
     }
 
     /// Follows every aligned word from `start` up to `end` that is a pointer.
@@ -42,8 +42,8 @@ impl Visitor {
     /// # Safety
     /// The words may be read.
     pub unsafe fn visit_words(&self, start: *const u8, end: *const u8) {
-        let start = start.expose_provenance().next_multiple_of(size_of::<usize>());
+        let start = Addr::of(start).round_up(size_of::<Addr>());
         // SAFETY: the caller guarantees that the words may be read; `new` got `words` with this `marker`.
-        unsafe { (self.words)(self.marker, start, end.expose_provenance()) };
+        unsafe { (self.words)(self.marker, Span::between(start, Addr::of(end))) };
     }
 }

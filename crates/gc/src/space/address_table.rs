@@ -8,7 +8,7 @@ use crate::space::block::Block;
 use crate::space::block_source;
 use crate::space::size_class::{BLOCK, BLOCK_SHIFT};
 use core::ptr::null;
-use vellum_sys::{Span, map};
+use vellum_sys::{Addr, Span, map};
 
 /// The distance of prefetched descriptors from the returned one, in entries.
 const AHEAD: usize = 8;
@@ -21,13 +21,11 @@ const PARTS_MAX: usize = (4 << 40) / BLOCK / PART;
 /// The table, and the part of the span that holds blocks.
 #[derive(Debug)]
 pub(crate) struct AddressTable {
-    base: usize,
-    bytes: usize,
+    /// The addresses that can be in a block at all.
+    pub span: Span,
     table: *mut *const Block,
-    /// No block lies below.
-    low: usize,
-    /// No block lies at or above.
-    high: usize,
+    /// No block lies outside.
+    pub bounds: Span,
     /// Which parts of the table are writable.
     opened: [u64; PARTS_MAX / 64],
     opened_parts: usize,
@@ -36,11 +34,9 @@ pub(crate) struct AddressTable {
 impl AddressTable {
     pub(crate) const fn none() -> AddressTable {
         AddressTable {
-            base: 0,
-            bytes: 0,
+            span: Span::EMPTY,
             table: core::ptr::null_mut(),
-            low: usize::MAX,
-            high: 0,
+            bounds: Span::EMPTY,
             opened: [0; PARTS_MAX / 64],
             opened_parts: 0,
         }
@@ -48,61 +44,39 @@ impl AddressTable {
 
     /// The space over the page layer's span; `None` if there is not enough address space.
     pub(crate) fn new() -> Option<AddressTable> {
-        let (base, bytes) = block_source::span();
-        let entries = (bytes >> BLOCK_SHIFT).next_multiple_of(PART);
-        if bytes == 0 || entries / PART > PARTS_MAX {
+        let span = block_source::span();
+        let entries = (span.bytes >> BLOCK_SHIFT).next_multiple_of(PART);
+        if span.is_empty() || entries / PART > PARTS_MAX {
             return None;
         }
         let table = map::reserve_readable(entries * ENTRY).ok()?;
-        Some(AddressTable {
-            base,
-            bytes,
-            table: table.start.ptr(),
-            low: usize::MAX,
-            high: 0,
-            opened: [0; PARTS_MAX / 64],
-            opened_parts: 0,
-        })
+        Some(AddressTable { span, table: table.start.ptr(), ..AddressTable::none() })
     }
 
     /// Gives the table's address space back if the heap does not start. The table is still empty.
     pub(crate) fn give_back(self) {
-        let entries = (self.bytes >> BLOCK_SHIFT).next_multiple_of(PART);
+        let entries = (self.span.bytes >> BLOCK_SHIFT).next_multiple_of(PART);
         // SAFETY: `new` reserved exactly these bytes, and `self` goes: nothing refers to the table any more.
         let _ = unsafe { map::release(Span::at(self.table, entries * ENTRY)) };
     }
 
     /// A table over blocks that follow each other in memory from `base`, for tests that need no more.
     #[cfg(test)]
-    pub(crate) fn over(table: &[*const Block], base: usize) -> AddressTable {
-        let bytes = table.len() * BLOCK;
-        let table = table.as_ptr().cast_mut();
-        AddressTable { base, bytes, table, low: base, high: base + bytes, ..AddressTable::none() }
-    }
-
-    /// The lowest and one beyond the highest address that can be in a block.
-    #[inline]
-    pub(crate) fn bounds(&self) -> (usize, usize) {
-        (self.low, self.high)
+    pub(crate) fn over(table: &[*const Block], start: Addr) -> AddressTable {
+        let span = Span::new(start, table.len() * BLOCK);
+        AddressTable { span, table: table.as_ptr().cast_mut(), bounds: span, ..AddressTable::none() }
     }
 
     /// The entry of the lowest block, for addresses within the bounds.
     pub(crate) fn lowest_entry(&self) -> *const *const Block {
-        self.table.wrapping_add(self.low.saturating_sub(self.base) >> BLOCK_SHIFT)
-    }
-
-    /// The addresses that can be in a block at all: the first, and how many.
-    pub(crate) fn span(&self) -> (usize, usize) {
-        (self.base, self.bytes)
+        self.table.wrapping_add(self.bounds.start.since(self.span.start) >> BLOCK_SHIFT)
     }
 
     /// The block of `at`, or else the first one above it.
-    pub(crate) fn next(&self, at: usize) -> Option<&'static Block> {
-        if at >= self.high {
-            return None;
-        }
-        let last = (self.high - self.base).div_ceil(BLOCK);
-        let mut index = (at.max(self.low) - self.base) >> BLOCK_SHIFT;
+    pub(crate) fn next(&self, at: Addr) -> Option<&'static Block> {
+        let from = self.bounds.from(at).non_empty()?;
+        let last = (from.end() - self.span.start).div_ceil(BLOCK);
+        let mut index = (from.start - self.span.start) >> BLOCK_SHIFT;
         while index < last {
             let part = index / PART;
             if self.opened[part / 64] >> (part % 64) & 1 == 0 {
@@ -125,14 +99,12 @@ impl AddressTable {
         None
     }
 
-    /// Names `block` the owner of the `bytes` bytes from `start`. False, and nothing changed, if memory for
+    /// Names `block` the owner of `span`. False, and nothing changed, if memory for
     /// the table is out.
-    pub(crate) fn enter(&mut self, block: *const Block, start: usize, bytes: usize) -> bool {
-        debug_assert!(
-            start.is_multiple_of(BLOCK) && start >= self.base && start + bytes <= self.base + self.bytes
-        );
-        let first = (start - self.base) >> BLOCK_SHIFT;
-        let count = bytes.div_ceil(BLOCK);
+    pub(crate) fn enter(&mut self, block: *const Block, span: Span) -> bool {
+        debug_assert!(span.start.is_aligned(BLOCK) && self.span.intersect(span) == span);
+        let first = (span.start - self.span.start) >> BLOCK_SHIFT;
+        let count = span.bytes.div_ceil(BLOCK);
         let parts = first / PART..=(first + count - 1) / PART;
         if !parts.into_iter().all(|part| self.open(part)) {
             return false;
@@ -141,16 +113,16 @@ impl AddressTable {
             // SAFETY: within the table, in the part just opened; the heap's lock is held.
             unsafe { self.table.add(index).write(block) };
         }
-        self.low = self.low.min(start);
-        self.high = self.high.max(start + bytes);
+        let known = self.bounds.non_empty().unwrap_or(span);
+        self.bounds = Span::between(known.start.min(span.start), known.end().max(span.end()));
         true
     }
 
     /// Names `block` the owner of the block at `start`, which was entered as nobody's.
-    pub(crate) fn assign(&self, block: *const Block, start: usize) {
-        debug_assert!(start >= self.low && start + BLOCK <= self.high);
+    pub(crate) fn assign(&self, block: *const Block, start: Addr) {
+        debug_assert!(self.bounds.contains(start));
         // SAFETY: within the table, in a part that `enter` opened; the heap's lock is held.
-        unsafe { self.table.add((start - self.base) >> BLOCK_SHIFT).write(block) };
+        unsafe { self.table.add((start - self.span.start) >> BLOCK_SHIFT).write(block) };
     }
 
     /// Bytes of the table that may be in memory.
@@ -175,24 +147,24 @@ impl AddressTable {
     }
 
     /// Undoes [`AddressTable::enter`].
-    pub(crate) fn leave(&mut self, start: usize, bytes: usize) {
-        let first = (start - self.base) >> BLOCK_SHIFT;
-        for index in first..first + bytes.div_ceil(BLOCK) {
+    pub(crate) fn leave(&mut self, span: Span) {
+        let first = (span.start - self.span.start) >> BLOCK_SHIFT;
+        for index in first..first + span.bytes.div_ceil(BLOCK) {
             // SAFETY: within the table, in a part that `enter` opened; the heap's lock is held.
             unsafe { self.table.add(index).write(null()) };
         }
     }
 
-    /// The block of `address`, which lies within [`AddressTable::bounds`].
+    /// The block of `address`, which lies within `bounds`.
     #[inline(always)]
-    pub(crate) fn within_bounds(&self, address: usize) -> *const Block {
+    pub(crate) fn within_bounds(&self, address: Addr) -> *const Block {
         // SAFETY: within the bounds is within the span, and the table has an entry for every step of that.
-        unsafe { self.table.add((address - self.base) >> BLOCK_SHIFT).read() }
+        unsafe { self.table.add((address - self.span.start) >> BLOCK_SHIFT).read() }
     }
 
     #[inline]
-    pub(crate) fn block_of(&self, address: usize) -> Option<&'static Block> {
-        if address < self.low || address >= self.high {
+    pub(crate) fn block_of(&self, address: Addr) -> Option<&'static Block> {
+        if !self.bounds.contains(address) {
             return None;
         }
         // SAFETY: descriptors are never unmapped, and entries lead to those in use.

@@ -31,9 +31,7 @@ use crate::space::size_class::{BLOCK, GRANULE, WORD};
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 use vellum_pages::Plain;
-
-/// An address, as a table or a list holds it.
-pub(crate) type Address = usize;
+use vellum_sys::{Addr, Span};
 
 /// The parts of an object that the collector scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +96,7 @@ pub(crate) struct Block {
     /// Bytes of an object.
     pub size: Cell<usize>,
     /// The first object's address.
-    pub base: Cell<usize>,
+    pub base: Cell<Addr>,
 }
 
 /// Words of the largest object whose pointers a block's map has.
@@ -143,7 +141,7 @@ impl Block {
     /// from `base`.
     pub(crate) fn begin(
         &self,
-        base: usize,
+        base: Addr,
         size: usize,
         count: u32,
         slot: u16,
@@ -207,8 +205,13 @@ impl Block {
     }
 
     #[inline(always)]
-    pub(crate) fn address(&self, index: Index) -> usize {
+    pub(crate) fn address(&self, index: Index) -> Addr {
         self.base.get() + index.0 as usize * self.size.get()
+    }
+
+    /// The pages that it takes.
+    pub(crate) fn span(&self) -> Span {
+        Span::new(self.base.get(), self.extent.get())
     }
 
     /// Returns whether an object is allocated, or is part of a run in a thread's hands.
@@ -500,7 +503,7 @@ mod tests {
     fn block(room: &Room, size: usize) -> &Block {
         // SAFETY: the room is zeroed, aligned, and as large as the largest descriptor.
         let block = unsafe { &*room.0.get().cast::<Block>() };
-        block.begin(BLOCK, size, count_of(size), 1, Scan::Words, core::ptr::null());
+        block.begin(Addr::new(BLOCK), size, count_of(size), 1, Scan::Words, core::ptr::null());
         block
     }
 

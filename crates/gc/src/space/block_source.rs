@@ -17,23 +17,17 @@
 //! * The span never changes, not even in a forked child: there memory objects are ordinary memory.
 
 use crate::process::ground::{is_paged, pager};
-use crate::space::block::Address;
 use crate::space::size_class::BLOCK;
 use core::cell::Cell;
 use core::ptr::NonNull;
 use vellum_pager::{Available, Pager};
 use vellum_pages::{Pages, Request};
-use vellum_sys::Span;
 use vellum_sys::usage::{self, Met};
+use vellum_sys::{Addr, Span};
 
-fn at(address: Address) -> *const u8 {
-    core::ptr::with_exposed_provenance(address)
-}
-
-/// The addresses that blocks can have: the first, and how many bytes.
-pub(crate) fn span() -> (usize, usize) {
-    let span = pager().map_or_else(|| Pages::global().span(), Pager::span);
-    (span.start.get(), span.bytes)
+/// The addresses that blocks can have.
+pub(crate) fn span() -> Span {
+    pager().map_or_else(|| Pages::global().span(), Pager::span)
 }
 
 /// Bytes of frames that are free, and bytes of memory objects that are in the store only. `None` unless this
@@ -59,29 +53,29 @@ fn read_instead(met: Met, read: fn() -> u64) -> Met {
 
 /// `bytes` bytes for a block or a large object, at a multiple of [`BLOCK`]; zeros, if `zero`. `None` without
 /// memory.
-pub(crate) fn take(bytes: usize, zero: bool) -> Option<Address> {
+pub(crate) fn take(bytes: usize, zero: bool) -> Option<Addr> {
     match pager() {
-        Some(pager) => pager.create(bytes, BLOCK, zero).ok().map(|start| start.as_ptr() as Address),
+        Some(pager) => pager.create(bytes, BLOCK, zero).ok().map(|start| Addr::of(start.as_ptr())),
         None => {
             let extent = Pages::global().alloc(Request { bytes, align: BLOCK, zero }).ok()?;
-            Some(extent.addr.as_ptr() as Address)
+            Some(Addr::of(extent.addr.as_ptr()))
         }
     }
 }
 
 /// Reports the block at `start` as kept and empty, perhaps once more. Not while the world is stopped.
-pub(crate) fn vacate(start: Address) {
-    if pager().is_some_and(|pager| !pager.is_marked(at(start))) {
+pub(crate) fn vacate(start: Addr) {
+    if pager().is_some_and(|pager| !pager.is_marked(start.ptr())) {
         // SAFETY: nothing leads to the block until it is asked for again.
-        unsafe { Pages::global().vacate(Span::at(at(start), BLOCK)) };
+        unsafe { Pages::global().vacate(Span::new(start, BLOCK)) };
     }
 }
 
-/// The stretches of neighbours among blocks, upwards or downwards: where each starts, and its bytes.
-fn runs(units: &[Address]) -> impl Iterator<Item = (Address, usize)> {
+/// The stretches of neighbours among blocks, upwards or downwards.
+fn runs(units: &[Addr]) -> impl Iterator<Item = Span> {
     units
-        .chunk_by(|&unit, &next| unit.abs_diff(next) == BLOCK)
-        .map(|run| (run[0].min(run[run.len() - 1]), run.len() * BLOCK))
+        .chunk_by(|&unit, &next| unit + BLOCK == next || next + BLOCK == unit)
+        .map(|run| Span::new(run[0].min(run[run.len() - 1]), run.len() * BLOCK))
 }
 
 /// Gives memory back, and reports vacant blocks.
@@ -97,14 +91,14 @@ impl BlockSource {
     }
 
     /// Gives back memory that [`take`] has taken. Not while the world is stopped.
-    pub(crate) fn give_back(&self, start: Address) {
-        let Some(start) = NonNull::new(core::ptr::with_exposed_provenance_mut::<u8>(start)) else { return };
+    pub(crate) fn give_back(&self, start: Addr) {
+        let Some(start) = NonNull::new(start.ptr::<u8>()) else { return };
         let is_given = match pager() {
             // SAFETY: the heap's own object, which nothing leads to any more.
             Some(pager) => unsafe { pager.destroy(start) }.is_ok(),
             None => {
                 // A block that the page layer hands out again must not be flushed.
-                self.occupy(start.as_ptr() as Address);
+                self.occupy(Addr::of(start.as_ptr()));
                 // SAFETY: the heap's own extent, which nothing leads to any more.
                 unsafe { Pages::global().free(start) }.is_ok()
             }
@@ -114,28 +108,28 @@ impl BlockSource {
 
     /// Reports the blocks at `units` as empty and not needed soon. Neighbours that follow each other in the
     /// list are reported together. Not while the world is stopped.
-    pub(crate) fn leave(&self, units: &[Address]) {
+    pub(crate) fn leave(&self, units: &[Addr]) {
         if units.is_empty() {
             return;
         }
         self.left.set(true);
-        for (start, bytes) in runs(units) {
+        for run in runs(units) {
             // SAFETY: nothing leads to these blocks until they are asked for again.
-            unsafe { Pages::global().vacate(Span::at(at(start), bytes)) };
+            unsafe { Pages::global().vacate(run) };
         }
     }
 
     /// Takes that back: the blocks will be used soon.
-    pub(crate) fn occupy_all(&self, units: &[Address]) {
+    pub(crate) fn occupy_all(&self, units: &[Addr]) {
         if self.left.get() {
-            runs(units).for_each(|(start, bytes)| Pages::global().occupy(Span::at(at(start), bytes)));
+            runs(units).for_each(|run| Pages::global().occupy(run));
         }
     }
 
     /// Reports the block at `start`, vacant perhaps, as about to be used. Its contents are undefined.
-    pub(crate) fn occupy(&self, start: Address) {
+    pub(crate) fn occupy(&self, start: Addr) {
         if is_paged() || self.left.get() {
-            Pages::global().occupy(Span::at(at(start), BLOCK));
+            Pages::global().occupy(Span::new(start, BLOCK));
         }
     }
 }

@@ -6,13 +6,14 @@
 //! * `bytes` is the sum of the extents of `blocks`, and never above the limit.
 
 use crate::space::address_table::AddressTable;
-use crate::space::block::{Address, Block};
+use crate::space::block::Block;
 use crate::space::block_source::BlockSource;
 use crate::space::descriptors::Descriptors;
 use crate::space::layout::{Layout, LayoutRoom};
 use crate::space::slot::Slot;
 use core::ptr::null;
 use vellum_pages::Buffer;
+use vellum_sys::Addr;
 
 pub(crate) struct HeapSpace {
     pub source: BlockSource,
@@ -26,13 +27,13 @@ pub(crate) struct HeapSpace {
     /// Blocks and large objects.
     pub blocks: Buffer<&'static Block>,
     /// Free blocks' addresses.
-    pub pool: Buffer<Address>,
+    pub pool: Buffer<Addr>,
     /// Blocks of the pool that were not needed at the last collection.
     pub surplus: usize,
     /// The last collection gave most of the heap back.
     pub shrinks: bool,
     /// Extents of dead large objects.
-    pub doomed: Buffer<Address>,
+    pub doomed: Buffer<Addr>,
     pub descriptors: Descriptors,
     /// Bytes of blocks and large objects.
     pub bytes: usize,

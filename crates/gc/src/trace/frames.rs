@@ -6,6 +6,7 @@ use crate::trace::movement::Movement;
 use crate::world::World;
 use core::cell::Cell;
 use core::ptr::null;
+use vellum_sys::Span;
 
 /// Marks the objects that the collector's own functions hold, on all threads.
 pub(crate) fn mark_held<M: Movement>(marker: &mut Marker<'_, M>, world: &World) {
@@ -15,7 +16,7 @@ pub(crate) fn mark_held<M: Movement>(marker: &mut Marker<'_, M>, world: &World) 
         // SAFETY: null, or on the stack of a thread that is stopped below it, or of this one.
         while let Some(held) = unsafe { next.as_ref() } {
             // SAFETY: the record describes words of the same stack, which live as long as it does.
-            unsafe { marker.words(held.start, held.end, false) };
+            unsafe { marker.words(held.words, false) };
             next = held.below;
         }
     }
@@ -39,10 +40,10 @@ pub(crate) fn mark<M: Movement>(marker: &mut Marker<'_, M>, world: &World) -> us
         // SAFETY: null, `BOTTOM`, or a frame that its function keeps as long as it is linked; its thread is
         // stopped.
         while let Some(frame) = unsafe { next.as_ref() } {
-            let start = frame.roots.get().expose_provenance();
             words += frame.count.get();
+            let roots = Span::at(frame.roots.get(), frame.count.get() * size_of::<usize>());
             // SAFETY: the program vouched for the frame's words when it linked it.
-            unsafe { marker.fields(start, start + frame.count.get() * size_of::<usize>()) };
+            unsafe { marker.fields(roots) };
             next = frame.below.get();
         }
     }

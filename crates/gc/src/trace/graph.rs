@@ -15,6 +15,7 @@ use core::ptr::null;
 use std::cell::UnsafeCell;
 use std::collections::HashSet;
 use vellum_random::Rng;
+use vellum_sys::Addr;
 
 const BLOCKS: usize = 3;
 /// Objects used of each block.
@@ -36,7 +37,7 @@ fn trace(seed: u64, stack_words: usize, only_starts: bool) -> u64 {
     let mut random = Rng::new(seed);
     let mut below = move |end: usize| random.index(end);
     let memory = Box::new(Memory(UnsafeCell::new([0; BLOCKS * BLOCK / WORD])));
-    let base = memory.0.get().expose_provenance();
+    let base = Addr::of(memory.0.get());
     let mut layout = Box::new(std::mem::MaybeUninit::<Layout>::zeroed());
     // SAFETY: a zeroed layout is a valid one.
     let layout = unsafe { layout.assume_init_mut() };
@@ -80,7 +81,7 @@ fn trace(seed: u64, stack_words: usize, only_starts: bool) -> u64 {
             let value = address(to) + offset % SORTS[to / OBJECTS as usize].0;
             // SAFETY: within the memory.
             unsafe {
-                std::ptr::with_exposed_provenance_mut::<usize>(address(from) + word * WORD).write(value);
+                (address(from) + word * WORD).ptr::<Addr>().write(value);
             };
             let counts = scan == Scan::Words || TYPED >> word & 1 != 0;
             if counts && (!only_starts || value == address(to)) {

@@ -20,7 +20,7 @@ use crate::space::address_table::AddressTable;
 use crate::space::block::{Block, Index};
 use crate::space::size_class::GRANULE;
 use core::sync::atomic::{AtomicU8, Ordering};
-use vellum_sys::{Addr, PAGE, Span, map, round_down, round_up};
+use vellum_sys::{Addr, PAGE, Span, map};
 
 /// The table: the byte of the granule at address 0, by arithmetic; 0 while there is no table.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +34,8 @@ impl Bytes {
         if self.0 != 0 {
             return true;
         }
-        let (base, bytes) = space.span();
-        let Ok(table) = map::reserve_writable(bytes / GRANULE) else { return false };
-        self.0 = table.start.get().wrapping_sub(base / GRANULE);
+        let Ok(table) = map::reserve_writable(space.span.bytes / GRANULE) else { return false };
+        self.0 = table.start.get().wrapping_sub(space.span.start.get() / GRANULE);
         true
     }
 
@@ -44,22 +43,21 @@ impl Bytes {
     /// traces, when every byte is zero: so it stays.
     pub(crate) fn flush(self, space: &AddressTable) {
         let biased = self.0;
-        let (low, high) = space.bounds();
-        if biased == 0 || low >= high {
+        if biased == 0 || space.bounds.is_empty() {
             return;
         }
-        let start = round_down(biased.wrapping_add(low / GRANULE), PAGE);
-        let end = round_up(biased.wrapping_add(high / GRANULE), PAGE);
+        let byte = |address: Addr| Addr::new(biased.wrapping_add(address.get() / GRANULE));
+        let marks = Span::between(byte(space.bounds.start), byte(space.bounds.end())).touched(PAGE);
         // SAFETY: within the table, which is this module's own, as the span begins and ends at whole pages of
         // it; nobody marks, and the frames that come next read zero.
-        let flushed = unsafe { map::flush(Span::new(Addr::new(start), end - start)) };
+        let flushed = unsafe { map::flush(marks) };
         debug_assert!(flushed.is_ok());
     }
 
     /// The byte of an object.
     #[inline(always)]
     fn of(self, block: &Block, index: Index) -> &'static AtomicU8 {
-        let place = self.0.wrapping_add(block.base.get() / GRANULE) + index.0 as usize;
+        let place = self.0.wrapping_add(block.base.get().get() / GRANULE) + index.0 as usize;
         // SAFETY: the table has a byte for each granule of the span, an object takes one at least, and the
         // table is never unmapped.
         unsafe { &*core::ptr::with_exposed_provenance::<AtomicU8>(place) }

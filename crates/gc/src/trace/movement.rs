@@ -2,6 +2,7 @@
 
 use crate::space::block::{Block, Index};
 use crate::trace::mark_bytes::Bytes;
+use vellum_sys::Addr;
 
 /// The treatment of an object that a trace reaches for the first time, by a pointer that may be changed.
 pub(crate) trait Movement {
@@ -16,10 +17,10 @@ pub(crate) trait Movement {
 
     /// Copies an object of a block that is being evacuated, and leaves its new address behind. `None` if
     /// there is no room: it must stay.
-    fn copy(&mut self, block: &Block, index: Index) -> Option<usize>;
+    fn copy(&mut self, block: &Block, index: Index) -> Option<Addr>;
 
     /// A field at `at` leads to an object that stays where it is, in a block that is being emptied.
-    fn note_pinned(&mut self, _at: usize) {}
+    fn note_pinned(&mut self, _at: Addr) {}
 
     /// The `index`th block that copies went to, if there is one.
     fn target(&self, index: usize) -> Option<&'static Block>;
@@ -36,7 +37,7 @@ impl Movement for Together {
         self.0.mark(block, index)
     }
 
-    fn copy(&mut self, _block: &Block, _index: Index) -> Option<usize> {
+    fn copy(&mut self, _block: &Block, _index: Index) -> Option<Addr> {
         None
     }
 
@@ -51,7 +52,7 @@ pub(crate) struct InPlace;
 impl Movement for InPlace {
     const MOVES: bool = false;
 
-    fn copy(&mut self, _block: &Block, _index: Index) -> Option<usize> {
+    fn copy(&mut self, _block: &Block, _index: Index) -> Option<Addr> {
         None
     }
 

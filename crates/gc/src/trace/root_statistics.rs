@@ -71,7 +71,7 @@ mod tests {
         // SAFETY: zeroed memory of a descriptor's size with its bitmaps, aligned as words are, which lives as
         // long as this test.
         let block = unsafe { &*memory.as_mut_ptr().cast::<Block>() };
-        block.begin(0x10_0000, 64, count, 1, Scan::Words, null());
+        block.begin(vellum_sys::Addr::new(0x10_0000), 64, count, 1, Scan::Words, null());
         block.allocated(0).set(0b101);
         let looks = Looks::new();
         for _ in 0..2 {

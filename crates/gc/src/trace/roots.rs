@@ -15,20 +15,10 @@ use core::ffi::c_void;
 use vellum_pages::{Buffer, OutOfMemory, Plain};
 use vellum_sys::{Addr, Span};
 
-/// A range of addresses, from `start` up to `end`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Range {
-    pub start: usize,
-    pub end: usize,
-}
-
-// SAFETY: two addresses: any bits are a valid value, and it owns nothing.
-unsafe impl Plain for Range {}
-
 /// A range, and the thread with whose end it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owned {
-    range: Range,
+    range: Span,
     thread: usize,
 }
 
@@ -37,13 +27,13 @@ unsafe impl Plain for Owned {}
 
 /// The ranges that are scanned besides stacks.
 pub(crate) struct Roots {
-    images: Buffer<Range>,
-    added: Buffer<Range>,
-    precise: Buffer<Range>,
+    images: Buffer<Span>,
+    added: Buffer<Span>,
+    precise: Buffer<Span>,
     /// Ranges that are removed when their thread ends.
     owned: Buffer<Owned>,
     /// Whole words of static data that are not scanned.
-    excluded: Buffer<Range>,
+    excluded: Buffer<Span>,
     /// The loader's counts of objects loaded and unloaded, when `images` was read. musl's begin with 0.
     read_at: Option<(u64, u64)>,
     /// The scans of the roots so far.
@@ -90,35 +80,32 @@ impl Roots {
 
     /// Keeps only readable ranges, if the list cannot be read again: a library may have gone.
     pub(crate) fn keep_readable(&mut self) {
-        remove(&mut self.images, |range: Range| {
-            let span = Span::between(Addr::new(range.start), Addr::new(range.end));
-            vellum_sys::stack::readable_from(span) != span.start
-        });
+        remove(&mut self.images, |range: Span| vellum_sys::stack::readable_from(range) != range.start);
     }
 
-    pub(crate) fn add(&mut self, range: Range, precise: bool) -> Result<(), OutOfMemory> {
+    pub(crate) fn add(&mut self, range: Span, precise: bool) -> Result<(), OutOfMemory> {
         if precise { self.precise.push(range) } else { self.added.push(range) }
     }
 
     /// Removes the added ranges that lie in `range`; returns how many.
-    pub(crate) fn remove(&mut self, range: Range) -> usize {
-        let is_within = |this: Range| this.start >= range.start && this.end <= range.end;
+    pub(crate) fn remove(&mut self, range: Span) -> usize {
+        let is_within = |this: Span| this.start >= range.start && this.end() <= range.end();
         remove(&mut self.added, is_within)
             + remove(&mut self.precise, is_within)
             + remove(&mut self.owned, |owned| is_within(owned.range))
     }
 
     /// Excludes a range of static data.
-    pub(crate) fn exclude(&mut self, range: Range) -> Result<(), OutOfMemory> {
+    pub(crate) fn exclude(&mut self, range: Span) -> Result<(), OutOfMemory> {
         self.excluded.push(range)?;
         self.read_at = None;
         Ok(())
     }
 
     /// Undoes [`Roots::exclude`] of the ranges that lie in `range`; returns how many.
-    pub(crate) fn include(&mut self, range: Range) -> usize {
+    pub(crate) fn include(&mut self, range: Span) -> usize {
         self.read_at = None;
-        remove(&mut self.excluded, |this: Range| this.start >= range.start && this.end <= range.end)
+        remove(&mut self.excluded, |this: Span| this.start >= range.start && this.end() <= range.end())
     }
 
     /// Sets the function that decides about libraries' segments, and has the list read again; returns the
@@ -129,7 +116,7 @@ impl Roots {
     }
 
     /// Adds a range that goes when [`Roots::thread_ends`].
-    pub(crate) fn add_of_thread(&mut self, range: Range, thread: usize) -> Result<(), OutOfMemory> {
+    pub(crate) fn add_of_thread(&mut self, range: Span, thread: usize) -> Result<(), OutOfMemory> {
         self.owned.push(Owned { range, thread })
     }
 
@@ -146,16 +133,16 @@ impl Roots {
     /// Bytes the lists take.
     pub(crate) fn bytes(&self) -> usize {
         let ranges = self.images.capacity() + self.added.capacity() + self.precise.capacity();
-        (ranges + self.excluded.capacity()) * size_of::<Range>() + self.owned.capacity() * size_of::<Owned>()
+        (ranges + self.excluded.capacity()) * size_of::<Span>() + self.owned.capacity() * size_of::<Owned>()
     }
 
     /// Every range of pointers that may be changed.
-    pub(crate) fn precise(&self) -> impl Iterator<Item = Range> {
+    pub(crate) fn precise(&self) -> impl Iterator<Item = Span> {
         self.precise.iter().copied()
     }
 
     /// Every range whose aligned words may be pointers.
-    pub(crate) fn each(&self) -> impl Iterator<Item = Range> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = Span> {
         let owned = self.owned.iter().map(|owned| owned.range);
         self.images.iter().chain(self.added.iter()).copied().chain(owned)
     }
@@ -187,23 +174,23 @@ fn remove<T: Plain>(ranges: &mut Buffer<T>, goes: impl Fn(T) -> bool) -> usize {
 }
 
 /// Calls `keep` with the parts of `range` outside the excluded ones, until it fails.
-fn cut<E>(range: Range, excluded: &[Range], mut keep: impl FnMut(Range) -> Result<(), E>) -> Result<(), E> {
+fn cut<E>(range: Span, excluded: &[Span], mut keep: impl FnMut(Span) -> Result<(), E>) -> Result<(), E> {
     let mut at = range.start;
-    while at < range.end {
-        let ahead = excluded.iter().filter(|this| this.end > at && this.start < range.end);
+    while at < range.end() {
+        let ahead = excluded.iter().filter(|this| this.end() > at && this.start < range.end());
         let next = ahead.min_by_key(|this| this.start);
-        let end = next.map_or(range.end, |next| next.start.max(at));
+        let end = next.map_or(range.end(), |next| next.start.max(at));
         if end > at {
-            keep(Range { start: at, end })?;
+            keep(Span::between(at, end))?;
         }
-        at = next.map_or(range.end, |next| next.end);
+        at = next.map_or(range.end(), |next| next.end());
     }
     Ok(())
 }
 
 struct Reading<'r> {
-    images: &'r mut Buffer<Range>,
-    excluded: &'r [Range],
+    images: &'r mut Buffer<Span>,
+    excluded: &'r [Span],
     known: Option<(u64, u64)>,
     now: Option<(u64, u64)>,
     result: Result<(), OutOfMemory>,
@@ -227,7 +214,7 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
     }
     // SAFETY: the loader's table of program headers has this many entries.
     let headers = unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let own = (&raw const IMAGE) as usize;
+    let own = Addr::of(&raw const IMAGE);
     // musl gives the program's name, and not none; but the kernel says where its headers are.
     // SAFETY: `getauxval` takes a number and touches no memory of ours.
     let headers_at = unsafe { libc::getauxval(libc::AT_PHDR) };
@@ -238,15 +225,15 @@ unsafe extern "C" fn image(info: *mut libc::dl_phdr_info, bytes: usize, reading:
     for header in
         headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0)
     {
-        let start = info.dlpi_addr as usize + header.p_vaddr as usize;
-        let range = Range { start: start.next_multiple_of(8), end: start + header.p_memsz as usize };
+        let bytes = header.p_memsz as usize;
+        let segment = Span::new(Addr::new(info.dlpi_addr as usize + header.p_vaddr as usize), bytes);
+        let range = segment.from(segment.start.round_up(8));
         // A library's copy of the collector has nothing else in its data: there are no roots there.
-        if !is_program && (range.start..range.end).contains(&own) {
+        if !is_program && range.contains(own) {
             continue;
         }
-        let bytes = header.p_memsz as usize;
         // SAFETY: the program that set the hook allows calls of it while the loader's list is read.
-        let has_roots = |hook: ImageFn| unsafe { hook(info.dlpi_name, start as *const c_void, bytes) } != 0;
+        let has_roots = |hook: ImageFn| unsafe { hook(info.dlpi_name, segment.start.ptr(), bytes) } != 0;
         if !is_program && !IMAGE.get().is_none_or(has_roots) {
             continue;
         }
@@ -265,10 +252,11 @@ mod tests {
     #[test]
     fn what_is_excluded_is_cut_out() {
         let parts = |start, end, excluded: &[(usize, usize)]| {
-            let excluded: Vec<Range> = excluded.iter().map(|&(start, end)| Range { start, end }).collect();
+            let span = |start, end| Span::between(Addr::new(start), Addr::new(end));
+            let excluded: Vec<Span> = excluded.iter().map(|&(start, end)| span(start, end)).collect();
             let mut found = Vec::new();
-            let all = cut::<()>(Range { start, end }, &excluded, |part| {
-                found.push((part.start, part.end));
+            let all = cut::<()>(span(start, end), &excluded, |part| {
+                found.push((part.start.get(), part.end().get()));
                 Ok(())
             });
             assert_eq!(all, Ok(()));
@@ -279,6 +267,6 @@ mod tests {
         assert_eq!(parts(80, 160, &[(96, 104), (88, 96), (120, 128)]), [(80, 88), (104, 120), (128, 160)]);
         assert_eq!(parts(80, 160, &[(0, 88), (152, 400), (96, 128), (104, 112)]), [(88, 96), (128, 152)]);
         assert_eq!(parts(80, 160, &[(0, 400)]), []);
-        assert_eq!(cut(Range { start: 0, end: 8 }, &[], |_| Err("full")), Err("full"));
+        assert_eq!(cut(Span::new(Addr::NULL, 8), &[], |_| Err("full")), Err("full"));
     }
 }

@@ -3,19 +3,13 @@
 use crate::process::{arch, tid};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use vellum_sys::{Addr, Span};
 
 /// Bytes beside the thread pointer in which static thread-local data is looked for.
 const STATIC_MAX: usize = 1 << 20;
 
-/// A thread's stack: addresses from `start` up to `end`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Stack {
-    pub start: usize,
-    pub end: usize,
-}
-
 /// The calling thread's stack; `None` if the C library does not say.
-pub(crate) fn of_this_thread() -> Option<Stack> {
+pub(crate) fn of_this_thread() -> Option<Span> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     // SAFETY: fills in the attributes, for the calling thread.
     if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
@@ -28,14 +22,14 @@ pub(crate) fn of_this_thread() -> Option<Stack> {
         libc::pthread_attr_destroy(attributes.as_mut_ptr());
         got
     };
-    let end = start as usize + bytes;
-    (got == 0)
-        .then_some(Stack { start: lowest(end).map_or(start as usize, |low| low.min(start as usize)), end })
+    let stack = Span::at(start, bytes);
+    let low = lowest(stack.end()).map_or(stack.start, |low| low.min(stack.start));
+    (got == 0).then_some(Span::between(low, stack.end()))
 }
 
 /// How far the calling thread's stack may grow down, if it is the process's first: of that, musl says only
 /// how large it is now.
-fn lowest(end: usize) -> Option<usize> {
+fn lowest(end: Addr) -> Option<Addr> {
     // SAFETY: `getpid` has no arguments and cannot fail.
     if tid() != (unsafe { libc::getpid() }) as u32 {
         return None;
@@ -45,20 +39,20 @@ fn lowest(end: usize) -> Option<usize> {
     let limit = unsafe {
         (libc::getrlimit(libc::RLIMIT_STACK, limit.as_mut_ptr()) == 0).then(|| limit.assume_init().rlim_cur)
     }?;
-    (limit != libc::RLIM_INFINITY).then(|| end.saturating_sub(limit as usize))
+    (limit != libc::RLIM_INFINITY).then(|| Addr::new(end.get().saturating_sub(limit as usize)))
 }
 
 /// The calling thread's static thread-local data as start and end. Empty if it lies on the stack, as it does
 /// with threads of glibc.
-pub(crate) fn thread_data(stack: &Stack) -> (usize, usize) {
+pub(crate) fn thread_data(stack: Span) -> Span {
     let pointer = arch::thread_pointer();
-    if (stack.start..stack.end).contains(&pointer) {
-        return (0, 0);
+    if stack.contains(Addr::new(pointer)) {
+        return Span::EMPTY;
     }
     let mut found = Found { pointer, low: pointer, high: pointer };
     // SAFETY: the callback gets the pointer to `found`, which lives across the call.
     unsafe { libc::dl_iterate_phdr(Some(module), (&raw mut found).cast()) };
-    (found.low & !(size_of::<usize>() - 1), found.high.next_multiple_of(size_of::<usize>()))
+    Span::between(Addr::new(found.low), Addr::new(found.high)).touched(size_of::<usize>())
 }
 
 struct Found {

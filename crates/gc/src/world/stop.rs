@@ -61,7 +61,7 @@ impl Thread {
                 // The next collection may have begun already, and have taken this thread for stopped.
                 self.state.store(RUNNING, Ordering::SeqCst);
             }
-            self.aside.set((0, 0));
+            self.aside.take();
         });
     }
 }

@@ -21,7 +21,7 @@ use crate::process::frames::Frame;
 use crate::process::local::{self, EMPTY, Run};
 use crate::process::{self, arch, loader};
 use crate::space::block::{Block, Index};
-use crate::space::size_class::SLOTS_MAX;
+use crate::space::size_class::{SLOTS_MAX, WORD};
 use crate::world::World;
 use core::cell::Cell;
 use core::ops::Range;
@@ -50,7 +50,7 @@ pub(crate) struct Cursor {
     /// Bytes of each object that the thread has freed of the slot …
     pub freed_size: Cell<u32>,
     /// … and the first of them (`explicit_free`); 0 for none.
-    pub freed: Cell<usize>,
+    pub freed: Cell<Addr>,
     /// The run was cut short (`checks`).
     pub cut: Cell<bool>,
     /// The run is one object, which is to be sampled.
@@ -85,19 +85,19 @@ pub(crate) struct Thread {
     /// 0.
     entered: Cell<usize>,
     /// One beyond its stack.
-    pub stack_high: Cell<usize>,
+    pub stack_high: Cell<Addr>,
     /// The stack it was started with, as start and end.
-    pub first_stack: Cell<(usize, usize)>,
+    pub first_stack: Cell<Span>,
     /// The part of its alternate stack for signals that is in use, while it is stopped there; else empty.
-    pub aside: Cell<(usize, usize)>,
+    pub aside: Cell<Span>,
     /// The place where the program stores one beyond its stack, if it says so; else null.
-    pub stack_by: Cell<*const usize>,
+    pub stack_by: Cell<*const Addr>,
     /// Its number as the C library has it.
     pub number: Cell<usize>,
     /// The program has suspended it.
     pub suspended: AtomicBool,
     /// Its static thread-local data, where that is not on its stack.
-    pub data: Cell<(usize, usize)>,
+    pub data: Cell<Span>,
     /// The large object it has allocated last, which it may still be filling in.
     pub large: Cell<Option<&'static Block>>,
     /// Bytes of runs taken that the heap has not counted yet.
@@ -109,7 +109,7 @@ pub(crate) struct Thread {
     /// Words that the collector's own functions hold on its stack …
     pub held: Cell<*const InHand>,
     /// … and the object that the last of them returned.
-    pub handed: Cell<usize>,
+    pub handed: Cell<Addr>,
     /// It runs finalizers.
     pub finalizing: Cell<bool>,
     /// When the numbers of objects up to the next samples were drawn (`samples`).
@@ -124,8 +124,8 @@ pub(crate) struct Thread {
 /// Words on the stack of one of the collector's functions.
 pub(crate) struct InHand {
     pub below: *const InHand,
-    pub start: usize,
-    pub end: usize,
+    /// The words.
+    pub words: Span,
 }
 
 impl Thread {
@@ -139,7 +139,7 @@ impl Thread {
     /// Keeps the object at `address`, which one of the collector's functions is about to return, where it is
     /// until the next call.
     #[inline]
-    pub(crate) fn hand_over(&self, address: usize) {
+    pub(crate) fn hand_over(&self, address: Addr) {
         self.handed.set(address);
     }
 
@@ -223,7 +223,7 @@ impl Thread {
     }
 
     /// One beyond the stack that it is on.
-    pub(crate) fn stack_end(&self) -> usize {
+    pub(crate) fn stack_end(&self) -> Addr {
         match self.stack_by.get() {
             place if place.is_null() => self.stack_high.get(),
             // SAFETY: the program that set the place allows reads of it as long as the thread lives.
@@ -240,10 +240,10 @@ impl Thread {
     /// known, and it is not scanned.
     pub(crate) fn stops_at(&self, low: usize) -> usize {
         let Some(alternate) = vellum_sys::stack::alternate() else { return low };
-        self.aside.set((low, alternate.end().get()));
-        let ((start, end), high) = (self.first_stack.get(), self.stack_end());
-        let own = Span::between(Addr::new(start), Addr::new(high));
-        if high == end { vellum_sys::stack::readable_from(own).get() } else { high }
+        self.aside.set(Span::between(Addr::new(low).round_down(WORD), alternate.end()));
+        let (stack, high) = (self.first_stack.get(), self.stack_end());
+        let own = Span::between(stack.start, high);
+        if high == stack.end() { vellum_sys::stack::readable_from(own).get() } else { high.get() }
     }
 
     /// Keeps the unused rest of the runs over a collection that has just cleared marks. The thread is
@@ -293,7 +293,7 @@ impl Thread {
     }
 
     /// The next object of each run that is not used up.
-    pub(crate) fn next_objects(&self, slots: usize) -> impl Iterator<Item = usize> {
+    pub(crate) fn next_objects(&self, slots: usize) -> impl Iterator<Item = Addr> {
         let runs = self.runs.iter().take(slots).map(|run| (run.next.get(), run.end.get()));
         runs.filter(|(next, end)| next < end).map(|(next, _)| next)
     }
@@ -307,10 +307,11 @@ impl Thread {
 
     /// Calls `visit` with the unused objects of runs in kept blocks that outlived a collection: nothing else
     /// would give them back.
-    pub(crate) fn each_left(&self, slots: usize, mut visit: impl FnMut(usize)) {
+    pub(crate) fn each_left(&self, slots: usize, mut visit: impl FnMut(Addr)) {
         for (run, cursor, block, _) in self.runs_with_block(slots) {
             if block.is_kept() && cursor.index.get() == OUTLIVED {
-                (run.next.get()..run.end.get()).step_by(block.size.get()).for_each(&mut visit);
+                let objects = (0..run.end.get() - run.next.get()).step_by(block.size.get());
+                objects.for_each(|offset| visit(run.next.get() + offset));
             }
         }
     }
@@ -324,8 +325,8 @@ impl Thread {
                 block.clear_allocated(unused.start, unused.end);
             }
             cursor.count_back(unused.len() as u32);
-            run.next.set(0);
-            run.end.set(0);
+            run.next.take();
+            run.end.take();
             cursor.block.set(None);
             cursor.index.set(0);
             cursor.cut.set(false);
@@ -355,7 +356,7 @@ pub(crate) fn end_called_back() -> ! {
 }
 
 /// [`Thread::hand_over`] of the calling thread's, of the object that a function has found, if any.
-pub(crate) fn hand_over_found(found: Option<usize>) -> Option<usize> {
+pub(crate) fn hand_over_found(found: Option<Addr>) -> Option<Addr> {
     if let (Some(thread), Some(address)) = (current(), found) {
         thread.hand_over(address);
     }
@@ -440,10 +441,10 @@ impl World {
                 // Their unused objects stay allocated until the next collection finds them unmarked; in
                 // blocks of kept objects they stay.
                 for (run, cursor) in thread.runs.iter().zip(&thread.cursors) {
-                    run.next.set(0);
-                    run.end.set(0);
+                    run.next.take();
+                    run.end.take();
                     cursor.block.set(None);
-                    cursor.freed.set(0);
+                    cursor.freed.take();
                     cursor.cut.set(false);
                 }
             } else {

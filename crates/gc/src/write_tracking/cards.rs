@@ -3,40 +3,32 @@
 use crate::process::cards::first;
 use vellum_pages::PAGE;
 use vellum_sys::track::Written;
-use vellum_sys::{Addr, round_down, round_up};
+use vellum_sys::{Addr, Span};
 
-/// The cards of the pages from `start` up to `end`.
-pub(super) fn cards(start: usize, end: usize) -> (*mut u8, usize) {
-    let page = round_down(start, PAGE) / PAGE;
-    (first().wrapping_add(page), round_up(end, PAGE) / PAGE - page)
+/// The cards of the pages of `span`.
+pub(super) fn cards(span: Span) -> (*mut u8, usize) {
+    let pages = span.touched(PAGE);
+    (first().wrapping_add(pages.start.get() / PAGE), pages.page_count().get())
 }
 
-/// Fills `found` with ranges of pages from `start` up to `end` whose cards are set, and clears these cards if
+/// Fills `found` with ranges of pages of `span` whose cards are set, and clears these cards if
 /// `again`. Returns where to go on.
-pub(super) fn take_cards(
-    start: usize,
-    end: usize,
-    again: bool,
-    found: &mut [Written],
-    count: &mut usize,
-) -> usize {
-    let (first, pages) = cards(start, end);
-    let base = round_down(start, PAGE);
-    let mut last = 0;
-    for page in 0..pages {
+pub(super) fn take_cards(span: Span, again: bool, found: &mut [Written], count: &mut usize) -> Addr {
+    let (first, _) = cards(span);
+    let mut last = Addr::NULL;
+    for (page, at) in span.touched(PAGE).pages().enumerate() {
         // SAFETY: the cards of blocks lie within the table. Volatile: programs set them meanwhile, but the
         // world stands still.
         let card = unsafe { first.add(page).read_volatile() };
         if card == 0 {
             continue;
         }
-        let at = base + page * PAGE;
         if *count > 0 && last == at {
-            found[*count - 1].end = Addr::new(at + PAGE);
+            found[*count - 1].end = at + PAGE;
         } else if *count == found.len() {
             return at;
         } else {
-            found[*count] = Written::new(Addr::new(at.max(start)), Addr::new(at + PAGE));
+            found[*count] = Written::new(at.max(span.start), at + PAGE);
             *count += 1;
         }
         last = at + PAGE;
@@ -45,11 +37,11 @@ pub(super) fn take_cards(
             unsafe { first.add(page).write_volatile(0) };
         }
     }
-    end
+    span.end()
 }
 
-pub(super) fn set_cards(start: usize, end: usize) {
-    let (first, count) = cards(start, end);
+pub(super) fn set_cards(span: Span) {
+    let (first, count) = cards(span);
     // SAFETY: the cards of blocks lie within the table.
     unsafe { first.write_bytes(1, count) };
 }

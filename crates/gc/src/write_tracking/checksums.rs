@@ -17,8 +17,7 @@
 //! * The code here takes no lock: other threads may have been stopped anywhere.
 
 use crate::space::address_table::AddressTable;
-use core::ptr::with_exposed_provenance;
-use vellum_sys::{PAGE, Span, map};
+use vellum_sys::{Addr, PAGE, Span, map};
 
 /// The factor that mixes words: odd, with bits all over (2⁶⁴ divided by the golden ratio).
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -31,48 +30,48 @@ impl Sums {
     /// Sums of no page yet; `None` if there is no address space for them. One account has sums at a time, and
     /// takes over `known`, the table of the account before.
     pub(crate) fn new(space: &AddressTable, known: Option<Sums>) -> Option<Sums> {
-        let (base, bytes) = space.span();
-        let table_bytes = bytes / PAGE * size_of::<u64>();
+        let page = space.span.start.get() / PAGE;
+        let table_bytes = space.span.page_count().get() * size_of::<u64>();
         if let Some(Sums(first)) = known {
             // SAFETY: the table has `table_bytes` bytes, and the sums of the previous account are not needed.
-            return unsafe { map::flush(Span::at(first.wrapping_add(base / PAGE), table_bytes)) }
+            return unsafe { map::flush(Span::at(first.wrapping_add(page), table_bytes)) }
                 .is_ok()
                 .then_some(Sums(first));
         }
         let table = map::reserve_writable(table_bytes).ok()?;
-        Some(Sums(table.start.ptr::<u64>().wrapping_sub(base / PAGE)))
+        Some(Sums(table.start.ptr::<u64>().wrapping_sub(page)))
     }
 
-    fn entry(&self, page: usize) -> *mut u64 {
-        self.0.wrapping_add(page / PAGE)
+    fn entry(&self, page: Addr) -> *mut u64 {
+        self.0.wrapping_add(page.get() / PAGE)
     }
 
-    /// Records the contents of the pages from `start` up to `end`.
-    pub(crate) fn note(&self, start: usize, end: usize) {
-        for page in (start..end).step_by(PAGE) {
+    /// Records the contents of the pages of `span`.
+    pub(crate) fn note(&self, span: Span) {
+        for page in span.pages() {
             // SAFETY: the table has an entry for each page of the span; blocks lie in it, and their pages may
             // be read.
             unsafe { self.entry(page).write(sum(page)) };
         }
     }
 
-    /// Drops the sums of the pages from `start` up to `end`: their contents are unknown.
-    pub(crate) fn forget(&self, start: usize, end: usize) {
+    /// Drops the sums of the pages of `span`: their contents are unknown.
+    pub(crate) fn forget(&self, span: Span) {
         // SAFETY: the table has an entry for each page of the span, and blocks lie in it.
-        (start..end).step_by(PAGE).for_each(|page| unsafe { self.entry(page).write(0) });
+        span.pages().for_each(|page| unsafe { self.entry(page).write(0) });
     }
 
-    /// Returns whether the contents of the pages from `start` up to `end` are those recorded.
-    pub(crate) fn agrees(&self, start: usize, end: usize) -> bool {
+    /// Returns whether the contents of the pages of `span` are those recorded.
+    pub(crate) fn agrees(&self, span: Span) -> bool {
         // SAFETY: the table has an entry for each page of the span; blocks lie in it, and may be read.
-        (start..end).step_by(PAGE).all(|page| unsafe { self.entry(page).read() == sum(page) })
+        span.pages().all(|page| unsafe { self.entry(page).read() == sum(page) })
     }
 }
 
 /// # Safety
 /// The page may be read.
-unsafe fn sum(page: usize) -> u64 {
-    let words = with_exposed_provenance::<u64>(page);
+unsafe fn sum(page: Addr) -> u64 {
+    let words = page.ptr::<u64>();
     // SAFETY: the caller may read the page. Volatile: a thread may have been stopped in the middle of a
     // write.
     let word = |index: usize| unsafe { words.add(index).read_volatile() };
@@ -88,23 +87,22 @@ mod tests {
     fn a_page_agrees_until_it_is_written() {
         const PAGES: usize = 8;
         let memory = map::reserve_writable(PAGES * PAGE).expect("memory");
-        let (start, end) = (memory.start.get(), memory.end().get());
         // SAFETY: within the range.
         let write = |page: usize, to: u8| unsafe {
             (memory.start + page * PAGE + 77).ptr::<u8>().write_volatile(to);
         };
-        let sums = Sums::new(&AddressTable::over(&[null(); 2], start), None).expect("address space");
-        assert!(sums.agrees(start, end), "of pages without frames nothing is known");
+        let sums = Sums::new(&AddressTable::over(&[null(); 2], memory.start), None).expect("address space");
+        assert!(sums.agrees(memory), "of pages without frames nothing is known");
         write(3, 1);
-        assert!(!sums.agrees(start, end) && sums.agrees(start, start + 3 * PAGE));
-        sums.note(start, end);
-        assert!(sums.agrees(start, end));
+        assert!(!sums.agrees(memory) && sums.agrees(memory.split_at(3 * PAGE)[0]));
+        sums.note(memory);
+        assert!(sums.agrees(memory));
         write(3, 2);
-        assert!(!sums.agrees(start, end) && sums.agrees(start + 4 * PAGE, end));
+        assert!(!sums.agrees(memory) && sums.agrees(memory.split_at(4 * PAGE)[1]));
         write(3, 0);
-        assert!(!sums.agrees(start, end), "it held something else");
-        sums.forget(start, end);
-        assert!(sums.agrees(start, end), "the page holds zeros");
+        assert!(!sums.agrees(memory), "it held something else");
+        sums.forget(memory);
+        assert!(sums.agrees(memory), "the page holds zeros");
         // SAFETY: nobody uses the range any more.
         unsafe { map::release(memory) }.expect("a mapped range");
     }

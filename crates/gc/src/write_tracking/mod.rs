@@ -40,10 +40,10 @@ use crate::space::block::{Block, Scan};
 use crate::space::size_class::BLOCK;
 use crate::world::World;
 use crate::write_tracking::checksums::Sums;
-use vellum_pages::{Buffer, HUGE, PAGE, Plain};
+use vellum_pages::{Buffer, HUGE, PAGE};
 use vellum_sys::caps::{self, Caps};
 use vellum_sys::track::{Tracker, Written};
-use vellum_sys::{Addr, Span, guard, round_down, round_up};
+use vellum_sys::{Addr, Span, guard};
 
 /// The most bytes that one call reads or arms: whole huge pages, as a huge page armed in part is split.
 const STEP: usize = 2 * HUGE;
@@ -87,22 +87,12 @@ impl Which {
     }
 }
 
-/// A range of addresses that the kernel tracks.
-#[derive(Clone, Copy, Debug)]
-struct Covered {
-    start: usize,
-    end: usize,
-}
-
-// SAFETY: two addresses: any bits are a valid value, and it owns nothing.
-unsafe impl Plain for Covered {}
-
 /// The source of an account.
 enum Source {
     /// The kernel, in these parts of the address space.
-    Kernel(Tracker, Buffer<Covered>),
+    Kernel(Tracker, Buffer<Span>),
     /// Page protection, of these parts.
-    Guard(Buffer<Covered>),
+    Guard(Buffer<Span>),
     /// The program.
     Cards,
 }
@@ -114,7 +104,7 @@ pub(crate) struct Dirty {
     found: [Written; RANGES],
     waiting: usize,
     /// Addresses that count as written already.
-    expected: (usize, usize),
+    expected: Span,
     /// Bytes that were handed out to be written since the last call of [`Dirty::surprises`].
     handed_out: usize,
     /// In a heap that checks itself: the sums of unwritten pages.
@@ -127,7 +117,7 @@ pub(crate) struct Dirty {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     /// This part was written.
-    Written(usize, usize),
+    Written(Span),
     /// No written part so far; there is more to read.
     On,
     End,
@@ -163,8 +153,7 @@ impl Dirty {
             if is_paged() {
                 return None;
             }
-            let (base, bytes) = space.span();
-            guard::open(Span::new(Addr::new(base), bytes)).ok()?;
+            guard::open(space.span).ok()?;
             Some(Dirty::of(Source::Guard(Buffer::new())))
         })
     }
@@ -184,7 +173,16 @@ impl Dirty {
     fn of(source: Source) -> Dirty {
         let found = [Written::default(); RANGES];
         let (lost, has_missed) = (false, false);
-        Dirty { source, lost, found, waiting: 0, expected: (0, 0), handed_out: 0, sums: None, has_missed }
+        Dirty {
+            source,
+            lost,
+            found,
+            waiting: 0,
+            expected: Span::EMPTY,
+            handed_out: 0,
+            sums: None,
+            has_missed,
+        }
     }
 
     /// Checks the account from now on; called before anything is armed. `sums` is the table of earlier
@@ -206,33 +204,32 @@ impl Dirty {
 
     /// Marks the next [`STEP`] bytes of such blocks from `from` on as unwritten, with the world stopped.
     /// Returns where to go on; `None` at the end, or if it fails ([`Dirty::is_lost`]).
-    pub(crate) fn arm(&mut self, space: &AddressTable, from: usize, which: Which) -> Option<usize> {
+    pub(crate) fn arm(&mut self, space: &AddressTable, from: Addr, which: Which) -> Option<Addr> {
         self.waiting = 0;
-        self.expected = (0, 0);
-        let (start, end) = run(space, from, STEP, self.is_exact(), which)?;
-        let part = Span::between(Addr::new(start), Addr::new(end));
+        self.expected = Span::EMPTY;
+        let part = run(space, from, STEP, self.is_exact(), which)?;
         match &mut self.source {
             Source::Guard(parts) => {
-                self.lost |= !add(parts, start, end) || guard::arm(part).is_err();
+                self.lost |= !add(parts, part) || guard::arm(part).is_err();
             }
             Source::Kernel(tracker, covered) => {
-                self.lost |= cover(tracker, covered, start, end).is_none() || tracker.arm(part).is_err();
+                self.lost |= cover(tracker, covered, part).is_none() || tracker.arm(part).is_err();
             }
             Source::Cards => {
-                let (first, count) = cards::cards(start, end);
+                let (first, count) = cards::cards(part);
                 // SAFETY: the cards of blocks lie within the table.
                 unsafe { first.write_bytes(0, count) };
             }
         }
         if let Some(sums) = &self.sums {
-            sums.note(start, end);
+            sums.note(part);
         }
-        (!self.lost).then_some(end)
+        (!self.lost).then_some(part.end())
     }
 
     /// [`Dirty::arm`] for all such blocks.
     pub(crate) fn arm_all(&mut self, space: &AddressTable, which: Which) {
-        let mut from = 0;
+        let mut from = Addr::NULL;
         while let Some(next) = self.arm(space, from, which) {
             from = next;
         }
@@ -241,12 +238,12 @@ impl Dirty {
     /// Makes the kernel track all present blocks, so that [`Dirty::arm`] of a block takes no memory. The
     /// world still runs.
     pub(crate) fn cover_all(&mut self, space: &AddressTable) {
-        let mut from = 0;
-        while let Some((start, end)) = run(space, from, usize::MAX, false, Which::All) {
+        let mut from = Addr::NULL;
+        while let Some(part) = run(space, from, usize::MAX, false, Which::All) {
             if let Source::Kernel(tracker, covered) = &mut self.source {
-                self.lost |= cover(tracker, covered, start, end).is_none();
+                self.lost |= cover(tracker, covered, part).is_none();
             }
-            from = end;
+            from = part.end();
         }
     }
 
@@ -254,10 +251,10 @@ impl Dirty {
     pub(crate) fn let_go(&mut self) -> bool {
         let Source::Kernel(tracker, covered) = &mut self.source else { return false };
         let Some(last) = covered.last_mut() else { return false };
-        let start = last.start.max(last.end.saturating_sub(LET_GO));
-        let is_gone = tracker.uncover(Span::new(Addr::new(start), last.end - start)).is_ok();
-        last.end = start;
-        if start == last.start {
+        let [kept, gone] = last.split_at(last.bytes.saturating_sub(LET_GO));
+        let is_gone = tracker.uncover(gone).is_ok();
+        *last = kept;
+        if kept.is_empty() {
             covered.truncate(covered.len() - 1);
         }
         is_gone
@@ -268,19 +265,19 @@ impl Dirty {
         self.lost
     }
 
-    /// Tracks the bytes from `start` up to `end`, which may be armed later. Until then writes there do not
+    /// Tracks the bytes of `span`, which may be armed later. Until then writes there do not
     /// matter.
-    pub(crate) fn cover(&mut self, start: usize, end: usize) {
+    pub(crate) fn cover(&mut self, span: Span) {
         if let Source::Kernel(tracker, covered) = &mut self.source {
-            self.lost |= cover(tracker, covered, start, end).is_none();
+            self.lost |= cover(tracker, covered, span).is_none();
         }
     }
 
-    /// Writes from `start` up to `end` do not matter any more. The world may stand still.
-    pub(crate) fn release(&mut self, start: usize, end: usize) {
+    /// Writes to `span` do not matter any more. The world may stand still.
+    pub(crate) fn release(&mut self, span: Span) {
         if let Source::Kernel(tracker, _) = &self.source {
             // A refusal costs the program a fault for each page, once.
-            let _ = tracker.disarm(Span::new(Addr::new(start), end - start));
+            let _ = tracker.disarm(span);
         }
     }
 
@@ -288,17 +285,16 @@ impl Dirty {
     pub(crate) fn disarm_all(&mut self, space: &AddressTable) {
         match &self.source {
             Source::Kernel(tracker, covered) => {
-                for part in covered.iter() {
-                    let part = Span::between(Addr::new(part.start), Addr::new(part.end));
+                for &part in covered.iter() {
                     self.lost |= tracker.disarm(part).is_err();
                 }
             }
             Source::Guard(_) => {}
             Source::Cards => {
-                let mut from = 0;
-                while let Some((start, end)) = run(space, from, usize::MAX, false, Which::All) {
-                    cards::set_cards(start, end);
-                    from = end;
+                let mut from = Addr::NULL;
+                while let Some(part) = run(space, from, usize::MAX, false, Which::All) {
+                    cards::set_cards(part);
+                    from = part.end();
                 }
             }
         }
@@ -309,58 +305,56 @@ impl Dirty {
         self.handed_out += bytes;
     }
 
-    /// The bytes from `start` up to `end` came to the heap, and are about to be written. They count as
+    /// The bytes of `span` came to the heap, and are about to be written. They count as
     /// written until taken. `ahead` lies around them, and will come soon; `None`: little there can be armed.
-    pub(crate) fn enter(&mut self, start: usize, end: usize, ahead: Option<(usize, usize)>) {
-        self.handed_out += end - start;
+    pub(crate) fn enter(&mut self, span: Span, ahead: Option<Span>) {
+        self.handed_out += span.bytes;
         if let Some(sums) = &self.sums {
-            sums.forget(start, end);
+            sums.forget(span);
         }
         match &mut self.source {
-            Source::Kernel(tracker, covered) => match cover(tracker, covered, start, end) {
+            Source::Kernel(tracker, covered) => match cover(tracker, covered, span) {
                 // Memory that was not tracked before is not armed either.
                 Some(true) => {}
                 Some(false) => match ahead {
-                    Some(ahead) => self.take_for_written(start, end, ahead),
+                    Some(ahead) => self.take_for_written(span, ahead),
                     // The sums are of other contents.
-                    None if self.sums.is_some() => self.take_for_written(start, end, (start, end)),
+                    None if self.sums.is_some() => self.take_for_written(span, span),
                     None => {}
                 },
                 None => self.lost = true,
             },
             Source::Guard(parts) => {
-                self.lost |= !add(parts, start, end);
-                guard::note(Span::between(Addr::new(start), Addr::new(end)));
+                self.lost |= !add(parts, span);
+                guard::note(span);
             }
-            Source::Cards => cards::set_cards(start, end),
+            Source::Cards => cards::set_cards(span),
         }
     }
 
-    /// A thread is to allocate from a block, from `start` up to `end`: its writes there need not cost faults.
+    /// A thread is to allocate from a block, in `span`: its writes there need not cost faults.
     /// `ahead` lies around it, and will be next.
-    pub(crate) fn expect(&mut self, start: usize, end: usize, ahead: (usize, usize)) {
-        self.handed_out += end - start;
-        self.take_for_written(start, end, ahead);
+    pub(crate) fn expect(&mut self, span: Span, ahead: Span) {
+        self.handed_out += span.bytes;
+        self.take_for_written(span, ahead);
     }
 
-    fn take_for_written(&mut self, start: usize, end: usize, ahead: (usize, usize)) {
+    fn take_for_written(&mut self, span: Span, ahead: Span) {
         match &self.source {
             Source::Kernel(tracker, _) => {
-                if self.expected.0 <= start && end <= self.expected.1 {
+                if self.expected.intersect(span) == span {
                     return;
                 }
                 // A failure only costs faults: the memory ahead may not be tracked yet.
-                let is_done = |(start, end): (usize, usize)| {
-                    tracker.disarm(Span::between(Addr::new(start), Addr::new(end))).is_ok()
-                };
-                self.expected = if is_done(ahead) { ahead } else { (start, end) };
+                let is_done = |part| tracker.disarm(part).is_ok();
+                self.expected = if is_done(ahead) { ahead } else { span };
                 if self.expected != ahead {
-                    is_done((start, end));
+                    is_done(span);
                 }
             }
             // A fault for four blocks costs less than two map entries for each.
             Source::Guard(_) => {}
-            Source::Cards => cards::set_cards(start, end),
+            Source::Cards => cards::set_cards(span),
         }
     }
 
@@ -386,35 +380,31 @@ impl Dirty {
     pub(crate) fn rest(&mut self, world: &World, slots: usize) {
         if let Source::Cards = self.source {
             for thread in world.known() {
-                thread.blocks(slots).for_each(|block| {
-                    let base = block.base.get();
-                    cards::set_cards(base, base + block.extent.get());
-                });
+                thread.blocks(slots).for_each(|block| cards::set_cards(block.span()));
             }
         }
     }
 
     /// The next written part of such blocks, from `from` on, which is moved on. With `again`, parts that are
     /// found count as unwritten from now on.
-    pub(crate) fn look(&mut self, space: &AddressTable, from: &mut usize, again: bool, which: Which) -> Look {
+    pub(crate) fn look(&mut self, space: &AddressTable, from: &mut Addr, again: bool, which: Which) -> Look {
         if let Some(range) = self.found[..self.waiting].last_mut() {
             let (start, end) = (range.start, range.end.min(range.start + PIECE));
             range.start = end;
             if end == range.end {
                 self.waiting -= 1;
             }
-            return Look::Written(start.get(), end.get());
+            return Look::Written(Span::between(start, end));
         }
-        let Some((start, end)) = run(space, *from, STEP, self.is_exact(), which) else { return Look::End };
-        let part = Span::between(Addr::new(start), Addr::new(end));
+        let Some(part) = run(space, *from, STEP, self.is_exact(), which) else { return Look::End };
         if again {
-            self.expected = (0, 0);
+            self.expected = Span::EMPTY;
         }
         match &self.source {
             Source::Kernel(tracker, _) => match tracker.take(part, again, &mut self.found) {
                 Ok(taken) => {
                     self.waiting = taken.ranges;
-                    *from = taken.end.get().max(start + PAGE);
+                    *from = taken.end.max(part.start + PAGE);
                 }
                 Err(_) => {
                     self.lost = true;
@@ -424,25 +414,23 @@ impl Dirty {
             Source::Guard(_) => match guard::take(part, again, &mut self.found) {
                 Ok(taken) => {
                     self.waiting = taken.ranges;
-                    *from = taken.end.get();
+                    *from = taken.end;
                 }
                 Err(_) => {
                     self.lost = true;
                     return Look::End;
                 }
             },
-            Source::Cards => *from = cards::take_cards(start, end, again, &mut self.found, &mut self.waiting),
+            Source::Cards => *from = cards::take_cards(part, again, &mut self.found, &mut self.waiting),
         }
         if let Some(sums) = &self.sums {
             let found = &self.found[..self.waiting];
             if again {
-                found.iter().for_each(|part| sums.note(part.start.get(), part.end.get()));
+                found.iter().for_each(|part| sums.note(Span::between(part.start, part.end)));
             } else {
-                let ends = found.iter().map(|part| part.end.get());
-                let gaps = core::iter::once(start)
-                    .chain(ends)
-                    .zip(found.iter().map(|part| part.start.get()).chain([*from]));
-                self.has_missed |= !gaps.into_iter().all(|(start, end)| sums.agrees(start, end));
+                let starts = core::iter::once(part.start).chain(found.iter().map(|part| part.end));
+                let mut gaps = starts.zip(found.iter().map(|part| part.start).chain([*from]));
+                self.has_missed |= !gaps.all(|(start, end)| sums.agrees(Span::between(start, end)));
             }
         }
         // They are reported from the last one on.
@@ -454,40 +442,41 @@ impl Dirty {
 impl Drop for Dirty {
     fn drop(&mut self) {
         if let Source::Guard(parts) = &self.source {
-            let span = |part: &Covered| Span::between(Addr::new(part.start), Addr::new(part.end));
-            parts.iter().for_each(|part| guard::release(span(part)));
+            parts.iter().for_each(|&part| guard::release(part));
         }
     }
 }
 
-/// Records that `start..end` is protected; false if memory for that is out.
-fn add(parts: &mut Buffer<Covered>, start: usize, end: usize) -> bool {
+/// Records that `span` is protected; false if memory for that is out.
+fn add(parts: &mut Buffer<Span>, span: Span) -> bool {
     match parts.last_mut() {
-        Some(last) if last.end == start => last.end = end,
-        _ => return parts.push(Covered { start, end }).is_ok(),
+        Some(last) if last.end() == span.start => last.bytes += span.bytes,
+        _ => return parts.push(span).is_ok(),
     }
     true
 }
 
-/// Makes the kernel track the untracked parts of `start..end`, rounded to huge pages. The page layer maps
+/// Makes the kernel track the untracked parts of `span`, rounded to huge pages. The page layer maps
 /// these whole, so that few map entries are spent. Returns whether nothing of it was tracked before; `None`
 /// if it fails.
-fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: usize) -> Option<bool> {
-    let (start, end) = (round_down(start, HUGE), round_up(end, HUGE));
-    let (mut at, mut is_new) = (start, true);
-    while at < end {
-        if let Some(known) = covered.iter().find(|known| known.start <= at && at < known.end) {
-            at = known.end;
+fn cover(tracker: &Tracker, covered: &mut Buffer<Span>, span: Span) -> Option<bool> {
+    let span = span.touched(HUGE);
+    let (mut at, mut is_new) = (span.start, true);
+    while at < span.end() {
+        if let Some(known) = covered.iter().find(|known| known.contains(at)) {
+            at = known.end();
             is_new = false;
             continue;
         }
-        let to = covered.iter().map(|known| known.start).filter(|&start| start > at).fold(end, usize::min);
-        if covered.reserve(1).is_err() || tracker.cover(Span::new(Addr::new(at), to - at)).is_err() {
+        let to =
+            covered.iter().map(|known| known.start).filter(|&start| start > at).fold(span.end(), Addr::min);
+        let new = Span::between(at, to);
+        if covered.reserve(1).is_err() || tracker.cover(new).is_err() {
             return None;
         }
-        match covered.iter_mut().find(|known| known.end == at) {
-            Some(known) => known.end = to,
-            None => _ = covered.push(Covered { start: at, end: to }),
+        match covered.iter_mut().find(|known| known.end() == at) {
+            Some(known) => known.bytes += new.bytes,
+            None => _ = covered.push(new),
         }
         at = to;
     }
@@ -497,28 +486,28 @@ fn cover(tracker: &Tracker, covered: &mut Buffer<Covered>, start: usize, end: us
 /// The first run of neighbouring blocks of kind `which` that ends above `from`; it may begin within a block.
 /// The run may hold a few blocks without pointers, unless `exact` is set or `which` is not all. At most
 /// `bytes` bytes of it are returned, up to the end of a huge page.
-fn run(space: &AddressTable, from: usize, bytes: usize, exact: bool, which: Which) -> Option<(usize, usize)> {
+fn run(space: &AddressTable, from: Addr, bytes: usize, exact: bool, which: Which) -> Option<Span> {
     let exact = exact || which != Which::All;
     let gap = if exact { 0 } else { GAP_BLOCKS * BLOCK };
-    let mut found: Option<(usize, usize)> = None;
+    let mut found: Option<Span> = None;
     let mut at = from;
     while let Some(block) = space.next(at) {
-        let (base, stop) = (block.base.get(), block.base.get() + block.extent.get());
+        let (base, stop) = (block.base.get(), block.span().end());
         // `at` is where the block before ended, or the next could begin.
-        if found.is_some_and(|(_, end)| base > at || exact && base > end) {
+        if found.is_some_and(|found| base > at || exact && base > found.end()) {
             break;
         }
         match (&mut found, which.is(block)) {
-            (Some((_, end)), false) if stop - *end > gap => break,
+            (Some(found), false) if stop - found.end() > gap => break,
             (_, false) => {}
-            (Some((_, end)), true) => *end = stop,
-            (None, true) if stop > from => found = Some((base.max(from), stop)),
+            (Some(found), true) => found.bytes = stop - found.start,
+            (None, true) if stop > from => found = Some(block.span().from(from)),
             (None, true) => {}
         }
-        at = round_up(stop, BLOCK);
-        if found.is_some_and(|(start, end)| end - start >= bytes) {
+        at = stop.round_up(BLOCK);
+        if found.is_some_and(|found| found.bytes >= bytes) {
             break;
         }
     }
-    found.map(|(start, end)| (start, end.min(round_down(start.saturating_add(bytes), HUGE))))
+    found.map(|found| found.before(found.start.saturating_add(bytes).round_down(HUGE)))
 }

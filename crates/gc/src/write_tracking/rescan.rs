@@ -12,6 +12,7 @@ use crate::space::block::Block;
 use crate::trace::mark::Marker;
 use crate::trace::movement::Movement;
 use crate::write_tracking::{Dirty, Look, Which};
+use vellum_sys::Addr;
 
 /// The blocks whose written parts are scanned, and how.
 pub(crate) struct Written {
@@ -31,18 +32,18 @@ impl Written {
         space: &AddressTable,
         blocks: &[&'static Block],
     ) -> usize {
-        let mut again = |start, end| {
-            marker.again(start, end);
+        let mut again = |part| {
+            marker.again(part);
             if self.drains {
                 marker.drain(blocks);
             }
         };
-        let (mut from, mut written) = (0, 0);
+        let (mut from, mut written) = (Addr::NULL, 0);
         loop {
             match dirty.look(space, &mut from, false, self.which) {
-                Look::Written(start, end) => {
-                    written += end - start;
-                    again(start, end);
+                Look::Written(part) => {
+                    written += part.bytes;
+                    again(part);
                 }
                 Look::On => {}
                 Look::End => break,
@@ -53,7 +54,7 @@ impl Written {
         }
         for &block in blocks {
             if self.which.is(block) && block.extent.get() != 0 {
-                again(block.base.get(), block.base.get() + block.extent.get());
+                again(block.span());
             }
         }
         written

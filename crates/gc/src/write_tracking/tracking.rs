@@ -32,13 +32,12 @@ impl Dirty {
         if by_block && !block.is_tracked() {
             return;
         }
-        let (start, mut end) = (block.base.get(), block.base.get() + block.extent.get());
-        let (own, mut next) = ((start, end), block.next.get());
-        while let Some(beside) = next.filter(|next| next.base.get() == end) {
-            if end - start >= EXPECT_MAX {
+        let (mut all, mut next) = (block.span(), block.next.get());
+        while let Some(beside) = next.filter(|next| next.base.get() == all.end()) {
+            if all.bytes >= EXPECT_MAX {
                 break;
             }
-            end += beside.extent.get();
+            all.bytes += beside.extent.get();
             next = beside.next.get();
             if by_block {
                 untrack(beside);
@@ -46,9 +45,9 @@ impl Dirty {
         }
         if by_block {
             untrack(block);
-            self.expect(start, end, (start, end));
+            self.expect(all, all);
         } else {
-            self.expect(own.0, own.1, (start, end));
+            self.expect(block.span(), all);
         }
     }
 }

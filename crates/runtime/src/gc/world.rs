@@ -117,7 +117,7 @@ pub extern "C" fn vel_gc_thread() -> *mut c_void {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vel_gc_set_stack_end(thread: *mut c_void, end: *const c_void) -> c_int {
     // SAFETY: the stack can be read up to `end`, by the `# Safety` section.
-    if unsafe { gc::set_stack_end(thread, end.expose_provenance()) } { 0 } else { invalid() }
+    if unsafe { gc::set_stack_end(thread, end) } { 0 } else { invalid() }
 }
 
 /// Sets the place that holds the end of the calling thread's stack.

@@ -45,7 +45,7 @@ use crate::world::event::Event;
 use crate::world::thread::Thread;
 use crate::write_tracking::Which;
 use crate::write_tracking::rescan::Written;
-use vellum_sys::clock;
+use vellum_sys::{Span, clock};
 
 /// A pinned block stays new once if at most one in this many of its objects is alive.
 const RETAINED_PART: u32 = 8;
@@ -114,7 +114,7 @@ fn trace(plan: &mut Appel, heap: &mut Heap) -> (u64, u64) {
     for &at in plan.holders.iter() {
         if table.block_of(at).is_some_and(|block| block.is_old() && block.extent.get() != 0) {
             // SAFETY: a word of an old block may be read and written, and was a field when it was noted.
-            unsafe { marker.fields(at, at + WORD) };
+            unsafe { marker.fields(Span::new(at, WORD)) };
         }
     }
     if has_typed {

@@ -66,13 +66,14 @@ use crate::plan::collection;
 use crate::plan::contract::{KeptBlocks, Less, Plan, Progress};
 use crate::plan::evacuation::Copies;
 use crate::sizing::policy::{Found, Major};
-use crate::space::block::{Address, Block, Scan};
+use crate::space::block::{Block, Scan};
 use crate::space::size_class::BLOCK;
 use crate::trace::frames;
 use crate::world::budget::Budget;
 use crate::world::thread::Thread;
 use crate::write_tracking::{Dirty, Look, Which};
 use vellum_pages::Buffer;
+use vellum_sys::Addr;
 
 /// One part in this many of the new objects is expected to survive and be copied.
 const COPIES_PART: usize = 4;
@@ -118,7 +119,7 @@ pub(crate) struct Appel {
     /// A minor collection is on.
     pub is_minor: bool,
     /// Fields of old objects that lead to objects which the last minor collection left new.
-    pub holders: Buffer<Address>,
+    pub holders: Buffer<Addr>,
     /// Blocks that the minor collection that is on leaves new.
     pub retained: Buffer<&'static Block>,
     /// Bytes of old blocks that are no objects, now and after the last major collection.
@@ -134,7 +135,7 @@ pub(crate) struct Appel {
     /// It has left as many, but some lie in blocks whose sparseness was unknown. The next one empties these.
     pub is_loose: bool,
     /// Free blocks that a heap which drifts has left behind, the oldest first.
-    pub left: Buffer<Address>,
+    pub left: Buffer<Addr>,
     /// How many of these were reported as unneeded (`block_source`).
     pub left_told: usize,
 }
@@ -154,7 +155,7 @@ impl Appel {
 
     /// Bytes the lists take, but those for copies.
     pub(crate) fn taken(&self) -> usize {
-        (self.room_for_pinned() + self.left.capacity()) * size_of::<Address>()
+        (self.room_for_pinned() + self.left.capacity()) * size_of::<Addr>()
     }
 
     pub(crate) const fn new() -> Appel {
@@ -221,7 +222,7 @@ impl Plan for Appel {
     /// Writes to new objects are not tracked; the pages of free blocks were released.
     fn block_came(&mut self, heap: &mut Heap, block: &Block) {
         if let Some(dirty) = &mut heap.tracking.account {
-            dirty.cover(block.base.get(), block.base.get() + block.extent.get());
+            dirty.cover(block.span());
         }
     }
 
@@ -403,7 +404,7 @@ impl Appel {
     /// so that it met no faults there.
     fn take_for_unwritten(&mut self, heap: &mut Heap) {
         let Some(dirty) = &mut heap.tracking.account else { return };
-        let mut from = 0;
+        let mut from = Addr::NULL;
         while dirty.look(&heap.space.table, &mut from, true, Which::Old) != Look::End {}
         self.is_known = dirty.can_go_on();
         dirty.rest(&heap.shared.world, heap.space.slots.len());

@@ -17,9 +17,9 @@
 use crate::heap::Heap;
 use crate::plan::appel::Appel;
 use crate::plan::evacuation::{Copies, Evacuation, Run, SURPRISE};
-use crate::space::block::Address;
 use crate::space::size_class::{BLOCK, SLOTS_MAX};
 use crate::space::survivor_statistics::{ALL, STEPS, STEPS_ALL};
+use vellum_sys::Addr;
 
 /// The limit of remembered fields.
 pub(crate) const HOLDERS_MAX: usize = 4096;
@@ -49,7 +49,7 @@ impl Appel {
         let new = heap.space.blocks.len() - self.old_count;
         let needed = 2 * HOLDERS_MAX + new;
         let more = needed.saturating_sub(self.copies.holders.capacity() + self.room_for_pinned());
-        let has_room = heap.may_take(more * size_of::<Address>())
+        let has_room = heap.may_take(more * size_of::<Addr>())
             && self.copies.holders.reserve(HOLDERS_MAX).is_ok()
             && self.holders.reserve(HOLDERS_MAX).is_ok()
             && self.retained.reserve(new).is_ok();
@@ -81,7 +81,7 @@ impl Copies {
 impl Evacuation<'_> {
     /// Records the field at `at`, whose object stays where it is, if the collection is a minor one and the
     /// field is an object's.
-    pub(crate) fn remember(&mut self, at: usize) {
+    pub(crate) fn remember(&mut self, at: Addr) {
         if self.copies.fills && self.space.block_of(at).is_some() {
             self.copies.lost_holders |=
                 self.copies.holders.len() == HOLDERS_MAX || self.copies.holders.push(at).is_err();

@@ -22,6 +22,7 @@ use crate::plan::appel::Appel;
 use crate::plan::evacuation::Copying;
 use crate::space::size_class::BLOCK;
 use crate::space::survivor_statistics::{STEP_DENSE, STEP_FULL};
+use vellum_sys::Span;
 
 /// A heap that drifts leaves at most this many blocks behind for each block of its old region.
 const SPAN: usize = 4;
@@ -39,7 +40,7 @@ impl Heap {
                 end += BLOCK;
                 at += 1;
             }
-            dirty.release(start, end);
+            dirty.release(Span::between(start, end));
         }
     }
 

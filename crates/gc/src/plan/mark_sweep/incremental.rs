@@ -46,6 +46,7 @@ use crate::world::event::Event;
 use crate::world::thread::Thread;
 use crate::write_tracking::rescan::Written;
 use crate::write_tracking::{Dirty, EXPECT_MAX, Look, Which};
+use vellum_sys::{Addr, Span};
 
 /// The part of the allocation budget that is used while a cycle is under way, at most: a quarter.
 const CYCLE_PART: usize = 4;
@@ -69,12 +70,12 @@ const WRITTEN_MANY: usize = 256 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Write tracking is being armed, from this address on. Nothing is marked yet.
-    Arm(usize),
+    Arm(Addr),
     /// All writes are tracked.
     Start,
     Mark,
     /// Scanning the written parts of the heap, from this address on.
-    Pass(usize),
+    Pass(Addr),
     /// All but the last stop is done.
     Ready,
 }
@@ -164,15 +165,15 @@ impl MarkSweep {
 
     /// A block or large object came to the heap.
     pub(super) fn enter(&mut self, heap: &mut Heap, block: &Block) {
-        let (start, end) = (block.base.get(), block.base.get() + block.extent.get());
+        let span = block.span();
         let is_small = block.slot.get() != 0;
         let ahead = match is_small {
             _ if heap.tracks_by_block() => None,
-            true => Some(pool_beside(heap, start, end)),
-            false => Some((start, end)),
+            true => Some(pool_beside(heap, span)),
+            false => Some(span),
         };
         if let Some(dirty) = self.account(heap) {
-            dirty.enter(start, end, ahead);
+            dirty.enter(span, ahead);
             if is_small {
                 block.begin_trace();
             }
@@ -238,20 +239,19 @@ fn new_account(heap: &mut Heap) -> Option<Dirty> {
 }
 
 /// The free blocks that will be taken next and lie beside the addresses from `start` up to `end`, and these.
-fn pool_beside(heap: &Heap, mut start: usize, mut end: usize) -> (usize, usize) {
+fn pool_beside(heap: &Heap, mut span: Span) -> Span {
     for &unit in heap.space.pool.iter().rev() {
-        if end - start >= EXPECT_MAX {
+        if span.bytes >= EXPECT_MAX {
             break;
         }
-        if unit == end {
-            end += BLOCK;
-        } else if unit + BLOCK == start {
-            start = unit;
-        } else {
+        if unit + BLOCK == span.start {
+            span.start = unit;
+        } else if unit != span.end() {
             break;
         }
+        span.bytes += BLOCK;
     }
-    (start, end)
+    span
 }
 
 pub(super) fn mark_roots(heap: &Heap, marker: &mut Marker<'_, InPlace>) -> Rooted {
@@ -317,7 +317,7 @@ fn begin(plan: &mut MarkSweep, heap: &mut Heap, whole: bool) {
     plan.cycle = Some(Cycle {
         left: Paused::default(),
         dirty,
-        phase: if is_partial { Phase::Start } else { Phase::Arm(0) },
+        phase: if is_partial { Phase::Start } else { Phase::Arm(Addr::NULL) },
         is_partial,
         passes: 0,
         written: 0,
@@ -375,9 +375,9 @@ impl Cycle {
         while marker.drain_while(blocks, || budget.go_on()) {
             match self.phase {
                 Phase::Pass(mut from) => match self.dirty.look(table, &mut from, true, Which::All) {
-                    Look::Written(start, end) => {
-                        self.written += end - start;
-                        marker.again(start, end);
+                    Look::Written(part) => {
+                        self.written += part.bytes;
+                        marker.again(part);
                     }
                     Look::On => self.phase = Phase::Pass(from),
                     Look::End => {
@@ -390,7 +390,7 @@ impl Cycle {
                 _ if self.passes == 0 || self.is_behind() => {
                     self.passes += 1;
                     self.written_before = core::mem::take(&mut self.written);
-                    self.phase = Phase::Pass(0);
+                    self.phase = Phase::Pass(Addr::NULL);
                     let _ = mark_roots(heap, &mut marker);
                 }
                 _ => {
@@ -421,7 +421,7 @@ impl Cycle {
         self.left = marker.pause();
         self.dirty.rest(&heap.shared.world, heap.slots_in_use());
         // Objects written since the last cycle are roots of this one.
-        self.phase = if self.is_partial { Phase::Pass(0) } else { Phase::Mark };
+        self.phase = if self.is_partial { Phase::Pass(Addr::NULL) } else { Phase::Mark };
     }
 
     /// Scans everything that was written since its last scan, with the world stopped for the last time.

@@ -180,7 +180,7 @@ fn look(heap: &Heap, dirty: &mut Dirty, written: &mut usize) -> (Paused, Rooted)
     *written = Written { which: Which::All, drains: true }.look_through(&mut marker, dirty, table, blocks);
     let is_named = |block: &&&Block| block.scan.get() == Scan::Procedure && block.extent.get() != 0;
     for block in blocks.iter().filter(is_named) {
-        marker.again(block.base.get(), block.base.get() + block.extent.get());
+        marker.again(block.span());
         marker.drain(blocks);
     }
     (marker.pause(), rooted)

@@ -31,7 +31,7 @@ use crate::space::block::{Block, Index, MAPPED_WORDS, Region, Scan};
 use crate::space::size_class::WORD;
 use crate::trace::movement::Movement;
 use crate::trace::root_statistics::Rooted;
-use vellum_sys::{PAGE, Span, map, round_up};
+use vellum_sys::{Addr, PAGE, Span, map, round_up};
 
 /// Objects between their prefetch and their turn.
 const QUEUE: usize = 32;
@@ -57,7 +57,7 @@ pub(crate) struct StackMemory {
 
 /// The object of `block` that `word` points to: to its first byte or, unless `only_starts`, anywhere into it.
 #[inline(always)]
-fn within(block: &Block, word: usize, only_starts: bool) -> Option<Index> {
+fn within(block: &Block, word: Addr, only_starts: bool) -> Option<Index> {
     let offset = word - block.base.get();
     let index = block.index_at(offset);
     (!only_starts || index.0 as usize * block.size.get() == offset).then_some(index)
@@ -66,10 +66,10 @@ fn within(block: &Block, word: usize, only_starts: bool) -> Option<Index> {
 /// The first byte of the object that `word` points into. Mostly that is the word itself: then there is no
 /// wait for the block's descriptor.
 #[inline(always)]
-fn start(block: &Block, index: Index, word: usize) -> usize {
+fn start(block: &Block, index: Index, word: Addr) -> Addr {
     #[cold]
     #[inline(never)]
-    fn inside(start: usize) -> usize {
+    fn inside(start: Addr) -> Addr {
         start
     }
     let start = block.address(index);
@@ -77,7 +77,7 @@ fn start(block: &Block, index: Index, word: usize) -> usize {
 }
 
 /// [`within`] for the block that `word` points into.
-pub(crate) fn find(space: &AddressTable, word: usize, only_starts: bool) -> Option<(&'static Block, Index)> {
+pub(crate) fn find(space: &AddressTable, word: Addr, only_starts: bool) -> Option<(&'static Block, Index)> {
     let block = space.block_of(word)?;
     within(block, word, only_starts).map(|index| (block, index))
 }
@@ -121,8 +121,7 @@ pub(crate) fn give_back_stack(stack: StackMemory, words: usize) {
 
 pub(crate) struct Marker<'h, M> {
     space: &'h AddressTable,
-    low: usize,
-    span: usize,
+    bounds: Span,
     /// The entry of the lowest block.
     table: *const *const Block,
     only_starts: bool,
@@ -156,11 +155,9 @@ impl<'h, M: Movement> Marker<'h, M> {
         only_starts: bool,
         movement: M,
     ) -> Marker<'h, M> {
-        let (low, high) = space.bounds();
         Marker {
             space,
-            low,
-            span: high.saturating_sub(low),
+            bounds: space.bounds,
             table: space.lowest_entry(),
             only_starts,
             near: false,
@@ -206,8 +203,8 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// The object that `word` points into, if it is allocated or may be.
     #[inline(always)]
-    fn find(&self, word: usize, only_starts: bool) -> Option<(&'static Block, Index)> {
-        if word.wrapping_sub(self.low) >= self.span {
+    fn find(&self, word: Addr, only_starts: bool) -> Option<(&'static Block, Index)> {
+        if !self.bounds.contains(word) {
             return None;
         }
         // SAFETY: the word is within the bounds; entries are null or lead to descriptors, which are never
@@ -219,7 +216,7 @@ impl<'h, M: Movement> Marker<'h, M> {
     /// Follows a word of a stack, of thread-local or of static data, and counts it if it leads to an object.
     /// Few do: the loop over the rest is faster with this out of line.
     #[inline(never)]
-    fn consider_root(&mut self, word: usize) {
+    fn consider_root(&mut self, word: Addr) {
         if let Some((block, index)) = self.find(word, false) {
             self.rooted.note(block, index);
             self.reach_pinned(block, index, word);
@@ -228,7 +225,7 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// Follows an ambiguous pointer.
     #[inline(always)]
-    fn consider(&mut self, word: usize, only_starts: bool) {
+    fn consider(&mut self, word: Addr, only_starts: bool) {
         if let Some((block, index)) = self.find(word, only_starts) {
             self.reach_pinned(block, index, word);
         }
@@ -236,7 +233,7 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// Marks the object that an ambiguous pointer leads to, and pins it.
     #[inline(always)]
-    fn reach_pinned(&mut self, block: &'static Block, index: Index, word: usize) {
+    fn reach_pinned(&mut self, block: &'static Block, index: Index, word: Addr) {
         if M::MOVES && block.evacuating.get() {
             block.pin(index);
             if !self.in_roots && block.region.get() == Region::New {
@@ -254,7 +251,7 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// Marks the object that `word` points into where it is.
     #[inline(always)]
-    fn reach(&mut self, block: &'static Block, index: Index, word: usize) {
+    fn reach(&mut self, block: &'static Block, index: Index, word: Addr) {
         if self.mark(block, index) {
             self.marked += 1;
             if block.scan.get() != Scan::Nothing {
@@ -265,8 +262,8 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// The stack entry of the object of `block` at `address`, which may be a copy elsewhere.
     #[inline(always)]
-    fn entry(&self, block: &Block, address: usize) -> usize {
-        address | self.map(block) << MAP_SHIFT
+    fn entry(&self, block: &Block, address: Addr) -> usize {
+        address.get() | self.map(block) << MAP_SHIFT
     }
 
     /// The words of a block's objects that are fields, as bits; 0 where the descriptor must be read.
@@ -282,17 +279,17 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// Follows the pointer at `at`, which may be changed.
     #[inline(always)]
-    fn field(&mut self, at: usize) {
+    fn field(&mut self, at: Addr) {
         if let Some((object, map)) = self.follow(at) {
-            self.push(object | map << MAP_SHIFT);
+            self.push(object.get() | map << MAP_SHIFT);
         }
     }
 
     /// The same. If an object is found that has a map, the caller scans it.
     #[inline(always)]
-    fn follow(&mut self, at: usize) -> Option<(usize, usize)> {
+    fn follow(&mut self, at: Addr) -> Option<(Addr, usize)> {
         // SAFETY: the caller's word, which may be read.
-        let word = unsafe { (at as *const usize).read_volatile() };
+        let word = unsafe { at.ptr::<Addr>().read_volatile() };
         let (block, index) = self.find(word, self.only_starts)?;
         if M::MOVES && block.evacuating.get() {
             self.wait(at);
@@ -306,7 +303,7 @@ impl<'h, M: Movement> Marker<'h, M> {
         let map = self.map(block);
         if map == 0 {
             if block.scan.get() != Scan::Nothing {
-                self.push(object);
+                self.push(object.get());
             }
             return None;
         }
@@ -315,9 +312,9 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// Pushes a field whose object may have to move.
     #[inline(always)]
-    fn wait(&mut self, at: usize) {
+    fn wait(&mut self, at: Addr) {
         if self.depth < self.stack.room {
-            self.push(at | FIELD);
+            self.push(at.get() | FIELD);
         } else if let Some(entry) = self.settle(at) {
             self.push(entry);
         }
@@ -326,10 +323,10 @@ impl<'h, M: Movement> Marker<'h, M> {
     /// Makes the pointer at `at` lead to where its object stays, moving the object if it is to move. Returns
     /// the entry to be scanned then, if any.
     #[inline(always)]
-    fn settle(&mut self, at: usize) -> Option<usize> {
+    fn settle(&mut self, at: Addr) -> Option<usize> {
         // SAFETY: a field that `follow` has read before: it lies in memory that stays mapped during the
         // trace.
-        let word = unsafe { (at as *const usize).read_volatile() };
+        let word = unsafe { at.ptr::<Addr>().read_volatile() };
         let (block, index) = self.find(word, self.only_starts)?;
         let object = block.address(index);
         let is_new = block.mark(index);
@@ -352,54 +349,52 @@ impl<'h, M: Movement> Marker<'h, M> {
             }
         } else if block.is_allocated(index) {
             // SAFETY: the object has moved: the first word of its old place is its new address.
-            unsafe { (object as *const usize).read_volatile() }
+            unsafe { object.ptr::<Addr>().read_volatile() }
         } else {
             return None;
         };
         if place != object {
             // SAFETY: a field of an object that stays where it is, or a word that the program declared as
             // precise.
-            unsafe { (at as *mut usize).write_volatile(place + (word - object)) };
+            unsafe { at.ptr::<Addr>().write_volatile(place + (word - object)) };
         }
         (is_new && block.scan.get() != Scan::Nothing).then(|| self.entry(block, place))
     }
 
-    /// Marks what the words from `start` up to `end` may point to: the contents of an object.
+    /// Marks what the words of `span` may point to: the contents of an object.
     ///
     /// # Safety
     /// The words may be read.
-    pub(crate) unsafe fn words(&mut self, start: usize, end: usize, only_starts: bool) {
+    pub(crate) unsafe fn words(&mut self, span: Span, only_starts: bool) {
         // SAFETY: the caller guarantees that the words may be read.
-        unsafe { self.each_within(start, end, |marker, word| marker.consider(word, only_starts)) };
+        unsafe { self.each_within(span, |marker, word| marker.consider(word, only_starts)) };
     }
 
-    /// Marks the objects that the words from `start` up to `end` may point to, also to their inside:
+    /// Marks the objects that the words of `span` may point to, also to their inside:
     /// registers, stacks, static data. Counts the words that lead to an object.
     ///
     /// # Safety
     /// The words may be read.
-    pub(crate) unsafe fn root_words(&mut self, start: usize, end: usize) {
+    pub(crate) unsafe fn root_words(&mut self, span: Span) {
         // SAFETY: the caller guarantees that the words may be read.
-        unsafe { self.each_within(start, end, Self::consider_root) };
+        unsafe { self.each_within(span, Self::consider_root) };
     }
 
-    /// Calls `consider` with the words from `start` up to `end` that may be addresses in the heap, and
-    /// others.
+    /// Calls `consider` with the words of `span` that may be addresses in the heap, and others.
     ///
     /// # Safety
     /// The words may be read.
     #[inline(always)]
-    unsafe fn each_within(&mut self, start: usize, end: usize, consider: impl Fn(&mut Self, usize)) {
+    unsafe fn each_within(&mut self, span: Span, consider: impl Fn(&mut Self, Addr)) {
         // Volatile: a root may belong to a thread stopped in the middle of anything.
         // SAFETY: by this function's condition, for words before `end`.
-        let read = |at: usize| unsafe { (at as *const usize).read_volatile() };
-        let (low, span) = (self.low, self.span);
-        let is_within = |word: usize| word.wrapping_sub(low) < span;
-        let mut at = start;
+        let read = |at: Addr| unsafe { at.ptr::<Addr>().read_volatile() };
+        let bounds = self.bounds;
+        let (mut at, end) = (span.start, span.end());
         // Most words of roots are no addresses in the heap: four are tested at a time.
         while at + AT_ONCE * WORD <= end {
-            let words: [usize; AT_ONCE] = core::array::from_fn(|index| read(at + index * WORD));
-            if words.iter().fold(false, |any, &word| any | is_within(word)) {
+            let words: [Addr; AT_ONCE] = core::array::from_fn(|index| read(at + index * WORD));
+            if words.iter().fold(false, |any, &word| any | bounds.contains(word)) {
                 words.iter().for_each(|&word| consider(self, word));
             }
             at += AT_ONCE * WORD;
@@ -410,17 +405,18 @@ impl<'h, M: Movement> Marker<'h, M> {
         }
     }
 
-    /// Marks what the pointers from `start` up to `end` lead to, and changes those whose objects move.
+    /// Marks what the pointers in `span` lead to, and changes those whose objects move.
     ///
     /// # Safety
     /// The words may be read and written, and hold pointers or values that are no address in the heap.
-    pub(crate) unsafe fn fields(&mut self, start: usize, end: usize) {
-        (start..(end + 1).saturating_sub(WORD)).step_by(WORD).for_each(|at| self.field(at));
+    pub(crate) unsafe fn fields(&mut self, span: Span) {
+        let starts = (0..(span.bytes + 1).saturating_sub(WORD)).step_by(WORD);
+        starts.for_each(|offset| self.field(span.start + offset));
     }
 
     /// Marks the object that `address` points into.
     #[inline(never)]
-    pub(crate) fn root(&mut self, address: usize) {
+    pub(crate) fn root(&mut self, address: Addr) {
         self.consider(address, false);
     }
 
@@ -432,16 +428,16 @@ impl<'h, M: Movement> Marker<'h, M> {
 
     /// Marks the object that a table's value points into, and changes the value if it moves. The value stays
     /// where it is until the trace has ended.
-    pub(crate) fn value(&mut self, value: &mut usize) {
+    pub(crate) fn value(&mut self, value: &mut Addr) {
         match self.find(*value, true) {
-            Some(_) => self.field(core::ptr::from_mut(value).expose_provenance()),
+            Some(_) => self.field(Addr::of(core::ptr::from_mut(value))),
             // A pointer into the middle of an object counts in a table even where it does not in objects.
             None => self.root(*value),
         }
     }
 
     /// The new address of the byte at `address` if its object has moved; `None` if not. After the trace.
-    pub(crate) fn moved_to(&self, address: usize) -> Option<usize> {
+    pub(crate) fn moved_to(&self, address: Addr) -> Option<Addr> {
         if !M::MOVES {
             return None;
         }
@@ -451,12 +447,12 @@ impl<'h, M: Movement> Marker<'h, M> {
         }
         let before = block.address(index);
         // SAFETY: an object that has moved left its new address in its first word.
-        let now = unsafe { (before as *const usize).read_volatile() };
+        let now = unsafe { before.ptr::<Addr>().read_volatile() };
         Some(now + (address - before))
     }
 
     /// Returns whether the object at `address` is marked; true if no object is there.
-    pub(crate) fn is_marked(&self, address: usize) -> bool {
+    pub(crate) fn is_marked(&self, address: Addr) -> bool {
         self.find(address, false).is_none_or(|(block, index)| block.is_marked(index))
     }
 }

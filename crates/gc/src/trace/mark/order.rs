@@ -8,12 +8,13 @@ use super::{ADDRESS, FIELD, MAP_SHIFT, Marker, PART, QUEUE};
 use crate::space::block::{Block, Scan};
 use crate::space::size_class::WORD;
 use crate::trace::movement::Movement;
+use vellum_sys::Addr;
 
 impl<M: Movement> Marker<'_, M> {
     #[inline(always)]
     pub(super) fn push(&mut self, entry: usize) {
         if self.depth == self.stack.room {
-            return self.overflow(entry & ADDRESS);
+            return self.overflow(Addr::new(entry & ADDRESS));
         }
         // SAFETY: the depth is below the stack's room, as was just tested.
         unsafe { self.stack.start.add(self.depth).write(entry) };
@@ -22,7 +23,7 @@ impl<M: Movement> Marker<'_, M> {
 
     /// Records the block of an object that finds no room.
     #[cold]
-    pub(super) fn overflow(&mut self, object: usize) {
+    pub(super) fn overflow(&mut self, object: Addr) {
         // SAFETY: objects that are marked lie in blocks.
         unsafe { (*self.space.within_bounds(object)).note_overflow() };
         self.overflowed = true;
@@ -108,7 +109,7 @@ impl<M: Movement> Marker<'_, M> {
                 // SAFETY: below the depth, so written: a part's entry lies above the address at which it goes
                 // on.
                 let from = unsafe { self.stack.start.add(self.depth).read() };
-                self.go_on(entry - PART, from);
+                self.go_on(Addr::new(entry - PART), Addr::new(from));
             } else if self.near || self.queued + self.depth == 0 {
                 if entry >> MAP_SHIFT == 0 {
                     self.dispatch(entry);
@@ -134,16 +135,16 @@ impl<M: Movement> Marker<'_, M> {
     /// descriptor, which takes three times as long as to load it.
     #[inline(always)]
     pub(super) fn chain(&mut self, entry: usize, go_on: &mut impl FnMut() -> bool) -> bool {
-        let (mut object, mut map) = (entry & ADDRESS, entry >> MAP_SHIFT);
+        let (mut object, mut map) = (Addr::new(entry & ADDRESS), entry >> MAP_SHIFT);
         loop {
-            let mut next = (0, 0);
+            let mut next = (Addr::NULL, 0);
             while map != 0 {
                 let at = object + map.trailing_zeros() as usize * WORD;
                 map &= map - 1;
                 if let Some(found) = self.follow(at) {
                     let (before, its_map) = core::mem::replace(&mut next, found);
                     if its_map != 0 {
-                        self.push(before | its_map << MAP_SHIFT);
+                        self.push(before.get() | its_map << MAP_SHIFT);
                     }
                 }
             }
@@ -153,7 +154,7 @@ impl<M: Movement> Marker<'_, M> {
             }
             let is_free = go_on();
             if (self.depth > 0 && !self.near) || !is_free {
-                self.push(object | map << MAP_SHIFT);
+                self.push(object.get() | map << MAP_SHIFT);
                 return is_free;
             }
         }
@@ -185,7 +186,7 @@ impl<M: Movement> Marker<'_, M> {
     #[inline(always)]
     pub(super) fn dispatch(&mut self, entry: usize) {
         let entry = match entry {
-            field if M::MOVES && field & FIELD != 0 => match self.settle(field - FIELD) {
+            field if M::MOVES && field & FIELD != 0 => match self.settle(Addr::new(field - FIELD)) {
                 Some(entry) => entry,
                 None => return,
             },
@@ -194,18 +195,18 @@ impl<M: Movement> Marker<'_, M> {
         let mut map = entry >> MAP_SHIFT;
         if map == 0 {
             // SAFETY: objects on the stack lie in blocks.
-            let block = unsafe { &*self.space.within_bounds(entry) };
-            return self.look_through(block, entry);
+            let block = unsafe { &*self.space.within_bounds(Addr::new(entry)) };
+            return self.look_through(block, Addr::new(entry));
         }
         while map != 0 {
             // The map has bits for the object's words only.
-            self.field((entry & ADDRESS) + map.trailing_zeros() as usize * WORD);
+            self.field(Addr::new(entry & ADDRESS) + map.trailing_zeros() as usize * WORD);
             map &= map - 1;
         }
     }
 
     /// Scans a large object from `from` on.
-    pub(super) fn go_on(&mut self, object: usize, from: usize) {
+    pub(super) fn go_on(&mut self, object: Addr, from: Addr) {
         // SAFETY: objects on the stack lie in blocks.
         let block = unsafe { &*self.space.within_bounds(object) };
         self.stretch(block, object, from);

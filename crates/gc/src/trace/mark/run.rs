@@ -16,6 +16,7 @@ use super::{ADDRESS, MAP_SHIFT, Marker, QUEUE};
 use crate::space::block::{Index, Scan};
 use crate::space::size_class::{BLOCK_SHIFT, WORD};
 use crate::trace::movement::Movement;
+use vellum_sys::Addr;
 
 /// Words by which the mark of the deepest stack goes up at a time.
 const STEP: usize = 512;
@@ -26,7 +27,7 @@ struct Run {
     /// The stack's end, or nearer: how deep it ever was.
     limit: *mut usize,
     marked: u64,
-    low: usize,
+    low: Addr,
 }
 
 impl<M: Movement> Marker<'_, M> {
@@ -47,7 +48,7 @@ impl<M: Movement> Marker<'_, M> {
     fn run_as<const NEAR: bool>(&mut self, go_on: &mut impl FnMut() -> bool) {
         let bottom = self.stack.start;
         let limit = bottom.wrapping_add(self.deepest.max(self.depth).min(self.stack.room));
-        let mut run = Run { top: bottom.wrapping_add(self.depth), limit, marked: 0, low: self.low };
+        let mut run = Run { top: bottom.wrapping_add(self.depth), limit, marked: 0, low: self.bounds.start };
         let mut head = self.head;
         // The object found last, which is not on the stack; 0: none.
         let mut found = 0;
@@ -106,10 +107,10 @@ impl<M: Movement> Marker<'_, M> {
     /// found.
     #[inline(always)]
     fn look_through_small<const NEAR: bool>(&mut self, entry: usize, run: &mut Run) -> usize {
-        let (object, map) = (entry & ADDRESS, entry >> MAP_SHIFT);
+        let (object, map) = (Addr::new(entry & ADDRESS), entry >> MAP_SHIFT);
         let mut found = 0;
         // SAFETY: words of an object that is alive.
-        let read = |at: usize| unsafe { (at as *const usize).read_volatile() };
+        let read = |at: Addr| unsafe { at.ptr::<Addr>().read_volatile() };
         // The bit behind the last word of an object of 2, 4, ... words that may all be pointers.
         const EVEN: usize = 0x1_5554;
         let end_bit = map + 1;
@@ -121,7 +122,7 @@ impl<M: Movement> Marker<'_, M> {
         loop {
             let (first, second) = (read(at), read(at + WORD));
             at += 2 * WORD;
-            if first | second >= run.low {
+            if first.get() | second.get() >= run.low.get() {
                 self.meet::<NEAR>(first, &mut found, run);
                 self.meet::<NEAR>(second, &mut found, run);
             }
@@ -133,12 +134,12 @@ impl<M: Movement> Marker<'_, M> {
 
     /// Scans a small object of which only some words may be pointers.
     #[inline(never)]
-    fn look_through_some<const NEAR: bool>(&mut self, object: usize, mut map: usize, run: &mut Run) -> usize {
+    fn look_through_some<const NEAR: bool>(&mut self, object: Addr, mut map: usize, run: &mut Run) -> usize {
         let mut found = 0;
         while map != 0 {
             let at = object + map.trailing_zeros() as usize * WORD;
             // SAFETY: a word of an object that is alive.
-            let word = unsafe { (at as *const usize).read_volatile() };
+            let word = unsafe { at.ptr::<Addr>().read_volatile() };
             map &= map - 1;
             self.meet::<NEAR>(word, &mut found, run);
         }
@@ -148,9 +149,9 @@ impl<M: Movement> Marker<'_, M> {
     /// Marks the object that `word` points into, if any. If it is to be scanned it becomes `found`, and what
     /// that was before is pushed.
     #[inline(always)]
-    fn meet<const NEAR: bool>(&mut self, word: usize, found: &mut usize, run: &mut Run) {
-        let above = word.wrapping_sub(run.low);
-        if above >= self.span {
+    fn meet<const NEAR: bool>(&mut self, word: Addr, found: &mut usize, run: &mut Run) {
+        let above = word.since(run.low);
+        if above >= self.bounds.bytes {
             return;
         }
         // SAFETY: within the bounds; entries are null or lead to descriptors, which are never unmapped.
@@ -174,17 +175,17 @@ impl<M: Movement> Marker<'_, M> {
         }
         if NEAR {
             // From the second-level cache to the first.
-            vellum_sys::prefetch(start as *const u8);
+            vellum_sys::prefetch(start.ptr());
         }
         run.marked += 1;
         let map = usize::from(block.map.get());
         if map == 0 {
             if block.scan.get() != Scan::Nothing {
-                self.push_on(start, run);
+                self.push_on(start.get(), run);
             }
             return;
         }
-        let before = core::mem::replace(found, start | map << MAP_SHIFT);
+        let before = core::mem::replace(found, start.get() | map << MAP_SHIFT);
         if before != 0 {
             self.push_on(before, run);
         }
@@ -193,7 +194,7 @@ impl<M: Movement> Marker<'_, M> {
     #[inline(always)]
     fn push_on(&mut self, entry: usize, run: &mut Run) {
         if run.top == run.limit && !self.rise(run) {
-            return self.overflow(entry & ADDRESS);
+            return self.overflow(Addr::new(entry & ADDRESS));
         }
         // SAFETY: below the limit, which is within the stack.
         unsafe { run.top.write(entry) };
@@ -215,7 +216,7 @@ impl<M: Movement> Marker<'_, M> {
 /// The start of an object that a word points into: seldom, and so away from the ordinary case.
 #[cold]
 #[inline(never)]
-fn inside(start: usize) -> usize {
+fn inside(start: Addr) -> Addr {
     start
 }
 
