@@ -73,7 +73,7 @@ use tables::Tables;
 use vellum_malloc::sampling::{self, Hooks, Inside, SampleHeap};
 use vellum_pages::PAGE;
 use vellum_sys::lock::Guarded;
-use vellum_sys::{Caps, caps, round_up};
+use vellum_sys::{Addr, Caps, Span, caps, round_up};
 use vellum_wire::door::Ask;
 use vellum_wire::held::{Amount, INTERVAL_MAX};
 
@@ -267,16 +267,16 @@ fn allocated_large(block: *mut u8, bytes: usize) {
 
 /// Samples a new mapping of the program, if a sample is due.
 #[cold]
-fn mapped(start: usize, bytes: usize) {
-    if is_due(round_up(bytes, PAGE)) {
-        enter_sample(|state| state.record_mapping(start, bytes));
+fn mapped(range: Span) {
+    if is_due(round_up(range.bytes, PAGE)) {
+        enter_sample(|state| state.record_mapping(range));
     }
 }
 
-/// Takes the pages from `start` to `end` out of the mappings.
+/// Takes the pages out of the mappings.
 #[cold]
-fn unmapped(start: usize, end: usize) {
-    inside(|state| _ = state.cut(start as u64, end as u64));
+fn unmapped(pages: Span) {
+    inside(|state| _ = state.cut(pages.start.get() as u64, pages.end().get() as u64));
 }
 
 /// Records that a mapping of `old` bytes has another place and length.
@@ -300,7 +300,7 @@ fn remapped(from: usize, to: usize, [old, bytes]: [usize; 2]) {
     });
     // Points may lie on the bytes that were added.
     if !is_known && bytes > old && is_due(whole - old) {
-        enter_sample(|state| state.record_mapping(to, bytes));
+        enter_sample(|state| state.record_mapping(Span::new(Addr::new(to), bytes)));
     }
 }
 
@@ -319,9 +319,9 @@ impl State {
         sample.inspect(|sample| probes::alloc(sample.address, bytes as u64, sample.bytes)).is_some()
     }
 
-    fn record_mapping(&mut self, start: usize, bytes: usize) {
-        let whole = round_up(bytes, PAGE);
-        self.sample(start, bytes, whole, [(whole / PAGE) as u32, 0], true);
+    fn record_mapping(&mut self, range: Span) {
+        let whole = round_up(range.bytes, PAGE);
+        self.sample(range.start.get(), range.bytes, whole, [(whole / PAGE) as u32, 0], true);
     }
 
     fn sample(
@@ -405,7 +405,7 @@ impl State {
         let (generation, base) = (self.part.generation()?, self.part.base());
         // SAFETY: null, or mapped by `begin` for good; only the lock's holder, this thread, reaches them.
         let tables = unsafe { self.tables.as_mut() }?;
-        let at = (core::ptr::from_ref(tables) as usize, size_of::<Tables>());
+        let at = Span::at(core::ptr::from_ref(tables), size_of::<Tables>());
         tables.desk.count(&self.part.head().resident, [at, self.live.range(), self.mapped.range()], base);
         for at in tables.stacks(&self.part) {
             self.part.stack(at).pins.store(0, Relaxed);

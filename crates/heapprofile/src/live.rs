@@ -152,8 +152,8 @@ impl Live {
     }
 
     /// The address and the bytes of the table.
-    pub(super) fn range(&self) -> (usize, usize) {
-        (self.slots as usize, self.length * size_of::<Sample>())
+    pub(super) fn range(&self) -> Span {
+        Span::at(self.slots, self.length * size_of::<Sample>())
     }
 
     /// Takes the block at `address` out, if it is there.

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::Rele
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use vellum_stacks::file::{self, own_pid, populate};
+use vellum_sys::Span;
 use vellum_wire::held::{
     ENTRY_WORDS, HEAD_BYTES, HELD_BYTES, HeldHead, PART_BYTES, PARTS, PartHead, StackHead,
 };
@@ -126,7 +127,7 @@ impl Part {
             return Err(Errno::NOSPC);
         }
         let base = file::map(&file, (HEAD_BYTES + number * PART_BYTES) as u64, PART_BYTES)?;
-        populate(base as usize, STEP).inspect_err(|_| unmap(base, PART_BYTES))?;
+        populate(Span::at(base, STEP)).inspect_err(|_| unmap(base, PART_BYTES))?;
         self.base = base;
         (self.allocated, self.generation) = (STEP, self.generation + 1);
         let pid = own_pid();
@@ -163,7 +164,7 @@ impl Part {
         let end = HEAD_BYTES + (at + words) * 8;
         if end > self.allocated {
             let to = vellum_sys::round_up(end, STEP).min(PART_BYTES);
-            populate(self.base as usize + self.allocated, to - self.allocated).ok()?;
+            populate(Span::at(self.base.wrapping_add(self.allocated), to - self.allocated)).ok()?;
             self.allocated = to;
         }
         // SAFETY: the words are within the part, which is mapped, and were not used yet; this process alone

@@ -23,7 +23,7 @@ use core::sync::atomic::Ordering::{Relaxed, Release};
 use vellum_malloc::sampling::{CLASSES, SlabUse, bytes_of, for_each_listed, for_each_slab, idle_bytes};
 use vellum_pages::{PAGE, Pages, UNIT};
 use vellum_sys::mapped::{self, Mapping, What};
-use vellum_sys::{Addr, map};
+use vellum_sys::{Addr, Span, map};
 use vellum_wire::Counter;
 use vellum_wire::held::{CLASSES_MAX, KINDS, Kind, Resident};
 
@@ -49,8 +49,8 @@ struct Class {
 #[repr(C)]
 #[derive(Debug)]
 pub(super) struct Desk {
-    from: usize,
-    to: usize,
+    /// The pages whose residence `window` has.
+    read: Span,
     window: [u8; WINDOW_PAGES],
     text: [u8; TEXT_BYTES],
     program: [u8; PATH_MAX],
@@ -60,12 +60,12 @@ pub(super) struct Desk {
 impl Desk {
     /// Counts, and writes the result to `resident`. `own` are ranges of the profile's tables, and `part` is
     /// where its file is mapped.
-    pub(super) fn count(&mut self, resident: &Resident, own: [(usize, usize); 3], part: usize) {
+    pub(super) fn count(&mut self, resident: &Resident, own: [Span; 3], part: usize) {
         let in_slabs = self.count_slabs();
         let mut kinds = [0u64; KINDS];
         let (span, marked) = self.count_mappings(&mut kinds, part);
-        for (start, bytes) in own {
-            let bytes = (self.pages(start, bytes) * PAGE as u64).min(kinds[Kind::Other as usize]);
+        for range in own {
+            let bytes = (self.pages(range) * PAGE as u64).min(kinds[Kind::Other as usize]);
             kinds[Kind::Other as usize] -= bytes;
             kinds[Kind::Tables as usize] += bytes;
         }
@@ -93,7 +93,7 @@ impl Desk {
     /// Counts what slabs have, by class. Their resident bytes.
     fn count_slabs(&mut self) -> u64 {
         self.classes.fill(Class { live: 0, holes: 0, weight: 0.0 });
-        (self.from, self.to) = (0, 0);
+        self.read = Span::EMPTY;
         let mut all = 0;
         for_each_slab(|slab| {
             let (used, holes) = self.of_slab(slab);
@@ -112,27 +112,26 @@ impl Desk {
 
     /// Resident bytes of a slab: of its blocks in use, and of all else.
     fn of_slab(&mut self, slab: SlabUse) -> (u64, u64) {
-        let resident = self.pages(slab.unit, UNIT) * PAGE as u64;
+        let resident = self.pages(Span::new(Addr::new(slab.unit), UNIT)) * PAGE as u64;
         let used = (slab.bytes as u64).min(resident);
         (used, resident - used)
     }
 
-    fn pages(&mut self, start: usize, bytes: usize) -> u64 {
-        let (mut at, end) = (start, start + bytes);
+    fn pages(&mut self, range: Span) -> u64 {
+        let (mut at, end) = (range.start, range.end());
         let mut count = 0;
         while at < end {
-            if at < self.from || at >= self.to {
+            if !self.read.contains(at) {
                 // The next call likely is for the pages behind. If these are not mapped, read the range
                 // alone.
                 let most = [WINDOW_PAGES, (end - at).div_ceil(PAGE).min(WINDOW_PAGES)];
-                let read = most
-                    .into_iter()
-                    .find(|&pages| map::mincore(Addr::new(at), &mut self.window[..pages]).is_ok());
+                let read =
+                    most.into_iter().find(|&pages| map::mincore(at, &mut self.window[..pages]).is_ok());
                 let Some(pages) = read else { return count };
-                (self.from, self.to) = (at, at + pages * PAGE);
+                self.read = Span::new(at, pages * PAGE);
             }
-            let stop = end.min(self.to);
-            let (first, last) = ((at - self.from) / PAGE, (stop - self.from).div_ceil(PAGE));
+            let stop = end.min(self.read.end());
+            let (first, last) = ((at - self.read.start) / PAGE, (stop - self.read.start).div_ceil(PAGE));
             count += self.window[first..last].iter().filter(|&&page| page & 1 != 0).count() as u64;
             at = stop;
         }

@@ -1,5 +1,6 @@
 //! The functions by which this crate calls a sampler ([`crate::sampling`]).
 
+use vellum_sys::Span;
 use vellum_wire::door::Ask;
 
 /// The functions of a sampler.
@@ -19,10 +20,10 @@ pub struct Hooks {
     /// Records a new size of a small block that stays in its place: the address of its heap, the block, and
     /// the bytes that it has and those that were requested.
     pub resized_small: fn(usize, *mut u8, [usize; 2]),
-    /// Samples a new mapping of the program at the given address and of the given size, if a sample is due.
-    pub mapped: fn(usize, usize),
-    /// Takes unmapped pages, from an address to another, out of the sampled mappings.
-    pub unmapped: fn(usize, usize),
+    /// Samples a new mapping of the program, of the given size, if a sample is due.
+    pub mapped: fn(Span),
+    /// Takes unmapped pages out of the sampled mappings.
+    pub unmapped: fn(Span),
     /// Records that a mapping moved from an address to another, and its old and new size.
     pub remapped: fn(usize, usize, [usize; 2]),
     /// Before `fork`.

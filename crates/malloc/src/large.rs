@@ -12,6 +12,7 @@ use crate::{misuse, mode, threads, tls};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use vellum_pages::{Extent, Misuse, PAGE, Pages, Request};
+use vellum_sys::Addr;
 
 fn pages_of(bytes: usize) -> usize {
     bytes.div_ceil(PAGE)
@@ -29,7 +30,7 @@ pub(crate) fn take_from_magazine(bytes: usize) -> Option<*mut u8> {
     let pages = pages_of(bytes);
     let address = heap.magazine.take(pages);
     heap.gate.leave();
-    let block: *mut u8 = core::ptr::with_exposed_provenance_mut(address?);
+    let block: *mut u8 = address?.ptr();
     if let Some(length) = length_of(block) {
         length.store(pages as u32, Relaxed);
     }
@@ -76,7 +77,7 @@ pub(crate) unsafe fn free(slab: &'static Slab, address: *mut u8) {
         && heap.gate.enter()
     {
         length.store(pages | KEPT, Relaxed);
-        heap.magazine.insert(address as usize, pages as usize);
+        heap.magazine.insert(Addr::of(address), pages as usize);
         heap.gate.leave();
         return;
     }

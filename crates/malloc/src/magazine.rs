@@ -11,6 +11,7 @@ use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering::Relaxed;
 use vellum_pages::{PAGE, Pages};
+use vellum_sys::Addr;
 
 /// The longest block that waits in a magazine.
 pub(crate) const KEPT_PAGES_MAX: usize = (256 << 10) / PAGE;
@@ -35,16 +36,16 @@ impl Magazine {
     }
 
     /// A kept extent of exactly `pages` pages.
-    pub(crate) fn take(&self, pages: usize) -> Option<usize> {
+    pub(crate) fn take(&self, pages: usize) -> Option<Addr> {
         let slot = self.slots.iter().find(|slot| slot.get() & PAGES_MASK == pages)?;
         self.pages.set(self.pages.get() - pages);
-        let address = slot.replace(0) - pages;
+        let address = Addr::new(slot.replace(0) - pages);
         open(address);
         Some(address)
     }
 
     /// Adds an extent, sealed as a free small block is. The page layer gets older ones, to make room.
-    pub(crate) fn insert(&self, address: usize, pages: usize) {
+    pub(crate) fn insert(&self, address: Addr, pages: usize) {
         let mut free = self.slots.iter().find(|slot| slot.get() == 0);
         while free.is_none() || self.pages.get() + pages > MAGAZINE_PAGES_MAX {
             let oldest = self.oldest.get();
@@ -56,7 +57,7 @@ impl Magazine {
         if let Some(slot) = free {
             // SAFETY: the program has given the extent up.
             unsafe { sealed_at(address).link(null_mut()) };
-            slot.set(address | pages);
+            slot.set(address.get() | pages);
             self.pages.set(self.pages.get() + pages);
         }
     }
@@ -67,8 +68,9 @@ impl Magazine {
             return false;
         }
         self.pages.set(self.pages.get() - (kept & PAGES_MASK));
-        let address: *mut u8 = core::ptr::with_exposed_provenance_mut(kept & !PAGES_MASK);
-        open(address as usize);
+        let address = Addr::new(kept & !PAGES_MASK);
+        open(address);
+        let address: *mut u8 = address.ptr();
         if let Some(length) = length_of(address) {
             length.store(0, Relaxed);
         }
@@ -88,13 +90,13 @@ impl Magazine {
 }
 
 /// The first words of an extent. Safety: the extent is in a magazine, or about to be.
-unsafe fn sealed_at(address: usize) -> &'static Block {
+unsafe fn sealed_at(address: Addr) -> &'static Block {
     // SAFETY: an extent is at least a page, and page-aligned.
-    unsafe { &*core::ptr::with_exposed_provenance(address) }
+    unsafe { &*address.ptr() }
 }
 
 /// Breaks the seal of an extent that leaves a magazine, or ends the process if it was written over.
-fn open(address: usize) {
+fn open(address: Addr) {
     // SAFETY: the extent was in the magazine until now.
     let first = unsafe { sealed_at(address) };
     if !first.is_sealed() {

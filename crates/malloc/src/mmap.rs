@@ -79,9 +79,9 @@ fn kernel(number: libc::c_long, args: [usize; 6]) -> Outcome {
 
 /// True if a range may touch Vellum's span: a quick test, without a lock.
 #[inline]
-fn may_be_ours(start: usize, len: usize) -> bool {
-    let (ours, start) = (Pages::global().reserved(), Addr::new(start));
-    !ours.is_empty() && start < ours.end() && start.saturating_add(len) > ours.start
+fn may_be_ours(range: Span) -> bool {
+    let ours = Pages::global().reserved();
+    !ours.is_empty() && range.start < ours.end() && range.start.saturating_add(range.bytes) > ours.start
 }
 
 impl Mapping {
@@ -94,8 +94,9 @@ impl Mapping {
             && self.len <= SERVED_MAX
     }
 
-    fn ask_kernel(&self, addr: usize, flags: c_int) -> Outcome {
-        let args = [addr, self.len, self.prot as usize, flags as usize, self.file as usize, self.offset];
+    fn ask_kernel(&self, addr: Addr, flags: c_int) -> Outcome {
+        let args =
+            [addr.get(), self.len, self.prot as usize, flags as usize, self.file as usize, self.offset];
         kernel(libc::SYS_mmap, args)
     }
 
@@ -114,17 +115,17 @@ impl Mapping {
     /// Makes the mapping at its fixed place, of which parts may be Vellum's.
     fn at_its_place(&self) -> Outcome {
         let replace = self.flags & MAP_FIXED_NOREPLACE == 0;
-        let start = self.addr as usize;
+        let start = Addr::of(self.addr);
         let len = self.len.checked_next_multiple_of(PAGE).ok_or(ENOMEM)?;
-        if !start.is_multiple_of(PAGE) || len == 0 {
+        if !start.is_aligned(PAGE) || len == 0 {
             return self.ask_kernel(start, self.flags);
         }
         let pages = Pages::global();
         if replace {
-            gone(start, start.saturating_add(len));
+            gone(Span::between(start, start.saturating_add(len)));
         }
         let flags = self.flags & !MAP_FIXED_NOREPLACE | MAP_FIXED;
-        let place = Span::new(Addr::new(start), len);
+        let place = Span::new(start, len);
         match pages.claim(place, replace) {
             Ok(false) => self.ask_kernel(start, self.flags),
             Ok(true) => {
@@ -160,19 +161,19 @@ pub fn map(wanted: &Mapping) -> Outcome {
         if let Ok(extent) = pages.map(wanted.len) {
             count(extent.bytes);
             units::note_unpaged(extent.bytes);
-            let start = extent.addr.as_ptr().expose_provenance();
+            let start = Addr::of(extent.addr.as_ptr());
             if let Some(hooks) = mode::sampler() {
-                (hooks.mapped)(start, wanted.len);
+                (hooks.mapped)(Span::new(start, wanted.len));
             }
-            return Ok(start);
+            return Ok(start.get());
         }
     }
     let is_fixed = wanted.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
     if is_fixed && let Some(answer) = wanted.at_paged_place() {
         return answer;
     }
-    if wanted.addr.is_null() || !may_be_ours(wanted.addr as usize, wanted.len) {
-        let made = wanted.ask_kernel(wanted.addr as usize, wanted.flags);
+    if wanted.addr.is_null() || !may_be_ours(Span::at(wanted.addr, wanted.len)) {
+        let made = wanted.ask_kernel(Addr::of(wanted.addr), wanted.flags);
         if made.is_ok() && wanted.will_be_written() {
             Pages::global().mapped_elsewhere(wanted.len);
         }
@@ -182,15 +183,15 @@ pub fn map(wanted: &Mapping) -> Outcome {
         return wanted.at_its_place();
     }
     // A hint at address space that Vellum uses, or will: the kernel may choose any place.
-    wanted.ask_kernel(0, wanted.flags)
+    wanted.ask_kernel(Addr::NULL, wanted.flags)
 }
 
-/// Notifies the sampler that the pages from `start` to `end` are gone.
-fn gone(start: usize, end: usize) {
+/// Notifies the sampler that these pages are gone.
+fn gone(pages: Span) {
     if let Some(hooks) = mode::sampler()
-        && start < end
+        && !pages.is_empty()
     {
-        (hooks.unmapped)(start, end);
+        (hooks.unmapped)(pages);
     }
 }
 
@@ -203,19 +204,18 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
     if let Some(answer) = unsafe { paged::unmap(addr, len) } {
         return answer.map(|()| 0);
     }
-    let start = addr as usize;
+    let start = Addr::of(addr);
     let end = len.checked_next_multiple_of(PAGE).and_then(|bytes| start.checked_add(bytes));
-    let end = end.filter(|&end| start.is_multiple_of(PAGE) && start < end);
+    let end = end.filter(|&end| start.is_aligned(PAGE) && start < end);
     // Sampled mappings may have moved out of Vellum's memory.
-    gone(start, end.unwrap_or(start));
-    if !may_be_ours(start, len) {
+    gone(Span::between(start, end.unwrap_or(start)));
+    if !may_be_ours(Span::new(start, len)) {
         if len <= SERVED_MAX {
             Pages::global().unmaps_elsewhere(len);
         }
-        return kernel(libc::SYS_munmap, [start, len, 0, 0, 0, 0]);
+        return kernel(libc::SYS_munmap, [start.get(), len, 0, 0, 0, 0]);
     }
-    let end = end.ok_or(EINVAL)?;
-    let mut rest = Span::between(Addr::new(start), Addr::new(end));
+    let mut rest = Span::between(start, end.ok_or(EINVAL)?);
     while !rest.is_empty() {
         // SAFETY: the program gives this memory up.
         let (owner, part) = unsafe { Pages::global().unmap(rest) };
@@ -230,15 +230,15 @@ pub unsafe fn unmap(addr: *mut u8, len: usize) -> Outcome {
 /// A call that changes attributes of mappings (`mprotect`, `mlock`); the first two arguments are address and
 /// length. Like the kernel, it changes the mappings before the first hole, and fails there.
 pub fn change(number: libc::c_long, args: [usize; 6]) -> Outcome {
-    let (start, len) = (args[0], args[1]);
-    if paged::note_changes(with_exposed_provenance_mut(start), len) {
+    let (start, len) = (Addr::new(args[0]), args[1]);
+    if paged::note_changes(start.ptr(), len) {
         return kernel(number, args);
     }
-    if !may_be_ours(start, len) || !start.is_multiple_of(PAGE) {
+    if !may_be_ours(Span::new(start, len)) || !start.is_aligned(PAGE) {
         return kernel(number, args);
     }
     let bytes = len.checked_next_multiple_of(PAGE).ok_or(ENOMEM)?;
-    let mapped = Pages::global().taint(with_exposed_provenance_mut::<u8>(start), bytes);
+    let mapped = Pages::global().taint(start.ptr::<u8>(), bytes);
     if mapped >= bytes {
         return kernel(number, args);
     }
@@ -251,10 +251,10 @@ pub fn change(number: libc::c_long, args: [usize; 6]) -> Outcome {
 }
 
 /// Marks memory that is about to get a lasting state: it is mapped again before its next use.
-pub fn taint(start: usize, len: usize) {
-    let addr = with_exposed_provenance_mut(start);
-    if !paged::note_changes(addr, len) && may_be_ours(start, len) {
-        Pages::global().taint(addr, len.saturating_add(start % PAGE));
+pub fn taint(range: Span) {
+    let addr = range.start.ptr();
+    if !paged::note_changes(addr, range.bytes) && may_be_ours(range) {
+        Pages::global().taint(addr, range.bytes.saturating_add(range.start.get() % PAGE));
     }
 }
 
@@ -262,19 +262,20 @@ pub fn taint(start: usize, len: usize) {
 ///
 /// # Safety
 /// The program does not write to the range during the call.
-pub unsafe fn flush_zeros(start: usize, len: usize) {
-    let Some(end) = start.checked_add(len).filter(|_| start.is_multiple_of(PAGE)) else { return };
-    if may_be_ours(start, len) {
+pub unsafe fn flush_zeros(range: Span) {
+    let ends = range.start.checked_add(range.bytes).is_some();
+    if ends && range.start.is_aligned(PAGE) && may_be_ours(range) {
         // SAFETY: nobody writes to the range: this function asks the same of its caller.
-        unsafe { Pages::global().flush_zeros(Span::between(Addr::new(start), Addr::new(end))) };
+        unsafe { Pages::global().flush_zeros(range) };
     }
 }
 
 /// `mseal`, with the call's arguments. Sealed memory stays the kernel's for good.
 pub fn seal(args: [usize; 6]) -> Outcome {
     let sealed = kernel(libc::SYS_mseal, args);
-    if sealed.is_ok() && may_be_ours(args[0], args[1]) {
-        Pages::global().seal(Span::new(Addr::new(args[0]), args[1].next_multiple_of(PAGE)));
+    let range = Span::new(Addr::new(args[0]), args[1]);
+    if sealed.is_ok() && may_be_ours(range) {
+        Pages::global().seal(range.touched(PAGE));
     }
     sealed
 }
@@ -288,26 +289,27 @@ pub unsafe fn advise(addr: *mut u8, len: usize, advice: c_int) -> Outcome {
     if let Some(answer) = unsafe { paged::advise(addr, len, advice) } {
         return answer.map(|()| 0);
     }
-    let start = addr as usize;
-    let ask = |at: usize, bytes: usize| kernel(libc::SYS_madvise, [at, bytes, advice as usize, 0, 0, 0]);
-    if HARMLESS.contains(&advice) || !may_be_ours(start, len) || !start.is_multiple_of(PAGE) {
-        return ask(start, len);
+    let start = Addr::of(addr);
+    let ask =
+        |range: Span| kernel(libc::SYS_madvise, [range.start.get(), range.bytes, advice as usize, 0, 0, 0]);
+    let named = Span::new(start, len);
+    if HARMLESS.contains(&advice) || !may_be_ours(named) || !start.is_aligned(PAGE) {
+        return ask(named);
     }
     let pages = Pages::global();
     let end = len.checked_next_multiple_of(PAGE).and_then(|len| start.checked_add(len)).ok_or(EINVAL)?;
-    let (mut rest, mut holes) = (Span::between(Addr::new(start), Addr::new(end)), false);
+    let (mut rest, mut holes) = (Span::between(start, end), false);
     while !rest.is_empty() {
         let (owner, part) = pages.owner(rest);
-        let (at, bytes) = (part.start.get(), part.bytes);
         match owner {
             Owner::Nobody => holes = true,
             Owner::Mapping | Owner::Block if advice == libc::MADV_HUGEPAGE => pages.request_huge(part),
             Owner::Kernel => {
-                ask(at, bytes)?;
+                ask(part)?;
             }
             Owner::Mapping | Owner::Block => {
-                pages.taint(part.start.ptr::<u8>(), bytes);
-                ask(at, bytes)?;
+                pages.taint(part.start.ptr::<u8>(), part.bytes);
+                ask(part)?;
             }
         }
         rest = rest.from(part.end());
@@ -342,13 +344,14 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
         let answer = unsafe { paged::remap(addr, old, new, flags & libc::MREMAP_MAYMOVE != 0) };
         return answer.unwrap_or(Err(EINVAL));
     }
-    let start = addr as usize;
+    let (start, place) = (Addr::of(addr), Addr::of(place));
     let fixed = flags & libc::MREMAP_FIXED != 0;
-    let ask =
-        |flags: c_int, place: usize| kernel(libc::SYS_mremap, [start, old, new, flags as usize, place, 0]);
-    let source = may_be_ours(start, old.max(1));
-    if !(source || fixed && may_be_ours(place as usize, new)) {
-        let outcome = ask(flags, place as usize);
+    let ask = |flags: c_int, place: Addr| {
+        kernel(libc::SYS_mremap, [start.get(), old, new, flags as usize, place.get(), 0])
+    };
+    let source = may_be_ours(Span::new(start, old.max(1)));
+    if !(source || fixed && may_be_ours(Span::new(place, new))) {
+        let outcome = ask(flags, place);
         if outcome.is_ok() && old.max(new) <= SERVED_MAX {
             match new.checked_sub(old) {
                 Some(more) => Pages::global().mapped_elsewhere(more),
@@ -362,24 +365,24 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
             return Err(ENOMEM);
         }
         // SAFETY: the caller of this function meets the conditions of `mremap`.
-        return unsafe { once_ours(start, old, new, flags, place as usize) };
+        return unsafe { once_ours(start, old, new, flags, place) };
     }
     let (Some(old), Some(new)) = (old.checked_next_multiple_of(PAGE), new.checked_next_multiple_of(PAGE))
     else {
         return Err(EINVAL);
     };
-    if !start.is_multiple_of(PAGE) || new == 0 || flags & !KNOWN != 0 {
-        return ask(flags, place as usize);
+    if !start.is_aligned(PAGE) || new == 0 || flags & !KNOWN != 0 {
+        return ask(flags, place);
     }
-    if source && has_hole(start, old.max(PAGE)) {
+    if source && has_hole(Span::between(start, start.saturating_add(old.max(PAGE)))) {
         return Err(EFAULT);
     }
     if fixed {
         // SAFETY: the caller of this function meets the conditions of `mremap`.
-        return unsafe { to_its_place(start, old, new, flags, place as usize) };
+        return unsafe { to_its_place(start, old, new, flags, place) };
     }
     if old == 0 {
-        return ask(flags, 0);
+        return ask(flags, Addr::NULL);
     }
     if flags & libc::MREMAP_DONTUNMAP != 0 {
         // SAFETY: the caller meets the conditions of `mremap`; the old place stays mapped.
@@ -391,7 +394,7 @@ unsafe fn moved_or_resized(addr: *mut u8, old: usize, new: usize, flags: c_int, 
 
 /// Moves what the kernel refused to move as a whole, in case it came from Vellum in pieces. Safety: the
 /// conditions of `mremap`.
-unsafe fn once_ours(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
+unsafe fn once_ours(start: Addr, old: usize, new: usize, flags: c_int, place: Addr) -> Outcome {
     let (Some(old), Some(new)) = (old.checked_next_multiple_of(PAGE), new.checked_next_multiple_of(PAGE))
     else {
         return Err(EINVAL);
@@ -409,9 +412,7 @@ unsafe fn once_ours(start: usize, old: usize, new: usize, flags: c_int, place: u
 const KNOWN: c_int = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
 
 /// True if some of the memory is free, by the page layer's records.
-fn has_hole(start: usize, len: usize) -> bool {
-    let start = Addr::new(start);
-    let mut rest = Span::between(start, start.saturating_add(len));
+fn has_hole(mut rest: Span) -> bool {
     while !rest.is_empty() {
         let (owner, part) = Pages::global().owner(rest);
         if owner == Owner::Nobody {
@@ -424,13 +425,13 @@ fn has_hole(start: usize, len: usize) -> bool {
 
 /// Has the kernel move a mapping to a place of the program's choice, from Vellum's memory or into it. Safety:
 /// the conditions of `mremap`.
-unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
+unsafe fn to_its_place(start: Addr, old: usize, new: usize, flags: c_int, place: Addr) -> Outcome {
     let pages = Pages::global();
-    if !place.is_multiple_of(PAGE) {
+    if !place.is_aligned(PAGE) {
         return Err(EINVAL);
     }
-    gone(place, place.saturating_add(new));
-    let claim = Span::new(Addr::new(place), new);
+    gone(Span::between(place, place.saturating_add(new)));
+    let claim = Span::new(place, new);
     let claimed = match pages.claim(claim, true) {
         Ok(claimed) => claimed,
         Err(_) => return Err(ENOMEM),
@@ -444,20 +445,19 @@ unsafe fn to_its_place(start: usize, old: usize, new: usize, flags: c_int, place
     }
     if moved.is_ok() && flags & libc::MREMAP_DONTUNMAP == 0 {
         // SAFETY: the pages have left.
-        unsafe { left(start, old) };
+        unsafe { left(Span::new(start, old)) };
     }
     moved
 }
 
 /// Records that the kernel has moved pages away: their place is a hole, mapped again before its next use.
 /// Safety: the program does not use the old place any more.
-unsafe fn left(start: usize, len: usize) {
-    if len == 0 || !may_be_ours(start, len) {
+unsafe fn left(mut rest: Span) {
+    if rest.is_empty() || !may_be_ours(rest) {
         return;
     }
     let pages = Pages::global();
-    pages.taint(with_exposed_provenance_mut::<u8>(start), len);
-    let mut rest = Span::new(Addr::new(start), len);
+    pages.taint(rest.start.ptr::<u8>(), rest.bytes);
     while !rest.is_empty() {
         // SAFETY: by this function's condition. The kernel's part is a hole already.
         rest = rest.from(unsafe { pages.unmap(rest) }.1.end());
@@ -466,16 +466,16 @@ unsafe fn left(start: usize, len: usize) {
 
 /// Changes the length of a mapping of Vellum's own, in place or elsewhere if it `may_move`. Safety: the
 /// conditions of `mremap`.
-unsafe fn resize(start: usize, old: usize, new: usize, may_move: bool) -> Outcome {
+unsafe fn resize(start: Addr, old: usize, new: usize, may_move: bool) -> Outcome {
     let pages = Pages::global();
     if new <= old {
         if new < old {
             // SAFETY: the program gives the tail up.
-            unsafe { unmap(with_exposed_provenance_mut(start + new), old - new)? };
+            unsafe { unmap((start + new).ptr(), old - new)? };
         }
-        return Ok(start);
+        return Ok(start.get());
     }
-    let addr = NonNull::new(with_exposed_provenance_mut::<u8>(start)).ok_or(EFAULT)?;
+    let addr = NonNull::new(start.ptr::<u8>()).ok_or(EFAULT)?;
     if pages.separate_mapping(addr, old) {
         // SAFETY: the block is the program's, which lets it move if it says so.
         let grown = unsafe {
@@ -495,27 +495,28 @@ unsafe fn resize(start: usize, old: usize, new: usize, may_move: bool) -> Outcom
     // SAFETY: the caller of this function meets the conditions of `mremap`.
     let moved = unsafe { elsewhere(start, old, new, libc::MREMAP_MAYMOVE) }?;
     // SAFETY: the pages have left.
-    unsafe { left(start, old) };
+    unsafe { left(Span::new(start, old)) };
     Ok(moved)
 }
 
 /// Lets the kernel move memory of Vellum's to a new place outside the arenas. Safety: the conditions of
 /// `mremap`.
-unsafe fn elsewhere(start: usize, old: usize, new: usize, flags: c_int) -> Outcome {
+unsafe fn elsewhere(start: Addr, old: usize, new: usize, flags: c_int) -> Outcome {
     let plain = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     let place = kernel(libc::SYS_mmap, [0, new, libc::PROT_NONE as usize, plain, usize::MAX, 0])?;
+    let place = Addr::new(place);
     // SAFETY: the caller of this function meets the conditions of `mremap`, and the place is new.
     unsafe { in_pieces(start, old, new, flags | libc::MREMAP_FIXED, place) }.inspect_err(|_| {
-        let _ = kernel(libc::SYS_munmap, [place, new, 0, 0, 0, 0]);
+        let _ = kernel(libc::SYS_munmap, [place.get(), new, 0, 0, 0, 0]);
     })
 }
 
 /// `mremap` to a fixed place. Vellum's map entries (at the ends of huge pages, where blocks were joined) may
 /// divide a mapping of the program, and the kernel moves one entry at a time. A mapping that it refuses to
 /// move moves in pieces, each half as long as the piece refused before. Safety: the conditions of `mremap`.
-unsafe fn in_pieces(start: usize, old: usize, new: usize, flags: c_int, place: usize) -> Outcome {
-    let ask = |from: usize, old: usize, new: usize, flags: c_int, to: usize| {
-        kernel(libc::SYS_mremap, [from, old, new, flags as usize, to, 0])
+unsafe fn in_pieces(start: Addr, old: usize, new: usize, flags: c_int, place: Addr) -> Outcome {
+    let ask = |from: Addr, old: usize, new: usize, flags: c_int, to: Addr| {
+        kernel(libc::SYS_mremap, [from.get(), old, new, flags as usize, to.get(), 0])
     };
     // Newer kernels move several entries of one length in one call, and leave them divided.
     MALLOC.divided.store(true, Relaxed);
@@ -544,10 +545,10 @@ unsafe fn in_pieces(start: usize, old: usize, new: usize, flags: c_int, place: u
         }
     }
     // The rest is unmapped, as when the kernel moves the whole; Vellum's memory is the caller's to return.
-    if new < old && flags & libc::MREMAP_DONTUNMAP == 0 && !may_be_ours(start, old) {
-        kernel(libc::SYS_munmap, [start + new, old - new, 0, 0, 0, 0])?;
+    if new < old && flags & libc::MREMAP_DONTUNMAP == 0 && !may_be_ours(Span::new(start, old)) {
+        kernel(libc::SYS_munmap, [start.get() + new, old - new, 0, 0, 0, 0])?;
     }
-    Ok(place)
+    Ok(place.get())
 }
 
 /// `mlockall`. Everything mapped becomes resident, so what Vellum has mapped ahead, or reserved, is unmapped

@@ -15,7 +15,7 @@ use core::sync::atomic::{
 };
 use rustix::io::Errno;
 use vellum_stacks::file;
-use vellum_sys::Lock;
+use vellum_sys::{Lock, Span};
 use vellum_wire::cost::{ChunkHead, ChunkKind, GRAIN, LEDGER_BYTES, LedgerView, NO_PARENT};
 use vellum_wire::log::Entry;
 
@@ -195,7 +195,7 @@ pub(crate) fn claim(grains: usize, kind: ChunkKind) -> Option<*mut ChunkHead> {
     let index = ledger.head().grains.fetch_add(grains as u64, Relaxed) as usize;
     let memory = ledger.grain(index)?;
     ledger.grain(index + grains - 1)?;
-    file::populate(memory as usize, grains * GRAIN).ok()?;
+    file::populate(Span::at(memory, grains * GRAIN)).ok()?;
     // SAFETY: this claim's memory of the ledger, and zeros are a valid head.
     let head = unsafe { &*memory.cast::<ChunkHead>() };
     head.grains.store(grains as u32, Relaxed);

@@ -21,7 +21,7 @@ use core::ptr::{null_mut, with_exposed_provenance};
 use core::sync::atomic::AtomicPtr;
 use libc::{iovec, ssize_t};
 use vellum_malloc::mmap as served;
-use vellum_sys::{Caps, caps, map};
+use vellum_sys::{Addr, Caps, Span, caps, map};
 
 /// `<linux/userfaultfd.h>`: a range's start and length, and the modes.
 const UFFDIO_REGISTER: u32 = 0xc020_aa00;
@@ -80,14 +80,14 @@ unsafe fn taint_parts(parts: usize, count: usize) {
     for index in 0..count.min(BUFFERS_MAX) {
         // SAFETY: the kernel has just read this element, by the `# Safety` section.
         let part = unsafe { with_exposed_provenance::<iovec>(parts).add(index).read_unaligned() };
-        served::taint(part.iov_base as usize, part.iov_len);
+        served::taint(Span::at(part.iov_base, part.iov_len));
     }
 }
 
 /// Handles `PR_SET_VMA`: a name (`operation` 0) stays with the address range.
 pub(crate) fn named(operation: usize, start: usize, bytes: usize) {
     if operation == libc::PR_SET_VMA_ANON_NAME as usize {
-        served::taint(start, bytes);
+        served::taint(Span::new(Addr::new(start), bytes));
     }
 }
 
@@ -136,12 +136,13 @@ pub(crate) unsafe fn by_number(number: c_long, args: [usize; 6]) -> isize {
     }
     if number == libc::SYS_ioctl && request == UFFDIO_REGISTER {
         let [start, bytes, modes] = peek(c);
-        served::taint(start, bytes);
+        let range = Span::new(Addr::new(start), bytes);
+        served::taint(range);
         if modes & REGISTER_MODE_MISSING != 0 {
             // Before the call: after it, the kernel might report each page as removed, and wait for an
             // answer.
             // SAFETY: a program that writes there during this call cannot rely on an order.
-            unsafe { served::flush_zeros(start, bytes) };
+            unsafe { served::flush_zeros(range) };
         }
     }
     // SAFETY: the program makes this call with these arguments, by the `# Safety` section.
@@ -153,10 +154,12 @@ pub(crate) unsafe fn by_number(number: c_long, args: [usize; 6]) -> isize {
     unsafe {
         match (number, request) {
             (libc::SYS_ioctl, KVM_SET_USER_MEMORY_REGION | KVM_SET_USER_MEMORY_REGION2) => {
-                served::taint(word(c, 3), word(c, 2));
+                served::taint(Span::new(Addr::new(word(c, 3)), word(c, 2)));
             }
-            (libc::SYS_ioctl, VFIO_IOMMU_MAP_DMA) => served::taint(word(c, 1), word(c, 3)),
-            (libc::SYS_mbind, _) => served::taint(a, b),
+            (libc::SYS_ioctl, VFIO_IOMMU_MAP_DMA) => {
+                served::taint(Span::new(Addr::new(word(c, 1)), word(c, 3)));
+            }
+            (libc::SYS_mbind, _) => served::taint(Span::new(Addr::new(a), b)),
             (libc::SYS_vmsplice, _) => taint_parts(b, c),
             (libc::SYS_io_uring_register, _) if b == REGISTER_BUFFERS => taint_parts(c, args[3]),
             (libc::SYS_userfaultfd, _) => served::serve_mappings(false),

@@ -10,7 +10,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, Result};
 use rustix::mm::{MapFlags, ProtFlags};
-use vellum_sys::{Addr, PAGE, Span, map, raw};
+use vellum_sys::{PAGE, Span, map, raw};
 
 /// `MADV_WIPEONFORK`.
 const WIPE_ON_FORK: usize = 18;
@@ -41,8 +41,8 @@ pub fn map(file: &OwnedFd, offset: u64, bytes: usize) -> Result<*mut u8> {
 ///
 /// # Errors
 /// The system's error: there is no room.
-pub fn populate(start: usize, bytes: usize) -> Result<()> {
-    match map::populate(Span::new(Addr::new(start), bytes)) {
+pub fn populate(range: Span) -> Result<()> {
+    match map::populate(range) {
         Err(Errno::INVAL | Errno::NOSYS) => Ok(()),
         outcome => outcome,
     }

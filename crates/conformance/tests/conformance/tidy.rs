@@ -17,16 +17,14 @@ const CIRCLE_MAX: usize = 5;
 
 /// Parameters and fields of type `usize` outside `sys` that have an address's name, by crate: only fewer from
 /// now on. `vellum_sys::{Addr, Span}` are the types of addresses; the names are also those of some indices.
-const ADDRESSES_MAX: [(&str, usize); 10] = [
+const ADDRESSES_MAX: [(&str, usize); 8] = [
     ("crates/cost", 1),
     ("crates/gc", 1),
-    ("crates/heapprofile", 5),
     ("crates/libgc", 1),
-    ("crates/malloc", 20),
+    ("crates/malloc", 3),
     ("crates/measure", 3),
     ("crates/process", 2),
     ("crates/runtime", 3),
-    ("crates/stacks", 1),
     ("lab/scheme", 4),
 ];
 

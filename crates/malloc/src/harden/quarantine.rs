@@ -10,6 +10,7 @@
 
 use super::{HARDEN, dismiss, tail};
 use core::sync::atomic::Ordering::Relaxed;
+use vellum_sys::Addr;
 
 const SHUFFLED: usize = 256;
 const SMALL_MAX: usize = 8192;
@@ -21,13 +22,13 @@ const LARGE_BYTES_MAX: usize = 64 << 20;
 /// A block: its address and its length. The address 0 is none.
 #[derive(Clone, Copy)]
 struct Entry {
-    address: usize,
+    address: Addr,
     whole: usize,
 }
 
 impl Entry {
     fn start(&self) -> *mut u8 {
-        core::ptr::with_exposed_provenance_mut(self.address)
+        self.address.ptr()
     }
 }
 
@@ -92,9 +93,9 @@ pub(super) fn random(bound: usize) -> usize {
 /// Puts a freed block of a slab in quarantine. Safety: the block is nobody's, and filled.
 pub(super) unsafe fn push_small(address: *mut u8, whole: usize) {
     let place = random(SHUFFLED);
-    let entry = Entry { address: address as usize, whole };
+    let entry = Entry { address: Addr::of(address), whole };
     let entry = core::mem::replace(&mut HARDEN.quarantine.lock().shuffled[place], entry);
-    if entry.address == 0 {
+    if entry.address.is_null() {
         return;
     }
     loop {
@@ -112,7 +113,7 @@ pub(super) unsafe fn push_small(address: *mut u8, whole: usize) {
 
 /// Puts a freed large block in quarantine. False if it is too long for that.
 pub(super) fn push_large(address: *mut u8, whole: usize) -> bool {
-    let entry = Entry { address: address as usize, whole };
+    let entry = Entry { address: Addr::of(address), whole };
     if whole > LARGE_BYTES_MAX {
         return false;
     }
@@ -135,7 +136,7 @@ pub(super) fn check() {
     let waiting = quarantine.shuffled.iter().copied().chain(quarantine.small.iter());
     // SAFETY: the blocks are in quarantine, where the lock keeps them.
     let written = waiting
-        .filter(|entry| entry.address != 0)
+        .filter(|entry| !entry.address.is_null())
         .find(|entry| unsafe { tail::written_at(entry.start(), entry.whole) }.is_some());
     drop(quarantine);
     if let Some(entry) = written {
