@@ -1,4 +1,5 @@
-//! The command line: the list of subcommands, and the options of subcommands without a folder.
+//! The command line: the list of subcommands, and the options of those subcommands that have no source
+//! folder.
 //!
 //! Doc comments on options become the help texts, the manual pages and the completions. Each gives the
 //! effect of the option, its unit and its default.

@@ -1,6 +1,6 @@
-//! Subcommands that are separate programs: those of the fleet, and the papers' experiments.
+//! Subcommands that are in two other programs: `vellum-fleet` and `vellum-papers`.
 //!
-//! Both programs are built separately, as few users need them. `vellum` replaces itself by the program that
+//! Both are built separately, as few users need them. `vellum` execs the program that
 //! [`library::find_program`] finds, and passes all arguments on unchanged, `--help` among them.
 
 use crate::failure::Failure;

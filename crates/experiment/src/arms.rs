@@ -1,7 +1,7 @@
 //! The arms of a duel: what takes a turn in each round.
 //!
-//! A runs twice a round: A against its double A' is the control, which must show no difference. Two
-//! operations make the three arms [`ARMS`]; duels of programs may have more.
+//! In each round, arm `A` runs twice. The second run, `A'`, is the control: it must show no difference
+//! from `A`. Two operations `A` and `B` give the three arms [`ARMS`]; duels of programs may have more.
 
 use vellum_measure::{Arms, CompareError, Comparison, Options, Series};
 use vellum_timing::clock::Clock;

@@ -1,9 +1,11 @@
-//! The way of a request: decided here, once, for every function that allocates.
+//! The path of an allocation request: decided here, once, for every function that allocates.
 //!
 //! ```text
 //! malloc ─▶ list empty, or large ─▶ serve ─▶ Slab, Magazine, Extent, Paged    the usual mode
-//!                                         └▶ Hardened, Sampled, Next          by mode
+//!                                         └▶ Hardened, Sampled, Next          other modes
 //! ```
+//!
+//! `Paged` is a memory object of the pager, `Next` the allocator that comes after this library.
 
 use crate::class::{GRANULE, REQUEST_MAX, SMALL_MAX, aligned_class_of, bytes_of, class_of};
 use crate::errno::out_of_memory;

@@ -1,9 +1,11 @@
-//! A governor's advice on the size of this process's heap, received over a socket ([`vellum_wire::advice`]).
+//! A governor's advice on the size of this process's heap, received over a socket
+//! ([`vellum_wire::advice`]).
 //!
-//! About once a second the helper reports live and cached bytes, and receives the targets sent since. Cached
-//! frames beyond the target go back. Memory in use is never touched, but a collected heap follows the target,
-//! too ([`Pages::advised`]). After any failure (no governor, a full socket, garbage) the process runs without
-//! advice and connects again later. A target expires when its sender said.
+//! About once a second the background thread (`helper`) reports live and cached bytes, and receives new
+//! targets. Cached frames beyond the target are returned to the kernel. Blocks in use are never taken. A
+//! garbage-collected heap reads the target when it sets its budget ([`Pages::advised`]). After any failure
+//! (no governor, a full socket, garbage) the process runs without advice and connects again later. Each
+//! target carries its time of expiry.
 //!
 //! ```text
 //! off ── VELLUM_ADVICE ──▶ lost ── connect ──▶ heard ──▶ trim to the target
@@ -11,7 +13,8 @@
 //!                           └── closed · garbage ────┘
 //! ```
 //!
-//! Invariant: nothing here blocks, and the descriptor lives in the helper's own table.
+//! Invariants: nothing here blocks. The socket is open in the background thread's own descriptor table
+//! only, so the program can neither see nor close it.
 
 use crate::pages::Pages;
 use crate::reason::Reason;

@@ -1,8 +1,8 @@
-//! Free extents by size: good-fit lists with a bitmap of which are not empty.
+//! Free extents by size: good-fit lists, and a bitmap that marks the lists with an extent.
 //!
-//! Sizes up to 15 pages have a list each; above, eight lists a doubling. A list is doubly linked through the
-//! tag table by page number, newest first, so nothing is allocated and any extent leaves in constant time.
-//! `Bins` holds only numbers; the links are in the tags.
+//! Sizes up to 15 pages have a list each; above, there are eight lists for each doubling of the size. A
+//! list is doubly linked through the tag table by page number, newest first, so nothing is allocated, and
+//! any extent is removed in constant time. `Bins` holds only numbers; the links are in the tags.
 
 use crate::tag::{NONE, PageNo, Tags};
 

@@ -1,10 +1,11 @@
-//! The list of vacated runs: memory in use whose contents its owner does not need for now.
+//! The list of vacated runs: allocated memory whose contents its owner does not need.
 //!
-//! Few and large, as a collector vacates regions, not objects. A full list drops the smallest run, which is
-//! then not flushed: this costs time and never contents.
+//! The runs are few and large, as a collector vacates regions, not objects. A full list drops its smallest
+//! run. The pages of that run are then not returned to the kernel, but no data is lost.
 //!
 //! # Invariants
-//! Runs are whole pages in the order of their addresses: none is empty, and none meets another.
+//! Runs are whole pages in the order of their addresses: none is empty, and they neither overlap nor
+//! touch.
 
 use vellum_sys::Span;
 

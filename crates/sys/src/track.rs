@@ -1,21 +1,23 @@
-//! Written pages of a range: asynchronous write-protection by `userfaultfd` and `PAGEMAP_SCAN` (Linux 6.7).
+//! Written pages of a range: asynchronous write-protection by `userfaultfd` and `PAGEMAP_SCAN` (Linux
+//! 6.7).
 //!
 //! ```text
 //! cover ──▶ the kernel may track these map entries     (protects nothing yet)
 //! arm   ──▶ pages are marked unwritten                 a write clears the mark in the kernel: no signal,
-//! take  ──▶ which are written, and unwritten again     no handler; system calls that write are tracked too
-//! drop  ──▶ as if nothing had been
+//! take  ──▶ returns written pages, marked again        no handler; system calls that write are tracked too
+//! drop  ──▶ ends the tracking
 //! ```
 //!
-//! The marks are bits of page-table entries, so that no map entry is spent on a page. A write to a marked
-//! page costs one fault, about 0.6 µs where this was written.
+//! The marks are bits of page-table entries, so tracking does not split mappings. A write to a marked page
+//! costs one fault, about 0.6 µs where this was written.
 //!
-//! Invariants: a tracker belongs to the process that made it. A child's pages are not tracked, and its copies
-//! of the descriptors lead to the parent's memory. Every operation fails in a child, even in one made without
-//! a handler (`_Fork`, a system call of the program's), and dropping the tracker there leaves the parent's as
-//! it is. A program may close descriptors that it did not open: tracking fails then, and files opened later
-//! under their numbers are left alone. A range can have one owner. While another descriptor tracks any of it,
-//! [`Tracker::cover`] is refused; while this one does, `UFFDIO_MOVE` moves no pages there.
+//! Invariants: a tracker belongs to the process that made it. A child's pages are not tracked, and its
+//! copies of the descriptors lead to the parent's memory. Every operation fails in a child, even in one
+//! made without the fork handlers (`_Fork`, a direct `clone`), and dropping the tracker there leaves the
+//! parent's as it is. A program may close descriptors that it did not open: tracking fails then, and files
+//! opened later under their numbers are left alone. A range can have one owner. While another descriptor
+//! tracks any of it, [`Tracker::cover`] is refused; while this one does, `UFFDIO_MOVE` moves no pages
+//! there.
 
 use crate::caps::{self, Caps};
 use crate::uffd::{self, FEATURE_PAGEFAULT_FLAG_WP, ioctl};

@@ -4,7 +4,7 @@
 //! clock ─▶ Base            stamps, their cost and resolution
 //!   └▶ record::Recorder    many observations, each with the events during it ─▶ measure::Series
 //!        └▶ bench::Suite   many operations in one process ([`suites`]: Vellum's own)
-//! marks                    spans of work of collectors and allocators, and holding them off
+//! marks                    times at which collectors and allocators work, and how to postpone it
 //! profile                  the time of a region, by symbol
 //! machine                  the description of the machine
 //! load                     how long tasks waited for a processor
@@ -13,8 +13,8 @@
 //! One rule holds everywhere: between two stamps there is only the operation, and results are stored in
 //! memory that is already there.
 //!
-//! `vellum-measure` has the statistics, `vellum-experiment` the comparisons in turns, and `vellum-process`
-//! the processes.
+//! `vellum-measure` has the statistics, `vellum-experiment` compares operations that run by turns, and
+//! `vellum-process` runs processes.
 
 pub mod bench;
 pub mod clock;

@@ -6,9 +6,9 @@
 //!   └──────────────────────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A thread follows the events and counts changes; the woken caller reads the objects again. An object has
-//! changed if it is new or has another `generation`. Writing a status does not change the generation, so a
-//! recommender is not woken by its own writes.
+//! A thread follows the events, counts changes, and wakes the caller, which reads the objects again. An
+//! object has changed if it is new or has another `generation`. Writing a status does not change the
+//! generation, so a recommender is not woken by its own writes.
 //!
 //! The watch is optional. If it fails, [`Watch::trouble`] gives the reason and the thread tries again;
 //! callers read the objects at intervals anyway.

@@ -1,5 +1,5 @@
-//! Runs of programs under memory limits: each run in its own control group, and the parts that sections of
-//! such runs share.
+//! Runs of programs under memory limits: each run in its own control group, and the code that the
+//! benchmark's sections with such runs share.
 //!
 //! A client that drives a program runs outside its group, so that the client's memory and CPU time are not
 //! counted.

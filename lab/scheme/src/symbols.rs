@@ -1,4 +1,4 @@
-//! The symbol table: one object a name, so that names are compared by address.
+//! The symbol table: one object for each name, so that names are compared by address.
 //!
 //! The table holds symbols weakly: a symbol without other references is collected, and the next sweep of
 //! the table removes its name.

@@ -1,4 +1,4 @@
-//! The part of a report that all timed programs share: the programs, the way they were timed, warnings.
+//! The part common to all reports on timed programs: the programs, the way they were timed, warnings.
 
 use super::args::{Bench, Metric, Order};
 use super::chosen::Chosen;

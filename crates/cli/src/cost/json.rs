@@ -1,6 +1,6 @@
 //! The report as JSON, schema `vellum.cost/1`; docs/cost.md documents each field.
 //!
-//! Names are stable; fields may be added. Times are nanoseconds with the base subtracted.
+//! Names are stable; fields may be added. Times are in nanoseconds, without the cost of taking them.
 
 use super::observed::Observed;
 use crate::document::{Document, Head, place};

@@ -1,17 +1,18 @@
 //! Marking by several threads at once, where that is worth it.
 //!
 //! ```text
-//! leader    roots ─▶ its stack ─▶ traces, shares packets ─▶ … ─▶ all are idle: closes ─▶ ends the collection
+//! leader    roots ─▶ its stack ─▶ traces, shares packets ─▶ … ─▶ all are idle: closes the crew ─▶ ends
 //! helpers   asleep ─▶ woken ─▶ join, take a packet, trace, share ─▶ idle ─▶ … ─▶ asleep
 //! ```
 //!
-//! The leader is the thread that collects. Helpers are threads of the collector's own (`process::helpers`).
-//! The lock-free part of their work is the crew ([`Crew`](crate::process::work_packets::Crew)).
+//! The leader is the thread that collects. Helpers are threads of the collector's own
+//! (`process::helpers`). The threads coordinate without locks, by
+//! [`Crew`](crate::process::work_packets::Crew).
 //!
-//! Elsewhere parallel marking makes small heaps slow: threads are woken and waited for, and find nothing to
-//! do. Helpers are therefore not used below [`LIVE_MIN`] live bytes or on one processor. The leader does not
-//! wait for a helper that has not begun, and a member without work for some microseconds sleeps. Marks are
-//! bytes (`mark_bytes`) only while there are helpers.
+//! In other collectors, parallel marking makes small heaps slow: threads are woken and waited for, and
+//! find nothing to do. Helpers are therefore not used below [`LIVE_MIN`] live bytes or on one processor.
+//! The leader does not wait for a helper that has not begun, and a member without work for some
+//! microseconds sleeps. Marks are bytes (`mark_bytes`) while there are helpers, else bits.
 //!
 //! # Invariants
 //! * The world stands still as long as a trace is open: heap words, descriptors and the address table are

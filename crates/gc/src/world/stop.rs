@@ -1,13 +1,13 @@
 //! Stopping the world, by signal or at safepoints.
 //!
 //! The collector holds the heap's lock. It signals every known thread that is running; the handler saves
-//! where the thread's stack ends (its registers are above, where the kernel put them), and waits for the
-//! epoch to change. A thread that is inside the collector stops itself when it leaves. Threads that are
-//! blocked already need nothing.
+//! its stack pointer and waits for the epoch to change. The thread's registers are in the signal frame, at
+//! higher addresses, so the scan of the stack covers them. A thread that is inside the collector stops
+//! itself when it leaves. Threads that are marked as blocked are not signalled.
 //!
-//! With safepoints, the user's choice, there is no signal: the collector sets a flag. The thread stops when
-//! it next leaves the collector or comes to [`safepoint`](crate::safepoint). The stop may come one safepoint
-//! late: the thread reads the flag without a barrier.
+//! With safepoints, the user's choice, there is no signal: the collector sets a flag. The thread stops
+//! when it next leaves the collector or comes to [`safepoint`](crate::safepoint). The stop may come one
+//! safepoint late: the thread reads the flag without a barrier.
 //!
 //! One signal stops a thread; a futex lets it go on. The handler does not call the C library.
 

@@ -1,9 +1,12 @@
-//! Perf events: opened, counted, and read as records from the ring that the kernel writes.
+//! Perf events: opened, then read as counters, or as records from the ring that the kernel writes.
 //!
 //! ```text
 //! Event::of(What) ─ Opening ─ open ─▶ Event ─ Ring::map ─▶ Ring ─ drain ─▶ Record::parse
-//!                                       └──── counted                          by the same Parts
+//!                                       └──── counted: the counter's value
 //! ```
+//!
+//! [`Parts`] are the fields that a record of the event contains; `Record::parse` decodes by the same
+//! value.
 //!
 //! An event is opened switched off, and counts in user mode and the kernel, but not in a hypervisor.
 //!

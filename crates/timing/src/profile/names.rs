@@ -1,9 +1,9 @@
 //! Names of addresses: symbols of this process's modules, and of the kernel.
 //!
-//! A program's address is looked up in the symbol table of the mapped file: functions as compiled, with the
-//! code inlined into them. For stripped files, separate debug information is used ([`Symbols`]), then the
-//! names that a library exports. The kernel's names are in `/proc/kallsyms`, which shows addresses only to
-//! privileged readers. Without them, all of the kernel's samples are one row.
+//! A program's address is looked up in the symbol table of the mapped file: functions as compiled, with
+//! the code inlined into them. For stripped files, separate debug information is used ([`Symbols`]), then
+//! the names that a library exports. The kernel's names are in `/proc/kallsyms`, which shows addresses
+//! only to privileged readers. Without these addresses, all of the kernel's samples are one row.
 
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol, ReadCache, SymbolKind, elf};
